@@ -1,0 +1,161 @@
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/ir/builder.h"
+#include "engine/ir/function.h"
+#include "engine/ir/value.h"
+
+namespace lockstep::ir {
+
+// ---- shapes and dtypes --------------------------------------------------------------------------------------------
+
+struct InferContext {
+  std::string_view op;
+  std::span<const ArrayType> inputs;
+  const Attrs& attrs;
+  const AxisSizes& axes;
+};
+
+/// Result types; throws ShapeError, DtypeError or MeshError. `varying` of the results is filled in by the caller as the
+/// join of the operands', except for primitives with Traits::typed_axes, whose rule states it.
+using Infer = std::function<std::vector<ArrayType>(const InferContext&)>;
+
+// ---- derivatives --------------------------------------------------------------------------------------------------
+
+/// A tangent or cotangent; absent means zero.
+using Tangent = std::optional<Value>;
+
+struct JvpContext {
+  Builder& builder;
+  const Attrs& attrs;
+  std::span<const Value> inputs;
+  std::span<const Value> outputs;
+  std::span<const Tangent> tangents;  ///< One per input; at least one is present.
+};
+/// Tangents of the outputs. May emit only linear equations in the tangents (and any equation in the primals).
+using JvpRule = std::function<std::vector<Tangent>(const JvpContext&)>;
+
+struct TransposeContext {
+  Builder& builder;
+  const Attrs& attrs;
+  std::span<const Tangent> inputs;          ///< Present for non-linear operands, absent for linear ones.
+  std::span<const ArrayType> input_types;   ///< Of all operands.
+  std::span<const ArrayType> output_types;
+  std::span<const Tangent> cotangents;      ///< One per output; at least one is present.
+};
+/// Cotangents of the inputs; those of non-linear operands are ignored.
+using TransposeRule = std::function<std::vector<Tangent>(const TransposeContext&)>;
+
+/// How an op differentiates. Exactly one `kind`:
+///  - zero: no derivative flows (comparisons, integers, random bits).
+///  - linear: linear in the operands `linear_in` names jointly; the jvp is the op itself on their tangents.
+///  - bilinear: linear in each of operands 0 and 1 alone.
+///  - jvp: a rule. It may add a `transpose` where the op is linear in some operands alone (div in its numerator).
+struct Derivative {
+  enum class Kind : std::uint8_t { zero, linear, bilinear, jvp };
+  Kind kind = Kind::zero;
+  JvpRule jvp;                 ///< kind jvp; optional for linear, where absent tangents need care (add, sub, concatenate).
+  TransposeRule transpose;     ///< linear, bilinear, and optional for jvp.
+  std::vector<int> linear_in;  ///< linear: operand indices, empty = all. jvp with transpose: operands it may transpose.
+};
+
+// ---- batching -----------------------------------------------------------------------------------------------------
+
+struct BatchContext {
+  Builder& builder;
+  const Attrs& attrs;
+  std::span<const Value> inputs;     ///< A batched operand carries the batch as dimension 0.
+  std::vector<bool> batched;         ///< At least one is true.
+  std::int64_t size;
+};
+/// The outputs, every one batched along dimension 0.
+using BatchRule = std::function<std::vector<Value>(const BatchContext&)>;
+
+// ---- the oracle ---------------------------------------------------------------------------------------------------
+
+/// Row-major elements in the widest type of their kind: floats as double, integers, bool and keys as int64 (uint64 and
+/// keys by bit pattern; a key's first word is the high half), complex as complex<double>.
+struct ReferenceArray {
+  ArrayType type;
+  std::variant<std::vector<double>, std::vector<std::int64_t>, std::vector<std::complex<double>>> values;
+
+  std::vector<double>& floats() { return std::get<std::vector<double>>(values); }
+  const std::vector<double>& floats() const { return std::get<std::vector<double>>(values); }
+  std::vector<std::int64_t>& integers() { return std::get<std::vector<std::int64_t>>(values); }
+  const std::vector<std::int64_t>& integers() const { return std::get<std::vector<std::int64_t>>(values); }
+  std::vector<std::complex<double>>& complexes() { return std::get<std::vector<std::complex<double>>>(values); }
+  const std::vector<std::complex<double>>& complexes() const {
+    return std::get<std::vector<std::complex<double>>>(values);
+  }
+};
+/// Zeros of a type.
+ReferenceArray reference_zeros(const ArrayType& type);
+/// From and to the bytes of a row-major array; `to_bytes` rounds to the dtype and wraps integers.
+ReferenceArray reference_from_bytes(const ArrayType& type, std::span<const std::byte> bytes);
+std::vector<std::byte> reference_to_bytes(const ReferenceArray& array);
+
+struct ReferenceContext {
+  std::span<const ReferenceArray> inputs;
+  const Attrs& attrs;
+  std::span<ReferenceArray> outputs;  ///< Typed and zero-filled.
+};
+/// Plain loops. A collective's operands and results are stacked over the replicas of one group: its reference sees a
+/// leading dimension of the group's size on every operand and writes one on every result.
+using Reference = std::function<void(const ReferenceContext&)>;
+
+// ---- samples ------------------------------------------------------------------------------------------------------
+
+/// One operand of a sample: drawn uniformly from [low, high) (integers and bool too).
+struct SampleInput {
+  ArrayType type;
+  double low = -2;
+  double high = 2;
+  bool distinct = false;  ///< A random permutation of evenly spaced values: no ties, no kinks near by.
+};
+struct Sample {
+  std::vector<SampleInput> inputs;
+  Attrs attrs;
+  AxisSizes axes;  ///< For collectives: the mesh the sample is run under; varying comes from the input types.
+};
+struct ErrorSample {
+  std::vector<ArrayType> inputs;
+  Attrs attrs;
+  std::string message;  ///< A part of the text that must appear.
+  AxisSizes axes;
+};
+
+// ---- the whole op -------------------------------------------------------------------------------------------------
+
+struct Traits {
+  bool pointwise = false;    ///< Result element i depends on element i of each operand alone; all shapes equal.
+  bool collective = false;   ///< Communicates between replicas.
+  bool typed_axes = false;   ///< `infer` states `varying` itself (collectives, pvary, axis_index, pmap).
+  bool alias = false;        ///< May return its first operand's memory unchanged (reshape, pvary, stop_gradient).
+};
+
+/// All facts of an op.
+struct Primitive {
+  std::string name;
+  Infer infer;
+  Derivative derivative;
+  BatchRule batch;
+  Reference reference;
+  std::function<std::vector<Sample>()> samples;
+  std::function<std::vector<ErrorSample>()> error_samples;
+  Traits traits;
+};
+
+/// Result types with `varying` filled in.
+std::vector<ArrayType> infer_types(const Primitive& primitive, std::span<const ArrayType> inputs, const Attrs& attrs,
+                                   const AxisSizes& axes);
+
+}  // namespace lockstep::ir

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "engine/ir/function.h"
+
+namespace lockstep::passes {
+
+/// A rewriting of whole functions that keeps their bits.
+struct Pass {
+  std::string_view name;
+  ir::FunctionPtr (*run)(const ir::FunctionPtr&);
+};
+
+ir::FunctionPtr dce(const ir::FunctionPtr& function);       ///< Drops equations nobody uses (sub-functions too).
+ir::FunctionPtr cse(const ir::FunctionPtr& function);       ///< Merges equal equations.
+ir::FunctionPtr simplify(const ir::FunctionPtr& function);  ///< Only rewrites that keep every bit, NaN and -0 included.
+ir::FunctionPtr schedule_collectives(const ir::FunctionPtr& function);  ///< Start as early, wait as late as possible.
+
+/// In the order they run.
+const std::vector<Pass>& pipeline();
+/// The pipeline, with `verify` before and after each pass when asked.
+ir::FunctionPtr run_pipeline(ir::FunctionPtr function, bool verify_each);
+
+}  // namespace lockstep::passes

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <lockstep/array.h>
+
+#include "engine/ir/function.h"
+#include "engine/ir/primitive.h"
+
+namespace lockstep::trace {
+
+using Body = std::function<std::vector<Array>(std::span<const Array>)>;
+
+/// A traced function. Its inputs are the given types first, then one per captured array (concrete arrays and values of
+/// outer traces that the body used), in order of first use.
+struct Traced {
+  ir::FunctionPtr function;
+  std::vector<Array> captured;
+};
+
+/// Runs `body` once on traced values of the given types. `axes` are bound in addition to those of the enclosing trace.
+/// Throws TraceError where the body returns a value of a trace that has closed.
+Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes = {});
+
+/// Whether a trace is open on this thread.
+bool is_open();
+/// Axes bound in the innermost open trace.
+const ir::AxisSizes& bound_axes();
+/// Stages one equation in the innermost open trace; concrete operands and those of outer traces are captured.
+std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs);
+/// Copies a function's equations into the innermost open trace.
+std::vector<Array> inline_call(const ir::Function& function, std::span<const Array> arguments);
+/// The array's type, `varying` included, as seen in the innermost trace.
+ArrayType type_in_trace(const Array& array);
+
+/// Marks the equations staged while it lives with a layer path.
+class ScopeName {
+ public:
+  explicit ScopeName(std::string path);
+  ~ScopeName();
+  ScopeName(const ScopeName&) = delete;
+  ScopeName& operator=(const ScopeName&) = delete;
+};
+
+}  // namespace lockstep::trace

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/attrs.h>
+#include <lockstep/export.h>
+#include <lockstep/types.h>
+
+namespace lockstep {
+
+/// Owned memory on a device, 64-byte aligned, freed with its last owner.
+class LOCKSTEP_API Buffer {
+ public:
+  virtual ~Buffer();
+  virtual void* data() const = 0;
+  virtual std::size_t nbytes() const = 0;
+  virtual Device device() const = 0;
+};
+
+/// An operand of a kernel: memory somebody else owns. Strides count elements; broadcast dimensions have stride 0.
+struct ArrayView {
+  void* data = nullptr;
+  DType dtype = DType::float32;
+  Shape shape;
+  std::array<std::int64_t, Shape::max_rank> strides{};
+
+  bool is_contiguous() const;
+};
+
+/// A row-major view.
+LOCKSTEP_API ArrayView contiguous_view(void* data, DType dtype, const Shape& shape);
+
+/// What a kernel is asked for: an op, its attributes, its operand and result types.
+struct KernelRequest {
+  std::string_view op;
+  const Attrs& attrs;
+  std::span<const ArrayType> inputs;
+  std::span<const ArrayType> outputs;
+  Device device;
+};
+
+/// What a kernel gets at each run.
+struct KernelArguments {
+  std::span<const ArrayView> inputs;
+  std::span<const ArrayView> outputs;  ///< Always contiguous.
+  void* scratch = nullptr;             ///< `scratch_bytes()` bytes, 64-byte aligned, dead after the run.
+};
+
+/// One op bound to types and attributes; may be run by several threads at once on other arguments.
+class LOCKSTEP_API Kernel {
+ public:
+  virtual ~Kernel();
+  virtual void run(const KernelArguments& arguments) const = 0;
+  virtual std::size_t scratch_bytes() const { return 0; }
+  /// Whether inputs may have any strides. Only where the bits of the result do not depend on them.
+  virtual bool accepts_strided() const { return false; }
+  /// Whether output 0 may share memory with the given input (same type, contiguous).
+  virtual bool accepts_in_place(int /*input*/) const { return false; }
+};
+
+/// A source of kernels and memory. For an equation the first backend of the list that returns a kernel is taken.
+/// Every kernel runs on the calling thread alone.
+class LOCKSTEP_API Backend {
+ public:
+  virtual ~Backend();
+  virtual std::string_view name() const = 0;
+  virtual bool supports(DeviceKind kind) const = 0;
+  /// The kernel for a request, or null where the table has none. Never throws for want of a kernel.
+  virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const = 0;
+  /// Null where this backend owns no memory (then another one of the list does).
+  virtual std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const = 0;
+  /// Called once on each worker thread before its first kernel: libraries are told to use one thread. Returns a token
+  /// whose destruction restores the thread's settings.
+  virtual std::shared_ptr<void> enter_thread() const { return nullptr; }
+};
+
+/// The backends this build has, in order of preference. Written by CMake.
+LOCKSTEP_API const std::vector<std::shared_ptr<const Backend>>& built_backends();
+
+}  // namespace lockstep

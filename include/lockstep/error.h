@@ -1,0 +1,102 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <lockstep/export.h>
+
+namespace lockstep {
+
+/// Base of everything Lockstep throws. The text says which op or variable path, what was given, what was expected, and
+/// what to write instead.
+class LOCKSTEP_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  ~Error() override;
+};
+
+/// Shapes, ranks or axes that do not fit an op or a variable.
+class LOCKSTEP_API ShapeError : public Error {
+ public:
+  using Error::Error;
+  ~ShapeError() override;
+};
+
+/// A dtype an op, a conversion or a declaration does not take.
+class LOCKSTEP_API DtypeError : public Error {
+ public:
+  using Error::Error;
+  ~DtypeError() override;
+};
+
+/// An aggregation that its dtype forbids, or a replicated value combined against its declaration.
+class LOCKSTEP_API AggregationError : public Error {
+ public:
+  using Error::Error;
+  ~AggregationError() override;
+};
+
+/// Misuse of traced values: a leaked tracer, a C++ branch on data, a derivative that does not exist.
+class LOCKSTEP_API TraceError : public Error {
+ public:
+  using Error::Error;
+  ~TraceError() override;
+};
+
+/// Variables, trees and model state: missing, surplus or misshapen leaves, creation outside `init`.
+class LOCKSTEP_API StateError : public Error {
+ public:
+  using Error::Error;
+  ~StateError() override;
+};
+
+/// Meshes, axes, shard counts, varying types and layouts.
+class LOCKSTEP_API MeshError : public Error {
+ public:
+  using Error::Error;
+  ~MeshError() override;
+};
+
+/// Data sets and batches.
+class LOCKSTEP_API DataError : public Error {
+ public:
+  using Error::Error;
+  ~DataError() override;
+};
+
+/// Saved runs that cannot be written, read or trusted.
+class LOCKSTEP_API CheckpointError : public Error {
+ public:
+  using Error::Error;
+  ~CheckpointError() override;
+};
+
+/// Processes that cannot reach each other or disagree.
+class LOCKSTEP_API CommunicatorError : public Error {
+ public:
+  using Error::Error;
+  ~CommunicatorError() override;
+};
+
+/// An op without a kernel on the device, or a device that cannot do what is asked.
+class LOCKSTEP_API BackendError : public Error {
+ public:
+  using Error::Error;
+  ~BackendError() override;
+};
+
+/// IR that breaks the rules of `verify`, or text that `parse` does not understand.
+class LOCKSTEP_API IrError : public Error {
+ public:
+  using Error::Error;
+  ~IrError() override;
+};
+
+/// An argument outside its range that none of the kinds above covers.
+class LOCKSTEP_API ValueError : public Error {
+ public:
+  using Error::Error;
+  ~ValueError() override;
+};
+
+}  // namespace lockstep
