@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/parallel.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+/// What a compiled function will do, before it runs.
+struct Plan {
+  std::int64_t arena_bytes = 0;    ///< Invariant values, once per process.
+  std::int64_t shard_bytes = 0;    ///< Per local shard.
+  std::int64_t scratch_bytes = 0;  ///< Per device.
+  std::int64_t kernels = 0;        ///< Bound kernel calls.
+  std::map<std::string, std::int64_t> collectives;  ///< Count by name.
+  std::string text;                ///< Regions, kernels and slots.
+};
+
+/// A traced, closed program, for reading and checking.
+class LOCKSTEP_API Function {
+ public:
+  struct Impl;
+  explicit Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+  std::string to_string() const;
+  std::uint64_t hash() const;
+  std::vector<ArrayType> input_types() const;
+  std::vector<ArrayType> output_types() const;
+  /// How many equations of an op there are, sub-functions included.
+  std::int64_t count(std::string_view op) const;
+  /// Compiled and run.
+  std::vector<Array> operator()(const std::vector<Array>& arguments) const;
+  /// Evaluated equation by equation, without compilation.
+  std::vector<Array> eval(const std::vector<Array>& arguments) const;
+  Plan plan() const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Traces a function at the types of example arguments (their values are not read).
+LOCKSTEP_API Function trace(const TreeFunction& function, const std::vector<Tree>& examples);
+
+template <class F, class... Args>
+Function trace_function(const F& function, const Args&... examples) {
+  return trace(
+      [&](const std::vector<Tree>& trees) {
+        return [&]<std::size_t... I>(std::index_sequence<I...>) {
+          return to_tree(function(from_tree<Args>(trees[I])...));
+        }(std::index_sequence_for<Args...>{});
+      },
+      {to_tree(examples)...});
+}
+
+/// Reads a printed program. Throws IrError naming line and column.
+LOCKSTEP_API Function parse_function(std::string_view text);
+
+/// Collectives executed by this process since it started, one per reduction (not per shard or device).
+LOCKSTEP_API std::int64_t collectives_executed();
+
+}  // namespace lockstep

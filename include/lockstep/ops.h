@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/attrs.h>
+#include <lockstep/export.h>
+
+namespace lockstep {
+
+using Axes = std::vector<std::int64_t>;
+
+// ---- the element-wise ops of ops.def: operands are promoted to one dtype and broadcast as in numpy -------------------
+#define LOCKSTEP_FORM_unary(name) LOCKSTEP_API Array name(const Operand& x);
+#define LOCKSTEP_FORM_binary(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
+#define LOCKSTEP_FORM_comparison(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
+#define LOCKSTEP_FORM_ternary(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b, const Operand& c);
+#define LOCKSTEP_FORM_general(name)
+#define LOCKSTEP_OP(name, form) LOCKSTEP_FORM_##form(name)
+#include <lockstep/ops.def>
+#undef LOCKSTEP_OP
+#undef LOCKSTEP_FORM_general
+
+/// Every primitive as it is: no promotion, no broadcasting. Attributes are documented in ops.def.
+namespace lax {
+#define LOCKSTEP_FORM_general(name) \
+  LOCKSTEP_API std::vector<Array> name(std::span<const Array> operands, const Attrs& attrs);
+#undef LOCKSTEP_FORM_unary
+#undef LOCKSTEP_FORM_binary
+#undef LOCKSTEP_FORM_comparison
+#undef LOCKSTEP_FORM_ternary
+#define LOCKSTEP_FORM_unary(name) LOCKSTEP_FORM_general(name)
+#define LOCKSTEP_FORM_binary(name) LOCKSTEP_FORM_general(name)
+#define LOCKSTEP_FORM_comparison(name) LOCKSTEP_FORM_general(name)
+#define LOCKSTEP_FORM_ternary(name) LOCKSTEP_FORM_general(name)
+#define LOCKSTEP_OP(name, form) LOCKSTEP_FORM_##form(name)
+#include <lockstep/ops.def>
+#undef LOCKSTEP_OP
+#undef LOCKSTEP_FORM_unary
+#undef LOCKSTEP_FORM_binary
+#undef LOCKSTEP_FORM_comparison
+#undef LOCKSTEP_FORM_ternary
+#undef LOCKSTEP_FORM_general
+}  // namespace lax
+
+LOCKSTEP_API Array operator+(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator-(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator*(const Operand& a, const Operand& b);
+/// True division: integers give float32 (as jax.numpy.true_divide).
+LOCKSTEP_API Array operator/(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator-(const Array& x);
+LOCKSTEP_API Array operator<(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator<=(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator>(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator>=(const Operand& a, const Operand& b);
+/// Element-wise, as in numpy.
+LOCKSTEP_API Array operator==(const Array& a, const Array& b);
+LOCKSTEP_API Array operator!=(const Array& a, const Array& b);
+LOCKSTEP_API Array operator==(const Array& a, const Operand& b);
+LOCKSTEP_API Array operator!=(const Array& a, const Operand& b);
+LOCKSTEP_API Array operator&(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator|(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator^(const Operand& a, const Operand& b);
+LOCKSTEP_API Array operator~(const Array& x);
+
+// ---- making arrays ---------------------------------------------------------------------------------------------------
+LOCKSTEP_API Array full(const Shape& shape, const Operand& scalar, DType dtype = float32);
+LOCKSTEP_API Array zeros(const Shape& shape, DType dtype = float32);
+LOCKSTEP_API Array ones(const Shape& shape, DType dtype = float32);
+LOCKSTEP_API Array full_like(const Array& like, const Operand& scalar);
+LOCKSTEP_API Array zeros_like(const Array& like);
+LOCKSTEP_API Array ones_like(const Array& like);
+/// 0, 1, ..., n-1.
+LOCKSTEP_API Array arange(std::int64_t n, DType dtype = int32);
+LOCKSTEP_API Array iota(const Shape& shape, std::int64_t dim, DType dtype = int32);
+LOCKSTEP_API Array eye(std::int64_t n, DType dtype = float32);
+
+// ---- types and choice ------------------------------------------------------------------------------------------------
+LOCKSTEP_API Array convert(const Array& x, DType dtype);
+LOCKSTEP_API Array bitcast_convert(const Array& x, DType dtype);
+/// `on_true` where the predicate holds; broadcast and promoted.
+LOCKSTEP_API Array where(const Array& predicate, const Operand& on_true, const Operand& on_false);
+LOCKSTEP_API Array clip(const Array& x, const Operand& low, const Operand& high);
+LOCKSTEP_API Array square(const Array& x);
+
+// ---- shape -----------------------------------------------------------------------------------------------------------
+/// One extent may be -1.
+LOCKSTEP_API Array reshape(const Array& x, const std::vector<std::int64_t>& shape);
+LOCKSTEP_API Array transpose(const Array& x, const Axes& permutation);
+/// Dimensions reversed.
+LOCKSTEP_API Array transpose(const Array& x);
+LOCKSTEP_API Array moveaxis(const Array& x, std::int64_t from, std::int64_t to);
+LOCKSTEP_API Array swapaxes(const Array& x, std::int64_t a, std::int64_t b);
+LOCKSTEP_API Array expand_dims(const Array& x, std::int64_t axis);
+LOCKSTEP_API Array squeeze(const Array& x, const Axes& axes);
+/// All dimensions but the first merged.
+LOCKSTEP_API Array flatten(const Array& x);
+LOCKSTEP_API Array broadcast_to(const Array& x, const Shape& shape);
+LOCKSTEP_API Array concatenate(std::span<const Array> arrays, std::int64_t axis);
+LOCKSTEP_API Array concatenate(std::initializer_list<Array> arrays, std::int64_t axis);
+LOCKSTEP_API Array stack(std::span<const Array> arrays, std::int64_t axis);
+LOCKSTEP_API std::vector<Array> split(const Array& x, std::int64_t parts, std::int64_t axis);
+LOCKSTEP_API Array slice(const Array& x, const Axes& start, const Axes& limit, const Axes& strides = {});
+/// Elements [start, limit) of one axis.
+LOCKSTEP_API Array slice_in_dim(const Array& x, std::int64_t start, std::int64_t limit, std::int64_t axis);
+LOCKSTEP_API Array dynamic_slice(const Array& x, std::span<const Array> start, const Axes& sizes);
+LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high);
+LOCKSTEP_API Array reverse(const Array& x, const Axes& axes);
+
+// ---- reductions: no axes means all; negative axes count from the end -------------------------------------------------
+LOCKSTEP_API Array sum(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array prod(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array max(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array min(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array mean(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+/// Biased (divided by n).
+LOCKSTEP_API Array var(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array all(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array any(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array logsumexp(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array argmax(const Array& x, std::int64_t axis, DType dtype = int32);
+LOCKSTEP_API Array argmin(const Array& x, std::int64_t axis, DType dtype = int32);
+/// Values and int32 indices along the last axis, descending.
+LOCKSTEP_API std::pair<Array, Array> top_k(const Array& x, std::int64_t k);
+
+// ---- products and indexing -------------------------------------------------------------------------------------------
+LOCKSTEP_API Array dot_general(const Array& a, const Array& b, const std::pair<Axes, Axes>& contract,
+                               const std::pair<Axes, Axes>& batch = {});
+/// numpy.matmul: the last two dimensions, the others broadcast; vectors as numpy treats them.
+LOCKSTEP_API Array matmul(const Array& a, const Array& b);
+/// Rows table[i]; indices are clamped.
+LOCKSTEP_API Array take_rows(const Array& table, const Array& indices);
+LOCKSTEP_API Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis);
+/// 1 where the class index equals the position along a new last axis.
+LOCKSTEP_API Array one_hot(const Array& indices, std::int64_t classes, DType dtype = float32);
+
+/// Convolution parameters, one entry per spatial dimension; an empty list means the neutral value.
+struct ConvOptions {
+  Axes strides;
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
+  Axes dilation;
+  std::int64_t groups = 1;
+};
+/// x [N, spatial..., C], kernel [window..., C/groups, O] -> [N, out..., O].
+LOCKSTEP_API Array conv(const Array& x, const Array& kernel, const ConvOptions& options = {});
+
+struct WindowOptions {
+  Axes window;
+  Axes strides;  ///< Empty: the window.
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
+};
+LOCKSTEP_API Array window_max(const Array& x, const WindowOptions& options);
+/// Mean over the window's elements that lie inside the array.
+LOCKSTEP_API Array window_mean(const Array& x, const WindowOptions& options);
+
+// ---- activations -----------------------------------------------------------------------------------------------------
+LOCKSTEP_API Array relu(const Array& x);  ///< Derivative 0 at 0.
+LOCKSTEP_API Array sigmoid(const Array& x);
+LOCKSTEP_API Array silu(const Array& x);
+LOCKSTEP_API Array softplus(const Array& x);
+/// The tanh approximation, or the exact one by erf.
+LOCKSTEP_API Array gelu(const Array& x, bool approximate = true);
+LOCKSTEP_API Array softmax(const Array& x, std::int64_t axis = -1);
+LOCKSTEP_API Array log_softmax(const Array& x, std::int64_t axis = -1);
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+// ---- aggregation -----------------------------------------------------------------------------------------------------
+
+/// How a variable's replicas combine: of a trainable one the gradients, of a non-trainable one the new values.
+enum class Aggregation : std::uint8_t { none, mean, sum, only_first_replica };
+LOCKSTEP_API std::string_view name(Aggregation aggregation);
+/// Throws AggregationError listing none, mean, sum, only_first_replica.
+LOCKSTEP_API Aggregation parse_aggregation(std::string_view text);
+/// Throws AggregationError naming path, dtype, aggregation and the legal choices: mean of integers, bool or keys, sum of
+/// bool or keys. Mesh or no mesh.
+LOCKSTEP_API void check_aggregation(std::string_view path, DType dtype, Aggregation aggregation);
+
+// ---- mesh ------------------------------------------------------------------------------------------------------------
+
+struct MeshAxis {
+  std::string name;
+  std::int64_t size = 1;
+  bool operator==(const MeshAxis&) const = default;
+};
+
+/// Named axes of logical shards, and the devices that run them: V = product of the sizes, a power of two; this process's
+/// devices (times the number of processes) must divide it. Device d runs shards dV/D .. (d+1)V/D - 1.
+class LOCKSTEP_API Mesh {
+ public:
+  Mesh() = default;
+  /// Throws MeshError: no axes, an empty or repeated name, a size that is no power of two, devices that do not divide V,
+  /// or a device named twice.
+  Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices);
+
+  const std::vector<MeshAxis>& axes() const { return axes_; }
+  const std::vector<Device>& devices() const { return devices_; }
+  std::int64_t shards() const;
+  std::int64_t size(std::string_view axis) const;
+  bool operator==(const Mesh&) const = default;
+
+ private:
+  std::vector<MeshAxis> axes_;
+  std::vector<Device> devices_;
+};
+
+/// One axis "batch". shards = 0: the largest power of two up to 8 not above `batch`. devices empty: the largest power of
+/// two of cores that divides the shards.
+LOCKSTEP_API Mesh data_mesh(std::int64_t shards, std::vector<Device> devices, std::int64_t batch = 8);
+
+// ---- layouts ---------------------------------------------------------------------------------------------------------
+
+/// Which mesh axis cuts which dimension; all other dimensions are whole on every shard.
+class LOCKSTEP_API Layout {
+ public:
+  Layout() = default;
+  explicit Layout(std::map<std::int64_t, std::string> cuts) : cuts_(std::move(cuts)) {}
+  const std::map<std::int64_t, std::string>& cuts() const { return cuts_; }
+  bool operator==(const Layout&) const = default;
+
+ private:
+  std::map<std::int64_t, std::string> cuts_;
+};
+inline const Layout replicated{};
+/// Dimension `dim` cut along `axis`.
+LOCKSTEP_API Layout sharded(std::string axis, std::int64_t dim = 0);
+
+// ---- the map ---------------------------------------------------------------------------------------------------------
+
+struct PmapOptions {
+  Mesh mesh;
+  std::vector<Layout> in;   ///< One per argument; holds for all its leaves (a rank-0 leaf of a cut argument is replicated).
+  std::vector<Layout> out;  ///< One per result (one when the function returns a single tree).
+};
+
+using TreeFunction = std::function<Tree(const std::vector<Tree>&)>;
+
+namespace detail {
+LOCKSTEP_API Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
+                            std::size_t results);
+}
+
+/// The function mapped over the mesh (shard_map-shaped: rank is kept): it sees one shard's block of every cut argument.
+/// Results that vary along an axis their layout does not cut are a MeshError.
+template <class F>
+auto pmap(F function, PmapOptions options) {
+  return [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
+    using Result = std::invoke_result_t<const F&, const std::remove_cvref_t<Args>&...>;
+    auto body = [&function](const std::vector<Tree>& trees) {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return to_tree(function(from_tree<std::remove_cvref_t<Args>>(trees[I])...));
+      }(std::index_sequence_for<Args...>{});
+    };
+    std::vector<Tree> trees;
+    (trees.push_back(to_tree(std::forward<Args>(args))), ...);
+    return from_tree<Result>(detail::pmap_call(body, options, std::move(trees), options.out.size()));
+  };
+}
+
+// ---- collectives, inside a map ---------------------------------------------------------------------------------------
+
+/// Sum over the replicas of the axes: varying -> invariant. Throws MeshError on an operand that is invariant along one of
+/// them (for a count use axis_size) and for an axis that no enclosing map binds.
+LOCKSTEP_API Array psum(const Array& x, const AxisSet& axes);
+LOCKSTEP_API Tree psum(const Tree& tree, const AxisSet& axes);
+LOCKSTEP_API Array pmean(const Array& x, const AxisSet& axes);
+LOCKSTEP_API Array pmax(const Array& x, const AxisSet& axes);
+LOCKSTEP_API Array pmin(const Array& x, const AxisSet& axes);
+LOCKSTEP_API Array pvary(const Array& x, const AxisSet& axes);
+LOCKSTEP_API Array all_gather(const Array& x, const std::string& axis, std::int64_t dim = 0);
+LOCKSTEP_API Array all_gather_invariant(const Array& x, const std::string& axis, std::int64_t dim = 0);
+LOCKSTEP_API Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim = 0);
+LOCKSTEP_API Array axis_index(const std::string& axis);
+LOCKSTEP_API std::int64_t axis_size(const std::string& axis);
+/// Axes bound by the enclosing maps.
+LOCKSTEP_API AxisSet bound_axes();
+
+}  // namespace lockstep

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/export.h>
+#include <lockstep/parallel.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+namespace detail {
+
+/// f as a function of trees.
+template <class F, class... Args>
+TreeFunction tree_function(const F& function) {
+  return [&function](const std::vector<Tree>& trees) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return to_tree(function(from_tree<Args>(trees[I])...));
+    }(std::index_sequence_for<Args...>{});
+  };
+}
+
+/// value: what the function returned (its first leaf is the scalar); gradients: one tree per differentiated argument.
+struct ValueAndGradients {
+  Tree value;
+  std::vector<Tree> gradients;
+};
+LOCKSTEP_API ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector<Tree>& arguments,
+                                              const std::vector<int>& argnums);
+LOCKSTEP_API std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>& primals,
+                                       const std::vector<Tree>& tangents);
+LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
+                       const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis);
+
+/// A cotangent's way back: linear in the cotangent.
+LOCKSTEP_API std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
+                                                                               const std::vector<Tree>& primals);
+LOCKSTEP_API std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(
+    const TreeFunction& function, const std::vector<Tree>& primals);
+
+template <int Argnum, class Tuple>
+using Element = std::tuple_element_t<static_cast<std::size_t>(Argnum), Tuple>;
+
+}  // namespace detail
+
+/// (value, gradient with respect to argument `Argnum`). The function returns a float scalar, or a std::pair of it and
+/// auxiliary results that are passed through. Gradients have the argument's C++ type. Throws ShapeError for a value that
+/// is no scalar, DtypeError for an argument with integer leaves, MeshError where the value varies along a mesh axis and
+/// the argument does not.
+template <int Argnum = 0, class F>
+auto value_and_grad(F function) {
+  return [function = std::move(function)]<class... Args>(const Args&... args) {
+    using Result = std::invoke_result_t<const F&, const Args&...>;
+    using Gradient = detail::Element<Argnum, std::tuple<Args...>>;
+    auto [value, gradients] = detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...},
+                                                     {Argnum});
+    return std::pair<Result, Gradient>(from_tree<Result>(value), from_tree<Gradient>(gradients[0]));
+  };
+}
+
+/// Only the gradient.
+template <int Argnum = 0, class F>
+auto grad(F function) {
+  return [both = value_and_grad<Argnum>(std::move(function))]<class... Args>(const Args&... args) {
+    return both(args...).second;
+  };
+}
+
+/// (f(primals), directional derivative along the tangents). Tangents are tuples of the arguments' types.
+template <class F, class... Args>
+auto jvp(const F& function, const std::tuple<Args...>& primals, const std::tuple<Args...>& tangents) {
+  using Result = std::invoke_result_t<const F&, const Args&...>;
+  auto trees = [](const auto&... a) { return std::vector<Tree>{to_tree(a)...}; };
+  auto [y, dy] = detail::jvp(detail::tree_function<F, Args...>(function), std::apply(trees, primals),
+                             std::apply(trees, tangents));
+  return std::pair<Result, Result>(from_tree<Result>(y), from_tree<Result>(dy));
+}
+
+/// (f(primals), function from a cotangent of the result to the tuple of cotangents of the arguments).
+template <class F, class... Args>
+auto vjp(const F& function, const Args&... primals) {
+  using Result = std::invoke_result_t<const F&, const Args&...>;
+  auto [y, back] = detail::vjp(detail::tree_function<F, Args...>(function), {to_tree(primals)...});
+  auto pullback = [back = std::move(back)](const Result& cotangent) {
+    return from_tree<std::tuple<Args...>>(Tree::list(back(to_tree(cotangent))));
+  };
+  return std::pair(from_tree<Result>(y), pullback);
+}
+
+/// (f(primals), the derivative at that point as a linear function of tangents).
+template <class F, class... Args>
+auto linearize(const F& function, const Args&... primals) {
+  using Result = std::invoke_result_t<const F&, const Args&...>;
+  auto [y, linear] = detail::linearize(detail::tree_function<F, Args...>(function), {to_tree(primals)...});
+  auto pushforward = [linear = std::move(linear)](const Args&... tangents) {
+    return from_tree<Result>(linear({to_tree(tangents)...}));
+  };
+  return std::pair(from_tree<Result>(y), pushforward);
+}
+
+struct VmapOptions {
+  /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument.
+  std::vector<std::optional<std::int64_t>> in_axes;
+  std::int64_t out_axis = 0;
+};
+
+/// The function over a batch of arguments, equal to a loop over it.
+template <class F>
+auto vmap(F function, VmapOptions options = {}) {
+  return [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
+    using Result = std::invoke_result_t<const F&, const Args&...>;
+    auto in_axes = options.in_axes;
+    if (in_axes.empty()) in_axes.assign(sizeof...(Args), 0);
+    return from_tree<Result>(detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes,
+                                          options.out_axis));
+  };
+}
+
+// ---- jit -------------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// Owns the first-level cache of one jitted function: structure, leaf types and static values -> executable.
+class LOCKSTEP_API JitCache {
+ public:
+  JitCache();
+  /// Calls the function compiled for the arguments' types. Leaves that the caller moved in and owns alone are donated.
+  Tree call(const TreeFunction& function, std::vector<Tree> arguments);
+  /// How often it was traced, and why: one line a trace, naming the argument's path that was new.
+  std::size_t traces() const;
+  std::vector<std::string> retrace_reasons() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace detail
+
+/// A compiled function: traced once per structure, types and static values of its arguments.
+template <class F>
+class Jitted {
+ public:
+  explicit Jitted(F function) : function_(std::move(function)) {}
+
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    using Result = std::invoke_result_t<const F&, const std::remove_cvref_t<Args>&...>;
+    std::vector<Tree> trees;
+    trees.reserve(sizeof...(Args));
+    (trees.push_back(to_tree(std::forward<Args>(args))), ...);
+    return from_tree<Result>(
+        cache_.call(detail::tree_function<F, std::remove_cvref_t<Args>...>(function_), std::move(trees)));
+  }
+  std::size_t traces() const { return cache_.traces(); }
+  std::vector<std::string> retrace_reasons() const { return cache_.retrace_reasons(); }
+
+ private:
+  F function_;
+  mutable detail::JitCache cache_;
+};
+
+template <class F>
+Jitted<F> jit(F function) {
+  return Jitted<F>(std::move(function));
+}
+
+}  // namespace lockstep
