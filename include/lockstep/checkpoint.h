@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+/// SHA-256 over all leaves in path order: path, dtype, shape, row-major little-endian bytes; 64 hex digits. For each leaf
+/// the hash takes: the path's bytes, a zero byte, the long dtype name, a zero byte, the rank as one uint64, each extent as
+/// one uint64 (little-endian), then the data.
+LOCKSTEP_API std::string fingerprint(const Tree& tree);
+/// 64 hex digits.
+LOCKSTEP_API std::string sha256(std::string_view bytes);
+
+namespace checkpoint {
+
+/// A saved tree with a few words of text beside it.
+struct Saved {
+  Tree tree;
+  std::map<std::string, std::string> manifest;
+};
+
+/// Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
+/// files and folder synced, then renamed, and the parent synced. Throws CheckpointError naming file and system error.
+LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree,
+                       const std::map<std::string, std::string>& manifest);
+/// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back as
+/// dicts; give `like` to restore its structure and to have every leaf's type checked by path.
+LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
+LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like);
+
+}  // namespace checkpoint
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+/// Rows that train together. weight[i] is 1 for a real row and 0 for padding, which repeats a real row and stands last.
+struct Batch {
+  Array x;
+  Array y;
+  Array weight;
+};
+LOCKSTEP_TREE(Batch, x, y, weight);
+
+namespace data {
+
+/// An array in host memory, row-major.
+struct HostTable {
+  ArrayType type;
+  std::vector<std::byte> bytes;
+  std::int64_t rows() const { return type.shape.rank() == 0 ? 0 : type.shape[0]; }
+};
+
+/// Reads an IDX file, plain or gzip (told by its first bytes). Header, extents and length are checked, with arithmetic
+/// that cannot overflow, before memory is taken; 4-byte and wider elements are big-endian. Throws DataError naming file,
+/// field, offset, expected and found.
+LOCKSTEP_API HostTable read_idx(const std::filesystem::path& path);
+
+/// Inputs and integer labels of equal row count.
+struct Dataset {
+  HostTable x;
+  HostTable y;
+  std::int64_t classes = 0;
+  std::int64_t rows() const { return x.rows(); }
+};
+
+/// Images as float32 in [0, 1], [N, 28, 28, 1], labels int32.
+struct FashionMnist {
+  Dataset train;
+  Dataset test;
+};
+/// Reads the four IDX files of a folder (each plain or with .gz). Throws DataError where one is missing (naming what to
+/// install), where images and labels disagree in number, or a label is not below 10.
+LOCKSTEP_API FashionMnist load_fashion_mnist(const std::filesystem::path& folder);
+
+/// A keyed permutation of 0..n-1 (Feistel network over Threefry, cycle-walking): position -> row in O(1), the same on any
+/// number of devices. Throws ValueError for n <= 0.
+class LOCKSTEP_API Permutation {
+ public:
+  Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t n);
+  std::int64_t operator()(std::int64_t position) const;
+
+ private:
+  std::uint32_t key_[2];
+  std::int64_t n_;
+  int half_bits_;
+};
+
+/// Where a loader stands; part of a saved run.
+struct Position {
+  std::int64_t epoch = 0;
+  std::int64_t row = 0;  ///< Rows of this epoch already given out.
+  bool operator==(const Position&) const = default;
+};
+
+struct LoaderOptions {
+  std::int64_t batch = 64;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  bool drop_last = true;  ///< false: the last batch is padded to full size by repeating its last row with weight 0.
+};
+
+/// Batches of global rows in an order that only (seed, epoch, dataset size) decide. Batches run on across epochs' ends
+/// only as drop_last says.
+class LOCKSTEP_API Loader {
+ public:
+  /// Throws ValueError for a batch <= 0 and DataError for a batch above the data set's rows when drop_last is set.
+  Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+
+  std::int64_t batches_per_epoch() const;
+  /// The next batch; after an epoch's last one the next epoch begins.
+  Batch next();
+  Position position() const { return position_; }
+  /// Throws DataError for a position beyond the data set.
+  void seek(Position position);
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  LoaderOptions options_;
+  Position position_;
+};
+
+/// `rows` of a dataset as a Batch, padded to `size` rows.
+LOCKSTEP_API Batch gather_batch(const Dataset& dataset, const std::vector<std::int64_t>& rows, std::int64_t size);
+
+}  // namespace data
+}  // namespace lockstep

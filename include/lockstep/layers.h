@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/initializers.h>
+#include <lockstep/model.h>
+#include <lockstep/ops.h>
+
+namespace lockstep {
+
+struct DenseOptions {
+  std::int64_t units = 0;
+  bool use_bias = true;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer bias_initializer = initializers::zeros();
+  Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.
+};
+/// x[..., in] -> [..., units]: x kernel + bias. Variables kernel [in, units], bias [units].
+LOCKSTEP_API Array dense(const Scope& scope, const Array& x, const DenseOptions& options);
+
+enum class Padding : std::uint8_t { same, valid };
+
+struct Conv2dOptions {
+  std::int64_t filters = 0;
+  std::pair<std::int64_t, std::int64_t> kernel = {3, 3};
+  std::pair<std::int64_t, std::int64_t> strides = {1, 1};
+  Padding padding = Padding::same;
+  std::pair<std::int64_t, std::int64_t> dilation = {1, 1};
+  std::int64_t groups = 1;
+  bool use_bias = true;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer bias_initializer = initializers::zeros();
+};
+/// x[N, H, W, C] -> [N, H', W', filters]. Variables kernel [h, w, C/groups, filters], bias [filters]. `same` pads as
+/// Keras: the smaller half in front.
+LOCKSTEP_API Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options);
+
+struct BatchNormOptions {
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  /// Statistics over the whole batch, all shards together. false: per shard, moving statistics averaged over shards that
+  /// have rows; a different model.
+  bool synchronized = true;
+  bool trainable = true;  ///< false: the moving statistics normalise even in training, and stay.
+};
+/// Normalises every channel (last dimension) over all others. Rows of weight 0 count in no statistic. Variables gamma,
+/// beta [C]; state moving_mean, moving_variance [C] (at least float32), new = momentum * old + (1 - momentum) * batch,
+/// biased variance. A training call without a single real row returns 0 and keeps the state. Ioffe and Szegedy 2015.
+LOCKSTEP_API Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& options = {});
+
+struct LayerNormOptions {
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+};
+/// Normalises over the last dimension. Variables gamma, beta. Ba, Kiros and Hinton 2016.
+LOCKSTEP_API Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options = {});
+
+/// In training each element is 0 with probability `rate`, else scaled by 1 / (1 - rate); the mask of a row does not depend
+/// on how the batch is cut. Identity in evaluation. State rng. Throws ValueError for a rate outside [0, 1) or NaN.
+LOCKSTEP_API Array dropout(const Scope& scope, const Array& x, double rate);
+
+struct EmbeddingOptions {
+  std::int64_t vocabulary = 0;
+  std::int64_t features = 0;
+  Initializer initializer = initializers::uniform();
+};
+/// Integer indices [...] -> [..., features]. Variable embeddings [vocabulary, features].
+LOCKSTEP_API Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions& options);
+
+struct Pool2dOptions {
+  std::pair<std::int64_t, std::int64_t> window = {2, 2};
+  std::pair<std::int64_t, std::int64_t> strides = {0, 0};  ///< 0: the window.
+  Padding padding = Padding::valid;
+};
+LOCKSTEP_API Array max_pool2d(const Array& x, std::pair<std::int64_t, std::int64_t> window);
+LOCKSTEP_API Array max_pool2d(const Array& x, const Pool2dOptions& options);
+/// Elements outside the image count in neither sum nor divisor.
+LOCKSTEP_API Array avg_pool2d(const Array& x, std::pair<std::int64_t, std::int64_t> window);
+LOCKSTEP_API Array avg_pool2d(const Array& x, const Pool2dOptions& options);
+/// [N, H, W, C] -> [N, C].
+LOCKSTEP_API Array global_avg_pool2d(const Array& x);
+
+using Layer = std::function<Array(const Scope&, const Array&)>;
+/// Layers one after the other, in scopes "0", "1", ...
+LOCKSTEP_API Array sequential(const Scope& scope, const Array& x, const std::vector<Layer>& layers);
+
+}  // namespace lockstep

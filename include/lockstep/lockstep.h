@@ -1,0 +1,24 @@
+#pragma once
+
+#include <lockstep/array.h>
+#include <lockstep/backend.h>
+#include <lockstep/checkpoint.h>
+#include <lockstep/communicator.h>
+#include <lockstep/data.h>
+#include <lockstep/error.h>
+#include <lockstep/function.h>
+#include <lockstep/initializers.h>
+#include <lockstep/layers.h>
+#include <lockstep/losses.h>
+#include <lockstep/metrics.h>
+#include <lockstep/model.h>
+#include <lockstep/models.h>
+#include <lockstep/ops.h>
+#include <lockstep/optim.h>
+#include <lockstep/parallel.h>
+#include <lockstep/random.h>
+#include <lockstep/schedules.h>
+#include <lockstep/train.h>
+#include <lockstep/transforms.h>
+#include <lockstep/tree.h>
+#include <lockstep/version.h>

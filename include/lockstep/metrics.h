@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/losses.h>
+
+namespace lockstep {
+
+/// Mean of values [B] under row weights.
+LOCKSTEP_API Weighted mean_metric(const Array& values, const Array& weight = {});
+/// Share of rows whose largest logit is the label's (integer labels [B], or dense ones by their argmax).
+LOCKSTEP_API Weighted accuracy(const Array& logits, const Array& labels, const Array& weight = {});
+/// Share of rows whose label is among the k largest logits.
+LOCKSTEP_API Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k,
+                                     const Array& weight = {});
+
+/// sum / weight, 0 where the weight is 0; inside a map reduced over the batch axes first.
+LOCKSTEP_API Array value(const Weighted& weighted);
+
+/// A running metric on the host: batches' sums and weights in double.
+class LOCKSTEP_API Mean {
+ public:
+  void update(const Weighted& batch);
+  double result() const;
+  void reset();
+
+ private:
+  double sum_ = 0;
+  double weight_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/initializers.h>
+#include <lockstep/parallel.h>
+#include <lockstep/random.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+/// What a variable is declared as. Aggregation is checked against the dtype at declaration.
+struct VariableSpec {
+  Shape shape;
+  DType dtype = float32;
+  Initializer initializer = initializers::zeros();
+  Aggregation aggregation = Aggregation::none;
+};
+
+/// A declared variable, as `Model::variables` lists it.
+struct Variable {
+  std::string path;
+  ArrayType type;
+  bool trainable = true;
+  Aggregation aggregation = Aggregation::none;
+};
+
+struct CallOptions {
+  /// Weight of each row of the batch, f32[B]: 0 marks padding. Empty: every row counts. Layers that mix rows see it.
+  Array rows;
+};
+
+namespace detail {
+class ScopeFrame;
+}
+
+/// A place in a model's tree of variables, handed down from layer to layer. Variables come to be in `init` only; in
+/// `stateless_call` the same declarations look them up.
+class LOCKSTEP_API Scope {
+ public:
+  Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path);
+
+  /// The child of that name; names hold no '/'.
+  Scope operator[](std::string_view name) const;
+  const std::string& path() const { return path_; }
+
+  /// The variable's current value. Two declarations on one path with the same spec share it; other specs throw
+  /// StateError. In `stateless_call` a path that `init` did not make throws StateError.
+  Array trainable(std::string_view name, const VariableSpec& spec) const;
+  Array non_trainable(std::string_view name, const VariableSpec& spec) const;
+
+  /// The new value of a declared non-trainable variable, combined over replicas as it declares: `none` must be invariant
+  /// already, `mean` is averaged, `only_first_replica` takes replica 0's. On a `sum` variable: StateError, use accumulate.
+  void assign(std::string_view name, const Array& value) const;
+  /// new = old + psum(contribution), for `sum` variables only.
+  void accumulate(std::string_view name, const Array& contribution) const;
+
+  /// A fresh key. The layer owns one leaf "<path>/rng", uint32[3]: key words and a count. Draw i of a call uses
+  /// fold_in(fold_in(key, count), i); a training call returns count + 1, an evaluation call the leaf unchanged.
+  Array next_key() const;
+
+  bool is_init() const;
+  bool training() const;
+  /// Weights of the batch's rows, or an empty Array.
+  const Array& rows() const;
+  /// Mesh axes that cut the batch; empty outside a map.
+  const AxisSet& batch_axes() const;
+  /// Placement of a draw over the batch: cut in dimension 0 along batch_axes.
+  random::Placement over_batch() const;
+
+ private:
+  std::shared_ptr<detail::ScopeFrame> frame_;
+  std::string path_;
+};
+
+namespace detail {
+
+using ModelFunction = std::function<Tree(Scope&, const Tree&)>;
+
+LOCKSTEP_API std::pair<Tree, Tree> init(const ModelFunction& function, const Array& key, const Tree& example);
+LOCKSTEP_API std::vector<Variable> variables(const ModelFunction& function, const Tree& example);
+LOCKSTEP_API std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& trainable,
+                                                  const Tree& non_trainable, const Tree& x, bool training,
+                                                  const CallOptions& options);
+/// Zeros of a type, never computed: stands for an input whose type alone matters.
+LOCKSTEP_API Array example_of(const ArrayType& type);
+
+}  // namespace detail
+
+/// A model: one function of a Scope and an input, which serves `init` and `stateless_call`.
+template <class X, class Y>
+class Model {
+ public:
+  explicit Model(std::function<Y(Scope&, const X&)> function)
+      : function_([function = std::move(function)](Scope& scope, const Tree& x) {
+          return to_tree(function(scope, from_tree<X>(x)));
+        }) {}
+
+  /// (trainable, non_trainable) for inputs of the example's types (values are not read). The only place where variables
+  /// come to be; each is drawn from fold_in(key, first four bytes of SHA-256(path)).
+  [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const X& example) const {
+    return detail::init(function_, key, to_tree(example));
+  }
+  [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const ArrayType& type) const {
+    return detail::init(function_, key, Tree(detail::example_of(type)));
+  }
+  /// What `init` would make, in order of path.
+  std::vector<Variable> variables(const X& example) const { return detail::variables(function_, to_tree(example)); }
+
+  /// Pure: (output, new non-trainable state). `training` has no default and takes only a bool. Throws StateError naming
+  /// the path of a missing, surplus or misshapen leaf.
+  template <std::same_as<bool> Bool>
+  [[nodiscard]] std::pair<Y, Tree> stateless_call(const Tree& trainable, const Tree& non_trainable, const X& x,
+                                                  Bool training, const CallOptions& options = {}) const {
+    auto [y, next] = detail::stateless_call(function_, trainable, non_trainable, to_tree(x), training, options);
+    return {from_tree<Y>(y), std::move(next)};
+  }
+
+  const detail::ModelFunction& function() const { return function_; }
+
+ private:
+  detail::ModelFunction function_;
+};
+
+template <class Y, class X>
+Model(Y (*)(Scope&, const X&)) -> Model<X, Y>;
+
+namespace detail {
+template <class Signature>
+struct ModelOf;
+template <class C, class Y, class X>
+struct ModelOf<Y (C::*)(Scope&, const X&) const> {
+  using Input = X;
+  using Output = Y;
+};
+template <class C, class Y, class X>
+struct ModelOf<Y (C::*)(Scope&, const X&)> {
+  using Input = X;
+  using Output = Y;
+};
+}  // namespace detail
+
+template <class F>
+Model(F) -> Model<typename detail::ModelOf<decltype(&F::operator())>::Input,
+                  typename detail::ModelOf<decltype(&F::operator())>::Output>;
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/schedules.h>
+#include <lockstep/tree.h>
+
+namespace lockstep::optim {
+
+/// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to the
+/// parameters.
+struct GradientTransformation {
+  std::function<Tree(const Tree& params)> init;
+  /// (gradients, state, params) -> (updates, state').
+  std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params)> update;
+};
+
+/// A constant or a schedule of the number of updates made so far.
+class LOCKSTEP_API LearningRate {
+ public:
+  LearningRate(double value);       // NOLINT: implicit by design. Throws ValueError unless finite and >= 0.
+  LearningRate(Schedule schedule);  // NOLINT: implicit by design
+  const Schedule& schedule() const { return schedule_; }
+
+ private:
+  Schedule schedule_;
+};
+
+/// params + updates, leaf by leaf.
+LOCKSTEP_API Tree apply_updates(const Tree& params, const Tree& updates);
+/// One after the other; its state is the list of their states.
+LOCKSTEP_API GradientTransformation chain(std::vector<GradientTransformation> transformations);
+template <class... Ts>
+GradientTransformation chain(GradientTransformation first, Ts... rest) {
+  return chain(std::vector<GradientTransformation>{std::move(first), std::move(rest)...});
+}
+LOCKSTEP_API GradientTransformation identity();
+
+/// Which leaves a masked transformation sees, by path.
+using Mask = std::function<bool(std::string_view path)>;
+/// The inner transformation on the leaves the mask takes; the others pass unchanged and have no state.
+LOCKSTEP_API GradientTransformation masked(GradientTransformation inner, Mask mask);
+/// Zero updates for the leaves the mask takes: a frozen sub-tree.
+LOCKSTEP_API GradientTransformation freeze(Mask frozen);
+/// True for every path at or below `prefix`.
+LOCKSTEP_API Mask below(std::string prefix);
+
+/// -rate(count) * u.
+LOCKSTEP_API GradientTransformation scale_by_learning_rate(LearningRate rate);
+/// v' = decay v + u; gives v', or u + decay v' with nesterov. Sutskever et al. 2013.
+LOCKSTEP_API GradientTransformation trace(double decay, bool nesterov = false);
+/// Bias-corrected moments. Kingma and Ba 2015.
+LOCKSTEP_API GradientTransformation scale_by_adam(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
+/// u + decay * param. Loshchilov and Hutter 2019.
+LOCKSTEP_API GradientTransformation add_decayed_weights(double decay);
+/// Scaled so that the norm over all leaves is at most `max_norm`. Throws ValueError unless it is > 0.
+LOCKSTEP_API GradientTransformation clip_by_global_norm(double max_norm);
+/// Each element clipped to [-limit, limit].
+LOCKSTEP_API GradientTransformation clip_by_value(double limit);
+
+LOCKSTEP_API GradientTransformation sgd(LearningRate rate, double momentum = 0.0, bool nesterov = false);
+LOCKSTEP_API GradientTransformation adam(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
+LOCKSTEP_API GradientTransformation adamw(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8,
+                                          double weight_decay = 1e-4);
+
+/// Square root of the sum of squares over all leaves, added in path order, in at least float32.
+LOCKSTEP_API Array global_norm(const Tree& tree);
+
+}  // namespace lockstep::optim
