@@ -1,0 +1,140 @@
+# Imported targets lockstep_deps::<name>, written by hand: installed first, else what .cmake/fetch.cmake brought. A
+# target that is not there was not found.
+
+function(lockstep_found name what)
+  message(STATUS "  ${name}: ${what}")
+endfunction()
+
+# lockstep_dependency(<name> <package> HEADER <h> [LIBRARY <l>] [DEFINITIONS ...]): one header folder, perhaps one library.
+function(lockstep_dependency name package)
+  cmake_parse_arguments(PARSE_ARGV 2 dependency "" "HEADER;LIBRARY" "DEFINITIONS")
+  set(roots "${LOCKSTEP_DEPS_DIR}/${package}/usr" "${LOCKSTEP_DEPS_DIR}/${package}")
+  find_path(include NAMES ${dependency_HEADER} PATHS ${roots} PATH_SUFFIXES include NO_CACHE)
+  if(NOT include)
+    lockstep_found(${name} "not found")
+    return()
+  endif()
+  string(REGEX REPLACE "/$" "" include "${include}")
+  set(folders "${include}")
+  if(EXISTS "${include}/x86_64-linux-gnu" AND NOT include STREQUAL "/usr/include")
+    list(APPEND folders "${include}/x86_64-linux-gnu")
+  endif()
+  if(dependency_LIBRARY)
+    find_library(library NAMES ${dependency_LIBRARY} PATHS ${roots} PATH_SUFFIXES lib/x86_64-linux-gnu lib NO_CACHE)
+    if(NOT library)
+      lockstep_found(${name} "library not found")
+      return()
+    endif()
+    add_library(lockstep_deps::${name} UNKNOWN IMPORTED)
+    set_target_properties(lockstep_deps::${name} PROPERTIES IMPORTED_LOCATION "${library}")
+  else()
+    add_library(lockstep_deps::${name} INTERFACE IMPORTED)
+  endif()
+  # The compiler's own folders must not be named again, nor before others.
+  list(REMOVE_ITEM folders /usr/include)
+  set_target_properties(lockstep_deps::${name} PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${folders}"
+    INTERFACE_COMPILE_DEFINITIONS "${dependency_DEFINITIONS}")
+  lockstep_found(${name} "${include}")
+endfunction()
+
+message(STATUS "Dependencies")
+lockstep_dependency(fmt fmt HEADER fmt/format.h DEFINITIONS FMT_HEADER_ONLY=1)
+lockstep_dependency(doctest doctest HEADER doctest/doctest.h)
+lockstep_dependency(cli11 cli11 HEADER CLI/CLI.hpp)
+lockstep_dependency(json json HEADER nlohmann/json.hpp)
+lockstep_dependency(xbyak xbyak HEADER xbyak/xbyak.h)
+lockstep_dependency(zlib zlib HEADER zlib.h LIBRARY z libz.so.1.2.13)
+lockstep_dependency(crypto openssl HEADER openssl/evp.h LIBRARY crypto)
+
+find_package(Threads REQUIRED)
+
+# oneDNN 3, by its own package file.
+find_package(dnnl 3 CONFIG QUIET PATHS "${LOCKSTEP_DEPS_DIR}/onednn")
+if(dnnl_FOUND)
+  add_library(lockstep_deps::dnnl INTERFACE IMPORTED)
+  set_target_properties(lockstep_deps::dnnl PROPERTIES INTERFACE_LINK_LIBRARIES DNNL::dnnl)
+  lockstep_found(dnnl "${dnnl_DIR}")
+else()
+  lockstep_found(dnnl "not found")
+endif()
+
+# LibTorch: two libraries of it and its OpenMP. Its own package file would ask for a CUDA toolkit.
+lockstep_find_torch(torch)
+if(torch AND EXISTS "${torch}/torch/lib/libtorch_cpu.so")
+  foreach(library torch_cpu c10)
+    add_library(lockstep_deps::${library} SHARED IMPORTED)
+    set_target_properties(lockstep_deps::${library} PROPERTIES
+      IMPORTED_LOCATION "${torch}/torch/lib/lib${library}.so" IMPORTED_SONAME lib${library}.so)
+  endforeach()
+  add_library(lockstep_deps::aten INTERFACE IMPORTED)
+  set_target_properties(lockstep_deps::aten PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${torch}/torch/include"
+    INTERFACE_LINK_LIBRARIES "lockstep_deps::torch_cpu;lockstep_deps::c10;Threads::Threads")
+  set(LOCKSTEP_TORCH_INCLUDE_DIR "${torch}/torch/include")
+  lockstep_found(aten "${torch}/torch")
+else()
+  lockstep_found(aten "not found")
+endif()
+
+# The one OpenMP run-time of the process: LibTorch's copy if there is one (same soname as the compiler's).
+if(TARGET lockstep_deps::aten AND EXISTS "${torch}/torch/lib/libgomp.so.1")
+  add_library(lockstep_deps::gomp SHARED IMPORTED)
+  set_target_properties(lockstep_deps::gomp PROPERTIES
+    IMPORTED_LOCATION "${torch}/torch/lib/libgomp.so.1" IMPORTED_SONAME libgomp.so.1)
+else()
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    add_library(lockstep_deps::gomp INTERFACE IMPORTED)
+    set_target_properties(lockstep_deps::gomp PROPERTIES INTERFACE_LINK_LIBRARIES OpenMP::OpenMP_CXX)
+  endif()
+endif()
+
+set(MPI_CXX_SKIP_MPICXX TRUE)
+find_package(MPI QUIET COMPONENTS CXX)
+if(MPI_CXX_FOUND)
+  add_library(lockstep_deps::mpi INTERFACE IMPORTED)
+  set_target_properties(lockstep_deps::mpi PROPERTIES INTERFACE_LINK_LIBRARIES MPI::MPI_CXX)
+  lockstep_found(mpi "${MPI_CXX_LIBRARIES}")
+else()
+  lockstep_found(mpi "not found: the MPI backend is left out")
+endif()
+
+# CUDA: host code against the toolkit, or against the nvidia-* wheels.
+if(LOCKSTEP_CUDA)
+  set(roots "$ENV{CUDA_HOME}" /usr/local/cuda "${LOCKSTEP_DEPS_DIR}/cuda/nvidia/cu13" "${LOCKSTEP_DEPS_DIR}/cuda/nvidia/nccl")
+  foreach(entry "cudart|cuda_runtime_api.h|cudart libcudart.so.13" "nvrtc|nvrtc.h|nvrtc libnvrtc.so.13"
+                "nccl|nccl.h|nccl libnccl.so.2")
+    string(REPLACE "|" ";" entry "${entry}")
+    list(POP_FRONT entry name header names)
+    string(REPLACE " " ";" names "${names}")
+    find_path(include NAMES ${header} PATHS ${roots} PATH_SUFFIXES include NO_CACHE)
+    find_library(library NAMES ${names} PATHS ${roots} PATH_SUFFIXES lib64 lib NO_CACHE)
+    if(include AND library)
+      add_library(lockstep_deps::${name} UNKNOWN IMPORTED)
+      set_target_properties(lockstep_deps::${name} PROPERTIES
+        IMPORTED_LOCATION "${library}" INTERFACE_INCLUDE_DIRECTORIES "${include}")
+      lockstep_found(${name} "${library}")
+    else()
+      lockstep_found(${name} "not found")
+    endif()
+    unset(include)
+    unset(library)
+  endforeach()
+endif()
+
+if(NOT EXISTS "${LOCKSTEP_FASHION_MNIST_DIR}/train-images-idx3-ubyte.gz")
+  set(LOCKSTEP_FASHION_MNIST_DIR "${LOCKSTEP_DEPS_DIR}/fashion-mnist/usr/share/datasets/fashion-mnist")
+endif()
+if(EXISTS "${LOCKSTEP_FASHION_MNIST_DIR}/train-images-idx3-ubyte.gz")
+  lockstep_found(fashion-mnist "${LOCKSTEP_FASHION_MNIST_DIR}")
+else()
+  lockstep_found(fashion-mnist "not found: name a folder when training")
+endif()
+
+foreach(name fmt json zlib crypto)
+  if(NOT TARGET lockstep_deps::${name})
+    message(FATAL_ERROR "${name} was not found. Configure with -DLOCKSTEP_FETCH=ON to have it fetched into "
+      "${LOCKSTEP_DEPS_DIR}, or install it (Debian: libfmt-dev nlohmann-json3-dev zlib1g-dev libssl-dev).")
+  endif()
+endforeach()

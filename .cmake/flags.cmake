@@ -1,0 +1,40 @@
+# How everything of ours is compiled.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-g")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# No contraction: a fused multiply-add has other bits, and only definitions may write one. Position-independent throughout,
+# so that objects and precompiled headers serve library, program and tests alike.
+add_compile_options(-Wall -Wextra -ffp-contract=off -fPIC)
+# Libraries that nothing refers to stay out: a test of the core then starts without LibTorch.
+add_link_options(-Wl,--as-needed)
+
+if(LOCKSTEP_SANITIZE)
+  add_compile_options(-O1 -fno-omit-frame-pointer -fsanitize=${LOCKSTEP_SANITIZE})
+  add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
+  if(LOCKSTEP_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# ccache where there is one, told that precompiled headers are all right and that the folder's name does not matter.
+find_program(LOCKSTEP_CCACHE NAMES ccache)
+mark_as_advanced(LOCKSTEP_CCACHE)
+if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${LOCKSTEP_CCACHE}")
+  add_compile_options(-fpch-preprocess)
+endif()

@@ -1,0 +1,63 @@
+# liblockstep: every built stage but cli, and every built backend, in one shared library; the `lockstep` program on top of
+# it; and how both are installed.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(stages GLOBAL PROPERTY lockstep_built_stages)
+list(REMOVE_ITEM stages cli)
+list(TRANSFORM stages PREPEND lockstep_ OUTPUT_VARIABLE stage_targets)
+get_property(backends GLOBAL PROPERTY lockstep_built_backends)
+get_property(communicators GLOBAL PROPERTY lockstep_built_communicators)
+set(backend_targets ${backends} ${communicators})
+list(TRANSFORM backend_targets PREPEND lockstep_backend_)
+
+# For tests that need more than their own stage: all of it, statically, so that hidden symbols are there too.
+set(static_targets ${stage_targets} ${backend_targets} lockstep_backends)
+list(JOIN static_targets "," group)
+add_library(lockstep_everything INTERFACE)
+target_link_libraries(lockstep_everything INTERFACE lockstep_headers "$<LINK_GROUP:RESCAN,${group}>")
+
+if(NOT stages)
+  return()
+endif()
+set(objects "")
+foreach(target IN LISTS static_targets)
+  list(APPEND objects "$<TARGET_OBJECTS:${target}>")
+endforeach()
+get_property(libraries GLOBAL PROPERTY lockstep_libraries)
+list(REMOVE_DUPLICATES libraries)
+add_library(lockstep SHARED ${objects})
+target_link_libraries(lockstep PRIVATE ${libraries})
+target_include_directories(lockstep INTERFACE
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+target_compile_features(lockstep INTERFACE cxx_std_20)
+set_target_properties(lockstep PROPERTIES
+  LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  INSTALL_RPATH_USE_LINK_PATH ON)
+add_library(lockstep::lockstep ALIAS lockstep)
+
+if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
+  add_executable(lockstep_program engine/cli/main.cpp)
+  target_link_libraries(lockstep_program PRIVATE lockstep_headers lockstep_cli lockstep)
+  set_target_properties(lockstep_program PROPERTIES
+    OUTPUT_NAME lockstep
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
+    INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS lockstep_program)
+  add_custom_target(train
+    COMMAND ${CMAKE_COMMAND} -D "PROGRAM=$<TARGET_FILE:lockstep_program>" -D "RUNS=${CMAKE_BINARY_DIR}/runs"
+            -P "${PROJECT_SOURCE_DIR}/.cmake/train.cmake"
+    USES_TERMINAL VERBATIM)
+endif()
+
+install(TARGETS lockstep EXPORT lockstep)
+install(DIRECTORY include/lockstep DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
+install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINATION "${package}")
+configure_package_config_file(.cmake/lockstep-config.cmake.in lockstep-config.cmake INSTALL_DESTINATION "${package}")
+write_basic_package_version_file(lockstep-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config.cmake"
+  "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${package}")

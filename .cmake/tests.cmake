@@ -1,0 +1,72 @@
+# lockstep_add_tests(<folder of tests/> LINK <targets> [LABEL unit|long])
+#
+# One doctest program, tests_<folder>, of every .cpp below the folder; one entry of ctest. What it is told: where the
+# tests' data lie (LOCKSTEP_TESTS_DIR) and, with everything linked, where the program is (LOCKSTEP_PROGRAM).
+
+# doctest's main and the shared test code, compiled once.
+add_library(lockstep_test_main OBJECT support/main.cpp)
+target_link_libraries(lockstep_test_main PRIVATE lockstep_deps::doctest)
+file(GLOB_RECURSE support CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/support/*.cpp")
+list(REMOVE_ITEM support "${CMAKE_CURRENT_SOURCE_DIR}/support/main.cpp")
+add_library(lockstep_test_support INTERFACE)
+if(support)
+  add_library(lockstep_test_support_static STATIC ${support})
+  target_link_libraries(lockstep_test_support_static
+    PRIVATE lockstep_headers lockstep_deps::doctest lockstep_deps::fmt)
+  target_link_libraries(lockstep_test_support INTERFACE lockstep_test_support_static)
+endif()
+
+function(lockstep_add_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 tests "" "LABEL" "LINK")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  if(NOT tests_LABEL)
+    set(tests_LABEL unit)
+  endif()
+  string(REPLACE "/" "_" target "tests_${folder}")
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_test_support ${tests_LINK} lockstep_headers
+    lockstep_deps::doctest lockstep_deps::fmt Threads::Threads)
+  foreach(library json zlib crypto)
+    target_link_libraries(${target} PRIVATE lockstep_deps::${library})
+  endforeach()
+  target_compile_definitions(${target} PRIVATE LOCKSTEP_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
+  if("lockstep_everything" IN_LIST tests_LINK)
+    target_compile_definitions(${target} PRIVATE LOCKSTEP_FASHION_MNIST_DIR="${LOCKSTEP_FASHION_MNIST_DIR}")
+    if(folder STREQUAL "cli")
+      target_link_libraries(${target} PRIVATE lockstep_cli)
+    endif()
+    if(TARGET lockstep_program)
+      target_compile_definitions(${target} PRIVATE LOCKSTEP_PROGRAM="$<TARGET_FILE:lockstep_program>")
+      add_dependencies(${target} lockstep_program)
+    endif()
+  endif()
+
+  # The heaviest headers of a test are the same in every test.
+  get_property(precompiled GLOBAL PROPERTY lockstep_tests_precompiled)
+  if(precompiled)
+    target_precompile_headers(${target} REUSE_FROM ${precompiled})
+  else()
+    target_precompile_headers(${target} PRIVATE
+      <doctest/doctest.h> <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <random> <span>
+      <string> <string_view> <tuple> <unordered_map> <utility> <vector>)
+    set_property(GLOBAL PROPERTY lockstep_tests_precompiled ${target})
+  endif()
+
+  add_test(NAME ${folder} COMMAND ${target})
+  set_tests_properties(${folder} PROPERTIES LABELS ${tests_LABEL} TIMEOUT 1500)
+  lockstep_sanitizer_environment(${folder})
+endfunction()
+
+# Sanitizers are told about third parties, and about nothing of ours.
+function(lockstep_sanitizer_environment test)
+  if(LOCKSTEP_SANITIZE MATCHES "thread")
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
+      "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/.cmake/tsan.supp")
+  elseif(LOCKSTEP_SANITIZE)
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
+      "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1" "UBSAN_OPTIONS=print_stacktrace=1")
+  endif()
+endfunction()
