@@ -1,0 +1,74 @@
+#include <lockstep/parallel.h>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "engine/api/bind.h"
+#include "engine/api/operands.h"
+#include "engine/ops/primitives.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep {
+
+namespace {
+
+Array reduce(const ir::Primitive& primitive, const Array& x, const AxisSet& axes) {
+  return axes.empty() ? x : api::bind_one(primitive, {x}, {{"axes", axes.names()}});
+}
+
+Array along(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
+  axis_size(axis);
+  const std::int64_t resolved = normalize_axis(dim, x.ndim(), primitive.name);
+  return api::bind_one(primitive, {x}, {{"axis", axis}, {"dim", resolved}});
+}
+
+}  // namespace
+
+Array psum(const Array& x, const AxisSet& axes) {
+  return reduce(ops::primitives::psum(), x.dtype() == bool_ ? convert(x, int32) : x, axes);
+}
+
+Tree psum(const Tree& tree, const AxisSet& axes) {
+  return map([&axes](const Array& leaf) { return psum(leaf, axes); }, tree);
+}
+
+Array pmean(const Array& x, const AxisSet& axes) {
+  const Array total = psum(convert(x, api::inexact(x.dtype())), axes);
+  return axes.empty() ? total : div(total, static_cast<double>(trace::bound_axes().size(axes, "pmean")));
+}
+
+Array pmax(const Array& x, const AxisSet& axes) { return reduce(ops::primitives::pmax(), x, axes); }
+Array pmin(const Array& x, const AxisSet& axes) { return reduce(ops::primitives::pmin(), x, axes); }
+
+Array pvary(const Array& x, const AxisSet& axes) {
+  return reduce(ops::primitives::pvary(), x, axes.without(trace::type_in_trace(x).varying));
+}
+
+Array all_gather(const Array& x, const std::string& axis, std::int64_t dim) {
+  return along(ops::primitives::all_gather(), x, axis, dim);
+}
+
+Array all_gather_invariant(const Array& x, const std::string& axis, std::int64_t dim) {
+  return along(ops::primitives::all_gather_invariant(), x, axis, dim);
+}
+
+Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim) {
+  return along(ops::primitives::psum_scatter(), x, axis, dim);
+}
+
+Array axis_index(const std::string& axis) {
+  axis_size(axis);
+  return api::bind_one(ops::primitives::axis_index(), {}, {{"axis", axis}});
+}
+
+std::int64_t axis_size(const std::string& axis) { return trace::bound_axes().size(axis, "axis_size"); }
+
+AxisSet bound_axes() {
+  std::vector<std::string> names;
+  for (const auto& axis : trace::bound_axes().axes()) names.push_back(axis.name);
+  return AxisSet(std::move(names));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "engine/api/bind.h"
+#include "engine/api/operands.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep {
+
+Array full(const Shape& shape, const Operand& scalar, DType dtype) {
+  if (scalar.is_scalar()) return api::constant("full", scalar, dtype, shape);
+  return api::at("full", scalar, dtype, shape);
+}
+
+Array zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Array ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+Array full_like(const Array& like, const Operand& scalar) { return full(like.shape(), scalar, like.dtype()); }
+Array zeros_like(const Array& like) { return zeros(like.shape(), like.dtype()); }
+Array ones_like(const Array& like) { return ones(like.shape(), like.dtype()); }
+
+Array iota(const Shape& shape, std::int64_t dim, DType dtype) {
+  const std::int64_t axis = normalize_axis(dim, shape.rank(), "iota");
+  return api::bind_one(ops::primitives::iota(), {}, {{"dtype", dtype}, {"shape", shape.to_vector()}, {"dim", axis}});
+}
+
+Array arange(std::int64_t n, DType dtype) { return iota(Shape{n}, 0, dtype); }
+
+Array eye(std::int64_t n, DType dtype) {
+  const Shape shape{n, n};
+  return convert(equal(iota(shape, 0), iota(shape, 1)), dtype);
+}
+
+Array convert(const Array& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return api::bind_one(ops::primitives::convert(), {x}, {{"dtype", dtype}});
+}
+
+Array bitcast_convert(const Array& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return api::bind_one(ops::primitives::bitcast_convert(), {x}, {{"dtype", dtype}});
+}
+
+Array where(const Array& predicate, const Operand& on_true, const Operand& on_false) {
+  const Operand condition = predicate.dtype() == DType::bool_ ? predicate : not_equal(predicate, 0);
+  const DType dtype = api::common_dtype({&on_true, &on_false});
+  Shape shape = predicate.shape();
+  for (const Operand* operand : {&on_true, &on_false}) {
+    if (!operand->is_scalar()) shape = broadcast_shapes(shape, operand->array().shape(), "where");
+  }
+  return api::bind_one(ops::primitives::select(),
+                       {api::at("where", condition, DType::bool_, shape), api::at("where", on_true, dtype, shape),
+                        api::at("where", on_false, dtype, shape)});
+}
+
+Array clip(const Array& x, const Operand& low, const Operand& high) { return minimum(maximum(x, low), high); }
+
+Array square(const Array& x) { return mul(x, x); }
+
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+#include "engine/api/runtime.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
+#include "engine/compile/compile.h"
+#include "engine/runtime/run.h"
+#include "engine/trace/array_state.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep::api {
+
+namespace {
+
+compile::Options make_options() {
+  compile::Options options;
+  options.backends = built_backends();
+  options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function) {
+  static const compile::Options options = make_options();
+  return compile::compile(function, options);
+}
+
+std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
+                       const std::vector<bool>& donated) {
+  std::vector<ir::HostArray> inputs;
+  inputs.reserve(arguments.size());
+  for (const Array& argument : arguments) inputs.push_back(host_array(argument));
+  arguments.clear();
+  std::vector<Array> results;
+  for (ir::HostArray& output : runtime::run(executable, std::move(inputs), donated)) {
+    results.push_back(make_array(output.type, std::move(output.buffer)));
+  }
+  return results;
+}
+
+std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments) {
+  if (trace::is_open()) return trace::inline_call(*function, arguments);
+  return run(*compiled(function), std::move(arguments));
+}
+
+const Backend& plain_backend() {
+  const auto& backends = built_backends();
+  if (backends.empty()) throw BackendError("this build has no backend; configure one of the folders of backends/");
+  return *backends.back();
+}
+
+ir::HostArray host_array(const Array& array) {
+  const ArrayType& type = array.type();
+  if (array.is_traced()) {
+    throw TraceError(fmt::format(
+        "a traced value of type {} was used where its elements are needed; return it from the traced function instead",
+        to_string(type)));
+  }
+  return {type, array.state()->buffer};
+}
+
+std::shared_ptr<Buffer> allocate(std::size_t nbytes) {
+  for (const auto& backend : built_backends()) {
+    if (!backend->supports(DeviceKind::cpu)) continue;
+    if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
+  }
+  throw BackendError("no backend of this build owns memory on cpu:0; configure backends/aten");
+}
+
+}  // namespace lockstep::api
+
+namespace lockstep {
+
+Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
+  if (bytes.size() != static_cast<std::size_t>(type.nbytes())) {
+    throw ShapeError(fmt::format("from_bytes: {} takes {} bytes, got {}", to_string(type), type.nbytes(), bytes.size()));
+  }
+  auto buffer = api::allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(buffer->data(), bytes.data(), bytes.size());
+  return make_array(type, std::move(buffer));
+}
+
+}  // namespace lockstep

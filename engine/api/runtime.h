@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/backend.h>
+
+#include "engine/compile/executable.h"
+#include "engine/ir/eval.h"
+#include "engine/ir/function.h"
+
+// The one place that knows the backends this build has. Everything public compiles and runs through here.
+namespace lockstep::api {
+
+/// The executable of a function: compiled once per process, found again by the function's hash.
+std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function);
+
+/// Runs on concrete arrays. `donated[i]`: argument i may be overwritten (empty: none).
+std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
+                       const std::vector<bool>& donated = {});
+
+/// The function on arrays: copied into the open trace, or compiled and run.
+std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments);
+
+/// The backend that evaluates equation by equation: the last of the list, which has a kernel for every op.
+const Backend& plain_backend();
+
+/// A concrete array's type and memory. Throws TraceError for a traced value, ValueError for an array that holds nothing.
+ir::HostArray host_array(const Array& array);
+
+/// Memory from the first backend that owns any.
+std::shared_ptr<Buffer> allocate(std::size_t nbytes);
+
+}  // namespace lockstep::api

@@ -1,0 +1,395 @@
+#include <lockstep/tree.h>
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
+#include "engine/api/tree_paths.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string_view kind_name(Tree::Kind kind) {
+  switch (kind) {
+    case Tree::Kind::none: return "nothing";
+    case Tree::Kind::leaf: return "a leaf";
+    case Tree::Kind::fixed: return "a static value";
+    case Tree::Kind::list: return "a list";
+    case Tree::Kind::dict: return "a dict";
+  }
+  return "";
+}
+
+[[noreturn]] void wrong_kind(std::string_view expected, const Tree& tree) {
+  throw StateError(fmt::format("tree: expected {}, found {}: {}", expected, kind_name(tree.kind()), to_string(tree)));
+}
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+std::string print(const StaticValue& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::string>) return quoted(v);
+        if constexpr (std::is_same_v<T, double>) return fmt::format("{:#}", v);
+        else return fmt::format("{}", v);
+      },
+      value);
+}
+
+template <class LeafPrinter>
+std::string print(const Tree& tree, const LeafPrinter& leaf) {
+  std::string text;
+  switch (tree.kind()) {
+    case Tree::Kind::none: return "none";
+    case Tree::Kind::leaf: return leaf(tree.array());
+    case Tree::Kind::fixed: return print(tree.fixed());
+    case Tree::Kind::list:
+      for (const Tree& item : tree.items()) text += (text.empty() ? "" : ", ") + print(item, leaf);
+      return "[" + text + "]";
+    case Tree::Kind::dict:
+      for (const auto& [key, item] : tree.entries()) {
+        text += (text.empty() ? "" : ", ") + quoted(key) + ": " + print(item, leaf);
+      }
+      return "{" + text + "}";
+  }
+  return text;
+}
+
+std::string joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "/" + name;
+}
+
+/// `visit(path, leaf)` for every leaf, in order of path.
+template <class T, class Visit>
+void for_each_leaf(T& tree, const std::string& path, const Visit& visit) {
+  if (tree.kind() == Tree::Kind::leaf) visit(path, tree.array());
+  if (tree.kind() == Tree::Kind::list) {
+    std::size_t i = 0;
+    for (auto& item : tree.items()) for_each_leaf(item, joined(path, std::to_string(i++)), visit);
+  }
+  if (tree.kind() == Tree::Kind::dict) {
+    for (auto& [key, item] : tree.entries()) for_each_leaf(item, joined(path, key), visit);
+  }
+}
+
+Tree map_leaves(const Tree& tree, const std::function<Array(const std::string&, const Array&)>& function,
+                const std::string& path) {
+  switch (tree.kind()) {
+    case Tree::Kind::leaf: return Tree(function(path, tree.array()));
+    case Tree::Kind::list: {
+      std::vector<Tree> items;
+      for (std::size_t i = 0; i < tree.items().size(); ++i) {
+        items.push_back(map_leaves(tree.items()[i], function, joined(path, std::to_string(i))));
+      }
+      return Tree::list(std::move(items));
+    }
+    case Tree::Kind::dict: {
+      std::map<std::string, Tree> entries;
+      for (const auto& [key, item] : tree.entries()) {
+        entries.emplace(key, map_leaves(item, function, joined(path, key)));
+      }
+      return Tree::dict(std::move(entries));
+    }
+    default: return tree;
+  }
+}
+
+const Tree* child(const Tree& tree, std::string_view name) {
+  if (tree.kind() == Tree::Kind::dict) {
+    const auto found = tree.entries().find(std::string(name));
+    return found == tree.entries().end() ? nullptr : &found->second;
+  }
+  if (tree.kind() == Tree::Kind::list) {
+    for (std::size_t i = 0; i < tree.items().size(); ++i) {
+      if (std::to_string(i) == name) return &tree.items()[i];
+    }
+  }
+  return nullptr;
+}
+
+/// The first name of a path and the rest.
+std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
+  const std::size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return {path, {}};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+const Tree* find(const Tree& tree, std::string_view path) {
+  const Tree* node = &tree;
+  while (node != nullptr && !path.empty()) {
+    const auto [name, rest] = split_path(path);
+    node = child(*node, name);
+    path = rest;
+  }
+  return node;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+void collect_paths(const Tree& tree, const std::string& path, std::vector<std::string>& paths) {
+  if (!path.empty()) paths.push_back(path);
+  if (tree.kind() == Tree::Kind::list) {
+    for (std::size_t i = 0; i < tree.items().size(); ++i) {
+      collect_paths(tree.items()[i], joined(path, std::to_string(i)), paths);
+    }
+  }
+  if (tree.kind() == Tree::Kind::dict) {
+    for (const auto& [key, item] : tree.entries()) collect_paths(item, joined(path, key), paths);
+  }
+}
+
+std::string nearest_paths(const Tree& tree, std::string_view path) {
+  std::vector<std::string> paths;
+  collect_paths(tree, "", paths);
+  std::stable_sort(paths.begin(), paths.end(), [&](const std::string& a, const std::string& b) {
+    return edit_distance(a, path) < edit_distance(b, path);
+  });
+  if (paths.size() > 3) paths.resize(3);
+  return paths.empty() ? "it is empty" : fmt::format("nearest are \"{}\"", fmt::join(paths, "\", \""));
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccdULL;
+  return hash ^ (hash >> 33);
+}
+
+}  // namespace
+
+Tree::Tree() = default;
+Tree::Tree(Array leaf) : kind_(Kind::leaf), leaf_(std::move(leaf)) {}
+Tree::Tree(StaticValue value) : kind_(Kind::fixed), fixed_(std::move(value)) {}
+
+Tree Tree::list(std::vector<Tree> items) {
+  Tree tree;
+  tree.kind_ = Kind::list;
+  tree.items_ = std::move(items);
+  return tree;
+}
+
+Tree Tree::dict(std::map<std::string, Tree> entries) {
+  Tree tree;
+  tree.kind_ = Kind::dict;
+  tree.entries_ = std::move(entries);
+  return tree;
+}
+
+const Array& Tree::array() const {
+  if (kind_ != Kind::leaf) wrong_kind("a leaf", *this);
+  return leaf_;
+}
+
+const StaticValue& Tree::fixed() const {
+  if (kind_ != Kind::fixed) wrong_kind("a static value", *this);
+  return fixed_;
+}
+
+const std::vector<Tree>& Tree::items() const {
+  if (kind_ != Kind::list) wrong_kind("a list", *this);
+  return items_;
+}
+
+const std::map<std::string, Tree>& Tree::entries() const {
+  if (kind_ != Kind::dict) wrong_kind("a dict", *this);
+  return entries_;
+}
+
+const Tree& Tree::at(std::string_view path) const {
+  const Tree* found = find(*this, path);
+  if (found == nullptr) {
+    throw StateError(fmt::format("tree: there is no \"{}\"; {}", path, nearest_paths(*this, path)));
+  }
+  return *found;
+}
+
+bool Tree::contains(std::string_view path) const { return find(*this, path) != nullptr; }
+
+Tree Tree::with(std::string_view path, Tree value) const {
+  if (path.empty()) return value;
+  const auto [name, rest] = split_path(path);
+  Tree copy = *this;
+  if (kind_ == Kind::none) copy.kind_ = Kind::dict;
+  if (copy.kind_ == Kind::dict) {
+    Tree& entry = copy.entries_[std::string(name)];
+    entry = entry.with(rest, std::move(value));
+    return copy;
+  }
+  if (copy.kind_ == Kind::list) {
+    for (std::size_t i = 0; i < copy.items_.size(); ++i) {
+      if (std::to_string(i) != name) continue;
+      copy.items_[i] = copy.items_[i].with(rest, std::move(value));
+      return copy;
+    }
+    throw StateError(fmt::format("tree: cannot set \"{}\" in a list of {} items; write an index below {}", name,
+                                 items_.size(), items_.size()));
+  }
+  throw StateError(
+      fmt::format("tree: cannot set \"{}\" below {}; only dicts and lists have entries", path, kind_name(kind_)));
+}
+
+std::size_t Tree::size() const {
+  std::size_t count = 0;
+  for_each_leaf(*this, "", [&](const std::string&, const Array&) { ++count; });
+  return count;
+}
+
+std::vector<Array> Tree::leaves() const {
+  std::vector<Array> leaves;
+  append_leaves(*this, leaves);
+  return leaves;
+}
+
+void append_leaves(const Tree& tree, std::vector<Array>& leaves) {
+  if (tree.kind() == Tree::Kind::leaf) leaves.push_back(tree.array());
+  if (tree.kind() == Tree::Kind::list) {
+    for (const Tree& item : tree.items()) append_leaves(item, leaves);
+  }
+  if (tree.kind() == Tree::Kind::dict) {
+    for (const auto& [key, item] : tree.entries()) append_leaves(item, leaves);
+  }
+}
+
+std::vector<Array> Tree::take_leaves() && {
+  std::vector<Array> leaves;
+  const auto take = [&leaves](auto&& self, Tree& tree) -> void {
+    if (tree.kind_ == Kind::leaf) leaves.push_back(std::move(tree.leaf_));
+    for (Tree& item : tree.items_) self(self, item);
+    for (auto& [key, item] : tree.entries_) self(self, item);
+  };
+  take(take, *this);
+  *this = Tree();
+  return leaves;
+}
+
+std::vector<std::string> Tree::paths() const {
+  std::vector<std::string> paths;
+  for_each_leaf(*this, "", [&](const std::string& path, const Array&) { paths.push_back(path); });
+  return paths;
+}
+
+Tree Tree::unflatten(std::vector<Array> leaves) const {
+  std::size_t next = 0;
+  const std::size_t count = size();
+  if (leaves.size() != count) {
+    throw StateError(fmt::format("tree: unflatten got {} leaves for a structure of {}: {}", leaves.size(), count,
+                                 structure()));
+  }
+  return map_leaves(*this, [&](const std::string&, const Array&) { return std::move(leaves[next++]); }, "");
+}
+
+std::string Tree::structure() const {
+  return print(*this, [](const Array&) { return std::string("*"); });
+}
+
+std::uint64_t Tree::structure_hash() const {
+  std::uint64_t hash = mix(0, static_cast<std::uint64_t>(kind_));
+  if (kind_ == Kind::fixed) hash = mix(hash, std::hash<StaticValue>{}(fixed_));
+  for (const Tree& item : items_) hash = mix(hash, item.structure_hash());
+  for (const auto& [key, item] : entries_) {
+    hash = mix(mix(hash, std::hash<std::string>{}(key)), item.structure_hash());
+  }
+  return mix(hash, items_.size() + entries_.size());
+}
+
+bool Tree::same_structure(const Tree& other) const {
+  if (kind_ != other.kind_) return false;
+  if (kind_ == Kind::fixed) return fixed_ == other.fixed_;
+  return std::equal(items_.begin(), items_.end(), other.items_.begin(), other.items_.end(),
+                    [](const Tree& a, const Tree& b) { return a.same_structure(b); }) &&
+         std::equal(entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.first == b.first && a.second.same_structure(b.second);
+                    });
+}
+
+std::string first_difference(const Tree& a, const Tree& b, const std::string& path) {
+  const std::string where = path.empty() ? "the root" : "\"" + path + "\"";
+  if (a.kind() != b.kind()) return fmt::format("{} is {} here and {} there", where, kind_name(a.kind()), kind_name(b.kind()));
+  if (a.kind() == Tree::Kind::fixed && a.fixed() != b.fixed()) {
+    return fmt::format("{} is {} here and {} there", where, print(a.fixed()), print(b.fixed()));
+  }
+  if (a.kind() == Tree::Kind::list) {
+    if (a.items().size() != b.items().size()) {
+      return fmt::format("{} has {} items here and {} there", where, a.items().size(), b.items().size());
+    }
+    for (std::size_t i = 0; i < a.items().size(); ++i) {
+      std::string found = first_difference(a.items()[i], b.items()[i], joined(path, std::to_string(i)));
+      if (!found.empty()) return found;
+    }
+  }
+  if (a.kind() == Tree::Kind::dict) {
+    for (const auto& [key, item] : a.entries()) {
+      const auto other = b.entries().find(key);
+      if (other == b.entries().end()) return fmt::format("\"{}\" is here and not there", joined(path, key));
+      std::string found = first_difference(item, other->second, joined(path, key));
+      if (!found.empty()) return found;
+    }
+    for (const auto& [key, item] : b.entries()) {
+      if (!a.entries().contains(key)) return fmt::format("\"{}\" is there and not here", joined(path, key));
+    }
+  }
+  return {};
+}
+
+Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) {
+  return map_leaves(tree, [&](const std::string&, const Array& leaf) { return function(leaf); }, "");
+}
+
+Tree map(const std::function<Array(const Array&, const Array&)>& function, const Tree& a, const Tree& b) {
+  if (!a.same_structure(b)) {
+    throw StateError("map: the trees differ in structure: " + first_difference(a, b));
+  }
+  const std::vector<Array> others = b.leaves();
+  std::size_t next = 0;
+  return map_leaves(a, [&](const std::string&, const Array& leaf) { return function(leaf, others[next++]); }, "");
+}
+
+Tree map_with_path(const std::function<Array(const std::string&, const Array&)>& function, const Tree& tree) {
+  return map_leaves(tree, function, "");
+}
+
+void check_same_types(const Tree& expected, const Tree& given, std::string_view what) {
+  std::map<std::string, ArrayType> wanted;
+  for_each_leaf(expected, "", [&](const std::string& path, const Array& leaf) { wanted.emplace(path, leaf.type()); });
+  std::map<std::string, ArrayType> found;
+  for_each_leaf(given, "", [&](const std::string& path, const Array& leaf) { found.emplace(path, leaf.type()); });
+  for (const auto& [path, type] : wanted) {
+    const auto leaf = found.find(path);
+    if (leaf == found.end()) {
+      throw StateError(fmt::format("{}: leaf \"{}\" is missing (expected {})", what, path, to_string(type)));
+    }
+    if (leaf->second.dtype != type.dtype || !(leaf->second.shape == type.shape)) {
+      throw StateError(fmt::format("{}: leaf \"{}\" is {}, expected {}", what, path, to_string(leaf->second),
+                                   to_string(type)));
+    }
+  }
+  for (const auto& [path, type] : found) {
+    if (!wanted.contains(path)) {
+      throw StateError(fmt::format("{}: surplus leaf \"{}\" of type {}; {}", what, path, to_string(type),
+                                   nearest_paths(expected, path)));
+    }
+  }
+}
+
+std::string to_string(const Tree& tree) {
+  return print(tree, [](const Array& leaf) { return leaf.has_value() ? to_string(leaf.type()) : std::string("*"); });
+}
+
+}  // namespace lockstep

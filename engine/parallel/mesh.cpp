@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <bit>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/parallel.h>
+
+namespace lockstep {
+
+namespace {
+
+bool is_power_of_two(std::int64_t n) { return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n)); }
+
+std::string axes_text(const std::vector<MeshAxis>& axes) {
+  std::string text;
+  for (const MeshAxis& axis : axes) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", axis.name, axis.size);
+  }
+  return text;
+}
+
+void check_axes(const std::vector<MeshAxis>& axes) {
+  if (axes.empty()) throw MeshError("mesh: no axes given; write at least one, such as {\"batch\", 8}");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].name.empty()) throw MeshError(fmt::format("mesh: axis {} has an empty name; name every axis", i));
+    for (std::size_t j = 0; j < i; ++j) {
+      if (axes[i].name == axes[j].name) {
+        throw MeshError(fmt::format("mesh: axis \"{}\" is named twice; names must differ", axes[i].name));
+      }
+    }
+    if (!is_power_of_two(axes[i].size)) {
+      throw MeshError(fmt::format("mesh: axis \"{}\" has size {}; shards are counted in powers of two (1, 2, 4, 8, ...)",
+                                  axes[i].name, axes[i].size));
+    }
+  }
+}
+
+void check_devices(const std::vector<Device>& devices, std::int64_t shards, const std::vector<MeshAxis>& axes) {
+  if (devices.empty()) throw MeshError("mesh: no devices given; write for example devices(\"cpu:0-1\")");
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
+        devices.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw MeshError(fmt::format("mesh: device {} is named twice", to_string(devices[i])));
+    }
+  }
+  if (shards % static_cast<std::int64_t>(devices.size()) != 0) {
+    throw MeshError(fmt::format(
+        "mesh: {} devices do not divide the {} shards of {}; every device runs the same number of shards, so use 1, 2, 4 "
+        "... up to {} devices",
+        devices.size(), shards, axes_text(axes), shards));
+  }
+}
+
+std::vector<Device> default_devices(std::int64_t shards) {
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<Device> devices;
+  const std::int64_t count = std::min(shards, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(cores))));
+  for (int i = 0; i < count; ++i) devices.push_back({DeviceKind::cpu, i});
+  return devices;
+}
+
+}  // namespace
+
+Mesh::Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices)
+    : axes_(std::move(axes)), devices_(std::move(devices)) {
+  check_axes(axes_);
+  check_devices(devices_, shards(), axes_);
+}
+
+std::int64_t Mesh::shards() const {
+  std::int64_t product = 1;
+  for (const MeshAxis& axis : axes_) product *= axis.size;
+  return product;
+}
+
+std::int64_t Mesh::size(std::string_view axis) const {
+  for (const MeshAxis& own : axes_) {
+    if (own.name == axis) return own.size;
+  }
+  throw MeshError(fmt::format("mesh: there is no axis \"{}\"; the axes are {}", axis, axes_text(axes_)));
+}
+
+Mesh data_mesh(std::int64_t shards, std::vector<Device> devices, std::int64_t batch) {
+  if (shards < 0) throw MeshError(fmt::format("data_mesh: the number of shards must not be negative, got {}", shards));
+  if (batch < 1) throw MeshError(fmt::format("data_mesh: the batch must have at least one row, got {}", batch));
+  if (shards == 0) {
+    shards = std::min<std::int64_t>(8, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(batch))));
+  }
+  if (devices.empty() && is_power_of_two(shards)) devices = default_devices(shards);
+  if (devices.empty()) devices = {Device{}};
+  return Mesh({{"batch", shards}}, std::move(devices));
+}
+
+}  // namespace lockstep
