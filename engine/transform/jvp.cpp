@@ -69,7 +69,7 @@ std::vector<Tangent> bilinear_tangents(const Site& site) {
     std::vector<Value> operands = site.inputs;
     operands[i] = *site.tangents[i];
     std::vector<Tangent> term = apply_to(site, operands);
-    if (!sum.empty()) term[0] = *sum[0] + *term[0];
+    if (!sum.empty()) term[0] = ops::add(*sum[0], *term[0]);
     sum = std::move(term);
   }
   return sum;

@@ -144,7 +144,7 @@ class Backward {
   void accumulate(Var v, Var cotangent, const std::string& op) {
     const Value term(builder_, as_type(builder_, cotangent, f_.type(v), op));
     const auto sum = cotangent_.find(v);
-    cotangent_.set(v, sum ? (Value(builder_, *sum) + term).var() : term.var());
+    cotangent_.set(v, sum ? ops::add(Value(builder_, *sum), term).var() : term.var());
   }
 
   Var result(Var input) {
