@@ -113,7 +113,7 @@ class Replay {
  private:
   void replay(const Equation& equation) {
     builder_.set_provenance(equation.provenance);
-    primal_.set(equation.outputs, emit_again(builder_, equation, primal_.at(equation.inputs)));
+    primal_.set(equation.outputs, builder_.apply(*equation.primitive, primal_.at(equation.inputs), equation.attrs));
     bool any_tangent = false;
     bool any_inexact = false;
     for (const Var v : equation.inputs) any_tangent = any_tangent || tangent_.has(v);

@@ -4,7 +4,6 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
 
 namespace lockstep::transform {
@@ -26,19 +25,12 @@ std::vector<Var> VarMap::at(std::span<const Var> from) const {
   return result;
 }
 
-std::vector<Var> emit_again(Builder& builder, const Equation& equation, std::span<const Var> inputs) {
-  if (equation.primitive == &ops::primitives::pvary()) {
-    return {builder.pvary(inputs[0], AxisSet(equation.attrs.get<std::vector<std::string>>("axes")))};
-  }
-  return builder.apply(*equation.primitive, inputs, equation.attrs);
-}
-
 void emit_marked(Builder& builder, const Function& f, const std::vector<bool>& marked, VarMap& map) {
   for (std::size_t i = 0; i < f.equations().size(); ++i) {
     const Equation& equation = f.equations()[i];
     if (!marked[i]) continue;
     builder.set_provenance(equation.provenance);
-    map.set(equation.outputs, emit_again(builder, equation, map.at(equation.inputs)));
+    map.set(equation.outputs, builder.apply(*equation.primitive, map.at(equation.inputs), equation.attrs));
   }
 }
 

@@ -30,9 +30,6 @@ class VarMap {
   std::vector<std::optional<ir::Var>> to_;
 };
 
-/// Emits an equation again, on other operands; pvary goes through `Builder::pvary`, so that it stays one per value.
-std::vector<ir::Var> emit_again(ir::Builder& builder, const ir::Equation& equation, std::span<const ir::Var> inputs);
-
 /// Emits the marked equations again under their provenance, their results entered into `map`.
 void emit_marked(ir::Builder& builder, const ir::Function& f, const std::vector<bool>& marked, VarMap& map);
 

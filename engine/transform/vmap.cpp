@@ -45,7 +45,7 @@ class Batching {
     if (std::ranges::any_of(equation.inputs, [&](Var v) { return batched_[v.id]; })) {
       batch(equation);
     } else {
-      map_.set(equation.outputs, emit_again(builder_, equation, map_.at(equation.inputs)));
+      map_.set(equation.outputs, builder_.apply(*equation.primitive, map_.at(equation.inputs), equation.attrs));
     }
   }
 
