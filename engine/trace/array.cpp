@@ -1,5 +1,3 @@
-#include <lockstep/array.h>
-
 #include <algorithm>
 #include <charconv>
 #include <complex>
@@ -8,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <lockstep/array.h>
 #include <lockstep/error.h>
 
 #include "engine/ir/primitive.h"
@@ -188,9 +187,10 @@ T Array::item() const {
 
 Array::operator bool() const {
   if (is_traced()) {
-    throw TraceError("a C++ condition on a traced value of type " + to_string(type()) +
-                     ": its data do not exist while the function is traced, so `if`, `while`, `&&` and `?:` cannot "
-                     "depend on it. Write where(condition, a, b) (op select), or cond / while_loop for whole branches.");
+    throw TraceError(
+        "a C++ condition on a traced value of type " + to_string(type()) +
+        ": its data do not exist while the function is traced, so `if`, `while`, `&&` and `?:` cannot "
+        "depend on it. Write where(condition, a, b) (op select), or cond / while_loop for whole branches.");
   }
   const ir::ReferenceArray element = one_element(*this, "condition");
   if (is_float(dtype())) return element.floats()[0] != 0;

@@ -30,7 +30,8 @@ struct Site {
 
 std::vector<Tangent> apply_rule(const Site& site) {
   if (!site.derivative().jvp) {
-    throw TraceError("jvp: " + describe(site.equation) + " has no derivative rule; put stop_gradient on its operands "
+    throw TraceError("jvp: " + describe(site.equation) +
+                     " has no derivative rule; put stop_gradient on its operands "
                      "if none is wanted");
   }
   return site.derivative().jvp({site.builder, site.equation.attrs, site.inputs, site.outputs, site.tangents});

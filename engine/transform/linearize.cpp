@@ -21,7 +21,8 @@ std::vector<bool> constants(const Function& f) {
   std::vector<bool> constant(f.types().size());
   for (const Equation& equation : f.equations()) {
     const bool made = equation.primitive == &ops::primitives::full();
-    const bool moved = equation.primitive->derivative.kind == ir::Derivative::Kind::linear && !equation.inputs.empty() &&
+    const bool moved = equation.primitive->derivative.kind == ir::Derivative::Kind::linear &&
+                       !equation.inputs.empty() &&
                        std::ranges::all_of(equation.inputs, [&](Var v) { return constant[v.id]; });
     if (!made && !moved) continue;
     for (const Var v : equation.outputs) constant[v.id] = true;
@@ -33,7 +34,10 @@ std::vector<bool> constants(const Function& f) {
 class Split {
  public:
   Split(const Function& both, std::size_t primal_inputs, std::size_t primal_outputs)
-      : both_(both), primal_inputs_(primal_inputs), primal_outputs_(primal_outputs), linear_(dependent()),
+      : both_(both),
+        primal_inputs_(primal_inputs),
+        primal_outputs_(primal_outputs),
+        linear_(dependent()),
         constant_(constants(both)) {
     check_primal();
   }

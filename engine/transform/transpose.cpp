@@ -31,8 +31,13 @@ bool is_zero(const AttrValue& value) {
 class Backward {
  public:
   Backward(Builder& builder, const Function& linear, std::size_t residuals)
-      : builder_(builder), f_(linear), residuals_(residuals), linear_(dependent()), zero_(f_.types().size()),
-        value_(linear), cotangent_(linear) {}
+      : builder_(builder),
+        f_(linear),
+        residuals_(residuals),
+        linear_(dependent()),
+        zero_(f_.types().size()),
+        value_(linear),
+        cotangent_(linear) {}
 
   std::vector<Var> run(std::span<const Var> residuals, std::span<const std::optional<Var>> cotangents) {
     std::vector<Var> wanted;
@@ -108,7 +113,8 @@ class Backward {
                        " of its operands depend on the inputs to transpose; only linear functions can be transposed");
     }
     if (!derivative.transpose) {
-      throw TraceError("transpose: " + describe(equation) + " has no transpose, so reverse mode cannot pass it; put "
+      throw TraceError("transpose: " + describe(equation) +
+                       " has no transpose, so reverse mode cannot pass it; put "
                        "stop_gradient on its operands or use jvp");
     }
   }

@@ -75,18 +75,30 @@ class RandomProgram {
 
   Value unary(const Value& x) {
     switch (below(12)) {
-      case 0: return ops::sin(x);
-      case 1: return ops::cos(x);
-      case 2: return ops::tanh(x);
-      case 3: return ops::logistic(x);
-      case 4: return ops::erf(x);
-      case 5: return -x;
-      case 6: return ops::exp(ops::sin(x));
-      case 7: return ops::log(ops::sin(x) + 2.0);
-      case 8: return ops::sqrt(ops::cos(x) + 1.5);
-      case 9: return ops::rsqrt(ops::sin(x) + 1.5);
-      case 10: return ops::expm1(ops::tanh(x));
-      default: return ops::log1p(ops::tanh(x) * 0.5);
+      case 0:
+        return ops::sin(x);
+      case 1:
+        return ops::cos(x);
+      case 2:
+        return ops::tanh(x);
+      case 3:
+        return ops::logistic(x);
+      case 4:
+        return ops::erf(x);
+      case 5:
+        return -x;
+      case 6:
+        return ops::exp(ops::sin(x));
+      case 7:
+        return ops::log(ops::sin(x) + 2.0);
+      case 8:
+        return ops::sqrt(ops::cos(x) + 1.5);
+      case 9:
+        return ops::rsqrt(ops::sin(x) + 1.5);
+      case 10:
+        return ops::expm1(ops::tanh(x));
+      default:
+        return ops::log1p(ops::tanh(x) * 0.5);
     }
   }
 
@@ -94,14 +106,22 @@ class RandomProgram {
     const Value a = pick();
     const Value b = pick_like(a.shape());
     switch (below(8)) {
-      case 0: return ops::sin(ops::add(a, b));
-      case 1: return ops::sub(a, ops::tanh(b));
-      case 2: return ops::sin(ops::mul(a, b));
-      case 3: return ops::div(ops::sin(a), ops::cos(b) + 2.0);
-      case 4: return ops::maximum(a, b);
-      case 5: return ops::minimum(ops::sin(a), b);
-      case 6: return ops::pow(ops::sin(a) + 2.0, ops::tanh(b));
-      default: return ops::select(ops::greater(a, b), ops::sin(a), ops::sin(b));
+      case 0:
+        return ops::sin(ops::add(a, b));
+      case 1:
+        return ops::sub(a, ops::tanh(b));
+      case 2:
+        return ops::sin(ops::mul(a, b));
+      case 3:
+        return ops::div(ops::sin(a), ops::cos(b) + 2.0);
+      case 4:
+        return ops::maximum(a, b);
+      case 5:
+        return ops::minimum(ops::sin(a), b);
+      case 6:
+        return ops::pow(ops::sin(a) + 2.0, ops::tanh(b));
+      default:
+        return ops::select(ops::greater(a, b), ops::sin(a), ops::sin(b));
     }
   }
 
@@ -111,7 +131,8 @@ class RandomProgram {
     const std::size_t dim = below(static_cast<std::size_t>(rank));
     ops::Dims low(static_cast<std::size_t>(rank)), limit = x.shape().to_vector(), ones(low.size(), 1);
     switch (below(7)) {
-      case 0: return ops::reshape(x, Shape{x.shape().size()});
+      case 0:
+        return ops::reshape(x, Shape{x.shape().size()});
       case 1: {
         ops::Dims permutation;
         for (int i = rank; i-- > 0;) permutation.push_back(i);
@@ -144,10 +165,14 @@ class RandomProgram {
     if (rank == 0) return unary(x);
     const auto dim = static_cast<std::int64_t>(below(static_cast<std::size_t>(rank)));
     switch (below(4)) {
-      case 0: return ops::sin(ops::reduce_sum(x, {dim}));
-      case 1: return apply(ops::primitives::reduce_max(), {x}, {{"axes", ops::Dims{dim}}});
-      case 2: return ops::tanh(apply(ops::primitives::reduce_prod(), {x}, {{"axes", ops::Dims{dim}}}));
-      default: return product(x, dim);
+      case 0:
+        return ops::sin(ops::reduce_sum(x, {dim}));
+      case 1:
+        return apply(ops::primitives::reduce_max(), {x}, {{"axes", ops::Dims{dim}}});
+      case 2:
+        return ops::tanh(apply(ops::primitives::reduce_prod(), {x}, {{"axes", ops::Dims{dim}}}));
+      default:
+        return product(x, dim);
     }
   }
 
@@ -158,8 +183,8 @@ class RandomProgram {
       const Value y = pick();
       for (int i = 0; i < y.rank(); ++i) {
         if (y.shape()[i] != x.shape()[static_cast<int>(dim)] || x.rank() + y.rank() > 5) continue;
-        return ops::sin(apply(ops::primitives::dot_general(), {x, y},
-                              {{"contract", Pairs{{dim}, {i}}}, {"batch", Pairs{{}, {}}}}));
+        return ops::sin(
+            apply(ops::primitives::dot_general(), {x, y}, {{"contract", Pairs{{dim}, {i}}}, {"batch", Pairs{{}, {}}}}));
       }
     }
     return ops::sin(apply(ops::primitives::dot_general(), {x, x},
