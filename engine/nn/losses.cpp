@@ -41,6 +41,10 @@ Loss operator+(Loss a, const Loss& b) {
   return a;
 }
 
+Loss operator+(Loss a, const Array& penalty) { return std::move(a) + Loss(penalty); }
+
+Loss operator+(const Array& penalty, Loss b) { return Loss(penalty) + b; }
+
 Loss operator*(double scale, Loss loss) {
   for (Weighted& term : loss.terms) term.sum = scale * term.sum;
   for (Array& penalty : loss.penalties) penalty = scale * penalty;
