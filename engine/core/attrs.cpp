@@ -1,11 +1,10 @@
-#include <lockstep/attrs.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 
+#include <lockstep/attrs.h>
 #include <lockstep/error.h>
 
 #include "engine/core/hash.h"
@@ -22,9 +21,16 @@ using Ints = std::vector<std::int64_t>;
 using Strings = std::vector<std::string>;
 using Object = std::shared_ptr<const AttrObject>;
 
-constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> kind_names = {
-    "bool",           "int",          "double", "string", "dtype", "int list", "string list", "list of int lists",
-    "list of string lists", "function"};
+constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> kind_names = {"bool",
+                                                                                     "int",
+                                                                                     "double",
+                                                                                     "string",
+                                                                                     "dtype",
+                                                                                     "int list",
+                                                                                     "string list",
+                                                                                     "list of int lists",
+                                                                                     "list of string lists",
+                                                                                     "function"};
 
 // ---- equality: bits for doubles (so that NaN equals itself and -0 differs from 0), structure for functions
 
@@ -90,8 +96,8 @@ struct Print {
   std::string operator()(DType value) const { return std::string(short_name(value)); }
   std::string operator()(const Ints& list) const { return "[" + join(list, ",") + "]"; }
   std::string operator()(const Strings& list) const {
-    const bool bare = !list.empty() && std::ranges::all_of(list, is_bare_word) &&
-                      std::ranges::none_of(list, is_reserved_word);
+    const bool bare =
+        !list.empty() && std::ranges::all_of(list, is_bare_word) && std::ranges::none_of(list, is_reserved_word);
     return bare ? join(list, ",") : print_words(list);
   }
   std::string operator()(const std::vector<Ints>& lists) const {
@@ -164,9 +170,8 @@ std::uint64_t Attrs::hash() const {
 }
 
 bool Attrs::operator==(const Attrs& other) const {
-  return std::ranges::equal(entries_, other.entries_, [](const Entry& a, const Entry& b) {
-    return a.name == b.name && same(a.value, b.value);
-  });
+  return std::ranges::equal(entries_, other.entries_,
+                            [](const Entry& a, const Entry& b) { return a.name == b.name && same(a.value, b.value); });
 }
 
 std::string to_string(const AttrValue& value) { return std::visit(Print{}, value); }

@@ -16,9 +16,7 @@ AxisSet::AxisSet(std::vector<std::string> names) : names_(std::move(names)) {
 
 bool AxisSet::contains(std::string_view name) const { return std::binary_search(begin(), end(), name); }
 
-bool AxisSet::contains(const AxisSet& other) const {
-  return std::includes(begin(), end(), other.begin(), other.end());
-}
+bool AxisSet::contains(const AxisSet& other) const { return std::includes(begin(), end(), other.begin(), other.end()); }
 
 AxisSet AxisSet::joined(const AxisSet& other) const {
   AxisSet result;

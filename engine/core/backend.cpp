@@ -1,6 +1,6 @@
-#include <lockstep/backend.h>
-
 #include <algorithm>
+
+#include <lockstep/backend.h>
 
 namespace lockstep {
 

@@ -107,8 +107,9 @@ DType promote(DType a, DType b) {
 
 DType promote(DType a, ScalarKind scalar) {
   if (a == DType::key) {
-    throw DtypeError("promote: got a key and a number, but random keys do not mix with numbers; draw numbers from the "
-                     "key first (random::uniform, random::bits)");
+    throw DtypeError(
+        "promote: got a key and a number, but random keys do not mix with numbers; draw numbers from the "
+        "key first (random::uniform, random::bits)");
   }
   if (scalar == ScalarKind::real && !is_inexact(a)) return DType::float32;
   if (scalar == ScalarKind::integer && a == DType::bool_) return DType::int32;

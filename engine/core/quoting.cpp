@@ -44,8 +44,6 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-std::string quoted_unless_bare(std::string_view text) {
-  return is_bare_word(text) ? std::string(text) : quoted(text);
-}
+std::string quoted_unless_bare(std::string_view text) { return is_bare_word(text) ? std::string(text) : quoted(text); }
 
 }  // namespace lockstep

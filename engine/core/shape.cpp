@@ -95,8 +95,8 @@ int normalize_axis(std::int64_t axis, int rank, std::string_view op) {
   if (axis >= -rank && axis < rank) return static_cast<int>(axis < 0 ? axis + rank : axis);
   const std::string expected =
       rank == 0 ? "but a scalar has no axes" : "expected " + std::to_string(-rank) + " to " + std::to_string(rank - 1);
-  throw ShapeError(std::string(op) + ": axis " + std::to_string(axis) + " of an array of rank " +
-                   std::to_string(rank) + ", " + expected);
+  throw ShapeError(std::string(op) + ": axis " + std::to_string(axis) + " of an array of rank " + std::to_string(rank) +
+                   ", " + expected);
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op) {

@@ -2,6 +2,6 @@
 
 namespace lockstep {
 
-std::string_view version() { return "0.1.0"; }
+std::string_view version() { return LOCKSTEP_VERSION; }
 
 }  // namespace lockstep

@@ -8,8 +8,6 @@ namespace lockstep::ir {
 
 namespace {
 
-AxisSet axes_of(const Equation& pvary) { return AxisSet(pvary.attrs.get<std::vector<std::string>>("axes")); }
-
 // Equations in order, each followed by the pvary equations of what it defines.
 class Placement {
  public:
@@ -97,33 +95,37 @@ Var Builder::pvary(Var v, const AxisSet& axes) {
   return place->second;
 }
 
-std::vector<Var> Builder::inline_function(const Function& function, std::span<const Var> arguments) {
+bool Builder::check_arguments(const Function& function, std::span<const Var> arguments) const {
   check_known(arguments, "inline_function");
   if (arguments.size() != function.inputs().size()) {
     throw IrError("inline_function: got " + std::to_string(arguments.size()) + " arguments for a function of " +
                   std::to_string(function.inputs().size()) + " inputs");
   }
-  std::vector<Var> mapped(function.types().size());
   bool same_types = true;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const ArrayType& given = type(arguments[i]);
     const ArrayType& expected = function.type(function.inputs()[i]);
     if (given.dtype != expected.dtype || given.shape != expected.shape || !given.varying.contains(expected.varying)) {
-      throw IrError("inline_function: argument " + std::to_string(i) + " is " + to_string(given) +
-                    ", expected " + to_string(expected) + " or one that varies along more axes");
+      throw IrError("inline_function: argument " + std::to_string(i) + " is " + to_string(given) + ", expected " +
+                    to_string(expected) + " or one that varies along more axes");
     }
     same_types = same_types && given == expected;
-    mapped[function.inputs()[i].id] = arguments[i];
   }
-  const Provenance mine = provenance_;
+  return same_types;
+}
+
+std::vector<Var> Builder::inline_function(const Function& function, std::span<const Var> arguments) {
+  const bool same_types = check_arguments(function, arguments);
+  std::vector<Var> mapped(function.types().size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) mapped[function.inputs()[i].id] = arguments[i];
+  const Provenance caller = provenance_;
   for (const Equation& equation : function.equations()) {
     std::vector<Var> operands;
     for (const Var v : equation.inputs) operands.push_back(mapped[v.id]);
-    provenance_ = equation.provenance.scope == nullptr ? Provenance{mine.scope, equation.provenance.backward || mine.backward} : equation.provenance;
+    provenance_.scope = equation.provenance.scope != nullptr ? equation.provenance.scope : caller.scope;
+    provenance_.backward = equation.provenance.backward || caller.backward;
     std::vector<Var> results;
-    if (equation.primitive == &pvary_primitive()) {
-      results = {pvary(operands.at(0), axes_of(equation))};
-    } else if (same_types) {
+    if (same_types && equation.primitive != &pvary_primitive()) {
       std::vector<ArrayType> types;
       for (const Var v : equation.outputs) types.push_back(function.type(v));
       results = add_equation(*equation.primitive, std::move(operands), equation.attrs, std::move(types));
@@ -132,7 +134,7 @@ std::vector<Var> Builder::inline_function(const Function& function, std::span<co
     }
     for (std::size_t i = 0; i < results.size(); ++i) mapped[equation.outputs[i].id] = results[i];
   }
-  provenance_ = mine;
+  provenance_ = caller;
   std::vector<Var> outputs;
   for (const Var v : function.outputs()) outputs.push_back(mapped[v.id]);
   return outputs;

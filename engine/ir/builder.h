@@ -41,6 +41,8 @@ class Builder {
  private:
   Var new_var(ArrayType type);
   void check_known(std::span<const Var> vars, const char* where) const;
+  /// Whether the arguments have exactly the input types; throws where they do not fit.
+  bool check_arguments(const Function& function, std::span<const Var> arguments) const;
   std::vector<Var> add_equation(const Primitive& primitive, std::vector<Var> inputs, Attrs attrs,
                                 std::vector<ArrayType> types);
 

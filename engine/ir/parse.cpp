@@ -2,9 +2,9 @@
 
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 
 #include <lockstep/error.h>
 
@@ -36,7 +36,9 @@ class Parser {
   ArrayType type();
   Var definition(Scope& scope);
   Var use(const Scope& scope);
+  char after_next_word();
   bool is_definition();
+  bool is_operand();
   Equation equation(Scope& scope);
   Attrs attributes();
 
@@ -108,6 +110,7 @@ AttrValue Parser::nan(bool negative) {
     in_.take(":");
     bits = static_cast<std::uint64_t>(in_.integer("the bits of a NaN"));
   }
+  if (!std::isnan(std::bit_cast<double>(bits))) in_.fail("the bits of a NaN before this");
   return std::bit_cast<double>(bits | (negative ? std::uint64_t{1} << 63 : 0));
 }
 
@@ -174,7 +177,7 @@ AttrValue Parser::value_in_braces() {
 }
 
 AttrValue Parser::value() {
-  const char first = in_.peek();
+  const char first = in_.peek_raw();
   if (first == '"') return in_.quoted_string();
   if (first == '[') return integers();
   if (first == '(') return lists();
@@ -227,18 +230,21 @@ Var Parser::use(const Scope& scope) {
   in_.fail("a var that is defined; " + quoted(name) + " is not");
 }
 
-// Whether "name:" comes next: "in" and "let" are names, too.
-bool Parser::is_definition() {
+// "in" and "let" are names, too: what follows the word decides.
+char Parser::after_next_word() {
   const std::size_t start = in_.position();
   const char first = in_.peek();
-  bool result = false;
+  char result = '\0';
   if (first >= 'a' && first <= 'z') {
-    in_.word("a var");
-    result = in_.peek_raw() == ':';
+    const std::string name = in_.word("a var");
+    result = in_.peek_raw() == ':' ? ':' : name == "in" && in_.peek() == '(' ? '(' : ' ';
   }
   in_.set_position(start);
   return result;
 }
+
+bool Parser::is_definition() { return after_next_word() == ':'; }
+bool Parser::is_operand() { return after_next_word() == ' '; }
 
 Equation Parser::equation(Scope& scope) {
   Equation result;
@@ -253,6 +259,7 @@ Equation Parser::equation(Scope& scope) {
     in_.fail("an op; there is no op " + quoted(name));
   }
   if (in_.peek_raw() == '[') result.attrs = attributes();
+  while (is_operand()) result.inputs.push_back(use(scope));
   return result;
 }
 
@@ -266,22 +273,7 @@ FunctionPtr Parser::function() {
   while (!in_.take(".")) inputs.push_back(definition(scope));
   std::vector<Equation> equations;
   const bool has_equations = in_.take("let");
-  while (has_equations && (is_definition() || in_.peek() == '=')) {
-    const std::size_t known = scope.types.size();
-    Equation next = equation(scope);
-    Scope before = scope;
-    std::erase_if(before.names, [&](const auto& entry) { return entry.second.id >= known; });
-    while (in_.peek() >= 'a' && in_.peek() <= 'z' && !is_definition()) {
-      const std::size_t start = in_.position();
-      if (in_.take("in") && in_.peek() == '(') {
-        in_.set_position(start);
-        break;
-      }
-      in_.set_position(start);
-      next.inputs.push_back(use(before));
-    }
-    equations.push_back(std::move(next));
-  }
+  while (has_equations && (is_definition() || in_.peek() == '=')) equations.push_back(equation(scope));
   in_.expect("in", "before the outputs");
   in_.expect("(", "before the outputs");
   std::vector<Var> outputs;

@@ -52,7 +52,8 @@ class Printer {
       opening = "    ";
     }
     text += "\n" + margin + "  in (";
-    for (std::size_t i = 0; i < function_.outputs().size(); ++i) text += (i == 0 ? "" : ",") + var(function_.outputs()[i]);
+    for (std::size_t i = 0; i < function_.outputs().size(); ++i)
+      text += (i == 0 ? "" : ",") + var(function_.outputs()[i]);
     return text + (function_.outputs().size() == 1 ? ",) }" : ") }");
   }
 

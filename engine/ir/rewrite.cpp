@@ -2,8 +2,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ir/print.h"
 #include "engine/ir/primitive.h"
+#include "engine/ir/print.h"
 
 namespace lockstep::ir {
 
