@@ -3,12 +3,10 @@
 # here touches the network, and what was fetched before is used.
 
 option(LOCKSTEP_FETCH "Fetch missing dependencies into build/deps" OFF)
+set(LOCKSTEP_DEPS_DIR "${CMAKE_SOURCE_DIR}/build/deps" CACHE PATH "Folder of fetched dependencies, shared by all presets")
 if(DEFINED ENV{LOCKSTEP_DEPS_DIR})
-  set(deps "$ENV{LOCKSTEP_DEPS_DIR}")
-else()
-  set(deps "${CMAKE_SOURCE_DIR}/build/deps")
+  set_property(CACHE LOCKSTEP_DEPS_DIR PROPERTY VALUE "$ENV{LOCKSTEP_DEPS_DIR}")
 endif()
-set(LOCKSTEP_DEPS_DIR "${deps}" CACHE PATH "Folder of fetched dependencies, shared by all presets")
 
 # The table of packages: name -> what is shown, archives, and what a stamp of them says.
 function(lockstep_package name shown)
@@ -84,8 +82,10 @@ function(lockstep_download_deb package version sha256 folder)
     if(NOT EXISTS "${lists}/updated")
       message(STATUS "  package lists")
       file(MAKE_DIRECTORY "${lists}/lists/partial" "${lists}/cache/archives/partial")
-      execute_process(COMMAND "${apt}" ${as_user} ${own_lists} -q=2 update RESULT_VARIABLE ignored)
-      file(TOUCH "${lists}/updated")
+      execute_process(COMMAND "${apt}" ${as_user} ${own_lists} -q=2 --error-on=any update RESULT_VARIABLE failed)
+      if(NOT failed)
+        file(TOUCH "${lists}/updated")
+      endif()
     endif()
     execute_process(COMMAND "${apt}" ${as_user} ${own_lists} download "${package}=${version}"
       WORKING_DIRECTORY "${folder}" RESULT_VARIABLE failed)

@@ -1,5 +1,7 @@
 # cmake -D PROGRAM=<lockstep> -D RUNS=<folder> -P train.cmake: the README's training run, in a folder of its own.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(number 1)
 while(EXISTS "${RUNS}/cnn-${number}")
   math(EXPR number "${number} + 1")

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -38,9 +40,14 @@ class Builder {
 
  private:
   Var new_var(ArrayType type);
+  void check_known(std::span<const Var> vars, const char* where) const;
+  /// Whether the arguments have exactly the input types; throws where they do not fit.
+  bool check_arguments(const Function& function, std::span<const Var> arguments) const;
+  std::vector<Var> add_equation(const Primitive& primitive, std::vector<Var> inputs, Attrs attrs,
+                                std::vector<ArrayType> types);
 
   AxisSizes axes_;
-  std::vector<ArrayType> types_;
+  std::deque<ArrayType> types_;  // a deque: references from `type` outlive the equations that follow
   std::vector<Var> inputs_;
   std::vector<Equation> equations_;
   std::map<Var, std::vector<Equation>> after_;  // pvary equations, put behind their operand's definition by `finish`

@@ -154,6 +154,9 @@ struct Primitive {
   Traits traits;
 };
 
+/// The op `pvary`, which Builder inserts. Defined in engine/ops: the IR knows no op but needs this one.
+const Primitive& pvary_primitive();
+
 /// Result types with `varying` filled in.
 std::vector<ArrayType> infer_types(const Primitive& primitive, std::span<const ArrayType> inputs, const Attrs& attrs,
                                    const AxisSizes& axes);

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <lockstep/array.h>
@@ -35,13 +38,17 @@ std::vector<Array> inline_call(const ir::Function& function, std::span<const Arr
 /// The array's type, `varying` included, as seen in the innermost trace.
 ArrayType type_in_trace(const Array& array);
 
-/// Marks the equations staged while it lives with a layer path.
+/// Marks the equations staged in the innermost open trace while it lives with a layer path.
 class ScopeName {
  public:
   explicit ScopeName(std::string path);
   ~ScopeName();
   ScopeName(const ScopeName&) = delete;
   ScopeName& operator=(const ScopeName&) = delete;
+
+ private:
+  std::uint64_t trace_ = 0;  // 0: no trace was open
+  std::shared_ptr<const std::string> previous_;
 };
 
 }  // namespace lockstep::trace

@@ -25,10 +25,12 @@ struct Loss {
   std::vector<Array> penalties;
 
   Loss() = default;
-  Loss(Weighted term) : terms{std::move(term)} {}      // NOLINT: implicit by design
-  Loss(Array penalty) : penalties{std::move(penalty)} {}  // NOLINT: implicit by design
+  Loss(Weighted term) : terms{std::move(term)} {}  // NOLINT: implicit by design
+  explicit Loss(Array penalty) : penalties{std::move(penalty)} {}
 };
 LOCKSTEP_API Loss operator+(Loss a, const Loss& b);
+LOCKSTEP_API Loss operator+(Loss a, const Array& penalty);
+LOCKSTEP_API Loss operator+(const Array& penalty, Loss b);
 /// Scales sums and penalties, not weights.
 LOCKSTEP_API Loss operator*(double scale, Loss loss);
 

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+#include <lockstep/attrs.h>
+#include <lockstep/error.h>
+
+#include "engine/core/hash.h"
+#include "engine/core/join.h"
+#include "engine/core/quoting.h"
+
+namespace lockstep {
+
+AttrObject::~AttrObject() = default;
+
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+using Strings = std::vector<std::string>;
+using Object = std::shared_ptr<const AttrObject>;
+
+constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> kind_names = {"bool",
+                                                                                     "int",
+                                                                                     "double",
+                                                                                     "string",
+                                                                                     "dtype",
+                                                                                     "int list",
+                                                                                     "string list",
+                                                                                     "list of int lists",
+                                                                                     "list of string lists",
+                                                                                     "function"};
+
+// ---- equality: bits for doubles (so that NaN equals itself and -0 differs from 0), structure for functions
+
+bool same(const AttrValue& a, const AttrValue& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* x = std::get_if<double>(&a)) {
+    return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(std::get<double>(b));
+  }
+  if (const auto* x = std::get_if<Object>(&a)) {
+    const auto& y = std::get<Object>(b);
+    return *x == y || (*x != nullptr && y != nullptr && (*x)->hash() == y->hash() && (*x)->equals(*y));
+  }
+  return a == b;
+}
+
+// ---- hash
+
+struct AddToHash {
+  StableHash& hash;
+
+  void operator()(bool value) const { hash.add(value ? 1U : 0U); }
+  void operator()(std::int64_t value) const { hash.add(static_cast<std::uint64_t>(value)); }
+  void operator()(double value) const { hash.add(std::bit_cast<std::uint64_t>(value)); }
+  void operator()(const std::string& value) const { hash.add(std::string_view(value)); }
+  void operator()(DType value) const { hash.add(static_cast<std::uint64_t>(value)); }
+  void operator()(const Object& value) const { hash.add(value == nullptr ? 0 : value->hash()); }
+  template <class T>
+  void operator()(const std::vector<T>& list) const {
+    hash.add(list.size());
+    for (const T& item : list) (*this)(item);
+  }
+};
+
+// ---- text: every kind has a form of its own, so that `parse` gives the same kind back
+
+std::string print_double(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  if (std::isnan(value)) {
+    const std::string sign = std::signbit(value) ? "-" : "";
+    constexpr std::uint64_t quiet = 0x7ff8000000000000U;
+    const std::uint64_t payload = bits & 0x7fffffffffffffffU;
+    return payload == quiet ? sign + "nan" : sign + "nan:" + std::to_string(payload);
+  }
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  std::array<char, 40> text{};
+  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
+  std::string digits(text.data(), result.ptr);
+  if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
+  return digits;
+}
+
+std::string print_words(const Strings& list) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ",") + quoted_unless_bare(list[i]);
+  return text + "}";
+}
+
+struct Print {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return print_double(value); }
+  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(DType value) const { return std::string(short_name(value)); }
+  std::string operator()(const Ints& list) const { return "[" + join(list, ",") + "]"; }
+  std::string operator()(const Strings& list) const {
+    const bool bare =
+        !list.empty() && std::ranges::all_of(list, is_bare_word) && std::ranges::none_of(list, is_reserved_word);
+    return bare ? join(list, ",") : print_words(list);
+  }
+  std::string operator()(const std::vector<Ints>& lists) const {
+    std::string text = "(";
+    for (std::size_t i = 0; i < lists.size(); ++i) text += (i == 0 ? "" : ",") + (*this)(lists[i]);
+    return text + ")";
+  }
+  std::string operator()(const std::vector<Strings>& lists) const {
+    if (lists.empty()) return "{()}";
+    std::string text = "(";
+    for (std::size_t i = 0; i < lists.size(); ++i) text += (i == 0 ? "" : ",") + print_words(lists[i]);
+    return text + ")";
+  }
+  std::string operator()(const Object& value) const { return value == nullptr ? "null" : value->print(0); }
+};
+
+bool before(const Attrs::Entry& entry, std::string_view name) { return entry.name < name; }
+
+}  // namespace
+
+Attrs::Attrs(std::initializer_list<Entry> entries) : entries_(entries) {
+  std::ranges::sort(entries_, {}, &Entry::name);
+  const auto twice = std::ranges::adjacent_find(entries_, {}, &Entry::name);
+  if (twice != entries_.end()) throw IrError("attributes: " + quoted(twice->name) + " is given twice");
+}
+
+const AttrValue* Attrs::find(std::string_view name) const {
+  const auto place = std::lower_bound(entries_.begin(), entries_.end(), name, before);
+  return place != entries_.end() && place->name == name ? &place->value : nullptr;
+}
+
+const AttrValue& Attrs::at(std::string_view name) const {
+  const AttrValue* value = find(name);
+  if (value != nullptr) return *value;
+  throw IrError("attribute " + quoted(name) + " is missing; given are [" + to_string(*this) + "]");
+}
+
+void Attrs::wrong_kind(std::string_view name) const {
+  const AttrValue& value = at(name);
+  throw IrError("attribute " + std::string(name) + "=" + to_string(value) + " is of kind " +
+                std::string(kind_names[value.index()]) + ", which is not the kind this op reads");
+}
+
+Attrs Attrs::with(std::string_view name, AttrValue value) const {
+  Attrs result = *this;
+  const auto place = std::lower_bound(result.entries_.begin(), result.entries_.end(), name, before);
+  if (place != result.entries_.end() && place->name == name) {
+    place->value = std::move(value);
+  } else {
+    result.entries_.insert(place, Entry{std::string(name), std::move(value)});
+  }
+  return result;
+}
+
+Attrs Attrs::without(std::string_view name) const {
+  Attrs result = *this;
+  std::erase_if(result.entries_, [&](const Entry& entry) { return entry.name == name; });
+  return result;
+}
+
+std::uint64_t Attrs::hash() const {
+  StableHash hash;
+  hash.add(entries_.size());
+  for (const Entry& entry : entries_) {
+    hash.add(std::string_view(entry.name));
+    hash.add(entry.value.index());
+    std::visit(AddToHash{hash}, entry.value);
+  }
+  return hash.value();
+}
+
+bool Attrs::operator==(const Attrs& other) const {
+  return std::ranges::equal(entries_, other.entries_,
+                            [](const Entry& a, const Entry& b) { return a.name == b.name && same(a.value, b.value); });
+}
+
+std::string to_string(const AttrValue& value) { return std::visit(Print{}, value); }
+
+std::string to_string(const Attrs& attrs) {
+  std::string text;
+  for (const Attrs::Entry& entry : attrs.entries()) {
+    if (!text.empty()) text += ' ';
+    text += entry.name + "=" + to_string(entry.value);
+  }
+  return text;
+}
+
+}  // namespace lockstep

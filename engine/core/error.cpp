@@ -1,0 +1,20 @@
+#include <lockstep/error.h>
+
+namespace lockstep {
+
+// Defined here so that each class has one vtable and type_info in the library.
+Error::~Error() = default;
+ShapeError::~ShapeError() = default;
+DtypeError::~DtypeError() = default;
+AggregationError::~AggregationError() = default;
+TraceError::~TraceError() = default;
+StateError::~StateError() = default;
+MeshError::~MeshError() = default;
+DataError::~DataError() = default;
+CheckpointError::~CheckpointError() = default;
+CommunicatorError::~CommunicatorError() = default;
+BackendError::~BackendError() = default;
+IrError::~IrError() = default;
+ValueError::~ValueError() = default;
+
+}  // namespace lockstep

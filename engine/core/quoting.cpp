@@ -1,0 +1,49 @@
+#include "engine/core/quoting.h"
+
+#include <algorithm>
+
+#include <lockstep/types.h>
+
+namespace lockstep {
+
+namespace {
+
+bool starts_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool continues_word(char c) { return starts_word(c) || (c >= '0' && c <= '9'); }
+
+}  // namespace
+
+bool is_bare_word(std::string_view text) {
+  return !text.empty() && starts_word(text.front()) && std::all_of(text.begin(), text.end(), continues_word);
+}
+
+bool is_reserved_word(std::string_view text) {
+  if (text == "true" || text == "false" || text == "nan" || text == "inf") return true;
+  for (int i = 0; i <= static_cast<int>(DType::key); ++i) {
+    if (text == short_name(static_cast<DType>(i))) return true;
+  }
+  return false;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += "\\x";
+      result += hex[byte >> 4];
+      result += hex[byte & 15];
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string quoted_unless_bare(std::string_view text) { return is_bare_word(text) ? std::string(text) : quoted(text); }
+
+}  // namespace lockstep

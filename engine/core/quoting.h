@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Whether printed programs show a string without quotes: a letter or '_', then letters, digits and '_'.
+bool is_bare_word(std::string_view text);
+/// A bare word that stands for a value of its own: true, false, nan, inf or the short name of a dtype.
+bool is_reserved_word(std::string_view text);
+/// In double quotes; '"', '\' and control characters escaped.
+std::string quoted(std::string_view text);
+/// As it is where it is a bare word, else quoted.
+std::string quoted_unless_bare(std::string_view text);
+
+}  // namespace lockstep

@@ -1,0 +1,125 @@
+#include <lockstep/losses.h>
+
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+namespace lockstep {
+namespace {
+
+Axes all_but_first(const Array& x) {
+  Axes axes;
+  for (int i = 1; i < x.ndim(); ++i) axes.push_back(i);
+  return axes;
+}
+
+void check_equal_shapes(std::string_view loss, const Array& a, const Array& b) {
+  if (a.shape() == b.shape()) return;
+  throw ShapeError("[" + std::string(loss) + "] predictions are " + to_string(a.type()) + ", targets " +
+                   to_string(b.type()) + "; give both one shape");
+}
+
+Array float_targets(const Array& targets, const Array& predictions) { return convert(targets, predictions.dtype()); }
+
+Array sparse_cross_entropy(const Array& logits, const Array& labels) {
+  const Array log_p = log_softmax(logits);
+  const Array picked = take_along_axis(log_p, expand_dims(labels, -1), -1);
+  return -squeeze(picked, {-1});
+}
+
+Array dense_cross_entropy(const Array& logits, const Array& labels) {
+  check_equal_shapes("softmax_cross_entropy", logits, labels);
+  return -sum(float_targets(labels, logits) * log_softmax(logits), Axes{-1});
+}
+
+}  // namespace
+
+Loss operator+(Loss a, const Loss& b) {
+  a.terms.insert(a.terms.end(), b.terms.begin(), b.terms.end());
+  a.penalties.insert(a.penalties.end(), b.penalties.begin(), b.penalties.end());
+  return a;
+}
+
+Loss operator+(Loss a, const Array& penalty) { return std::move(a) + Loss(penalty); }
+
+Loss operator+(const Array& penalty, Loss b) { return Loss(penalty) + b; }
+
+Loss operator*(double scale, Loss loss) {
+  for (Weighted& term : loss.terms) term.sum = scale * term.sum;
+  for (Array& penalty : loss.penalties) penalty = scale * penalty;
+  return loss;
+}
+
+Weighted weighted(const Array& values, const Array& weight) {
+  if (values.ndim() == 0) {
+    throw ShapeError("[weighted] the values have rank 0; give one value per row, [B] or [B, ...]");
+  }
+  const Array rows = values.ndim() == 1 ? values : mean(values, all_but_first(values));
+  if (!weight.has_value()) return {sum(rows), full({}, static_cast<double>(rows.dim(0)), rows.dtype())};
+  if (weight.shape() != rows.shape()) {
+    throw ShapeError("[weighted] the values have " + std::to_string(rows.dim(0)) + " rows, the weights shape " +
+                     to_string(weight.shape()) + "; give one weight per row");
+  }
+  const Array w = stop_gradient(convert(weight, rows.dtype()));
+  // Masked before the product: 0 * NaN is NaN, and so is its derivative.
+  return {sum(where(w == 0, 0, rows) * w), sum(w)};
+}
+
+Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight) {
+  if (logits.ndim() < 2) {
+    throw ShapeError("[softmax_cross_entropy] logits are " + to_string(logits.type()) +
+                     "; give rows of class scores, [B, ..., C]");
+  }
+  if (!is_integer(labels.dtype())) return weighted(dense_cross_entropy(logits, labels), weight);
+  Shape expected = logits.shape().erase(logits.ndim() - 1);
+  if (labels.shape() != expected) {
+    throw ShapeError("[softmax_cross_entropy] logits are " + to_string(logits.type()) + ", integer labels " +
+                     to_string(labels.type()) + "; give labels of shape " + to_string(expected) +
+                     ", or dense ones of the logits' shape and a float dtype");
+  }
+  return weighted(sparse_cross_entropy(logits, labels), weight);
+}
+
+Weighted binary_cross_entropy(const Array& logits, const Array& labels, const Array& weight) {
+  check_equal_shapes("binary_cross_entropy", logits, labels);
+  const Array y = float_targets(labels, logits);
+  // max(x, 0) - x y + log(1 + exp(-|x|)): no overflow for any logit.
+  return weighted(relu(logits) - logits * y + log1p(exp(-abs(logits))), weight);
+}
+
+Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight) {
+  check_equal_shapes("mean_squared_error", predictions, targets);
+  return weighted(square(predictions - float_targets(targets, predictions)), weight);
+}
+
+Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight) {
+  check_equal_shapes("mean_absolute_error", predictions, targets);
+  return weighted(abs(predictions - float_targets(targets, predictions)), weight);
+}
+
+Weighted huber(const Array& predictions, const Array& targets, const Array& weight, double delta) {
+  check_equal_shapes("huber", predictions, targets);
+  if (!(delta > 0)) throw ValueError("[huber] delta is " + std::to_string(delta) + "; it must be above 0");
+  const Array error = abs(predictions - float_targets(targets, predictions));
+  const Array inside = minimum(error, delta);
+  return weighted(0.5 * square(inside) + delta * (error - inside), weight);
+}
+
+Array l1_penalty(const Tree& parameters, double factor) {
+  Array total = full({}, 0.0, float32);
+  for (const Array& leaf : parameters.leaves()) {
+    if (is_float(leaf.dtype())) total = total + sum(abs(leaf));
+  }
+  return factor * total;
+}
+
+Array l2_penalty(const Tree& parameters, double factor) {
+  Array total = full({}, 0.0, float32);
+  for (const Array& leaf : parameters.leaves()) {
+    if (is_float(leaf.dtype())) total = total + sum(square(leaf));
+  }
+  return factor * total;
+}
+
+}  // namespace lockstep

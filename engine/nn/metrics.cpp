@@ -1,0 +1,61 @@
+#include <lockstep/metrics.h>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/parallel.h>
+
+namespace lockstep {
+namespace {
+
+Array class_indices(const Array& labels, const Array& logits) {
+  return is_integer(labels.dtype()) && labels.ndim() < logits.ndim() ? convert(labels, int32) : argmax(labels, -1);
+}
+
+void check_logits(std::string_view metric, const Array& logits) {
+  if (logits.ndim() >= 2) return;
+  throw ShapeError("[" + std::string(metric) + "] logits are " + to_string(logits.type()) +
+                   "; give rows of class scores, [B, ..., C]");
+}
+
+/// psum over those of the bound axes along which x varies.
+Array reduced(const Array& x) {
+  const AxisSet axes = x.type().varying;
+  return axes.empty() ? x : psum(x, axes);
+}
+
+}  // namespace
+
+Weighted mean_metric(const Array& values, const Array& weight) { return weighted(values, weight); }
+
+Weighted accuracy(const Array& logits, const Array& labels, const Array& weight) {
+  check_logits("accuracy", logits);
+  return weighted(convert(argmax(logits, -1) == class_indices(labels, logits), float32), weight);
+}
+
+Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k, const Array& weight) {
+  check_logits("top_k_accuracy", logits);
+  const Array best = top_k(logits, k).second;
+  const Array hit = any(best == expand_dims(class_indices(labels, logits), -1), Axes{-1});
+  return weighted(convert(hit, float32), weight);
+}
+
+Array value(const Weighted& weighted) {
+  const Array weight = reduced(weighted.weight);
+  const Array total = reduced(weighted.sum);
+  const Array empty = weight == 0;
+  return where(empty, 0, total / where(empty, 1, weight));
+}
+
+void Mean::update(const Weighted& batch) {
+  sum_ += batch.sum.item<double>();
+  weight_ += batch.weight.item<double>();
+}
+
+double Mean::result() const { return weight_ == 0 ? 0 : sum_ / weight_; }
+
+void Mean::reset() {
+  sum_ = 0;
+  weight_ = 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,117 @@
+#include <lockstep/model.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/function.h>
+#include <lockstep/transforms.h>
+
+#include "engine/nn/scope_frame.h"
+
+namespace lockstep::detail {
+namespace {
+
+/// Inputs of the example's types, staged: only their types matter to init.
+Tree placeholders(const Tree& example) {
+  return map([](const Array& x) { return zeros(x.shape(), x.dtype()); }, example);
+}
+
+std::vector<Variable> listed(const ScopeFrame& frame) {
+  std::vector<Variable> variables;
+  for (const auto& [path, v] : frame.declared()) {
+    variables.push_back({path, {v.spec.dtype, v.spec.shape, {}}, v.trainable, v.spec.aggregation});
+  }
+  return variables;
+}
+
+void run(const ModelFunction& function, const std::shared_ptr<ScopeFrame>& frame, const Tree& x, Tree* y) {
+  Scope scope(frame, "");
+  Tree result = function(scope, x);
+  frame->close();
+  if (y != nullptr) *y = std::move(result);
+}
+
+AxisSet varying_of(const Tree& x) {
+  AxisSet axes;
+  for (const Array& leaf : x.leaves()) axes = axes.joined(leaf.type().varying);
+  return axes;
+}
+
+[[noreturn]] void throw_missing(const ModelFunction& function, const MissingLeaf& missing, const Tree& given,
+                                const Tree& x) {
+  std::size_t expected = 0;
+  for (const Variable& v : variables(function, x)) expected += v.trainable == missing.trainable() ? 1 : 0;
+  const std::string which = missing.trainable() ? "trainable" : "non_trainable";
+  if (given.size() == 0 && expected > 0) {
+    throw StateError("[stateless_call] the " + which + " tree is empty, the model has " + std::to_string(expected) +
+                     " " + which + " leaves, first '" + missing.path() +
+                     "'; the model must be built: call init(key, example) and pass what it returns");
+  }
+  throw StateError("[stateless_call] " + which + " leaf '" + missing.path() + "' is missing: " +
+                   std::to_string(given.size()) + " leaves were given, " + std::to_string(expected) +
+                   " expected; variables come to be in init only, so pass the trees init returned for this model "
+                   "function, and declare every variable on the path init runs");
+}
+
+/// Leaves that neither this call nor init knows.
+void check_surplus(const ModelFunction& function, const ScopeFrame& frame, const Tree& tree, bool trainable,
+                   const Tree& x) {
+  std::vector<Variable> known;
+  for (const std::string& path : tree.paths()) {
+    const auto found = frame.declared().find(path);
+    if (found != frame.declared().end() && found->second.trainable == trainable) continue;
+    if (known.empty()) known = variables(function, x);
+    const bool expected = std::any_of(known.begin(), known.end(), [&](const Variable& v) {
+      return v.path == path && v.trainable == trainable;
+    });
+    if (expected) continue;
+    throw StateError("[stateless_call] surplus " + std::string(trainable ? "trainable" : "non_trainable") + " leaf '" +
+                     path + "': the model declares no such variable; pass the trees init returned for this model");
+  }
+}
+
+}  // namespace
+
+Array example_of(const ArrayType& type) { return zeros(type.shape, type.dtype); }
+
+std::pair<Tree, Tree> init(const ModelFunction& function, const Array& key, const Tree& example) {
+  JitCache cache;
+  const Tree trees = cache.call(
+      [&](const std::vector<Tree>& arguments) {
+        const auto frame = ScopeFrame::for_init(arguments[0].array());
+        run(function, frame, placeholders(example), nullptr);
+        return Tree::list({frame->made(true), frame->made(false)});
+      },
+      {Tree(key)});
+  return {trees.items()[0], trees.items()[1]};
+}
+
+std::vector<Variable> variables(const ModelFunction& function, const Tree& example) {
+  std::vector<Variable> found;
+  const auto list = [&](const std::vector<Tree>& arguments) {
+    const auto frame = ScopeFrame::for_init(arguments[0].array());
+    run(function, frame, placeholders(example), nullptr);
+    found = listed(*frame);
+    return Tree();
+  };
+  trace(list, {Tree(random::key(0))});
+  return found;
+}
+
+std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& trainable, const Tree& non_trainable,
+                                     const Tree& x, bool training, const CallOptions& options) {
+  const auto frame = ScopeFrame::for_call(trainable, non_trainable, training, options.rows, varying_of(x));
+  Tree y;
+  try {
+    run(function, frame, x, &y);
+  } catch (const MissingLeaf& missing) {
+    throw_missing(function, missing, missing.trainable() ? trainable : non_trainable, x);
+  }
+  check_surplus(function, *frame, trainable, true, x);
+  check_surplus(function, *frame, non_trainable, false, x);
+  return {std::move(y), frame->next_state()};
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,127 @@
+#include <lockstep/layers.h>
+
+#include <lockstep/error.h>
+
+namespace lockstep {
+namespace {
+
+struct Moments {
+  Array mean;
+  Array variance;
+  Array count;  ///< Elements per channel that went in; rank 0.
+};
+
+void check_normalized(std::string_view layer, const Scope& scope, const Array& x, double epsilon) {
+  if (x.ndim() < 2 || !is_float(x.dtype())) {
+    throw ShapeError("[" + std::string(layer) + " '" + scope.path() + "'] the input is " + to_string(x.type()) +
+                     "; give floats [N, ..., C]");
+  }
+  if (!(epsilon >= 0)) {
+    throw ValueError("[" + std::string(layer) + " '" + scope.path() + "'] epsilon is " + std::to_string(epsilon) +
+                     "; it must not be negative");
+  }
+}
+
+Axes all_but_last(const Array& x) {
+  Axes axes;
+  for (int i = 0; i + 1 < x.ndim(); ++i) axes.push_back(i);
+  return axes;
+}
+
+/// sum / count, 0 where nothing was counted.
+Array divided(const Array& sum, const Array& count) { return where(count == 0, 0, sum / where(count == 0, 1, count)); }
+
+/// true where a row counts, broadcastable to x; empty when every row does.
+Array row_mask(const Array& rows, const Array& x) {
+  if (!rows.has_value()) return {};
+  if (rows.ndim() != 1 || rows.dim(0) != x.dim(0)) {
+    throw ShapeError("[batch_norm] row weights are " + to_string(rows.type()) + ", the input has " +
+                     std::to_string(x.dim(0)) + " rows; give one weight per row");
+  }
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
+  shape[0] = x.dim(0);
+  return reshape(rows != 0, shape);
+}
+
+/// Moments of this shard's rows, two passes.
+Moments local_moments(const Array& x, const Array& mask) {
+  const Axes axes = all_but_last(x);
+  double inner = 1;
+  for (int i = 1; i + 1 < x.ndim(); ++i) inner *= static_cast<double>(x.dim(i));
+  if (!mask.has_value()) {
+    const double n = inner * static_cast<double>(x.dim(0));
+    const Array count = full({}, n, x.dtype());
+    const Array m = divided(sum(x, axes), count);
+    return {m, divided(sum(square(x - m), axes), count), count};
+  }
+  const Array count = sum(convert(mask, x.dtype())) * inner;
+  const Array m = divided(sum(where(mask, x, 0), axes), count);
+  return {m, divided(sum(where(mask, square(x - m), 0), axes), count), count};
+}
+
+/// One set of moments out of the replicas': n and n * mean first, then M2 around the common mean.
+Moments joined_moments(const Moments& local, const AxisSet& axes) {
+  const auto total = [&](const Array& v) { return psum(pvary(v, axes.without(v.type().varying)), axes); };
+  const Array count = total(local.count);
+  const Array mean = divided(total(local.count * local.mean), count);
+  const Array m2 = total(local.count * local.variance + local.count * square(local.mean - mean));
+  return {mean, divided(m2, count), count};
+}
+
+Array scaled_and_centered(const Scope& scope, const Array& normalized, bool center, bool scale) {
+  Array y = normalized;
+  const Shape channels{y.dim(-1)};
+  if (scale) {
+    y = y * convert(scope.trainable("gamma", {.shape = channels, .dtype = y.dtype(), .initializer = initializers::ones()}),
+                    y.dtype());
+  }
+  if (center) y = y + convert(scope.trainable("beta", {.shape = channels, .dtype = y.dtype()}), y.dtype());
+  return y;
+}
+
+}  // namespace
+
+Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& options) {
+  check_normalized("batch_norm", scope, x, options.epsilon);
+  const DType statistics = promote(x.dtype(), float32);
+  const Aggregation aggregation = options.synchronized ? Aggregation::none : Aggregation::mean;
+  const auto moving = [&](std::string_view name, Initializer initializer) {
+    return scope.non_trainable(name, {.shape = {x.dim(-1)},
+                                      .dtype = statistics,
+                                      .initializer = std::move(initializer),
+                                      .aggregation = aggregation});
+  };
+  const Array moving_mean = moving("moving_mean", initializers::zeros());
+  const Array moving_variance = moving("moving_variance", initializers::ones());
+  const Array wide = convert(x, statistics);
+
+  Array mean = moving_mean;
+  Array variance = moving_variance;
+  Array mask;
+  if (scope.training() && options.trainable) {
+    mask = row_mask(scope.rows(), x);
+    Moments moments = local_moments(wide, mask);
+    if (options.synchronized && !x.type().varying.empty()) moments = joined_moments(moments, x.type().varying);
+    mean = moments.mean;
+    variance = moments.variance;
+    const auto next = [&](const Array& old, const Array& now) {
+      return where(moments.count == 0, old, options.momentum * old + (1.0 - options.momentum) * now);
+    };
+    scope.assign("moving_mean", next(moving_mean, mean));
+    scope.assign("moving_variance", next(moving_variance, variance));
+  }
+  // The product form keeps what is read per element to x and two rows of C numbers.
+  const Array normalized = convert((wide - mean) * rsqrt(variance + options.epsilon), x.dtype());
+  return scaled_and_centered(scope, normalized, options.center, options.scale);
+}
+
+Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options) {
+  check_normalized("layer_norm", scope, x, options.epsilon);
+  const Array wide = convert(x, promote(x.dtype(), float32));
+  const Array centered = wide - mean(wide, Axes{-1}, true);
+  const Array variance = mean(square(centered), Axes{-1}, true);
+  const Array normalized = convert(centered * rsqrt(variance + options.epsilon), x.dtype());
+  return scaled_and_centered(scope, normalized, options.center, options.scale);
+}
+
+}  // namespace lockstep

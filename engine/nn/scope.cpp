@@ -1,0 +1,82 @@
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/model.h>
+#include <lockstep/ops.h>
+
+#include "engine/nn/scope_frame.h"
+
+namespace lockstep {
+namespace {
+
+std::string joined(const std::string& path, std::string_view name) {
+  if (name.empty() || name.find('/') != std::string_view::npos) {
+    throw StateError("[scope] '" + std::string(name) + "' below '" + path +
+                     "' is no name; give a non-empty name without '/'");
+  }
+  return path.empty() ? std::string(name) : path + "/" + std::string(name);
+}
+
+void check_assigned_type(const std::string& path, const Array& old, const Array& value, std::string_view doing) {
+  if (value.shape() == old.shape() && value.dtype() == old.dtype()) return;
+  throw StateError("[" + std::string(doing) + "] '" + path + "' is " +
+                   to_string(ArrayType{old.dtype(), old.shape(), {}}) + ", the value given is " +
+                   to_string(value.type()) + "; convert or reshape it");
+}
+
+}  // namespace
+
+Scope::Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path)
+    : frame_(std::move(frame)), path_(std::move(path)) {}
+
+Scope Scope::operator[](std::string_view name) const { return Scope(frame_, joined(path_, name)); }
+
+Array Scope::trainable(std::string_view name, const VariableSpec& spec) const {
+  return frame_->declare(joined(path_, name), spec, true).value;
+}
+
+Array Scope::non_trainable(std::string_view name, const VariableSpec& spec) const {
+  return frame_->declare(joined(path_, name), spec, false).value;
+}
+
+void Scope::assign(std::string_view name, const Array& value) const {
+  const std::string path = joined(path_, name);
+  detail::Declared& variable = frame_->find_assignable(path, "assign");
+  if (variable.spec.aggregation == Aggregation::sum) {
+    throw AggregationError("[assign] '" + path +
+                           "' declares aggregation=sum, which adds what each replica contributes; a whole value summed "
+                           "over replicas would count the old value once per replica. Write accumulate(\"" +
+                           std::string(name) + "\", contribution) instead of assign(old + contribution)");
+  }
+  check_assigned_type(path, variable.old_value, value, "assign");
+  variable.value = value;
+  variable.assigned = true;
+}
+
+void Scope::accumulate(std::string_view name, const Array& contribution) const {
+  const std::string path = joined(path_, name);
+  detail::Declared& variable = frame_->find_assignable(path, "accumulate");
+  if (variable.spec.aggregation != Aggregation::sum) {
+    throw AggregationError("[accumulate] '" + path + "' declares aggregation=" +
+                           std::string(lockstep::name(variable.spec.aggregation)) +
+                           "; declare it sum, or assign its new value");
+  }
+  check_assigned_type(path, variable.old_value, contribution, "accumulate");
+  variable.contribution =
+      variable.contribution.has_value() ? variable.contribution + contribution : contribution;
+  variable.assigned = true;
+}
+
+Array Scope::next_key() const { return frame_->next_key(path_); }
+
+bool Scope::is_init() const { return frame_->mode() == detail::ScopeFrame::Mode::init; }
+bool Scope::training() const { return frame_->training(); }
+const Array& Scope::rows() const { return frame_->rows(); }
+const AxisSet& Scope::batch_axes() const { return frame_->batch_axes(); }
+
+random::Placement Scope::over_batch() const {
+  if (batch_axes().empty()) return random::same_on_all;
+  return {.cut = random::Cut{.dim = 0, .axes = batch_axes()}};
+}
+
+}  // namespace lockstep

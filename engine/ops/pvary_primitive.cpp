@@ -1,0 +1,7 @@
+#include "engine/ops/primitives.h"
+
+namespace lockstep::ir {
+
+const Primitive& pvary_primitive() { return ops::primitives::pvary(); }
+
+}  // namespace lockstep::ir

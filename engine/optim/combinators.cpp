@@ -1,0 +1,87 @@
+#include <lockstep/optim.h>
+
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+namespace lockstep::optim {
+namespace {
+
+/// The leaves a mask takes, as a dict from path to leaf.
+Tree taken(const Tree& tree, const Mask& mask) {
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  std::map<std::string, Tree> entries;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (mask(paths[i])) entries.emplace(paths[i], Tree(leaves[i]));
+  }
+  return Tree::dict(std::move(entries));
+}
+
+}  // namespace
+
+Tree apply_updates(const Tree& params, const Tree& updates) {
+  return map([](const Array& p, const Array& u) { return p + convert(u, p.dtype()); }, params, updates);
+}
+
+GradientTransformation identity() {
+  return {[](const Tree&) { return Tree(); },
+          [](const Tree& gradients, const Tree& state, const Tree&) { return std::pair(gradients, state); }};
+}
+
+GradientTransformation chain(std::vector<GradientTransformation> transformations) {
+  auto init = [transformations](const Tree& params) {
+    std::vector<Tree> states;
+    for (const GradientTransformation& t : transformations) states.push_back(t.init(params));
+    return Tree::list(std::move(states));
+  };
+  auto update = [transformations](const Tree& gradients, const Tree& state, const Tree& params) {
+    if (state.items().size() != transformations.size()) {
+      throw StateError("[chain] the state holds " + std::to_string(state.items().size()) + " items for " +
+                       std::to_string(transformations.size()) + " transformations; pass the state its init returned");
+    }
+    Tree updates = gradients;
+    std::vector<Tree> states;
+    for (std::size_t i = 0; i < transformations.size(); ++i) {
+      auto [next, kept] = transformations[i].update(updates, state.items()[i], params);
+      updates = std::move(next);
+      states.push_back(std::move(kept));
+    }
+    return std::pair(updates, Tree::list(std::move(states)));
+  };
+  return {init, update};
+}
+
+GradientTransformation masked(GradientTransformation inner, Mask mask) {
+  auto init = [inner, mask](const Tree& params) { return inner.init(taken(params, mask)); };
+  auto update = [inner, mask](const Tree& gradients, const Tree& state, const Tree& params) {
+    auto [updates, next] = inner.update(taken(gradients, mask), state, taken(params, mask));
+    const auto& changed = updates.entries();
+    Tree merged = map_with_path(
+        [&](const std::string& path, const Array& leaf) {
+          const auto found = changed.find(path);
+          return found == changed.end() ? leaf : found->second.array();
+        },
+        gradients);
+    return std::pair(std::move(merged), std::move(next));
+  };
+  return {init, update};
+}
+
+GradientTransformation freeze(Mask frozen) {
+  auto update = [frozen](const Tree& gradients, const Tree& state, const Tree&) {
+    Tree updates = map_with_path(
+        [&](const std::string& path, const Array& leaf) { return frozen(path) ? zeros_like(leaf) : leaf; }, gradients);
+    return std::pair(std::move(updates), state);
+  };
+  return {[](const Tree&) { return Tree(); }, update};
+}
+
+Mask below(std::string prefix) {
+  return [prefix = std::move(prefix)](std::string_view path) {
+    return path.starts_with(prefix) && (path.size() == prefix.size() || prefix.empty() || path[prefix.size()] == '/');
+  };
+}
+
+}  // namespace lockstep::optim

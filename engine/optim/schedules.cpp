@@ -1,0 +1,72 @@
+#include <lockstep/schedules.h>
+
+#include <numbers>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+namespace lockstep::schedules {
+namespace {
+
+Array as_float(const Array& step) { return convert(step, float32); }
+
+void check_steps(std::string_view schedule, std::int64_t steps) {
+  if (steps <= 0) {
+    throw ValueError("[" + std::string(schedule) + "] decay_steps is " + std::to_string(steps) +
+                     "; give the number of steps the decay takes, at least 1");
+  }
+}
+
+Array half_cosine(const Array& fraction) { return 0.5 * (1.0 + cos(std::numbers::pi * fraction)); }
+
+}  // namespace
+
+Schedule constant(double value) {
+  return [value](const Array&) { return full({}, value, float32); };
+}
+
+Schedule cosine(double initial, std::int64_t decay_steps, double alpha) {
+  check_steps("cosine", decay_steps);
+  return [=](const Array& step) {
+    const Array fraction = minimum(as_float(step) / static_cast<double>(decay_steps), 1.0);
+    return initial * ((1.0 - alpha) * half_cosine(fraction) + alpha);
+  };
+}
+
+Schedule warmup_cosine(double initial, double peak, std::int64_t warmup_steps, std::int64_t decay_steps, double end) {
+  if (warmup_steps < 0 || decay_steps <= warmup_steps) {
+    throw ValueError("[warmup_cosine] warmup_steps is " + std::to_string(warmup_steps) + ", decay_steps " +
+                     std::to_string(decay_steps) + "; decay_steps counts from step 0 and must be above warmup_steps >= 0");
+  }
+  return [=](const Array& step) {
+    const Array count = as_float(step);
+    const double rise = warmup_steps == 0 ? 1.0 : static_cast<double>(warmup_steps);
+    const Array warm = initial + (peak - initial) * (count / rise);
+    const Array fraction =
+        clip((count - static_cast<double>(warmup_steps)) / static_cast<double>(decay_steps - warmup_steps), 0.0, 1.0);
+    const Array decayed = end + (peak - end) * half_cosine(fraction);
+    return where(count < static_cast<double>(warmup_steps), warm, decayed);
+  };
+}
+
+Schedule piecewise_constant(std::vector<std::int64_t> boundaries, std::vector<double> values) {
+  if (values.size() != boundaries.size() + 1) {
+    throw ValueError("[piecewise_constant] " + std::to_string(boundaries.size()) + " boundaries and " +
+                     std::to_string(values.size()) + " values; give one value more than boundaries");
+  }
+  for (std::size_t i = 1; i < boundaries.size(); ++i) {
+    if (boundaries[i] <= boundaries[i - 1]) {
+      throw ValueError("[piecewise_constant] boundary " + std::to_string(boundaries[i]) + " follows " +
+                       std::to_string(boundaries[i - 1]) + "; boundaries must rise");
+    }
+  }
+  return [boundaries = std::move(boundaries), values = std::move(values)](const Array& step) {
+    Array value = full({}, values.back(), float32);
+    for (std::size_t i = boundaries.size(); i-- > 0;) {
+      value = where(step <= boundaries[i], full({}, values[i], float32), value);
+    }
+    return value;
+  };
+}
+
+}  // namespace lockstep::schedules

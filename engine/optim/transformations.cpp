@@ -1,0 +1,134 @@
+#include <lockstep/optim.h>
+
+#include <cmath>
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+namespace lockstep::optim {
+namespace {
+
+/// A transformation without state that maps each leaf alone.
+GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule) {
+  return {[](const Tree&) { return Tree(); },
+          [rule = std::move(rule)](const Tree& updates, const Tree& state, const Tree& params) {
+            return std::pair(map(rule, updates, params), state);
+          }};
+}
+
+Tree zeros_of(const Tree& params) {
+  return map([](const Array& p) { return zeros_like(p); }, params);
+}
+
+Array first_count() { return full({}, 0, int32); }
+
+void check_positive(std::string_view what, double value) {
+  if (!(value > 0)) {
+    throw ValueError("[" + std::string(what) + "] the limit is " + std::to_string(value) + "; it must be above 0");
+  }
+}
+
+}  // namespace
+
+LearningRate::LearningRate(double value) {
+  if (!std::isfinite(value) || value < 0) {
+    throw ValueError("[learning rate] " + std::to_string(value) + " was given; it must be finite and not negative");
+  }
+  schedule_ = schedules::constant(value);
+}
+
+LearningRate::LearningRate(Schedule schedule) : schedule_(std::move(schedule)) {}
+
+GradientTransformation scale_by_learning_rate(LearningRate rate) {
+  auto update = [rate](const Tree& updates, const Tree& state, const Tree&) {
+    const Array count = state.at("count").array();
+    const Array factor = -rate.schedule()(count);
+    Tree scaled = map([&](const Array& u) { return u * convert(factor, u.dtype()); }, updates);
+    return std::pair(std::move(scaled), Tree::dict({{"count", Tree(count + 1)}}));
+  };
+  return {[](const Tree&) { return Tree::dict({{"count", Tree(first_count())}}); }, update};
+}
+
+GradientTransformation trace(double decay, bool nesterov) {
+  auto update = [decay, nesterov](const Tree& updates, const Tree& state, const Tree&) {
+    Tree velocity = map([&](const Array& u, const Array& v) { return decay * v + u; }, updates, state);
+    if (!nesterov) return std::pair(velocity, velocity);
+    Tree ahead = map([&](const Array& u, const Array& v) { return u + decay * v; }, updates, velocity);
+    return std::pair(std::move(ahead), std::move(velocity));
+  };
+  return {zeros_of, update};
+}
+
+GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
+  auto init = [](const Tree& params) {
+    return Tree::dict({{"count", Tree(first_count())}, {"mu", zeros_of(params)}, {"nu", zeros_of(params)}});
+  };
+  auto update = [=](const Tree& updates, const Tree& state, const Tree&) {
+    const Array count = state.at("count").array() + 1;
+    Tree mu = map([&](const Array& g, const Array& m) { return b1 * m + (1.0 - b1) * g; }, updates, state.at("mu"));
+    Tree nu = map([&](const Array& g, const Array& n) { return b2 * n + (1.0 - b2) * (g * g); }, updates,
+                  state.at("nu"));
+    // In float64 so that 1 - b2^t does not cancel in the first steps; the factors are two scalars a step.
+    const Array t = convert(count, float64);
+    const Array mu_correction = 1.0 - pow(full({}, b1, float64), t);
+    const Array nu_correction = 1.0 - pow(full({}, b2, float64), t);
+    Tree direction = map(
+        [&](const Array& m, const Array& n) {
+          const Array m_hat = m / convert(mu_correction, m.dtype());
+          const Array n_hat = n / convert(nu_correction, n.dtype());
+          return m_hat / (sqrt(n_hat) + epsilon);
+        },
+        mu, nu);
+    return std::pair(std::move(direction),
+                     Tree::dict({{"count", Tree(count)}, {"mu", std::move(mu)}, {"nu", std::move(nu)}}));
+  };
+  return {init, update};
+}
+
+GradientTransformation add_decayed_weights(double decay) {
+  return leafwise([decay](const Array& u, const Array& p) { return u + decay * convert(p, u.dtype()); });
+}
+
+GradientTransformation clip_by_value(double limit) {
+  check_positive("clip_by_value", limit);
+  return leafwise([limit](const Array& u, const Array&) { return clip(u, -limit, limit); });
+}
+
+GradientTransformation clip_by_global_norm(double max_norm) {
+  check_positive("clip_by_global_norm", max_norm);
+  auto update = [max_norm](const Tree& updates, const Tree& state, const Tree&) {
+    const Array norm = global_norm(updates);
+    const Array factor = where(norm > max_norm, max_norm / norm, ones_like(norm));
+    Tree clipped = map([&](const Array& u) { return u * convert(factor, u.dtype()); }, updates);
+    return std::pair(std::move(clipped), state);
+  };
+  return {[](const Tree&) { return Tree(); }, update};
+}
+
+GradientTransformation sgd(LearningRate rate, double momentum, bool nesterov) {
+  if (momentum == 0.0) return scale_by_learning_rate(std::move(rate));
+  return chain(trace(momentum, nesterov), scale_by_learning_rate(std::move(rate)));
+}
+
+GradientTransformation adam(LearningRate rate, double b1, double b2, double epsilon) {
+  return chain(scale_by_adam(b1, b2, epsilon), scale_by_learning_rate(std::move(rate)));
+}
+
+GradientTransformation adamw(LearningRate rate, double b1, double b2, double epsilon, double weight_decay) {
+  return chain(scale_by_adam(b1, b2, epsilon), add_decayed_weights(weight_decay),
+               scale_by_learning_rate(std::move(rate)));
+}
+
+Array global_norm(const Tree& tree) {
+  Array total;
+  for (const Array& leaf : tree.leaves()) {
+    const DType accumulate = promote(leaf.dtype(), float32);
+    const Array x = convert(leaf, accumulate);
+    const Array part = sum(x * x);
+    total = total.has_value() ? total + part : part;
+  }
+  return total.has_value() ? sqrt(total) : full({}, 0.0, float32);
+}
+
+}  // namespace lockstep::optim

@@ -1,0 +1,214 @@
+#include "engine/trace/trace.h"
+
+#include <atomic>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <lockstep/error.h>
+
+#include "engine/ir/builder.h"
+#include "engine/trace/array_state.h"
+
+namespace lockstep::trace {
+
+namespace {
+
+using ir::Var;
+
+/// Who uses a value: "add: operand 1".
+struct Use {
+  std::string_view op;
+  std::string_view role;
+  std::size_t position;
+
+  std::string text() const { return std::string(op) + ": " + std::string(role) + " " + std::to_string(position); }
+};
+
+/// One open trace.
+struct Frame {
+  Frame(std::uint64_t number, ir::AxisSizes axes) : number(number), builder(std::move(axes)) {}
+
+  std::uint64_t number;
+  ir::Builder builder;
+  std::vector<Array> captured;
+  std::map<const Buffer*, std::vector<std::pair<ArrayType, Var>>> concrete;
+  std::map<std::pair<std::uint64_t, Var>, Var> outer;
+};
+
+std::vector<std::unique_ptr<Frame>>& open_traces() {
+  thread_local std::vector<std::unique_ptr<Frame>> frames;
+  return frames;
+}
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+Frame& innermost(std::string_view op) {
+  auto& frames = open_traces();
+  if (frames.empty()) {
+    throw TraceError(std::string(op) + ": no trace is open on this thread; stage ops inside a function given to trace");
+  }
+  return *frames.back();
+}
+
+/// The open trace numbered `number`, or null.
+Frame* find_open(std::uint64_t number) {
+  for (auto& frame : open_traces()) {
+    if (frame->number == number) return frame.get();
+  }
+  return nullptr;
+}
+
+Array to_array(const Frame& frame, Var var) {
+  return Array(std::make_shared<const ArrayState>(frame.builder.type(var), frame.number, var));
+}
+
+[[noreturn]] void throw_leaked(const Array& array, const std::string& use) {
+  throw TraceError(use + ": leaked traced value of type " + to_string(array.type()) +
+                   ": the function it belongs to has finished tracing (or is traced on another thread), so it can no "
+                   "longer be used. Return it from that function, as a result or in aux, instead of storing it in a "
+                   "variable outside.");
+}
+
+Var capture_concrete(Frame& frame, const Array& array) {
+  auto& known = frame.concrete[array.state()->buffer.get()];
+  for (const auto& [type, var] : known) {
+    if (type == array.type()) return var;
+  }
+  const Var var = frame.builder.input(array.type());
+  known.emplace_back(array.type(), var);
+  frame.captured.push_back(array);
+  return var;
+}
+
+/// The value in the innermost trace; one of an outer trace is captured by every trace between.
+Var capture_outer(const Array& array, const Use& use) {
+  Array value = array;
+  bool found = false;
+  for (auto& frame : open_traces()) {
+    if (found) {
+      const auto key = std::pair(value.state()->trace, value.state()->var);
+      auto known = frame->outer.find(key);
+      if (known == frame->outer.end()) {
+        known = frame->outer.emplace(key, frame->builder.input(value.type())).first;
+        frame->captured.push_back(value);
+      }
+      value = to_array(*frame, known->second);
+    }
+    found = found || frame->number == array.state()->trace;
+  }
+  if (!found) throw_leaked(array, use.text());
+  return value.state()->var;
+}
+
+Var var_of(Frame& frame, const Array& array, const Use& use) {
+  if (!array.has_value()) {
+    throw ValueError(use.text() + ": an Array that holds nothing; assign a value to it first");
+  }
+  if (!array.is_traced()) return capture_concrete(frame, array);
+  if (array.state()->trace == frame.number) return array.state()->var;
+  return capture_outer(array, use);
+}
+
+std::vector<Var> vars_of(Frame& frame, std::span<const Array> arrays, std::string_view op, std::string_view role) {
+  std::vector<Var> vars;
+  vars.reserve(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) vars.push_back(var_of(frame, arrays[i], {op, role, i}));
+  return vars;
+}
+
+std::vector<Array> to_arrays(const Frame& frame, std::span<const Var> vars) {
+  std::vector<Array> arrays;
+  arrays.reserve(vars.size());
+  for (const Var var : vars) arrays.push_back(to_array(frame, var));
+  return arrays;
+}
+
+ir::AxisSizes joined_axes(const ir::AxisSizes& outer, const ir::AxisSizes& inner) {
+  std::vector<ir::AxisSizes::Axis> axes = outer.axes();
+  for (const auto& axis : inner.axes()) {
+    if (outer.has(axis.name)) {
+      throw MeshError("trace: axis '" + axis.name +
+                      "' is bound already by an enclosing function; give the inner axis another name");
+    }
+    axes.push_back(axis);
+  }
+  return ir::AxisSizes(std::move(axes));
+}
+
+/// Closes the trace it opened, however its body ends.
+class OpenTrace {
+ public:
+  explicit OpenTrace(const ir::AxisSizes& axes) {
+    auto& frames = open_traces();
+    const Frame* outer = frames.empty() ? nullptr : frames.back().get();
+    auto frame = std::make_unique<Frame>(next_number(), outer ? joined_axes(outer->builder.axes(), axes) : axes);
+    if (outer) frame->builder.set_provenance(outer->builder.provenance());
+    frames.push_back(std::move(frame));
+  }
+  ~OpenTrace() { open_traces().pop_back(); }
+  OpenTrace(const OpenTrace&) = delete;
+  OpenTrace& operator=(const OpenTrace&) = delete;
+
+  Frame& frame() { return *open_traces().back(); }
+};
+
+}  // namespace
+
+Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes) {
+  OpenTrace open(axes);
+  Frame& frame = open.frame();
+  std::vector<Array> inputs;
+  inputs.reserve(types.size());
+  for (const ArrayType& type : types) inputs.push_back(to_array(frame, frame.builder.input(type)));
+  const std::vector<Array> results = body(inputs);
+  std::vector<Var> outputs = vars_of(frame, results, "trace", "result");
+  return {frame.builder.finish(std::move(outputs)), std::move(frame.captured)};
+}
+
+bool is_open() { return !open_traces().empty(); }
+
+const ir::AxisSizes& bound_axes() {
+  static const ir::AxisSizes none;
+  return is_open() ? open_traces().back()->builder.axes() : none;
+}
+
+std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
+  Frame& frame = innermost(primitive.name);
+  const std::vector<Var> inputs = vars_of(frame, operands, primitive.name, "operand");
+  return to_arrays(frame, frame.builder.apply(primitive, inputs, std::move(attrs)));
+}
+
+std::vector<Array> inline_call(const ir::Function& function, std::span<const Array> arguments) {
+  Frame& frame = innermost("call of a traced function");
+  const std::vector<Var> inputs = vars_of(frame, arguments, "call of a traced function", "argument");
+  return to_arrays(frame, frame.builder.inline_function(function, inputs));
+}
+
+ArrayType type_in_trace(const Array& array) {
+  if (array.is_traced() && find_open(array.state()->trace) == nullptr) throw_leaked(array, "type of a value");
+  return array.type();
+}
+
+ScopeName::ScopeName(std::string path) {
+  if (!is_open()) return;
+  Frame& frame = *open_traces().back();
+  ir::Provenance provenance = frame.builder.provenance();
+  trace_ = frame.number;
+  previous_ = provenance.scope;
+  provenance.scope = std::make_shared<const std::string>(std::move(path));
+  frame.builder.set_provenance(std::move(provenance));
+}
+
+ScopeName::~ScopeName() {
+  Frame* frame = trace_ == 0 ? nullptr : find_open(trace_);
+  if (frame == nullptr) return;
+  ir::Provenance provenance = frame->builder.provenance();
+  provenance.scope = previous_;
+  frame->builder.set_provenance(std::move(provenance));
+}
+
+}  // namespace lockstep::trace

@@ -1,0 +1,86 @@
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/train.h>
+#include <lockstep/transforms.h>
+
+#include "engine/train/loss_over_mesh.h"
+#include "engine/train/replica_step.h"
+
+namespace lockstep {
+
+struct TrainStep::Impl {
+  detail::StepParts parts;
+  mutable detail::JitCache cache;
+};
+
+TrainStep::TrainStep(detail::StepParts parts) {
+  if (parts.options.microbatches < 1) {
+    throw ValueError("[data_parallel] microbatches is " + std::to_string(parts.options.microbatches) +
+                     "; it must be at least 1");
+  }
+  auto impl = std::make_shared<Impl>();
+  impl->parts = std::move(parts);
+  impl_ = std::move(impl);
+}
+
+const detail::StepParts& TrainStep::parts() const { return impl_->parts; }
+std::size_t TrainStep::traces() const { return impl_->cache.traces(); }
+
+Mesh TrainStep::mesh(std::int64_t rows) const {
+  return data_mesh(impl_->parts.options.shards, impl_->parts.options.devices, rows);
+}
+
+TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
+  Tree slots = detail::JitCache().call(
+      [this](const std::vector<Tree>& arguments) { return impl_->parts.optimizer.init(arguments[0]); }, {trainable});
+  return {std::move(trainable), std::move(non_trainable), std::move(slots), array<std::int64_t>(0)};
+}
+
+std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {
+  const Batch rows = train::checked(batch);
+  const Mesh mesh = this->mesh(rows.x.dim(0));
+  const auto function = [&](const std::vector<Tree>& arguments) {
+    const detail::StepParts& parts = impl_->parts;
+    const Batch whole = train::padded(from_tree<Batch>(arguments[1]), mesh.shards() * parts.options.microbatches);
+    const auto mapped = [&parts](const std::vector<Tree>& shard) {
+      return train::replica_step(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
+    };
+    return detail::pmap_call(mapped, {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
+                             {arguments[0], to_tree(whole)}, 1);
+  };
+  std::vector<Tree> arguments;
+  arguments.push_back(to_tree(std::move(state)));
+  arguments.push_back(to_tree(rows));
+  const Tree result = impl_->cache.call(function, std::move(arguments));
+  return from_tree<std::pair<TrainState, Logs>>(result);
+}
+
+struct EvaluateStep::Impl {
+  LossFunction loss;
+  DataParallelOptions options;
+  mutable detail::JitCache cache;
+};
+
+EvaluateStep::EvaluateStep(LossFunction loss, DataParallelOptions options)
+    : impl_(std::make_shared<Impl>(Impl{std::move(loss), std::move(options), {}})) {}
+
+std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
+                                                         const Batch& batch) const {
+  const Batch rows = train::checked(batch);
+  const Mesh mesh = data_mesh(impl_->options.shards, impl_->options.devices, rows.x.dim(0));
+  const auto mapped = [this](const std::vector<Tree>& shard) {
+    return to_tree(train::replica_evaluation(impl_->loss, shard[0], shard[1], from_tree<Batch>(shard[2])));
+  };
+  const auto function = [&](const std::vector<Tree>& arguments) {
+    const Batch whole = train::padded(from_tree<Batch>(arguments[2]), mesh.shards());
+    return detail::pmap_call(
+        mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
+        {arguments[0], arguments[1], to_tree(whole)}, 1);
+  };
+  return from_tree<std::map<std::string, Weighted>>(
+      impl_->cache.call(function, {trainable, non_trainable, to_tree(rows)}));
+}
+
+}  // namespace lockstep

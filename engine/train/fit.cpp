@@ -1,0 +1,57 @@
+#include <chrono>
+#include <utility>
+
+#include <lockstep/error.h>
+#include <lockstep/train.h>
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::map<std::string, double> on_host(const Logs& logs) {
+  std::map<std::string, double> values;
+  for (const auto& [name, value] : logs) values.emplace(name, value.item<double>());
+  return values;
+}
+
+}  // namespace
+
+Callback::~Callback() = default;
+void Callback::on_step(const StepReport&, const TrainState&) {}
+void Callback::on_epoch(const StepReport&, const TrainState&) {}
+void Callback::on_end(const StepReport&, const TrainState&) {}
+
+TrainState fit(const TrainStep& step, TrainState state, data::Loader& loader, const TrainerOptions& options,
+               const std::vector<std::shared_ptr<Callback>>& callbacks) {
+  if (options.log_every < 1) {
+    throw ValueError("[fit] log_every is " + std::to_string(options.log_every) + "; it must be at least 1");
+  }
+  StepReport report{.step = state.step.item<std::int64_t>(), .epoch = loader.position().epoch, .logs = {}};
+  auto since = Clock::now();
+  while (report.step < options.steps) {
+    const Batch batch = loader.next();
+    if (options.check_one_meaning && report.logs.empty()) check_one_meaning(step, state, batch);
+    auto [next, logs] = step(std::move(state), batch);
+    state = std::move(next);
+    ++report.step;
+    const data::Position position = loader.position();
+    const bool epoch_ends = position.epoch != report.epoch || report.step == options.steps;
+    if (report.step % options.log_every == 0 || epoch_ends) {
+      report.logs = on_host(logs);
+      const auto now = Clock::now();
+      report.seconds = std::chrono::duration<double>(now - since).count();
+      since = now;
+      for (const auto& callback : callbacks) callback->on_step(report, state);
+    }
+    if (epoch_ends) {
+      for (const auto& callback : callbacks) callback->on_epoch(report, state);
+      report.epoch = position.epoch;
+      since = Clock::now();
+    }
+  }
+  for (const auto& callback : callbacks) callback->on_end(report, state);
+  return state;
+}
+
+}  // namespace lockstep

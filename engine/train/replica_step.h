@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <lockstep/train.h>
+
+namespace lockstep::train {
+
+/// The batch with weights (ones where none are given). Throws DataError unless x, y and weight have equally many rows.
+Batch checked(const Batch& batch);
+
+/// Loss, reduced gradients and new state of one replica; all but the inputs is invariant.
+struct Differentiated {
+  Array loss;
+  Tree gradients;
+  Tree state;
+  std::map<std::string, Array> metrics;
+};
+Differentiated differentiate(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
+
+/// One replica's step, for the body of a map: a pair of TrainState and Logs.
+Tree replica_step(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
+
+/// One replica's evaluation: "loss" and the metrics, summed over the batch axis.
+std::map<std::string, Weighted> replica_evaluation(const LossFunction& loss, const Tree& trainable,
+                                                   const Tree& non_trainable, const Batch& shard);
+
+}  // namespace lockstep::train

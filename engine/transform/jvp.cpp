@@ -1,0 +1,158 @@
+#include <lockstep/error.h>
+
+#include "engine/ops/primitives.h"
+#include "engine/ops/values.h"
+#include "engine/transform/replay.h"
+#include "engine/transform/transforms.h"
+
+namespace lockstep::transform {
+
+namespace {
+
+using ir::Builder;
+using ir::Derivative;
+using ir::Equation;
+using ir::Function;
+using ir::Tangent;
+using ir::Value;
+using ir::Var;
+
+/// One equation in the new function, its primal results computed already.
+struct Site {
+  Builder& builder;
+  const Equation& equation;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+  std::vector<Tangent> tangents;
+
+  const Derivative& derivative() const { return equation.primitive->derivative; }
+};
+
+std::vector<Tangent> apply_rule(const Site& site) {
+  if (!site.derivative().jvp) {
+    throw TraceError("jvp: " + describe(site.equation) +
+                     " has no derivative rule; put stop_gradient on its operands "
+                     "if none is wanted");
+  }
+  return site.derivative().jvp({site.builder, site.equation.attrs, site.inputs, site.outputs, site.tangents});
+}
+
+std::vector<Tangent> apply_to(const Site& site, std::span<const Value> operands) {
+  std::vector<Tangent> results;
+  for (const Value& v : ops::apply(*site.equation.primitive, operands, site.equation.attrs)) results.emplace_back(v);
+  return results;
+}
+
+std::vector<Tangent> linear_tangents(const Site& site) {
+  if (site.derivative().jvp) return apply_rule(site);
+  std::vector<Value> operands;
+  for (std::size_t i = 0; i < site.inputs.size(); ++i) {
+    const bool linear = linear_in(site.derivative(), i);
+    if (!linear && site.tangents[i]) {
+      throw TraceError("jvp: " + describe(site.equation) + " has no derivative with respect to operand " +
+                       std::to_string(i) + "; put stop_gradient on it if none is wanted");
+    }
+    if (!linear) {
+      operands.push_back(site.inputs[i]);
+    } else if (site.tangents[i]) {
+      operands.push_back(*site.tangents[i]);
+    } else {
+      operands.emplace_back(site.builder, emit_zeros(site.builder, site.inputs[i].type()));
+    }
+  }
+  return apply_to(site, operands);
+}
+
+std::vector<Tangent> bilinear_tangents(const Site& site) {
+  std::vector<Tangent> sum;
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!site.tangents[i]) continue;
+    std::vector<Value> operands = site.inputs;
+    operands[i] = *site.tangents[i];
+    std::vector<Tangent> term = apply_to(site, operands);
+    if (!sum.empty()) term[0] = ops::add(*sum[0], *term[0]);
+    sum = std::move(term);
+  }
+  return sum;
+}
+
+std::vector<Tangent> output_tangents(const Site& site) {
+  switch (site.derivative().kind) {
+    case Derivative::Kind::zero:
+      break;
+    case Derivative::Kind::linear:
+      return linear_tangents(site);
+    case Derivative::Kind::bilinear:
+      return bilinear_tangents(site);
+    case Derivative::Kind::jvp:
+      return apply_rule(site);
+  }
+  return std::vector<Tangent>(site.outputs.size());
+}
+
+/// Replays a function with a tangent beside every value that has one.
+class Replay {
+ public:
+  explicit Replay(const Function& f) : f_(f), builder_(f.axes()), primal_(f), tangent_(f) {}
+
+  FunctionPtr run(const std::vector<bool>& active) {
+    for (const Var v : f_.inputs()) primal_.set(v, builder_.input(f_.type(v)));
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const Var v = f_.inputs()[i];
+      if (active[i]) tangent_.set(v, builder_.input(f_.type(v)));
+    }
+    for (const Equation& equation : f_.equations()) replay(equation);
+    std::vector<Var> outputs = primal_.at(f_.outputs());
+    for (const Var v : f_.outputs()) {
+      if (!is_inexact(f_.type(v).dtype)) continue;
+      const auto tangent = tangent_.find(v);
+      outputs.push_back(tangent ? *tangent : emit_zeros(builder_, f_.type(v)));
+    }
+    return builder_.finish(std::move(outputs));
+  }
+
+ private:
+  void replay(const Equation& equation) {
+    builder_.set_provenance(equation.provenance);
+    primal_.set(equation.outputs, builder_.apply(*equation.primitive, primal_.at(equation.inputs), equation.attrs));
+    bool any_tangent = false;
+    bool any_inexact = false;
+    for (const Var v : equation.inputs) any_tangent = any_tangent || tangent_.has(v);
+    for (const Var v : equation.outputs) any_inexact = any_inexact || is_inexact(f_.type(v).dtype);
+    if (any_tangent && any_inexact) differentiate(equation);
+  }
+
+  void differentiate(const Equation& equation) {
+    Site site{builder_, equation, {}, {}, {}};
+    for (const Var v : equation.inputs) {
+      const auto tangent = tangent_.find(v);
+      site.inputs.emplace_back(builder_, primal_.at(v));
+      site.tangents.push_back(tangent ? Tangent(Value(builder_, *tangent)) : Tangent());
+    }
+    for (const Var v : equation.outputs) site.outputs.emplace_back(builder_, primal_.at(v));
+    const std::vector<Tangent> tangents = output_tangents(site);
+    if (tangents.size() != equation.outputs.size()) {
+      throw IrError("jvp: the rule of " + describe(equation) + " gave " + std::to_string(tangents.size()) +
+                    " tangents for " + std::to_string(equation.outputs.size()) + " results");
+    }
+    for (std::size_t i = 0; i < tangents.size(); ++i) {
+      const Var v = equation.outputs[i];
+      if (!tangents[i] || !is_inexact(f_.type(v).dtype)) continue;
+      tangent_.set(v, as_type(builder_, tangents[i]->var(), f_.type(v), describe(equation)));
+    }
+  }
+
+  const Function& f_;
+  Builder builder_;
+  VarMap primal_;
+  VarMap tangent_;
+};
+
+}  // namespace
+
+FunctionPtr jvp(const FunctionPtr& f, const std::vector<bool>& active) {
+  check_active(*f, active, "jvp");
+  return Replay(*f).run(active);
+}
+
+}  // namespace lockstep::transform

@@ -1,0 +1,100 @@
+#include <algorithm>
+
+#include <lockstep/error.h>
+
+#include "engine/ops/values.h"
+#include "engine/transform/replay.h"
+#include "engine/transform/transforms.h"
+
+namespace lockstep::transform {
+
+namespace {
+
+using ir::Builder;
+using ir::Equation;
+using ir::Function;
+using ir::Value;
+using ir::Var;
+
+/// Replays a function, a flag beside every value that carries the batch.
+class Batching {
+ public:
+  Batching(const Function& f, std::int64_t size)
+      : f_(f), size_(size), builder_(f.axes()), map_(f), batched_(f.types().size()) {}
+
+  FunctionPtr run(const std::vector<bool>& batched) {
+    for (std::size_t i = 0; i < batched.size(); ++i) {
+      const Var v = f_.inputs()[i];
+      ArrayType type = f_.type(v);
+      if (batched[i]) type.shape = type.shape.insert(0, size_);
+      map_.set(v, builder_.input(type));
+      batched_[v.id] = batched[i];
+    }
+    for (const Equation& equation : f_.equations()) replay(equation);
+    std::vector<Var> outputs;
+    for (const Var v : f_.outputs()) {
+      const Var out = map_.at(v);
+      outputs.push_back(batched_[v.id] ? out : ops::broadcast_leading(Value(builder_, out), size_).var());
+    }
+    return builder_.finish(std::move(outputs));
+  }
+
+ private:
+  void replay(const Equation& equation) {
+    builder_.set_provenance(equation.provenance);
+    if (std::ranges::any_of(equation.inputs, [&](Var v) { return batched_[v.id]; })) {
+      batch(equation);
+    } else {
+      map_.set(equation.outputs, builder_.apply(*equation.primitive, map_.at(equation.inputs), equation.attrs));
+    }
+  }
+
+  void batch(const Equation& equation) {
+    if (!equation.primitive->batch) {
+      throw TraceError("vmap: " + describe(equation) + " has no batching rule; apply it outside of vmap");
+    }
+    std::vector<Value> inputs;
+    std::vector<bool> batched;
+    for (const Var v : equation.inputs) {
+      inputs.emplace_back(builder_, map_.at(v));
+      batched.push_back(batched_[v.id]);
+    }
+    const std::vector<Value> results =
+        equation.primitive->batch({builder_, equation.attrs, inputs, std::move(batched), size_});
+    if (results.size() != equation.outputs.size()) {
+      throw IrError("vmap: the rule of " + describe(equation) + " gave " + std::to_string(results.size()) +
+                    " values for " + std::to_string(equation.outputs.size()) + " results");
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) set_batched(equation, equation.outputs[i], results[i]);
+  }
+
+  void set_batched(const Equation& equation, Var v, const Value& result) {
+    ArrayType expected = f_.type(v);
+    expected.shape = expected.shape.insert(0, size_);
+    if (result.dtype() != expected.dtype || result.shape() != expected.shape) {
+      throw IrError("vmap: the rule of " + describe(equation) + " gave " + to_string(result.type()) + " where " +
+                    to_string(expected) + " is needed");
+    }
+    map_.set(v, result.var());
+    batched_[v.id] = true;
+  }
+
+  const Function& f_;
+  std::int64_t size_;
+  Builder builder_;
+  VarMap map_;
+  std::vector<bool> batched_;
+};
+
+}  // namespace
+
+FunctionPtr vmap(const FunctionPtr& f, const std::vector<bool>& batched, std::int64_t size) {
+  if (batched.size() != f->inputs().size()) {
+    throw ValueError("vmap: " + std::to_string(batched.size()) + " batch flags for " +
+                     std::to_string(f->inputs().size()) + " inputs; give one per input");
+  }
+  if (size < 0) throw ValueError("vmap: the batch size must not be negative, got " + std::to_string(size));
+  return Batching(*f, size).run(batched);
+}
+
+}  // namespace lockstep::transform

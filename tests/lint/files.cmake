@@ -1,0 +1,43 @@
+# Files have names that say something, and an end in sight.
+
+cmake_minimum_required(VERSION 3.25)
+
+set(longest 600)
+file(GLOB_RECURSE files RELATIVE "${SOURCE}"
+  "${SOURCE}/include/*" "${SOURCE}/engine/*" "${SOURCE}/backends/*" "${SOURCE}/tests/*" "${SOURCE}/benches/*"
+  "${SOURCE}/docs/*" "${SOURCE}/.cmake/*")
+set(broken 0)
+foreach(file IN LISTS files)
+  if(file MATCHES "(^|[/_-])(util|utils|helper|helpers|common|misc)([/_.-]|$)")
+    message("${file}: the name does not say what is inside")
+    math(EXPR broken "${broken} + 1")
+  endif()
+  if(file MATCHES "\\.(h|cpp|cu|cmake|py|def|txt)$" AND NOT file MATCHES "^tests/golden/.*\\.txt$")
+    file(READ "${SOURCE}/${file}" text)
+    string(REGEX REPLACE "[^\n]" "" newlines "${text}")
+    string(LENGTH "${newlines}" lines)
+    if(lines GREATER longest)
+      message("${file}: ${lines} lines, at most ${longest}")
+      math(EXPR broken "${broken} + 1")
+    endif()
+  endif()
+endforeach()
+
+# What lies at the top. Dotfiles and the build folder aside, nothing is added without a reason.
+file(GLOB top RELATIVE "${SOURCE}" "${SOURCE}/*")
+foreach(entry IN LISTS top)
+  if(NOT entry MATCHES "^(\\..*|CMakeLists\\.txt|CMakePresets\\.json|CMakeUserPresets\\.json|README\\.md|build|compile_commands\\.json)$"
+      AND NOT entry MATCHES "^(include|engine|backends|tests|benches|docs)$")
+    message("${entry}: does not belong at the top of the repository")
+    math(EXPR broken "${broken} + 1")
+  endif()
+endforeach()
+
+list(LENGTH files count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "no file was seen below ${SOURCE}: this test looks in the wrong place")
+endif()
+if(broken GREATER 0)
+  message(FATAL_ERROR "${broken} complaints about ${count} files")
+endif()
+message("${count} files are in order")
