@@ -41,6 +41,14 @@ std::string print(const StaticValue& value) {
       value);
 }
 
+std::string described(const Tree& tree) {
+  switch (tree.kind()) {
+    case Tree::Kind::fixed: return print(tree.fixed());
+    case Tree::Kind::list: return fmt::format("a list of {} items", tree.items().size());
+    default: return std::string(kind_name(tree.kind()));
+  }
+}
+
 template <class LeafPrinter>
 std::string print(const Tree& tree, const LeafPrinter& leaf) {
   std::string text;
@@ -319,33 +327,24 @@ bool Tree::same_structure(const Tree& other) const {
                     });
 }
 
-std::string first_difference(const Tree& a, const Tree& b, const std::string& path) {
-  const std::string where = path.empty() ? "the root" : "\"" + path + "\"";
-  if (a.kind() != b.kind()) return fmt::format("{} is {} here and {} there", where, kind_name(a.kind()), kind_name(b.kind()));
-  if (a.kind() == Tree::Kind::fixed && a.fixed() != b.fixed()) {
-    return fmt::format("{} is {} here and {} there", where, print(a.fixed()), print(b.fixed()));
-  }
+std::optional<Difference> first_difference(const Tree& a, const Tree& b, const std::string& path) {
+  if (a.same_structure(b)) return std::nullopt;
+  if (a.kind() != b.kind() || a.kind() == Tree::Kind::fixed) return Difference{path, described(a), described(b)};
   if (a.kind() == Tree::Kind::list) {
-    if (a.items().size() != b.items().size()) {
-      return fmt::format("{} has {} items here and {} there", where, a.items().size(), b.items().size());
-    }
+    if (a.items().size() != b.items().size()) return Difference{path, described(a), described(b)};
     for (std::size_t i = 0; i < a.items().size(); ++i) {
-      std::string found = first_difference(a.items()[i], b.items()[i], joined(path, std::to_string(i)));
-      if (!found.empty()) return found;
+      if (auto found = first_difference(a.items()[i], b.items()[i], joined(path, std::to_string(i)))) return found;
     }
   }
-  if (a.kind() == Tree::Kind::dict) {
-    for (const auto& [key, item] : a.entries()) {
-      const auto other = b.entries().find(key);
-      if (other == b.entries().end()) return fmt::format("\"{}\" is here and not there", joined(path, key));
-      std::string found = first_difference(item, other->second, joined(path, key));
-      if (!found.empty()) return found;
-    }
-    for (const auto& [key, item] : b.entries()) {
-      if (!a.entries().contains(key)) return fmt::format("\"{}\" is there and not here", joined(path, key));
-    }
+  for (const auto& [key, item] : a.entries()) {
+    const auto other = b.entries().find(key);
+    if (other == b.entries().end()) return Difference{joined(path, key), described(item), "missing"};
+    if (auto found = first_difference(item, other->second, joined(path, key))) return found;
   }
-  return {};
+  for (const auto& [key, item] : b.entries()) {
+    if (!a.entries().contains(key)) return Difference{joined(path, key), "missing", described(item)};
+  }
+  return std::nullopt;
 }
 
 Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) {
@@ -353,8 +352,9 @@ Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) {
 }
 
 Tree map(const std::function<Array(const Array&, const Array&)>& function, const Tree& a, const Tree& b) {
-  if (!a.same_structure(b)) {
-    throw StateError("map: the trees differ in structure: " + first_difference(a, b));
+  if (const auto difference = first_difference(a, b)) {
+    throw StateError(fmt::format("map: the trees differ at \"{}\": {} in the first, {} in the second; both need one structure",
+                                 difference->path, difference->a, difference->b));
   }
   const std::vector<Array> others = b.leaves();
   std::size_t next = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,12 @@ namespace lockstep {
 /// Adds the tree's leaves, in order of path.
 void append_leaves(const Tree& tree, std::vector<Array>& leaves);
 
-/// Where the structures part, as a sentence; empty where they are equal. `path` leads to both trees.
-std::string first_difference(const Tree& a, const Tree& b, const std::string& path = "");
+/// The first place where two structures part, and what stands there in each: "a leaf", "a list of 2 items", "3", "missing".
+struct Difference {
+  std::string path;
+  std::string a;
+  std::string b;
+};
+std::optional<Difference> first_difference(const Tree& a, const Tree& b, const std::string& path = "");
 
 }  // namespace lockstep

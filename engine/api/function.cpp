@@ -1,0 +1,112 @@
+#include <lockstep/function.h>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
+#include "engine/api/runtime.h"
+#include "engine/api/tree_trace.h"
+#include "engine/ir/eval.h"
+#include "engine/ir/parse.h"
+#include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
+#include "engine/runtime/run.h"
+#include "engine/trace/array_state.h"
+
+namespace lockstep {
+
+struct Function::Impl {
+  ir::FunctionPtr function;
+  std::vector<Array> captured;  ///< Hidden: the last inputs.
+
+  std::vector<Array> all_arguments(const std::vector<Array>& given) const {
+    const std::size_t expected = function->inputs().size() - captured.size();
+    if (given.size() != expected) {
+      throw ValueError(fmt::format("function: {} arguments given, it takes {}", given.size(), expected));
+    }
+    for (std::size_t i = 0; i < expected; ++i) {
+      const ArrayType& type = function->type(function->inputs()[i]);
+      if (given[i].dtype() == type.dtype && given[i].shape() == type.shape) continue;
+      throw ShapeError(fmt::format("function: argument {} is {}, it was traced at {}", i, lockstep::to_string(given[i].type()),
+                                   lockstep::to_string(type)));
+    }
+    return api::joined(given, captured);
+  }
+};
+
+namespace {
+
+/// `visit(equation)` for every equation, those of sub-functions too.
+template <class Visit>
+void for_each_equation(const ir::Function& function, const Visit& visit) {
+  for (const ir::Equation& equation : function.equations()) {
+    visit(equation);
+    for (const Attrs::Entry& entry : equation.attrs.entries()) {
+      const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+      const auto* body = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
+      if (body != nullptr) for_each_equation(*body, visit);
+    }
+  }
+}
+
+}  // namespace
+
+std::string Function::to_string() const { return impl_->function->print(0); }
+std::uint64_t Function::hash() const { return impl_->function->hash(); }
+
+std::vector<ArrayType> Function::input_types() const {
+  std::vector<ArrayType> types = impl_->function->input_types();
+  types.resize(types.size() - impl_->captured.size());
+  return types;
+}
+
+std::vector<ArrayType> Function::output_types() const { return impl_->function->output_types(); }
+
+std::int64_t Function::count(std::string_view op) const {
+  std::int64_t count = 0;
+  for_each_equation(*impl_->function, [&](const ir::Equation& equation) { count += equation.primitive->name == op; });
+  return count;
+}
+
+std::vector<Array> Function::operator()(const std::vector<Array>& arguments) const {
+  return api::call(impl_->function, impl_->all_arguments(arguments));
+}
+
+std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
+  std::vector<ir::HostArray> inputs;
+  for (const Array& argument : impl_->all_arguments(arguments)) inputs.push_back(api::host_array(argument));
+  std::vector<Array> results;
+  for (ir::HostArray& output : ir::eval(*impl_->function, inputs, api::plain_backend())) {
+    results.push_back(make_array(output.type, std::move(output.buffer)));
+  }
+  return results;
+}
+
+Plan Function::plan() const {
+  const compile::Plan compiled = api::compiled(impl_->function)->plan();
+  Plan plan;
+  plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
+  plan.shard_bytes = static_cast<std::int64_t>(compiled.shard_bytes);
+  plan.scratch_bytes = static_cast<std::int64_t>(compiled.scratch_bytes);
+  plan.kernels = compiled.kernels;
+  plan.text = compiled.text;
+  for_each_equation(*impl_->function, [&](const ir::Equation& equation) {
+    if (equation.primitive->traits.collective) ++plan.collectives[equation.primitive->name];
+  });
+  return plan;
+}
+
+Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {
+  const api::FlatArguments arguments(examples);
+  api::TracedTree traced = api::trace_tree(function, arguments, arguments.types());
+  return Function(std::make_shared<Function::Impl>(
+      Function::Impl{std::move(traced.function), std::move(traced.captured)}));
+}
+
+Function parse_function(std::string_view text) {
+  return Function(std::make_shared<Function::Impl>(Function::Impl{ir::parse(text, ops::find_primitive), {}}));
+}
+
+std::int64_t collectives_executed() { return static_cast<std::int64_t>(runtime::collectives_executed()); }
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include <mutex>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/transforms.h>
+
+#include "engine/api/runtime.h"
+#include "engine/api/tree_paths.h"
+#include "engine/api/tree_trace.h"
+#include "engine/trace/array_state.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep::detail {
+
+namespace {
+
+/// One traced version of a jitted function.
+struct Entry {
+  std::vector<Tree> arguments;  ///< Structure alone.
+  std::vector<ArrayType> types;
+  std::shared_ptr<const compile::Executable> executable;
+  std::vector<Array> captured;
+  Tree result;
+
+  bool matches(const std::vector<Tree>& trees, const std::vector<Array>& leaves) const {
+    if (arguments.size() != trees.size() || types.size() != leaves.size()) return false;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (!(types[i] == leaves[i].type())) return false;
+    }
+    for (std::size_t i = 0; i < trees.size(); ++i) {
+      if (!arguments[i].same_structure(trees[i])) return false;
+    }
+    return true;
+  }
+};
+
+std::uint64_t key_of(const std::vector<Tree>& trees, const std::vector<Array>& leaves) {
+  std::uint64_t hash = trees.size();
+  const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x9fb21c651e98df25ULL, hash ^= hash >> 29; };
+  for (const Tree& tree : trees) mix(tree.structure_hash());
+  for (const Array& leaf : leaves) {
+    mix(static_cast<std::uint64_t>(leaf.dtype()));
+    for (const std::int64_t extent : leaf.shape()) mix(static_cast<std::uint64_t>(extent));
+  }
+  return hash;
+}
+
+/// Why `now` found no entry although `before` is one.
+std::string change(const Entry& before, const api::FlatArguments& now, const std::vector<Tree>& trees) {
+  if (before.arguments.size() != trees.size()) {
+    return fmt::format("{} arguments became {}", before.arguments.size(), trees.size());
+  }
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    if (const auto difference = first_difference(before.arguments[i], trees[i])) {
+      return fmt::format("{}: {} became {}", api::argument_path(i, difference->path), difference->a, difference->b);
+    }
+  }
+  std::string text;
+  int more = 0;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const ArrayType& type = now.leaves()[i].type();
+    if (type == before.types[i]) continue;
+    if (!text.empty()) {
+      ++more;
+      continue;
+    }
+    text = fmt::format("{}: {} became {}", now.path(i), to_string(before.types[i]), to_string(type));
+  }
+  return more == 0 ? text : fmt::format("{}, and {} more", text, more);
+}
+
+/// Whether the caller gave this array away and nobody else holds its memory.
+bool sole_owner(const Array& array) {
+  return array.state().use_count() == 1 && array.state()->buffer.use_count() == 1;
+}
+
+}  // namespace
+
+struct JitCache::Impl {
+  std::mutex mutex;
+  std::unordered_multimap<std::uint64_t, std::shared_ptr<const Entry>> entries;
+  std::shared_ptr<const Entry> latest;
+  std::vector<std::string> reasons;
+
+  std::shared_ptr<const Entry> find(std::uint64_t key, const std::vector<Tree>& trees,
+                                    const std::vector<Array>& leaves) const {
+    auto [begin, end] = entries.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      if (it->second->matches(trees, leaves)) return it->second;
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<const Entry> trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees) {
+    const api::FlatArguments arguments(trees);
+    auto entry = std::make_shared<Entry>();
+    entry->types = arguments.types();
+    reasons.push_back(latest == nullptr ? "first call" : change(*latest, arguments, trees));
+    api::TracedTree traced = api::trace_tree(function, arguments, entry->types);
+    for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
+    entry->executable = api::compiled(traced.function);
+    entry->captured = std::move(traced.captured);
+    entry->result = std::move(traced.result);
+    entries.emplace(key, entry);
+    latest = entry;
+    return entry;
+  }
+};
+
+JitCache::JitCache() : impl_(std::make_shared<Impl>()) {}
+
+Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
+  if (trace::is_open()) return function(arguments);
+  std::vector<Array> leaves;
+  for (const Tree& tree : arguments) append_leaves(tree, leaves);
+  for (const Array& leaf : leaves) api::host_array(leaf);
+  const std::uint64_t key = key_of(arguments, leaves);
+  std::shared_ptr<const Entry> entry;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    entry = impl_->find(key, arguments, leaves);
+    if (entry == nullptr) entry = impl_->trace(key, function, arguments);
+  }
+  arguments.clear();
+  std::vector<bool> donated;
+  donated.reserve(leaves.size() + entry->captured.size());
+  for (const Array& leaf : leaves) donated.push_back(sole_owner(leaf));
+  donated.resize(leaves.size() + entry->captured.size(), false);
+  leaves.insert(leaves.end(), entry->captured.begin(), entry->captured.end());
+  return entry->result.unflatten(api::run(*entry->executable, std::move(leaves), donated));
+}
+
+std::size_t JitCache::traces() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->reasons.size();
+}
+
+std::vector<std::string> JitCache::retrace_reasons() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->reasons;
+}
+
+}  // namespace lockstep::detail

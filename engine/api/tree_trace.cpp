@@ -1,0 +1,74 @@
+#include "engine/api/tree_trace.h"
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
+#include "engine/api/tree_paths.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep::api {
+
+FlatArguments::FlatArguments(const std::vector<Tree>& trees) : trees_(trees) {
+  for (std::size_t i = 0; i < trees.size(); ++i) {
+    append_leaves(trees[i], leaves_);
+    argument_.resize(leaves_.size(), i);
+  }
+}
+
+std::string argument_path(std::size_t argument, const std::string& path) {
+  return fmt::format("argument {}{}{}", argument, path.empty() ? "" : "/", path);
+}
+
+std::string FlatArguments::path(std::size_t leaf) const {
+  std::size_t first = leaf;
+  while (first > 0 && argument_[first - 1] == argument_[leaf]) --first;
+  return argument_path(argument_[leaf], trees_[argument_[leaf]].paths()[leaf - first]);
+}
+
+std::vector<ArrayType> FlatArguments::types() const {
+  std::vector<ArrayType> types;
+  types.reserve(leaves_.size());
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    if (!leaves_[i].has_value()) {
+      throw ValueError(fmt::format("{}: the array holds nothing; assign a value to it first", path(i)));
+    }
+    types.push_back(trace::type_in_trace(leaves_[i]));
+  }
+  return types;
+}
+
+std::vector<Tree> FlatArguments::rebuild(std::span<const Array> leaves) const {
+  std::vector<Tree> trees;
+  trees.reserve(trees_.size());
+  std::size_t next = 0;
+  for (const Tree& tree : trees_) {
+    const std::size_t count = tree.size();
+    const auto own = leaves.subspan(next, count);
+    trees.push_back(tree.unflatten({own.begin(), own.end()}));
+    next += count;
+  }
+  return trees;
+}
+
+TracedTree trace_tree(const TreeFunction& function, const FlatArguments& arguments, std::span<const ArrayType> types,
+                      const ir::AxisSizes& axes) {
+  Tree result;
+  const auto body = [&](std::span<const Array> inputs) {
+    result = function(arguments.rebuild(inputs));
+    return result.leaves();
+  };
+  trace::Traced traced = trace::trace(body, types, axes);
+  return {std::move(traced.function), std::move(traced.captured), skeleton(result)};
+}
+
+Tree skeleton(const Tree& tree) {
+  return map([](const Array&) { return Array(); }, tree);
+}
+
+std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace lockstep::api

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/parallel.h>
+#include <lockstep/tree.h>
+
+#include "engine/ir/function.h"
+
+namespace lockstep::api {
+
+/// A function's arguments, flattened.
+class FlatArguments {
+ public:
+  explicit FlatArguments(const std::vector<Tree>& trees);
+
+  const std::vector<Array>& leaves() const { return leaves_; }
+  std::size_t size() const { return leaves_.size(); }
+  /// Which argument a leaf belongs to.
+  std::size_t argument(std::size_t leaf) const { return argument_[leaf]; }
+  /// "argument 1/w".
+  std::string path(std::size_t leaf) const;
+  /// Types as the open trace sees them.
+  std::vector<ArrayType> types() const;
+  /// The arguments with other leaves.
+  std::vector<Tree> rebuild(std::span<const Array> leaves) const;
+
+ private:
+  std::vector<Tree> trees_;
+  std::vector<Array> leaves_;
+  std::vector<std::size_t> argument_;
+};
+
+/// A traced function of trees: inputs are the arguments' leaves, then the captured arrays; outputs the result's leaves.
+struct TracedTree {
+  ir::FunctionPtr function;
+  std::vector<Array> captured;
+  Tree result;  ///< The structure; its leaves hold nothing.
+};
+
+TracedTree trace_tree(const TreeFunction& function, const FlatArguments& arguments, std::span<const ArrayType> types,
+                      const ir::AxisSizes& axes = {});
+
+/// The tree with leaves that hold nothing.
+Tree skeleton(const Tree& tree);
+
+std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b);
+
+/// "w" below argument 1: "argument 1/w".
+std::string argument_path(std::size_t argument, const std::string& path);
+
+}  // namespace lockstep::api
