@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "engine/ops/conv/geometry.h"
 
@@ -48,11 +49,26 @@ Value split_batch_in_groups(const Value& x, int position, std::int64_t size, std
   return reshape(moved_x, x.shape().with(position, features).insert(0, size));
 }
 
-std::vector<Value> empty_batch(const ir::BatchContext& context, const Shape& result) {
-  AxisSet varying;
-  for (const Value& input : context.inputs) varying = varying.joined(input.type().varying);
-  const Value none = zeros(context.builder, {context.inputs[0].dtype(), result.insert(0, 0), {}});
-  return {varying.empty() ? none : pvary(none, varying)};
+Attrs with_groups_times(const Attrs& attrs, std::int64_t factor) {
+  return attrs.with("groups", attrs.get<std::int64_t>("groups") * factor);
+}
+
+ir::BatchRule conv_batch_rule(ir::Infer infer, std::function<Value(const ir::BatchContext&)> rule) {
+  return [infer = std::move(infer), rule = std::move(rule)](const ir::BatchContext& context) -> std::vector<Value> {
+    if (context.size > 0) return {rule(context)};
+    std::vector<ArrayType> types;
+    AxisSet varying;
+    for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+      ArrayType type = context.inputs[i].type();
+      if (context.batched[i]) type.shape = type.shape.erase(0);
+      varying = varying.joined(type.varying);
+      types.push_back(std::move(type));
+    }
+    ArrayType result = infer({"conv", types, context.attrs, context.builder.axes()}).front();
+    result.shape = result.shape.insert(0, 0);
+    const Value none = zeros(context.builder, result);
+    return {varying.empty() ? none : pvary(none, varying)};
+  };
 }
 
 }  // namespace lockstep::ops

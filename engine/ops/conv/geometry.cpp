@@ -1,9 +1,8 @@
 #include "engine/ops/conv/geometry.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
-
-#include <lockstep/error.h>
 
 #include "engine/ops/rules/infer.h"
 
@@ -11,12 +10,12 @@ namespace lockstep::ops {
 
 namespace {
 
+using ir::InferContext;
+
 constexpr const char* layout_text =
-    "x is [N, spatial..., C], kernel [window..., C/groups, O], y [N, out..., O] with at least one spatial dimension";
+    "lay them out as x [N, spatial..., C], kernel [window..., C/groups, O], y [N, out..., O]";
 
-std::string op_text(const ir::InferContext& context) { return std::string(context.op) + ": "; }
-
-Dims middle(const Shape& shape, int first, int last) { return {shape.begin() + first, shape.end() - last}; }
+std::string text(const Dims& dims) { return to_string(AttrValue(dims)); }
 
 Shape joined(std::int64_t first, const Dims& middle, std::int64_t last) {
   Shape shape{first};
@@ -25,88 +24,81 @@ Shape joined(std::int64_t first, const Dims& middle, std::int64_t last) {
   return shape;
 }
 
-void check_operands(const ir::InferContext& context) {
-  expect_operands(context, 2);
-  const ArrayType& a = context.inputs[0];
-  const ArrayType& b = context.inputs[1];
-  if (!is_float(a.dtype) || a.dtype != b.dtype) {
-    throw DtypeError(op_text(context) + "operands " + to_string(a) + " and " + to_string(b) +
-                     " must have one float dtype; convert first");
-  }
-  if (a.shape.rank() < 3 || a.shape.rank() != b.shape.rank()) {
-    throw ShapeError(op_text(context) + "operands " + to_string(a) + " and " + to_string(b) +
-                     " must have one rank of at least 3: " + layout_text);
+void check_operands(const InferContext& context) {
+  infer::expect_operands(context, 2);
+  infer::expect_dtype(context, 0, infer::floating);
+  infer::expect_same_dtype(context);
+  const int rank = context.inputs[0].shape.rank();
+  if (rank < 3 || rank != context.inputs[1].shape.rank()) {
+    infer::shape_error(context, "operands of one rank, at least 3 (one spatial dimension)", layout_text);
   }
 }
 
-void expect_entries(const ir::InferContext& context, const char* name, const Dims& dims, std::int64_t least,
-                    std::size_t spatial) {
-  bool fits = dims.size() == spatial;
-  for (const std::int64_t dim : dims) fits = fits && dim >= least;
-  if (fits) return;
-  throw ShapeError(op_text(context) + name + "=" + to_string(AttrValue(dims)) + " must have " +
-                   std::to_string(spatial) + " entries, one per spatial dimension, each at least " +
-                   std::to_string(least));
+Dims entries(const InferContext& context, const char* name, std::int64_t least, std::size_t spatial) {
+  const Dims& dims = infer::list_attr(context, name, static_cast<std::int64_t>(spatial));
+  if (std::any_of(dims.begin(), dims.end(), [least](std::int64_t entry) { return entry < least; })) {
+    infer::shape_error(context, std::string(name) + " of at least " + std::to_string(least),
+                       "give one such number per spatial dimension");
+  }
+  return dims;
 }
 
-void read_attrs(const ir::InferContext& context, ConvGeometry& geometry, std::size_t spatial) {
-  geometry.strides = context.attrs.get<Dims>("strides");
-  geometry.dilation = context.attrs.get<Dims>("dilation");
-  geometry.groups = context.attrs.get<std::int64_t>("groups");
-  expect_entries(context, "strides", geometry.strides, 1, spatial);
-  expect_entries(context, "dilation", geometry.dilation, 1, spatial);
-  for (const Dims& pair : context.attrs.get<std::vector<Dims>>("padding")) {
-    if (pair.size() != 2) {
-      throw ShapeError(op_text(context) + "padding=" + to_string(context.attrs.at("padding")) +
-                       " must be pairs [low,high], one per spatial dimension");
-    }
+void read_attrs(const InferContext& context, ConvGeometry& geometry, std::size_t spatial) {
+  geometry.strides = entries(context, "strides", 1, spatial);
+  geometry.dilation = entries(context, "dilation", 1, spatial);
+  const auto& padding = context.attrs.get<std::vector<Dims>>("padding");
+  const auto is_pair = [](const Dims& pair) { return pair.size() == 2 && pair[0] >= 0 && pair[1] >= 0; };
+  if (padding.size() != spatial || !std::all_of(padding.begin(), padding.end(), is_pair)) {
+    infer::shape_error(context, "padding of " + std::to_string(spatial) + " pairs [low,high], each 0 or more",
+                       "give one pair per spatial dimension; slice x to crop it");
+  }
+  for (const Dims& pair : padding) {
     geometry.low.push_back(pair[0]);
     geometry.high.push_back(pair[1]);
   }
-  expect_entries(context, "padding", geometry.low, 0, spatial);
-  expect_entries(context, "padding", geometry.high, 0, spatial);
-  if (geometry.groups < 1) {
-    throw ShapeError(op_text(context) + "groups=" + std::to_string(geometry.groups) + " must be at least 1");
-  }
+  geometry.groups = context.attrs.get<std::int64_t>("groups");
+  if (geometry.groups < 1) infer::shape_error(context, "groups of at least 1", "write groups=1");
 }
 
-void check_groups(const ir::InferContext& context, const ConvGeometry& geometry) {
+void check_groups(const InferContext& context, const ConvGeometry& geometry) {
   if (geometry.in_features % geometry.groups == 0 && geometry.out_features % geometry.groups == 0) return;
-  throw ShapeError(op_text(context) + "groups=" + std::to_string(geometry.groups) + " must divide the " +
-                   std::to_string(geometry.in_features) + " input and the " + std::to_string(geometry.out_features) +
-                   " output features");
+  infer::shape_error(context, "groups that divide the " + std::to_string(geometry.in_features) + " input and the " +
+                                  std::to_string(geometry.out_features) + " output features",
+                     "take a divisor of both");
 }
 
 /// Extents of the result, from input, window and attributes.
-Dims out_extents(const ir::InferContext& context, const ConvGeometry& geometry) {
+Dims out_extents(const InferContext& context, const ConvGeometry& geometry) {
   Dims out;
   for (std::size_t d = 0; d < geometry.in.size(); ++d) {
     const std::int64_t reach = geometry.dilation[d] * (geometry.window[d] - 1) + 1;
     const std::int64_t padded = geometry.in[d] + geometry.low[d] + geometry.high[d];
     if (geometry.window[d] < 1 || padded < reach) {
-      throw ShapeError(op_text(context) + "along spatial dimension " + std::to_string(d) + " the kernel of extent " +
-                       std::to_string(geometry.window[d]) + " (dilated: " + std::to_string(reach) +
-                       ") must be at least 1 and fit into the padded input of extent " + std::to_string(padded) +
-                       "; pad more or take a smaller kernel");
+      infer::shape_error(context, "a kernel of extent 1 or more that fits into the padded input: along spatial dimension " +
+                                      std::to_string(d) + " " + std::to_string(reach) + " (dilated) into " +
+                                      std::to_string(padded),
+                         "pad more or take a smaller kernel");
     }
     out.push_back((padded - reach) / geometry.strides[d] + 1);
   }
   return out;
 }
 
-void expect_out(const ir::InferContext& context, const ConvGeometry& geometry, const Dims& given) {
+void expect_out(const InferContext& context, const ConvGeometry& geometry, const Dims& given) {
   if (given == geometry.out) return;
-  throw ShapeError(op_text(context) + "y has spatial extents " + to_string(AttrValue(given)) + ", but x " +
-                   to_string(AttrValue(geometry.in)) + " under a window " + to_string(AttrValue(geometry.window)) +
-                   " gives " + to_string(AttrValue(geometry.out)));
+  infer::shape_error(context, "y of spatial extents " + text(geometry.out) + ", which a window " +
+                                  text(geometry.window) + " makes of " + text(geometry.in) + ", not " + text(given),
+                     "pass the attributes of the convolution that made y");
 }
 
 }  // namespace
 
+Dims middle(const Shape& shape, int first, int last) { return {shape.begin() + first, shape.end() - last}; }
+
 Shape ConvGeometry::x() const { return joined(batch, in, in_features); }
 
 Shape ConvGeometry::kernel() const {
-  Shape shape{Shape(window)};
+  Shape shape(window);
   shape.append(in_features / groups);
   shape.append(out_features);
   return shape;
@@ -127,10 +119,10 @@ ConvGeometry geometry_of_conv(const ir::InferContext& context) {
   read_attrs(context, geometry, geometry.in.size());
   check_groups(context, geometry);
   if (kernel.dim(-2) * geometry.groups != geometry.in_features) {
-    throw ShapeError(op_text(context) + "kernel " + to_string(kernel) + " takes " + std::to_string(kernel.dim(-2)) +
-                     " features per group, x " + to_string(x) + " has " +
-                     std::to_string(geometry.in_features / geometry.groups) + " with groups=" +
-                     std::to_string(geometry.groups) + "; " + layout_text);
+    infer::shape_error(context, "a kernel that takes C/groups = " +
+                                    std::to_string(geometry.in_features / geometry.groups) + " features, not " +
+                                    std::to_string(kernel.dim(-2)),
+                       layout_text);
   }
   geometry.out = out_extents(context, geometry);
   return geometry;
@@ -146,13 +138,12 @@ ConvGeometry geometry_of_input_grad(const ir::InferContext& context) {
   geometry.out_features = y.dim(-1);
   read_attrs(context, geometry, geometry.window.size());
   geometry.in_features = kernel.dim(-2) * geometry.groups;
-  geometry.in = context.attrs.get<Dims>("spatial");
-  expect_entries(context, "spatial", geometry.in, 0, geometry.window.size());
+  geometry.in = entries(context, "spatial", 0, geometry.window.size());
   check_groups(context, geometry);
   if (kernel.dim(-1) != geometry.out_features) {
-    throw ShapeError(op_text(context) + "kernel " + to_string(kernel) + " makes " + std::to_string(kernel.dim(-1)) +
-                     " features, y " + to_string(y) + " has " + std::to_string(geometry.out_features) + "; " +
-                     layout_text);
+    infer::shape_error(context, "a kernel that makes the " + std::to_string(geometry.out_features) +
+                                    " features of y, not " + std::to_string(kernel.dim(-1)),
+                       layout_text);
   }
   geometry.out = out_extents(context, geometry);
   expect_out(context, geometry, middle(y, 1, 1));
@@ -169,26 +160,14 @@ ConvGeometry geometry_of_kernel_grad(const ir::InferContext& context) {
   geometry.in_features = x.dim(-1);
   geometry.out_features = y.dim(-1);
   read_attrs(context, geometry, geometry.in.size());
-  geometry.window = context.attrs.get<Dims>("window");
-  expect_entries(context, "window", geometry.window, 1, geometry.in.size());
+  geometry.window = entries(context, "window", 1, geometry.in.size());
   check_groups(context, geometry);
   if (y[0] != geometry.batch) {
-    throw ShapeError(op_text(context) + "x " + to_string(x) + " and y " + to_string(y) +
-                     " must have the same number of rows N; " + layout_text);
+    infer::shape_error(context, "as many rows N in y as in x", layout_text);
   }
   geometry.out = out_extents(context, geometry);
   expect_out(context, geometry, middle(y, 1, 1));
   return geometry;
-}
-
-Attrs conv_attrs(const ConvAttrs& attrs) {
-  return {{"strides", attrs.strides}, {"padding", attrs.padding}, {"dilation", attrs.dilation}, {"groups", attrs.groups}};
-}
-
-Attrs common_conv_attrs(const Attrs& attrs) { return attrs.without("spatial").without("window"); }
-
-Attrs with_groups_times(const Attrs& attrs, std::int64_t factor) {
-  return attrs.with("groups", attrs.get<std::int64_t>("groups") * factor);
 }
 
 }  // namespace lockstep::ops

@@ -38,8 +38,13 @@ struct ConvAttrs {
   std::int64_t groups = 1;
 };
 Attrs conv_attrs(const ConvAttrs& attrs);
-/// Those four of an equation, without what its op has in addition.
-Attrs common_conv_attrs(const Attrs& attrs);
+
+// The three ops on values; of `attrs` each takes strides, padding, dilation and groups.
+Value conv(const Value& x, const Value& kernel, const Attrs& attrs);
+Value conv_input_grad(const Value& y, const Value& kernel, const Attrs& attrs, const Dims& spatial);
+Value conv_kernel_grad(const Value& x, const Value& y, const Attrs& attrs, const Dims& window);
+/// Dimensions between the first `first` and the last `last` ones.
+Dims middle(const Shape& shape, int first, int last);
 
 /// Calls `visit(x index, kernel index, y index)` for every product of the convolution, indices row-major; the products of
 /// one y element follow each other in row-major order of the kernel.
@@ -57,18 +62,20 @@ Value merge_batch_in_groups(const Value& x, int position, std::int64_t groups);
 Value split_batch_in_groups(const Value& x, int position, std::int64_t size, std::int64_t groups);
 /// Attributes with `groups` multiplied.
 Attrs with_groups_times(const Attrs& attrs, std::int64_t factor);
-/// What a rule returns for a batch of extent 0: no product exists, so the primitive is not asked.
-std::vector<Value> empty_batch(const ir::BatchContext& context, const Shape& result);
+
+/// The batching rule for batches of extent 1 or more; one of extent 0 becomes zeros of the result's shape.
+ir::BatchRule conv_batch_rule(ir::Infer infer, std::function<Value(const ir::BatchContext&)> rule);
 
 // ---- samples ---------------------------------------------------------------------------------------------------------
 
 struct ConvCase {
-  Shape x, kernel;
+  Shape x, kernel, y;
   ConvAttrs attrs;
 };
 /// Valid cases that the samples of all three ops are made of.
 std::vector<ConvCase> conv_cases();
-/// The y of a valid case.
-Shape conv_result(const ConvCase& c);
+/// Every case as a sample in float64 and float32, some in the half types.
+using ConvSample = std::function<ir::Sample(DType, const ConvCase&)>;
+std::vector<ir::Sample> conv_samples(const ConvSample& sample);
 
 }  // namespace lockstep::ops

@@ -1,79 +1,103 @@
 #include <algorithm>
 #include <array>
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <lockstep/error.h>
-
-#include "engine/ops/linalg/dot_dims.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/batch.h"
+#include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/reference.h"
+#include "engine/ops/rules/samples.h"
 
 namespace lockstep::ops {
 
 namespace {
 
-constexpr std::array<const char*, 2> side_names = {"first", "second"};
+using DimsPair = std::array<Dims, 2>;
 
-std::string shapes_text(const ir::InferContext& context) {
-  return to_string(context.inputs[0]) + " and " + to_string(context.inputs[1]);
+/// The roles of the dimensions, each entry for operand 0 and 1. Result: batch, free of 0, free of 1.
+struct DotDims {
+  DimsPair contract;
+  DimsPair batch;
+  DimsPair free;  ///< What is neither contracted nor batch, ascending.
+};
+
+bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
+
+DotDims dot_dims(const Attrs& attrs, const std::array<int, 2>& ranks) {
+  const auto& contract = attrs.get<std::vector<Dims>>("contract");
+  const auto& batch = attrs.get<std::vector<Dims>>("batch");
+  DotDims dims;
+  for (std::size_t side = 0; side < 2; ++side) {
+    dims.contract[side] = contract[side];
+    dims.batch[side] = batch[side];
+    for (std::int64_t i = 0; i < ranks[side]; ++i) {
+      if (!contains(contract[side], i) && !contains(batch[side], i)) dims.free[side].push_back(i);
+    }
+  }
+  return dims;
 }
 
-void check_dims_exist(const ir::InferContext& context) {
+Attrs dot_attrs(const DimsPair& contract, const DimsPair& batch) {
+  return {{"contract", std::vector<Dims>{contract[0], contract[1]}}, {"batch", std::vector<Dims>{batch[0], batch[1]}}};
+}
+
+void check_dims(const ir::InferContext& context) {
+  std::array<std::vector<bool>, 2> used;
+  for (std::size_t side = 0; side < 2; ++side) {
+    used[side].resize(static_cast<std::size_t>(context.inputs[side].shape.rank()));
+  }
   for (const char* name : {"contract", "batch"}) {
     const auto& pair = context.attrs.get<std::vector<Dims>>(name);
     if (pair.size() != 2 || pair[0].size() != pair[1].size()) {
-      throw ShapeError("dot_general: " + std::string(name) + "=" + to_string(context.attrs.at(name)) +
-                       " must name as many dimensions of the first operand as of the second; write ([a dims],[b dims])");
+      infer::shape_error(context, std::string("as many dimensions of the first as of the second operand in ") + name,
+                         std::string("write ") + name + "=([dims of a],[dims of b])");
     }
-  }
-  for (std::size_t side = 0; side < 2; ++side) {
-    std::vector<bool> used(static_cast<std::size_t>(context.inputs[side].shape.rank()), false);
-    for (const char* name : {"contract", "batch"}) {
-      for (const std::int64_t dim : context.attrs.get<std::vector<Dims>>(name)[side]) {
-        if (dim < 0 || dim >= static_cast<std::int64_t>(used.size()) || used[static_cast<std::size_t>(dim)]) {
-          throw ShapeError("dot_general: dimension " + std::to_string(dim) + " of the " + side_names[side] +
-                           " operand " + to_string(context.inputs[side]) +
-                           " is named twice or does not exist in contract=" +
-                           to_string(context.attrs.at("contract")) + " batch=" + to_string(context.attrs.at("batch")));
+    for (std::size_t side = 0; side < 2; ++side) {
+      for (const std::int64_t dim : pair[side]) {
+        if (dim < 0 || dim >= context.inputs[side].shape.rank() || used[side][static_cast<std::size_t>(dim)]) {
+          infer::shape_error(context, "distinct dimensions that exist, but operand " + std::to_string(side) +
+                                          " has none " + std::to_string(dim) + " left",
+                             "name each dimension once, counted from 0, in contract or in batch");
         }
-        used[static_cast<std::size_t>(dim)] = true;
+        used[side][static_cast<std::size_t>(dim)] = true;
       }
     }
   }
 }
 
-void check_extents(const ir::InferContext& context, const std::array<Dims, 2>& dims, const char* role) {
+void check_extents(const ir::InferContext& context, const DimsPair& dims, const char* role) {
   for (std::size_t i = 0; i < dims[0].size(); ++i) {
     const std::int64_t a = context.inputs[0].shape[static_cast<int>(dims[0][i])];
     const std::int64_t b = context.inputs[1].shape[static_cast<int>(dims[1][i])];
     if (a == b) continue;
-    throw ShapeError("dot_general: " + shapes_text(context) + ": " + role + " dimension " + std::to_string(dims[0][i]) +
-                     " of the first operand has extent " + std::to_string(a) + ", dimension " +
-                     std::to_string(dims[1][i]) + " of the second has " + std::to_string(b) +
-                     "; they must be equal (transpose or reshape an operand)");
+    infer::shape_error(context, "equal extents of the " + std::string(role) + " dimensions, not " + std::to_string(a) +
+                                    " (dimension " + std::to_string(dims[0][i]) + " of the first) and " +
+                                    std::to_string(b) + " (dimension " + std::to_string(dims[1][i]) +
+                                    " of the second)",
+                       "transpose or reshape an operand");
   }
 }
 
-std::vector<ArrayType> infer(const ir::InferContext& context) {
-  expect_operands(context, 2);
+std::vector<ArrayType> infer_dot(const ir::InferContext& context) {
+  infer::expect_operands(context, 2);
+  infer::expect_dtype(context, 0, infer::numeric);
+  infer::expect_same_dtype(context);
+  check_dims(context);
   const ArrayType& a = context.inputs[0];
   const ArrayType& b = context.inputs[1];
-  if (a.dtype != b.dtype || !(is_inexact(a.dtype) || is_integer(a.dtype))) {
-    throw DtypeError("dot_general: operands " + shapes_text(context) +
-                     " must have one dtype, a float, complex or integer one; convert first");
-  }
-  check_dims_exist(context);
   const DotDims dims = dot_dims(context.attrs, {a.shape.rank(), b.shape.rank()});
   check_extents(context, dims.contract, "contracted");
   check_extents(context, dims.batch, "batch");
-  Shape shape;
-  for (const std::int64_t dim : dims.batch[0]) shape.append(a.shape[static_cast<int>(dim)]);
-  for (const std::int64_t dim : dims.free[0]) shape.append(a.shape[static_cast<int>(dim)]);
-  for (const std::int64_t dim : dims.free[1]) shape.append(b.shape[static_cast<int>(dim)]);
-  return {{a.dtype, shape, {}}};
+  Dims extents;
+  for (const std::int64_t dim : dims.batch[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
+  for (const std::int64_t dim : dims.free[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
+  for (const std::int64_t dim : dims.free[1]) extents.push_back(b.shape[static_cast<int>(dim)]);
+  return {{a.dtype, Shape(extents), {}}};
 }
 
 Dims counted_from(std::size_t first, std::size_t count) {
@@ -111,18 +135,11 @@ Value operand_cotangent(const Value& cotangent, const Value& other, const DotDim
   return transpose(product, permutation);
 }
 
-std::vector<ir::Tangent> transpose_rule(const ir::TransposeContext& context) {
+template <std::size_t side>
+Value cotangent_of(const ir::TransposeContext& context, const Value& cotangent, const Value& other) {
   const DotDims dims =
       dot_dims(context.attrs, {context.input_types[0].shape.rank(), context.input_types[1].shape.rank()});
-  const std::size_t side = context.inputs[0].has_value() ? 1 : 0;
-  std::vector<ir::Tangent> result(2);
-  result[side] = operand_cotangent(*context.cotangents[0], *context.inputs[1 - side], dims, side);
-  return result;
-}
-
-Dims shifted(Dims dims) {
-  for (std::int64_t& dim : dims) ++dim;
-  return dims;
+  return operand_cotangent(cotangent, other, dims, side);
 }
 
 std::vector<Value> batch_rule(const ir::BatchContext& context) {
@@ -133,12 +150,12 @@ std::vector<Value> batch_rule(const ir::BatchContext& context) {
   DotDims dims = dot_dims(context.attrs, ranks);
   for (std::size_t side = 0; side < 2; ++side) {
     if (!context.batched[side]) continue;
-    dims.contract[side] = shifted(dims.contract[side]);
-    dims.batch[side] = shifted(dims.batch[side]);
+    dims.contract[side] = batch::shifted(dims.contract[side]);
+    dims.batch[side] = batch::shifted(dims.batch[side]);
   }
   const bool both = context.batched[0] && context.batched[1];
   if (both) {
-    for (Dims& batch : dims.batch) batch.insert(batch.begin(), 0);
+    for (Dims& leading : dims.batch) leading = batch::prepended(0, leading);
   }
   const Value result = apply_one(primitives::dot_general(), {context.inputs[0], context.inputs[1]},
                                  dot_attrs(dims.contract, dims.batch));
@@ -151,86 +168,64 @@ std::vector<Value> batch_rule(const ir::BatchContext& context) {
   return {at == 0 ? result : transpose(result, permutation)};
 }
 
-struct Loop {
-  std::vector<std::int64_t> extents;
-  std::array<std::vector<std::int64_t>, 2> strides;
+/// Where the row-major indices over some dimensions lie in both operands.
+class Offsets {
+ public:
+  /// One more dimension, faster than those before it.
+  void add(std::int64_t extent, std::int64_t stride_a, std::int64_t stride_b) {
+    std::vector<std::array<std::int64_t, 2>> next;
+    for (const auto& [a, b] : pairs_) {
+      for (std::int64_t i = 0; i < extent; ++i) next.push_back({a + i * stride_a, b + i * stride_b});
+    }
+    pairs_ = std::move(next);
+  }
+  const std::vector<std::array<std::int64_t, 2>>& pairs() const { return pairs_; }
+
+ private:
+  std::vector<std::array<std::int64_t, 2>> pairs_ = {{0, 0}};
 };
 
-void add_dims(Loop& loop, const Shape& shape, const Dims& first, const Dims& second,
-              const std::array<std::vector<std::int64_t>, 2>& strides, std::size_t extent_side) {
-  const Dims& dims = extent_side == 0 ? first : second;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    loop.extents.push_back(shape[static_cast<int>(dims[i])]);
-    loop.strides[0].push_back(first.empty() ? 0 : strides[0][static_cast<std::size_t>(first[i])]);
-    loop.strides[1].push_back(second.empty() ? 0 : strides[1][static_cast<std::size_t>(second[i])]);
-  }
-}
-
-/// Offsets into both operands of every index of the loop, row-major.
-std::vector<std::array<std::size_t, 2>> offsets(const Loop& loop) {
-  std::vector<std::array<std::size_t, 2>> result = {{0, 0}};
-  for (std::size_t d = 0; d < loop.extents.size(); ++d) {
-    std::vector<std::array<std::size_t, 2>> next;
-    for (const auto& base : result) {
-      for (std::int64_t i = 0; i < loop.extents[d]; ++i) {
-        next.push_back({base[0] + static_cast<std::size_t>(i * loop.strides[0][d]),
-                        base[1] + static_cast<std::size_t>(i * loop.strides[1][d])});
-      }
-    }
-    result = std::move(next);
-  }
-  return result;
-}
-
 template <class T>
-void multiply(const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& out, const Loop& outer,
-              const Loop& inner) {
-  const auto inner_offsets = offsets(inner);
-  std::size_t position = 0;
-  for (const auto& base : offsets(outer)) {
+void multiply(const ir::ReferenceContext& context, const Offsets& outer, const Offsets& inner) {
+  std::int64_t position = 0;
+  for (const auto& [row, column] : outer.pairs()) {
     T sum{};
-    for (const auto& offset : inner_offsets) {
-      const T& x = a[base[0] + offset[0]];
-      const T& y = b[base[1] + offset[1]];
-      if constexpr (std::is_same_v<T, std::int64_t>) {
-        sum = static_cast<T>(static_cast<std::uint64_t>(sum) +
-                             static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(y));
-      } else {
-        sum += x * y;
-      }
+    for (const auto& [i, j] : inner.pairs()) {
+      sum += reference::load<T>(context.inputs[0], row + i) * reference::load<T>(context.inputs[1], column + j);
     }
-    out[position++] = sum;
+    reference::store(context.outputs[0], position++, sum);
   }
 }
 
-void reference(const ir::ReferenceContext& context) {
-  const ir::ReferenceArray& a = context.inputs[0];
-  const ir::ReferenceArray& b = context.inputs[1];
-  const DotDims dims = dot_dims(context.attrs, {a.type.shape.rank(), b.type.shape.rank()});
-  const std::array<std::vector<std::int64_t>, 2> strides = {row_major_strides(a.type.shape),
-                                                            row_major_strides(b.type.shape)};
-  Loop outer;
-  add_dims(outer, a.type.shape, dims.batch[0], dims.batch[1], strides, 0);
-  add_dims(outer, a.type.shape, dims.free[0], {}, strides, 0);
-  add_dims(outer, b.type.shape, {}, dims.free[1], strides, 1);
-  Loop inner;
-  add_dims(inner, a.type.shape, dims.contract[0], dims.contract[1], strides, 0);
-  ir::ReferenceArray& out = context.outputs[0];
-  if (is_complex(out.type.dtype)) {
-    multiply(a.complexes(), b.complexes(), out.complexes(), outer, inner);
-  } else if (is_float(out.type.dtype)) {
-    multiply(a.floats(), b.floats(), out.floats(), outer, inner);
-  } else {
-    multiply(a.integers(), b.integers(), out.integers(), outer, inner);
+void dot_reference(const ir::ReferenceContext& context) {
+  const Shape& a = context.inputs[0].type.shape;
+  const Shape& b = context.inputs[1].type.shape;
+  const DotDims dims = dot_dims(context.attrs, {a.rank(), b.rank()});
+  const auto strides_a = row_major_strides(a);
+  const auto strides_b = row_major_strides(b);
+  const auto at = [](const auto& list, std::int64_t i) { return list[static_cast<std::size_t>(i)]; };
+  const auto extent = [](const Shape& shape, std::int64_t i) { return shape[static_cast<int>(i)]; };
+  Offsets outer;
+  for (std::size_t i = 0; i < dims.batch[0].size(); ++i) {
+    outer.add(extent(a, dims.batch[0][i]), at(strides_a, dims.batch[0][i]), at(strides_b, dims.batch[1][i]));
   }
+  for (const std::int64_t dim : dims.free[0]) outer.add(extent(a, dim), at(strides_a, dim), 0);
+  for (const std::int64_t dim : dims.free[1]) outer.add(extent(b, dim), 0, at(strides_b, dim));
+  Offsets inner;
+  for (std::size_t i = 0; i < dims.contract[0].size(); ++i) {
+    inner.add(extent(a, dims.contract[0][i]), at(strides_a, dims.contract[0][i]), at(strides_b, dims.contract[1][i]));
+  }
+  // Integers wrap, which unsigned arithmetic does by definition.
+  const DType dtype = context.outputs[0].type.dtype;
+  if (is_integer(dtype)) return multiply<std::uint64_t>(context, outer, inner);
+  reference::dispatch<double, reference::Complex>(dtype, [&]<class T>() { multiply<T>(context, outer, inner); });
 }
 
-ir::Sample sample(DType dtype, const Shape& a, const Shape& b, const std::array<Dims, 2>& contract,
-                  const std::array<Dims, 2>& batch) {
-  return {{{{dtype, a, {}}}, {{dtype, b, {}}}}, dot_attrs(contract, batch), {}};
+ir::Sample sample(DType dtype, const Shape& a, const Shape& b, const DimsPair& contract, const DimsPair& batch) {
+  return {{samples::input(dtype, a), samples::input(dtype, b)}, dot_attrs(contract, batch), {}};
 }
 
-std::vector<ir::Sample> samples() {
+std::vector<ir::Sample> dot_samples() {
   std::vector<ir::Sample> list;
   for (const DType dtype : {float32, float64, float16, bfloat16, int32, uint8, int64, complex64, complex128}) {
     list.push_back(sample(dtype, {3, 4}, {4, 5}, {{{1}, {0}}}, {{{}, {}}}));
@@ -251,18 +246,18 @@ std::vector<ir::Sample> samples() {
   return list;
 }
 
-std::vector<ir::ErrorSample> error_samples() {
+std::vector<ir::ErrorSample> dot_errors() {
   const ArrayType a{float32, {3, 4}, {}};
   const ArrayType b{float32, {4, 5}, {}};
-  const std::array<Dims, 2> none;
+  const DimsPair none;
   return {
-      {{a, {float32, {5, 6}, {}}}, dot_attrs({{{1}, {0}}}, none), "extent 4", {}},
-      {{a, {float64, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "one dtype", {}},
-      {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "one dtype", {}},
-      {{a, b}, dot_attrs({{{2}, {0}}}, none), "does not exist", {}},
-      {{a, b}, dot_attrs({{{1}, {0}}}, {{{1}, {0}}}), "named twice", {}},
+      {{a, {float32, {5, 6}, {}}}, dot_attrs({{{1}, {0}}}, none), "equal extents of the contracted dimensions, not 4", {}},
+      {{a, {float64, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "operands of one dtype", {}},
+      {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "a float, complex or integer dtype", {}},
+      {{a, b}, dot_attrs({{{2}, {0}}}, none), "operand 0 has none 2 left", {}},
+      {{a, b}, dot_attrs({{{1}, {0}}}, {{{1}, {0}}}), "operand 0 has none 1 left", {}},
       {{a, b}, dot_attrs({{{1}, {0, 1}}}, none), "as many dimensions", {}},
-      {{a, b}, dot_attrs(none, {{{0}, {0}}}), "batch dimension", {}},
+      {{a, b}, dot_attrs(none, {{{0}, {0}}}), "equal extents of the batch dimensions, not 3", {}},
   };
 }
 
@@ -271,12 +266,12 @@ std::vector<ir::ErrorSample> error_samples() {
 const ir::Primitive& primitives::dot_general() {
   static const ir::Primitive primitive{
       .name = "dot_general",
-      .infer = infer,
-      .derivative = {.kind = ir::Derivative::Kind::bilinear, .jvp = {}, .transpose = transpose_rule, .linear_in = {}},
+      .infer = infer_dot,
+      .derivative = derivative::bilinear(cotangent_of<0>, cotangent_of<1>),
       .batch = batch_rule,
-      .reference = reference,
-      .samples = samples,
-      .error_samples = error_samples,
+      .reference = dot_reference,
+      .samples = dot_samples,
+      .error_samples = dot_errors,
       .traits = {},
   };
   return primitive;
