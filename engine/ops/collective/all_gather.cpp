@@ -50,8 +50,9 @@ std::vector<ArrayType> infer_scatter(const ir::InferContext& context) {
   const ArrayType& x = context.inputs[0];
   const int dim = static_cast<int>(context.attrs.get<std::int64_t>("dim"));
   if (x.shape[dim] % size != 0) {
-    infer::shape_error(context, "an extent of dimension " + std::to_string(dim) + " that " + std::to_string(size) +
-                                    " replicas can share equally",
+    infer::shape_error(context,
+                       "an extent of dimension " + std::to_string(dim) + " that " + std::to_string(size) +
+                           " replicas can share equally",
                        "pad it to a multiple of " + std::to_string(size));
   }
   return {{x.dtype, x.shape.with(dim, x.shape[dim] / size), x.varying}};
@@ -85,8 +86,7 @@ Value transpose_gather_invariant(const ir::TransposeContext& context, const Valu
 /// The replicas' arrays joined along `dim` (which does not count the group dimension).
 ir::ReferenceArray joined(const ir::ReferenceArray& x, int dim) {
   const Shape own = x.type.shape.erase(0);
-  ir::ReferenceArray whole =
-      ir::reference_zeros({x.type.dtype, own.with(dim, own[dim] * x.type.shape[0]), {}});
+  ir::ReferenceArray whole = ir::reference_zeros({x.type.dtype, own.with(dim, own[dim] * x.type.shape[0]), {}});
   std::int64_t position = 0;
   reference::for_each_index(x.type.shape, [&](const Dims& index) {
     Dims to(index.begin() + 1, index.end());
@@ -97,8 +97,7 @@ ir::ReferenceArray joined(const ir::ReferenceArray& x, int dim) {
 }
 
 void gather_reference(const ir::ReferenceContext& context) {
-  const ir::ReferenceArray whole =
-      joined(context.inputs[0], static_cast<int>(context.attrs.get<std::int64_t>("dim")));
+  const ir::ReferenceArray whole = joined(context.inputs[0], static_cast<int>(context.attrs.get<std::int64_t>("dim")));
   const std::int64_t size = whole.type.size();
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
     reference::copy_element(whole, i % size, context.outputs[0], i);

@@ -51,8 +51,9 @@ void expect_varying(const ir::InferContext& context, const AxisSet& axes, std::s
                     std::string_view instead) {
   const AxisSet missing = axes.without(context.inputs[0].varying);
   if (missing.empty()) return;
-  mesh_error(context, "an operand that varies along " + to_string(axes) + ", but it is invariant along " +
-                          to_string(missing) + " (every replica holds the same value" + std::string(purpose) + ")",
+  mesh_error(context,
+             "an operand that varies along " + to_string(axes) + ", but it is invariant along " + to_string(missing) +
+                 " (every replica holds the same value" + std::string(purpose) + ")",
              instead);
 }
 
@@ -60,9 +61,7 @@ AxisSet axes_attr(const Attrs& attrs) { return AxisSet(attrs.get<std::vector<std
 
 AxisSet axis_attr(const Attrs& attrs) { return {attrs.get<std::string>("axis")}; }
 
-Value varying_along(const Value& x, const AxisSet& axes) {
-  return {x.builder(), x.builder().pvary(x.var(), axes)};
-}
+Value varying_along(const Value& x, const AxisSet& axes) { return {x.builder(), x.builder().pvary(x.var(), axes)}; }
 
 ir::ReferenceArray group_sum(const ir::ReferenceArray& x) {
   const std::int64_t group = x.type.shape[0];

@@ -17,8 +17,8 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> startable = {"psum",       "pmax", "pmin", "all_gather", "all_gather_invariant",
-                                                       "psum_scatter"};
+constexpr std::array<std::string_view, 6> startable = {
+    "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter"};
 
 /// The collective that a wait completes.
 const ir::Primitive& completed(const Attrs& attrs) {
@@ -51,7 +51,8 @@ std::vector<ir::Tangent> wait_tangents(const ir::JvpContext& context) {
 std::vector<ir::Tangent> wait_transpose(const ir::TransposeContext& context) {
   const ir::Primitive& op = completed(context.attrs);
   if (!op.derivative.transpose) {
-    throw TraceError("collective_wait of " + op.name + " is not linear; differentiate before collectives are scheduled");
+    throw TraceError("collective_wait of " + op.name +
+                     " is not linear; differentiate before collectives are scheduled");
   }
   const Attrs attrs = context.attrs.without("op");
   return op.derivative.transpose(
@@ -111,7 +112,8 @@ const ir::Primitive& primitives::collective_start() {
   static const ir::Primitive primitive{
       .name = "collective_start",
       .infer = infer_start,
-      .derivative = derivative::linear_in_one(0, [](const ir::TransposeContext&, const Value& cotangent) { return cotangent; }),
+      .derivative =
+          derivative::linear_in_one(0, [](const ir::TransposeContext&, const Value& cotangent) { return cotangent; }),
       .batch = batch::pointwise(primitives::collective_start),
       .reference = reference::copies(),
       .samples = start_samples,

@@ -37,7 +37,8 @@ std::string text(const AxisSet& axes) { return axes.empty() ? "no axis" : to_str
 AxisSet axes_of(const Layout& layout, int rank, const ir::AxisSizes& mesh, const std::string& what) {
   if (static_cast<int>(layout.size()) != rank) {
     throw MeshError("pmap: the layout of " + what + " has " + std::to_string(layout.size()) + " entries for rank " +
-                    std::to_string(rank) + "; expected one per dimension, \"\" where it is whole; instead cut a "
+                    std::to_string(rank) +
+                    "; expected one per dimension, \"\" where it is whole; instead cut a "
                     "dimension that exists or replicate it");
   }
   AxisSet axes;
@@ -96,8 +97,8 @@ ArrayType whole_type(const ArrayType& local, const Layout& layout, const ir::Axi
 void check_counts(const ir::InferContext& context, const ir::Function& body, const Layouts& in, const Layouts& out) {
   const auto check = [](const char* what, std::size_t values, std::size_t body_values, std::size_t layouts) {
     if (values == body_values && values == layouts) return;
-    throw IrError("pmap given " + std::to_string(values) + " " + what + ", a body with " +
-                  std::to_string(body_values) + " and " + std::to_string(layouts) +
+    throw IrError("pmap given " + std::to_string(values) + " " + what + ", a body with " + std::to_string(body_values) +
+                  " and " + std::to_string(layouts) +
                   " layouts; expected as many of each; instead give every one its layout");
   };
   check("operands", context.inputs.size(), body.inputs().size(), in.size());
@@ -111,8 +112,9 @@ std::vector<ArrayType> infer_pmap(const ir::InferContext& context) {
   const ir::AxisSizes mesh = mesh_attr(context.attrs);
   const ir::FunctionPtr body = ir::sub_function(context.attrs, "body");
   if (!(body->axes() == mesh)) {
-    throw IrError("pmap given a body traced under another mesh than its attributes axes and sizes; expected the same; "
-                  "instead trace the body under this mesh");
+    throw IrError(
+        "pmap given a body traced under another mesh than its attributes axes and sizes; expected the same; "
+        "instead trace the body under this mesh");
   }
   const auto& in = context.attrs.get<Layouts>("in");
   const auto& out = context.attrs.get<Layouts>("out");
@@ -123,7 +125,8 @@ std::vector<ArrayType> infer_pmap(const ir::InferContext& context) {
     const ArrayType& expected = body->type(body->inputs()[i]);
     if (local == expected) continue;
     throw IrError("pmap: " + what + ", " + to_string(context.inputs[i]) + ", is " + to_string(local) +
-                  " on one shard; expected " + to_string(expected) + ", which the body takes; instead trace the body "
+                  " on one shard; expected " + to_string(expected) +
+                  ", which the body takes; instead trace the body "
                   "on the types its layouts give");
   }
   std::vector<ArrayType> results;
@@ -134,13 +137,15 @@ std::vector<ArrayType> infer_pmap(const ir::InferContext& context) {
 }
 
 std::vector<ir::Tangent> no_tangents(const ir::JvpContext&) {
-  throw TraceError("pmap cannot be differentiated from outside; take grad inside the mapped function and let pmap map "
-                   "the gradient: pmap(grad(loss)) in place of grad(pmap(loss))");
+  throw TraceError(
+      "pmap cannot be differentiated from outside; take grad inside the mapped function and let pmap map "
+      "the gradient: pmap(grad(loss)) in place of grad(pmap(loss))");
 }
 
 std::vector<Value> no_batch(const ir::BatchContext&) {
-  throw TraceError("pmap cannot be batched from outside; take vmap inside the mapped function: pmap(vmap(f)) in place "
-                   "of vmap(pmap(f))");
+  throw TraceError(
+      "pmap cannot be batched from outside; take vmap inside the mapped function: pmap(vmap(f)) in place "
+      "of vmap(pmap(f))");
 }
 
 using Body = std::vector<Value> (*)(std::span<const Value>);
@@ -161,12 +166,8 @@ Attrs pmap_attrs(const ir::AxisSizes& mesh, const ir::FunctionPtr& body, Layouts
     names.push_back(axis.name);
     sizes.push_back(axis.size);
   }
-  return {{"body", std::shared_ptr<const AttrObject>(body)},
-          {"axes", std::move(names)},
-          {"sizes", std::move(sizes)},
-          {"devices", std::vector<std::string>{"cpu:0"}},
-          {"in", std::move(in)},
-          {"out", std::move(out)}};
+  return {{"body", std::shared_ptr<const AttrObject>(body)}, {"axes", std::move(names)}, {"sizes", std::move(sizes)},
+          {"devices", std::vector<std::string>{"cpu:0"}},    {"in", std::move(in)},      {"out", std::move(out)}};
 }
 
 /// Rows times weights, and the sum of all.
@@ -206,7 +207,9 @@ std::vector<ir::ErrorSample> pmap_errors() {
   const Layout cut = {"batch"};
   const Layout whole = {""};
   const Attrs good = pmap_attrs(mesh, twice, {cut}, {cut, cut});
-  const auto layouts = [&](Layouts in, Layouts out) { return good.with("in", std::move(in)).with("out", std::move(out)); };
+  const auto layouts = [&](Layouts in, Layouts out) {
+    return good.with("in", std::move(in)).with("out", std::move(out));
+  };
   return {
       {{x}, good, "one map", mesh},
       {{x}, good.with("sizes", std::vector<std::int64_t>{2, 2}), "a size for each", {}},
@@ -220,7 +223,10 @@ std::vector<ir::ErrorSample> pmap_errors() {
       {{{float32, {6}, {}}}, good, "f32[3]{batch} on one shard", {}},
       {{{float64, {4}, {}}}, good, "which the body takes", {}},
       {{x}, layouts({whole}, {cut, cut}), "f32[4] on one shard", {}},
-      {{x}, layouts({cut}, {whole, cut}), "varies along batch (inferred), but its layout cuts it along no axis (promised)", {}},
+      {{x},
+       layouts({cut}, {whole, cut}),
+       "varies along batch (inferred), but its layout cuts it along no axis (promised)",
+       {}},
       {{x}, pmap_attrs(mesh, same, {whole}, {whole, cut}), "result 1, f32[4], is invariant along batch", {}},
   };
 }

@@ -54,7 +54,8 @@ void extreme_reference(const ir::ReferenceContext& context) {
   reference::dispatch<double, std::int64_t, std::uint64_t, bool>(x.type.dtype, [&]<class T>() {
     for (std::int64_t i = 0; i < size; ++i) {
       T best = reference::load<T>(x, i);
-      for (std::int64_t r = 1; r < group; ++r) best = more_extreme<largest, T>(best, reference::load<T>(x, r * size + i));
+      for (std::int64_t r = 1; r < group; ++r)
+        best = more_extreme<largest, T>(best, reference::load<T>(x, r * size + i));
       for (std::int64_t r = 0; r < group; ++r) reference::store(y, r * size + i, best);
     }
   });
@@ -97,8 +98,8 @@ ir::Primitive extreme(const char* name, PrimitiveGetter self) {
   return {
       .name = name,
       .infer = infer_extreme,
-      .derivative =
-          derivative::jvp([](const ir::JvpContext& context) -> std::vector<ir::Tangent> { return {extreme_tangent(context)}; }),
+      .derivative = derivative::jvp(
+          [](const ir::JvpContext& context) -> std::vector<ir::Tangent> { return {extreme_tangent(context)}; }),
       .batch = batch::pointwise(self),
       .reference = extreme_reference<largest>,
       .samples = extreme_samples,

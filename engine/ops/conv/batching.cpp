@@ -18,9 +18,7 @@ Dims moved(int rank, int from, int to) {
   return permutation;
 }
 
-Value move_dim(const Value& x, int from, int to) {
-  return from == to ? x : transpose(x, moved(x.rank(), from, to));
-}
+Value move_dim(const Value& x, int from, int to) { return from == to ? x : transpose(x, moved(x.rank(), from, to)); }
 
 }  // namespace
 

@@ -7,7 +7,8 @@
 namespace lockstep::ops {
 
 Attrs conv_attrs(const ConvAttrs& attrs) {
-  return {{"strides", attrs.strides}, {"padding", attrs.padding}, {"dilation", attrs.dilation}, {"groups", attrs.groups}};
+  return {
+      {"strides", attrs.strides}, {"padding", attrs.padding}, {"dilation", attrs.dilation}, {"groups", attrs.groups}};
 }
 
 std::vector<ConvCase> conv_cases() {

@@ -72,12 +72,37 @@ std::vector<ir::ErrorSample> errors() {
       {{good[0], f32({3, 3, 3, 6})}, attrs, "C/groups = 4 features, not 3", {}},
       {{good[0], f32({6, 3, 4, 6})}, attrs, "along spatial dimension 0 6 (dilated) into 5", {}},
       {{good[0], f32({0, 3, 4, 6})}, attrs, "a kernel of extent 1 or more", {}},
-      {good, with([](ConvAttrs& c) { c.dilation = {1, 3}; }), "along spatial dimension 1 7 (dilated) into 5", {}},
-      {good, with([](ConvAttrs& c) { c.strides = {0, 1}; }), "strides of at least 1", {}},
+      {good,
+       with([](ConvAttrs& c) {
+         c.dilation = {1, 3};
+       }),
+       "along spatial dimension 1 7 (dilated) into 5",
+       {}},
+      {good,
+       with([](ConvAttrs& c) {
+         c.strides = {0, 1};
+       }),
+       "strides of at least 1",
+       {}},
       {good, with([](ConvAttrs& c) { c.strides = {1}; }), "2 numbers in strides", {}},
-      {good, with([](ConvAttrs& c) { c.dilation = {1, 0}; }), "dilation of at least 1", {}},
-      {good, with([](ConvAttrs& c) { c.padding = {{0, 0}}; }), "padding of 2 pairs", {}},
-      {good, with([](ConvAttrs& c) { c.padding = {{0, -1}, {0, 0}}; }), "each 0 or more", {}},
+      {good,
+       with([](ConvAttrs& c) {
+         c.dilation = {1, 0};
+       }),
+       "dilation of at least 1",
+       {}},
+      {good,
+       with([](ConvAttrs& c) {
+         c.padding = {{0, 0}};
+       }),
+       "padding of 2 pairs",
+       {}},
+      {good,
+       with([](ConvAttrs& c) {
+         c.padding = {{0, -1}, {0, 0}};
+       }),
+       "each 0 or more",
+       {}},
       {good, with([](ConvAttrs& c) { c.groups = 0; }), "groups of at least 1", {}},
       {good, with([](ConvAttrs& c) { c.groups = 3; }), "groups that divide the 4 input and the 6 output", {}},
       {{f32({2, 5, 5, 4}), f32({3, 3, 1, 6})}, with([](ConvAttrs& c) { c.groups = 4; }), "groups that divide", {}},

@@ -62,8 +62,9 @@ void read_attrs(const InferContext& context, ConvGeometry& geometry, std::size_t
 
 void check_groups(const InferContext& context, const ConvGeometry& geometry) {
   if (geometry.in_features % geometry.groups == 0 && geometry.out_features % geometry.groups == 0) return;
-  infer::shape_error(context, "groups that divide the " + std::to_string(geometry.in_features) + " input and the " +
-                                  std::to_string(geometry.out_features) + " output features",
+  infer::shape_error(context,
+                     "groups that divide the " + std::to_string(geometry.in_features) + " input and the " +
+                         std::to_string(geometry.out_features) + " output features",
                      "take a divisor of both");
 }
 
@@ -74,9 +75,10 @@ Dims out_extents(const InferContext& context, const ConvGeometry& geometry) {
     const std::int64_t reach = geometry.dilation[d] * (geometry.window[d] - 1) + 1;
     const std::int64_t padded = geometry.in[d] + geometry.low[d] + geometry.high[d];
     if (geometry.window[d] < 1 || padded < reach) {
-      infer::shape_error(context, "a kernel of extent 1 or more that fits into the padded input: along spatial dimension " +
-                                      std::to_string(d) + " " + std::to_string(reach) + " (dilated) into " +
-                                      std::to_string(padded),
+      infer::shape_error(context,
+                         "a kernel of extent 1 or more that fits into the padded input: along spatial dimension " +
+                             std::to_string(d) + " " + std::to_string(reach) + " (dilated) into " +
+                             std::to_string(padded),
                          "pad more or take a smaller kernel");
     }
     out.push_back((padded - reach) / geometry.strides[d] + 1);
@@ -86,8 +88,9 @@ Dims out_extents(const InferContext& context, const ConvGeometry& geometry) {
 
 void expect_out(const InferContext& context, const ConvGeometry& geometry, const Dims& given) {
   if (given == geometry.out) return;
-  infer::shape_error(context, "y of spatial extents " + text(geometry.out) + ", which a window " +
-                                  text(geometry.window) + " makes of " + text(geometry.in) + ", not " + text(given),
+  infer::shape_error(context,
+                     "y of spatial extents " + text(geometry.out) + ", which a window " + text(geometry.window) +
+                         " makes of " + text(geometry.in) + ", not " + text(given),
                      "pass the attributes of the convolution that made y");
 }
 
@@ -119,9 +122,9 @@ ConvGeometry geometry_of_conv(const ir::InferContext& context) {
   read_attrs(context, geometry, geometry.in.size());
   check_groups(context, geometry);
   if (kernel.dim(-2) * geometry.groups != geometry.in_features) {
-    infer::shape_error(context, "a kernel that takes C/groups = " +
-                                    std::to_string(geometry.in_features / geometry.groups) + " features, not " +
-                                    std::to_string(kernel.dim(-2)),
+    infer::shape_error(context,
+                       "a kernel that takes C/groups = " + std::to_string(geometry.in_features / geometry.groups) +
+                           " features, not " + std::to_string(kernel.dim(-2)),
                        layout_text);
   }
   geometry.out = out_extents(context, geometry);
@@ -141,8 +144,9 @@ ConvGeometry geometry_of_input_grad(const ir::InferContext& context) {
   geometry.in = entries(context, "spatial", 0, geometry.window.size());
   check_groups(context, geometry);
   if (kernel.dim(-1) != geometry.out_features) {
-    infer::shape_error(context, "a kernel that makes the " + std::to_string(geometry.out_features) +
-                                    " features of y, not " + std::to_string(kernel.dim(-1)),
+    infer::shape_error(context,
+                       "a kernel that makes the " + std::to_string(geometry.out_features) + " features of y, not " +
+                           std::to_string(kernel.dim(-1)),
                        layout_text);
   }
   geometry.out = out_extents(context, geometry);

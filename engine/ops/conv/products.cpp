@@ -40,8 +40,7 @@ bool input_position(const ConvGeometry& g, const Dims& o, const Dims& w, Dims& p
 
 }  // namespace
 
-void for_each_product(const ConvGeometry& g,
-                      const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
+void for_each_product(const ConvGeometry& g, const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
   if (g.batch == 0 || g.out_features == 0 || empty(g.out) || empty(g.window)) return;
   const std::int64_t group_in = g.in_features / g.groups;
   const std::int64_t group_out = g.out_features / g.groups;
@@ -56,8 +55,7 @@ void for_each_product(const ConvGeometry& g,
         Dims w(g.window.size(), 0);
         do {
           if (!input_position(g, o, w, position)) continue;
-          const std::int64_t x_row =
-              (n * in_plane + flat(position, g.in)) * g.in_features + f / group_out * group_in;
+          const std::int64_t x_row = (n * in_plane + flat(position, g.in)) * g.in_features + f / group_out * group_in;
           const std::int64_t kernel_row = flat(w, g.window) * group_in;
           for (std::int64_t c = 0; c < group_in; ++c) {
             visit(static_cast<std::size_t>(x_row + c), static_cast<std::size_t>((kernel_row + c) * g.out_features + f),

@@ -60,8 +60,9 @@ void check_dims(const ir::InferContext& context) {
     for (std::size_t side = 0; side < 2; ++side) {
       for (const std::int64_t dim : pair[side]) {
         if (dim < 0 || dim >= context.inputs[side].shape.rank() || used[side][static_cast<std::size_t>(dim)]) {
-          infer::shape_error(context, "distinct dimensions that exist, but operand " + std::to_string(side) +
-                                          " has none " + std::to_string(dim) + " left",
+          infer::shape_error(context,
+                             "distinct dimensions that exist, but operand " + std::to_string(side) + " has none " +
+                                 std::to_string(dim) + " left",
                              "name each dimension once, counted from 0, in contract or in batch");
         }
         used[side][static_cast<std::size_t>(dim)] = true;
@@ -75,10 +76,10 @@ void check_extents(const ir::InferContext& context, const DimsPair& dims, const 
     const std::int64_t a = context.inputs[0].shape[static_cast<int>(dims[0][i])];
     const std::int64_t b = context.inputs[1].shape[static_cast<int>(dims[1][i])];
     if (a == b) continue;
-    infer::shape_error(context, "equal extents of the " + std::string(role) + " dimensions, not " + std::to_string(a) +
-                                    " (dimension " + std::to_string(dims[0][i]) + " of the first) and " +
-                                    std::to_string(b) + " (dimension " + std::to_string(dims[1][i]) +
-                                    " of the second)",
+    infer::shape_error(context,
+                       "equal extents of the " + std::string(role) + " dimensions, not " + std::to_string(a) +
+                           " (dimension " + std::to_string(dims[0][i]) + " of the first) and " + std::to_string(b) +
+                           " (dimension " + std::to_string(dims[1][i]) + " of the second)",
                        "transpose or reshape an operand");
   }
 }
@@ -112,9 +113,9 @@ Value operand_cotangent(const Value& cotangent, const Value& other, const DotDim
   const std::size_t batch = dims.batch[0].size();
   const std::size_t other_free_begin = batch + (side == 0 ? dims.free[0].size() : 0);
   const Dims cotangent_contract = counted_from(other_free_begin, dims.free[1 - side].size());
-  const Value product = apply_one(
-      primitives::dot_general(), {cotangent, other},
-      dot_attrs({cotangent_contract, dims.free[1 - side]}, {counted_from(0, batch), dims.batch[1 - side]}));
+  const Value product =
+      apply_one(primitives::dot_general(), {cotangent, other},
+                dot_attrs({cotangent_contract, dims.free[1 - side]}, {counted_from(0, batch), dims.batch[1 - side]}));
   // product: batch, free of `side`, then the other's contracted dimensions in ascending order.
   Dims sorted = dims.contract[1 - side];
   std::sort(sorted.begin(), sorted.end());
@@ -251,9 +252,15 @@ std::vector<ir::ErrorSample> dot_errors() {
   const ArrayType b{float32, {4, 5}, {}};
   const DimsPair none;
   return {
-      {{a, {float32, {5, 6}, {}}}, dot_attrs({{{1}, {0}}}, none), "equal extents of the contracted dimensions, not 4", {}},
+      {{a, {float32, {5, 6}, {}}},
+       dot_attrs({{{1}, {0}}}, none),
+       "equal extents of the contracted dimensions, not 4",
+       {}},
       {{a, {float64, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "operands of one dtype", {}},
-      {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "a float, complex or integer dtype", {}},
+      {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}},
+       dot_attrs({{{1}, {0}}}, none),
+       "a float, complex or integer dtype",
+       {}},
       {{a, b}, dot_attrs({{{2}, {0}}}, none), "operand 0 has none 2 left", {}},
       {{a, b}, dot_attrs({{{1}, {0}}}, {{{1}, {0}}}), "operand 0 has none 1 left", {}},
       {{a, b}, dot_attrs({{{1}, {0, 1}}}, none), "as many dimensions", {}},

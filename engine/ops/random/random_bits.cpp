@@ -19,11 +19,16 @@ namespace {
 
 DType dtype_of_width(const ir::InferContext& context) {
   switch (context.attrs.get<std::int64_t>("width")) {
-    case 8: return uint8;
-    case 16: return uint16;
-    case 32: return uint32;
-    case 64: return uint64;
-    default: infer::dtype_error(context, "width 8, 16, 32 or 64", "draw 32 bits and convert");
+    case 8:
+      return uint8;
+    case 16:
+      return uint16;
+    case 32:
+      return uint32;
+    case 64:
+      return uint64;
+    default:
+      infer::dtype_error(context, "width 8, 16, 32 or 64", "draw 32 bits and convert");
   }
 }
 
@@ -76,7 +81,8 @@ std::vector<std::uint64_t> counters(const Shape& shape, const Attrs& attrs) {
     std::uint64_t counter = index.empty() ? 0 : static_cast<std::uint64_t>(index[static_cast<std::size_t>(outermost)]);
     for (int d = 0; d < shape.rank(); ++d) {
       if (d == outermost) continue;
-      counter = counter * static_cast<std::uint64_t>(shape[d]) + static_cast<std::uint64_t>(index[static_cast<std::size_t>(d)]);
+      counter = counter * static_cast<std::uint64_t>(shape[d]) +
+                static_cast<std::uint64_t>(index[static_cast<std::size_t>(d)]);
     }
     result.push_back(counter);
   });
@@ -118,9 +124,8 @@ std::vector<ir::Sample> bits_samples() {
   for (const std::int64_t cut : {0, 1, 2}) {
     list.push_back({{key_input({}), samples::input(int32, {}, {0, 8})}, draw({2, 3, 4}, 32).with("cut", cut), {}});
   }
-  list.push_back({{key_input({2}), samples::input(int32, {}, {0, 8})},
-                  draw({3, 2}, 64).with("cut", std::int64_t{1}),
-                  {}});
+  list.push_back(
+      {{key_input({2}), samples::input(int32, {}, {0, 8})}, draw({3, 2}, 64).with("cut", std::int64_t{1}), {}});
   return list;
 }
 

@@ -50,9 +50,9 @@ void read_attrs(const InferContext& context, WindowGeometry& geometry) {
     geometry.high.push_back(padding[d][1]);
     const std::int64_t padded = geometry.in[d] + padding[d][0] + padding[d][1];
     if (padded < geometry.window[d]) {
-      infer::shape_error(context, "a window that fits into the padded input: along spatial dimension " +
-                                      std::to_string(d) + " " + std::to_string(geometry.window[d]) + " into " +
-                                      std::to_string(padded),
+      infer::shape_error(context,
+                         "a window that fits into the padded input: along spatial dimension " + std::to_string(d) +
+                             " " + std::to_string(geometry.window[d]) + " into " + std::to_string(padded),
                          "pad more or take a smaller window");
     }
     geometry.out.push_back((padded - geometry.window[d]) / geometry.strides[d] + 1);
@@ -89,15 +89,15 @@ WindowGeometry geometry_of_spread(const InferContext& context) {
   }
   read_attrs(context, geometry);
   if (geometry.out != spatial_of(y)) {
-    infer::shape_error(context, "y of spatial extents " + to_string(AttrValue(geometry.out)) +
-                                    ", which these windows make of " + to_string(AttrValue(geometry.in)),
+    infer::shape_error(context,
+                       "y of spatial extents " + to_string(AttrValue(geometry.out)) + ", which these windows make of " +
+                           to_string(AttrValue(geometry.in)),
                        "pass the attributes of the op that made y");
   }
   return geometry;
 }
 
-void for_each_in_window(const WindowGeometry& geometry, const Dims& o,
-                        const std::function<void(std::int64_t)>& visit) {
+void for_each_in_window(const WindowGeometry& geometry, const Dims& o, const std::function<void(std::int64_t)>& visit) {
   Dims w(geometry.window.size(), 0);
   while (true) {
     std::int64_t position = 0;

@@ -19,7 +19,8 @@ std::vector<ArrayType> infer_max(const ir::InferContext& context) {
   const WindowGeometry geometry = geometry_of_windows(context);
   for (std::size_t d = 0; d < geometry.in.size(); ++d) {
     if (geometry.in[d] == 0 || geometry.low[d] >= geometry.window[d] || geometry.high[d] >= geometry.window[d]) {
-      infer::shape_error(context, "an element of x in every window: spatial extents of at least 1, padding below the window",
+      infer::shape_error(context,
+                         "an element of x in every window: spatial extents of at least 1, padding below the window",
                          "pad less");
     }
   }

@@ -99,9 +99,8 @@ std::vector<ir::Sample> sum_samples() {
 std::vector<ir::Sample> spread_samples() {
   std::vector<ir::Sample> list;
   const auto add = [&](DType dtype, const WindowCase& c) {
-    list.push_back({{samples::input(dtype, c.y, {0, 9})},
-                    c.attrs.with("spatial", Dims(c.x.begin() + 1, c.x.end() - 1)),
-                    {}});
+    list.push_back(
+        {{samples::input(dtype, c.y, {0, 9})}, c.attrs.with("spatial", Dims(c.x.begin() + 1, c.x.end() - 1)), {}});
   };
   for (const WindowCase& c : cases()) {
     for (const DType dtype : {float64, float32}) add(dtype, c);
