@@ -1,4 +1,4 @@
-# lockstep_add_tests(<folder of tests/> LINK <targets> [LABEL unit|long])
+# lockstep_add_tests(<folder of tests/> LINK <targets> [LABELS <default: unit>])
 #
 # One doctest program, tests_<folder>, of every .cpp below the folder; one entry of ctest. What it is told: where the
 # tests' data lie (LOCKSTEP_TESTS_DIR) and, with everything linked, where the program is (LOCKSTEP_PROGRAM).
@@ -17,13 +17,13 @@ if(support)
 endif()
 
 function(lockstep_add_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 tests "" "LABEL" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "LINK;LABELS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
   if(NOT sources)
     return()
   endif()
-  if(NOT tests_LABEL)
-    set(tests_LABEL unit)
+  if(NOT tests_LABELS)
+    set(tests_LABELS unit)
   endif()
   string(REPLACE "/" "_" target "tests_${folder}")
   add_executable(${target} ${sources})
@@ -56,7 +56,7 @@ function(lockstep_add_tests folder)
   endif()
 
   add_test(NAME ${folder} COMMAND ${target})
-  set_tests_properties(${folder} PROPERTIES LABELS ${tests_LABEL} TIMEOUT 1500)
+  set_tests_properties(${folder} PROPERTIES LABELS "${tests_LABELS}" TIMEOUT 1500)
   lockstep_sanitizer_environment(${folder})
 endfunction()
 

@@ -1,0 +1,239 @@
+#include "engine/ir/eval.h"
+
+#include <cstring>
+
+#include <lockstep/error.h>
+
+#include "engine/ir/blocks.h"
+#include "engine/ir/collectives.h"
+#include "engine/ir/primitive.h"
+#include "engine/ir/print.h"
+
+namespace lockstep::ir {
+
+namespace {
+
+using PerShard = std::vector<BufferPtr>;
+using Layouts = std::vector<std::vector<std::string>>;
+
+// A layout: the mesh axis that cuts each dimension, or "".
+AxisSet axes_of(const std::vector<std::string>& layout) { return AxisSet(layout).without({""}); }
+
+class Evaluator {
+ public:
+  explicit Evaluator(const Backend& backend) : backend_(backend) {}
+
+  // `inputs[i][s]` is input i on shard s; so are the results.
+  std::vector<PerShard> run(const Function& function, const Shards& shards, std::vector<PerShard> inputs) const;
+
+ private:
+  std::vector<PerShard> run_equation(const Function& function, const Equation& equation, const Shards& shards,
+                                     const std::vector<PerShard>& operands) const;
+  std::vector<PerShard> run_kernel(const Function& function, const Equation& equation, const Shards& shards,
+                                   const std::vector<PerShard>& operands) const;
+  std::vector<PerShard> run_pmap(const Function& function, const Equation& equation, const Shards& shards,
+                                 const std::vector<PerShard>& operands) const;
+  std::vector<BufferPtr> map(const Equation& equation, std::span<const ArrayType> output_types,
+                             std::span<const ArrayType> input_types, std::span<const BufferPtr> operands) const;
+  PerShard cut(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
+               const Shards& shards, const BufferPtr& operand) const;
+  BufferPtr assemble(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
+                     const Shards& shards, const PerShard& values) const;
+
+  const Backend& backend_;
+};
+
+std::vector<ArrayType> types_of(const Function& function, const std::vector<Var>& vars) {
+  std::vector<ArrayType> types;
+  for (const Var v : vars) types.push_back(function.type(v));
+  return types;
+}
+
+Block block_of(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
+               const Shards& shards, std::int64_t shard) {
+  std::vector<std::int64_t> offset(static_cast<std::size_t>(whole.shape.rank()));
+  for (std::size_t d = 0; d < offset.size() && d < layout.size(); ++d) {
+    if (!layout[d].empty()) offset[d] = shards.coordinate(shard, layout[d]) * part.shape[static_cast<int>(d)];
+  }
+  return {whole.shape, part.shape, Shape(offset), size_of(whole.dtype)};
+}
+
+std::vector<PerShard> by_output(const std::vector<std::vector<BufferPtr>>& by_shard, std::size_t outputs) {
+  std::vector<PerShard> results(outputs);
+  for (const std::vector<BufferPtr>& row : by_shard) {
+    for (std::size_t k = 0; k < outputs; ++k) results[k].push_back(row[k]);
+  }
+  return results;
+}
+
+// For each equation the vars that nothing reads afterwards.
+std::vector<std::vector<Var>> last_reads(const Function& function) {
+  std::vector<bool> read(function.types().size());
+  for (const Var v : function.outputs()) read[v.id] = true;
+  std::vector<std::vector<Var>> result(function.equations().size());
+  for (std::size_t i = result.size(); i-- > 0;) {
+    const Equation& equation = function.equations()[i];
+    for (const std::vector<Var>* vars : {&equation.inputs, &equation.outputs}) {
+      for (const Var v : *vars) {
+        if (!read[v.id]) result[i].push_back(v);
+        read[v.id] = true;
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<PerShard> Evaluator::run(const Function& function, const Shards& shards,
+                                     std::vector<PerShard> inputs) const {
+  std::vector<PerShard> values(function.types().size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[function.inputs()[i].id] = std::move(inputs[i]);
+  const std::vector<std::vector<Var>> dead = last_reads(function);
+  for (std::size_t i = 0; i < function.equations().size(); ++i) {
+    const Equation& equation = function.equations()[i];
+    std::vector<PerShard> operands;
+    for (const Var v : equation.inputs) operands.push_back(values[v.id]);
+    std::vector<PerShard> results = run_equation(function, equation, shards, operands);
+    for (std::size_t k = 0; k < results.size(); ++k) values[equation.outputs[k].id] = std::move(results[k]);
+    for (const Var v : dead[i]) values[v.id].clear();
+  }
+  std::vector<PerShard> outputs;
+  for (const Var v : function.outputs()) outputs.push_back(values[v.id]);
+  return outputs;
+}
+
+std::vector<PerShard> Evaluator::run_equation(const Function& function, const Equation& equation, const Shards& shards,
+                                              const std::vector<PerShard>& operands) const {
+  const Primitive& primitive = *equation.primitive;
+  if (primitive.name == "pmap") return run_pmap(function, equation, shards, operands);
+  if (is_collective(primitive.name)) {
+    const ArrayType input = equation.inputs.empty() ? ArrayType{} : function.type(equation.inputs[0]);
+    const CollectiveCall call{primitive.name, equation.attrs, input, function.type(equation.outputs.at(0))};
+    return {run_collective(call, shards, operands.empty() ? PerShard() : operands[0], backend_)};
+  }
+  if (primitive.traits.alias) return {operands.at(0)};
+  return run_kernel(function, equation, shards, operands);
+}
+
+std::vector<PerShard> Evaluator::run_kernel(const Function& function, const Equation& equation, const Shards& shards,
+                                            const std::vector<PerShard>& operands) const {
+  const std::vector<ArrayType> output_types = types_of(function, equation.outputs);
+  const BoundKernel kernel(backend_, equation.primitive->name, equation.attrs, types_of(function, equation.inputs),
+                           output_types);
+  AxisSet varying;
+  for (const ArrayType& type : output_types) varying = varying.joined(type.varying);
+  const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
+    std::vector<BufferPtr> arguments;
+    for (const PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
+    return kernel.run(arguments);
+  });
+  return by_output(rows, output_types.size());
+}
+
+// ---- pmap
+
+PerShard Evaluator::cut(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
+                        const Shards& shards, const BufferPtr& operand) const {
+  const AxisSet axes = axes_of(layout);
+  return shards.share<BufferPtr>(axes, [&](std::int64_t shard) {
+    if (axes.empty()) return operand;
+    BufferPtr local = allocate(backend_, part);
+    cut_block(block_of(whole, part, layout, shards, shard), operand->data(), local->data());
+    return local;
+  });
+}
+
+BufferPtr Evaluator::assemble(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
+                              const Shards& shards, const PerShard& values) const {
+  const AxisSet axes = axes_of(layout);
+  if (axes.empty()) return values.front();
+  BufferPtr result = allocate(backend_, whole);
+  for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
+    if (shards.representative(shard, axes) != shard) continue;
+    place_block(block_of(whole, part, layout, shards, shard), values[static_cast<std::size_t>(shard)]->data(),
+                result->data());
+  }
+  return result;
+}
+
+std::vector<BufferPtr> Evaluator::map(const Equation& equation, std::span<const ArrayType> output_types,
+                                      std::span<const ArrayType> input_types,
+                                      std::span<const BufferPtr> operands) const {
+  const FunctionPtr body = sub_function(equation.attrs, "body");
+  const auto& in = equation.attrs.get<Layouts>("in");
+  const auto& out = equation.attrs.get<Layouts>("out");
+  const Shards shards(body->axes());
+  std::vector<PerShard> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    inputs.push_back(cut(input_types[i], body->type(body->inputs().at(i)), in.at(i), shards, operands[i]));
+  }
+  const std::vector<PerShard> values = run(*body, shards, std::move(inputs));
+  std::vector<BufferPtr> results;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    results.push_back(assemble(output_types[k], body->type(body->outputs()[k]), out.at(k), shards, values[k]));
+  }
+  return results;
+}
+
+std::vector<PerShard> Evaluator::run_pmap(const Function& function, const Equation& equation, const Shards& shards,
+                                          const std::vector<PerShard>& operands) const {
+  const std::vector<ArrayType> input_types = types_of(function, equation.inputs);
+  const std::vector<ArrayType> output_types = types_of(function, equation.outputs);
+  AxisSet varying;
+  for (const ArrayType& type : input_types) varying = varying.joined(type.varying);
+  const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
+    std::vector<BufferPtr> arguments;
+    for (const PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
+    return map(equation, output_types, input_types, arguments);
+  });
+  return by_output(rows, output_types.size());
+}
+
+void check_inputs(const Function& function, std::span<const HostArray> inputs) {
+  if (!function.axes().empty()) {
+    throw IrError("eval: the function is the body of a map over " + std::to_string(function.axes().total()) +
+                  " shards; evaluate the function that contains the pmap");
+  }
+  if (inputs.size() != function.inputs().size()) {
+    throw IrError("eval: got " + std::to_string(inputs.size()) + " inputs, expected " +
+                  std::to_string(function.inputs().size()));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ArrayType& expected = function.type(function.inputs()[i]);
+    if (inputs[i].type == expected) continue;
+    throw IrError("eval: input " + print_var(function, function.inputs()[i]) + " is " + to_string(inputs[i].type) +
+                  ", expected " + to_string(expected));
+  }
+}
+
+}  // namespace
+
+std::vector<HostArray> eval(const Function& function, std::span<const HostArray> inputs, const Backend& backend) {
+  check_inputs(function, inputs);
+  const std::shared_ptr<void> thread_settings = backend.enter_thread();
+  std::vector<PerShard> values;
+  for (const HostArray& input : inputs) values.push_back({input.buffer});
+  values = Evaluator(backend).run(function, Shards(AxisSizes()), std::move(values));
+  std::vector<HostArray> outputs;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    outputs.push_back({function.type(function.outputs()[k]), values[k].front()});
+  }
+  return outputs;
+}
+
+HostArray host_array(const ArrayType& type, std::span<const std::byte> bytes, const Backend& backend) {
+  const auto expected = static_cast<std::size_t>(type.nbytes());
+  if (bytes.size() != expected) {
+    throw ValueError("host_array: got " + std::to_string(bytes.size()) + " bytes for " + to_string(type) +
+                     ", expected " + std::to_string(expected));
+  }
+  HostArray array{type, allocate(backend, type)};
+  if (!bytes.empty()) std::memcpy(array.buffer->data(), bytes.data(), bytes.size());
+  return array;
+}
+
+std::vector<std::byte> host_bytes(const HostArray& array) {
+  const auto* first = static_cast<const std::byte*>(array.buffer->data());
+  return {first, first + array.type.nbytes()};
+}
+
+}  // namespace lockstep::ir

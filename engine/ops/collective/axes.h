@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/ir/primitive.h"
+#include "engine/ops/rules/reference.h"
+#include "engine/ops/values.h"
+
+// What the collectives share: axis checks, the order of sums over replicas, samples.
+namespace lockstep::ops::collective {
+
+[[noreturn]] void mesh_error(const ir::InferContext& context, std::string_view expected, std::string_view instead);
+
+/// Attribute `axes`: at least one, each bound, none twice. Throws MeshError.
+AxisSet bound_axes(const ir::InferContext& context);
+/// Attribute `axis`, bound, as a set of one.
+AxisSet bound_axis(const ir::InferContext& context);
+/// Throws MeshError where operand 0 is invariant along one of the axes. `purpose` says what that would do.
+void expect_varying(const ir::InferContext& context, const AxisSet& axes, std::string_view purpose,
+                    std::string_view instead);
+
+/// Attribute `axes` as a set.
+AxisSet axes_attr(const Attrs& attrs);
+AxisSet axis_attr(const Attrs& attrs);
+/// The value made varying along the axes, if it is not yet.
+Value varying_along(const Value& x, const AxisSet& axes);
+
+/// S(first, last) of the reduction order: the sum of `element(i)` over the replicas [first, last), halves first. `add`
+/// rounds as the accumulating type does.
+template <class T, class Element, class Add>
+T tree_sum(std::int64_t first, std::int64_t last, const Element& element, const Add& add) {
+  if (last - first == 1) return element(first);
+  const std::int64_t middle = (first + last) / 2;
+  return add(tree_sum<T>(first, middle, element, add), tree_sum<T>(middle, last, element, add));
+}
+
+/// Elements of operand 0 summed over the leading group dimension in that order: partial sums of float16, bfloat16 and
+/// float32 are rounded to float32, integers wrap. The result has no group dimension.
+ir::ReferenceArray group_sum(const ir::ReferenceArray& x);
+
+/// A sample's operand that varies along the axes.
+ir::SampleInput varying_input(DType dtype, const Shape& shape, const AxisSet& axes);
+/// Meshes of samples.
+ir::AxisSizes mesh(std::int64_t batch);
+ir::AxisSizes mesh(std::int64_t batch, std::int64_t model);
+
+}  // namespace lockstep::ops::collective

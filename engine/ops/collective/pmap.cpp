@@ -1,0 +1,250 @@
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <lockstep/error.h>
+
+#include "engine/ops/collective/axes.h"
+#include "engine/ops/primitives.h"
+#include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/samples.h"
+
+namespace lockstep::ops {
+
+namespace {
+
+using Layout = std::vector<std::string>;
+using Layouts = std::vector<Layout>;
+
+// Infer's messages name operands by number: the body, which is an attribute, would be printed with them in full.
+
+ir::AxisSizes mesh_attr(const Attrs& attrs) {
+  const auto& names = attrs.get<std::vector<std::string>>("axes");
+  const auto& sizes = attrs.get<std::vector<std::int64_t>>("sizes");
+  if (names.empty() || names.size() != sizes.size()) {
+    throw MeshError("pmap given " + std::to_string(names.size()) + " axes and " + std::to_string(sizes.size()) +
+                    " sizes; expected at least one axis and a size for each; instead pass a Mesh with its axes");
+  }
+  std::vector<ir::AxisSizes::Axis> axes;
+  for (std::size_t i = 0; i < names.size(); ++i) axes.push_back({names[i], sizes[i]});
+  return ir::AxisSizes(std::move(axes));
+}
+
+std::string text(const AxisSet& axes) { return axes.empty() ? "no axis" : to_string(axes); }
+
+/// The axes a layout cuts along. Throws MeshError where it does not fit the rank or the mesh.
+AxisSet axes_of(const Layout& layout, int rank, const ir::AxisSizes& mesh, const std::string& what) {
+  if (static_cast<int>(layout.size()) != rank) {
+    throw MeshError("pmap: the layout of " + what + " has " + std::to_string(layout.size()) + " entries for rank " +
+                    std::to_string(rank) +
+                    "; expected one per dimension, \"\" where it is whole; instead cut a "
+                    "dimension that exists or replicate it");
+  }
+  AxisSet axes;
+  for (const std::string& axis : layout) {
+    if (axis.empty()) continue;
+    mesh.size(axis, "pmap");
+    if (axes.contains(axis)) {
+      throw MeshError("pmap: the layout of " + what + " cuts two dimensions along " + axis +
+                      "; expected each axis once; instead cut the other along another axis");
+    }
+    axes = axes.joined({axis});
+  }
+  return axes;
+}
+
+/// What one shard sees of a whole array.
+ArrayType local_type(const ArrayType& whole, const Layout& layout, const ir::AxisSizes& mesh, const std::string& what) {
+  ArrayType local{whole.dtype, whole.shape, axes_of(layout, whole.shape.rank(), mesh, what)};
+  for (int d = 0; d < whole.shape.rank(); ++d) {
+    const std::string& axis = layout[static_cast<std::size_t>(d)];
+    if (axis.empty()) continue;
+    const std::int64_t size = mesh.size(axis, "pmap");
+    if (whole.shape[d] % size != 0) {
+      throw MeshError("pmap: dimension " + std::to_string(d) + " of " + what + ", " + to_string(whole) +
+                      ", is cut along " + axis + "; expected an extent that its " + std::to_string(size) +
+                      " shards can share equally; instead pad it to a multiple of " + std::to_string(size));
+    }
+    local.shape = local.shape.with(d, whole.shape[d] / size);
+  }
+  return local;
+}
+
+ArrayType whole_type(const ArrayType& local, const Layout& layout, const ir::AxisSizes& mesh, const std::string& what) {
+  const AxisSet promised = axes_of(layout, local.shape.rank(), mesh, what);
+  if (!promised.contains(local.varying)) {
+    throw MeshError("pmap: " + what + ", " + to_string(local) + ", varies along " + text(local.varying) +
+                    " (inferred), but its layout cuts it along " + text(promised) +
+                    " (promised); expected every axis it varies along to cut it; instead reduce it inside the map "
+                    "(psum, pmean, all_gather_invariant) or give it a layout cut along " +
+                    text(local.varying.without(promised)));
+  }
+  if (promised != local.varying) {
+    throw MeshError("pmap: " + what + ", " + to_string(local) + ", is invariant along " +
+                    text(promised.without(local.varying)) +
+                    ", but its layout cuts it along it; expected replicas that differ; instead replicate it in the "
+                    "layout or pvary it inside the map");
+  }
+  ArrayType whole{local.dtype, local.shape, {}};
+  for (int d = 0; d < local.shape.rank(); ++d) {
+    const std::string& axis = layout[static_cast<std::size_t>(d)];
+    if (!axis.empty()) whole.shape = whole.shape.with(d, local.shape[d] * mesh.size(axis, "pmap"));
+  }
+  return whole;
+}
+
+void check_counts(const ir::InferContext& context, const ir::Function& body, const Layouts& in, const Layouts& out) {
+  const auto check = [](const char* what, std::size_t values, std::size_t body_values, std::size_t layouts) {
+    if (values == body_values && values == layouts) return;
+    throw IrError("pmap given " + std::to_string(values) + " " + what + ", a body with " + std::to_string(body_values) +
+                  " and " + std::to_string(layouts) +
+                  " layouts; expected as many of each; instead give every one its layout");
+  };
+  check("operands", context.inputs.size(), body.inputs().size(), in.size());
+  check("results", body.outputs().size(), body.outputs().size(), out.size());
+}
+
+std::vector<ArrayType> infer_pmap(const ir::InferContext& context) {
+  if (!context.axes.empty()) {
+    throw MeshError("pmap given a mesh inside another one's map; expected one map; instead put all axes into one mesh");
+  }
+  const ir::AxisSizes mesh = mesh_attr(context.attrs);
+  const ir::FunctionPtr body = ir::sub_function(context.attrs, "body");
+  if (!(body->axes() == mesh)) {
+    throw IrError(
+        "pmap given a body traced under another mesh than its attributes axes and sizes; expected the same; "
+        "instead trace the body under this mesh");
+  }
+  const auto& in = context.attrs.get<Layouts>("in");
+  const auto& out = context.attrs.get<Layouts>("out");
+  check_counts(context, *body, in, out);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::string what = "operand " + std::to_string(i);
+    const ArrayType local = local_type(context.inputs[i], in[i], mesh, what);
+    const ArrayType& expected = body->type(body->inputs()[i]);
+    if (local == expected) continue;
+    throw IrError("pmap: " + what + ", " + to_string(context.inputs[i]) + ", is " + to_string(local) +
+                  " on one shard; expected " + to_string(expected) +
+                  ", which the body takes; instead trace the body "
+                  "on the types its layouts give");
+  }
+  std::vector<ArrayType> results;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    results.push_back(whole_type(body->type(body->outputs()[i]), out[i], mesh, "result " + std::to_string(i)));
+  }
+  return results;
+}
+
+std::vector<ir::Tangent> no_tangents(const ir::JvpContext&) {
+  throw TraceError(
+      "pmap cannot be differentiated from outside; take grad inside the mapped function and let pmap map "
+      "the gradient: pmap(grad(loss)) in place of grad(pmap(loss))");
+}
+
+std::vector<Value> no_batch(const ir::BatchContext&) {
+  throw TraceError(
+      "pmap cannot be batched from outside; take vmap inside the mapped function: pmap(vmap(f)) in place "
+      "of vmap(pmap(f))");
+}
+
+using Body = std::vector<Value> (*)(std::span<const Value>);
+
+ir::FunctionPtr body_of(const ir::AxisSizes& mesh, const std::vector<ArrayType>& types, Body body) {
+  ir::Builder builder(mesh);
+  std::vector<Value> inputs;
+  for (const ArrayType& type : types) inputs.emplace_back(builder, builder.input(type));
+  std::vector<ir::Var> outputs;
+  for (const Value& output : body(inputs)) outputs.push_back(output.var());
+  return builder.finish(std::move(outputs));
+}
+
+Attrs pmap_attrs(const ir::AxisSizes& mesh, const ir::FunctionPtr& body, Layouts in, Layouts out) {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> sizes;
+  for (const auto& axis : mesh.axes()) {
+    names.push_back(axis.name);
+    sizes.push_back(axis.size);
+  }
+  return {{"body", std::shared_ptr<const AttrObject>(body)}, {"axes", std::move(names)}, {"sizes", std::move(sizes)},
+          {"devices", std::vector<std::string>{"cpu:0"}},    {"in", std::move(in)},      {"out", std::move(out)}};
+}
+
+/// Rows times weights, and the sum of all.
+std::vector<Value> rows_body(std::span<const Value> inputs) {
+  const Value product = inputs[0] * inputs[1];
+  return {product, psum(reduce_sum(product, {0}), {"batch"})};
+}
+
+std::vector<Value> grid_body(std::span<const Value> inputs) { return {inputs[0] + inputs[0], inputs[0] * inputs[0]}; }
+
+std::vector<ir::Sample> pmap_samples() {
+  std::vector<ir::Sample> list;
+  for (const std::int64_t shards : {1, 2, 4}) {
+    const ir::AxisSizes mesh = collective::mesh(shards);
+    for (const std::int64_t rows : {8, 0}) {
+      const ir::FunctionPtr body =
+          body_of(mesh, {{float32, {rows / shards}, {"batch"}}, {float32, {rows / shards}, {"batch"}}}, rows_body);
+      list.push_back({{samples::input(float32, {rows}), samples::input(float32, {rows})},
+                      pmap_attrs(mesh, body, {{"batch"}, {"batch"}}, {{"batch"}, {}}),
+                      {}});
+    }
+  }
+  const ir::AxisSizes grid = collective::mesh(2, 4);
+  const ir::FunctionPtr body = body_of(grid, {{float64, {4, 3, 2}, {"batch", "model"}}}, grid_body);
+  list.push_back({{samples::input(float64, {16, 3, 4})},
+                  pmap_attrs(grid, body, {{"model", "", "batch"}}, {{"model", "", "batch"}, {"batch", "model", ""}}),
+                  {}});
+  return list;
+}
+
+std::vector<ir::ErrorSample> pmap_errors() {
+  const ir::AxisSizes mesh = collective::mesh(2);
+  const ArrayType x{float32, {4}, {}};
+  const ArrayType local{float32, {2}, {"batch"}};
+  const ir::FunctionPtr twice = body_of(mesh, {local}, grid_body);
+  const ir::FunctionPtr same = body_of(mesh, {x}, grid_body);
+  const Layout cut = {"batch"};
+  const Layout whole = {""};
+  const Attrs good = pmap_attrs(mesh, twice, {cut}, {cut, cut});
+  const auto layouts = [&](Layouts in, Layouts out) {
+    return good.with("in", std::move(in)).with("out", std::move(out));
+  };
+  return {
+      {{x}, good, "one map", mesh},
+      {{x}, good.with("sizes", std::vector<std::int64_t>{2, 2}), "a size for each", {}},
+      {{x}, good.with("sizes", std::vector<std::int64_t>{4}), "under another mesh", {}},
+      {{x, x}, good, "pmap given 2 operands", {}},
+      {{x}, layouts({cut}, {cut}), "pmap given 2 results", {}},
+      {{x}, layouts({{"batch", ""}}, {cut, cut}), "2 entries for rank 1", {}},
+      {{x}, layouts({{"rows"}}, {cut, cut}), "unbound axis", {}},
+      {{{float32, {4, 4}, {}}}, layouts({{"batch", "batch"}}, {cut, cut}), "cuts two dimensions along batch", {}},
+      {{{float32, {5}, {}}}, good, "pad it to a multiple of 2", {}},
+      {{{float32, {6}, {}}}, good, "f32[3]{batch} on one shard", {}},
+      {{{float64, {4}, {}}}, good, "which the body takes", {}},
+      {{x}, layouts({whole}, {cut, cut}), "f32[4] on one shard", {}},
+      {{x},
+       layouts({cut}, {whole, cut}),
+       "varies along batch (inferred), but its layout cuts it along no axis (promised)",
+       {}},
+      {{x}, pmap_attrs(mesh, same, {whole}, {whole, cut}), "result 1, f32[4], is invariant along batch", {}},
+  };
+}
+
+}  // namespace
+
+const ir::Primitive& primitives::pmap() {
+  static const ir::Primitive primitive{
+      .name = "pmap",
+      .infer = infer_pmap,
+      .derivative = derivative::jvp(no_tangents),
+      .batch = no_batch,
+      .reference = nullptr,
+      .samples = pmap_samples,
+      .error_samples = pmap_errors,
+      .traits = {.collective = true, .typed_axes = true},
+  };
+  return primitive;
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,123 @@
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "engine/ops/collective/axes.h"
+#include "engine/ops/primitives.h"
+#include "engine/ops/rules/batch.h"
+#include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/samples.h"
+
+namespace lockstep::ops {
+
+namespace {
+
+using collective::mesh;
+
+std::vector<ArrayType> infer_extreme(const ir::InferContext& context) {
+  infer::expect_operands(context, 1);
+  infer::expect_dtype(context, 0, infer::ordered);
+  const AxisSet axes = collective::bound_axes(context);
+  collective::expect_varying(context, axes, "", "use x as it is");
+  const ArrayType& x = context.inputs[0];
+  return {{x.dtype, x.shape, x.varying.without(axes)}};
+}
+
+/// The replicas that hold the extreme value share its tangent equally.
+Value extreme_tangent(const ir::JvpContext& context) {
+  const AxisSet axes = collective::axes_attr(context.attrs);
+  const Value& x = context.inputs[0];
+  const Value holds = equal(x, context.outputs[0]);
+  const Value count = psum(convert(holds, x.dtype()), axes);
+  const Value dx = collective::varying_along(*context.tangents[0], axes);
+  return psum(select(holds, dx, full_like(dx, 0)), axes) / count;
+}
+
+template <bool largest, class T>
+T more_extreme(T a, T b) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (std::isnan(a)) return a;
+    if (std::isnan(b)) return b;
+  }
+  if constexpr (largest) return b > a ? b : a;
+  return b < a ? b : a;
+}
+
+template <bool largest>
+void extreme_reference(const ir::ReferenceContext& context) {
+  const ir::ReferenceArray& x = context.inputs[0];
+  ir::ReferenceArray& y = context.outputs[0];
+  const std::int64_t group = x.type.shape[0];
+  const std::int64_t size = x.type.size() / group;
+  reference::dispatch<double, std::int64_t, std::uint64_t, bool>(x.type.dtype, [&]<class T>() {
+    for (std::int64_t i = 0; i < size; ++i) {
+      T best = reference::load<T>(x, i);
+      for (std::int64_t r = 1; r < group; ++r)
+        best = more_extreme<largest, T>(best, reference::load<T>(x, r * size + i));
+      for (std::int64_t r = 0; r < group; ++r) reference::store(y, r * size + i, best);
+    }
+  });
+}
+
+Attrs axes(std::vector<std::string> names) { return {{"axes", std::move(names)}}; }
+
+std::vector<ir::Sample> extreme_samples() {
+  std::vector<ir::Sample> list;
+  const auto add = [&](DType dtype, const Shape& shape, const ir::AxisSizes& sizes, std::vector<std::string> names,
+                       const AxisSet& varying) {
+    ir::SampleInput input = samples::distinct(dtype, shape);
+    input.type.varying = varying;
+    list.push_back({{input}, axes(std::move(names)), sizes});
+  };
+  for (const Shape& shape : samples::small_shapes()) add(float64, shape, mesh(4), {"batch"}, {"batch"});
+  add(float32, {2, 3}, mesh(8), {"batch"}, {"batch"});
+  add(float64, {3}, mesh(1), {"batch"}, {"batch"});
+  add(float64, {3}, mesh(2, 4), {"batch", "model"}, {"batch", "model"});
+  add(float64, {3}, mesh(2, 2), {"model"}, {"batch", "model"});
+  for (const DType dtype : {float16, bfloat16, int32, uint8, DType::bool_}) {
+    list.push_back({{collective::varying_input(dtype, {4}, {"batch"})}, axes({"batch"}), mesh(4)});
+  }
+  return list;
+}
+
+std::vector<ir::ErrorSample> extreme_errors() {
+  const ArrayType x{float32, {2}, {"batch"}};
+  return {
+      {{}, axes({"batch"}), "expected 1 operand", mesh(2)},
+      {{{complex64, {2}, {"batch"}}}, axes({"batch"}), "a float, integer or bool dtype", mesh(2)},
+      {{x}, axes({}), "at least one axis", mesh(2)},
+      {{x}, axes({"rows"}), "unbound axis", mesh(2)},
+      {{{float32, {2}, {}}}, axes({"batch"}), "invariant along batch", mesh(2)},
+  };
+}
+
+template <bool largest>
+ir::Primitive extreme(const char* name, PrimitiveGetter self) {
+  return {
+      .name = name,
+      .infer = infer_extreme,
+      .derivative = derivative::jvp(
+          [](const ir::JvpContext& context) -> std::vector<ir::Tangent> { return {extreme_tangent(context)}; }),
+      .batch = batch::pointwise(self),
+      .reference = extreme_reference<largest>,
+      .samples = extreme_samples,
+      .error_samples = extreme_errors,
+      .traits = {.collective = true, .typed_axes = true},
+  };
+}
+
+}  // namespace
+
+const ir::Primitive& primitives::pmax() {
+  static const ir::Primitive primitive = extreme<true>("pmax", primitives::pmax);
+  return primitive;
+}
+
+const ir::Primitive& primitives::pmin() {
+  static const ir::Primitive primitive = extreme<false>("pmin", primitives::pmin);
+  return primitive;
+}
+
+}  // namespace lockstep::ops

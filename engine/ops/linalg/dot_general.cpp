@@ -1,0 +1,287 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/ops/primitives.h"
+#include "engine/ops/rules/batch.h"
+#include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/reference.h"
+#include "engine/ops/rules/samples.h"
+
+namespace lockstep::ops {
+
+namespace {
+
+using DimsPair = std::array<Dims, 2>;
+
+/// The roles of the dimensions, each entry for operand 0 and 1. Result: batch, free of 0, free of 1.
+struct DotDims {
+  DimsPair contract;
+  DimsPair batch;
+  DimsPair free;  ///< What is neither contracted nor batch, ascending.
+};
+
+bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
+
+DotDims dot_dims(const Attrs& attrs, const std::array<int, 2>& ranks) {
+  const auto& contract = attrs.get<std::vector<Dims>>("contract");
+  const auto& batch = attrs.get<std::vector<Dims>>("batch");
+  DotDims dims;
+  for (std::size_t side = 0; side < 2; ++side) {
+    dims.contract[side] = contract[side];
+    dims.batch[side] = batch[side];
+    for (std::int64_t i = 0; i < ranks[side]; ++i) {
+      if (!contains(contract[side], i) && !contains(batch[side], i)) dims.free[side].push_back(i);
+    }
+  }
+  return dims;
+}
+
+Attrs dot_attrs(const DimsPair& contract, const DimsPair& batch) {
+  return {{"contract", std::vector<Dims>{contract[0], contract[1]}}, {"batch", std::vector<Dims>{batch[0], batch[1]}}};
+}
+
+void check_dims(const ir::InferContext& context) {
+  std::array<std::vector<bool>, 2> used;
+  for (std::size_t side = 0; side < 2; ++side) {
+    used[side].resize(static_cast<std::size_t>(context.inputs[side].shape.rank()));
+  }
+  for (const char* name : {"contract", "batch"}) {
+    const auto& pair = context.attrs.get<std::vector<Dims>>(name);
+    if (pair.size() != 2 || pair[0].size() != pair[1].size()) {
+      infer::shape_error(context, std::string("as many dimensions of the first as of the second operand in ") + name,
+                         std::string("write ") + name + "=([dims of a],[dims of b])");
+    }
+    for (std::size_t side = 0; side < 2; ++side) {
+      for (const std::int64_t dim : pair[side]) {
+        if (dim < 0 || dim >= context.inputs[side].shape.rank() || used[side][static_cast<std::size_t>(dim)]) {
+          infer::shape_error(context,
+                             "distinct dimensions that exist, but operand " + std::to_string(side) + " has none " +
+                                 std::to_string(dim) + " left",
+                             "name each dimension once, counted from 0, in contract or in batch");
+        }
+        used[side][static_cast<std::size_t>(dim)] = true;
+      }
+    }
+  }
+}
+
+void check_extents(const ir::InferContext& context, const DimsPair& dims, const char* role) {
+  for (std::size_t i = 0; i < dims[0].size(); ++i) {
+    const std::int64_t a = context.inputs[0].shape[static_cast<int>(dims[0][i])];
+    const std::int64_t b = context.inputs[1].shape[static_cast<int>(dims[1][i])];
+    if (a == b) continue;
+    infer::shape_error(context,
+                       "equal extents of the " + std::string(role) + " dimensions, not " + std::to_string(a) +
+                           " (dimension " + std::to_string(dims[0][i]) + " of the first) and " + std::to_string(b) +
+                           " (dimension " + std::to_string(dims[1][i]) + " of the second)",
+                       "transpose or reshape an operand");
+  }
+}
+
+std::vector<ArrayType> infer_dot(const ir::InferContext& context) {
+  infer::expect_operands(context, 2);
+  infer::expect_dtype(context, 0, infer::numeric);
+  infer::expect_same_dtype(context);
+  check_dims(context);
+  const ArrayType& a = context.inputs[0];
+  const ArrayType& b = context.inputs[1];
+  const DotDims dims = dot_dims(context.attrs, {a.shape.rank(), b.shape.rank()});
+  check_extents(context, dims.contract, "contracted");
+  check_extents(context, dims.batch, "batch");
+  Dims extents;
+  for (const std::int64_t dim : dims.batch[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
+  for (const std::int64_t dim : dims.free[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
+  for (const std::int64_t dim : dims.free[1]) extents.push_back(b.shape[static_cast<int>(dim)]);
+  return {{a.dtype, Shape(extents), {}}};
+}
+
+Dims counted_from(std::size_t first, std::size_t count) {
+  Dims dims;
+  for (std::size_t i = 0; i < count; ++i) dims.push_back(static_cast<std::int64_t>(first + i));
+  return dims;
+}
+
+/// The cotangent of operand `side`: the result's cotangent contracted with the other operand over the latter's free
+/// dimensions, its dimensions then put where the operand has them.
+Value operand_cotangent(const Value& cotangent, const Value& other, const DotDims& dims, std::size_t side) {
+  const std::size_t batch = dims.batch[0].size();
+  const std::size_t other_free_begin = batch + (side == 0 ? dims.free[0].size() : 0);
+  const Dims cotangent_contract = counted_from(other_free_begin, dims.free[1 - side].size());
+  const Value product =
+      apply_one(primitives::dot_general(), {cotangent, other},
+                dot_attrs({cotangent_contract, dims.free[1 - side]}, {counted_from(0, batch), dims.batch[1 - side]}));
+  // product: batch, free of `side`, then the other's contracted dimensions in ascending order.
+  Dims sorted = dims.contract[1 - side];
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t rank = batch + dims.free[side].size() + sorted.size();
+  Dims permutation(rank);
+  for (std::size_t i = 0; i < batch; ++i) {
+    permutation[static_cast<std::size_t>(dims.batch[side][i])] = static_cast<std::int64_t>(i);
+  }
+  for (std::size_t i = 0; i < dims.free[side].size(); ++i) {
+    permutation[static_cast<std::size_t>(dims.free[side][i])] = static_cast<std::int64_t>(batch + i);
+  }
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const auto at = std::find(sorted.begin(), sorted.end(), dims.contract[1 - side][i]) - sorted.begin();
+    permutation[static_cast<std::size_t>(dims.contract[side][i])] =
+        static_cast<std::int64_t>(batch + dims.free[side].size()) + at;
+  }
+  if (permutation == counted_from(0, rank)) return product;
+  return transpose(product, permutation);
+}
+
+template <std::size_t side>
+Value cotangent_of(const ir::TransposeContext& context, const Value& cotangent, const Value& other) {
+  const DotDims dims =
+      dot_dims(context.attrs, {context.input_types[0].shape.rank(), context.input_types[1].shape.rank()});
+  return operand_cotangent(cotangent, other, dims, side);
+}
+
+std::vector<Value> batch_rule(const ir::BatchContext& context) {
+  std::array<int, 2> ranks{};
+  for (std::size_t side = 0; side < 2; ++side) {
+    ranks[side] = context.inputs[side].rank() - (context.batched[side] ? 1 : 0);
+  }
+  DotDims dims = dot_dims(context.attrs, ranks);
+  for (std::size_t side = 0; side < 2; ++side) {
+    if (!context.batched[side]) continue;
+    dims.contract[side] = batch::shifted(dims.contract[side]);
+    dims.batch[side] = batch::shifted(dims.batch[side]);
+  }
+  const bool both = context.batched[0] && context.batched[1];
+  if (both) {
+    for (Dims& leading : dims.batch) leading = batch::prepended(0, leading);
+  }
+  const Value result = apply_one(primitives::dot_general(), {context.inputs[0], context.inputs[1]},
+                                 dot_attrs(dims.contract, dims.batch));
+  if (both) return {result};
+  // The batch came out as the first free dimension of its operand.
+  const std::size_t at = dims.batch[0].size() + (context.batched[0] ? 0 : dims.free[0].size());
+  Dims permutation = counted_from(0, static_cast<std::size_t>(result.rank()));
+  std::rotate(permutation.begin(), permutation.begin() + static_cast<std::ptrdiff_t>(at),
+              permutation.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  return {at == 0 ? result : transpose(result, permutation)};
+}
+
+/// Where the row-major indices over some dimensions lie in both operands.
+class Offsets {
+ public:
+  /// One more dimension, faster than those before it.
+  void add(std::int64_t extent, std::int64_t stride_a, std::int64_t stride_b) {
+    std::vector<std::array<std::int64_t, 2>> next;
+    for (const auto& [a, b] : pairs_) {
+      for (std::int64_t i = 0; i < extent; ++i) next.push_back({a + i * stride_a, b + i * stride_b});
+    }
+    pairs_ = std::move(next);
+  }
+  const std::vector<std::array<std::int64_t, 2>>& pairs() const { return pairs_; }
+
+ private:
+  std::vector<std::array<std::int64_t, 2>> pairs_ = {{0, 0}};
+};
+
+template <class T>
+void multiply(const ir::ReferenceContext& context, const Offsets& outer, const Offsets& inner) {
+  std::int64_t position = 0;
+  for (const auto& [row, column] : outer.pairs()) {
+    T sum{};
+    for (const auto& [i, j] : inner.pairs()) {
+      sum += reference::load<T>(context.inputs[0], row + i) * reference::load<T>(context.inputs[1], column + j);
+    }
+    reference::store(context.outputs[0], position++, sum);
+  }
+}
+
+void dot_reference(const ir::ReferenceContext& context) {
+  const Shape& a = context.inputs[0].type.shape;
+  const Shape& b = context.inputs[1].type.shape;
+  const DotDims dims = dot_dims(context.attrs, {a.rank(), b.rank()});
+  const auto strides_a = row_major_strides(a);
+  const auto strides_b = row_major_strides(b);
+  const auto at = [](const auto& list, std::int64_t i) { return list[static_cast<std::size_t>(i)]; };
+  const auto extent = [](const Shape& shape, std::int64_t i) { return shape[static_cast<int>(i)]; };
+  Offsets outer;
+  for (std::size_t i = 0; i < dims.batch[0].size(); ++i) {
+    outer.add(extent(a, dims.batch[0][i]), at(strides_a, dims.batch[0][i]), at(strides_b, dims.batch[1][i]));
+  }
+  for (const std::int64_t dim : dims.free[0]) outer.add(extent(a, dim), at(strides_a, dim), 0);
+  for (const std::int64_t dim : dims.free[1]) outer.add(extent(b, dim), 0, at(strides_b, dim));
+  Offsets inner;
+  for (std::size_t i = 0; i < dims.contract[0].size(); ++i) {
+    inner.add(extent(a, dims.contract[0][i]), at(strides_a, dims.contract[0][i]), at(strides_b, dims.contract[1][i]));
+  }
+  // Integers wrap, which unsigned arithmetic does by definition.
+  const DType dtype = context.outputs[0].type.dtype;
+  if (is_integer(dtype)) return multiply<std::uint64_t>(context, outer, inner);
+  reference::dispatch<double, reference::Complex>(dtype, [&]<class T>() { multiply<T>(context, outer, inner); });
+}
+
+ir::Sample sample(DType dtype, const Shape& a, const Shape& b, const DimsPair& contract, const DimsPair& batch) {
+  return {{samples::input(dtype, a), samples::input(dtype, b)}, dot_attrs(contract, batch), {}};
+}
+
+std::vector<ir::Sample> dot_samples() {
+  std::vector<ir::Sample> list;
+  for (const DType dtype : {float32, float64, float16, bfloat16, int32, uint8, int64, complex64, complex128}) {
+    list.push_back(sample(dtype, {3, 4}, {4, 5}, {{{1}, {0}}}, {{{}, {}}}));
+  }
+  for (const DType dtype : {float32, float64}) {
+    list.push_back(sample(dtype, {4, 3}, {5, 4}, {{{0}, {1}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {2, 3, 4}, {2, 4, 5}, {{{2}, {1}}}, {{{0}, {0}}}));
+    list.push_back(sample(dtype, {3, 2, 4, 5}, {4, 5, 6, 2}, {{{3, 2}, {1, 0}}}, {{{1}, {3}}}));
+    list.push_back(sample(dtype, {2, 3, 4}, {4, 2, 3}, {{{0, 2}, {1, 0}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {3}, {3}, {{{0}, {0}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {3}, {2}, {{{}, {}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {}, {}, {{{}, {}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {0, 3}, {3, 2}, {{{1}, {0}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {2, 0}, {0, 3}, {{{1}, {0}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {1, 1}, {1, 1}, {{{1}, {0}}}, {{{}, {}}}));
+    list.push_back(sample(dtype, {3, 2}, {3, 2}, {{{}, {}}}, {{{0, 1}, {0, 1}}}));
+  }
+  return list;
+}
+
+std::vector<ir::ErrorSample> dot_errors() {
+  const ArrayType a{float32, {3, 4}, {}};
+  const ArrayType b{float32, {4, 5}, {}};
+  const DimsPair none;
+  return {
+      {{a, {float32, {5, 6}, {}}},
+       dot_attrs({{{1}, {0}}}, none),
+       "equal extents of the contracted dimensions, not 4",
+       {}},
+      {{a, {float64, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "operands of one dtype", {}},
+      {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}},
+       dot_attrs({{{1}, {0}}}, none),
+       "a float, complex or integer dtype",
+       {}},
+      {{a, b}, dot_attrs({{{2}, {0}}}, none), "operand 0 has none 2 left", {}},
+      {{a, b}, dot_attrs({{{1}, {0}}}, {{{1}, {0}}}), "operand 0 has none 1 left", {}},
+      {{a, b}, dot_attrs({{{1}, {0, 1}}}, none), "as many dimensions", {}},
+      {{a, b}, dot_attrs(none, {{{0}, {0}}}), "equal extents of the batch dimensions, not 3", {}},
+  };
+}
+
+}  // namespace
+
+const ir::Primitive& primitives::dot_general() {
+  static const ir::Primitive primitive{
+      .name = "dot_general",
+      .infer = infer_dot,
+      .derivative = derivative::bilinear(cotangent_of<0>, cotangent_of<1>),
+      .batch = batch_rule,
+      .reference = dot_reference,
+      .samples = dot_samples,
+      .error_samples = dot_errors,
+      .traits = {},
+  };
+  return primitive;
+}
+
+}  // namespace lockstep::ops

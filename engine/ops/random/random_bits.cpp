@@ -1,0 +1,164 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <lockstep/threefry.h>
+
+#include "engine/ops/primitives.h"
+#include "engine/ops/rules/batch.h"
+#include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/reference.h"
+#include "engine/ops/rules/samples.h"
+
+namespace lockstep::ops {
+
+namespace {
+
+DType dtype_of_width(const ir::InferContext& context) {
+  switch (context.attrs.get<std::int64_t>("width")) {
+    case 8:
+      return uint8;
+    case 16:
+      return uint16;
+    case 32:
+      return uint32;
+    case 64:
+      return uint64;
+    default:
+      infer::dtype_error(context, "width 8, 16, 32 or 64", "draw 32 bits and convert");
+  }
+}
+
+std::vector<ArrayType> infer_bits(const ir::InferContext& context) {
+  const bool cut = context.attrs.has("cut");
+  infer::expect_operands(context, cut ? 2 : 1);
+  if (context.inputs[0].dtype != DType::key) {
+    infer::dtype_error(context, "a key for operand 0", "pass random::key(seed) or random::wrap_key_data(words)");
+  }
+  const Shape shape = infer::shape_attr(context, "shape");
+  if (cut) {
+    infer::index_attr(context, "cut", shape.rank());
+    if (context.inputs[1].dtype != int32) infer::dtype_error(context, "int32 for operand 1", "convert(block, int32)");
+    infer::expect_rank(context, 1, 0);
+  }
+  Shape result = context.inputs[0].shape;
+  for (const std::int64_t extent : shape) result.append(extent);
+  return {{dtype_of_width(context), result, {}}};
+}
+
+/// A batch of keys stands in front of theirs; a batch of blocks, which only a vmapped axis makes, is drawn one by one.
+std::vector<Value> batch_bits(const ir::BatchContext& context) {
+  if (context.inputs.size() == 1) return apply(primitives::random_bits(), context.inputs, context.attrs);
+  if (!context.batched[1]) {
+    return {apply_one(primitives::random_bits(), {batch::batched(context, 0), context.inputs[1]}, context.attrs)};
+  }
+  const Value keys = batch::batched(context, 0);
+  const Value& blocks = context.inputs[1];
+  std::vector<Value> draws;
+  for (std::int64_t i = 0; i < context.size; ++i) {
+    Dims start(static_cast<std::size_t>(keys.rank()), 0);
+    Dims limit = keys.shape().to_vector();
+    start[0] = i;
+    limit[0] = i + 1;
+    const Value key = slice(keys, start, limit, Dims(start.size(), 1));
+    const Value block = reshape(slice(blocks, {i}, {i + 1}, {1}), Shape{});
+    draws.push_back(apply_one(primitives::random_bits(), {key, block}, context.attrs));
+  }
+  if (!draws.empty()) return {concatenate(draws, 0)};
+  const Value block = full(context.builder, int32, Shape{}, 0);
+  return {apply_one(primitives::random_bits(), {keys, block}, context.attrs)};
+}
+
+/// For each element of the drawn shape, row-major, its counter in block 0. With a cut, that dimension counts as the
+/// outermost one.
+std::vector<std::uint64_t> counters(const Shape& shape, const Attrs& attrs) {
+  const int outermost = attrs.has("cut") ? static_cast<int>(attrs.get<std::int64_t>("cut")) : 0;
+  std::vector<std::uint64_t> result;
+  reference::for_each_index(shape, [&](const Dims& index) {
+    std::uint64_t counter = index.empty() ? 0 : static_cast<std::uint64_t>(index[static_cast<std::size_t>(outermost)]);
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (d == outermost) continue;
+      counter = counter * static_cast<std::uint64_t>(shape[d]) +
+                static_cast<std::uint64_t>(index[static_cast<std::size_t>(d)]);
+    }
+    result.push_back(counter);
+  });
+  return result;
+}
+
+void bits_reference(const ir::ReferenceContext& context) {
+  const Shape shape(context.attrs.get<Dims>("shape"));
+  const std::vector<std::uint64_t> first = counters(shape, context.attrs);
+  const int width = static_cast<int>(context.attrs.get<std::int64_t>("width"));
+  std::uint64_t skipped = 0;
+  if (context.attrs.has("cut")) {
+    skipped = reference::load<std::uint64_t>(context.inputs[1], 0) * static_cast<std::uint64_t>(shape.size());
+  }
+  std::int64_t position = 0;
+  for (std::int64_t k = 0; k < context.inputs[0].type.size(); ++k) {
+    const auto key = reference::load<std::uint64_t>(context.inputs[0], k);
+    const std::array<std::uint32_t, 2> words = {static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)};
+    for (const std::uint64_t counter : first) {
+      reference::store(context.outputs[0], position++, threefry_draw(threefry_bits(words, skipped + counter), width));
+    }
+  }
+}
+
+ir::SampleInput key_input(const Shape& shape) { return samples::input(DType::key, shape, {-9e18, 9e18}); }
+
+Attrs draw(const Dims& shape, std::int64_t width) { return {{"shape", shape}, {"width", width}}; }
+
+std::vector<ir::Sample> bits_samples() {
+  std::vector<ir::Sample> list;
+  for (const std::int64_t width : {8, 16, 32, 64}) {
+    list.push_back({{key_input({})}, draw({3, 5}, width), {}});
+    list.push_back({{key_input({2, 3})}, draw({4}, width), {}});
+  }
+  for (const Dims& shape : {Dims{}, Dims{1}, Dims{0}, Dims{2, 0}}) {
+    list.push_back({{key_input({})}, draw(shape, 32), {}});
+  }
+  list.push_back({{key_input({0})}, draw({2}, 32), {}});
+  for (const std::int64_t cut : {0, 1, 2}) {
+    list.push_back({{key_input({}), samples::input(int32, {}, {0, 8})}, draw({2, 3, 4}, 32).with("cut", cut), {}});
+  }
+  list.push_back(
+      {{key_input({2}), samples::input(int32, {}, {0, 8})}, draw({3, 2}, 64).with("cut", std::int64_t{1}), {}});
+  return list;
+}
+
+std::vector<ir::ErrorSample> bits_errors() {
+  const ArrayType key{DType::key, {}, {}};
+  const ArrayType block{int32, {}, {}};
+  const Attrs cut = draw({2, 3}, 32).with("cut", std::int64_t{1});
+  return {
+      {{}, draw({2}, 32), "expected 1 operand", {}},
+      {{key}, cut, "expected 2 operands", {}},
+      {{{uint32, {2}, {}}}, draw({2}, 32), "a key for operand 0", {}},
+      {{key}, draw({2}, 24), "width 8, 16, 32 or 64", {}},
+      {{key}, draw({-2}, 32), "extents of 0 or more in shape", {}},
+      {{key, block}, cut.with("cut", std::int64_t{2}), "cut in [0, 2)", {}},
+      {{key, {int64, {}, {}}}, cut, "int32 for operand 1", {}},
+      {{key, {int32, {1}, {}}}, cut, "rank 0 for operand 1", {}},
+  };
+}
+
+}  // namespace
+
+const ir::Primitive& primitives::random_bits() {
+  static const ir::Primitive primitive{
+      .name = "random_bits",
+      .infer = infer_bits,
+      .derivative = derivative::zero(),
+      .batch = batch_bits,
+      .reference = bits_reference,
+      .samples = bits_samples,
+      .error_samples = bits_errors,
+      .traits = {},
+  };
+  return primitive;
+}
+
+}  // namespace lockstep::ops
