@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>

@@ -1,0 +1,108 @@
+#include <lockstep/checkpoint.h>
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <lockstep/error.h>
+
+#include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/safetensors.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t format_version = 1;
+const std::string arrays_file = "arrays.safetensors";
+const std::string manifest_file = "manifest.json";
+
+std::map<std::string, Array> by_path(const Tree& tree) {
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  std::map<std::string, Array> arrays;
+  for (std::size_t i = 0; i < paths.size(); ++i) arrays.emplace(paths[i], leaves[i]);
+  return arrays;
+}
+
+Json read_manifest(const std::filesystem::path& folder) {
+  const std::vector<std::byte> bytes = read_file(folder / manifest_file);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  const Json manifest = Json::parse(text, text + bytes.size(), nullptr, false);
+  if (!manifest.is_object() || !manifest.contains("format") || !manifest.contains("sha256") ||
+      !manifest.contains("entries") || !manifest["entries"].is_object()) {
+    throw CheckpointError("[restore] " + (folder / manifest_file).string() +
+                          " is no manifest; expected a JSON object with format, sha256 and entries");
+  }
+  if (manifest["format"] != format_version) {
+    throw CheckpointError("[restore] " + (folder / manifest_file).string() + " has format " +
+                          manifest["format"].dump() + "; this version reads " + std::to_string(format_version));
+  }
+  return manifest;
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+void save(const std::filesystem::path& folder, const Tree& tree, const std::map<std::string, std::string>& manifest) {
+  const std::vector<std::byte> arrays = write_safetensors(by_path(tree));
+  const std::string digest = sha256({reinterpret_cast<const char*>(arrays.data()), arrays.size()});
+  const Json described = {{"format", format_version}, {"sha256", digest}, {"entries", manifest}};
+  CommittedFolder committed(folder);
+  committed.write(arrays_file, arrays);
+  committed.write(manifest_file, bytes_of(described.dump(2) + "\n"));
+  committed.commit();
+}
+
+Saved restore(const std::filesystem::path& folder) {
+  const Json manifest = read_manifest(folder);
+  const std::vector<std::byte> bytes = read_file(folder / arrays_file);
+  const std::string digest = sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (manifest["sha256"] != digest) {
+    throw CheckpointError("[restore] " + (folder / arrays_file).string() + " has SHA-256 " + digest +
+                          ", the manifest says " + manifest["sha256"].dump() + "; the file was changed or damaged");
+  }
+  Saved saved{.tree = Tree::dict({}), .manifest = {}};
+  for (const auto& [path, array] : read_safetensors(bytes, (folder / arrays_file).string())) {
+    saved.tree = saved.tree.with(path, Tree(array));
+  }
+  for (const auto& [key, value] : manifest["entries"].items()) {
+    if (!value.is_string()) throw CheckpointError("[restore] manifest entry '" + key + "' is no text");
+    saved.manifest.emplace(key, value.get<std::string>());
+  }
+  return saved;
+}
+
+Tree restore(const std::filesystem::path& folder, const Tree& like) {
+  const std::map<std::string, Array> saved = by_path(restore(folder).tree);
+  const std::vector<std::string> paths = like.paths();
+  const std::vector<Array> expected = like.leaves();
+  std::vector<Array> leaves;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto found = saved.find(paths[i]);
+    if (found == saved.end()) {
+      throw CheckpointError("[restore] " + folder.string() + " holds no array '" + paths[i] +
+                            "'; it was saved from another model or optimizer");
+    }
+    if (found->second.type() != expected[i].type()) {
+      throw CheckpointError("[restore] '" + paths[i] + "' is " + to_string(found->second.type()) + " in " +
+                            folder.string() + ", expected " + to_string(expected[i].type()));
+    }
+    leaves.push_back(found->second);
+  }
+  if (saved.size() != paths.size()) {
+    for (const auto& [path, array] : saved) {
+      if (!like.contains(path)) {
+        throw CheckpointError("[restore] " + folder.string() + " holds '" + path +
+                              "', which is not expected; it was saved from another model or optimizer");
+      }
+    }
+  }
+  return like.unflatten(std::move(leaves));
+}
+
+}  // namespace lockstep::checkpoint

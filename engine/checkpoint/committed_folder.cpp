@@ -1,0 +1,101 @@
+#include "engine/checkpoint/committed_folder.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lockstep/error.h>
+
+namespace lockstep::checkpoint {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing) {
+  throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(errno));
+}
+
+class Descriptor {
+ public:
+  Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0) : fd_(open(path.c_str(), flags, mode)) {
+    if (fd_ < 0) fail(path, "opened");
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  void finish(const std::filesystem::path& path) {
+    if (fsync(fd_) != 0) fail(path, "synced");
+    if (close(std::exchange(fd_, -1)) != 0) fail(path, "closed");
+  }
+
+ private:
+  int fd_;
+};
+
+void sync_folder(const std::filesystem::path& folder) {
+  Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  descriptor.finish(folder);
+}
+
+std::filesystem::path parent_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+}  // namespace
+
+CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::move(target)) {
+  if (std::filesystem::exists(target_)) {
+    throw CheckpointError("[checkpoint] " + target_.string() + " exists already; save under another name");
+  }
+  std::string pattern = (parent_of(target_) / ("." + target_.filename().string() + ".XXXXXX")).string();
+  if (mkdtemp(pattern.data()) == nullptr) fail(pattern, "made");
+  temporary_ = pattern;
+}
+
+CommittedFolder::~CommittedFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void CommittedFolder::write(const std::string& name, std::span<const std::byte> bytes) {
+  const std::filesystem::path path = temporary_ / name;
+  Descriptor descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(descriptor.get(), bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(path, "written");
+    done += static_cast<std::size_t>(wrote);
+  }
+  descriptor.finish(path);
+}
+
+void CommittedFolder::commit() {
+  if (chmod(temporary_.c_str(), 0755) != 0) fail(temporary_, "made readable");
+  sync_folder(temporary_);
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
+  temporary_.clear();
+  sync_folder(parent_of(target_));
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) {
+  Descriptor descriptor(path, O_RDONLY | O_CLOEXEC);
+  struct stat status {};
+  if (fstat(descriptor.get(), &status) != 0) fail(path, "examined");
+  if (!S_ISREG(status.st_mode)) throw CheckpointError("[checkpoint] " + path.string() + " is no regular file");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t got = ::read(descriptor.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "read");
+    if (got == 0) throw CheckpointError("[checkpoint] " + path.string() + " became shorter while it was read");
+    done += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,201 @@
+#include "engine/checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include <lockstep/error.h>
+
+namespace lockstep::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t largest_header = 100'000'000;
+constexpr std::size_t length_bytes = 8;
+
+struct NamedType {
+  DType dtype;
+  std::string_view name;
+};
+/// Random keys are stored as their two words; complex numbers have no name in the format.
+constexpr std::array<NamedType, 13> type_names = {{{DType::bool_, "BOOL"},
+                                                   {DType::int8, "I8"},
+                                                   {DType::int16, "I16"},
+                                                   {DType::int32, "I32"},
+                                                   {DType::int64, "I64"},
+                                                   {DType::uint8, "U8"},
+                                                   {DType::uint16, "U16"},
+                                                   {DType::uint32, "U32"},
+                                                   {DType::uint64, "U64"},
+                                                   {DType::float16, "F16"},
+                                                   {DType::bfloat16, "BF16"},
+                                                   {DType::float32, "F32"},
+                                                   {DType::float64, "F64"}}};
+
+[[noreturn]] void fail(const std::string& file, const std::string& what) {
+  throw CheckpointError("[restore] " + file + ": " + what);
+}
+
+std::string_view type_name(const std::string& tensor, DType dtype) {
+  for (const NamedType& known : type_names) {
+    if (known.dtype == dtype) return known.name;
+  }
+  throw CheckpointError("[save] '" + tensor + "' has dtype " + std::string(name(dtype)) +
+                        ", which the file format does not know; save its parts (key_data, real and imaginary)");
+}
+
+DType type_of(const std::string& file, const std::string& tensor, const Json& text) {
+  if (text.is_string()) {
+    for (const NamedType& known : type_names) {
+      if (text.get_ref<const std::string&>() == known.name) return known.dtype;
+    }
+  }
+  fail(file, "tensor '" + tensor + "' has unknown dtype " + text.dump());
+}
+
+std::vector<std::uint64_t> numbers(const std::string& file, const std::string& tensor, const Json& list,
+                                   std::string_view field) {
+  if (!list.is_array()) fail(file, "tensor '" + tensor + "': " + std::string(field) + " is no list");
+  std::vector<std::uint64_t> values;
+  for (const Json& item : list) {
+    if (!item.is_number_unsigned()) {
+      fail(file, "tensor '" + tensor + "': " + std::string(field) + " holds " + item.dump() +
+                     "; expected whole numbers >= 0");
+    }
+    values.push_back(item.get<std::uint64_t>());
+  }
+  return values;
+}
+
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::string name;
+  ArrayType type;
+};
+
+Shape shape_of(const std::string& file, const std::string& tensor, const std::vector<std::uint64_t>& dims,
+               std::uint64_t longest) {
+  if (dims.size() > static_cast<std::size_t>(Shape::max_rank)) {
+    fail(file, "tensor '" + tensor + "' has rank " + std::to_string(dims.size()) + "; at most " +
+                   std::to_string(Shape::max_rank));
+  }
+  Shape shape;
+  std::uint64_t count = 1;
+  for (const std::uint64_t extent : dims) {
+    if (extent != 0 && count > longest / extent) {
+      fail(file, "tensor '" + tensor + "': its shape needs more bytes than the file has");
+    }
+    count *= extent;
+    if (extent > longest) fail(file, "tensor '" + tensor + "': extent " + std::to_string(extent) + " is too large");
+    shape.append(static_cast<std::int64_t>(extent));
+  }
+  return shape;
+}
+
+Extent extent_of(const std::string& file, const std::string& tensor, const Json& info, std::uint64_t data_bytes) {
+  if (!info.is_object() || info.size() != 3 || !info.contains("dtype") || !info.contains("shape") ||
+      !info.contains("data_offsets")) {
+    fail(file, "tensor '" + tensor + "' must have exactly dtype, shape and data_offsets");
+  }
+  const DType dtype = type_of(file, tensor, info["dtype"]);
+  const Shape shape = shape_of(file, tensor, numbers(file, tensor, info["shape"], "shape"), data_bytes);
+  const std::vector<std::uint64_t> offsets = numbers(file, tensor, info["data_offsets"], "data_offsets");
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_bytes) {
+    fail(file, "tensor '" + tensor + "': data_offsets " + info["data_offsets"].dump() + " do not lie in " +
+                   std::to_string(data_bytes) + " bytes of data");
+  }
+  const std::uint64_t count = static_cast<std::uint64_t>(shape.size());
+  if (count > data_bytes || count * size_of(dtype) != offsets[1] - offsets[0]) {
+    fail(file, "tensor '" + tensor + "': " + std::to_string(offsets[1] - offsets[0]) + " bytes for " +
+                   to_string(ArrayType{dtype, shape, {}}));
+  }
+  return {offsets[0], offsets[1], tensor, {dtype, shape, {}}};
+}
+
+/// Refuses a name that appears twice, which the parser would silently merge.
+Json parse_header(const std::string& file, std::string_view text) {
+  std::vector<std::set<std::string>> open;
+  std::string repeated;
+  const auto check = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second) {
+      repeated = value.get<std::string>();
+    }
+    return true;
+  };
+  const Json header = Json::parse(text.begin(), text.end(), check, false);
+  if (!repeated.empty()) fail(file, "'" + repeated + "' appears twice in the header");
+  if (!header.is_object()) fail(file, "the header is no JSON object");
+  return header;
+}
+
+void check_cover(const std::string& file, std::vector<Extent>& extents, std::uint64_t data_bytes) {
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::uint64_t at = 0;
+  for (const Extent& extent : extents) {
+    if (extent.begin != at) {
+      fail(file, "tensor '" + extent.name + "' begins at " + std::to_string(extent.begin) + ", expected " +
+                     std::to_string(at) + ": tensors must follow each other without hole or overlap");
+    }
+    at = extent.end;
+  }
+  if (at != data_bytes) {
+    fail(file, std::to_string(data_bytes - at) + " bytes follow the last tensor; the file must end with it");
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays) {
+  Json header = Json::object();
+  std::vector<std::byte> data;
+  for (const auto& [name, array] : arrays) {
+    const std::vector<std::byte> bytes = array.to_bytes();
+    header[name] = {{"dtype", type_name(name, array.dtype())},
+                    {"shape", array.shape().to_vector()},
+                    {"data_offsets", {data.size(), data.size() + bytes.size()}}};
+    data.insert(data.end(), bytes.begin(), bytes.end());
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::vector<std::byte> file(length_bytes + text.size());
+  for (std::size_t i = 0; i < length_bytes; ++i) file[i] = static_cast<std::byte>(text.size() >> (8 * i));
+  std::memcpy(file.data() + length_bytes, text.data(), text.size());
+  file.insert(file.end(), data.begin(), data.end());
+  return file;
+}
+
+std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file) {
+  if (bytes.size() < length_bytes) {
+    fail(file, std::to_string(bytes.size()) + " bytes; a safetensors file begins with 8 bytes of header length");
+  }
+  std::uint64_t header_bytes = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) header_bytes |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  if (header_bytes > largest_header || header_bytes > bytes.size() - length_bytes) {
+    fail(file, "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) +
+                   " bytes");
+  }
+  const auto text = bytes.subspan(length_bytes, static_cast<std::size_t>(header_bytes));
+  const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
+  const Json header = parse_header(file, {reinterpret_cast<const char*>(text.data()), text.size()});
+  std::vector<Extent> extents;
+  for (const auto& [name, info] : header.items()) {
+    if (name != "__metadata__") extents.push_back(extent_of(file, name, info, data.size()));
+  }
+  check_cover(file, extents, data.size());
+  std::map<std::string, Array> arrays;
+  for (const Extent& extent : extents) {
+    arrays.emplace(extent.name, from_bytes(extent.type, data.subspan(static_cast<std::size_t>(extent.begin),
+                                                                     static_cast<std::size_t>(extent.end - extent.begin))));
+  }
+  return arrays;
+}
+
+}  // namespace lockstep::checkpoint

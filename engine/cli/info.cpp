@@ -1,0 +1,29 @@
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <lockstep/backend.h>
+#include <lockstep/communicator.h>
+#include <lockstep/models.h>
+#include <lockstep/version.h>
+
+#include "engine/cli/commands.h"
+#include "engine/cli/machine.h"
+
+namespace lockstep::cli {
+
+int info() {
+  for (const auto& [key, value] : machine_description()) fmt::print("{:<24} {}\n", key, value);
+  fmt::print("{:<24} cpu:0-{}\n", "devices", std::max(1U, std::thread::hardware_concurrency()) - 1);
+  std::string communicators = "single process";
+  for (const std::string& name : built_communicators()) communicators += ", " + name;
+  fmt::print("{:<24} {}\n", "communicators", communicators);
+  std::string models;
+  for (const std::string_view name : models::names()) models += (models.empty() ? "" : ", ") + std::string(name);
+  fmt::print("{:<24} {}\n", "models", models);
+  return success;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,85 @@
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/version.h>
+
+#include "engine/cli/commands.h"
+
+namespace lockstep::cli {
+namespace {
+
+CLI::App* add_train(CLI::App& app, TrainArguments& a) {
+  CLI::App* train = app.add_subcommand("train", "Train a model on a data set, sharded over devices");
+  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
+  train->add_option("--model", a.model, "mlp or cnn")->capture_default_str();
+  train->add_option("--data", a.data, "fashion-mnist")->capture_default_str();
+  train->add_option("--data-dir", a.data_dir, "Folder of the four IDX files");
+  train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));
+  train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
+  train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")->capture_default_str();
+  train->add_option("--batch", a.batch, "Rows a step, over all devices")->check(positive)->capture_default_str();
+  auto* steps = train->add_option("--steps", a.steps, "Steps in all")->check(positive);
+  train->add_option("--epochs", a.epochs, "Epochs in all")->check(positive)->excludes(steps);
+  train->add_option("--learning-rate", a.learning_rate, "AdamW's rate")->capture_default_str();
+  train->add_option("--dtype", a.dtype, "float32 or float64")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->capture_default_str();
+  train->add_option("--run", a.run, "Folder for metrics, manifest and checkpoints; must not exist")->required();
+  train->add_option("--log-every", a.log_every, "Steps between log lines")->check(positive)->capture_default_str();
+  train->add_option("--checkpoint-every", a.checkpoint_every, "Steps between checkpoints; default: each epoch")
+      ->check(positive);
+  train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
+  train->add_flag("--check", a.check, "Compare 1 shard with all of them in float64 before the first step");
+  return train;
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Lockstep: training with one meaning on any number of devices", "lockstep");
+  app.set_version_flag("--version", std::string(version()));
+  app.require_subcommand(1);
+  TrainArguments arguments;
+  const CLI::App* train_command = add_train(app, arguments);
+  app.add_subcommand("info", "Versions, processor, devices, backends");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    fmt::print(stderr, "lockstep: {} (see lockstep --help)\n", one_line(error.what()));
+    return usage_error;
+  }
+  return train_command->parsed() ? train(arguments) : info();
+}
+
+}  // namespace
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  try {
+    return cli::run(argc, argv);
+  } catch (const ValueError& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+    return cli::usage_error;
+  } catch (const MeshError& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+    return cli::usage_error;
+  } catch (const DataError& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+    return cli::usage_error;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lockstep: {}\n", error.what());
+    return cli::failure;
+  }
+}

@@ -1,0 +1,94 @@
+#include "engine/cli/reports.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace lockstep::cli {
+namespace {
+
+constexpr int bar_width = 30;
+
+std::string bar(std::int64_t done, std::int64_t all) {
+  const auto filled = static_cast<std::size_t>(bar_width * done / std::max<std::int64_t>(all, 1));
+  return std::string(filled, '#') + std::string(bar_width - filled, '.');
+}
+
+double value_of(const std::map<std::string, double>& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? 0.0 : found->second;
+}
+
+}  // namespace
+
+Reporter::Reporter(RunFolder& folder, const data::Loader& loader, Evaluation evaluate, ReportOptions options)
+    : folder_(folder), loader_(loader), evaluate_(std::move(evaluate)), options_(std::move(options)) {}
+
+void Reporter::print_progress(const StepReport& report, double images_per_second) const {
+  const std::string text = fmt::format(
+      "epoch {} step {}/{} loss {:.4f} accuracy {:.4f} grad_norm {:.3f} images/s {:.0f}", report.epoch + 1, report.step,
+      options_.steps, value_of(report.logs, "loss"), value_of(report.logs, "accuracy"),
+      value_of(report.logs, "grad_norm"), images_per_second);
+  if (options_.terminal) {
+    fmt::print("\r[{}] {}", bar(report.step, options_.steps), text);
+  } else {
+    fmt::print("{}\n", text);
+  }
+  std::fflush(stdout);
+}
+
+void Reporter::on_step(const StepReport& report, const TrainState& state) {
+  const std::int64_t since = report.step - (reported_step_ < 0 ? 0 : reported_step_);
+  const double images = static_cast<double>(since * options_.batch);
+  reported_step_ = report.step;
+  epoch_images_ += since * options_.batch;
+  epoch_seconds_ += report.seconds;
+  total_seconds_ += report.seconds;
+  const double rate = report.seconds > 0 ? images / report.seconds : 0;
+  if (!options_.quiet) {
+    print_progress(report, rate);
+    std::map<std::string, double> row = report.logs;
+    row["step"] = static_cast<double>(report.step);
+    row["epoch"] = static_cast<double>(report.epoch);
+    row["images_per_second"] = rate;
+    folder_.append_metrics(row);
+  }
+  if (options_.checkpoint_every > 0 && report.step % options_.checkpoint_every == 0 && !options_.quiet) {
+    folder_.save(state, loader_.position(), options_.manifest);
+  }
+}
+
+void Reporter::on_epoch(const StepReport& report, const TrainState& state) {
+  Epoch epoch{.epoch = report.epoch + 1, .step = report.step, .values = report.logs};
+  for (const auto& [name, value] : evaluate_(state)) epoch.values["validation " + name] = value;
+  epoch.values["images/s"] = epoch_seconds_ > 0 ? static_cast<double>(epoch_images_) / epoch_seconds_ : 0;
+  epoch_images_ = 0;
+  epoch_seconds_ = 0;
+  if (!options_.quiet) {
+    fmt::print("{}epoch {} validation loss {:.4f} validation accuracy {:.4f}\n", options_.terminal ? "\n" : "",
+               epoch.epoch, value_of(epoch.values, "validation loss"), value_of(epoch.values, "validation accuracy"));
+    if (options_.checkpoint_every == 0) folder_.save(state, loader_.position(), options_.manifest);
+  }
+  epochs_.push_back(std::move(epoch));
+}
+
+void Reporter::on_end(const StepReport&, const TrainState& state) {
+  if (options_.quiet) return;
+  folder_.save(state, loader_.position(), options_.manifest);
+  print_table();
+}
+
+void Reporter::print_table() const {
+  fmt::print("\n{:>6} {:>8} {:>10} {:>10} {:>12} {:>12} {:>10}\n", "epoch", "step", "loss", "accuracy", "val loss",
+             "val accuracy", "images/s");
+  for (const Epoch& e : epochs_) {
+    fmt::print("{:>6} {:>8} {:>10.4f} {:>10.4f} {:>12.4f} {:>12.4f} {:>10.0f}\n", e.epoch, e.step,
+               value_of(e.values, "loss"), value_of(e.values, "accuracy"), value_of(e.values, "validation loss"),
+               value_of(e.values, "validation accuracy"), value_of(e.values, "images/s"));
+  }
+  fmt::print("training time {:.1f} s\n", total_seconds_);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <lockstep/train.h>
+
+#include "engine/cli/run_folder.h"
+
+namespace lockstep::cli {
+
+/// Means over a data set, by name.
+using Evaluation = std::function<std::map<std::string, double>(const TrainState& state)>;
+
+struct ReportOptions {
+  std::int64_t steps = 0;
+  std::int64_t batch = 0;
+  std::int64_t checkpoint_every = 0;
+  bool quiet = false;     ///< Another process speaks.
+  bool terminal = false;  ///< Progress bar instead of lines.
+  Manifest manifest;
+};
+
+/// Prints progress, evaluates at the end of each epoch, writes metrics and checkpoints, closes with a table.
+class Reporter final : public Callback {
+ public:
+  Reporter(RunFolder& folder, const data::Loader& loader, Evaluation evaluate, ReportOptions options);
+  void on_step(const StepReport& report, const TrainState& state) override;
+  void on_epoch(const StepReport& report, const TrainState& state) override;
+  void on_end(const StepReport& report, const TrainState& state) override;
+
+ private:
+  struct Epoch {
+    std::int64_t epoch = 0;
+    std::int64_t step = 0;
+    std::map<std::string, double> values;
+  };
+
+  void print_progress(const StepReport& report, double images_per_second) const;
+  void print_table() const;
+
+  RunFolder& folder_;
+  const data::Loader& loader_;
+  Evaluation evaluate_;
+  ReportOptions options_;
+  std::int64_t reported_step_ = -1;
+  std::int64_t epoch_images_ = 0;
+  double epoch_seconds_ = 0;
+  double total_seconds_ = 0;
+  std::vector<Epoch> epochs_;
+};
+
+}  // namespace lockstep::cli

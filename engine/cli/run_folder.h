@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <lockstep/data.h>
+#include <lockstep/train.h>
+
+namespace lockstep::cli {
+
+using Manifest = std::map<std::string, std::string>;
+
+/// A run's folder: manifest.json, metrics.csv, checkpoints/step-N.
+class RunFolder {
+ public:
+  /// Makes it. Throws ValueError where it exists.
+  static RunFolder create(const std::filesystem::path& path, const Manifest& manifest);
+  /// Opens one to go on with. Throws ValueError where it does not exist or holds no checkpoint, CheckpointError where
+  /// an entry that bits depend on differs, naming it.
+  static RunFolder resume(const std::filesystem::path& path, const Manifest& manifest);
+
+  /// One that another process writes.
+  static RunFolder elsewhere(const std::filesystem::path& path) { return RunFolder(path); }
+
+  void append_metrics(const std::map<std::string, double>& row);
+  void save(const TrainState& state, const data::Position& position, const Manifest& manifest) const;
+  /// The newest checkpoint, in the structure of `like`.
+  std::pair<TrainState, data::Position> latest(const TrainState& like) const;
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::optional<std::filesystem::path> newest_checkpoint() const;
+
+  std::filesystem::path path_;
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,150 @@
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <lockstep/lockstep.h>
+
+#include "engine/cli/commands.h"
+#include "engine/cli/machine.h"
+#include "engine/cli/reports.h"
+#include "engine/cli/run_folder.h"
+
+#ifndef LOCKSTEP_FASHION_MNIST_DIR
+#define LOCKSTEP_FASHION_MNIST_DIR "/usr/share/datasets/fashion-mnist"
+#endif
+
+namespace lockstep::cli {
+namespace {
+
+using data::Dataset;
+
+Dataset in_dtype(Dataset dataset, DType dtype) {
+  if (dtype == DType::float32) return dataset;
+  const std::size_t count = dataset.x.bytes.size() / sizeof(float);
+  std::vector<std::byte> wide(count * sizeof(double));
+  for (std::size_t i = 0; i < count; ++i) {
+    float value = 0;
+    std::memcpy(&value, dataset.x.bytes.data() + i * sizeof(float), sizeof(float));
+    const double widened = value;
+    std::memcpy(wide.data() + i * sizeof(double), &widened, sizeof(double));
+  }
+  dataset.x = {{dtype, dataset.x.type.shape, {}}, std::move(wide)};
+  return dataset;
+}
+
+data::FashionMnist load(const TrainArguments& a) {
+  if (a.data != "fashion-mnist") throw ValueError("[train] no data set '" + a.data + "'; known is fashion-mnist");
+  data::FashionMnist sets =
+      data::load_fashion_mnist(a.data_dir.empty() ? std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) : a.data_dir);
+  const DType dtype = parse_dtype(a.dtype);
+  return {in_dtype(std::move(sets.train), dtype), in_dtype(std::move(sets.test), dtype)};
+}
+
+DataParallelOptions parallel_options(const TrainArguments& a) {
+  DataParallelOptions options{.devices = {}, .shards = a.shards};
+  if (a.devices > 0) options.devices = devices("cpu:0-" + std::to_string(a.devices - 1));
+  return options;
+}
+
+LossFunction loss_of(const Model<Array, Array>& model, bool training) {
+  return [model, training](const Tree& trainable, const Tree& state, const Batch& b) {
+    auto [logits, next] = model.stateless_call(trainable, state, b.x, training, {.rows = b.weight});
+    return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {{"accuracy", accuracy(logits, b.y, b.weight)}}};
+  };
+}
+
+Evaluation evaluation_of(const Model<Array, Array>& model, const DataParallelOptions& options,
+                         std::shared_ptr<const Dataset> test, std::int64_t batch) {
+  auto evaluate = std::make_shared<EvaluateStep>(loss_of(model, false), options);
+  return [=](const TrainState& state) {
+    data::Loader loader(test, {.batch = batch, .shuffle = false, .drop_last = false});
+    std::map<std::string, Mean> means;
+    for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
+      const auto sums = (*evaluate)(state.trainable, state.non_trainable, loader.next());
+      for (const auto& [name, sum] : sums) means[name].update(sum);
+    }
+    std::map<std::string, double> values;
+    for (const auto& [name, mean] : means) values.emplace(name, mean.result());
+    return values;
+  };
+}
+
+Manifest manifest_of(const TrainArguments& a, std::int64_t shards) {
+  Manifest manifest = machine_description();
+  manifest["model"] = a.model;
+  manifest["data"] = a.data;
+  manifest["seed"] = std::to_string(a.seed);
+  manifest["shards"] = std::to_string(shards);
+  manifest["batch"] = std::to_string(a.batch);
+  manifest["dtype"] = a.dtype;
+  manifest["learning_rate"] = fmt::format("{}", a.learning_rate);
+  return manifest;
+}
+
+void print_placement(const Mesh& mesh) {
+  const int processes = world()->size();
+  const auto devices = static_cast<std::int64_t>(mesh.devices().size());
+  const std::int64_t each = mesh.shards() / (devices * processes);
+  for (std::int64_t d = 0; d < devices; ++d) {
+    const std::int64_t first = (world()->rank() * devices + d) * each;
+    fmt::print("device {} runs shards {}-{}\n", to_string(mesh.devices()[static_cast<std::size_t>(d)]), first,
+               first + each - 1);
+  }
+}
+
+TrainState initial_state(const Model<Array, Array>& model, const TrainStep& step, const TrainArguments& a,
+                         const Dataset& train) {
+  ArrayType example = train.x.type;
+  example.shape = example.shape.with(0, 1);
+  auto [trainable, non_trainable] = model.init(random::key(a.seed), example);
+  return step.init(std::move(trainable), std::move(non_trainable));
+}
+
+}  // namespace
+
+int train(const TrainArguments& a) {
+  const Model<Array, Array> model = models::find(a.model);
+  const DataParallelOptions options = parallel_options(a);
+  const TrainStep step = data_parallel(model, loss_of(model, true), optim::adamw(a.learning_rate), options);
+  const Mesh mesh = step.mesh(a.batch);
+  const Manifest manifest = manifest_of(a, mesh.shards());
+  const bool quiet = world()->rank() != 0;
+
+  data::FashionMnist sets = load(a);
+  const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
+  const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
+  data::Loader loader(train_set, {.batch = a.batch, .seed = a.seed});
+  const std::int64_t steps = a.steps > 0 ? a.steps : std::max<std::int64_t>(a.epochs, 1) * loader.batches_per_epoch();
+
+  TrainState state = initial_state(model, step, a, *train_set);
+  RunFolder folder = a.resume ? RunFolder::resume(a.run, manifest)
+                     : quiet  ? RunFolder::elsewhere(a.run)
+                              : RunFolder::create(a.run, manifest);
+  if (a.resume) {
+    auto [saved, position] = folder.latest(state);
+    state = std::move(saved);
+    loader.seek(position);
+  }
+  if (!quiet) {
+    fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch, mesh.shards(),
+               steps);
+    print_placement(mesh);
+  }
+  const auto reporter = std::make_shared<Reporter>(
+      folder, loader, evaluation_of(model, options, test_set, a.batch),
+      ReportOptions{.steps = steps,
+                    .batch = a.batch,
+                    .checkpoint_every = a.checkpoint_every,
+                    .quiet = quiet,
+                    .terminal = isatty(STDOUT_FILENO) == 1,
+                    .manifest = manifest});
+  state = fit(step, std::move(state), loader,
+              {.steps = steps, .log_every = a.log_every, .check_one_meaning = a.check}, {reporter});
+  if (!quiet) fmt::print("fingerprint {}\n", fingerprint(to_tree(std::move(state))));
+  return success;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,62 @@
+#include "engine/data/gzip_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <zlib.h>
+
+#include <lockstep/error.h>
+
+namespace lockstep::data {
+namespace {
+
+/// Deflate turns one byte into at most 1032.
+constexpr std::uint64_t largest_ratio = 1032;
+
+[[noreturn]] void fail(const std::string& name, const std::string& what) {
+  throw DataError("[read_idx] " + name + ": " + what);
+}
+
+}  // namespace
+
+struct GzipFile::Handle {
+  gzFile file = nullptr;
+  ~Handle() {
+    if (file != nullptr) gzclose(file);
+  }
+};
+
+GzipFile::GzipFile(std::filesystem::path path) : name_(path.string()), handle_(std::make_unique<Handle>()) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) fail(name_, "no such file; check the folder given for the data");
+  if (!std::filesystem::is_regular_file(status)) fail(name_, "is no regular file; give a plain or gzip IDX file");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) fail(name_, "size cannot be read: " + error.message());
+  handle_->file = gzopen(name_.c_str(), "rb");
+  if (handle_->file == nullptr) fail(name_, std::string("cannot be opened: ") + std::strerror(errno));
+  // gzdirect looks at the first bytes: 1 means that there is no gzip header.
+  longest_ = gzdirect(handle_->file) == 1 ? size : size * largest_ratio;
+}
+
+GzipFile::~GzipFile() = default;
+
+std::size_t GzipFile::read(std::span<std::byte> bytes) {
+  constexpr std::size_t largest_read = 1U << 30;
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const auto want = static_cast<unsigned>(std::min(bytes.size() - done, largest_read));
+    const int got = gzread(handle_->file, bytes.data() + done, want);
+    int code = Z_OK;
+    const char* message = gzerror(handle_->file, &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
+      fail(name_, std::string("is damaged or cut short: ") + message);
+    }
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+}  // namespace lockstep::data
