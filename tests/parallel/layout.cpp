@@ -1,0 +1,60 @@
+#include "engine/parallel/layout.h"
+
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+
+#include "tests/support/expect_error.h"
+
+using namespace lockstep;
+using tests::expect_error;
+
+namespace {
+
+using Cuts = std::vector<std::string>;
+
+const Mesh& grid() {
+  static const Mesh mesh({{"batch", 4}, {"model", 2}}, {Device{}});
+  return mesh;
+}
+
+}  // namespace
+
+TEST_CASE("a layout says per dimension what cuts it") {
+  struct Row {
+    Layout layout;
+    int rank;
+    Cuts expected;
+  };
+  const std::vector<Row> rows = {
+      {replicated, 2, {"", ""}},
+      {sharded("batch"), 2, {"batch", ""}},
+      {sharded("model", 1), 2, {"", "model"}},
+      {sharded("model", -1), 3, {"", "", "model"}},
+      {Layout({{0, "batch"}, {1, "model"}}), 2, {"batch", "model"}},
+      {sharded("batch"), 0, {}},
+  };
+  for (const Row& row : rows) CHECK(parallel::cuts_per_dimension(row.layout, grid(), row.rank, "x") == row.expected);
+}
+
+TEST_CASE("a layout that does not fit is refused") {
+  expect_error<MeshError>([] { parallel::cuts_per_dimension(sharded("rows"), grid(), 2, "x"); }, "\"rows\"",
+                          "batch=4, model=2");
+  expect_error<ShapeError>([] { parallel::cuts_per_dimension(sharded("batch", 2), grid(), 2, "argument 0/w"); },
+                           "argument 0/w", "dimension 2", "2 dimensions");
+  expect_error<MeshError>(
+      [] { parallel::cuts_per_dimension(Layout({{0, "batch"}, {1, "batch"}}), grid(), 2, "argument 0"); }, "argument 0",
+      "\"batch\"", "twice");
+  expect_error<MeshError>(
+      [] { parallel::cuts_per_dimension(Layout({{0, "batch"}, {-2, "model"}}), grid(), 2, "argument 0"); },
+      "argument 0", "twice");
+}
+
+TEST_CASE("a shard's block") {
+  CHECK(parallel::local_shape({8, 6}, {"batch", "model"}, grid(), "x") == Shape{2, 3});
+  CHECK(parallel::local_shape({8, 6}, {"", ""}, grid(), "x") == Shape{8, 6});
+  CHECK(parallel::local_shape({0, 6}, {"batch", ""}, grid(), "x") == Shape{0, 6});
+  CHECK(parallel::cutting_axes({"", "model", "batch"}) == AxisSet{"batch", "model"});
+  expect_error<ShapeError>([] { parallel::local_shape({33, 6}, {"batch", ""}, grid(), "argument 1/x"); }, "argument 1/x",
+                           "extent 33", "4 shards", "pad it to 36");
+}
