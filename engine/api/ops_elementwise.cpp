@@ -86,6 +86,8 @@ Array operator==(const Array& a, const Array& b) { return equal(a, b); }
 Array operator!=(const Array& a, const Array& b) { return not_equal(a, b); }
 Array operator==(const Array& a, const Operand& b) { return equal(a, b); }
 Array operator!=(const Array& a, const Operand& b) { return not_equal(a, b); }
+Array operator==(const Operand& a, const Array& b) { return equal(a, b); }
+Array operator!=(const Operand& a, const Array& b) { return not_equal(a, b); }
 Array operator&(const Operand& a, const Operand& b) { return bitwise_and(a, b); }
 Array operator|(const Operand& a, const Operand& b) { return bitwise_or(a, b); }
 Array operator^(const Operand& a, const Operand& b) { return bitwise_xor(a, b); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -67,7 +68,13 @@ Array array(std::span<const T> values, const Shape& shape) {
 }
 template <class T>
 Array array(const std::vector<T>& values, const Shape& shape) {
-  return array(std::span<const T>(values), shape);
+  if constexpr (std::is_same_v<T, bool>) {  // packed, so its elements have no addresses
+    const auto bytes = std::make_unique<bool[]>(values.size());
+    std::copy(values.begin(), values.end(), bytes.get());
+    return array(std::span<const bool>(bytes.get(), values.size()), shape);
+  } else {
+    return array(std::span<const T>(values), shape);
+  }
 }
 template <class T>
 Array array(const std::vector<T>& values) {

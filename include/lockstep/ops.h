@@ -62,6 +62,8 @@ LOCKSTEP_API Array operator==(const Array& a, const Array& b);
 LOCKSTEP_API Array operator!=(const Array& a, const Array& b);
 LOCKSTEP_API Array operator==(const Array& a, const Operand& b);
 LOCKSTEP_API Array operator!=(const Array& a, const Operand& b);
+LOCKSTEP_API Array operator==(const Operand& a, const Array& b);
+LOCKSTEP_API Array operator!=(const Operand& a, const Array& b);
 LOCKSTEP_API Array operator&(const Operand& a, const Operand& b);
 LOCKSTEP_API Array operator|(const Operand& a, const Operand& b);
 LOCKSTEP_API Array operator^(const Operand& a, const Operand& b);
@@ -140,18 +142,18 @@ LOCKSTEP_API Array one_hot(const Array& indices, std::int64_t classes, DType dty
 
 /// Convolution parameters, one entry per spatial dimension; an empty list means the neutral value.
 struct ConvOptions {
-  Axes strides;
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
-  Axes dilation;
+  Axes strides = {};
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding = {};
+  Axes dilation = {};
   std::int64_t groups = 1;
 };
 /// x [N, spatial..., C], kernel [window..., C/groups, O] -> [N, out..., O].
 LOCKSTEP_API Array conv(const Array& x, const Array& kernel, const ConvOptions& options = {});
 
 struct WindowOptions {
-  Axes window;
-  Axes strides;  ///< Empty: the window.
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
+  Axes window = {};
+  Axes strides = {};  ///< Empty: the window.
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding = {};
 };
 LOCKSTEP_API Array window_max(const Array& x, const WindowOptions& options);
 /// Mean over the window's elements that lie inside the array.

@@ -78,9 +78,9 @@ LOCKSTEP_API Layout sharded(std::string axis, std::int64_t dim = 0);
 // ---- the map ---------------------------------------------------------------------------------------------------------
 
 struct PmapOptions {
-  Mesh mesh;
-  std::vector<Layout> in;   ///< One per argument; holds for all its leaves (a rank-0 leaf of a cut argument is replicated).
-  std::vector<Layout> out;  ///< One per result (one when the function returns a single tree).
+  Mesh mesh = {};
+  std::vector<Layout> in = {};   ///< One per argument; holds for all its leaves (a rank-0 leaf of a cut argument is replicated).
+  std::vector<Layout> out = {};  ///< One per result (one when the function returns a single tree).
 };
 
 using TreeFunction = std::function<Tree(const std::vector<Tree>&)>;

@@ -15,10 +15,10 @@ namespace lockstep::random {
 /// larger array (`Cut`), or all replicas draw the same values.
 struct Cut {
   std::int64_t dim = 0;
-  AxisSet axes;
+  AxisSet axes = {};
 };
 struct Placement {
-  std::optional<Cut> cut;
+  std::optional<Cut> cut = {};
   bool same_on_all = false;
 };
 inline const Placement same_on_all{.cut = {}, .same_on_all = true};

@@ -107,7 +107,7 @@ auto linearize(const F& function, const Args&... primals) {
 
 struct VmapOptions {
   /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument.
-  std::vector<std::optional<std::int64_t>> in_axes;
+  std::vector<std::optional<std::int64_t>> in_axes = {};
   std::int64_t out_axis = 0;
 };
 

@@ -1,0 +1,140 @@
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "tests/support/array_values.h"
+#include "tests/support/expect_error.h"
+
+using namespace lockstep;
+using tests::check_close;
+using tests::expect_error;
+
+TEST_CASE("arrays promote to one dtype, scalars give way") {
+  struct Row {
+    Operand a;
+    Operand b;
+    DType expected;
+    double value;
+  };
+  const auto one = [](DType dtype) { return convert(array(1.0f), dtype); };
+  const std::vector<Row> rows = {
+      {one(float32), one(float32), float32, 2},   {one(int32), one(int64), int64, 2},
+      {one(int32), one(float32), float32, 2},     {one(int64), one(float16), float16, 2},
+      {one(float16), one(bfloat16), float32, 2},  {one(uint8), one(int8), int16, 2},
+      {one(uint32), one(int32), int64, 2},        {one(float32), one(float64), float64, 2},
+      {one(float32), 1.5, float32, 2.5},          {one(float16), 2, float16, 3},
+      {one(bfloat16), 2.5, bfloat16, 3.5},        {one(int32), 1.5, float32, 2.5},
+      {one(int64), 2, int64, 3},                  {one(uint8), 2, uint8, 3},
+      {one(int32), true, int32, 2},               {one(float64), 0.1f, float64, 1 + static_cast<double>(0.1f)},
+      {one(bool_), 2, int32, 3},                  {1, 2, int32, 3},
+      {1, 2.5, float32, 3.5},
+  };
+  for (const Row& row : rows) {
+    for (const auto& [a, b] : {std::pair(row.a, row.b), std::pair(row.b, row.a)}) {
+      const Array sum = add(a, b);
+      CHECK(name(sum.dtype()) == name(row.expected));
+      check_close(sum, {}, {row.value});
+    }
+  }
+}
+
+TEST_CASE("integers become floats where the function needs floats") {
+  for (const DType dtype : {bool_, int8, int32, int64, uint32}) {
+    const Array one = convert(array(1.0f), dtype);
+    CAPTURE(name(dtype));
+    check_close(exp(one), {}, {2.718281828});
+    CHECK(exp(one).dtype() == float32);
+    CHECK(sqrt(one).dtype() == float32);
+    CHECK((one / one).dtype() == float32);
+    CHECK(mean(one).dtype() == float32);
+    CHECK(softmax(expand_dims(one, 0)).dtype() == float32);
+  }
+  CHECK(exp(array(1.0)).dtype() == float64);
+  CHECK(floor(array(3)).dtype() == int32);
+  CHECK(round(array(3)).dtype() == int32);
+}
+
+TEST_CASE("true division and truncating division") {
+  const Array a = array({7, -7});
+  const Array b = array({2, 2});
+  check_close(a / b, {2}, {3.5, -3.5});
+  CHECK(div(a, b).dtype() == int32);
+  check_close(div(a, b), {2}, {3, -3});
+  check_close(a / 2, {2}, {3.5, -3.5});
+}
+
+TEST_CASE("shapes broadcast as in numpy") {
+  struct Row {
+    Shape a;
+    Shape b;
+    Shape expected;
+  };
+  for (const Row& row : {Row{{2, 3}, {3}, {2, 3}}, Row{{2, 1}, {1, 3}, {2, 3}}, Row{{}, {2, 2}, {2, 2}},
+                         Row{{4, 1, 3}, {2, 1}, {4, 2, 3}}, Row{{0, 3}, {1, 3}, {0, 3}}, Row{{1}, {0}, {0}}}) {
+    CHECK((ones(row.a) + ones(row.b)).shape() == row.expected);
+    CHECK((ones(row.b) + ones(row.a)).shape() == row.expected);
+  }
+  check_close(array({1.f, 2.f, 3.f}) * reshape(array({1.f, 10.f}), {2, 1}), {2, 3}, {1, 2, 3, 10, 20, 30});
+  check_close(fma(array({1.f, 2.f}), 3, reshape(array({1.f, 2.f}), {2, 1})), {2, 2}, {4, 7, 5, 8});
+  expect_error<ShapeError>([] { ones({2, 3}) + ones({2}); }, "add", "[2,3]", "[2]");
+  expect_error<ShapeError>([] { broadcast_to(ones({2, 3}), {3}); }, "broadcast_to", "[2,3]", "[3]");
+  expect_error<ShapeError>([] { broadcast_to(ones({3}), {1}); }, "broadcast_to", "[3]", "[1]");
+}
+
+TEST_CASE("a scalar that its dtype cannot hold is refused") {
+  const Array small = convert(array({1, 2}), uint8);
+  expect_error<ValueError>([&] { small + 300; }, "add", "300", "uint8");
+  expect_error<ValueError>([&] { small - (-1); }, "sub", "-1", "uint8");
+  expect_error<ValueError>([] { full({2}, 200, int8); }, "full", "200", "int8");
+  check_close(small + 253, {2}, {254, 255});
+  CHECK(full({}, -1, int64).item<std::int64_t>() == -1);
+}
+
+TEST_CASE("comparisons and choice") {
+  const Array x = array({-1.f, 0.f, 2.f});
+  check_close(x < 0, {3}, {1, 0, 0});
+  check_close(x <= 0.0, {3}, {1, 1, 0});
+  check_close(x > 0, {3}, {0, 0, 1});
+  check_close(x >= 0, {3}, {0, 1, 1});
+  check_close(x == 0, {3}, {0, 1, 0});
+  check_close(x != x, {3}, {0, 0, 0});
+  CHECK((x < 0).dtype() == bool_);
+  check_close(where(x > 0, x, 7), {3}, {7, 7, 2});
+  check_close(where(array({1, 0, 2}), 1.5, 2), {3}, {1.5, 2, 1.5});
+  check_close(where(x > 0, reshape(x, {3, 1}), 0), {3, 3}, {0, 0, -1, 0, 0, 0, 0, 0, 2});
+  check_close(clip(x, -0.5, 1), {3}, {-0.5, 0, 1});
+  check_close((x > 0) | (x < 0), {3}, {1, 0, 1});
+  check_close(~(x > 0), {3}, {1, 1, 0});
+  check_close(array({6, 3}) & 2, {2}, {2, 2});
+  check_close(array({6, 3}) ^ 1, {2}, {7, 2});
+}
+
+TEST_CASE("dtype errors name the op") {
+  expect_error<DtypeError>([] { bitwise_and(ones({2}), ones({2})); }, "bitwise_and", "f32[2]");
+  expect_error<ValueError>([] { add(Array(), 1); }, "holds nothing");
+}
+
+TEST_CASE("making arrays") {
+  check_close(full({2}, 1.5), {2}, {1.5, 1.5});
+  CHECK(full({2}, 1).dtype() == float32);
+  CHECK(zeros({2}, int8).dtype() == int8);
+  check_close(full({2, 2}, array({1.f, 2.f})), {2, 2}, {1, 2, 1, 2});
+  check_close(ones_like(array({1, 2})), {2}, {1, 1});
+  CHECK(ones_like(array({1, 2})).dtype() == int32);
+  check_close(zeros_like(ones({2})), {2}, {0, 0});
+  check_close(full_like(ones({2}), 3), {2}, {3, 3});
+  check_close(arange(4), {4}, {0, 1, 2, 3});
+  check_close(iota({2, 3}, -1, float32), {2, 3}, {0, 1, 2, 0, 1, 2});
+  check_close(iota({2, 3}, 0), {2, 3}, {0, 0, 0, 1, 1, 1});
+  check_close(eye(3), {3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
+  CHECK(array(std::vector<bool>{true, false}).to_vector<bool>() == std::vector<bool>{true, false});
+  expect_error<ShapeError>([] { array(std::vector<float>{1, 2, 3}, Shape{2}); }, "from_bytes", "8 bytes", "12");
+}
+
+TEST_CASE("conversions") {
+  check_close(convert(array({1.7f, -1.7f}), int32), {2}, {1, -1});
+  check_close(convert(array({0.f, 0.5f}), bool_), {2}, {0, 1});
+  CHECK(bitcast_convert(array(1.0f), uint32).item<std::uint32_t>() == 0x3f800000);
+  check_close(square(array({2.f, -3.f})), {2}, {4, 9});
+}
