@@ -213,7 +213,7 @@ set(LOCKSTEP_FASHION_MNIST_DIR /usr/share/datasets/fashion-mnist)
 # Everything missing, in one go.
 function(lockstep_fetch_missing)
   lockstep_need(ninja PROGRAM ninja ninja-build)
-  lockstep_need(fmt HEADER fmt/format.h)
+  lockstep_need(fmt HEADER fmt/format.h LIBRARY libfmt.so)
   lockstep_need(doctest HEADER doctest/doctest.h)
   lockstep_need(cli11 HEADER CLI/CLI.hpp)
   lockstep_need(json HEADER nlohmann/json.hpp)
