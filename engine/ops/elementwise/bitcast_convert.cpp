@@ -1,7 +1,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/ops/elementwise/define.h"
+#include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
 

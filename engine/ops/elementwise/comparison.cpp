@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "engine/ops/elementwise/define.h"
+#include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
 

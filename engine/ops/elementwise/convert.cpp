@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/ops/elementwise/define.h"
+#include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
 

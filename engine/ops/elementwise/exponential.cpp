@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/ops/elementwise/define.h"
+#include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
 

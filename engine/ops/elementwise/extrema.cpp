@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/ops/elementwise/define.h"
+#include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
 

@@ -9,7 +9,7 @@
 #include "engine/ops/rules/samples.h"
 #include "engine/ops/values.h"
 
-// What every definition of this folder names.
+// What a definition of an op includes and names.
 namespace lockstep::ops {
 
 using ir::JvpContext;
