@@ -13,10 +13,10 @@ std::vector<ArrayType> full_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 0);
   const DType dtype = context.attrs.get<DType>("dtype");
   const AttrValue& value = context.attrs.at("value");
-  const bool fits = dtype == DType::bool_       ? std::holds_alternative<bool>(value)
-                    : is_integer(dtype)         ? std::holds_alternative<std::int64_t>(value)
-                    : is_inexact(dtype)         ? std::holds_alternative<double>(value)
-                                                : false;
+  const bool fits = dtype == DType::bool_ ? std::holds_alternative<bool>(value)
+                    : is_integer(dtype)   ? std::holds_alternative<std::int64_t>(value)
+                    : is_inexact(dtype)   ? std::holds_alternative<double>(value)
+                                          : false;
   if (!fits) {
     infer::dtype_error(context, "a bool value for bool, an int64 for integers, a double for float and complex dtypes",
                        "write the value as the dtype's kind; keys are made by random_wrap");
@@ -68,11 +68,14 @@ const Primitive& primitives::full() {
       .batch = batch::constant(full),
       .reference = full_reference,
       .samples = full_samples,
-      .error_samples = samples::errors(
-          {{{}, full_attrs(DType::int32, Shape{2}, 1.5), "an int64 for integers", {}},
-           {{}, full_attrs(DType::float32, Shape{2}, true), "a double for float", {}},
-           {{}, full_attrs(DType::key, Shape{2}, std::int64_t{0}), "keys are made by random_wrap", {}},
-           {{}, {{"dtype", DType::int32}, {"shape", Dims{-1}}, {"value", std::int64_t{0}}}, "extents of 0 or more", {}}}),
+      .error_samples =
+          samples::errors({{{}, full_attrs(DType::int32, Shape{2}, 1.5), "an int64 for integers", {}},
+                           {{}, full_attrs(DType::float32, Shape{2}, true), "a double for float", {}},
+                           {{}, full_attrs(DType::key, Shape{2}, std::int64_t{0}), "keys are made by random_wrap", {}},
+                           {{},
+                            {{"dtype", DType::int32}, {"shape", Dims{-1}}, {"value", std::int64_t{0}}},
+                            "extents of 0 or more",
+                            {}}}),
       .traits = {}};
   return op;
 }

@@ -9,7 +9,8 @@ namespace {
 std::vector<ArrayType> iota_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 0);
   const DType dtype = context.attrs.get<DType>("dtype");
-  if (!infer::real.contains(dtype)) infer::dtype_error(context, "a float or integer dtype", "iota in int32 and convert");
+  if (!infer::real.contains(dtype))
+    infer::dtype_error(context, "a float or integer dtype", "iota in int32 and convert");
   const Shape shape = infer::shape_attr(context, "shape");
   infer::index_attr(context, "dim", shape.rank());
   return {{dtype, shape, {}}};
@@ -34,7 +35,8 @@ Attrs iota_attrs(DType dtype, const Dims& shape, std::int64_t dim) {
 
 std::vector<ir::Sample> iota_samples() {
   std::vector<ir::Sample> result;
-  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::int64, DType::uint8}) {
+  for (const DType dtype :
+       {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::int64, DType::uint8}) {
     for (const Dims& shape : {Dims{5}, Dims{2, 3}, Dims{1}, Dims{0}, Dims{3, 0}}) {
       for (std::int64_t dim = 0; dim < static_cast<std::int64_t>(shape.size()); ++dim) {
         result.push_back({{}, iota_attrs(dtype, shape, dim), {}});

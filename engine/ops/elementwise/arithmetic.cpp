@@ -66,9 +66,10 @@ Tangent rem_divisor(const JvpContext& context, const Value& db) {
 }
 
 samples::Samples numeric_samples() {
-  return samples::both(samples::elementwise({{-2, 2}, {-2, 2}}, samples::all_floats),
-                       samples::both(samples::elementwise({{-9, 9}, {-9, 9}}, {DType::int32, DType::int64, DType::int8}),
-                                     samples::elementwise({{0, 200}, {0, 200}}, {DType::uint8, DType::uint32})));
+  return samples::both(
+      samples::elementwise({{-2, 2}, {-2, 2}}, samples::all_floats),
+      samples::both(samples::elementwise({{-9, 9}, {-9, 9}}, {DType::int32, DType::int64, DType::int8}),
+                    samples::elementwise({{0, 200}, {0, 200}}, {DType::uint8, DType::uint32})));
 }
 
 /// Divisors away from zero.
@@ -145,42 +146,40 @@ const Primitive& primitives::sign() {
 }
 
 const Primitive& primitives::add() {
-  static const Primitive op{
-      .name = "add",
-      .infer = infer::same_shape(infer::numeric, 2),
-      .derivative = derivative::linear(
-          [](const TransposeContext& context) -> std::vector<Tangent> {
-            return {context.cotangents[0], context.cotangents[0]};
-          },
-          {}, derivative::sum_of({same, same})),
-      .batch = batch::pointwise(add),
-      .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
-        using T = decltype(a);
-        return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-      }),
-      .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
-      .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-      .traits = pointwise_traits};
+  static const Primitive op{.name = "add",
+                            .infer = infer::same_shape(infer::numeric, 2),
+                            .derivative = derivative::linear(
+                                [](const TransposeContext& context) -> std::vector<Tangent> {
+                                  return {context.cotangents[0], context.cotangents[0]};
+                                },
+                                {}, derivative::sum_of({same, same})),
+                            .batch = batch::pointwise(add),
+                            .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
+                              using T = decltype(a);
+                              return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+                            }),
+                            .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+                            .traits = pointwise_traits};
   return op;
 }
 
 const Primitive& primitives::sub() {
-  static const Primitive op{
-      .name = "sub",
-      .infer = infer::same_shape(infer::numeric, 2),
-      .derivative = derivative::linear(
-          [](const TransposeContext& context) -> std::vector<Tangent> {
-            return {context.cotangents[0], -*context.cotangents[0]};
-          },
-          {}, derivative::sum_of({same, negated})),
-      .batch = batch::pointwise(sub),
-      .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
-        using T = decltype(a);
-        return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-      }),
-      .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
-      .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-      .traits = pointwise_traits};
+  static const Primitive op{.name = "sub",
+                            .infer = infer::same_shape(infer::numeric, 2),
+                            .derivative = derivative::linear(
+                                [](const TransposeContext& context) -> std::vector<Tangent> {
+                                  return {context.cotangents[0], -*context.cotangents[0]};
+                                },
+                                {}, derivative::sum_of({same, negated})),
+                            .batch = batch::pointwise(sub),
+                            .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
+                              using T = decltype(a);
+                              return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+                            }),
+                            .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+                            .traits = pointwise_traits};
   return op;
 }
 
@@ -242,16 +241,16 @@ const Primitive& primitives::fma() {
 }
 
 const Primitive& primitives::stop_gradient() {
-  static const Primitive op{
-      .name = "stop_gradient",
-      .infer = infer::same_shape(infer::any),
-      .derivative = derivative::zero(),
-      .batch = batch::pointwise(stop_gradient),
-      .reference = reference::copies(),
-      .samples = samples::both(samples::unary(-2, 2, samples::all_floats),
-                               samples::unary(0, 2, {DType::int32, DType::bool_, DType::key})),
-      .error_samples = samples::errors({{{{DType::float32, {}, {}}, {DType::float32, {}, {}}}, {}, "expected 1 operand", {}}}),
-      .traits = {.pointwise = true, .collective = false, .typed_axes = false, .alias = true}};
+  static const Primitive op{.name = "stop_gradient",
+                            .infer = infer::same_shape(infer::any),
+                            .derivative = derivative::zero(),
+                            .batch = batch::pointwise(stop_gradient),
+                            .reference = reference::copies(),
+                            .samples = samples::both(samples::unary(-2, 2, samples::all_floats),
+                                                     samples::unary(0, 2, {DType::int32, DType::bool_, DType::key})),
+                            .error_samples = samples::errors(
+                                {{{{DType::float32, {}, {}}, {DType::float32, {}, {}}}, {}, "expected 1 operand", {}}}),
+                            .traits = {.pointwise = true, .collective = false, .typed_axes = false, .alias = true}};
   return op;
 }
 

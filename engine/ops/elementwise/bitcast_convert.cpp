@@ -26,8 +26,8 @@ std::vector<ArrayType> bitcast_infer(const ir::InferContext& context) {
   if (new_width > old_width) {
     const std::int64_t parts = new_width / old_width;
     if (shape.rank() == 0 || shape[shape.rank() - 1] != parts) {
-      infer::shape_error(context, "a last dimension of " + std::to_string(parts) + ", the parts of one " +
-                                      std::string(name(to)),
+      infer::shape_error(context,
+                         "a last dimension of " + std::to_string(parts) + ", the parts of one " + std::string(name(to)),
                          "reshape the operand to end in " + std::to_string(parts));
     }
     shape = shape.erase(shape.rank() - 1);
@@ -47,7 +47,8 @@ std::vector<ir::Sample> bitcast_samples() {
     result.push_back({{samples::input(DType::uint32, shape, {one, two})}, {{"dtype", DType::float32}}, {}});
     result.push_back({{samples::input(DType::float64, shape)}, {{"dtype", DType::int64}}, {}});
     result.push_back({{samples::input(DType::float64, shape)}, {{"dtype", DType::uint32}}, {}});
-    result.push_back({{samples::input(DType::uint8, shape.insert(shape.rank(), 4), {0, 64})}, {{"dtype", DType::float32}}, {}});
+    result.push_back(
+        {{samples::input(DType::uint8, shape.insert(shape.rank(), 4), {0, 64})}, {{"dtype", DType::float32}}, {}});
   }
   return result;
 }

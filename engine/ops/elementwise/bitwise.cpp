@@ -9,7 +9,8 @@ namespace {
 
 samples::Samples bits_samples(std::size_t operands) {
   return samples::both(
-      samples::elementwise(std::vector<samples::Range>(operands, {-100, 100}), {DType::int8, DType::int32, DType::int64}),
+      samples::elementwise(std::vector<samples::Range>(operands, {-100, 100}),
+                           {DType::int8, DType::int32, DType::int64}),
       samples::elementwise(std::vector<samples::Range>(operands, {0, 2}), {DType::bool_, DType::uint8, DType::uint32}));
 }
 
@@ -49,9 +50,9 @@ ir::Reference shift_reference(Shift shift) {
     const DType dtype = context.outputs[0].type.dtype;
     const int width = static_cast<int>(size_of(dtype)) * 8;
     for (std::size_t i = 0; i < context.outputs[0].integers().size(); ++i) {
-      context.outputs[0].integers()[i] = shifted(shift, static_cast<std::uint64_t>(context.inputs[0].integers()[i]),
-                                                 static_cast<std::uint64_t>(context.inputs[1].integers()[i]), width,
-                                                 is_signed_integer(dtype));
+      context.outputs[0].integers()[i] =
+          shifted(shift, static_cast<std::uint64_t>(context.inputs[0].integers()[i]),
+                  static_cast<std::uint64_t>(context.inputs[1].integers()[i]), width, is_signed_integer(dtype));
     }
   };
 }
@@ -129,7 +130,8 @@ const Primitive& primitives::shift_left() {
 }
 
 const Primitive& primitives::shift_right_arithmetic() {
-  static const Primitive op = shift_primitive("shift_right_arithmetic", shift_right_arithmetic, Shift::right_arithmetic);
+  static const Primitive op =
+      shift_primitive("shift_right_arithmetic", shift_right_arithmetic, Shift::right_arithmetic);
   return op;
 }
 

@@ -8,9 +8,10 @@ namespace {
 
 /// Small integers make ties; floats are drawn away from each other, with equal ones by the integer draws.
 samples::Samples comparison_samples() {
-  return samples::both(samples::elementwise({{-2, 2}, {-2, 2}}, samples::all_floats),
-                       samples::both(samples::elementwise({{-2, 3}, {-2, 3}}, {DType::int32, DType::int64, DType::int8}),
-                                     samples::elementwise({{0, 2}, {0, 2}}, {DType::bool_, DType::uint8, DType::uint32})));
+  return samples::both(
+      samples::elementwise({{-2, 2}, {-2, 2}}, samples::all_floats),
+      samples::both(samples::elementwise({{-2, 3}, {-2, 3}}, {DType::int32, DType::int64, DType::int8}),
+                    samples::elementwise({{0, 2}, {0, 2}}, {DType::bool_, DType::uint8, DType::uint32})));
 }
 
 template <class F>

@@ -34,14 +34,16 @@ std::int64_t to_integer(double x, DType dtype) {
     const std::uint64_t ones = ~std::uint64_t{0} >> (64 - width);
     return static_cast<std::int64_t>(is_signed_integer(dtype) ? ones >> 1 : ones);
   }
-  return is_signed_integer(dtype) ? static_cast<std::int64_t>(x) : static_cast<std::int64_t>(static_cast<std::uint64_t>(x));
+  return is_signed_integer(dtype) ? static_cast<std::int64_t>(x)
+                                  : static_cast<std::int64_t>(static_cast<std::uint64_t>(x));
 }
 
 /// Keeps the low bits, with the sign of the dtype.
 std::int64_t wrapped(std::int64_t x, DType dtype) {
   const int unused = 64 - static_cast<int>(size_of(dtype)) * 8;
   const std::uint64_t high = static_cast<std::uint64_t>(x) << unused;
-  return is_signed_integer(dtype) ? static_cast<std::int64_t>(high) >> unused : static_cast<std::int64_t>(high >> unused);
+  return is_signed_integer(dtype) ? static_cast<std::int64_t>(high) >> unused
+                                  : static_cast<std::int64_t>(high >> unused);
 }
 
 template <class T>
@@ -79,7 +81,8 @@ std::vector<ir::Sample> convert_samples() {
   for (const DType from : dtypes) {
     for (const DType to : dtypes) {
       const double low = is_unsigned_integer(to) || is_unsigned_integer(from) || from == DType::bool_ ? 0 : -9;
-      result.push_back({{samples::input(from, Shape{2, 3}, {low, from == DType::bool_ ? 2.0 : 9.0})}, {{"dtype", to}}, {}});
+      result.push_back(
+          {{samples::input(from, Shape{2, 3}, {low, from == DType::bool_ ? 2.0 : 9.0})}, {{"dtype", to}}, {}});
     }
   }
   for (const Shape& shape : samples::small_shapes()) {

@@ -95,57 +95,54 @@ const Primitive& primitives::log1p() {
 }
 
 const Primitive& primitives::logistic() {
-  static const Primitive op{
-      .name = "logistic",
-      .infer = infer::same_shape(infer::floating),
-      .derivative =
-          derivative::unary([](const Value&, const Value& y, const Value& dx) { return dx * (y * (1.0 - y)); }),
-      .batch = batch::pointwise(logistic),
-      .reference = reference::unary<double>([](double x) { return 1 / (1 + std::exp(-x)); }),
-      .samples = samples::unary(-6, 6),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+  static const Primitive op{.name = "logistic",
+                            .infer = infer::same_shape(infer::floating),
+                            .derivative = derivative::unary(
+                                [](const Value&, const Value& y, const Value& dx) { return dx * (y * (1.0 - y)); }),
+                            .batch = batch::pointwise(logistic),
+                            .reference = reference::unary<double>([](double x) { return 1 / (1 + std::exp(-x)); }),
+                            .samples = samples::unary(-6, 6),
+                            .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
+                            .traits = pointwise_traits};
   return op;
 }
 
 const Primitive& primitives::sqrt() {
-  static const Primitive op{
-      .name = "sqrt",
-      .infer = infer::same_shape(infer::inexact),
-      .derivative = derivative::unary(
-          [](const Value&, const Value& y, const Value& dx) { return dx * (full_like(y, 0.5) / y); }),
-      .batch = batch::pointwise(sqrt),
-      .reference = reference::unary<double, Complex>([](auto x) { return std::sqrt(x); }),
-      .samples = samples::unary(0.2, 4, samples::all_floats),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+  static const Primitive op{.name = "sqrt",
+                            .infer = infer::same_shape(infer::inexact),
+                            .derivative = derivative::unary([](const Value&, const Value& y, const Value& dx) {
+                              return dx * (full_like(y, 0.5) / y);
+                            }),
+                            .batch = batch::pointwise(sqrt),
+                            .reference = reference::unary<double, Complex>([](auto x) { return std::sqrt(x); }),
+                            .samples = samples::unary(0.2, 4, samples::all_floats),
+                            .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
+                            .traits = pointwise_traits};
   return op;
 }
 
 const Primitive& primitives::rsqrt() {
-  static const Primitive op{
-      .name = "rsqrt",
-      .infer = infer::same_shape(infer::floating),
-      .derivative =
-          derivative::unary([](const Value& x, const Value& y, const Value& dx) { return dx * ((y / x) * -0.5); }),
-      .batch = batch::pointwise(rsqrt),
-      .reference = reference::unary<double>([](double x) { return 1 / std::sqrt(x); }),
-      .samples = samples::unary(0.2, 4),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+  static const Primitive op{.name = "rsqrt",
+                            .infer = infer::same_shape(infer::floating),
+                            .derivative = derivative::unary(
+                                [](const Value& x, const Value& y, const Value& dx) { return dx * ((y / x) * -0.5); }),
+                            .batch = batch::pointwise(rsqrt),
+                            .reference = reference::unary<double>([](double x) { return 1 / std::sqrt(x); }),
+                            .samples = samples::unary(0.2, 4),
+                            .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
+                            .traits = pointwise_traits};
   return op;
 }
 
 const Primitive& primitives::pow() {
-  static const Primitive op{
-      .name = "pow",
-      .infer = infer::same_shape(infer::floating, 2),
-      .derivative = derivative::per_operand({pow_base, pow_exponent}),
-      .batch = batch::pointwise(pow),
-      .reference = reference::binary<double>([](double x, double y) { return std::pow(x, y); }),
-      .samples = samples::elementwise({{0.2, 3}, {-2, 3}}),
-      .error_samples = samples::elementwise_errors(2, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+  static const Primitive op{.name = "pow",
+                            .infer = infer::same_shape(infer::floating, 2),
+                            .derivative = derivative::per_operand({pow_base, pow_exponent}),
+                            .batch = batch::pointwise(pow),
+                            .reference = reference::binary<double>([](double x, double y) { return std::pow(x, y); }),
+                            .samples = samples::elementwise({{0.2, 3}, {-2, 3}}),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::int32),
+                            .traits = pointwise_traits};
   return op;
 }
 

@@ -16,9 +16,8 @@ Tangent share(const JvpContext& context, const Value& tangent, std::size_t self)
 }
 
 derivative::Derivative shared_among_ties() {
-  return derivative::per_operand(
-      {[](const JvpContext& context, const Value& da) { return share(context, da, 0); },
-       [](const JvpContext& context, const Value& db) { return share(context, db, 1); }});
+  return derivative::per_operand({[](const JvpContext& context, const Value& da) { return share(context, da, 0); },
+                                  [](const JvpContext& context, const Value& db) { return share(context, db, 1); }});
 }
 
 /// `a` where it is NaN or `first` holds.
@@ -42,9 +41,8 @@ const Primitive& primitives::maximum() {
                             .infer = infer::same_shape(infer::ordered, 2),
                             .derivative = shared_among_ties(),
                             .batch = batch::pointwise(maximum),
-                            .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>([](auto a, auto b) {
-                              return extremum(a, b, [](auto x, auto y) { return x > y; });
-                            }),
+                            .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(
+                                [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x > y; }); }),
                             .samples = ordered_samples(),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
                             .traits = pointwise_traits};
@@ -56,9 +54,8 @@ const Primitive& primitives::minimum() {
                             .infer = infer::same_shape(infer::ordered, 2),
                             .derivative = shared_among_ties(),
                             .batch = batch::pointwise(minimum),
-                            .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>([](auto a, auto b) {
-                              return extremum(a, b, [](auto x, auto y) { return x < y; });
-                            }),
+                            .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(
+                                [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x < y; }); }),
                             .samples = ordered_samples(),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
                             .traits = pointwise_traits};

@@ -83,9 +83,8 @@ const Primitive& primitives::is_finite() {
                             .infer = infer::unary_to(infer::inexact, DType::bool_),
                             .derivative = derivative::zero(),
                             .batch = batch::pointwise(is_finite),
-                            .reference = reference::unary<double, Complex>([](auto x) {
-                              return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
-                            }),
+                            .reference = reference::unary<double, Complex>(
+                                [](auto x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); }),
                             .samples = samples::unary(-3, 3, samples::all_floats),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
                             .traits = pointwise_traits};

@@ -30,8 +30,8 @@ std::vector<Tangent> select_transpose(const TransposeContext& context) {
 
 std::vector<ir::Sample> select_samples() {
   std::vector<ir::Sample> result;
-  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::bool_, DType::key,
-                            DType::complex64}) {
+  for (const DType dtype :
+       {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::bool_, DType::key, DType::complex64}) {
     for (const Shape& shape : samples::small_shapes()) {
       result.push_back({{samples::input(DType::bool_, shape, {0, 2}), samples::input(dtype, shape, {0, 2}),
                          samples::input(dtype, shape, {0, 2})},

@@ -73,8 +73,9 @@ void scatter_reference(const ir::ReferenceContext& context) {
                      reference::store(sum, place, reference::load<T>(sum, place) + reference::load<T>(updates, i));
                    });
                    if (is_signed_integer(updates.type.dtype)) {
-                     reference::store(sum, place, reference::load<std::uint64_t>(sum, place) +
-                                                      reference::load<std::uint64_t>(updates, i));
+                     reference::store(
+                         sum, place,
+                         reference::load<std::uint64_t>(sum, place) + reference::load<std::uint64_t>(updates, i));
                    }
                  });
 }
@@ -105,9 +106,8 @@ std::vector<ir::Sample> scatter_samples() {
   std::vector<ir::Sample> result;
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::uint8}) {
     const auto add = [&](const Shape& shape, std::int64_t axis, std::int64_t size, DType index = DType::int32) {
-      result.push_back({{index_input(index, shape), samples::input(dtype, shape, {0, 2})},
-                        {{"axis", axis}, {"size", size}},
-                        {}});
+      result.push_back(
+          {{index_input(index, shape), samples::input(dtype, shape, {0, 2})}, {{"axis", axis}, {"size", size}}, {}});
     };
     add(Shape{5}, 0, 3);
     add(Shape{4, 1}, 1, 5, DType::int64);
@@ -138,7 +138,10 @@ const Primitive& primitives::take_along_axis() {
            {{matrix, {DType::int32, Shape{2}, {}}}, {{"axis", std::int64_t{1}}}, "shapes equal but for axis 1", {}},
            {{matrix, indices_type}, {{"axis", std::int64_t{2}}}, "expected axis in [0, 2)", {}},
            {{matrix, matrix}, {{"axis", std::int64_t{1}}}, "an integer dtype for operand 1", {}},
-           {{{DType::float32, Shape{2, 0}, {}}, indices_type}, {{"axis", std::int64_t{1}}}, "at least one element", {}}}),
+           {{{DType::float32, Shape{2, 0}, {}}, indices_type},
+            {{"axis", std::int64_t{1}}},
+            "at least one element",
+            {}}}),
       .traits = {}};
   return op;
 }
@@ -158,7 +161,10 @@ const Primitive& primitives::scatter_add_along_axis() {
             {}},
            {{indices_type, matrix}, {{"axis", std::int64_t{1}}, {"size", std::int64_t{0}}}, "a size of at least 1", {}},
            {{matrix, matrix}, {{"axis", std::int64_t{1}}, {"size", std::int64_t{3}}}, "an integer dtype", {}},
-           {{indices_type, indices_type}, {{"axis", std::int64_t{2}}, {"size", std::int64_t{3}}}, "axis in [0, 2)", {}}}),
+           {{indices_type, indices_type},
+            {{"axis", std::int64_t{2}}, {"size", std::int64_t{3}}},
+            "axis in [0, 2)",
+            {}}}),
       .traits = {}};
   return op;
 }

@@ -24,7 +24,9 @@ Value flat_rows(const Value& indices, std::int64_t rows, std::int64_t size) {
   return clamped_index(indices, rows) + broadcast_in_dim(offsets, indices.shape(), {0});
 }
 
-Shape without_leading(const Shape& shape, int count) { return Shape(shape.dims().subspan(static_cast<std::size_t>(count))); }
+Shape without_leading(const Shape& shape, int count) {
+  return Shape(shape.dims().subspan(static_cast<std::size_t>(count)));
+}
 
 std::vector<ArrayType> gather_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
@@ -40,7 +42,8 @@ std::vector<ArrayType> gather_infer(const ir::InferContext& context) {
 }
 
 Value gather_transpose(const TransposeContext& context, const Value& ct) {
-  return apply_one(primitives::scatter_add_rows(), {*context.inputs[1], ct}, {{"rows", context.input_types[0].shape[0]}});
+  return apply_one(primitives::scatter_add_rows(), {*context.inputs[1], ct},
+                   {{"rows", context.input_types[0].shape[0]}});
 }
 
 std::vector<Value> gather_batch(const ir::BatchContext& context) {
@@ -167,11 +170,11 @@ const Primitive& primitives::gather_rows() {
       .batch = gather_batch,
       .reference = gather_reference,
       .samples = gather_samples,
-      .error_samples = samples::errors(
-          {{{table_type, table_type}, {}, "expected an integer dtype for operand 1", {}},
-           {{{DType::float32, Shape{}, {}}, index_type}, {}, "a table of rank 1 or more", {}},
-           {{{DType::float32, Shape{0, 2}, {}}, index_type}, {}, "a table with at least one row", {}},
-           {{table_type}, {}, "expected 2 operands", {}}}),
+      .error_samples =
+          samples::errors({{{table_type, table_type}, {}, "expected an integer dtype for operand 1", {}},
+                           {{{DType::float32, Shape{}, {}}, index_type}, {}, "a table of rank 1 or more", {}},
+                           {{{DType::float32, Shape{0, 2}, {}}, index_type}, {}, "a table with at least one row", {}},
+                           {{table_type}, {}, "expected 2 operands", {}}}),
       .traits = {}};
   return op;
 }

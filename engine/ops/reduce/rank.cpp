@@ -72,18 +72,19 @@ std::vector<ir::Sample> arg_samples() {
 
 Primitive arg_primitive(std::string name, PrimitiveGetter self, bool largest) {
   const ArrayType x{DType::float32, Shape{2, 3}, {}};
-  return {.name = std::move(name),
-          .infer = arg_infer,
-          .derivative = derivative::zero(),
-          .batch = batch::along(self, "axis"),
-          .reference = arg_reference(largest),
-          .samples = arg_samples,
-          .error_samples = samples::errors(
-              {{{x}, arg_attrs(2, DType::int32), "expected axis in [0, 2)", {}},
-               {{x}, arg_attrs(0, DType::float32), "dtype int32 or int64", {}},
-               {{{DType::float32, Shape{0, 3}, {}}}, arg_attrs(0, DType::int32), "at least one element along axis 0", {}},
-               {{{DType::complex64, Shape{2}, {}}}, arg_attrs(0, DType::int32), "for operand 0", {}}}),
-          .traits = {}};
+  return {
+      .name = std::move(name),
+      .infer = arg_infer,
+      .derivative = derivative::zero(),
+      .batch = batch::along(self, "axis"),
+      .reference = arg_reference(largest),
+      .samples = arg_samples,
+      .error_samples = samples::errors(
+          {{{x}, arg_attrs(2, DType::int32), "expected axis in [0, 2)", {}},
+           {{x}, arg_attrs(0, DType::float32), "dtype int32 or int64", {}},
+           {{{DType::float32, Shape{0, 3}, {}}}, arg_attrs(0, DType::int32), "at least one element along axis 0", {}},
+           {{{DType::complex64, Shape{2}, {}}}, arg_attrs(0, DType::int32), "for operand 0", {}}}),
+      .traits = {}};
 }
 
 std::vector<ArrayType> top_k_infer(const ir::InferContext& context) {

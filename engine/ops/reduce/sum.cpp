@@ -107,7 +107,8 @@ const Primitive& primitives::reduce_prod() {
           }),
       .samples =
           [] {
-            return reduction_samples({DType::float64, DType::float32, DType::int32, DType::int64, DType::uint8}, -1.5, 2);
+            return reduction_samples({DType::float64, DType::float32, DType::int32, DType::int64, DType::uint8}, -1.5,
+                                     2);
           },
       .error_samples = reduction_errors(DType::bool_),
       .traits = {}};

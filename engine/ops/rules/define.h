@@ -18,6 +18,7 @@ using ir::Tangent;
 using ir::TransposeContext;
 using reference::Complex;
 
-inline constexpr ir::Traits pointwise_traits{.pointwise = true, .collective = false, .typed_axes = false, .alias = false};
+inline constexpr ir::Traits pointwise_traits{
+    .pointwise = true, .collective = false, .typed_axes = false, .alias = false};
 
 }  // namespace lockstep::ops

@@ -84,7 +84,10 @@ const Primitive& primitives::broadcast_in_dim() {
       .samples = broadcast_samples,
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{2}, {}}}, {{"shape", Dims{2, 3}}, {"dims", Dims{1}}}, "expected extent 1 or 3", {}},
-           {{{DType::float32, Shape{2}, {}}}, {{"shape", Dims{2, 3}}, {"dims", Dims{2}}}, "distinct dims in [0, 2)", {}},
+           {{{DType::float32, Shape{2}, {}}},
+            {{"shape", Dims{2, 3}}, {"dims", Dims{2}}},
+            "distinct dims in [0, 2)",
+            {}},
            {{{DType::float32, Shape{2}, {}}}, {{"shape", Dims{2, 3}}, {"dims", Dims{}}}, "expected 1 numbers", {}},
            {{{DType::float32, Shape{2, 3}, {}}}, {{"shape", Dims{3, 2}}, {"dims", Dims{1, 0}}}, "ascending dims", {}}}),
       .traits = {}};

@@ -45,7 +45,8 @@ Value gathered_slices(const ir::BatchContext& context, const Shape& x, const Sha
   for (int d = split; d < x.rank(); ++d) table.append(x[d]);
 
   Value row = full(context.builder, DType::int64, picked, 0);
-  if (context.batched[0]) row = broadcast_in_dim(batch_numbers(context.builder, context.size, 1) * double(rows), picked, {0});
+  if (context.batched[0])
+    row = broadcast_in_dim(batch_numbers(context.builder, context.size, 1) * double(rows), picked, {0});
   std::int64_t stride = 1;
   for (int d = split - 1; d >= 0; --d) {
     const Value start = clamped_index(batch::batched(context, static_cast<std::size_t>(d) + 1), x[d] - sizes[d] + 1);
@@ -63,7 +64,8 @@ std::vector<Value> dynamic_slice_batch(const ir::BatchContext& context) {
     const DType dtype = context.inputs.size() > 1 ? context.inputs[1].dtype() : DType::int32;
     operands.push_back(full(context.builder, dtype, Shape{}, 0));
     for (const Value& index : indices_of(context.inputs, 1)) operands.push_back(index);
-    return ops::apply(primitives::dynamic_slice(), operands, {{"sizes", batch::prepended(context.size, sizes.to_vector())}});
+    return ops::apply(primitives::dynamic_slice(), operands,
+                      {{"sizes", batch::prepended(context.size, sizes.to_vector())}});
   }
   const Shape x = context.batched[0] ? context.inputs[0].shape().erase(0) : context.inputs[0].shape();
   return {gathered_slices(context, x, sizes)};

@@ -23,8 +23,8 @@ std::vector<ArrayType> pad_infer(const ir::InferContext& context) {
     if (interior[d] < 0) infer::shape_error(context, "interior of 0 or more", "slice with strides to drop elements");
     const std::int64_t extent = x[i] + (x[i] > 0 ? (x[i] - 1) * interior[d] : 0) + low[d] + high[d];
     if (extent < 0) {
-      infer::shape_error(context, "an extent of 0 or more in dimension " + std::to_string(i) + ", not " +
-                                      std::to_string(extent),
+      infer::shape_error(context,
+                         "an extent of 0 or more in dimension " + std::to_string(i) + ", not " + std::to_string(extent),
                          "crop by less");
     }
     result.append(extent);
@@ -41,7 +41,8 @@ Dims negated(const Dims& dims) {
 Value operand_cotangent(const TransposeContext& context, const Value& ct) {
   const auto& interior = context.attrs.get<Dims>("interior");
   const Dims none(interior.size(), 0);
-  const Value cropped = pad(ct, 0, negated(context.attrs.get<Dims>("low")), negated(context.attrs.get<Dims>("high")), none);
+  const Value cropped =
+      pad(ct, 0, negated(context.attrs.get<Dims>("low")), negated(context.attrs.get<Dims>("high")), none);
   if (interior == none) return cropped;
   Dims strides;
   for (const std::int64_t holes : interior) strides.push_back(holes + 1);
@@ -137,7 +138,10 @@ const Primitive& primitives::pad() {
           {{{vector_type, vector_type}, pad_attrs({0}, {0}, {0}), "expected rank 0 for operand 1", {}},
            {{vector_type, {DType::int32, Shape{}, {}}}, pad_attrs({0}, {0}, {0}), "operands of one dtype", {}},
            {{vector_type, scalar_type}, pad_attrs({0}, {0}, {-1}), "interior of 0 or more", {}},
-           {{vector_type, scalar_type}, pad_attrs({-2}, {-2}, {0}), "an extent of 0 or more in dimension 0, not -1", {}},
+           {{vector_type, scalar_type},
+            pad_attrs({-2}, {-2}, {0}),
+            "an extent of 0 or more in dimension 0, not -1",
+            {}},
            {{vector_type, scalar_type}, pad_attrs({0, 0}, {0}, {0}), "expected 1 numbers in low", {}}}),
       .traits = {}};
   return op;

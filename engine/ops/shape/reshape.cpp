@@ -35,10 +35,9 @@ const Primitive& primitives::reshape() {
   static const Primitive op{
       .name = "reshape",
       .infer = reshape_infer,
-      .derivative = derivative::linear_in_one(0,
-                                              [](const TransposeContext& context, const Value& ct) {
-                                                return ops::reshape(ct, context.input_types[0].shape);
-                                              }),
+      .derivative =
+          derivative::linear_in_one(0, [](const TransposeContext& context,
+                                          const Value& ct) { return ops::reshape(ct, context.input_types[0].shape); }),
       .batch = batch::leading(reshape,
                               [](const ir::BatchContext& context) -> Attrs {
                                 return {{"shape", batch::prepended(context.size, context.attrs.get<Dims>("shape"))}};

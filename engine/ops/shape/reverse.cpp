@@ -42,15 +42,16 @@ const Primitive& primitives::reverse() {
   static const Primitive op{
       .name = "reverse",
       .infer = reverse_infer,
-      .derivative = derivative::linear_in_one(
-          0, [](const TransposeContext& context,
-                const Value& ct) { return apply_one(primitives::reverse(), {ct}, context.attrs); }),
+      .derivative = derivative::linear_in_one(0,
+                                              [](const TransposeContext& context, const Value& ct) {
+                                                return apply_one(primitives::reverse(), {ct}, context.attrs);
+                                              }),
       .batch = batch::reducer(reverse, "dims"),
       .reference = reference::moves(reverse_source),
       .samples = reverse_samples,
-      .error_samples =
-          samples::errors({{{{DType::float32, Shape{2}, {}}}, {{"dims", Dims{1}}}, "distinct dims in [0, 1)", {}},
-                           {{{DType::float32, Shape{2, 2}, {}}}, {{"dims", Dims{1, 1}}}, "expected distinct dims", {}}}),
+      .error_samples = samples::errors(
+          {{{{DType::float32, Shape{2}, {}}}, {{"dims", Dims{1}}}, "distinct dims in [0, 1)", {}},
+           {{{DType::float32, Shape{2, 2}, {}}}, {{"dims", Dims{1, 1}}}, "expected distinct dims", {}}}),
       .traits = {}};
   return op;
 }

@@ -14,7 +14,8 @@ std::vector<ArrayType> slice_infer(const ir::InferContext& context) {
   for (int i = 0; i < x.rank(); ++i) {
     const auto d = static_cast<std::size_t>(i);
     if (start[d] < 0 || start[d] > limit[d] || limit[d] > x[i]) {
-      infer::shape_error(context, "0 <= start <= limit <= " + std::to_string(x[i]) + " in dimension " + std::to_string(i),
+      infer::shape_error(context,
+                         "0 <= start <= limit <= " + std::to_string(x[i]) + " in dimension " + std::to_string(i),
                          "count from 0 and keep inside the operand");
     }
     if (strides[d] < 1) infer::shape_error(context, "strides of 1 or more", "use reverse to go backwards");

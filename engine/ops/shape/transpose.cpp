@@ -51,10 +51,9 @@ const Primitive& primitives::transpose() {
   static const Primitive op{
       .name = "transpose",
       .infer = transpose_infer,
-      .derivative = derivative::linear_in_one(0,
-                                              [](const TransposeContext& context, const Value& ct) {
-                                                return ops::transpose(ct, inverse(context.attrs.get<Dims>("permutation")));
-                                              }),
+      .derivative = derivative::linear_in_one(
+          0, [](const TransposeContext& context,
+                const Value& ct) { return ops::transpose(ct, inverse(context.attrs.get<Dims>("permutation"))); }),
       .batch = batch::leading(
           transpose,
           [](const ir::BatchContext& context) -> Attrs {
