@@ -134,9 +134,9 @@ else()
   lockstep_found(fashion-mnist "not found: name a folder when training")
 endif()
 
-foreach(name fmt json zlib crypto)
+foreach(name fmt json cli11 zlib crypto)
   if(NOT TARGET lockstep_deps::${name})
     message(FATAL_ERROR "${name} was not found. Configure with -DLOCKSTEP_FETCH=ON to have it fetched into "
-      "${LOCKSTEP_DEPS_DIR}, or install it (Debian: libfmt-dev nlohmann-json3-dev zlib1g-dev libssl-dev).")
+      "${LOCKSTEP_DEPS_DIR}, or install it (Debian: libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libssl-dev).")
   endif()
 endforeach()
