@@ -144,21 +144,23 @@ function(lockstep_fetch_package name)
   file(REMOVE_RECURSE "${part}")
 endfunction()
 
-# lockstep_need(<package> [HEADER <h>] [LIBRARY <file>] [PROGRAM <names...>] [FILE <path>]): marks the package as missing
+# lockstep_need(<package> [HEADER <h...>] [LIBRARY <file>] [PROGRAM <names...>] [FILE <path>]): marks the package as missing
 # unless all of that is installed. Runs before project(), so the usual places are named here.
 function(lockstep_need name)
-  cmake_parse_arguments(PARSE_ARGV 1 need "" "HEADER;LIBRARY;FILE" "PROGRAM")
+  cmake_parse_arguments(PARSE_ARGV 1 need "" "LIBRARY;FILE" "HEADER;PROGRAM")
   lockstep_fetched(${name} found)
   if(found)
     return()
   endif()
   set(found TRUE)
-  if(need_HEADER)
-    find_path(path NAMES ${need_HEADER} PATHS /usr/local/include /usr/include /usr/include/x86_64-linux-gnu NO_CACHE)
+  foreach(header IN LISTS need_HEADER)
+    unset(path)
+    find_path(path NAMES ${header} PATHS /usr/local/include /usr/include /usr/include/x86_64-linux-gnu
+      "$ENV{CUDA_HOME}/include" /usr/local/cuda/include NO_CACHE)
     if(NOT path)
       set(found FALSE)
     endif()
-  endif()
+  endforeach()
   if(need_LIBRARY)
     find_library(library NAMES ${need_LIBRARY}
       PATHS /usr/local/lib /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib NO_CACHE)
@@ -228,7 +230,7 @@ function(lockstep_fetch_missing)
     set_property(GLOBAL APPEND PROPERTY lockstep_missing torch)
   endif()
   if(LOCKSTEP_CUDA)
-    lockstep_need(cuda FILE /usr/local/cuda/include/nvrtc.h)
+    lockstep_need(cuda HEADER cuda_runtime_api.h nvrtc.h nccl.h)
   endif()
 
   get_property(missing GLOBAL PROPERTY lockstep_missing)
