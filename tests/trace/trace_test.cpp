@@ -216,7 +216,8 @@ TEST_CASE("equations carry the layer they were staged in") {
         Array b;
         {
           const trace::ScopeName dense("block/dense");
-          b = call(trace::trace([&](std::span<const Array> y) { return Arrays{neg(y[0])}; }, std::array{vector3}), {a});
+          b = call(trace::trace([&](std::span<const Array> y) { return Arrays{neg(y[0])}; }, std::array{vector3}),
+                   {a})[0];
         }
         return Arrays{neg(b)};
       },

@@ -57,6 +57,29 @@ TEST_CASE("the transpose of psum needs no collective") {  // T51
   CHECK(back->output_types()[0] == local);
 }
 
+TEST_CASE("the gradient inside a map is that of the whole batch") {  // T50
+  const auto gradient = transform::value_and_grad(mapped_loss(), {true, false});
+  const auto body = make_function(
+      {weight, local},
+      [&](ir::Builder& builder, Inputs x) {
+        const std::vector<ir::Var> arguments{x[0].var(), x[1].var()};
+        const ir::Value g(builder, builder.inline_function(*gradient, arguments)[1]);
+        return Results{g, ops::pvary(ops::reshape(g, Shape{1}), batch)};
+      },
+      batch2);
+  using Layouts = std::vector<std::vector<std::string>>;
+  const auto step = make_function({weight, {DType::float64, Shape{2}, {}}}, [&](ir::Builder&, Inputs x) {
+    return ops::apply(ops::primitives::pmap(), x,
+                      {{"body", std::static_pointer_cast<const AttrObject>(body)},
+                       {"axes", std::vector<std::string>{"batch"}},
+                       {"sizes", std::vector<std::int64_t>{2}},
+                       {"devices", std::vector<std::string>{"cpu:0"}},
+                       {"in", Layouts{{}, {"batch"}}},
+                       {"out", Layouts{{}, {"batch"}}}});
+  });
+  CHECK(evaluate(step, {{1}, {0, 1}}) == std::vector<Elements>{{1}, {1, 1}});
+}
+
 TEST_CASE("a weight used three times costs one psum in its gradient") {
   const auto f = make_function(
       {weight, local},
