@@ -121,12 +121,12 @@ TEST_CASE("what reading a traced value refuses") {
             " is a traced value and holds no data while its function is traced. Return it from the function and read "
             "the "
             "result there.";
-        CHECK_THROWS_WITH_AS(x[0].to_bytes(), (std::string("to_bytes: b1[]") + text).c_str(), TraceError);
-        CHECK_THROWS_WITH_AS(x[0].to_vector<bool>(), (std::string("to_vector: b1[]") + text).c_str(), TraceError);
-        CHECK_THROWS_WITH_AS(x[0].item<bool>(), (std::string("item: b1[]") + text).c_str(), TraceError);
+        CHECK_THROWS_WITH_AS(x[0].to_bytes(), (std::string("to_bytes: bool[]") + text).c_str(), TraceError);
+        CHECK_THROWS_WITH_AS(x[0].to_vector<bool>(), (std::string("to_vector: bool[]") + text).c_str(), TraceError);
+        CHECK_THROWS_WITH_AS(x[0].item<bool>(), (std::string("item: bool[]") + text).c_str(), TraceError);
         CHECK_THROWS_WITH_AS(
             static_cast<bool>(x[0]),
-            "a C++ condition on a traced value of type b1[]: its data do not exist while the function is traced, so "
+            "a C++ condition on a traced value of type bool[]: its data do not exist while the function is traced, so "
             "`if`, `while`, `&&` and `?:` cannot depend on it. Write where(condition, a, b) (op select), or cond / "
             "while_loop for whole branches.",
             TraceError);

@@ -12,6 +12,7 @@ namespace lockstep::tests {
 
 namespace {
 
+using ops::operator+;
 using Inputs = std::span<const ir::Value>;
 using Results = std::vector<ir::Value>;
 
