@@ -15,6 +15,8 @@ namespace {
 
 using ir::Builder;
 using ir::Value;
+using ops::operator+;
+using ops::operator*;
 using Layouts = std::vector<std::vector<std::string>>;
 using Body = std::function<std::vector<Value>(Builder&, std::span<const Value>)>;
 
