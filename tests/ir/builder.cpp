@@ -9,6 +9,9 @@
 
 namespace lockstep::ir {
 
+using ops::operator+;
+using ops::operator-;
+using ops::operator*;
 using tests::contains;
 using tests::make_function;
 using tests::mesh;

@@ -12,6 +12,9 @@
 
 namespace lockstep::ir {
 
+using ops::operator+;
+using ops::operator-;
+using ops::operator*;
 using tests::contains;
 using tests::make_function;
 using tests::message_of;
