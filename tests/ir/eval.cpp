@@ -82,8 +82,6 @@ TEST_CASE("a map cuts its operands, sums over shards and puts its results togeth
 }
 
 TEST_CASE("sums over shards follow the fixed tree") {
-  // (1 + 2^53) + (-2^53 + 1): the tree gives (2^53) + (-2^53 + 1) = 1, from left to right it would be 1 as well, so the
-  // numbers are chosen for the tree to differ: ((a + b) + (c + d)) with a = 2^53, b = 1, c = 1, d = -2^53.
   const double big = 0x1p53;
   const FunctionPtr body = make_function(
       {{float64, {1}, {"batch"}}},
@@ -105,11 +103,9 @@ TEST_CASE("several axes are summed in mesh order, last first") {
   const FunctionPtr f =
       mapped(body, {{float64, {2, 2}, {}}}, {{"batch", "model"}}, {{"", ""}, {"", "model"}, {"batch", ""}});
   CHECK(evaluate(f, {{1, 2, 3, 4}}) == std::vector<Elements>{{10}, {4, 6}, {3, 7}});
+  // Batch first would give (2^53 - 2^53) + (1 + 1) = 2.
   const double big = 0x1p53;
-  // model first: (2^53 + 1) + (1 - 2^53) = 1; batch first: (2^53 + 1) + (1 - 2^53) is the same pairing only if the
-  // elements 1 and 2 change places.
-  CHECK(evaluate(f, {{big, 1, 1, -big}})[0] == Elements{1});
-  CHECK(evaluate(f, {{big, 1, -big, 1}})[0] == Elements{0 + (big + 1) + (-big + 1)});
+  CHECK(evaluate(f, {{big, 1, -big, 1}})[0] == Elements{1});
 }
 
 TEST_CASE("half precision sums stay float32 until they are complete") {
