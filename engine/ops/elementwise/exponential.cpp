@@ -168,7 +168,7 @@ const Primitive& primitives::erf_inv() {
                             }),
                             .batch = batch::pointwise(erf_inv),
                             .reference = reference::unary<double>(inverse_erf),
-                            .samples = samples::both(samples::unary(-0.9, 0.9), samples::unary(0.999, 0.9999)),
+                            .samples = samples::both(samples::unary(-0.9, 0.9), samples::unary(0.999, 0.9999, {DType::float32})),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
                             .traits = pointwise_traits};
   return op;
