@@ -294,7 +294,7 @@ class CollectiveWriter {
 
   // ---- moves -----------------------------------------------------------------------------------------------------
 
-  int dim() const { return static_cast<int>(item_.attrs.get<std::int64_t>("dim")); }
+  int dim() const { return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), op_); }
 
   void scatter(const std::vector<Group>& all_groups) {
     std::vector<Group> groups;

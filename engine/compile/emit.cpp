@@ -136,7 +136,6 @@ class Emitter {
       step.collectives += unit(u).collectives;
     }
     const int lanes = total < shared_step_bytes ? 1 : program_.devices;
-    step.devices = lanes;
     step.lanes.resize(static_cast<std::size_t>(lanes));
     std::vector<Work> whole;
     std::int64_t tiled_total = 0;
@@ -153,6 +152,8 @@ class Emitter {
       }
     }
     share_whole(step, std::move(whole));
+    while (step.lanes.size() > 1 && step.lanes.back().empty()) step.lanes.pop_back();
+    step.devices = static_cast<int>(step.lanes.size());
     out_.steps.push_back(std::move(step));
   }
 
