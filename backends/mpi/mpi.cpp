@@ -1,10 +1,10 @@
-#include <mpi.h>
-
 #include <array>
 #include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
+
+#include <mpi.h>
 
 #include <lockstep/communicator.h>
 #include <lockstep/error.h>

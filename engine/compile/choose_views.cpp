@@ -115,8 +115,8 @@ class ViewChooser {
       item.rest_kernel = rest == 0 ? nullptr : flat_kernel(item, types, rest);
     } else {
       const std::span<const ArrayType> all(types);
-      item.kernel = program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()),
-                                         all.subspan(item.inputs.size()));
+      item.kernel =
+          program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
     }
     for (int v : item.inputs) {
       const bool strided = item.kernel->accepts_strided();

@@ -147,9 +147,11 @@ class CollectiveWriter {
     program_.units.push_back(std::move(stack));
     Unit exchange = new_unit();
     exchange.on_caller = true;
-    exchange.calls.push_back(
-        {program_.kernels.adopt(std::make_unique<GatherFromProcesses>(program_.communicator)), nullptr, {{stacked, -1}},
-         {{gathered_, -1}}, "gather_from_processes"});
+    exchange.calls.push_back({program_.kernels.adopt(std::make_unique<GatherFromProcesses>(program_.communicator)),
+                              nullptr,
+                              {{stacked, -1}},
+                              {{gathered_, -1}},
+                              "gather_from_processes"});
     program_.units.push_back(std::move(exchange));
   }
 
@@ -288,7 +290,10 @@ class CollectiveWriter {
     unit.on_caller = true;
     unit.calls.push_back({program_.kernels.adopt(std::make_unique<FoldAcrossProcesses>(program_.communicator, add,
                                                                                        type.dtype, type.size())),
-                          nullptr, {from}, {to}, "fold_across_processes"});
+                          nullptr,
+                          {from},
+                          {to},
+                          "fold_across_processes"});
     return unit;
   }
 
@@ -319,8 +324,8 @@ class CollectiveWriter {
     ArrayType block = type_;
     block.shape = block.shape.with(dim(), block.shape[dim()] / static_cast<std::int64_t>(group.size()));
     const Strides strides = contiguous_strides(type_.shape);
-    const std::int64_t step = block.shape[dim()] * strides[static_cast<std::size_t>(dim())] *
-                              static_cast<std::int64_t>(size_of(type_.dtype));
+    const std::int64_t step =
+        block.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
     const int part = program_.new_view(total, block, strides, static_cast<std::int64_t>(i) * step, -1);
     add_copy(unit, {part, -1}, {item_.outputs[0], local(group[i])});
   }
@@ -343,8 +348,8 @@ class CollectiveWriter {
 
   void gather_into(Unit& unit, const Group& group, Ref target) {
     const Strides strides = program_.value(target.value).strides;
-    const std::int64_t step = type_.shape[dim()] * strides[static_cast<std::size_t>(dim())] *
-                              static_cast<std::int64_t>(size_of(type_.dtype));
+    const std::int64_t step =
+        type_.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
     for (std::size_t i = 0; i < group.size(); ++i) {
       const int part = program_.new_view(target.value, type_, strides, static_cast<std::int64_t>(i) * step,
                                          program_.value(target.value).pmap);
@@ -394,8 +399,8 @@ bool write_through(Program& program, const Item& item) {
 }  // namespace
 
 bool is_collective(const Item& item) {
-  static const std::vector<std::string> ops = {"psum", "pmax", "pmin", "all_gather", "all_gather_invariant",
-                                               "psum_scatter", "collective_wait"};
+  static const std::vector<std::string> ops = {
+      "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter", "collective_wait"};
   return item.kind == Item::Kind::equation && std::find(ops.begin(), ops.end(), item.op) != ops.end();
 }
 

@@ -14,9 +14,9 @@ namespace lockstep::compile {
 
 struct Options {
   std::vector<std::shared_ptr<const Backend>> backends;  ///< In order of preference.
-  int threads = 1;      ///< Workers that share what stands outside of mapped regions.
-  bool verify = false;  ///< ir::verify on both sides of every pass.
-  bool optimize = true; ///< Whether the passes run.
+  int threads = 1;                                       ///< Workers that share what stands outside of mapped regions.
+  bool verify = false;                                   ///< ir::verify on both sides of every pass.
+  bool optimize = true;                                  ///< Whether the passes run.
   std::shared_ptr<Communicator> communicator;  ///< The processes that share a pmap's shards; null: this one alone.
 };
 

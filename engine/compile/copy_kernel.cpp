@@ -51,7 +51,8 @@ void copy(const Joined& joined, int dim, const std::byte* from, std::byte* to, s
   const std::int64_t from_step = joined.from[d] * width;
   const std::int64_t to_step = joined.to[d] * width;
   if (dim + 1 < joined.rank) {
-    for (std::int64_t i = 0; i < joined.extent[d]; ++i) copy(joined, dim + 1, from + i * from_step, to + i * to_step, bytes);
+    for (std::int64_t i = 0; i < joined.extent[d]; ++i)
+      copy(joined, dim + 1, from + i * from_step, to + i * to_step, bytes);
     return;
   }
   if (from_step == width && to_step == width) {
@@ -59,11 +60,16 @@ void copy(const Joined& joined, int dim, const std::byte* from, std::byte* to, s
     return;
   }
   switch (bytes) {
-    case 1: return copy_row<1>(from, to, joined.extent[d], from_step, to_step);
-    case 2: return copy_row<2>(from, to, joined.extent[d], from_step, to_step);
-    case 4: return copy_row<4>(from, to, joined.extent[d], from_step, to_step);
-    case 8: return copy_row<8>(from, to, joined.extent[d], from_step, to_step);
-    default: return copy_row<16>(from, to, joined.extent[d], from_step, to_step);
+    case 1:
+      return copy_row<1>(from, to, joined.extent[d], from_step, to_step);
+    case 2:
+      return copy_row<2>(from, to, joined.extent[d], from_step, to_step);
+    case 4:
+      return copy_row<4>(from, to, joined.extent[d], from_step, to_step);
+    case 8:
+      return copy_row<8>(from, to, joined.extent[d], from_step, to_step);
+    default:
+      return copy_row<16>(from, to, joined.extent[d], from_step, to_step);
   }
 }
 

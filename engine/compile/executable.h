@@ -15,11 +15,11 @@ namespace lockstep::compile {
 
 /// What an address is relative to. Arguments follow from `first_argument` on, results behind them.
 namespace base {
-inline constexpr std::uint32_t arena = 0;      ///< Invariant values, one block per running call.
-inline constexpr std::uint32_t shard = 1;      ///< The block of the shard that runs: what crosses a region's end.
-inline constexpr std::uint32_t scratch = 2;    ///< The block of the device that runs.
-inline constexpr std::uint32_t constants = 3;  ///< Part of the executable.
-inline constexpr std::uint32_t all_shards = 4; ///< The first shard's block; the others follow at `shard_bytes`.
+inline constexpr std::uint32_t arena = 0;       ///< Invariant values, one block per running call.
+inline constexpr std::uint32_t shard = 1;       ///< The block of the shard that runs: what crosses a region's end.
+inline constexpr std::uint32_t scratch = 2;     ///< The block of the device that runs.
+inline constexpr std::uint32_t constants = 3;   ///< Part of the executable.
+inline constexpr std::uint32_t all_shards = 4;  ///< The first shard's block; the others follow at `shard_bytes`.
 inline constexpr std::uint32_t first_argument = 5;
 }  // namespace base
 
@@ -68,7 +68,7 @@ struct Lane {
 
 /// Work between two barriers: a region run for every shard, or work shared by the devices.
 struct Step {
-  int devices = 1;          ///< Of the region's pmap; work that is shared has as many lanes.
+  int devices = 1;  ///< Of the region's pmap; work that is shared has as many lanes.
   bool per_shard = false;
   int local_shards = 0;     ///< Device d runs [d * local_shards / devices, (d + 1) * local_shards / devices).
   CallRange region;         ///< per_shard
@@ -104,9 +104,9 @@ struct Plan {
 struct Frame {
   std::shared_ptr<Buffer> arena;
   std::shared_ptr<Buffer> shards;
-  std::vector<std::shared_ptr<Buffer>> scratch;       ///< One a device.
-  std::vector<std::vector<ArrayView>> views;          ///< One copy a device.
-  std::vector<std::vector<std::byte*>> bases;         ///< One copy a device.
+  std::vector<std::shared_ptr<Buffer>> scratch;  ///< One a device.
+  std::vector<std::vector<ArrayView>> views;     ///< One copy a device.
+  std::vector<std::vector<std::byte*>> bases;    ///< One copy a device.
 };
 
 /// A lowered function: a list of steps over planned buffers. Immutable but for its idle frames and its counters; any

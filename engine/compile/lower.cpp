@@ -7,8 +7,7 @@
 namespace lockstep::compile {
 
 std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
-  const ir::FunctionPtr optimized =
-      options.optimize ? passes::run_pipeline(function, options.verify) : function;
+  const ir::FunctionPtr optimized = options.optimize ? passes::run_pipeline(function, options.verify) : function;
   KernelTable table(options.backends);
   Program program(table);
   if (options.communicator != nullptr) {

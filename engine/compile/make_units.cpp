@@ -42,8 +42,7 @@ void alias_axis_index(Program& program, const Item& item) {
   program.value(table).index = static_cast<int>(program.new_constant(std::as_bytes(std::span(coordinates))));
   std::vector<std::uint64_t> offsets;
   for (int s = 0; s < mesh.local_shards; ++s) {
-    offsets.push_back(sizeof(std::int32_t) *
-                      static_cast<std::uint64_t>(mesh.coordinate(mesh.first_shard + s, axis)));
+    offsets.push_back(sizeof(std::int32_t) * static_cast<std::uint64_t>(mesh.coordinate(mesh.first_shard + s, axis)));
   }
   Value& index = program.value(item.outputs[0]);
   index.root = table;

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-std::size_t aligned(std::size_t bytes) { return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment; }
+std::size_t aligned(std::size_t bytes) {
+  return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+}
 
 bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -32,9 +34,8 @@ MemoryPlan plan_memory(const std::vector<Interval>& intervals) {
     }
     plan.offsets[i] = offset;
     plan.bytes = std::max(plan.bytes, offset + bytes);
-    const auto position = std::upper_bound(by_offset.begin(), by_offset.end(), offset, [&](std::size_t o, std::size_t j) {
-      return o < plan.offsets[j];
-    });
+    const auto position = std::upper_bound(by_offset.begin(), by_offset.end(), offset,
+                                           [&](std::size_t o, std::size_t j) { return o < plan.offsets[j]; });
     by_offset.insert(position, i);
   }
   return plan;

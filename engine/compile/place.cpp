@@ -87,9 +87,8 @@ class Placer {
       return;
     }
     const Unit& writer = unit(it.writer);
-    const bool stays = std::all_of(it.readers.begin(), it.readers.end(), [&](int u) {
-      return unit(u).step == writer.step && unit(u).group == writer.group;
-    });
+    const bool stays = std::all_of(it.readers.begin(), it.readers.end(),
+                                   [&](int u) { return unit(u).step == writer.step && unit(u).group == writer.group; });
     if (value.pmap != writer.pmap || !stays) {
       it.place = value.pmap >= 0 ? Place::shard : Place::arena;
     } else {
@@ -120,7 +119,8 @@ class Placer {
         const Value& value = program_.value(ref.value);
         if (value.root != r) continue;
         if (value.cut < 0 || written.cut < 0 || value.offset != 0 || !value.is_contiguous()) return false;
-        if (program_.cuts[static_cast<std::size_t>(value.cut)] != program_.cuts[static_cast<std::size_t>(written.cut)]) {
+        if (program_.cuts[static_cast<std::size_t>(value.cut)] !=
+            program_.cuts[static_cast<std::size_t>(written.cut)]) {
           return false;
         }
       }
@@ -151,7 +151,8 @@ class Placer {
     std::vector<int> results;
     for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
       const int r = program_.root(program_.outputs[i]);
-      if (root(r).place == Place::result && program_.result_of_root[static_cast<std::size_t>(r)] == static_cast<int>(i)) {
+      if (root(r).place == Place::result &&
+          program_.result_of_root[static_cast<std::size_t>(r)] == static_cast<int>(i)) {
         results.push_back(static_cast<int>(i));
       }
     }
@@ -241,7 +242,8 @@ class Placer {
       if (operand.place != root(r).place || operand.per_tile != root(r).per_tile || operand.block < 0) continue;
       if (operand.place == Place::shard && it.pmap < 0) continue;
       if (operand.place == Place::arena && it.pmap >= 0) continue;
-      if (value.nbytes() != program_.value(r).nbytes() || ref.shard >= 0 || program_.value(ref.value).cut >= 0) continue;
+      if (value.nbytes() != program_.value(r).nbytes() || ref.shard >= 0 || program_.value(ref.value).cut >= 0)
+        continue;
       if (is_read_in_place(it, a) && is_dead_in_group(a, u)) return operand.block;
     }
     return -1;
@@ -272,10 +274,12 @@ class Placer {
     return place == Place::scratch || (place == Place::shard && unit(u).pmap >= 0);
   }
   std::int64_t begin_of(int u, Place place) {
-    return is_ordered(u, place) ? time_[static_cast<std::size_t>(u)] : step_begin_[static_cast<std::size_t>(unit(u).step)];
+    return is_ordered(u, place) ? time_[static_cast<std::size_t>(u)]
+                                : step_begin_[static_cast<std::size_t>(unit(u).step)];
   }
   std::int64_t end_of(int u, Place place) {
-    return is_ordered(u, place) ? time_[static_cast<std::size_t>(u)] : step_end_[static_cast<std::size_t>(unit(u).step)];
+    return is_ordered(u, place) ? time_[static_cast<std::size_t>(u)]
+                                : step_end_[static_cast<std::size_t>(unit(u).step)];
   }
 
   // ---- offsets ---------------------------------------------------------------------------------------------------
@@ -318,7 +322,8 @@ class Placer {
       const Value& value = program_.values[r];
       Placement& placement = program_.placements[r];
       switch (roots_[r].place) {
-        case Place::none: break;
+        case Place::none:
+          break;
         case Place::fixed:
           if (value.memory == Memory::argument) {
             placement.base = base::first_argument + static_cast<std::uint32_t>(value.index);
@@ -329,9 +334,15 @@ class Placer {
         case Place::result:
           placement.base = first_result + static_cast<std::uint32_t>(program_.result_of_root[r]);
           break;
-        case Place::arena: placement.base = base::arena; break;
-        case Place::shard: placement.base = base::shard; break;
-        case Place::scratch: placement.base = base::scratch; break;
+        case Place::arena:
+          placement.base = base::arena;
+          break;
+        case Place::shard:
+          placement.base = base::shard;
+          break;
+        case Place::scratch:
+          placement.base = base::scratch;
+          break;
       }
       if (is_planned(roots_[r].place)) placement.offset = offsets[static_cast<std::size_t>(roots_[r].block)];
       placement.per_tile = roots_[r].per_tile;

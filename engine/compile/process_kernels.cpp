@@ -10,7 +10,9 @@ constexpr std::size_t alignment = 64;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-std::span<const std::byte> bytes_of(const void* data, std::size_t n) { return {static_cast<const std::byte*>(data), n}; }
+std::span<const std::byte> bytes_of(const void* data, std::size_t n) {
+  return {static_cast<const std::byte*>(data), n};
+}
 std::span<std::byte> writable(void* data, std::size_t n) { return {static_cast<std::byte*>(data), n}; }
 
 std::size_t nbytes(const ArrayView& view) { return static_cast<std::size_t>(view.shape.size()) * size_of(view.dtype); }

@@ -34,7 +34,7 @@ struct Value {
   int cut = -1;             ///< Per-shard offsets, an index into Program::cuts.
   Strides strides{};        ///< In elements.
   Memory memory = Memory::own;
-  int index = -1;           ///< Argument number, or byte offset of a constant.
+  int index = -1;  ///< Argument number, or byte offset of a constant.
 
   std::int64_t size() const { return type.size(); }
   std::size_t nbytes() const { return static_cast<std::size_t>(type.nbytes()); }
@@ -45,8 +45,8 @@ struct Value {
 /// A mesh and this process's part of it.
 struct Mesh {
   ir::AxisSizes axes;
-  int shards = 1;       ///< V
-  int devices = 1;      ///< Of this process.
+  int shards = 1;   ///< V
+  int devices = 1;  ///< Of this process.
   int local_shards = 1;
   int first_shard = 0;
 
@@ -62,12 +62,12 @@ struct Item {
   bool pointwise = false;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  int mesh = -1;             ///< The pmap it stands in, or -1.
-  int pmap = -1;             ///< >= 0: run per shard of that pmap.
+  int mesh = -1;                    ///< The pmap it stands in, or -1.
+  int pmap = -1;                    ///< >= 0: run per shard of that pmap.
   std::vector<std::string> layout;  ///< cut_in, assemble
   // Decided by `choose_views`:
-  bool alias = false;        ///< No kernel runs: the result lies in the operand's memory.
-  std::int64_t tiled = 0;    ///< Flat size where it is cut into tiles, else 0.
+  bool alias = false;      ///< No kernel runs: the result lies in the operand's memory.
+  std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
   const Kernel* kernel = nullptr;
   const Kernel* rest_kernel = nullptr;
 };
@@ -92,9 +92,9 @@ struct Unit {
   std::vector<int> reads;   ///< Root values.
   std::vector<int> writes;  ///< Root values.
   int mesh = -1;
-  int pmap = -1;            ///< >= 0: per shard.
+  int pmap = -1;  ///< >= 0: per shard.
   std::int64_t tiled = 0;
-  bool on_caller = false;   ///< Talks to other processes: the calling thread alone does.
+  bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
   int collectives = 0;
   // Decided by `schedule`:
   int phase = 0;
@@ -133,9 +133,9 @@ struct Program {
   std::vector<StepPlan> steps;
   int devices = 1;
 
-  std::vector<Placement> placements;   ///< By value; of roots.
-  std::vector<int> result_of_root;     ///< By value: the result that the root is, or -1.
-  std::vector<int> donors;             ///< By result.
+  std::vector<Placement> placements;  ///< By value; of roots.
+  std::vector<int> result_of_root;    ///< By value: the result that the root is, or -1.
+  std::vector<int> donors;            ///< By result.
   std::size_t arena_bytes = 0;
   std::size_t shard_bytes = 0;
   std::size_t scratch_bytes = 0;

@@ -115,8 +115,8 @@ class Writer {
     for (std::size_t d = 0; d < layout.size(); ++d) {
       if (layout[d].empty()) continue;
       const int dim = static_cast<int>(d);
-      type.shape = type.shape.with(dim, type.shape[dim] * program_.meshes[static_cast<std::size_t>(mesh)].axes.size(
-                                                             layout[d], "pmap"));
+      type.shape = type.shape.with(
+          dim, type.shape[dim] * program_.meshes[static_cast<std::size_t>(mesh)].axes.size(layout[d], "pmap"));
     }
     Item item;
     item.kind = Item::Kind::assemble;

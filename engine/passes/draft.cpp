@@ -41,8 +41,8 @@ FunctionPtr Draft::finish() {
     define(equation.outputs);
   }
   use(outputs);
-  return std::make_shared<const ir::Function>(std::move(axes), std::move(kept), std::move(inputs),
-                                              std::move(equations), std::move(outputs));
+  return std::make_shared<const ir::Function>(std::move(axes), std::move(kept), std::move(inputs), std::move(equations),
+                                              std::move(outputs));
 }
 
 void Substitution::replace(Var old_var, Var new_var) {

@@ -7,12 +7,8 @@ namespace lockstep::passes {
 
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> passes = {
-      {"dce", dce},
-      {"simplify", simplify},
-      {"cse", cse},
-      {"simplify", simplify},
-      {"dce", dce},
-      {"schedule_collectives", schedule_collectives},
+      {"dce", dce},           {"simplify", simplify}, {"cse", cse},
+      {"simplify", simplify}, {"dce", dce},           {"schedule_collectives", schedule_collectives},
   };
   return passes;
 }

@@ -61,8 +61,7 @@ class Scheduler {
     state_[i] = Progress::started;
     const Equation& e = original_[i];
     start_[i] = draft_.new_var(draft_.type(e.inputs[0]));
-    draft_.equations.push_back(
-        {&ops::primitives::collective_start(), {}, {e.inputs[0]}, {start_[i]}, e.provenance});
+    draft_.equations.push_back({&ops::primitives::collective_start(), {}, {e.inputs[0]}, {start_[i]}, e.provenance});
   }
 
   /// Makes `v` available: waits for the collective that computes it.
@@ -75,8 +74,11 @@ class Scheduler {
     require(e.inputs[0]);
     start(i);
     state_[i] = Progress::done;
-    draft_.equations.push_back({&ops::primitives::collective_wait(), e.attrs.with("op", e.primitive->name),
-                                {start_[i]}, e.outputs, e.provenance});
+    draft_.equations.push_back({&ops::primitives::collective_wait(),
+                                e.attrs.with("op", e.primitive->name),
+                                {start_[i]},
+                                e.outputs,
+                                e.provenance});
     defined(v);
   }
 

@@ -114,8 +114,8 @@ void join_with_operand(const State& state, Equation& e) {
   if (op == "reshape") {
     e.inputs = inner->inputs;
   } else if (op == "transpose") {
-    e.attrs = e.attrs.with("permutation",
-                           composed(inner->attrs.get<Dims>("permutation"), e.attrs.get<Dims>("permutation")));
+    e.attrs =
+        e.attrs.with("permutation", composed(inner->attrs.get<Dims>("permutation"), e.attrs.get<Dims>("permutation")));
     e.inputs = inner->inputs;
   } else if (op == "broadcast_in_dim") {
     e.attrs = e.attrs.with("dims", composed(e.attrs.get<Dims>("dims"), inner->attrs.get<Dims>("dims")));

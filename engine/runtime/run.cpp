@@ -39,8 +39,8 @@ class Walker {
       const int first = device_ * step.local_shards / step.devices;
       const int last = (device_ + 1) * step.local_shards / step.devices;
       for (int shard = first; shard < last; ++shard) {
-        bases_[base::shard] = shards_ == nullptr ? nullptr
-                                                 : shards_ + static_cast<std::size_t>(shard) * executable_.shard_bytes;
+        bases_[base::shard] =
+            shards_ == nullptr ? nullptr : shards_ + static_cast<std::size_t>(shard) * executable_.shard_bytes;
         run_calls(step.region, 0, static_cast<std::size_t>(shard));
       }
       return;

@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
+#include "engine/compile/memory_plan.h"
 
 #include <random>
 #include <vector>
 
-#include "engine/compile/memory_plan.h"
+#include <doctest/doctest.h>
 
 namespace lockstep::tests {
 
@@ -30,7 +30,8 @@ TEST_CASE("values that live together never overlap") {
       for (std::size_t j = 0; j < i; ++j) {
         const Interval& b = intervals[j];
         const bool in_time = a.first <= b.last && b.first <= a.last;
-        const bool in_space = plan.offsets[i] < plan.offsets[j] + b.bytes && plan.offsets[j] < plan.offsets[i] + a.bytes;
+        const bool in_space =
+            plan.offsets[i] < plan.offsets[j] + b.bytes && plan.offsets[j] < plan.offsets[i] + a.bytes;
         clashes += in_time && in_space && a.bytes > 0 && b.bytes > 0 ? 1 : 0;
       }
     }

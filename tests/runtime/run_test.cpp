@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include <thread>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 
@@ -79,9 +79,8 @@ TEST_CASE("random shard bodies give the same bits on every backend and device co
       for (int devices = 1; devices <= std::min(shards, 4); devices *= 2) {
         CAPTURE(devices);
         MapSpec spec{mesh({{"batch", shards}}), devices, {{"batch", ""}, {"", ""}, {}}, {{}, {}, {}, {"batch"}}};
-        const std::vector<ArrayType> types = {{DType::float32, Shape{8, 8}, {}},
-                                              {DType::float32, Shape{3, 8}, {}},
-                                              {DType::float32, Shape{}, {}}};
+        const std::vector<ArrayType> types = {
+            {DType::float32, Shape{8, 8}, {}}, {DType::float32, Shape{3, 8}, {}}, {DType::float32, Shape{}, {}}};
         // Ranks of the results differ by seed: layouts are filled in from the body's types.
         RandomBody body(seed, spec.mesh, 14);
         const auto rank_layouts = [&](ir::Builder& b, std::span<const Value> x) {
@@ -110,9 +109,8 @@ TEST_CASE("meshes of two axes, cuts along inner dimensions and both at once") {
   for (std::uint64_t seed = 100; seed < 130; ++seed) {
     CAPTURE(seed);
     MapSpec spec{mesh({{"data", 2}, {"model", 4}}), 2, {{"data", "model"}, {"", "data"}, {"model"}}, {{}, {}, {}, {}}};
-    const std::vector<ArrayType> types = {{DType::float32, Shape{4, 8}, {}},
-                                          {DType::float32, Shape{3, 4}, {}},
-                                          {DType::float32, Shape{8}, {}}};
+    const std::vector<ArrayType> types = {
+        {DType::float32, Shape{4, 8}, {}}, {DType::float32, Shape{3, 4}, {}}, {DType::float32, Shape{8}, {}}};
     std::vector<ArrayType> local;
     for (std::size_t i = 0; i < types.size(); ++i) local.push_back(local_type(types[i], spec.in[i], spec.mesh));
     const auto body = [&](ir::Builder& b, std::span<const Value> x) {
@@ -133,7 +131,7 @@ TEST_CASE("sums over shards are the fixed tree") {
   const ir::FunctionPtr f = mapped({{DType::float32, Shape{8}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {
     return Values{ops::psum(x[0], {"batch"})};
   });
-  const std::vector<float> x = {1e8F, 1.0F, -1e8F, 1.0F, 3.0F, 1e-3F, 16777216.0F, 1.0F};
+  const std::vector<float> x = {1e8F, 1.0F, -1e8F, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F};
   const float tree = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
   float in_order = 0;
   for (float v : x) in_order += v;

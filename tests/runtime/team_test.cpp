@@ -1,4 +1,4 @@
-#include <doctest/doctest.h>
+#include "engine/runtime/team.h"
 
 #include <array>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/runtime/team.h"
+#include <doctest/doctest.h>
 
 namespace lockstep::tests {
 namespace {

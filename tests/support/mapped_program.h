@@ -14,6 +14,9 @@
 // Functions whose one equation is a pmap: written as formulas for one shard, or drawn from a seed.
 namespace lockstep::tests {
 
+using ops::operator-;
+using ops::operator*;
+
 using Layouts = std::vector<std::vector<std::string>>;
 using ShardBody = std::function<std::vector<ir::Value>(ir::Builder&, std::span<const ir::Value>)>;
 
@@ -113,15 +116,24 @@ class RandomBody {
   Value step() {
     const Value x = pick();
     switch (below(11)) {
-      case 0: return ops::sin(x);
-      case 1: return ops::add(x, like(x, pick()));
-      case 2: return ops::sub(x, like(x, pick()));
-      case 3: return ops::mul(ops::sin(x), like(x, pick()));
-      case 4: return x * 0.5;
-      case 5: return turned(x);
-      case 6: return shrunk(x);
-      case 7: return ops::add(x, ops::broadcast_in_dim(coordinate(), x.shape(), {}));
-      default: return collective(x);
+      case 0:
+        return ops::sin(x);
+      case 1:
+        return ops::add(x, like(x, pick()));
+      case 2:
+        return ops::sub(x, like(x, pick()));
+      case 3:
+        return ops::mul(ops::sin(x), like(x, pick()));
+      case 4:
+        return x * 0.5;
+      case 5:
+        return turned(x);
+      case 6:
+        return shrunk(x);
+      case 7:
+        return ops::add(x, ops::broadcast_in_dim(coordinate(), x.shape(), {}));
+      default:
+        return collective(x);
     }
   }
   Value coordinate() {
@@ -150,18 +162,25 @@ class RandomBody {
     if (varying.empty()) return ops::sin(x);
     const std::string axis = varying.names()[below(varying.size())];
     switch (below(6)) {
-      case 0: return ops::psum(x, varying) * 0.125;
-      case 1: return ops::psum(x, {axis}) * 0.25;
-      case 2: return apply(ops::primitives::pmax(), {x}, {{"axes", std::vector<std::string>{axis}}});
-      case 3: return apply(ops::primitives::pmin(), {x}, {{"axes", varying.names()}});
-      case 4: return gathered(x, axis);
-      default: return scattered(x, axis);
+      case 0:
+        return ops::psum(x, varying) * 0.125;
+      case 1:
+        return ops::psum(x, {axis}) * 0.25;
+      case 2:
+        return apply(ops::primitives::pmax(), {x}, {{"axes", std::vector<std::string>{axis}}});
+      case 3:
+        return apply(ops::primitives::pmin(), {x}, {{"axes", varying.names()}});
+      case 4:
+        return gathered(x, axis);
+      default:
+        return scattered(x, axis);
     }
   }
   Value gathered(const Value& x, const std::string& axis) {
     if (x.rank() == 0 || x.shape().size() > 100) return ops::psum(x, {axis}) * 0.25;
     const auto& op = below(2) == 0 ? ops::primitives::all_gather() : ops::primitives::all_gather_invariant();
-    return apply(op, {x}, {{"axis", axis}, {"dim", static_cast<std::int64_t>(below(static_cast<std::size_t>(x.rank())))}});
+    return apply(op, {x},
+                 {{"axis", axis}, {"dim", static_cast<std::int64_t>(below(static_cast<std::size_t>(x.rank())))}});
   }
   Value scattered(const Value& x, const std::string& axis) {
     for (int d = 0; d < x.rank(); ++d) {
