@@ -41,7 +41,8 @@ add_library(lockstep::lockstep ALIAS lockstep)
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
   add_executable(lockstep_program engine/cli/main.cpp)
-  target_link_libraries(lockstep_program PRIVATE lockstep_headers lockstep_cli lockstep)
+  target_link_libraries(lockstep_program PRIVATE
+    lockstep_headers lockstep_cli lockstep lockstep_deps::fmt lockstep_deps::cli11)
   set_target_properties(lockstep_program PROPERTIES
     OUTPUT_NAME lockstep
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"

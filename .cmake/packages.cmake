@@ -35,8 +35,9 @@ lockstep_package(onednn "oneDNN 3.2, 39 MB (55 MB unpacked)"
   FROM onednn_cpu_gomp-2023.2.0.data/data onednn_devel_cpu_gomp-2023.2.0.data/data
   LINK lib/libdnnl.so.3 libdnnl.so.3.2)
 
-lockstep_package(fmt "fmt 9.1, 0.2 MB"
-  DEB libfmt-dev 9.1.0+ds1-2 c8fa00dd0269e6eda9fd06668df3d720de4b5a1f647dcd3c6e0ba63f0cbf2150)
+lockstep_package(fmt "fmt 9.1, 0.3 MB"
+  DEB libfmt-dev 9.1.0+ds1-2 c8fa00dd0269e6eda9fd06668df3d720de4b5a1f647dcd3c6e0ba63f0cbf2150
+      libfmt9 9.1.0+ds1-2 c3d405b6eabb1a521b60a57509826707f0e6f92b41cdfaae06bf1d7c37da2166)
 
 lockstep_package(doctest "doctest 2.4.9, 0.2 MB"
   DEB doctest-dev 2.4.9~ds-1 b1b43598b8e7f347af1c00f2263f0a19af4c632c808a6fc78a0617eb494c2c94)

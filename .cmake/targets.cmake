@@ -1,12 +1,12 @@
 # One target a folder.
 
 # lockstep_add_stage(<folder of engine/> [DEPENDS <stages whose headers it may include>] [LIBRARIES <lockstep_deps::...>]
-#                    [PUBLIC_HEADERS_ONLY])
+#                    [DEFINITIONS <NAME=value>] [PUBLIC_HEADERS_ONLY])
 #
 # A static library lockstep_<folder> of every .cpp below the folder, or an interface library while there is none. The
 # edges are also what tests/lint checks #include lines against.
 function(lockstep_add_stage name)
-  cmake_parse_arguments(PARSE_ARGV 1 stage "PUBLIC_HEADERS_ONLY" "" "DEPENDS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 stage "PUBLIC_HEADERS_ONLY" "" "DEPENDS;LIBRARIES;DEFINITIONS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
   list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
   list(TRANSFORM stage_DEPENDS PREPEND lockstep_ OUTPUT_VARIABLE targets)
@@ -14,7 +14,7 @@ function(lockstep_add_stage name)
     add_library(lockstep_${name} STATIC ${sources})
     target_link_libraries(lockstep_${name} PUBLIC lockstep_headers ${targets} PRIVATE ${stage_LIBRARIES})
     # at::Tensor may own storage, but ATen's operators are called in backends/aten alone.
-    target_compile_definitions(lockstep_${name} PRIVATE TORCH_ASSERT_NO_OPERATORS)
+    target_compile_definitions(lockstep_${name} PRIVATE TORCH_ASSERT_NO_OPERATORS ${stage_DEFINITIONS})
     set_property(GLOBAL APPEND PROPERTY lockstep_built_stages ${name})
     set_property(GLOBAL APPEND PROPERTY lockstep_libraries ${stage_LIBRARIES})
   else()

@@ -222,6 +222,7 @@ Var Parser::definition(Scope& scope) {
 }
 
 Var Parser::use(const Scope& scope) {
+  in_.skip_space();
   const std::size_t start = in_.position();
   const std::string name = in_.word("a var");
   const auto place = scope.names.find(name);

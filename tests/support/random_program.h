@@ -11,6 +11,10 @@
 // Straight-line programs drawn from a seed, smooth almost everywhere, with values that stay small.
 namespace lockstep::tests {
 
+using ops::operator+;
+using ops::operator-;
+using ops::operator*;
+
 class RandomProgram {
  public:
   explicit RandomProgram(std::uint64_t seed) : bits_(seed) {}

@@ -125,7 +125,9 @@ std::vector<ir::Sample> gather_samples() {
     list.push_back({{varying_input(float32, {2, 4, 8}, {"batch"})}, along("batch", dim), mesh(2)});
   }
   list.push_back({{varying_input(float64, {3}, {"batch"})}, along("batch", 0), mesh(1)});
+  list.push_back({{varying_input(float64, {1}, {"batch"})}, along("batch", 0), mesh(2)});
   list.push_back({{varying_input(float64, {1, 2}, {"batch"})}, along("batch", 0), mesh(8)});
+  list.push_back({{varying_input(float64, {1}, {"batch"})}, along("batch", 0), mesh(2)});
   list.push_back({{varying_input(float64, {0, 2}, {"batch"})}, along("batch", 0), mesh(2)});
   list.push_back({{varying_input(float64, {2, 0}, {"batch"})}, along("batch", 0), mesh(2)});
   list.push_back({{varying_input(float64, {2, 2}, {"batch", "model"})}, along("model", 1), mesh(2, 4)});

@@ -79,7 +79,9 @@ void wait_reference(const ir::ReferenceContext& context) {
 std::vector<ir::Sample> start_samples() {
   std::vector<ir::Sample> list;
   for (const Shape& shape : samples::small_shapes()) {
-    list.push_back({{collective::varying_input(float64, shape, {"batch"})}, {}, collective::mesh(4)});
+    for (const DType dtype : samples::floats) {
+      list.push_back({{collective::varying_input(dtype, shape, {"batch"})}, {}, collective::mesh(4)});
+    }
   }
   return list;
 }

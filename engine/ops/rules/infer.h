@@ -23,7 +23,8 @@ struct DtypeClass {
 inline constexpr DtypeClass floating{"a float dtype", [](DType d) { return is_float(d); }};
 inline constexpr DtypeClass inexact{"a float or complex dtype", [](DType d) { return is_inexact(d); }};
 inline constexpr DtypeClass integral{"an integer dtype", [](DType d) { return is_integer(d); }};
-inline constexpr DtypeClass bits{"an integer or bool dtype", [](DType d) { return is_integer(d) || d == DType::bool_; }};
+inline constexpr DtypeClass bits{"an integer or bool dtype",
+                                 [](DType d) { return is_integer(d) || d == DType::bool_; }};
 inline constexpr DtypeClass real{"a float or integer dtype", [](DType d) { return is_float(d) || is_integer(d); }};
 inline constexpr DtypeClass ordered{"a float, integer or bool dtype",
                                     [](DType d) { return is_float(d) || is_integer(d) || d == DType::bool_; }};

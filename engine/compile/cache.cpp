@@ -1,0 +1,106 @@
+#include <list>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/compile/compile.h"
+
+namespace lockstep::compile {
+namespace {
+
+constexpr std::size_t capacity = 4096;
+
+/// What an executable depends on beside the function.
+std::string describe(const Options& options) {
+  std::string text;
+  for (const auto& backend : options.backends) text += std::string(backend->name()) + ",";
+  text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "");
+  if (options.communicator != nullptr) {
+    text += ";" + std::string(options.communicator->name()) + " " + std::to_string(options.communicator->rank()) + "/" +
+            std::to_string(options.communicator->size());
+  }
+  return text;
+}
+
+/// Least recently used entries go first.
+class Cache {
+ public:
+  std::shared_ptr<const Executable> find(std::uint64_t key, const ir::Function& function, const std::string& options) {
+    const std::lock_guard lock(mutex_);
+    const auto it = locate(key, function, options);
+    if (it == index_.end()) {
+      ++misses_;
+      return nullptr;
+    }
+    ++hits_;
+    entries_.splice(entries_.begin(), entries_, it->second);
+    return it->second->executable;
+  }
+
+  std::shared_ptr<const Executable> add(std::uint64_t key, const ir::FunctionPtr& function, const std::string& options,
+                                        std::shared_ptr<const Executable> executable) {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = locate(key, *function, options); it != index_.end()) return it->second->executable;
+    entries_.push_front({key, function, options, std::move(executable)});
+    index_.emplace(key, entries_.begin());
+    if (entries_.size() > capacity) drop_oldest();
+    return entries_.front().executable;
+  }
+
+  CacheStatistics statistics() {
+    const std::lock_guard lock(mutex_);
+    return {entries_.size(), hits_, misses_};
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    ir::FunctionPtr function;
+    std::string options;
+    std::shared_ptr<const Executable> executable;
+  };
+  using Index = std::unordered_multimap<std::uint64_t, std::list<Entry>::iterator>;
+
+  Index::iterator locate(std::uint64_t key, const ir::Function& function, const std::string& options) {
+    for (auto [it, end] = index_.equal_range(key); it != end; ++it) {
+      if (it->second->options == options && it->second->function->equals(function)) return it;
+    }
+    return index_.end();
+  }
+
+  void drop_oldest() {
+    const auto oldest = std::prev(entries_.end());
+    for (auto [it, end] = index_.equal_range(oldest->key); it != end; ++it) {
+      if (it->second == oldest) {
+        index_.erase(it);
+        break;
+      }
+    }
+    entries_.pop_back();
+  }
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // newest first
+  Index index_;
+  std::size_t hits_ = 0;
+  std::size_t misses_ = 0;
+};
+
+Cache& cache() {
+  static Cache instance;
+  return instance;
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> compile(const ir::FunctionPtr& function, const Options& options) {
+  const std::string text = describe(options);
+  const std::uint64_t key = function->hash() ^ std::hash<std::string>{}(text);
+  if (auto found = cache().find(key, *function, text)) return found;
+  return cache().add(key, function, text, lower(function, options));
+}
+
+CacheStatistics cache_statistics() { return cache().statistics(); }
+
+}  // namespace lockstep::compile

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <span>
+
+#include "engine/compile/copy_kernel.h"
+#include "engine/compile/program.h"
+
+// Which equations need no kernel because their result can be read where their operand lies. Decided from the last
+// equation to the first, so that for each value it is known what its readers accept.
+namespace lockstep::compile {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+/// What all readers of a value accept.
+struct Accepted {
+  bool strided = true;  ///< Any strides.
+  bool uniform = true;  ///< One element read again and again.
+};
+
+bool is_plain_alias(const Item& item) {
+  return item.op == "pvary" || item.op == "stop_gradient" || item.op == "collective_start";
+}
+
+/// Whether the view of a contiguous operand is contiguous too.
+bool keeps_contiguity(const Program& program, const Item& item) {
+  const ArrayType& from = program.value(item.inputs[0]).type;
+  const ArrayType& to = program.value(item.outputs[0]).type;
+  if (from.size() == 1 && to.size() == 1) return true;
+  if (item.op == "broadcast_in_dim") return from.size() == to.size();
+  if (item.op == "transpose") {
+    std::int64_t last = -1;
+    for (std::int64_t d : item.attrs.get<Dims>("permutation")) {
+      if (from.shape[static_cast<int>(d)] == 1) continue;
+      if (d < last) return false;
+      last = d;
+    }
+    return true;
+  }
+  Value view;  // slice, cut_in
+  view.type = to;
+  view.strides = contiguous_strides(from.shape);
+  if (item.op == "slice") {
+    const auto& steps = item.attrs.get<Dims>("strides");
+    for (std::size_t d = 0; d < steps.size(); ++d) view.strides[d] *= steps[d];
+  }
+  return view.is_contiguous();
+}
+
+class ViewChooser {
+ public:
+  explicit ViewChooser(Program& program) : program_(program), accepted_(program.values.size()) {}
+
+  void run() {
+    for (int v : program_.outputs) need_contiguous(v);
+    for (auto it = program_.items.rbegin(); it != program_.items.rend(); ++it) visit(*it);
+  }
+
+ private:
+  Accepted& accepted(int value) { return accepted_[static_cast<std::size_t>(value)]; }
+  void need_contiguous(int value) { accepted(value) = {false, false}; }
+  void merge(int value, Accepted more) {
+    accepted(value).strided = accepted(value).strided && more.strided;
+    accepted(value).uniform = accepted(value).uniform && more.uniform;
+  }
+
+  void visit(Item& item) {
+    if (item.kind == Item::Kind::assemble || is_collective(item)) {
+      for (int v : item.inputs) need_contiguous(v);
+    } else if (item.op == "axis_index") {
+      item.alias = true;
+    } else if (is_plain_alias(item)) {
+      item.alias = true;
+      merge(item.inputs[0], accepted(item.outputs[0]));
+    } else if (item.op == "reshape") {
+      item.alias = true;
+      merge(item.inputs[0], {false, accepted(item.outputs[0]).uniform});
+    } else if (item.op == "full") {
+      item.alias = accepted(item.outputs[0]).uniform;
+      if (!item.alias) choose_kernel(item);
+    } else if (item.kind == Item::Kind::cut_in || item.op == "broadcast_in_dim" || item.op == "transpose" ||
+               item.op == "slice") {
+      visit_view(item);
+    } else {
+      choose_kernel(item);
+    }
+  }
+
+  void visit_view(Item& item) {
+    const Accepted readers = accepted(item.outputs[0]);
+    const bool spreads_one = item.op == "broadcast_in_dim" && program_.value(item.inputs[0]).size() == 1;
+    if (readers.strided || (spreads_one && readers.uniform)) {
+      item.alias = true;
+    } else if (keeps_contiguity(program_, item)) {
+      item.alias = true;
+      merge(item.inputs[0], {false, readers.uniform});
+    } else {
+      choose_kernel(item);
+    }
+    if (item.kind == Item::Kind::cut_in) need_contiguous(item.inputs[0]);
+  }
+
+  void choose_kernel(Item& item) {
+    if (item.kind == Item::Kind::cut_in) {
+      item.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
+      return;
+    }
+    std::vector<ArrayType> types;
+    for (int v : item.inputs) types.push_back(program_.value(v).type);
+    for (int v : item.outputs) types.push_back(program_.value(v).type);
+    const std::int64_t elements = types.back().size();
+    if (item.pointwise && item.pmap < 0 && elements >= tile_elements) {
+      item.tiled = elements;
+      item.kernel = flat_kernel(item, types, tile_elements);
+      const std::int64_t rest = elements % tile_elements;
+      item.rest_kernel = rest == 0 ? nullptr : flat_kernel(item, types, rest);
+    } else {
+      const std::span<const ArrayType> all(types);
+      item.kernel =
+          program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
+    }
+    for (int v : item.inputs) {
+      const bool strided = item.kernel->accepts_strided();
+      merge(v, {strided && item.tiled == 0, strided});
+    }
+  }
+
+  const Kernel* flat_kernel(const Item& item, std::vector<ArrayType> types, std::int64_t elements) {
+    for (ArrayType& type : types) type.shape = Shape{elements};
+    const std::span<const ArrayType> all(types);
+    return program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
+  }
+
+  Program& program_;
+  std::vector<Accepted> accepted_;
+};
+
+}  // namespace
+
+void choose_views(Program& program) { ViewChooser(program).run(); }
+
+}  // namespace lockstep::compile

@@ -1,0 +1,413 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <lockstep/error.h>
+
+#include "engine/compile/copy_kernel.h"
+#include "engine/compile/process_kernels.h"
+#include "engine/compile/program.h"
+
+namespace lockstep::compile {
+namespace {
+
+/// The collective an item stands for: its own op, or that of the wait.
+std::string collective_op(const Item& item) {
+  return item.op == "collective_wait" ? item.attrs.get<std::string>("op") : item.op;
+}
+
+std::vector<std::string> reduced_axes(const Item& item) {
+  if (item.attrs.has("axes")) return item.attrs.get<std::vector<std::string>>("axes");
+  return {item.attrs.get<std::string>("axis")};
+}
+
+/// The shards that take part together: those that differ in the given axes alone, in mesh order.
+using Group = std::vector<int>;
+
+std::vector<Group> groups_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::map<std::vector<std::int64_t>, Group> groups;
+  for (int shard = 0; shard < mesh.shards; ++shard) {
+    std::vector<std::int64_t> rest;
+    for (const auto& axis : mesh.axes.axes()) {
+      if (std::find(axes.begin(), axes.end(), axis.name) == axes.end()) {
+        rest.push_back(mesh.coordinate(shard, axis.name));
+      }
+    }
+    groups[rest].push_back(shard);
+  }
+  std::vector<Group> result;
+  for (auto& [key, group] : groups) result.push_back(std::move(group));
+  return result;
+}
+
+/// Extents of the reduced axes in mesh order.
+std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::vector<std::int64_t> extents;
+  for (const auto& axis : mesh.axes.axes()) {
+    if (std::find(axes.begin(), axes.end(), axis.name) != axes.end()) extents.push_back(axis.size);
+  }
+  return extents;
+}
+
+/// Lowers one collective.
+class CollectiveWriter {
+ public:
+  CollectiveWriter(Program& program, const Item& item)
+      : program_(program),
+        item_(item),
+        op_(collective_op(item)),
+        mesh_(program.meshes[static_cast<std::size_t>(item.mesh)]),
+        copy_(program.kernels.adopt(std::make_unique<CopyKernel>())),
+        operand_(item.inputs[0]),
+        type_(program.value(item.inputs[0]).type) {
+    type_.varying = {};
+  }
+
+  void run() {
+    const std::vector<Group> groups = groups_of(mesh_, reduced_axes(item_));
+    find_leaves(groups);
+    if (op_ == "psum" || op_ == "pmax" || op_ == "pmin") {
+      reduce_all(groups, std::vector<int>(groups.size(), item_.outputs[0]));
+    } else if (op_ == "psum_scatter") {
+      scatter(groups);
+    } else {
+      gather(groups);
+    }
+    if (program_.units.empty()) throw IrError(op_ + ": no shard takes part");
+    program_.units.back().collectives = 1;
+  }
+
+  /// Joins the shards' blocks into the one value outside of the map.
+  void assemble() {
+    std::vector<Group> all(1);
+    for (int shard = 0; shard < mesh_.shards; ++shard) all[0].push_back(shard);
+    find_leaves(all);
+    const int whole = item_.outputs[0];
+    const Value target = program_.value(whole);
+    const int width = static_cast<int>(size_of(type_.dtype));
+    Unit unit = new_unit();
+    for (int shard = 0; shard < mesh_.shards; ++shard) {
+      if (!represents(shard)) continue;
+      std::int64_t elements = 0;
+      for (std::size_t d = 0; d < item_.layout.size(); ++d) {
+        if (item_.layout[d].empty()) continue;
+        elements += mesh_.coordinate(shard, item_.layout[d]) * type_.shape[static_cast<int>(d)] * target.strides[d];
+      }
+      const int part = program_.new_view(whole, type_, target.strides, elements * width, -1);
+      add_copy(unit, leaf(shard), {part, -1});
+    }
+    program_.units.push_back(std::move(unit));
+  }
+
+ private:
+  Unit new_unit() const {
+    Unit unit;
+    unit.mesh = item_.mesh;
+    return unit;
+  }
+
+  bool is_local(int shard) const {
+    return shard >= mesh_.first_shard && shard < mesh_.first_shard + mesh_.local_shards;
+  }
+  int local(int shard) const { return shard - mesh_.first_shard; }
+  bool operand_varies() const { return program_.value(operand_).pmap >= 0; }
+
+  /// Of the shards that hold equal blocks, the first one.
+  bool represents(int shard) const {
+    for (const auto& axis : mesh_.axes.axes()) {
+      if (std::find(item_.layout.begin(), item_.layout.end(), axis.name) == item_.layout.end() &&
+          mesh_.coordinate(shard, axis.name) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void add_copy(Unit& unit, Ref from, Ref to) const { unit.calls.push_back({copy_, nullptr, {from}, {to}, "copy"}); }
+
+  /// Whether the reduction is the tree over all shards, cut at the processes.
+  bool is_whole(const std::vector<Group>& groups) const {
+    return groups.size() == 1 && (op_ == "psum" || op_ == "pmax" || op_ == "pmin");
+  }
+
+  /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
+  void find_leaves(const std::vector<Group>& groups) {
+    const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const Group& group) {
+      const auto here = std::count_if(group.begin(), group.end(), [&](int s) { return is_local(s); });
+      return here == 0 || here == static_cast<std::ptrdiff_t>(group.size());
+    });
+    if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies()) return;
+    const Strides strides = contiguous_strides(type_.shape);
+    const int stacked = program_.new_value({type_.dtype, type_.shape.insert(0, mesh_.local_shards), {}}, -1);
+    gathered_ = program_.new_value({type_.dtype, type_.shape.insert(0, mesh_.shards), {}}, -1);
+    Unit stack = new_unit();
+    for (int s = 0; s < mesh_.local_shards; ++s) {
+      add_copy(stack, {operand_, s}, {program_.new_view(stacked, type_, strides, s * type_.nbytes(), -1), -1});
+    }
+    program_.units.push_back(std::move(stack));
+    Unit exchange = new_unit();
+    exchange.on_caller = true;
+    exchange.calls.push_back({program_.kernels.adopt(std::make_unique<GatherFromProcesses>(program_.communicator)),
+                              nullptr,
+                              {{stacked, -1}},
+                              {{gathered_, -1}},
+                              "gather_from_processes"});
+    program_.units.push_back(std::move(exchange));
+  }
+
+  Ref leaf(int shard) {
+    if (!operand_varies()) return {operand_, -1};
+    if (gathered_ < 0) return {operand_, local(shard)};
+    return {program_.new_view(gathered_, type_, contiguous_strides(type_.shape), shard * type_.nbytes(), -1), -1};
+  }
+
+  // ---- reductions ------------------------------------------------------------------------------------------------
+
+  bool accumulates_in_f32() const {
+    return op_.starts_with("psum") && (type_.dtype == DType::float16 || type_.dtype == DType::bfloat16);
+  }
+  ArrayType sum_type() const { return {accumulates_in_f32() ? DType::float32 : type_.dtype, type_.shape, {}}; }
+  std::string fold_op() const { return op_ == "pmax" ? "maximum" : op_ == "pmin" ? "minimum" : "add"; }
+
+  /// A call of a pointwise kernel on whole values, or on tiles of them where the unit is cut.
+  void add_pointwise(Unit& unit, const std::string& op, const Attrs& attrs, std::vector<Ref> inputs, Ref output) {
+    const bool tiled = unit.tiled > 0;
+    const auto kernel = [&](std::int64_t elements) {
+      std::vector<ArrayType> types;
+      for (const Ref& ref : inputs) types.push_back(program_.value(ref.value).type);
+      types.push_back(program_.value(output.value).type);
+      if (tiled) {
+        for (ArrayType& type : types) type.shape = Shape{elements};
+      }
+      const std::span<const ArrayType> all(types);
+      return program_.kernels.get(op, attrs, all.first(inputs.size()), all.last(1));
+    };
+    const std::int64_t rest = tiled ? unit.tiled % tile_elements : 0;
+    unit.calls.push_back({kernel(tile_elements), rest == 0 ? nullptr : kernel(rest), std::move(inputs), {output}, op});
+  }
+
+  /// A partial sum at a node of the tree, kept apart from its sibling's.
+  Ref temporary(std::size_t level, int side) {
+    const std::size_t slot = 2 * level + static_cast<std::size_t>(side);
+    while (temporaries_.size() <= slot) temporaries_.push_back(-1);
+    if (temporaries_[slot] < 0) temporaries_[slot] = program_.new_value(sum_type(), -1);
+    return {temporaries_[slot], -1};
+  }
+
+  Ref sum_leaf(Unit& unit, int shard, std::size_t level, int side) {
+    const Ref source = leaf(shard);
+    if (!accumulates_in_f32()) return source;
+    const Ref widened = temporary(level, side);
+    add_pointwise(unit, "convert", Attrs{{"dtype", DType::float32}}, {source}, widened);
+    return widened;
+  }
+
+  /// S(first, last) over the subtrees of `extents` from dimension `dim` on; the last axis is summed first.
+  Ref fold(Unit& unit, const Group& group, std::span<const std::int64_t> extents, std::size_t first_leaf,
+           std::int64_t first, std::int64_t last, std::size_t level, int side, const Ref* target) {
+    if (last == first + 1) {
+      std::size_t leaves = 1;
+      for (std::int64_t e : extents.subspan(1)) leaves *= static_cast<std::size_t>(e);
+      const std::size_t leaf_at = first_leaf + static_cast<std::size_t>(first) * leaves;
+      if (extents.size() == 1) return sum_leaf(unit, group[leaf_at], level, side);
+      return fold(unit, group, extents.subspan(1), leaf_at, 0, extents[1], level, side, target);
+    }
+    const std::int64_t middle = (first + last) / 2;
+    const Ref left = fold(unit, group, extents, first_leaf, first, middle, level + 1, 0, nullptr);
+    const Ref right = fold(unit, group, extents, first_leaf, middle, last, level + 1, 1, nullptr);
+    const Ref result = target != nullptr ? *target : temporary(level, side);
+    add_pointwise(unit, fold_op(), {}, {left, right}, result);
+    return result;
+  }
+
+  Unit new_reduction() const {
+    Unit unit = new_unit();
+    if (type_.size() >= tile_elements) unit.tiled = type_.size();
+    return unit;
+  }
+
+  /// The members of `group` whose operands this process adds up, and the axes they stand along.
+  std::pair<Group, std::vector<std::int64_t>> local_part(const Group& group) const {
+    std::vector<std::int64_t> extents = extents_of(mesh_, reduced_axes(item_));
+    if (program_.processes == 1 || gathered_ >= 0 || !crosses(group)) return {group, extents};
+    Group here;
+    for (int shard : group) {
+      if (is_local(shard)) here.push_back(shard);
+    }
+    return {here, {static_cast<std::int64_t>(here.size())}};
+  }
+  bool crosses(const Group& group) const {
+    return !std::all_of(group.begin(), group.end(), [&](int s) { return is_local(s); });
+  }
+
+  /// One unit for all groups: a root has one writer.
+  void reduce_all(const std::vector<Group>& groups, const std::vector<int>& results) {
+    Unit unit = new_reduction();
+    for (std::size_t g = 0; g < groups.size(); ++g) reduce(unit, groups[g], results[g]);
+    if (!unit.calls.empty()) program_.units.push_back(std::move(unit));
+  }
+
+  void reduce(Unit& unit, const Group& group, int result) {
+    const std::vector<Ref> targets = targets_of(group, result);
+    if (targets.empty()) return;
+    const auto [members, extents] = local_part(group);
+    const bool across = program_.processes > 1 && gathered_ < 0 && crosses(group);
+    Ref sum = across || accumulates_in_f32() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
+    const Ref node = fold(unit, members, extents, 0, 0, extents[0], 0, 0, &sum);
+    if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
+    if (across) {
+      const Ref total = accumulates_in_f32() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
+      program_.units.push_back(std::exchange(unit, new_reduction()));
+      program_.units.push_back(exchange(sum, total));
+      sum = total;
+    }
+    if (accumulates_in_f32()) {
+      add_pointwise(unit, "convert", Attrs{{"dtype", type_.dtype}}, {sum}, targets[0]);
+    }
+    for (std::size_t i = 1; i < targets.size(); ++i) add_flat_copy(unit, targets[0], targets[i]);
+  }
+
+  /// Where this process keeps the group's result.
+  std::vector<Ref> targets_of(const Group& group, int result) const {
+    if (program_.value(result).pmap < 0) return {{result, -1}};
+    std::vector<Ref> targets;
+    for (int shard : group) {
+      if (is_local(shard)) targets.push_back({result, local(shard)});
+    }
+    return targets;
+  }
+
+  void add_flat_copy(Unit& unit, Ref from, Ref to) const {
+    unit.calls.push_back({copy_, unit.tiled > 0 ? copy_ : nullptr, {from}, {to}, "copy"});
+  }
+
+  Unit exchange(Ref from, Ref to) {
+    const ArrayType type = sum_type();
+    const ArrayType chunk{type.dtype, Shape{FoldAcrossProcesses::chunk_elements(type.size(), program_.processes)}, {}};
+    const std::array<ArrayType, 2> operands = {chunk, chunk};
+    const Kernel* add = program_.kernels.get(fold_op(), {}, operands, {&chunk, 1});
+    Unit unit = new_unit();
+    unit.on_caller = true;
+    unit.calls.push_back({program_.kernels.adopt(std::make_unique<FoldAcrossProcesses>(program_.communicator, add,
+                                                                                       type.dtype, type.size())),
+                          nullptr,
+                          {from},
+                          {to},
+                          "fold_across_processes"});
+    return unit;
+  }
+
+  // ---- moves -----------------------------------------------------------------------------------------------------
+
+  int dim() const { return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), op_); }
+
+  void scatter(const std::vector<Group>& all_groups) {
+    std::vector<Group> groups;
+    std::vector<int> totals;
+    for (const Group& group : all_groups) {
+      if (std::none_of(group.begin(), group.end(), [&](int s) { return is_local(s); })) continue;
+      groups.push_back(group);
+      totals.push_back(program_.new_value(type_, -1));
+    }
+    reduce_all(groups, totals);
+    Unit unit = new_unit();
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (std::size_t i = 0; i < groups[g].size(); ++i) {
+        if (is_local(groups[g][i])) add_block_copy(unit, totals[g], groups[g], i);
+      }
+    }
+    program_.units.push_back(std::move(unit));
+  }
+
+  /// Member i's block of the group's sum.
+  void add_block_copy(Unit& unit, int total, const Group& group, std::size_t i) {
+    ArrayType block = type_;
+    block.shape = block.shape.with(dim(), block.shape[dim()] / static_cast<std::int64_t>(group.size()));
+    const Strides strides = contiguous_strides(type_.shape);
+    const std::int64_t step =
+        block.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
+    const int part = program_.new_view(total, block, strides, static_cast<std::int64_t>(i) * step, -1);
+    add_copy(unit, {part, -1}, {item_.outputs[0], local(group[i])});
+  }
+
+  void gather(const std::vector<Group>& groups) {
+    const int result = item_.outputs[0];
+    const bool once = program_.value(result).pmap < 0;
+    Unit unit = new_unit();
+    for (const Group& group : groups) {
+      if (once) {
+        gather_into(unit, group, {result, -1});
+        continue;
+      }
+      for (int shard : group) {
+        if (is_local(shard)) gather_into(unit, group, {result, local(shard)});
+      }
+    }
+    program_.units.push_back(std::move(unit));
+  }
+
+  void gather_into(Unit& unit, const Group& group, Ref target) {
+    const Strides strides = program_.value(target.value).strides;
+    const std::int64_t step =
+        type_.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const int part = program_.new_view(target.value, type_, strides, static_cast<std::int64_t>(i) * step,
+                                         program_.value(target.value).pmap);
+      add_copy(unit, leaf(group[i]), {part, target.shard});
+    }
+  }
+
+  Program& program_;
+  const Item& item_;
+  std::string op_;
+  const Mesh mesh_;
+  const Kernel* copy_;
+  int operand_;
+  ArrayType type_;
+  int gathered_ = -1;
+  std::vector<int> temporaries_;
+};
+
+/// Lets the shards write their blocks of the whole themselves. False where the blocks are not contiguous, are shared by
+/// shards, or lie in memory that is not theirs.
+bool write_through(Program& program, const Item& item) {
+  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
+  const Value local = program.value(item.inputs[0]);
+  const Value& root = program.value(local.root);
+  const Value& whole = program.value(item.outputs[0]);
+  if (program.processes > 1 || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0) return false;
+  if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
+  for (const auto& axis : mesh.axes.axes()) {
+    if (axis.size > 1 && std::find(item.layout.begin(), item.layout.end(), axis.name) == item.layout.end()) {
+      return false;
+    }
+  }
+  Value block = whole;
+  block.type.shape = local.type.shape;
+  if (!block.is_contiguous()) return false;
+  const int cut = static_cast<int>(program.cuts.size());
+  program.cuts.push_back(cut_offsets(mesh, item.layout, local.type.shape, whole.strides, local.type.dtype));
+  const int old_root = local.root;
+  for (Value& value : program.values) {
+    if (value.root != old_root) continue;
+    value.root = item.outputs[0];
+    value.cut = cut;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_collective(const Item& item) {
+  static const std::vector<std::string> ops = {
+      "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter", "collective_wait"};
+  return item.kind == Item::Kind::equation && std::find(ops.begin(), ops.end(), item.op) != ops.end();
+}
+
+void add_collective_units(Program& program, const Item& item) { CollectiveWriter(program, item).run(); }
+
+void add_assemble_units(Program& program, const Item& item) {
+  if (!write_through(program, item)) CollectiveWriter(program, item).assemble();
+}
+
+}  // namespace lockstep::compile

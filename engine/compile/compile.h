@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <lockstep/backend.h>
+#include <lockstep/communicator.h>
+
+#include "engine/compile/executable.h"
+#include "engine/ir/function.h"
+
+namespace lockstep::compile {
+
+struct Options {
+  std::vector<std::shared_ptr<const Backend>> backends;  ///< In order of preference.
+  int threads = 1;                                       ///< Workers that share what stands outside of mapped regions.
+  bool verify = false;                                   ///< ir::verify on both sides of every pass.
+  bool optimize = true;                                  ///< Whether the passes run.
+  std::shared_ptr<Communicator> communicator;  ///< The processes that share a pmap's shards; null: this one alone.
+};
+
+/// The executable of a function: passes, kernels, regions and memory. Nothing is cached. Throws BackendError where no
+/// backend has a kernel for an equation, MeshError where the devices do not divide the shards.
+std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options);
+
+/// As `lower`, from a process-wide cache keyed by the function's structure and the options. Safe from any thread.
+std::shared_ptr<const Executable> compile(const ir::FunctionPtr& function, const Options& options);
+
+/// Entries of the cache, and how often `compile` found one.
+struct CacheStatistics {
+  std::size_t entries = 0;
+  std::size_t hits = 0;
+  std::size_t misses = 0;
+};
+CacheStatistics cache_statistics();
+
+}  // namespace lockstep::compile

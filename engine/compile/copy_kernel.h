@@ -1,0 +1,14 @@
+#pragma once
+
+#include <lockstep/backend.h>
+
+namespace lockstep::compile {
+
+/// Copies between two views of one shape and dtype with any strides, the output's too.
+class CopyKernel final : public Kernel {
+ public:
+  void run(const KernelArguments& arguments) const override;
+  bool accepts_strided() const override { return true; }
+};
+
+}  // namespace lockstep::compile

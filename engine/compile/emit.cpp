@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "engine/compile/program.h"
+
+// The planned program as flat lists that a run walks through.
+namespace lockstep::compile {
+namespace {
+
+/// Below this, sharing work between devices costs more than it gains.
+constexpr std::int64_t shared_step_bytes = 64 * 1024;
+
+class Emitter {
+ public:
+  Emitter(Program& program, Executable& executable) : program_(program), out_(executable) {}
+
+  void run() {
+    for (const Program::StepPlan& step : program_.steps) {
+      if (step.mesh >= 0) {
+        emit_region(step);
+      } else {
+        emit_shared(step);
+      }
+    }
+    place_barriers();
+  }
+
+ private:
+  const Unit& unit(int u) const { return program_.units[static_cast<std::size_t>(u)]; }
+
+  // ---- operands --------------------------------------------------------------------------------------------------
+
+  Address address(const Ref& ref, bool tiled) const {
+    const Value& value = program_.value(ref.value);
+    const Placement& placement = program_.placements[static_cast<std::size_t>(value.root)];
+    Address a;
+    a.base = placement.base;
+    a.offset = placement.offset + static_cast<std::uint64_t>(value.offset);
+    a.cut = value.cut;
+    if (ref.shard >= 0) {
+      const auto shard = static_cast<std::uint64_t>(ref.shard);
+      if (a.base == base::shard) {
+        a.base = base::all_shards;
+        a.offset += shard * program_.shard_bytes;
+      }
+      if (a.cut >= 0) a.offset += program_.cuts[static_cast<std::size_t>(a.cut)][shard];
+      a.cut = -1;
+    }
+    if (tiled && !placement.per_tile && !value.is_uniform()) a.tile_stride = tile_elements * size_of(value.type.dtype);
+    return a;
+  }
+
+  ArrayView view(const Ref& ref, std::int64_t tile) const {
+    const Value& value = program_.value(ref.value);
+    ArrayView v;
+    v.dtype = value.type.dtype;
+    if (tile > 0) {
+      v.shape = Shape{tile};
+      v.strides[0] = value.is_uniform() ? 0 : 1;
+    } else {
+      v.shape = value.type.shape;
+      v.strides = value.strides;
+    }
+    return v;
+  }
+
+  void add_call(const UnitCall& call, const Kernel* kernel, std::int64_t tile) {
+    Call bound;
+    bound.kernel = kernel;
+    bound.first = static_cast<std::uint32_t>(out_.addresses.size());
+    bound.inputs = static_cast<std::uint16_t>(call.inputs.size());
+    bound.outputs = static_cast<std::uint16_t>(call.outputs.size());
+    for (const auto* refs : {&call.inputs, &call.outputs}) {
+      for (const Ref& ref : *refs) {
+        out_.addresses.push_back(address(ref, tile > 0));
+        out_.views.push_back(view(ref, tile));
+      }
+    }
+    out_.calls.push_back(bound);
+    out_.call_names.push_back(call.name);
+  }
+
+  std::uint32_t next_call() const { return static_cast<std::uint32_t>(out_.calls.size()); }
+
+  CallRange add_units(const std::vector<int>& units) {
+    CallRange range{next_call(), 0};
+    for (int u : units) {
+      for (const UnitCall& call : unit(u).calls) add_call(call, call.kernel, 0);
+    }
+    range.last = next_call();
+    return range;
+  }
+
+  // ---- steps -----------------------------------------------------------------------------------------------------
+
+  void emit_region(const Program::StepPlan& plan) {
+    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(plan.mesh)];
+    Step step;
+    step.per_shard = true;
+    step.devices = mesh.devices;
+    step.local_shards = mesh.local_shards;
+    step.region = add_units(plan.units);
+    out_.local_shards = std::max(out_.local_shards, mesh.local_shards);
+    out_.steps.push_back(std::move(step));
+  }
+
+  struct Work {
+    std::vector<int> units;
+    bool tiled = false;
+    bool on_caller = false;
+    std::int64_t cost = 0;
+  };
+
+  std::int64_t cost_of(const Unit& it) const {
+    std::int64_t bytes = 0;
+    for (const UnitCall& call : it.calls) {
+      for (const auto* refs : {&call.inputs, &call.outputs}) {
+        for (const Ref& ref : *refs) bytes += program_.value(ref.value).type.nbytes();
+      }
+    }
+    return bytes;
+  }
+
+  void emit_shared(const Program::StepPlan& plan) {
+    std::map<int, Work> groups;
+    Step step;
+    std::int64_t total = 0;
+    for (int u : plan.units) {
+      Work& work = groups[unit(u).group];
+      work.units.push_back(u);
+      work.tiled = unit(u).tiled > 0;
+      work.on_caller = work.on_caller || unit(u).on_caller;
+      work.cost += cost_of(unit(u));
+      total += cost_of(unit(u));
+      step.collectives += unit(u).collectives;
+    }
+    const int lanes = total < shared_step_bytes ? 1 : program_.devices;
+    step.lanes.resize(static_cast<std::size_t>(lanes));
+    std::vector<Work> whole;
+    std::int64_t tiled_total = 0;
+    for (auto& [group, work] : groups) {
+      if (work.tiled) tiled_total += work.cost;
+    }
+    std::int64_t done = 0;
+    for (auto& [group, work] : groups) {
+      if (work.tiled) {
+        share_chain(step, add_chain(work.units), done, work.cost, tiled_total);
+        done += work.cost;
+      } else {
+        whole.push_back(std::move(work));
+      }
+    }
+    share_whole(step, std::move(whole));
+    while (step.lanes.size() > 1 && step.lanes.back().empty()) step.lanes.pop_back();
+    step.devices = static_cast<int>(step.lanes.size());
+    out_.steps.push_back(std::move(step));
+  }
+
+  std::uint32_t add_chain(const std::vector<int>& units) {
+    const std::int64_t elements = unit(units[0]).tiled;
+    const std::int64_t rest = elements % tile_elements;
+    Chain chain;
+    chain.tiles = (elements + tile_elements - 1) / tile_elements;
+    chain.has_rest = rest > 0;
+    chain.calls.first = next_call();
+    for (int u : units) {
+      for (const UnitCall& call : unit(u).calls) add_call(call, call.kernel, tile_elements);
+    }
+    chain.calls.last = next_call();
+    chain.rest_calls.first = next_call();
+    for (int u : units) {
+      for (const UnitCall& call : unit(u).calls) {
+        if (chain.has_rest) add_call(call, call.rest_kernel, rest);
+      }
+    }
+    chain.rest_calls.last = next_call();
+    out_.chains.push_back(chain);
+    return static_cast<std::uint32_t>(out_.chains.size() - 1);
+  }
+
+  /// Cuts the step's tiles, chain after chain, into one run of nearly equal cost for each lane.
+  void share_chain(Step& step, std::uint32_t chain, std::int64_t done, std::int64_t cost, std::int64_t total) const {
+    const std::int64_t tiles = out_.chains[chain].tiles;
+    const auto lanes = static_cast<std::int64_t>(step.lanes.size());
+    const double per_tile = static_cast<double>(cost) / static_cast<double>(tiles);
+    const auto lane_of = [&](std::int64_t tile) {
+      const double middle = static_cast<double>(done) + (static_cast<double>(tile) + 0.5) * per_tile;
+      const auto lane = static_cast<std::int64_t>(middle * static_cast<double>(lanes) / static_cast<double>(total));
+      return std::clamp<std::int64_t>(lane, 0, lanes - 1);
+    };
+    for (std::int64_t first = 0; first < tiles;) {
+      const std::int64_t lane = lane_of(first);
+      std::int64_t last = first + 1;
+      while (last < tiles && lane_of(last) == lane) ++last;
+      step.lanes[static_cast<std::size_t>(lane)].parts.push_back({chain, first, last});
+      first = last;
+    }
+  }
+
+  /// The largest first, each to the lane that has least to do.
+  void share_whole(Step& step, std::vector<Work> whole) {
+    std::stable_sort(whole.begin(), whole.end(), [](const Work& a, const Work& b) { return a.cost > b.cost; });
+    std::vector<std::int64_t> load(step.lanes.size(), 0);
+    for (const Work& work : whole) {
+      std::size_t lane = 0;
+      if (!work.on_caller) {
+        lane = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+      }
+      load[lane] += std::max<std::int64_t>(work.cost, 1);
+      step.lanes[lane].calls.push_back(add_units(work.units));
+    }
+  }
+
+  void place_barriers() {
+    for (std::size_t i = 0; i + 1 < out_.steps.size(); ++i) {
+      out_.steps[i].barrier_after = !is_for_one(out_.steps[i]) || !is_for_one(out_.steps[i + 1]);
+    }
+  }
+  static bool is_for_one(const Step& step) { return step.devices == 1; }
+
+  Program& program_;
+  Executable& out_;
+};
+
+void describe_results(const Program& program, Executable& out) {
+  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+    const int root = program.root(program.outputs[i]);
+    ResultSource source;
+    const int first = program.result_of_root[static_cast<std::size_t>(root)];
+    if (program.value(root).memory == Memory::argument) {
+      source.kind = ResultSource::Kind::argument;
+      source.index = program.value(root).index;
+    } else if (first != static_cast<int>(i)) {
+      source.kind = ResultSource::Kind::result;
+      source.index = first;
+    } else {
+      source.donor = program.donors[i];
+    }
+    out.results.push_back(source);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> emit(Program& program, const ir::Function& function) {
+  auto executable = std::make_shared<Executable>();
+  executable->argument_types = function.input_types();
+  executable->result_types = function.output_types();
+  executable->devices = program.devices;
+  executable->backends = program.kernels.backends();
+  executable->kernels = program.kernels.kernels();
+  executable->cuts = program.cuts;
+  executable->arena_bytes = program.arena_bytes;
+  executable->shard_bytes = program.shard_bytes;
+  executable->scratch_bytes = program.scratch_bytes;
+  executable->constant_bytes = program.constants.size();
+  if (!program.constants.empty()) {
+    executable->constants = executable->allocate(program.constants.size());
+    std::copy(program.constants.begin(), program.constants.end(),
+              static_cast<std::byte*>(executable->constants->data()));
+  }
+  Emitter(program, *executable).run();
+  describe_results(program, *executable);
+  return executable;
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <lockstep/backend.h>
+#include <lockstep/types.h>
+
+namespace lockstep::compile {
+
+/// What an address is relative to. Arguments follow from `first_argument` on, results behind them.
+namespace base {
+inline constexpr std::uint32_t arena = 0;       ///< Invariant values, one block per running call.
+inline constexpr std::uint32_t shard = 1;       ///< The block of the shard that runs: what crosses a region's end.
+inline constexpr std::uint32_t scratch = 2;     ///< The block of the device that runs.
+inline constexpr std::uint32_t constants = 3;   ///< Part of the executable.
+inline constexpr std::uint32_t all_shards = 4;  ///< The first shard's block; the others follow at `shard_bytes`.
+inline constexpr std::uint32_t first_argument = 5;
+}  // namespace base
+
+/// Where an operand of a call lies: base + offset + tile * tile_stride + (cut >= 0 ? cuts[cut][shard] : 0).
+struct Address {
+  std::uint32_t base = base::arena;
+  std::int32_t cut = -1;
+  std::uint64_t offset = 0;
+  std::uint64_t tile_stride = 0;
+};
+
+/// A kernel bound to operands `first` .. `first + inputs + outputs` of the executable's addresses and views.
+struct Call {
+  const Kernel* kernel = nullptr;
+  std::uint32_t first = 0;
+  std::uint16_t inputs = 0;
+  std::uint16_t outputs = 0;
+};
+
+struct CallRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  bool empty() const { return first == last; }
+};
+
+/// Calls run one after the other on each tile of one flat shape. The last tile may be shorter and has calls of its own.
+struct Chain {
+  CallRange calls;
+  CallRange rest_calls;
+  std::int64_t tiles = 0;  ///< The shorter one included.
+  bool has_rest = false;
+};
+
+struct ChainPart {
+  std::uint32_t chain = 0;
+  std::int64_t first_tile = 0;
+  std::int64_t last_tile = 0;
+};
+
+/// What one device does in a step that is run once per process.
+struct Lane {
+  std::vector<ChainPart> parts;
+  std::vector<CallRange> calls;
+  bool empty() const { return parts.empty() && calls.empty(); }
+};
+
+/// Work between two barriers: a region run for every shard, or work shared by the devices.
+struct Step {
+  int devices = 1;  ///< Of the region's pmap; work that is shared has as many lanes.
+  bool per_shard = false;
+  int local_shards = 0;     ///< Device d runs [d * local_shards / devices, (d + 1) * local_shards / devices).
+  CallRange region;         ///< per_shard
+  std::vector<Lane> lanes;  ///< otherwise
+  int collectives = 0;      ///< Computed by this step.
+  bool barrier_after = false;
+};
+
+/// Where the memory of a function result comes from.
+struct ResultSource {
+  enum class Kind : std::uint8_t { fresh, argument, result };
+  Kind kind = Kind::fresh;
+  int index = -1;  ///< The argument or the earlier result whose buffer is returned.
+  int donor = -1;  ///< fresh: the argument whose buffer is written if it was donated, or -1.
+};
+
+/// What an executable needs and does, for tests and for people.
+struct Plan {
+  std::size_t arena_bytes = 0;
+  std::size_t shard_bytes = 0;    ///< For one shard.
+  std::size_t scratch_bytes = 0;  ///< For one device.
+  std::size_t constant_bytes = 0;
+  int devices = 1;
+  int local_shards = 0;
+  int steps = 0;
+  int barriers = 0;
+  int kernels = 0;      ///< Kernel calls of the whole program, a tiled one counted once.
+  int collectives = 0;  ///< Collectives run by one call.
+  std::string text;     ///< Regions, kernels and slots, one a line.
+};
+
+/// The memory one running call needs. Kept and used again, so that a steady state allocates nothing.
+struct Frame {
+  std::shared_ptr<Buffer> arena;
+  std::shared_ptr<Buffer> shards;
+  std::vector<std::shared_ptr<Buffer>> scratch;  ///< One a device.
+  std::vector<std::vector<ArrayView>> views;     ///< One copy a device.
+  std::vector<std::vector<std::byte*>> bases;    ///< One copy a device.
+};
+
+/// A lowered function: a list of steps over planned buffers. Immutable but for its idle frames and its counters; any
+/// number of threads may run it at once.
+class Executable {
+ public:
+  ~Executable();
+  Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  std::vector<ArrayType> argument_types;
+  std::vector<ArrayType> result_types;
+  std::vector<ResultSource> results;
+
+  std::vector<Step> steps;
+  std::vector<Chain> chains;
+  std::vector<Call> calls;
+  std::vector<Address> addresses;
+  std::vector<ArrayView> views;                  ///< Templates: all but `data`.
+  std::vector<std::vector<std::uint64_t>> cuts;  ///< Per cut and local shard, in bytes.
+  std::shared_ptr<Buffer> constants;
+
+  int devices = 1;
+  int local_shards = 0;
+  std::size_t arena_bytes = 0;
+  std::size_t shard_bytes = 0;
+  std::size_t scratch_bytes = 0;  ///< Kernels' own scratch stands first.
+  std::size_t constant_bytes = 0;
+
+  std::vector<std::shared_ptr<const Backend>> backends;
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  std::vector<std::string> call_names;  ///< One a call, for printing.
+
+  Plan plan() const;
+  std::string print() const;
+
+  /// Memory from the first backend that has some. Throws BackendError where none has.
+  std::shared_ptr<Buffer> allocate(std::size_t nbytes) const;
+  std::unique_ptr<Frame> take_frame() const;
+  void give_back(std::unique_ptr<Frame> frame) const;
+
+  /// Collectives computed by all calls so far.
+  std::uint64_t collectives_run() const { return collectives_run_.load(std::memory_order_relaxed); }
+  void count_collectives(int n) const { collectives_run_.fetch_add(static_cast<std::uint64_t>(n)); }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Frame>> idle_;
+  mutable std::atomic<std::uint64_t> collectives_run_{0};
+};
+
+}  // namespace lockstep::compile

@@ -1,0 +1,70 @@
+#include "engine/compile/kernel_table.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <lockstep/error.h>
+
+namespace lockstep::compile {
+namespace {
+
+std::string list(std::span<const ArrayType> types) {
+  std::string text;
+  for (const ArrayType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
+  return text;
+}
+
+[[noreturn]] void throw_no_kernel(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                                  std::span<const ArrayType> outputs,
+                                  const std::vector<std::shared_ptr<const Backend>>& backends) {
+  std::string names;
+  for (const auto& backend : backends) names += (names.empty() ? "" : ", ") + std::string(backend->name());
+  if (names.empty()) names = "none";
+  throw BackendError(std::string(op) + ": no backend has a kernel for (" + list(inputs) + ") -> (" + list(outputs) +
+                     ")" + (attrs.empty() ? "" : " [" + to_string(attrs) + "]") + "; backends asked: " + names +
+                     ". Convert the operands to a dtype that has one, or build a backend that does.");
+}
+
+std::uint64_t mix(std::uint64_t seed, std::uint64_t value) { return (seed ^ value) * 0x9E3779B97F4A7C15ULL; }
+
+std::uint64_t hash_of(std::string_view op, const Attrs& attrs, const std::vector<ArrayType>& types) {
+  std::uint64_t h = mix(std::hash<std::string_view>{}(op), attrs.hash());
+  for (const ArrayType& type : types) {
+    h = mix(h, static_cast<std::uint64_t>(type.dtype) + 31);
+    for (std::int64_t d : type.shape) h = mix(h, static_cast<std::uint64_t>(d) + 7);
+  }
+  return h;
+}
+
+}  // namespace
+
+const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                               std::span<const ArrayType> outputs) {
+  std::vector<ArrayType> types;
+  for (const ArrayType& type : inputs) types.push_back({type.dtype, type.shape, {}});
+  for (const ArrayType& type : outputs) types.push_back({type.dtype, type.shape, {}});
+  const std::uint64_t key = hash_of(op, attrs, types);
+  for (auto [it, end] = entries_.equal_range(key); it != end; ++it) {
+    const Entry& entry = it->second;
+    if (entry.op == op && entry.attrs == attrs && entry.types == types) return entry.kernel;
+  }
+  const std::span<const ArrayType> all(types);
+  const KernelRequest request{op, attrs, all.first(inputs.size()), all.subspan(inputs.size()), Device{}};
+  for (const auto& backend : backends_) {
+    if (!backend->supports(DeviceKind::cpu)) continue;
+    if (std::unique_ptr<Kernel> kernel = backend->make_kernel(request)) {
+      kernels_.push_back(std::move(kernel));
+      entries_.emplace(key, Entry{std::string(op), attrs, std::move(types), kernels_.back().get()});
+      return kernels_.back().get();
+    }
+  }
+  throw_no_kernel(op, attrs, request.inputs, request.outputs, backends_);
+}
+
+const Kernel* KernelTable::adopt(std::unique_ptr<Kernel> kernel) {
+  kernels_.push_back(std::move(kernel));
+  return kernels_.back().get();
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::compile {
+
+/// The kernels of one executable: for each request the first backend that has one; equal requests share one kernel.
+class KernelTable {
+ public:
+  explicit KernelTable(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {}
+
+  /// Throws BackendError where no backend has it. `varying` of the types is ignored.
+  const Kernel* get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                    std::span<const ArrayType> outputs);
+  /// Keeps a kernel of the engine's own.
+  const Kernel* adopt(std::unique_ptr<Kernel> kernel);
+
+  const std::vector<std::shared_ptr<const Backend>>& backends() const { return backends_; }
+  std::vector<std::shared_ptr<const Kernel>> kernels() const { return kernels_; }
+
+ private:
+  struct Entry {
+    std::string op;
+    Attrs attrs;
+    std::vector<ArrayType> types;
+    const Kernel* kernel;
+  };
+
+  std::vector<std::shared_ptr<const Backend>> backends_;
+  std::vector<std::shared_ptr<const Kernel>> kernels_;
+  std::unordered_multimap<std::uint64_t, Entry> entries_;
+};
+
+}  // namespace lockstep::compile

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <lockstep/error.h>
+
+#include "engine/compile/copy_kernel.h"
+#include "engine/compile/program.h"
+
+namespace lockstep::compile {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+/// One element of a `full`, computed by its kernel while the function is lowered.
+int constant_value(Program& program, const Item& item) {
+  const ArrayType type{program.value(item.outputs[0]).type.dtype, Shape{}, {}};
+  const Attrs attrs = item.attrs.with("shape", Dims{});
+  const Kernel* kernel = program.kernels.get("full", attrs, {}, {&type, 1});
+  alignas(64) std::array<std::byte, 16> bytes{};
+  const ArrayView view = contiguous_view(bytes.data(), type.dtype, type.shape);
+  std::vector<std::byte> scratch(kernel->scratch_bytes());
+  kernel->run({{}, {&view, 1}, scratch.data()});
+  const int id = program.new_value(type, -1);
+  program.value(id).memory = Memory::constant;
+  program.value(id).index =
+      static_cast<int>(program.new_constant(std::span<const std::byte>(bytes).first(size_of(type.dtype))));
+  return id;
+}
+
+/// The coordinates along an axis, read by each shard at its own.
+void alias_axis_index(Program& program, const Item& item) {
+  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
+  const auto& axis = item.attrs.get<std::string>("axis");
+  std::vector<std::int32_t> coordinates;
+  for (std::int64_t i = 0; i < mesh.axes.size(axis, "axis_index"); ++i) {
+    coordinates.push_back(static_cast<std::int32_t>(i));
+  }
+  const ArrayType type{DType::int32, Shape{static_cast<std::int64_t>(coordinates.size())}, {}};
+  const int table = program.new_value(type, -1);
+  program.value(table).memory = Memory::constant;
+  program.value(table).index = static_cast<int>(program.new_constant(std::as_bytes(std::span(coordinates))));
+  std::vector<std::uint64_t> offsets;
+  for (int s = 0; s < mesh.local_shards; ++s) {
+    offsets.push_back(sizeof(std::int32_t) * static_cast<std::uint64_t>(mesh.coordinate(mesh.first_shard + s, axis)));
+  }
+  Value& index = program.value(item.outputs[0]);
+  index.root = table;
+  index.cut = static_cast<int>(program.cuts.size());
+  program.cuts.push_back(std::move(offsets));
+}
+
+Strides moved_strides(const Item& item, const Value& from, const Value& to) {
+  Strides strides{};
+  if (item.op == "transpose") {
+    const auto& permutation = item.attrs.get<Dims>("permutation");
+    for (std::size_t d = 0; d < permutation.size(); ++d) {
+      strides[d] = from.strides[static_cast<std::size_t>(permutation[d])];
+    }
+  } else if (item.op == "broadcast_in_dim") {
+    const auto& dims = item.attrs.get<Dims>("dims");
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const bool stretched = from.type.shape[static_cast<int>(d)] == 1;
+      strides[static_cast<std::size_t>(dims[d])] = stretched ? 0 : from.strides[d];
+    }
+  } else if (item.op == "slice") {
+    const auto& steps = item.attrs.get<Dims>("strides");
+    for (std::size_t d = 0; d < steps.size(); ++d) strides[d] = from.strides[d] * steps[d];
+  } else if (item.op == "reshape") {
+    strides = from.is_contiguous() ? contiguous_strides(to.type.shape) : Strides{};
+  } else {
+    strides = from.strides;
+  }
+  return strides;
+}
+
+std::int64_t moved_offset(const Item& item, const Value& from) {
+  if (item.op != "slice") return 0;
+  const auto& start = item.attrs.get<Dims>("start");
+  std::int64_t elements = 0;
+  for (std::size_t d = 0; d < start.size(); ++d) elements += start[d] * from.strides[d];
+  return elements * static_cast<std::int64_t>(size_of(from.type.dtype));
+}
+
+void alias_cut(Program& program, const Item& item, int result) {
+  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
+  const Value from = program.value(item.inputs[0]);
+  Value& to = program.value(result);
+  to.root = from.root;
+  to.offset = from.offset;
+  to.strides = from.strides;
+  to.cut = static_cast<int>(program.cuts.size());
+  program.cuts.push_back(cut_offsets(mesh, item.layout, to.type.shape, from.strides, to.type.dtype));
+}
+
+void resolve_alias(Program& program, const Item& item) {
+  if (item.op == "axis_index") return alias_axis_index(program, item);
+  if (item.kind == Item::Kind::cut_in) return alias_cut(program, item, item.outputs[0]);
+  if (item.op == "full") {
+    const int constant = constant_value(program, item);
+    Value& to = program.value(item.outputs[0]);
+    to.root = constant;
+    to.strides = {};
+    return;
+  }
+  const Value from = program.value(item.inputs[0]);
+  Value& to = program.value(item.outputs[0]);
+  to.strides = moved_strides(item, from, to);
+  to.offset = from.offset + moved_offset(item, from);
+  to.root = from.root;
+  to.cut = from.cut;
+}
+
+std::vector<Ref> refs(const std::vector<int>& values) {
+  std::vector<Ref> result;
+  for (int v : values) result.push_back({v, -1});
+  return result;
+}
+
+void add_kernel_unit(Program& program, const Item& item) {
+  Unit unit;
+  unit.mesh = item.mesh;
+  unit.pmap = item.pmap;
+  unit.tiled = item.tiled;
+  UnitCall call{item.kernel, item.rest_kernel, refs(item.inputs), refs(item.outputs), item.op};
+  if (item.kind == Item::Kind::cut_in) {
+    const Value& to = program.value(item.outputs[0]);
+    const int source = program.new_value(to.type, item.pmap);
+    alias_cut(program, item, source);
+    call.inputs = {{source, -1}};
+  }
+  unit.calls.push_back(std::move(call));
+  program.units.push_back(std::move(unit));
+}
+
+/// Results must be whole buffers: what is only a part or a repetition of one is copied.
+void copy_partial_outputs(Program& program) {
+  for (int& output : program.outputs) {
+    const Value value = program.value(output);
+    const Value& root = program.value(value.root);
+    const bool whole = value.offset == 0 && value.cut < 0 && value.is_contiguous() && root.memory != Memory::constant &&
+                       value.nbytes() == root.nbytes() && root.pmap < 0;
+    if (whole) continue;
+    const int copy = program.new_value(value.type, -1);
+    Unit unit;
+    unit.calls.push_back(
+        {program.kernels.adopt(std::make_unique<CopyKernel>()), nullptr, {{output, -1}}, {{copy, -1}}, "copy"});
+    program.units.push_back(std::move(unit));
+    output = copy;
+  }
+}
+
+void add_unique(std::vector<int>& values, int value) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+void note_roots(Program& program) {
+  for (Unit& unit : program.units) {
+    for (const UnitCall& call : unit.calls) {
+      for (const Ref& ref : call.outputs) add_unique(unit.writes, program.root(ref.value));
+    }
+    for (const UnitCall& call : unit.calls) {
+      for (const Ref& ref : call.inputs) add_unique(unit.reads, program.root(ref.value));
+    }
+  }
+}
+
+}  // namespace
+
+void make_units(Program& program) {
+  for (const Item& item : program.items) {
+    if (item.alias) {
+      resolve_alias(program, item);
+    } else if (item.kind == Item::Kind::assemble) {
+      add_assemble_units(program, item);
+    } else if (is_collective(item)) {
+      add_collective_units(program, item);
+    } else {
+      add_kernel_unit(program, item);
+    }
+  }
+  copy_partial_outputs(program);
+  note_roots(program);
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,82 @@
+#include "engine/compile/program.h"
+
+namespace lockstep::compile {
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides{};
+  std::int64_t step = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    strides[static_cast<std::size_t>(d)] = step;
+    step *= shape[d];
+  }
+  return strides;
+}
+
+bool Value::is_contiguous() const {
+  std::int64_t step = 1;
+  for (int d = type.shape.rank() - 1; d >= 0; --d) {
+    if (type.shape[d] != 1 && strides[static_cast<std::size_t>(d)] != step) return type.size() == 0;
+    step *= type.shape[d];
+  }
+  return true;
+}
+
+bool Value::is_uniform() const {
+  for (int d = 0; d < type.shape.rank(); ++d) {
+    if (type.shape[d] != 1 && strides[static_cast<std::size_t>(d)] != 0) return false;
+  }
+  return true;
+}
+
+std::int64_t Mesh::coordinate(int shard, std::string_view axis) const {
+  std::int64_t rest = shard;
+  for (auto it = axes.axes().rbegin(); it != axes.axes().rend(); ++it) {
+    if (it->name == axis) return rest % it->size;
+    rest /= it->size;
+  }
+  return 0;
+}
+
+int Program::new_value(const ArrayType& type, int pmap) {
+  Value value;
+  value.type = type;
+  value.pmap = pmap;
+  value.root = static_cast<int>(values.size());
+  value.strides = contiguous_strides(type.shape);
+  values.push_back(std::move(value));
+  return static_cast<int>(values.size()) - 1;
+}
+
+int Program::new_view(int of, const ArrayType& type, const Strides& strides, std::int64_t offset_bytes, int pmap) {
+  const int id = new_value(type, pmap);
+  Value& view = value(id);
+  view.root = root(of);
+  view.cut = value(of).cut;
+  view.offset = value(of).offset + offset_bytes;
+  view.strides = strides;
+  return id;
+}
+
+std::size_t Program::new_constant(std::span<const std::byte> bytes) {
+  constexpr std::size_t granule = 16;
+  const std::size_t offset = (constants.size() + granule - 1) / granule * granule;
+  constants.resize(offset + bytes.size());
+  std::copy(bytes.begin(), bytes.end(), constants.begin() + static_cast<std::ptrdiff_t>(offset));
+  return offset;
+}
+
+std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const std::vector<std::string>& layout, const Shape& local,
+                                       const Strides& strides, DType dtype) {
+  std::vector<std::uint64_t> offsets;
+  for (int s = 0; s < mesh.local_shards; ++s) {
+    std::int64_t elements = 0;
+    for (std::size_t d = 0; d < layout.size(); ++d) {
+      if (layout[d].empty()) continue;
+      elements += mesh.coordinate(mesh.first_shard + s, layout[d]) * local[static_cast<int>(d)] * strides[d];
+    }
+    offsets.push_back(static_cast<std::uint64_t>(elements) * size_of(dtype));
+  }
+  return offsets;
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/backend.h>
+#include <lockstep/communicator.h>
+
+#include "engine/compile/executable.h"
+#include "engine/compile/kernel_table.h"
+#include "engine/ir/function.h"
+
+// The function on its way to an Executable: pmap bodies written out into one list, aliases resolved to the memory they
+// share, equations turned into units of kernel calls, units put into steps, memory planned.
+namespace lockstep::compile {
+
+inline constexpr std::int64_t tile_elements = 16384;
+
+using Strides = std::array<std::int64_t, Shape::max_rank>;
+Strides contiguous_strides(const Shape& shape);
+
+enum class Memory : std::uint8_t { own, argument, constant };
+
+/// Memory a value has of its own, or shares with others (`root`).
+struct Value {
+  ArrayType type;
+  int pmap = -1;            ///< >= 0: one per local shard of that pmap.
+  int root = -1;            ///< The value whose memory this one lies in; itself where it owns some.
+  std::int64_t offset = 0;  ///< In bytes, from the root's first element.
+  int cut = -1;             ///< Per-shard offsets, an index into Program::cuts.
+  Strides strides{};        ///< In elements.
+  Memory memory = Memory::own;
+  int index = -1;  ///< Argument number, or byte offset of a constant.
+
+  std::int64_t size() const { return type.size(); }
+  std::size_t nbytes() const { return static_cast<std::size_t>(type.nbytes()); }
+  bool is_contiguous() const;
+  bool is_uniform() const;  ///< Every stride is 0 (or nothing depends on it).
+};
+
+/// A mesh and this process's part of it.
+struct Mesh {
+  ir::AxisSizes axes;
+  int shards = 1;   ///< V
+  int devices = 1;  ///< Of this process.
+  int local_shards = 1;
+  int first_shard = 0;
+
+  std::int64_t coordinate(int shard, std::string_view axis) const;
+};
+
+/// An equation of the written-out program, or a value's way into or out of a pmap.
+struct Item {
+  enum class Kind : std::uint8_t { equation, cut_in, assemble };
+  Kind kind = Kind::equation;
+  std::string op;
+  Attrs attrs;
+  bool pointwise = false;
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  int mesh = -1;                    ///< The pmap it stands in, or -1.
+  int pmap = -1;                    ///< >= 0: run per shard of that pmap.
+  std::vector<std::string> layout;  ///< cut_in, assemble
+  // Decided by `choose_views`:
+  bool alias = false;      ///< No kernel runs: the result lies in the operand's memory.
+  std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
+  const Kernel* kernel = nullptr;
+  const Kernel* rest_kernel = nullptr;
+};
+
+/// An operand of a unit's call: a value, seen from the running shard or from a given local one.
+struct Ref {
+  int value = -1;
+  int shard = -1;
+};
+
+struct UnitCall {
+  const Kernel* kernel = nullptr;
+  const Kernel* rest_kernel = nullptr;
+  std::vector<Ref> inputs;
+  std::vector<Ref> outputs;
+  std::string name;
+};
+
+/// What is scheduled: calls that run together, once per process or once per shard.
+struct Unit {
+  std::vector<UnitCall> calls;
+  std::vector<int> reads;   ///< Root values.
+  std::vector<int> writes;  ///< Root values.
+  int mesh = -1;
+  int pmap = -1;  ///< >= 0: per shard.
+  std::int64_t tiled = 0;
+  bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
+  int collectives = 0;
+  // Decided by `schedule`:
+  int phase = 0;
+  int wave = 0;
+  int step = -1;
+  int group = -1;  ///< Units of one step with one group run on one device in order: a chain, a component, a region.
+};
+
+/// Where a root value's memory is. Decided by `place`.
+struct Placement {
+  std::uint32_t base = 0;
+  std::uint64_t offset = 0;
+  bool per_tile = false;  ///< Scratch of one tile's size.
+};
+
+struct Program {
+  explicit Program(KernelTable& table) : kernels(table) {}
+
+  KernelTable& kernels;
+  std::shared_ptr<Communicator> communicator;
+  int process = 0;
+  int processes = 1;
+  std::vector<Value> values;
+  std::vector<Item> items;
+  std::vector<Mesh> meshes;
+  std::vector<int> arguments;
+  std::vector<int> outputs;
+  std::vector<std::vector<std::uint64_t>> cuts;
+  std::vector<std::byte> constants;
+  std::vector<Unit> units;
+
+  struct StepPlan {
+    std::vector<int> units;
+    int mesh = -1;  ///< >= 0: a region of that pmap.
+  };
+  std::vector<StepPlan> steps;
+  int devices = 1;
+
+  std::vector<Placement> placements;  ///< By value; of roots.
+  std::vector<int> result_of_root;    ///< By value: the result that the root is, or -1.
+  std::vector<int> donors;            ///< By result.
+  std::size_t arena_bytes = 0;
+  std::size_t shard_bytes = 0;
+  std::size_t scratch_bytes = 0;
+
+  /// A value with memory of its own.
+  int new_value(const ArrayType& type, int pmap);
+  /// A value that lies in another one's memory.
+  int new_view(int of, const ArrayType& type, const Strides& strides, std::int64_t offset_bytes, int pmap);
+  /// Bytes put into the constants; their offset.
+  std::size_t new_constant(std::span<const std::byte> bytes);
+  int root(int value) const { return values[static_cast<std::size_t>(value)].root; }
+  Value& value(int id) { return values[static_cast<std::size_t>(id)]; }
+  const Value& value(int id) const { return values[static_cast<std::size_t>(id)]; }
+};
+
+// The stages of `lower`, in order.
+void write_out(Program& program, const ir::Function& function);
+void choose_views(Program& program);
+void make_units(Program& program);
+void schedule(Program& program, int threads);
+void place(Program& program);
+std::shared_ptr<const Executable> emit(Program& program, const ir::Function& function);
+
+// Used by `make_units` (collective_units.cpp).
+void add_collective_units(Program& program, const Item& item);
+void add_assemble_units(Program& program, const Item& item);
+bool is_collective(const Item& item);
+/// Offsets in bytes of each local shard's block of an array that `layout` cuts.
+std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const std::vector<std::string>& layout, const Shape& local,
+                                       const Strides& strides, DType dtype);
+
+}  // namespace lockstep::compile

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "engine/compile/program.h"
+
+// Phases alternate: an even one holds what runs once per process, the odd one behind it a region that runs for every
+// shard. A unit stands in the first phase that has its operands. An even phase is cut into waves, one step each: within
+// a wave no device needs what another one computes.
+namespace lockstep::compile {
+namespace {
+
+class Scheduler {
+ public:
+  explicit Scheduler(Program& program) : program_(program), writer_(program.values.size(), -1) {}
+
+  void run() {
+    assign_phases();
+    sink_regions();
+    assign_waves();
+    make_steps();
+    join_groups();
+  }
+
+ private:
+  Unit& unit(int i) { return program_.units[static_cast<std::size_t>(i)]; }
+  int units() const { return static_cast<int>(program_.units.size()); }
+
+  /// The units whose results `u` reads, `u` itself left out.
+  std::vector<int> writers(int u) {
+    std::vector<int> result;
+    for (int root : unit(u).reads) {
+      const int w = writer_[static_cast<std::size_t>(root)];
+      if (w >= 0 && w != u) result.push_back(w);
+    }
+    return result;
+  }
+
+  void assign_phases() {
+    std::vector<int> start(program_.meshes.size(), -1);
+    int last_region = -1;
+    for (int u = 0; u < units(); ++u) {
+      Unit& it = unit(u);
+      int phase = 0;
+      if (it.mesh >= 0) {
+        int& first = start[static_cast<std::size_t>(it.mesh)];
+        if (first < 0) first = last_region + 1;
+        phase = first;
+      }
+      if (it.pmap >= 0) ++phase;
+      for (int w : writers(u)) phase = std::max(phase, after(unit(w), it));
+      it.phase = phase;
+      if (it.pmap >= 0) last_region = std::max(last_region, phase);
+      for (int root : it.writes) writer_[static_cast<std::size_t>(root)] = u;
+    }
+  }
+
+  static int after(const Unit& writer, const Unit& reader) {
+    if (writer.pmap >= 0) return reader.pmap >= 0 ? writer.phase : writer.phase + 1;
+    return reader.pmap >= 0 ? writer.phase + 1 : writer.phase;
+  }
+
+  /// Moves a region's equation to its first reader's region where less then crosses the regions' ends.
+  void sink_regions() {
+    std::vector<int> limit(program_.units.size(), -1);
+    std::vector<int> last_region(program_.meshes.size(), 0);
+    for (const Unit& it : program_.units) {
+      if (it.pmap < 0) continue;
+      int& last = last_region[static_cast<std::size_t>(it.pmap)];
+      last = std::max(last, it.phase);
+    }
+    for (int u = units() - 1; u >= 0; --u) {
+      Unit& it = unit(u);
+      int& own_limit = limit[static_cast<std::size_t>(u)];
+      if (it.pmap >= 0 && bytes(it.reads, it.pmap) < bytes(it.writes, it.pmap)) {
+        it.phase = std::max(it.phase, std::min(own_limit, last_region[static_cast<std::size_t>(it.pmap)]));
+      }
+      for (int w : writers(u)) {
+        int& bound = limit[static_cast<std::size_t>(w)];
+        const int latest = it.pmap == unit(w).pmap ? it.phase : it.phase - 1;
+        bound = bound < 0 ? latest : std::min(bound, latest);
+      }
+    }
+  }
+
+  /// Bytes of the per-shard values with memory of their own among `roots`.
+  std::int64_t bytes(const std::vector<int>& roots, int pmap) const {
+    std::int64_t total = 0;
+    for (int root : roots) {
+      if (program_.value(root).pmap == pmap) total += program_.value(root).type.nbytes();
+    }
+    return total;
+  }
+
+  void assign_waves() {
+    for (int u = 0; u < units(); ++u) {
+      Unit& it = unit(u);
+      if (it.pmap >= 0) continue;
+      for (int w : writers(u)) {
+        const Unit& before = unit(w);
+        if (before.phase != it.phase) continue;
+        it.wave = std::max(it.wave, before.tiled == it.tiled ? before.wave : before.wave + 1);
+      }
+    }
+  }
+
+  void make_steps() {
+    std::map<std::pair<int, int>, int> numbers;
+    for (int u = 0; u < units(); ++u) numbers[{unit(u).phase, unit(u).wave}] = 0;
+    int next = 0;
+    for (auto& [key, number] : numbers) number = next++;
+    program_.steps.resize(numbers.size());
+    for (int u = 0; u < units(); ++u) {
+      unit(u).step = numbers[{unit(u).phase, unit(u).wave}];
+      Program::StepPlan& step = program_.steps[static_cast<std::size_t>(unit(u).step)];
+      step.units.push_back(u);
+      step.mesh = unit(u).pmap;
+    }
+  }
+
+  int find(int u) {
+    while (parent_[static_cast<std::size_t>(u)] != u) u = parent_[static_cast<std::size_t>(u)];
+    return u;
+  }
+
+  void join_groups() {
+    parent_.resize(program_.units.size());
+    std::iota(parent_.begin(), parent_.end(), 0);
+    std::vector<int> first_of_step(program_.steps.size(), -1);
+    std::vector<int> caller_of_step(program_.steps.size(), -1);
+    for (int u = 0; u < units(); ++u) {
+      for (int w : writers(u)) {
+        if (unit(w).step == unit(u).step) join(u, w);
+      }
+      if (unit(u).pmap >= 0) join_with_first(first_of_step, u);
+      if (unit(u).on_caller) join_with_first(caller_of_step, u);
+    }
+    for (int u = 0; u < units(); ++u) unit(u).group = find(u);
+  }
+
+  void join(int a, int b) {
+    const int low = std::min(find(a), find(b));
+    parent_[static_cast<std::size_t>(find(a))] = low;
+    parent_[static_cast<std::size_t>(find(b))] = low;
+  }
+  void join_with_first(std::vector<int>& first, int u) {
+    int& of_step = first[static_cast<std::size_t>(unit(u).step)];
+    if (of_step < 0) of_step = u;
+    join(u, of_step);
+  }
+
+  Program& program_;
+  std::vector<int> writer_;  // by root: the unit that writes it
+  std::vector<int> parent_;
+};
+
+}  // namespace
+
+void schedule(Program& program, int threads) {
+  Scheduler(program).run();
+  program.devices = 1;
+  for (const Mesh& mesh : program.meshes) program.devices = std::max(program.devices, mesh.devices);
+  const bool is_cut = std::any_of(program.units.begin(), program.units.end(),
+                                  [](const Unit& unit) { return unit.tiled > tile_elements; });
+  if (program.meshes.empty() && is_cut) program.devices = std::max(1, threads);
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,257 @@
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/ops/rules/define.h"
+
+namespace lockstep::ops {
+
+namespace {
+
+using reference::binary;
+using reference::unary;
+
+/// Integers wrap: they are computed as uint64_t.
+template <class T>
+using Wrapping = std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, T>;
+
+template <class T>
+T negative(T x) {
+  return static_cast<T>(Wrapping<T>{} - static_cast<Wrapping<T>>(x));
+}
+
+Tangent same(const JvpContext&, const Value& tangent) { return tangent; }
+Tangent negated(const JvpContext&, const Value& tangent) { return -tangent; }
+
+std::vector<Tangent> div_transpose(const TransposeContext& context) {
+  return {*context.cotangents[0] / *context.inputs[1], std::nullopt};
+}
+
+derivative::Derivative div_derivative() {
+  derivative::Derivative result = derivative::per_operand(
+      {[](const JvpContext& context, const Value& da) -> Tangent { return da / context.inputs[1]; },
+       [](const JvpContext& context, const Value& db) -> Tangent {
+         return -(db * (context.outputs[0] / context.inputs[1]));
+       }});
+  result.transpose = div_transpose;
+  result.linear_in = {0};
+  return result;
+}
+
+/// Towards zero. By zero: all bits set, as XLA defines it (the smallest integer by -1 wraps).
+template <class T>
+T quotient(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) return static_cast<T>(-1);
+    if (b == static_cast<T>(-1) && std::is_signed_v<T>) return negative(a);
+  }
+  return a / b;
+}
+
+/// The sign of `a`, as fmod. By zero: `a` for integers, NaN for floats.
+template <class T>
+T remainder(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) return a;
+    if (b == static_cast<T>(-1) && std::is_signed_v<T>) return 0;
+    return a % b;
+  } else {
+    return std::fmod(a, b);
+  }
+}
+
+Tangent rem_divisor(const JvpContext& context, const Value& db) {
+  const Value ratio = context.inputs[0] / context.inputs[1];
+  return -(db * (sign(ratio) * floor(abs(ratio))));
+}
+
+samples::Samples numeric_samples() {
+  return samples::both(
+      samples::elementwise({{-2, 2}, {-2, 2}}, samples::all_floats),
+      samples::both(samples::elementwise({{-9, 9}, {-9, 9}}, {DType::int32, DType::int64, DType::int8}),
+                    samples::elementwise({{0, 200}, {0, 200}}, {DType::uint8, DType::uint32})));
+}
+
+/// Divisors away from zero.
+samples::Samples quotient_samples() {
+  return samples::both(samples::elementwise({{-2, 2}, {0.5, 2}}, samples::all_floats),
+                       samples::both(samples::elementwise({{-20, 20}, {-6, 0}}, {DType::int32, DType::int64}),
+                                     samples::elementwise({{0, 200}, {1, 9}}, {DType::uint8, DType::int16})));
+}
+
+samples::Samples complex_samples(double low, double high) {
+  return samples::elementwise({{-2, 2}, {low, high}}, {DType::complex128, DType::complex64});
+}
+
+}  // namespace
+
+const Primitive& primitives::neg() {
+  static const Primitive op{
+      .name = "neg",
+      .infer = infer::same_shape(infer::numeric),
+      .derivative = derivative::linear_in_one(0, [](const TransposeContext&, const Value& ct) { return -ct; }),
+      .batch = batch::pointwise(neg),
+      .reference = unary<double, std::int64_t, std::uint64_t, Complex>([](auto x) {
+        if constexpr (std::is_integral_v<decltype(x)>) {
+          return negative(x);
+        } else {
+          return -x;
+        }
+      }),
+      .samples = samples::both(samples::unary(-3, 3, samples::all_floats),
+                               samples::unary(0, 9, {DType::int32, DType::uint8, DType::complex64})),
+      .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
+      .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::abs() {
+  static const Primitive op{
+      .name = "abs",
+      .infer = infer::same_shape(infer::real),
+      .derivative = derivative::unary([](const Value& x, const Value&, const Value& dx) { return dx * ops::sign(x); }),
+      .batch = batch::pointwise(abs),
+      .reference = unary<double, std::int64_t, std::uint64_t>([](auto x) {
+        if constexpr (std::is_same_v<decltype(x), double>) {
+          return std::abs(x);
+        } else {
+          return std::is_signed_v<decltype(x)> && x < decltype(x){} ? negative(x) : x;
+        }
+      }),
+      .samples = samples::both(samples::elementwise({{-3, 3, true}}, samples::all_floats),
+                               samples::both(samples::unary(-9, 9, {DType::int32, DType::int64, DType::int8}),
+                                             samples::unary(0, 200, {DType::uint8}))),
+      .error_samples = samples::elementwise_errors(1, DType::float32, DType::complex64),
+      .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::sign() {
+  static const Primitive op{
+      .name = "sign",
+      .infer = infer::same_shape(infer::real),
+      .derivative = derivative::zero(),
+      .batch = batch::pointwise(sign),
+      .reference = unary<double, std::int64_t, std::uint64_t>([](auto x) {
+        const decltype(x) zero{};
+        if (x == zero || x != x) return x;
+        return x < zero ? negative(decltype(x){1}) : decltype(x){1};
+      }),
+      .samples = samples::both(samples::elementwise({{-3, 3, true}}, samples::all_floats),
+                               samples::both(samples::unary(-2, 3, {DType::int32, DType::int64, DType::int8}),
+                                             samples::unary(0, 3, {DType::uint8}))),
+      .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
+      .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::add() {
+  static const Primitive op{.name = "add",
+                            .infer = infer::same_shape(infer::numeric, 2),
+                            .derivative = derivative::linear(
+                                [](const TransposeContext& context) -> std::vector<Tangent> {
+                                  return {context.cotangents[0], context.cotangents[0]};
+                                },
+                                {}, derivative::sum_of({same, same})),
+                            .batch = batch::pointwise(add),
+                            .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
+                              using T = decltype(a);
+                              return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+                            }),
+                            .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+                            .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::sub() {
+  static const Primitive op{.name = "sub",
+                            .infer = infer::same_shape(infer::numeric, 2),
+                            .derivative = derivative::linear(
+                                [](const TransposeContext& context) -> std::vector<Tangent> {
+                                  return {context.cotangents[0], -*context.cotangents[0]};
+                                },
+                                {}, derivative::sum_of({same, negated})),
+                            .batch = batch::pointwise(sub),
+                            .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
+                              using T = decltype(a);
+                              return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+                            }),
+                            .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+                            .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::mul() {
+  const auto times = [](const TransposeContext&, const Value& ct, const Value& other) { return ct * other; };
+  static const Primitive op{.name = "mul",
+                            .infer = infer::same_shape(infer::numeric, 2),
+                            .derivative = derivative::bilinear(times, times),
+                            .batch = batch::pointwise(mul),
+                            .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
+                              using T = decltype(a);
+                              return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+                            }),
+                            .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+                            .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::div() {
+  static const Primitive op{
+      .name = "div",
+      .infer = infer::same_shape(infer::numeric, 2),
+      .derivative = div_derivative(),
+      .batch = batch::pointwise(div),
+      .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) { return quotient(a, b); }),
+      .samples = samples::both(quotient_samples(), complex_samples(0.5, 2)),
+      .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+      .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::rem() {
+  static const Primitive op{
+      .name = "rem",
+      .infer = infer::same_shape(infer::real, 2),
+      .derivative = derivative::per_operand({same, rem_divisor}),
+      .batch = batch::pointwise(rem),
+      .reference = binary<double, std::int64_t, std::uint64_t>([](auto a, auto b) { return remainder(a, b); }),
+      .samples = samples::both(samples::elementwise({{-2, 2, true}, {2.5, 4}}), quotient_samples()),
+      .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
+      .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::fma() {
+  static const Primitive op{
+      .name = "fma",
+      .infer = infer::same_shape(infer::floating, 3),
+      .derivative = derivative::per_operand(
+          {[](const JvpContext& context, const Value& da) -> Tangent { return da * context.inputs[1]; },
+           [](const JvpContext& context, const Value& db) -> Tangent { return db * context.inputs[0]; }, same}),
+      .batch = batch::pointwise(fma),
+      .reference = reference::ternary<double>([](double a, double b, double c) { return std::fma(a, b, c); }),
+      .samples = samples::elementwise({{-2, 2}, {-2, 2}, {-2, 2}}),
+      .error_samples = samples::elementwise_errors(3, DType::float32, DType::int32),
+      .traits = pointwise_traits};
+  return op;
+}
+
+const Primitive& primitives::stop_gradient() {
+  static const Primitive op{.name = "stop_gradient",
+                            .infer = infer::same_shape(infer::any),
+                            .derivative = derivative::zero(),
+                            .batch = batch::pointwise(stop_gradient),
+                            .reference = reference::copies(),
+                            .samples = samples::both(samples::unary(-2, 2, samples::all_floats),
+                                                     samples::unary(0, 2, {DType::int32, DType::bool_, DType::key})),
+                            .error_samples = samples::errors(
+                                {{{{DType::float32, {}, {}}, {DType::float32, {}, {}}}, {}, "expected 1 operand", {}}}),
+                            .traits = {.pointwise = true, .collective = false, .typed_axes = false, .alias = true}};
+  return op;
+}
+
+}  // namespace lockstep::ops

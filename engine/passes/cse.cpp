@@ -1,0 +1,60 @@
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/ir/primitive.h"
+#include "engine/passes/draft.h"
+#include "engine/passes/pass.h"
+
+namespace lockstep::passes {
+namespace {
+
+using ir::Equation;
+using ir::FunctionPtr;
+using ir::Var;
+
+std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
+  return (seed ^ value) * 0x9E3779B97F4A7C15ULL + (seed >> 29);
+}
+
+std::uint64_t hash_of(const Equation& equation) {
+  std::uint64_t h = mix(std::hash<std::string>{}(equation.primitive->name), equation.attrs.hash());
+  for (Var v : equation.inputs) h = mix(h, v.id);
+  return h;
+}
+
+bool same(const Equation& a, const Equation& b) {
+  return a.primitive == b.primitive && a.inputs == b.inputs && a.attrs == b.attrs;
+}
+
+}  // namespace
+
+// Every op is pure, random bits and collectives included: equal operands and attributes mean an equal value.
+FunctionPtr cse(const FunctionPtr& function) {
+  Draft draft(*function);
+  Substitution substitution;
+  std::unordered_multimap<std::uint64_t, std::size_t> seen;
+  std::vector<Equation> kept;
+  for (Equation& original : draft.equations) {
+    Equation equation = map_sub_functions(original, cse);
+    substitution.apply(equation.inputs);
+    const std::uint64_t key = hash_of(equation);
+    const Equation* twin = nullptr;
+    for (auto [it, end] = seen.equal_range(key); it != end; ++it) {
+      if (same(kept[it->second], equation)) twin = &kept[it->second];
+    }
+    if (twin != nullptr) {
+      for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+        substitution.replace(equation.outputs[i], twin->outputs[i]);
+      }
+      continue;
+    }
+    seen.emplace(key, kept.size());
+    kept.push_back(std::move(equation));
+  }
+  draft.equations = std::move(kept);
+  substitution.apply(draft.outputs);
+  return draft.finish();
+}
+
+}  // namespace lockstep::passes

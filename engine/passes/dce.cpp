@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/ir/primitive.h"
+#include "engine/passes/draft.h"
+#include "engine/passes/pass.h"
+
+namespace lockstep::passes {
+namespace {
+
+using ir::Equation;
+using ir::FunctionPtr;
+using ir::Var;
+
+using Layouts = std::vector<std::vector<std::string>>;
+
+/// A pmap without the results that nobody uses and the operands that its body then does not need.
+Equation without_dead_parts(const Equation& pmap, const std::vector<bool>& live) {
+  const auto& in = pmap.attrs.get<Layouts>("in");
+  const auto& out = pmap.attrs.get<Layouts>("out");
+  Draft body(*ir::sub_function(pmap.attrs, "body"));
+  Equation changed = pmap;
+  changed.inputs.clear();
+  changed.outputs.clear();
+  Layouts kept_in;
+  Layouts kept_out;
+  std::vector<Var> body_outputs;
+  for (std::size_t i = 0; i < pmap.outputs.size(); ++i) {
+    if (!live[pmap.outputs[i].id]) continue;
+    changed.outputs.push_back(pmap.outputs[i]);
+    body_outputs.push_back(body.outputs[i]);
+    kept_out.push_back(out[i]);
+  }
+  body.outputs = std::move(body_outputs);
+  body = Draft(*dce(body.finish()));
+  std::vector<bool> used(body.types.size(), false);
+  for (const Equation& equation : body.equations) {
+    for (Var v : equation.inputs) used[v.id] = true;
+  }
+  for (Var v : body.outputs) used[v.id] = true;
+  std::vector<Var> body_inputs;
+  for (std::size_t i = 0; i < pmap.inputs.size(); ++i) {
+    if (!used[body.inputs[i].id]) continue;
+    changed.inputs.push_back(pmap.inputs[i]);
+    body_inputs.push_back(body.inputs[i]);
+    kept_in.push_back(in[i]);
+  }
+  body.inputs = std::move(body_inputs);
+  changed.attrs = pmap.attrs.with("body", std::shared_ptr<const AttrObject>(body.finish()))
+                      .with("in", kept_in)
+                      .with("out", kept_out);
+  return changed;
+}
+
+}  // namespace
+
+FunctionPtr dce(const FunctionPtr& function) {
+  Draft draft(*function);
+  std::vector<bool> live(draft.types.size(), false);
+  for (Var v : draft.outputs) live[v.id] = true;
+  std::vector<Equation> kept;
+  for (auto it = draft.equations.rbegin(); it != draft.equations.rend(); ++it) {
+    const auto is_live = [&](Var v) { return bool(live[v.id]); };
+    if (std::none_of(it->outputs.begin(), it->outputs.end(), is_live)) continue;
+    Equation equation = it->primitive->name == "pmap" ? without_dead_parts(*it, live) : map_sub_functions(*it, dce);
+    for (Var v : equation.inputs) live[v.id] = true;
+    kept.push_back(std::move(equation));
+  }
+  std::reverse(kept.begin(), kept.end());
+  draft.equations = std::move(kept);
+  return draft.finish();
+}
+
+}  // namespace lockstep::passes

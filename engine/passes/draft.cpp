@@ -1,0 +1,71 @@
+#include "engine/passes/draft.h"
+
+#include <limits>
+#include <utility>
+
+namespace lockstep::passes {
+
+using ir::Equation;
+using ir::FunctionPtr;
+using ir::Var;
+
+Draft::Draft(const ir::Function& function)
+    : axes(function.axes()),
+      types(function.types()),
+      inputs(function.inputs()),
+      equations(function.equations()),
+      outputs(function.outputs()) {}
+
+Var Draft::new_var(const ArrayType& type) {
+  types.push_back(type);
+  return Var{static_cast<std::uint32_t>(types.size() - 1)};
+}
+
+FunctionPtr Draft::finish() {
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> number(types.size(), none);
+  std::vector<ArrayType> kept;
+  auto define = [&](std::vector<Var>& vars) {
+    for (Var& v : vars) {
+      number[v.id] = static_cast<std::uint32_t>(kept.size());
+      kept.push_back(types[v.id]);
+      v.id = number[v.id];
+    }
+  };
+  auto use = [&](std::vector<Var>& vars) {
+    for (Var& v : vars) v.id = number[v.id];
+  };
+  define(inputs);
+  for (Equation& equation : equations) {
+    use(equation.inputs);
+    define(equation.outputs);
+  }
+  use(outputs);
+  return std::make_shared<const ir::Function>(std::move(axes), std::move(kept), std::move(inputs), std::move(equations),
+                                              std::move(outputs));
+}
+
+void Substitution::replace(Var old_var, Var new_var) {
+  while (by_id_.size() <= old_var.id) by_id_.push_back(Var{static_cast<std::uint32_t>(by_id_.size())});
+  by_id_[old_var.id] = (*this)(new_var);
+}
+
+Var Substitution::operator()(Var v) const { return v.id < by_id_.size() ? by_id_[v.id] : v; }
+
+void Substitution::apply(std::vector<Var>& vars) const {
+  for (Var& v : vars) v = (*this)(v);
+}
+
+Equation map_sub_functions(const Equation& equation, const std::function<FunctionPtr(const FunctionPtr&)>& change) {
+  Equation changed = equation;
+  for (const Attrs::Entry& entry : equation.attrs.entries()) {
+    const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+    if (object == nullptr) continue;
+    FunctionPtr function = std::dynamic_pointer_cast<const ir::Function>(*object);
+    if (function == nullptr) continue;
+    changed.attrs = changed.attrs.with(entry.name, std::shared_ptr<const AttrObject>(change(function)));
+  }
+  return changed;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/ir/function.h"
+
+namespace lockstep::passes {
+
+/// The parts of a Function while a pass changes them.
+struct Draft {
+  explicit Draft(const ir::Function& function);
+
+  /// A new value, to be defined by an equation the pass adds.
+  ir::Var new_var(const ArrayType& type);
+  const ArrayType& type(ir::Var v) const { return types[v.id]; }
+  /// The finished function; types of vars that nothing defines any more are dropped.
+  ir::FunctionPtr finish();
+
+  ir::AxisSizes axes;
+  std::vector<ArrayType> types;
+  std::vector<ir::Var> inputs;
+  std::vector<ir::Equation> equations;
+  std::vector<ir::Var> outputs;
+};
+
+/// What each var is replaced by; a var that was never replaced stands for itself.
+class Substitution {
+ public:
+  void replace(ir::Var old_var, ir::Var new_var);
+  ir::Var operator()(ir::Var v) const;
+  void apply(std::vector<ir::Var>& vars) const;
+
+ private:
+  std::vector<ir::Var> by_id_;
+};
+
+/// The equation with every sub-function in its attributes replaced by `change` of it.
+ir::Equation map_sub_functions(const ir::Equation& equation,
+                               const std::function<ir::FunctionPtr(const ir::FunctionPtr&)>& change);
+
+}  // namespace lockstep::passes

@@ -1,0 +1,25 @@
+#include <utility>
+
+#include "engine/ir/verify.h"
+#include "engine/passes/pass.h"
+
+namespace lockstep::passes {
+
+const std::vector<Pass>& pipeline() {
+  static const std::vector<Pass> passes = {
+      {"dce", dce},           {"simplify", simplify}, {"cse", cse},
+      {"simplify", simplify}, {"dce", dce},           {"schedule_collectives", schedule_collectives},
+  };
+  return passes;
+}
+
+ir::FunctionPtr run_pipeline(ir::FunctionPtr function, bool verify_each) {
+  if (verify_each) ir::verify(*function);
+  for (const Pass& pass : pipeline()) {
+    function = pass.run(function);
+    if (verify_each) ir::verify(*function);
+  }
+  return function;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,92 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+
+#include "tests/support/op_functions.h"
+
+// Batching rules against a loop over the batch.
+namespace lockstep::tests {
+namespace {
+
+std::string text(const ir::Primitive& op, const ir::Sample& sample, const std::vector<bool>& batched) {
+  std::string result = op.name;
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
+    result += (batched[i] ? " batched " : " ") + to_string(sample.inputs[i].type);
+  }
+  return result + " " + to_string(sample.attrs);
+}
+
+/// Every way in which at least one operand is batched.
+std::vector<std::vector<bool>> batched_sets(std::size_t operands) {
+  std::vector<std::vector<bool>> sets;
+  for (std::size_t mask = 1; mask < (std::size_t{1} << operands); ++mask) {
+    std::vector<bool> batched;
+    for (std::size_t i = 0; i < operands; ++i) batched.push_back((mask >> i & 1) != 0);
+    sets.push_back(batched);
+  }
+  return sets;
+}
+
+void check_batch(const ir::Primitive& op, const ir::Sample& sample, const std::vector<bool>& batched,
+                 std::int64_t size) {
+  ir::Sample drawn = sample;
+  for (std::size_t i = 0; i < batched.size(); ++i) {
+    if (batched[i]) drawn.inputs[i].type.shape = drawn.inputs[i].type.shape.insert(0, size);
+  }
+  const FunctionPtr function = batch_function(op, sample, batched, size);
+  const std::vector<ArrayType> expected = output_types(op, sample);
+  const std::vector<ArrayType> types = function->output_types();
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    CHECK(types[k].dtype == expected[k].dtype);
+    CHECK(types[k].shape == expected[k].shape.insert(0, size));
+    CHECK(types[k].varying == expected[k].varying);
+  }
+  const std::vector<ir::ReferenceArray> results = run(over_mesh(function), draw(drawn, 5));
+  if (size == 0) return;
+  REQUIRE(results.size() == 2 * expected.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    CHECK(first_difference(results[k], results[expected.size() + k]) == -1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every batching rule agrees with a loop, whichever operands are batched") {
+  for (const ops::PrimitiveGetter getter : ops::all_primitives()) {
+    const ir::Primitive& op = getter();
+    if (op.name == "pmap") continue;  // Batched inside the map, never from outside.
+    for (const ir::Sample& sample : op.samples()) {
+      for (const std::vector<bool>& batched : batched_sets(sample.inputs.size())) {
+        CAPTURE(text(op, sample, batched));
+        check_batch(op, sample, batched, 3);
+      }
+      if (sample.inputs.empty()) continue;
+      const std::vector<bool> all(sample.inputs.size(), true);
+      CAPTURE(text(op, sample, all));
+      check_batch(op, sample, all, 1);
+      check_batch(op, sample, all, 0);
+    }
+  }
+}
+
+TEST_CASE("ops without operands are repeated") {
+  for (const ops::PrimitiveGetter getter : ops::all_primitives()) {
+    const ir::Primitive& op = getter();
+    for (const ir::Sample& sample : op.samples()) {
+      if (!sample.inputs.empty()) continue;
+      CAPTURE(text(op, sample, {}));
+      check_batch(op, sample, {}, 2);
+    }
+  }
+}
+
+TEST_CASE("pmap says that batching belongs inside the map") {
+  const ir::Primitive& op = ops::primitives::pmap();
+  const ir::Sample sample = op.samples().front();
+  CHECK_THROWS_AS(batch_function(op, sample, std::vector<bool>(sample.inputs.size(), true), 2), TraceError);
+}
+
+}  // namespace lockstep::tests

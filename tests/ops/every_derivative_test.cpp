@@ -1,0 +1,217 @@
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+
+#include "tests/support/op_functions.h"
+
+// Derivatives of every op against differences of its reference, and transposes against the op itself.
+namespace lockstep::tests {
+namespace {
+
+using Arrays = std::vector<ir::ReferenceArray>;
+using Kind = ir::Derivative::Kind;
+
+/// Finite differences need float64 throughout.
+bool all_double(const std::vector<ArrayType>& types) {
+  bool any = false;
+  for (const ArrayType& type : types) {
+    if (is_inexact(type.dtype) && type.dtype != DType::float64) return false;
+    any = any || type.dtype == DType::float64;
+  }
+  return any;
+}
+
+bool is_double(const ir::Primitive& op, const ir::Sample& sample) {
+  return all_double(input_types(sample)) && all_double(output_types(op, sample));
+}
+
+ir::ReferenceArray direction(const ArrayType& type, std::uint64_t seed) {
+  std::mt19937_64 bits(seed);
+  ir::ReferenceArray array = ir::reference_zeros(type);
+  for (double& x : array.floats()) x = 2 * draw_unit(bits) - 1;
+  return array;
+}
+
+/// x + step * dx for the active operands.
+Arrays moved(Arrays x, const Arrays& dx, const std::vector<bool>& active, double step) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!active[i]) continue;
+    for (std::size_t k = 0; k < x[i].floats().size(); ++k) x[i].floats()[k] += step * dx[next].floats()[k];
+    ++next;
+  }
+  return x;
+}
+
+/// Central differences of the float results, extrapolated once.
+Arrays differences(const FunctionPtr& function, const Arrays& x, const Arrays& dx, const std::vector<bool>& active) {
+  const auto slope = [&](double h) {
+    Arrays up = run(function, moved(x, dx, active, h));
+    const Arrays down = run(function, moved(x, dx, active, -h));
+    std::erase_if(up, [](const ir::ReferenceArray& y) { return !is_float(y.type.dtype); });
+    std::size_t next = 0;
+    for (const ir::ReferenceArray& y : down) {
+      if (!is_float(y.type.dtype)) continue;
+      for (std::size_t k = 0; k < y.floats().size(); ++k) {
+        up[next].floats()[k] = (up[next].floats()[k] - y.floats()[k]) / (2 * h);
+      }
+      ++next;
+    }
+    return up;
+  };
+  Arrays fine = slope(5e-5);
+  const Arrays coarse = slope(1e-4);
+  for (std::size_t i = 0; i < fine.size(); ++i) {
+    for (std::size_t k = 0; k < fine[i].floats().size(); ++k) {
+      fine[i].floats()[k] += (fine[i].floats()[k] - coarse[i].floats()[k]) / 3;
+    }
+  }
+  return fine;
+}
+
+/// All float operands at once, and each alone.
+std::vector<std::vector<bool>> active_sets(const ir::Sample& sample) {
+  std::vector<bool> all;
+  for (const ir::SampleInput& input : sample.inputs) all.push_back(input.type.dtype == DType::float64);
+  std::vector<std::vector<bool>> sets = {all};
+  if (std::count(all.begin(), all.end(), true) < 2) return sets;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<bool> one(all.size(), false);
+    one[i] = all[i];
+    if (all[i]) sets.push_back(one);
+  }
+  return sets;
+}
+
+/// Compares jvp and differences; the number of elements compared (an infinite result has no difference).
+int check_jvp(const ir::Primitive& op, const ir::Sample& sample, const std::vector<bool>& active) {
+  const Arrays x = draw(sample, 3);
+  Arrays dx;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (active[i]) dx.push_back(direction(x[i].type, 100 + i));
+  }
+  Arrays arguments = x;
+  arguments.insert(arguments.end(), dx.begin(), dx.end());
+  const Arrays by_rule = run(over_mesh(jvp_function(op, sample, active)), arguments);
+  const Arrays expected = differences(over_mesh(primal_function(op, sample)), x, dx, active);
+  REQUIRE(by_rule.size() == expected.size());
+  int compared = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (std::size_t k = 0; k < expected[i].floats().size(); ++k) {
+      if (!std::isfinite(expected[i].floats()[k])) continue;
+      ++compared;
+      CAPTURE(k);
+      CAPTURE(by_rule[i].floats()[k]);
+      CAPTURE(expected[i].floats()[k]);
+      CHECK(close(by_rule[i].floats()[k], expected[i].floats()[k], 1e-7));
+    }
+  }
+  return compared;
+}
+
+double inner_product(const Arrays& a, const Arrays& b) {
+  double sum = 0;
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    REQUIRE(a[i].type == b[i].type);
+    for (std::size_t k = 0; k < a[i].floats().size(); ++k) sum += a[i].floats()[k] * b[i].floats()[k];
+  }
+  return sum;
+}
+
+/// <u, A t> = <transpose(A) u, t>, A being the op in the operands `linear`. Other operands that the op is jointly
+/// linear in are zero.
+void check_duality(const ir::Primitive& op, const ir::Sample& sample, const std::vector<std::size_t>& linear) {
+  Arrays operands = draw(sample, 4);
+  const std::vector<ArrayType> types = input_types(sample);
+  if (op.derivative.kind == Kind::linear) {
+    for (const std::size_t i : linear_operands(op.derivative, types))
+      operands[i] = ir::reference_zeros(operands[i].type);
+  }
+  Arrays t, others;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (std::find(linear.begin(), linear.end(), i) == linear.end()) {
+      others.push_back(operands[i]);
+    } else {
+      operands[i] = direction(operands[i].type, 200 + i);
+      t.push_back(operands[i]);
+    }
+  }
+  const Arrays image = run(over_mesh(primal_function(op, sample)), operands);
+  Arrays u;
+  for (const ir::ReferenceArray& y : image) u.push_back(direction(y.type, 300));
+  Arrays arguments = others;
+  arguments.insert(arguments.end(), u.begin(), u.end());
+  const Arrays back = run(over_mesh(transpose_function(op, sample, linear)), arguments);
+  CHECK(inner_product(u, image) == doctest::Approx(inner_product(back, t)).epsilon(1e-10));
+}
+
+/// The sets of operands a transpose must serve.
+std::vector<std::vector<std::size_t>> linear_sets(const ir::Derivative& derivative,
+                                                  const std::vector<ArrayType>& types) {
+  if (derivative.kind == Kind::bilinear) return {{0}, {1}};
+  const std::vector<std::size_t> all = linear_operands(derivative, types);
+  std::vector<std::vector<std::size_t>> sets;
+  if (!all.empty()) sets.push_back(all);
+  if (all.size() > 1) {
+    for (const std::size_t i : all) sets.push_back({i});
+  }
+  return sets;
+}
+
+/// pmap is differentiated inside, never from outside; a wait's rules are those of the op it completes, pmax among them.
+bool differentiable(const ir::Primitive& op) { return op.derivative.kind != Kind::zero && op.name != "pmap"; }
+
+bool transposable(const ir::Primitive& op, const ir::Sample& sample) {
+  if (!op.derivative.transpose) return false;
+  if (op.name != "collective_wait") return true;
+  return bool(ops::find_primitive(sample.attrs.get<std::string>("op"))->derivative.transpose);
+}
+
+std::string text(const ir::Primitive& op, const ir::Sample& sample) {
+  std::string result = op.name;
+  for (const ir::SampleInput& input : sample.inputs) result += " " + to_string(input.type);
+  return result + " " + to_string(sample.attrs);
+}
+
+}  // namespace
+
+TEST_CASE("every derivative agrees with finite differences, for all operands and for each alone") {
+  for (const ops::PrimitiveGetter getter : ops::all_primitives()) {
+    const ir::Primitive& op = getter();
+    if (!differentiable(op)) continue;
+    int compared = 0;
+    for (const ir::Sample& sample : op.samples()) {
+      if (!is_double(op, sample)) continue;
+      CAPTURE(text(op, sample));
+      for (const std::vector<bool>& active : active_sets(sample)) compared += check_jvp(op, sample, active);
+    }
+    CAPTURE(op.name);
+    CHECK(compared > 0);
+  }
+}
+
+TEST_CASE("every transpose is the dual of its op") {
+  for (const ops::PrimitiveGetter getter : ops::all_primitives()) {
+    const ir::Primitive& op = getter();
+    if (!differentiable(op)) continue;
+    for (const ir::Sample& sample : op.samples()) {
+      if (!transposable(op, sample) || !is_double(op, sample)) continue;
+      CAPTURE(text(op, sample));
+      for (const auto& linear : linear_sets(op.derivative, input_types(sample))) check_duality(op, sample, linear);
+    }
+  }
+}
+
+TEST_CASE("pmap says that derivatives belong inside the map") {
+  const ir::Primitive& op = ops::primitives::pmap();
+  const ir::Sample sample = op.samples().front();
+  CHECK_THROWS_AS(jvp_function(op, sample, std::vector<bool>(sample.inputs.size(), true)), TraceError);
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,257 @@
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+
+#include "tests/support/mapped_program.h"
+#include "tests/support/permissive_backend.h"
+#include "tests/support/random_program.h"
+#include "tests/support/run_compiled.h"
+
+namespace lockstep::tests {
+namespace {
+
+using ir::Value;
+using Values = std::vector<Value>;
+
+ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
+
+std::vector<std::shared_ptr<const Backend>> test_backends() { return {ops::reference_backend(), permissive_backend()}; }
+
+void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
+  const std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), seed);
+  const Bytes expected = evaluated(f, arguments);
+  for (const auto& backend : test_backends()) {
+    for (bool optimize : {false, true}) {
+      CAPTURE(backend->name());
+      CAPTURE(optimize);
+      CHECK(compiled(f, arguments, backend, 2, optimize) == expected);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random straight-line programs give eval's bits") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    check_equal(random_program(seed, 20), seed);
+  }
+}
+
+TEST_CASE("large arrays are cut into tiles without a change of bits") {
+  const ArrayType type{DType::float32, Shape{3, 20000}, {}};
+  const ir::FunctionPtr f = make_function({type, type}, [](ir::Builder& b, std::span<const Value> x) {
+    const Value t = ops::sin(x[0]) * 0.5 + x[1];
+    const Value s = ops::reduce_sum(t, {0, 1});
+    const Value u = t * ops::broadcast_in_dim(s, t.shape(), {});
+    const Value v = ops::broadcast_in_dim(ops::reduce_sum(u, {0}), t.shape(), {1}) - u;
+    return Values{v, ops::transpose(v, {1, 0}), s, ops::full(b, DType::float32, t.shape(), 3)};
+  });
+  check_equal(f, 1);
+}
+
+TEST_CASE("results that are arguments, parts, repetitions and constants") {
+  const ArrayType type{DType::float32, Shape{4, 6}, {}};
+  const ir::FunctionPtr f = make_function({type}, [](ir::Builder& b, std::span<const Value> x) {
+    const Value y = ops::sin(x[0]);
+    return Values{x[0],
+                  ops::reshape(x[0], Shape{24}),
+                  y,
+                  y,
+                  ops::reshape(y, Shape{6, 4}),
+                  ops::slice(x[0], {1, 0}, {3, 6}, {1, 1}),
+                  ops::slice(y, {0, 1}, {4, 6}, {2, 2}),
+                  ops::broadcast_in_dim(x[0], Shape{2, 4, 6}, {1, 2}),
+                  ops::full(b, DType::float32, Shape{2, 3}, 1.5),
+                  ops::full(b, DType::float32, Shape{}, 2.5)};
+  });
+  check_equal(f, 2);
+}
+
+TEST_CASE("random shard bodies give the same bits on every backend and device count") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    for (int shards : {1, 2, 4, 8}) {
+      CAPTURE(shards);
+      Bytes expected;
+      for (int devices = 1; devices <= std::min(shards, 4); devices *= 2) {
+        CAPTURE(devices);
+        MapSpec spec{mesh({{"batch", shards}}), devices, {{"batch", ""}, {"", ""}, {}}, {{}, {}, {}, {"batch"}}};
+        const std::vector<ArrayType> types = {
+            {DType::float32, Shape{8, 8}, {}}, {DType::float32, Shape{3, 8}, {}}, {DType::float32, Shape{}, {}}};
+        // Ranks of the results differ by seed: layouts are filled in from the body's types.
+        RandomBody body(seed, spec.mesh, 14);
+        const auto rank_layouts = [&](ir::Builder& b, std::span<const Value> x) {
+          std::vector<Value> results = body(b, x);
+          for (std::size_t i = 0; i < 3; ++i) spec.out[i].assign(static_cast<std::size_t>(results[i].rank()), "");
+          return results;
+        };
+        const ir::FunctionPtr f = [&] {
+          std::vector<ArrayType> local;
+          for (std::size_t i = 0; i < types.size(); ++i) local.push_back(local_type(types[i], spec.in[i], spec.mesh));
+          make_function(local, rank_layouts, spec.mesh);
+          return mapped(types, spec, RandomBody(seed, spec.mesh, 14));
+        }();
+        const std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), seed);
+        if (expected.empty()) expected = evaluated(f, arguments);
+        for (const auto& backend : test_backends()) {
+          CAPTURE(backend->name());
+          CHECK(compiled(f, arguments, backend, 2, devices % 2 == 0) == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("meshes of two axes, cuts along inner dimensions and both at once") {
+  for (std::uint64_t seed = 100; seed < 130; ++seed) {
+    CAPTURE(seed);
+    MapSpec spec{mesh({{"data", 2}, {"model", 4}}), 2, {{"data", "model"}, {"", "data"}, {"model"}}, {{}, {}, {}, {}}};
+    const std::vector<ArrayType> types = {
+        {DType::float32, Shape{4, 8}, {}}, {DType::float32, Shape{3, 4}, {}}, {DType::float32, Shape{8}, {}}};
+    std::vector<ArrayType> local;
+    for (std::size_t i = 0; i < types.size(); ++i) local.push_back(local_type(types[i], spec.in[i], spec.mesh));
+    const auto body = [&](ir::Builder& b, std::span<const Value> x) {
+      std::vector<Value> results = RandomBody(seed, spec.mesh, 14)(b, x);
+      for (std::size_t i = 0; i < 3; ++i) spec.out[i].assign(static_cast<std::size_t>(results[i].rank()), "");
+      const Value last = ops::broadcast_in_dim(results[3], Shape{2, results[3].shape().size(), 3}, {1});
+      results[3] = ops::add(last, ops::reduce_sum(last, {0, 1, 2}).rank() == 0 ? last : last);
+      spec.out[3] = {"model", "", "data"};
+      return results;
+    };
+    make_function(local, body, spec.mesh);
+    check_equal(mapped(types, spec, body), seed);
+  }
+}
+
+TEST_CASE("sums over shards are the fixed tree") {
+  const MapSpec spec{mesh({{"batch", 8}}), 2, {{"batch"}}, {{""}}};
+  const ir::FunctionPtr f = mapped({{DType::float32, Shape{8}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {
+    return Values{ops::psum(x[0], {"batch"})};
+  });
+  const std::vector<float> x = {1e8F, 1.0F, -1e8F, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F};
+  const float tree = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+  float in_order = 0;
+  for (float v : x) in_order += v;
+  REQUIRE(tree != in_order);
+  const ir::HostArray argument =
+      ir::host_array({DType::float32, Shape{8}, {}}, std::as_bytes(std::span(x)), *ops::reference_backend());
+  const Bytes result = compiled(f, {argument}, ops::reference_backend());
+  CHECK(result[0].size() == sizeof(float));
+  CHECK(std::memcmp(result[0].data(), &tree, sizeof(float)) == 0);
+}
+
+TEST_CASE("bfloat16 sums stay float32 until they are complete") {
+  const MapSpec spec{mesh({{"batch", 4}}), 1, {{"batch"}}, {{""}}};
+  const ir::FunctionPtr f = mapped({{DType::bfloat16, Shape{4}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {
+    return Values{ops::psum(x[0], {"batch"})};
+  });
+  const ir::HostArray argument = to_host({DType::bfloat16, Shape{4}, {}}, {256, 1, 1, 1});  // 257 is no bfloat16
+  const ir::HostArray expected = to_host({DType::bfloat16, Shape{1}, {}}, {260});           // 259 rounds to 260
+  CHECK(compiled(f, {argument}, ops::reference_backend())[0] == ir::host_bytes(expected));
+}
+
+TEST_CASE("a donated buffer becomes the result of its type") {
+  const ArrayType type{DType::float32, Shape{40000}, {}};
+  const ir::FunctionPtr f = make_function({type, type, type}, [](ir::Builder&, std::span<const Value> x) {
+    const Value m = x[1] * 0.9 + x[2] * 0.1;
+    return Values{x[0] - m * 0.01, m};
+  });
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  options.threads = 2;
+  const auto executable = compile::lower(f, options);
+  std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), 5);
+  const Bytes expected = evaluated(f, arguments);
+  const void* first = arguments[0].buffer->data();
+  const void* second = arguments[1].buffer->data();
+  const auto kept = runtime::run(*executable, arguments, {true, true, false});
+  CHECK(kept[0].buffer->data() != first);  // the caller still holds it
+  CHECK(bytes_of(kept) == expected);
+  const auto reused = runtime::run(*executable, std::move(arguments), {true, true, false});
+  CHECK(bytes_of(reused) == expected);
+  CHECK(reused[0].buffer->data() == first);
+  CHECK(reused[1].buffer->data() == second);
+}
+
+TEST_CASE("a donated argument read after the result is written is not its memory") {
+  const ArrayType type{DType::float32, Shape{6}, {}};
+  const ir::FunctionPtr f = make_function({type}, [](ir::Builder&, std::span<const Value> x) {
+    const Value y = ops::sin(x[0]);
+    return Values{y, ops::cos(ops::add(x[0], y)), x[0]};
+  });
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  const auto executable = compile::lower(f, options);
+  std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), 5);
+  const Bytes expected = evaluated(f, arguments);
+  const auto results = runtime::run(*executable, std::move(arguments), {true});
+  CHECK(bytes_of(results) == expected);
+}
+
+TEST_CASE("an invariant equation runs once and a psum is counted once") {
+  const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch"}, {""}}, {{""}}};
+  const std::vector<ArrayType> types = {{DType::float32, Shape{4}, {}}, {DType::float32, Shape{1}, {}}};
+  const ir::FunctionPtr f = mapped(types, spec, [](ir::Builder&, std::span<const Value> x) {
+    const Value w = ops::sin(x[1]);
+    return Values{ops::psum(w * x[0], {"batch"})};
+  });
+  compile::Options options;
+  options.backends = {ops::reference_backend()};
+  const auto executable = compile::lower(f, options);
+  CHECK(executable->plan().collectives == 1);
+  const auto arguments = random_arrays(types, 3);
+  for (int i = 0; i < 3; ++i) runtime::run(*executable, arguments);
+  CHECK(executable->collectives_run() == 3);
+  int sines = 0;
+  for (std::size_t c = 0; c < executable->calls.size(); ++c) sines += executable->call_names[c] == "sin" ? 1 : 0;
+  CHECK(sines == 1);
+  CHECK(executable->steps[0].per_shard == false);
+}
+
+TEST_CASE("one executable runs in several threads at once") {
+  const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch", ""}}, {{"batch", ""}, {"", ""}}};
+  const ArrayType type{DType::float32, Shape{8, 16}, {}};
+  const ir::FunctionPtr f = mapped({type}, spec, [](ir::Builder&, std::span<const Value> x) {
+    const Value y = ops::sin(x[0]);
+    return Values{y, ops::psum(y, {"batch"})};
+  });
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  const auto executable = compile::lower(f, options);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(3, 0);
+  for (std::size_t t = 0; t < wrong.size(); ++t) {
+    const std::vector<ir::HostArray> arguments = random_arrays({type}, t);
+    const Bytes expected = evaluated(f, arguments);
+    threads.emplace_back([&, t, arguments, expected] {
+      for (int i = 0; i < 50; ++i) wrong[t] += bytes_of(runtime::run(*executable, arguments)) == expected ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>{0, 0, 0});
+}
+
+TEST_CASE("wrong arguments and impossible device counts are named") {
+  const ArrayType type{DType::float32, Shape{6}, {}};
+  const ir::FunctionPtr f = make_function({type}, [](ir::Builder&, std::span<const Value> x) { return Values{-x[0]}; });
+  compile::Options options;
+  options.backends = {ops::reference_backend()};
+  const auto executable = compile::lower(f, options);
+  CHECK_THROWS_WITH_AS(runtime::run(*executable, {}), doctest::Contains("0 arguments given, the function takes 1"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(runtime::run(*executable, random_arrays({{DType::float32, Shape{2, 3}, {}}}, 0)),
+                       doctest::Contains("argument 0 is f32[2,3], the function takes f32[6]"), ValueError);
+  const MapSpec spec{mesh({{"batch", 4}}), 3, {{"batch"}}, {{"batch"}}};
+  const ir::FunctionPtr g = mapped({{DType::float32, Shape{4}, {}}}, spec,
+                                   [](ir::Builder&, std::span<const Value> x) { return Values{-x[0]}; });
+  CHECK_THROWS_WITH_AS(compile::lower(g, options), doctest::Contains("3 device(s) each do not divide 4 shards"),
+                       MeshError);
+  options.backends = {};
+  CHECK_THROWS_WITH_AS(compile::lower(f, options), doctest::Contains("neg: no backend has a kernel for (f32[6])"),
+                       BackendError);
+}
+
+}  // namespace lockstep::tests

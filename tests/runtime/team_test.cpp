@@ -1,0 +1,83 @@
+#include "engine/runtime/team.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace lockstep::tests {
+namespace {
+
+/// Counts how often a thread entered and left it.
+class CountingBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "counting"; }
+  bool supports(DeviceKind) const override { return true; }
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest&) const override { return nullptr; }
+  std::shared_ptr<Buffer> allocate(std::size_t, Device) const override { return nullptr; }
+  std::shared_ptr<void> enter_thread() const override {
+    ++entered;
+    return {nullptr, [this](void*) { ++left; }};
+  }
+  mutable std::atomic<int> entered{0};
+  mutable std::atomic<int> left{0};
+};
+
+}  // namespace
+
+TEST_CASE("devices meet at the barrier, more of them than cores too") {
+  for (int devices : {1, 2, 4, 2 * static_cast<int>(std::thread::hardware_concurrency()) + 1}) {
+    CAPTURE(devices);
+    runtime::Team team(devices, {});
+    std::vector<int> turn(static_cast<std::size_t>(devices), 0);
+    std::atomic<int> apart{0};
+    team.run([&](int device) {
+      for (int i = 1; i <= 1000; ++i) {
+        turn[static_cast<std::size_t>(device)] = i;
+        team.barrier().arrive_and_wait();
+        for (int other : turn) apart += other == i ? 0 : 1;
+        team.barrier().arrive_and_wait();
+      }
+    });
+    CHECK(apart == 0);
+  }
+}
+
+TEST_CASE("an exception of any device reaches the caller and the team lives on") {
+  runtime::Team team(3, {});
+  for (int failing = 0; failing < 3; ++failing) {
+    const std::function<void(int)> task = [&](int device) {
+      if (device == failing) throw std::runtime_error("device " + std::to_string(device));
+    };
+    CHECK_THROWS_WITH_AS(team.run(task), ("device " + std::to_string(failing)).c_str(), std::runtime_error);
+    std::atomic<int> ran{0};
+    team.run([&](int) { ++ran; });
+    CHECK(ran == 3);
+  }
+}
+
+TEST_CASE("every worker enters the backends once and leaves them at its end") {
+  const auto backend = std::make_shared<CountingBackend>();
+  {
+    runtime::Team team(4, {backend});
+    for (int i = 0; i < 5; ++i) team.run([](int) {});
+    CHECK(backend->entered == 3);  // the caller enters for itself
+    CHECK(backend->left == 0);
+  }
+  CHECK(backend->left == 3);
+}
+
+TEST_CASE("teams are leased and used again") {
+  const auto backend = std::make_shared<CountingBackend>();
+  for (int i = 0; i < 10; ++i) {
+    runtime::TeamLease lease(2, {backend});
+    lease.team().run([](int) {});
+  }
+  CHECK(backend->entered == 1);
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "engine/compile/compile.h"
+#include "engine/ir/eval.h"
+#include "engine/runtime/run.h"
+#include "tests/support/evaluate.h"
+
+// Compiled functions against `ir::eval`, bit for bit.
+namespace lockstep::tests {
+
+using Bytes = std::vector<std::vector<std::byte>>;
+
+/// Arrays of the given types with values from a seed, in [-2, 2).
+inline std::vector<ir::HostArray> random_arrays(const std::vector<ArrayType>& types, std::uint64_t seed) {
+  std::mt19937_64 bits(seed);
+  std::uniform_real_distribution<double> uniform(-2, 2);
+  std::vector<ir::HostArray> arrays;
+  for (const ArrayType& type : types) {
+    Elements elements(static_cast<std::size_t>(type.size()));
+    for (double& x : elements) x = uniform(bits);
+    arrays.push_back(to_host(type, elements));
+  }
+  return arrays;
+}
+
+inline Bytes bytes_of(const std::vector<ir::HostArray>& arrays) {
+  Bytes bytes;
+  for (const ir::HostArray& array : arrays) bytes.push_back(ir::host_bytes(array));
+  return bytes;
+}
+
+inline Bytes evaluated(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments) {
+  return bytes_of(ir::eval(*f, arguments, *ops::reference_backend()));
+}
+
+inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+                      const std::shared_ptr<const Backend>& backend, int threads = 2, bool optimize = true) {
+  compile::Options options;
+  options.backends = {backend};
+  options.threads = threads;
+  options.verify = true;
+  options.optimize = optimize;
+  const auto executable = compile::lower(f, options);
+  INFO(executable->print());
+  return bytes_of(runtime::run(*executable, arguments));
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,150 @@
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+
+#include "engine/ops/primitives.h"
+#include "engine/ops/values.h"
+#include "engine/transform/transforms.h"
+#include "tests/support/derivative_checks.h"
+
+// Gradients inside a map: where collectives come from, and how many.
+namespace lockstep::tests {
+
+namespace {
+
+using ops::operator+;
+using Inputs = std::span<const ir::Value>;
+using Results = std::vector<ir::Value>;
+
+const ir::AxisSizes batch2({{"batch", 2}});
+const AxisSet batch{"batch"};
+const ArrayType weight{DType::float64, Shape{}, {}};
+const ArrayType local{DType::float64, Shape{1}, batch};
+
+ir::Value sum(const ir::Value& x) { return ops::reduce_sum(x, {0}); }
+
+/// psum(w * data)
+ir::FunctionPtr mapped_loss() {
+  return make_function(
+      {weight, local}, [](ir::Builder&, Inputs x) { return Results{ops::psum(ops::mul(x[0], sum(x[1])), batch)}; },
+      batch2);
+}
+
+int collectives(const ir::Function& f) {
+  int found = 0;
+  for (const ir::Equation& equation : f.equations()) found += equation.primitive->traits.collective ? 1 : 0;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the transpose of a replicated value used on shards is one psum") {  // T51
+  const auto linear = make_function(
+      {local, weight}, [](ir::Builder&, Inputs x) { return Results{ops::mul(sum(x[0]), x[1])}; }, batch2);
+  const auto back = transform::transpose(linear, 1);
+  ir::verify(*back);
+  CHECK(collectives(*back) == 1);
+  CHECK(count(*back, "psum") == 1);
+  CHECK(back->output_types()[0] == weight);
+}
+
+TEST_CASE("the transpose of psum needs no collective") {  // T51
+  const auto linear = make_function(
+      {local}, [](ir::Builder&, Inputs x) { return Results{ops::psum(x[0], batch)}; }, batch2);
+  const auto back = transform::transpose(linear, 0);
+  ir::verify(*back);
+  CHECK(collectives(*back) == 0);
+  CHECK(count(*back, "pvary") == 1);
+  CHECK(back->output_types()[0] == local);
+}
+
+TEST_CASE("the gradient inside a map is that of the whole batch") {  // T50
+  const auto gradient = transform::value_and_grad(mapped_loss(), {true, false});
+  const auto body = make_function(
+      {weight, local},
+      [&](ir::Builder& builder, Inputs x) {
+        const std::vector<ir::Var> arguments{x[0].var(), x[1].var()};
+        const ir::Value g(builder, builder.inline_function(*gradient, arguments)[1]);
+        return Results{g, ops::pvary(ops::reshape(g, Shape{1}), batch)};
+      },
+      batch2);
+  using Layouts = std::vector<std::vector<std::string>>;
+  const auto step = make_function({weight, {DType::float64, Shape{2}, {}}}, [&](ir::Builder&, Inputs x) {
+    return ops::apply(ops::primitives::pmap(), x,
+                      {{"body", std::static_pointer_cast<const AttrObject>(body)},
+                       {"axes", std::vector<std::string>{"batch"}},
+                       {"sizes", std::vector<std::int64_t>{2}},
+                       {"devices", std::vector<std::string>{"cpu:0"}},
+                       {"in", Layouts{{}, {"batch"}}},
+                       {"out", Layouts{{}, {"batch"}}}});
+  });
+  CHECK(evaluate(step, {{1}, {0, 1}}) == std::vector<Elements>{{1}, {1, 1}});
+}
+
+TEST_CASE("a weight used three times costs one psum in its gradient") {
+  const auto f = make_function(
+      {weight, local},
+      [](ir::Builder&, Inputs x) {
+        const ir::Value data = sum(x[1]);
+        const ir::Value y = ops::mul(ops::sin(ops::mul(x[0], data)), x[0]) + ops::mul(x[0], ops::cos(data));
+        return Results{ops::psum(y, batch)};
+      },
+      batch2);
+  CHECK(count(*f, "pvary") == 1);
+  const auto gradient = transform::value_and_grad(f, {true, false});
+  ir::verify(*gradient);
+  CHECK(count(*gradient, "psum") == 2);
+  CHECK(collectives(*gradient) == 2);
+  CHECK(gradient->output_types() == std::vector<ArrayType>{weight, weight});
+}
+
+TEST_CASE("a penalty beside the data's loss costs no reduction of its own") {
+  const auto f = make_function(
+      {weight, local},
+      [](ir::Builder&, Inputs x) {
+        return Results{ops::psum(ops::mul(x[0], sum(x[1])), batch) + ops::mul(x[0], x[0])};
+      },
+      batch2);
+  const auto gradient = transform::value_and_grad(f, {true, false});
+  ir::verify(*gradient);
+  CHECK(count(*gradient, "psum") == 2);
+}
+
+TEST_CASE("gradients vary as their arguments do") {
+  const auto gradient = transform::value_and_grad(mapped_loss(), {true, true});
+  ir::verify(*gradient);
+  CHECK(gradient->output_types() == std::vector<ArrayType>{weight, weight, local});
+}
+
+TEST_CASE("an argument that is not reached has a gradient that varies as it does") {
+  const auto f = make_function(
+      {weight, local}, [](ir::Builder&, Inputs x) { return Results{x[0]}; }, batch2);
+  const auto gradient = transform::value_and_grad(f, {true, true});
+  ir::verify(*gradient);
+  CHECK(gradient->output_types() == std::vector<ArrayType>{weight, weight, local});
+  CHECK(transform::jvp(f, {false, true})->output_types() == std::vector<ArrayType>{weight, weight});
+}
+
+TEST_CASE("a loss that varies has a gradient only for arguments that vary") {
+  const auto f = make_function(
+      {weight, local}, [](ir::Builder&, Inputs x) { return Results{ops::mul(x[0], sum(x[1]))}; }, batch2);
+  CHECK_THROWS_WITH_AS(
+      transform::value_and_grad(f, {true, false}),
+      "grad: the loss f64[]{batch} varies along 'batch', so each replica would differentiate its own "
+      "part of it, but input 0, f64[], is the same on every replica of 'batch'; psum the loss over it, "
+      "or return Weighted{sum, weight}",
+      MeshError);
+  const auto gradient = transform::value_and_grad(f, {false, true});
+  ir::verify(*gradient);
+  CHECK(collectives(*gradient) == 0);
+  CHECK(gradient->output_types()[1] == local);
+}
+
+TEST_CASE("vmap inside a map leaves reductions over the mesh alone") {
+  const auto mapped = transform::vmap(mapped_loss(), {false, true}, 3);
+  ir::verify(*mapped);
+  CHECK(count(*mapped, "psum") == 1);
+  CHECK(mapped->output_types()[0] == ArrayType{DType::float64, Shape{3}, {}});
+}
+
+}  // namespace lockstep::tests
