@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 
 #include "engine/api/bind.h"
 #include "engine/ops/primitives.h"
@@ -75,9 +76,22 @@ Array broadcast(std::string_view op, const Array& x, const Shape& shape) {
   return bind_one(ops::primitives::broadcast_in_dim(), {x}, {{"shape", shape.to_vector()}, {"dims", std::move(dims)}});
 }
 
-Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape) {
+AxisSet joined_varying(std::initializer_list<const Operand*> operands) {
+  AxisSet axes;
+  for (const Operand* operand : operands) {
+    if (!operand->is_scalar()) axes = axes.joined(operand->array().type().varying);
+  }
+  return axes;
+}
+
+Array varying_along(const Array& x, const AxisSet& axes) {
+  return axes.empty() || x.type().varying.contains(axes) ? x : pvary(x, axes);
+}
+
+Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying) {
   if (operand.is_scalar()) return constant(op, operand, dtype, shape);
-  return broadcast(op, convert(operand.array(), dtype), shape);
+  const Array x = convert(operand.array(), dtype);
+  return x.shape() == shape ? x : broadcast(op, varying_along(x, varying), shape);
 }
 
 std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype) {
@@ -87,7 +101,8 @@ std::vector<Array> aligned(std::string_view op, std::initializer_list<const Oper
   }
   std::vector<Array> arrays;
   arrays.reserve(operands.size());
-  for (const Operand* operand : operands) arrays.push_back(at(op, *operand, dtype, shape));
+  const AxisSet varying = joined_varying(operands);
+  for (const Operand* operand : operands) arrays.push_back(at(op, *operand, dtype, shape, varying));
   return arrays;
 }
 

@@ -16,11 +16,17 @@ DType inexact(DType dtype);
 
 /// An array of one value. Throws ValueError naming `op` for an integer the dtype cannot hold.
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape);
-/// The operand at a dtype and shape. Throws ShapeError naming `op` where it does not broadcast.
-Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape);
+/// The operand at a dtype and shape, beside operands that vary along `varying`. Throws ShapeError naming `op` where it does
+/// not broadcast.
+Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying = {});
 /// All operands at one dtype, broadcast to their common shape.
 std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
 
+/// Every axis along which one of the arrays varies.
+AxisSet joined_varying(std::initializer_list<const Operand*> operands);
+/// `x` varying along the axes as well. Done to an operand before it is broadcast, so that what its gradient sums over the
+/// replicas is as small as `x`.
+Array varying_along(const Array& x, const AxisSet& axes);
 /// `x` broadcast as in numpy; itself where the shape is the same.
 Array broadcast(std::string_view op, const Array& x, const Shape& shape);
 

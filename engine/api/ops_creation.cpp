@@ -47,9 +47,10 @@ Array where(const Array& predicate, const Operand& on_true, const Operand& on_fa
   for (const Operand* operand : {&on_true, &on_false}) {
     if (!operand->is_scalar()) shape = broadcast_shapes(shape, operand->array().shape(), "where");
   }
-  return api::bind_one(ops::primitives::select(),
-                       {api::at("where", condition, DType::bool_, shape), api::at("where", on_true, dtype, shape),
-                        api::at("where", on_false, dtype, shape)});
+  const AxisSet varying = api::joined_varying({&condition, &on_true, &on_false});
+  return api::bind_one(ops::primitives::select(), {api::at("where", condition, DType::bool_, shape, varying),
+                                                   api::at("where", on_true, dtype, shape, varying),
+                                                   api::at("where", on_false, dtype, shape, varying)});
 }
 
 Array clip(const Array& x, const Operand& low, const Operand& high) { return minimum(maximum(x, low), high); }

@@ -29,11 +29,12 @@ Array batched_matmul(const Array& a, const Array& b) {
   const int b_batch = b.ndim() - 2;
   const Shape batch = broadcast_shapes(Shape(a.shape().dims().first(static_cast<std::size_t>(a_batch))),
                                        Shape(b.shape().dims().first(static_cast<std::size_t>(b_batch))), "matmul");
-  const auto widened = [&batch](const Array& x) {
+  const AxisSet varying = a.type().varying.joined(b.type().varying);
+  const auto widened = [&](const Array& x) {
     Shape shape = batch;
     shape.append(x.dim(-2));
     shape.append(x.dim(-1));
-    return broadcast_to(x, shape);
+    return x.shape() == shape ? x : broadcast_to(api::varying_along(x, varying), shape);
   };
   const int rank = batch.rank();
   const Axes dims = range(0, rank);
