@@ -17,7 +17,7 @@ namespace {
 using Layout = std::vector<std::string>;
 using Layouts = std::vector<Layout>;
 
-// Infer's messages name operands by number: the body, which is an attribute, would be printed with them in full.
+// Messages do not print the attributes as those of other ops do: the body is one of them.
 
 ir::AxisSizes mesh_attr(const Attrs& attrs) {
   const auto& names = attrs.get<std::vector<std::string>>("axes");

@@ -46,18 +46,18 @@ Value conv_kernel_grad(const Value& x, const Value& y, const Attrs& attrs, const
 /// Dimensions between the first `first` and the last `last` ones.
 Dims middle(const Shape& shape, int first, int last);
 
-/// Calls `visit(x index, kernel index, y index)` for every product of the convolution, indices row-major; the products of
-/// one y element follow each other in row-major order of the kernel.
+/// Calls `visit(x index, kernel index, y index)` for every product of the convolution, indices row-major; the products
+/// of one y element follow each other in row-major order of the kernel.
 void for_each_product(const ConvGeometry& geometry,
                       const std::function<void(std::size_t, std::size_t, std::size_t)>& visit);
 
-// ---- batching --------------------------------------------------------------------------------------------------------
+// ---- batching ------------------------------------------------------------------------------------------------------
 
 /// Dimension 0 of `x` moved to stand before dimension `position` of the rest and merged with it.
 Value merge_batch(const Value& x, int position);
 /// The inverse: dimension `position` split into the batch of extent `size` and the rest, the batch moved to the front.
 Value split_batch(const Value& x, int position, std::int64_t size);
-/// As these, for a feature dimension that counts `groups` blocks: the batch goes between the group and the feature in it.
+/// As these, for a feature dimension that counts `groups` blocks: the batch goes between group and feature in it.
 Value merge_batch_in_groups(const Value& x, int position, std::int64_t groups);
 Value split_batch_in_groups(const Value& x, int position, std::int64_t size, std::int64_t groups);
 /// Attributes with `groups` multiplied.
@@ -66,7 +66,7 @@ Attrs with_groups_times(const Attrs& attrs, std::int64_t factor);
 /// The batching rule for batches of extent 1 or more; one of extent 0 becomes zeros of the result's shape.
 ir::BatchRule conv_batch_rule(ir::Infer infer, std::function<Value(const ir::BatchContext&)> rule);
 
-// ---- samples ---------------------------------------------------------------------------------------------------------
+// ---- samples -------------------------------------------------------------------------------------------------------
 
 struct ConvCase {
   Shape x, kernel, y;

@@ -161,16 +161,17 @@ const Primitive& primitives::erf() {
 }
 
 const Primitive& primitives::erf_inv() {
-  static const Primitive op{.name = "erf_inv",
-                            .infer = infer::same_shape(infer::floating),
-                            .derivative = derivative::unary([](const Value&, const Value& y, const Value& dx) {
-                              return dx * (ops::exp(y * y) * (0.5 / std::numbers::inv_sqrtpi));
-                            }),
-                            .batch = batch::pointwise(erf_inv),
-                            .reference = reference::unary<double>(inverse_erf),
-                            .samples = samples::both(samples::unary(-0.9, 0.9), samples::unary(0.999, 0.9999, {DType::float32})),
-                            .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = pointwise_traits};
+  static const Primitive op{
+      .name = "erf_inv",
+      .infer = infer::same_shape(infer::floating),
+      .derivative = derivative::unary([](const Value&, const Value& y, const Value& dx) {
+        return dx * (ops::exp(y * y) * (0.5 / std::numbers::inv_sqrtpi));
+      }),
+      .batch = batch::pointwise(erf_inv),
+      .reference = reference::unary<double>(inverse_erf),
+      .samples = samples::both(samples::unary(-0.9, 0.9), samples::unary(0.999, 0.9999, {DType::float32})),
+      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
+      .traits = pointwise_traits};
   return op;
 }
 

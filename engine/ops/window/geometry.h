@@ -33,7 +33,7 @@ WindowGeometry geometry_of_spread(const ir::InferContext& context);
 void for_each_in_window(const WindowGeometry& geometry, const Dims& o, const std::function<void(std::int64_t)>& visit);
 
 Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Dims>& padding);
-/// The two spatial extents products of [batch, spatial..., features].
+/// Elements of one spatial plane of an array [batch, spatial..., features].
 std::int64_t plane_size(const Shape& shape);
 
 Value window_gather(const Value& x, const Value& indices);

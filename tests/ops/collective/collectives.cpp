@@ -100,22 +100,22 @@ TEST_CASE("a sum over two axes is the sum over all replicas") {
 }
 
 TEST_CASE("psum_scatter of an n x n plane gives replica i the sum of column i") {
-  const auto f = mapped(four, {{float64, {4, 4}, {}}}, {{"batch", ""}}, {{"", "batch"}},
-                        [](Builder&, std::span<const Value> x) {
-                          return std::vector{collective(ops::primitives::psum_scatter(), x[0], over("batch", 1))};
-                        });
+  const auto f =
+      mapped(four, {{float64, {4, 4}, {}}}, {{"batch", ""}}, {{"", "batch"}}, [](Builder&, std::span<const Value> x) {
+        return std::vector{collective(ops::primitives::psum_scatter(), x[0], over("batch", 1))};
+      });
   Elements plane(16);
   for (std::size_t i = 0; i < 16; ++i) plane[i] = static_cast<double>(i);
   CHECK(evaluate(f, {plane}) == std::vector<Elements>{{24, 28, 32, 36}});
 }
 
 TEST_CASE("gathers join blocks in replica order along any dimension") {
-  const auto f = mapped(four, {{float64, {2, 4}, {}}}, {{"", "batch"}}, {{"", ""}, {"", "batch"}},
-                        [](Builder&, std::span<const Value> x) {
-                          return std::vector{
-                              collective(ops::primitives::all_gather_invariant(), x[0], over("batch", 1)),
-                              collective(ops::primitives::all_gather(), x[0], over("batch", 0))};
-                        });
+  const auto f =
+      mapped(four, {{float64, {2, 4}, {}}}, {{"", "batch"}}, {{"", ""}, {"", "batch"}},
+             [](Builder&, std::span<const Value> x) {
+               return std::vector{collective(ops::primitives::all_gather_invariant(), x[0], over("batch", 1)),
+                                  collective(ops::primitives::all_gather(), x[0], over("batch", 0))};
+             });
   const Elements x = {1, 2, 3, 4, 5, 6, 7, 8};
   // Every replica holds the column [1,5,2,6,3,7,4,8]; four of them side by side.
   Elements columns;
@@ -170,13 +170,14 @@ TEST_CASE("gathers and psum_scatter transpose to each other, all_gather_invarian
   const auto slice = transposed(ops::primitives::all_gather_invariant(), part, same, over("batch"));
   CHECK(slice->output_types()[0] == part);
   for (const ir::Equation& equation : slice->equations()) CHECK_FALSE(equation.primitive->traits.collective);
-  const auto f = mapped(four, {{float64, {4}, {}}}, {{""}}, {{"batch"}}, [](Builder& builder, std::span<const Value> ct) {
-    const std::vector<ir::Tangent> operands = {std::nullopt}, cotangents = {ct[0]};
-    const std::vector<ArrayType> x = {{float64, {1}, {"batch"}}}, y = {{float64, {4}, {}}};
-    const Attrs attrs = over("batch");
-    return std::vector{*ops::primitives::all_gather_invariant().derivative.transpose(
-        {builder, attrs, operands, x, y, cotangents})[0]};
-  });
+  const auto f =
+      mapped(four, {{float64, {4}, {}}}, {{""}}, {{"batch"}}, [](Builder& builder, std::span<const Value> ct) {
+        const std::vector<ir::Tangent> operands = {std::nullopt}, cotangents = {ct[0]};
+        const std::vector<ArrayType> x = {{float64, {1}, {"batch"}}}, y = {{float64, {4}, {}}};
+        const Attrs attrs = over("batch");
+        return std::vector{*ops::primitives::all_gather_invariant().derivative.transpose(
+            {builder, attrs, operands, x, y, cotangents})[0]};
+      });
   CHECK(evaluate(f, {{3, 1, 4, 1.5}}) == std::vector<Elements>{{3, 1, 4, 1.5}});
 }
 

@@ -21,7 +21,9 @@ ir::ReferenceArray key(std::vector<std::uint64_t> words, const Shape& shape = {}
   return array;
 }
 
-ir::ReferenceArray block(std::int64_t number) { return reference_array({int32, {}, {}}, {static_cast<double>(number)}); }
+ir::ReferenceArray block(std::int64_t number) {
+  return reference_array({int32, {}, {}}, {static_cast<double>(number)});
+}
 
 std::vector<std::uint64_t> elements(const ir::ReferenceArray& array) {
   return {array.integers().begin(), array.integers().end()};
@@ -48,9 +50,9 @@ TEST_CASE("Threefry-2x32 gives its authors' test vectors") {
 TEST_CASE("random bits and keys are JAX's") {
   CHECK(draw({key({42})}, {8}, 32) == std::vector<std::uint64_t>{2098992034, 2919706841, 2646866425, 2409546199,
                                                                  1935504149, 2516274904, 321304473, 3329172656});
-  CHECK(draw({key({0})}, {3}, 64) ==
-        std::vector<std::uint64_t>{pair(1797259609, 2579123966), pair(928981903, 3453687069),
-                                   pair(4146024105, 2718843009)});
+  CHECK(draw({key({0})}, {3}, 64) == std::vector<std::uint64_t>{pair(1797259609, 2579123966),
+                                                                pair(928981903, 3453687069),
+                                                                pair(4146024105, 2718843009)});
   const ir::ReferenceArray four = reference_array({uint32, {}, {}}, {4});
   CHECK(elements(run_reference("random_fold_in", {key({0}), four}, {})[0])[0] == pair(2285895361, 433833334));
 }
@@ -75,8 +77,7 @@ TEST_CASE("blocks of a cut draw are the uncut draw, for any number of blocks") {
   const ops::Dims whole = {8, 16, 24};
   for (const std::int64_t cut : {0, 1, 2}) {
     const auto dim = static_cast<std::size_t>(cut);
-    const std::vector<std::uint64_t> expected =
-        draw({key({42}), block(0)}, whole, 32, {{"cut", cut}});
+    const std::vector<std::uint64_t> expected = draw({key({42}), block(0)}, whole, 32, {{"cut", cut}});
     if (cut == 0) CHECK(expected == draw({key({42})}, whole, 32));
     for (const std::int64_t blocks : {1, 2, 4, 8}) {
       CAPTURE(cut);
@@ -115,8 +116,7 @@ TEST_CASE("counters go beyond 32 bits") {
 }
 
 TEST_CASE("a key's words lie in memory first word first") {
-  const ir::ReferenceArray words =
-      reference_array({uint32, {2, 2}, {}}, {0x01020304, 0x05060708, 0xffffffff, 1});
+  const ir::ReferenceArray words = reference_array({uint32, {2, 2}, {}}, {0x01020304, 0x05060708, 0xffffffff, 1});
   const ir::ReferenceArray keys = run_reference("random_wrap", {words}, {})[0];
   CHECK(keys.type == ArrayType{DType::key, {2}, {}});
   CHECK(elements(keys) == std::vector<std::uint64_t>{0x0102030405060708U, 0xffffffff00000001U});

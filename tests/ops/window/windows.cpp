@@ -38,8 +38,8 @@ TEST_CASE("padding of window_max is never chosen, NaN always is") {
   const auto padded = run_reference("window_max", {x}, windows({2}, {1}, {{1, 1}}));
   CHECK(padded[0].floats() == Numbers{-infinity, -7, -7, -8});
   CHECK(padded[1].integers() == Integers{0, 1, 1, 2});
-  const auto with_nan = run_reference("window_max", {floats({1, 3, 1}, {infinity, nan, nan})},
-                                      windows({3}, {1}, {{0, 0}}));
+  const auto with_nan =
+      run_reference("window_max", {floats({1, 3, 1}, {infinity, nan, nan})}, windows({3}, {1}, {{0, 0}}));
   CHECK(with_nan[0].floats()[0] != with_nan[0].floats()[0]);
   CHECK(with_nan[1].integers() == Integers{1});
 }
@@ -63,8 +63,9 @@ TEST_CASE("window_sum and window_spread") {
 TEST_CASE("window_gather and window_scatter clamp, and scatter adds") {
   const ir::ReferenceArray indices = reference_array({int32, {1, 4, 1}, {}}, {2, 2, -5, 9});
   CHECK(run_reference("window_gather", {floats({1, 3, 1}, {1, 2, 3}), indices}, {})[0].floats() == Numbers{3, 3, 1, 3});
-  CHECK(run_reference("window_scatter", {indices, floats({1, 4, 1}, {1, 10, 100, 1000})}, {{"spatial", ops::Dims{3}}})[0]
-            .floats() == Numbers{100, 0, 1011});
+  CHECK(
+      run_reference("window_scatter", {indices, floats({1, 4, 1}, {1, 10, 100, 1000})}, {{"spatial", ops::Dims{3}}})[0]
+          .floats() == Numbers{100, 0, 1011});
 }
 
 }  // namespace lockstep::tests
