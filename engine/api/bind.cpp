@@ -110,9 +110,9 @@ Array bind_one(const ir::Primitive& primitive, std::initializer_list<Array> oper
 
 namespace lockstep::lax {
 
-#define LOCKSTEP_OP(name, form)                                                 \
+#define LOCKSTEP_OP(name, form)                                                  \
   std::vector<Array> name(std::span<const Array> operands, const Attrs& attrs) { \
-    return api::bind(ops::primitives::name(), operands, attrs);                 \
+    return api::bind(ops::primitives::name(), operands, attrs);                  \
   }
 #include <lockstep/ops.def>
 #undef LOCKSTEP_OP

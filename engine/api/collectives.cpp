@@ -1,9 +1,8 @@
-#include <lockstep/parallel.h>
-
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"

@@ -1,8 +1,7 @@
-#include <lockstep/function.h>
-
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/function.h>
 
 #include "engine/api/runtime.h"
 #include "engine/api/tree_trace.h"
@@ -10,7 +9,6 @@
 #include "engine/ir/parse.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
-#include "engine/runtime/run.h"
 #include "engine/trace/array_state.h"
 
 namespace lockstep {
@@ -27,8 +25,8 @@ struct Function::Impl {
     for (std::size_t i = 0; i < expected; ++i) {
       const ArrayType& type = function->type(function->inputs()[i]);
       if (given[i].dtype() == type.dtype && given[i].shape() == type.shape) continue;
-      throw ShapeError(fmt::format("function: argument {} is {}, it was traced at {}", i, lockstep::to_string(given[i].type()),
-                                   lockstep::to_string(type)));
+      throw ShapeError(fmt::format("function: argument {} is {}, it was traced at {}", i,
+                                   lockstep::to_string(given[i].type()), lockstep::to_string(type)));
     }
     return api::joined(given, captured);
   }
@@ -99,14 +97,14 @@ Plan Function::plan() const {
 Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {
   const api::FlatArguments arguments(examples);
   api::TracedTree traced = api::trace_tree(function, arguments, arguments.types());
-  return Function(std::make_shared<Function::Impl>(
-      Function::Impl{std::move(traced.function), std::move(traced.captured)}));
+  return Function(
+      std::make_shared<Function::Impl>(Function::Impl{std::move(traced.function), std::move(traced.captured)}));
 }
 
 Function parse_function(std::string_view text) {
   return Function(std::make_shared<Function::Impl>(Function::Impl{ir::parse(text, ops::find_primitive), {}}));
 }
 
-std::int64_t collectives_executed() { return static_cast<std::int64_t>(runtime::collectives_executed()); }
+std::int64_t collectives_executed() { return api::collectives_run(); }
 
 }  // namespace lockstep

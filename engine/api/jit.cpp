@@ -72,9 +72,7 @@ std::string change(const Entry& before, const api::FlatArguments& now, const std
 }
 
 /// Whether the caller gave this array away and nobody else holds its memory.
-bool sole_owner(const Array& array) {
-  return array.state().use_count() == 1 && array.state()->buffer.use_count() == 1;
-}
+bool sole_owner(const Array& array) { return array.state().use_count() == 1 && array.state()->buffer.use_count() == 1; }
 
 }  // namespace
 

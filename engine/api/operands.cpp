@@ -17,9 +17,12 @@ namespace {
 
 DType default_dtype(ScalarKind kind) {
   switch (kind) {
-    case ScalarKind::boolean: return DType::bool_;
-    case ScalarKind::integer: return DType::int32;
-    case ScalarKind::real: return DType::float32;
+    case ScalarKind::boolean:
+      return DType::bool_;
+    case ScalarKind::integer:
+      return DType::int32;
+    case ScalarKind::real:
+      return DType::float32;
   }
   return DType::float32;
 }
@@ -36,8 +39,8 @@ AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) 
   if (dtype == DType::bool_) return real ? scalar.real() != 0 : scalar.integer() != 0;
   if (!is_integer(dtype)) return scalar.real();
   if (!real && !fits(scalar.integer(), dtype) && dtype != DType::uint64) {
-    throw ValueError(
-        fmt::format("{}: the scalar {} does not fit {}; convert the array to a wider dtype", op, scalar.integer(), name(dtype)));
+    throw ValueError(fmt::format("{}: the scalar {} does not fit {}; convert the array to a wider dtype", op,
+                                 scalar.integer(), name(dtype)));
   }
   return real ? static_cast<std::int64_t>(scalar.real()) : scalar.integer();
 }

@@ -23,9 +23,9 @@ enum class Integers {
 };
 
 constexpr Integers integers_of(std::string_view op) {
-  constexpr std::array<std::string_view, 15> floated = {"cos",   "erf",      "erf_inv",   "exp",  "expm1",
-                                                        "fma",   "log",      "log1p",     "logistic", "nextafter",
-                                                        "pow",   "rsqrt",    "sin",       "sqrt", "tanh"};
+  constexpr std::array<std::string_view, 15> floated = {"cos", "erf",   "erf_inv", "exp",      "expm1",
+                                                        "fma", "log",   "log1p",   "logistic", "nextafter",
+                                                        "pow", "rsqrt", "sin",     "sqrt",     "tanh"};
   constexpr std::array<std::string_view, 4> identity = {"ceil", "floor", "round", "stop_gradient"};
   if (std::find(floated.begin(), floated.end(), op) != floated.end()) return Integers::floated;
   if (std::find(identity.begin(), identity.end(), op) != identity.end()) return Integers::identity;
@@ -42,21 +42,21 @@ Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_
 
 }  // namespace
 
-#define LOCKSTEP_FORM_unary(name)                                              \
-  Array name(const Operand& x) {                                               \
-    constexpr Integers integers = integers_of(#name);                          \
-    return apply(ops::primitives::name(), integers, {&x});                     \
+#define LOCKSTEP_FORM_unary(name)                          \
+  Array name(const Operand& x) {                           \
+    constexpr Integers integers = integers_of(#name);      \
+    return apply(ops::primitives::name(), integers, {&x}); \
   }
-#define LOCKSTEP_FORM_binary(name)                                             \
-  Array name(const Operand& a, const Operand& b) {                             \
-    constexpr Integers integers = integers_of(#name);                          \
-    return apply(ops::primitives::name(), integers, {&a, &b});                 \
+#define LOCKSTEP_FORM_binary(name)                             \
+  Array name(const Operand& a, const Operand& b) {             \
+    constexpr Integers integers = integers_of(#name);          \
+    return apply(ops::primitives::name(), integers, {&a, &b}); \
   }
 #define LOCKSTEP_FORM_comparison(name) LOCKSTEP_FORM_binary(name)
-#define LOCKSTEP_FORM_ternary(name)                                            \
-  Array name(const Operand& a, const Operand& b, const Operand& c) {           \
-    constexpr Integers integers = integers_of(#name);                          \
-    return apply(ops::primitives::name(), integers, {&a, &b, &c});             \
+#define LOCKSTEP_FORM_ternary(name)                                  \
+  Array name(const Operand& a, const Operand& b, const Operand& c) { \
+    constexpr Integers integers = integers_of(#name);                \
+    return apply(ops::primitives::name(), integers, {&a, &b, &c});   \
   }
 #define LOCKSTEP_FORM_general(name)
 #define LOCKSTEP_OP(name, form) LOCKSTEP_FORM_##form(name)

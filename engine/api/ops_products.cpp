@@ -85,7 +85,8 @@ Array one_hot(const Array& indices, std::int64_t classes, DType dtype) {
   if (!is_integer(indices.dtype())) {
     throw DtypeError(fmt::format("one_hot: indices must be integers, got {}", to_string(indices.type())));
   }
-  if (classes < 0) throw ValueError(fmt::format("one_hot: the number of classes must not be negative, got {}", classes));
+  if (classes < 0)
+    throw ValueError(fmt::format("one_hot: the number of classes must not be negative, got {}", classes));
   const Array column = expand_dims(indices, -1);
   Shape shape = indices.shape();
   shape.append(classes);

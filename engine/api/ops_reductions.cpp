@@ -65,7 +65,8 @@ Array argument_of(const ir::Primitive& primitive, const Array& x, std::int64_t a
 }  // namespace
 
 Array sum(const Array& x, const std::optional<Axes>& axes, bool keep) {
-  return reduce(ops::primitives::reduce_sum(), convert(x, accumulated(x.dtype())), resolve(axes, x.ndim(), "sum"), keep);
+  return reduce(ops::primitives::reduce_sum(), convert(x, accumulated(x.dtype())), resolve(axes, x.ndim(), "sum"),
+                keep);
 }
 
 Array prod(const Array& x, const std::optional<Axes>& axes, bool keep) {

@@ -53,14 +53,16 @@ Array reshape(const Array& x, const std::vector<std::int64_t>& shape) {
       known *= dims[i];
       continue;
     }
-    if (unknown >= 0) throw ShapeError(fmt::format("reshape: only one extent may be -1, got [{}]", fmt::join(shape, ",")));
+    if (unknown >= 0)
+      throw ShapeError(fmt::format("reshape: only one extent may be -1, got [{}]", fmt::join(shape, ",")));
     unknown = static_cast<int>(i);
   }
   if (unknown >= 0) {
     if (known <= 0 || x.size() % known != 0) {
-      throw ShapeError(fmt::format("reshape: {} has {} elements, which [{}] cannot hold; the product of the other extents "
-                                   "must divide them",
-                                   to_string(x.shape()), x.size(), fmt::join(shape, ",")));
+      throw ShapeError(
+          fmt::format("reshape: {} has {} elements, which [{}] cannot hold; the product of the other extents "
+                      "must divide them",
+                      to_string(x.shape()), x.size(), fmt::join(shape, ",")));
     }
     dims[static_cast<std::size_t>(unknown)] = x.size() / known;
   }

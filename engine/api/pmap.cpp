@@ -26,11 +26,13 @@ ir::AxisSizes axis_sizes(const Mesh& mesh) {
 }
 
 void check_call(const PmapOptions& options, std::size_t arguments, std::size_t results) {
-  if (options.mesh.axes().empty()) throw MeshError("pmap: no mesh given; write PmapOptions{.mesh = data_mesh(...), ...}");
+  if (options.mesh.axes().empty())
+    throw MeshError("pmap: no mesh given; write PmapOptions{.mesh = data_mesh(...), ...}");
   if (options.in.size() != arguments) {
-    throw MeshError(fmt::format("pmap: {} layouts in `in` for {} arguments; give one per argument (replicated, or "
-                                "sharded(axis))",
-                                options.in.size(), arguments));
+    throw MeshError(
+        fmt::format("pmap: {} layouts in `in` for {} arguments; give one per argument (replicated, or "
+                    "sharded(axis))",
+                    options.in.size(), arguments));
   }
   if (results == 0) throw MeshError("pmap: `out` is empty; give one layout per result (replicated, or sharded(axis))");
   if (trace::is_open() && !trace::bound_axes().empty()) {
@@ -62,8 +64,8 @@ Inputs local_inputs(const api::FlatArguments& flat, const PmapOptions& options) 
 std::vector<std::pair<const Tree*, std::string>> result_trees(const Tree& result, std::size_t count) {
   if (count == 1) return {{&result, "result"}};
   if (result.kind() != Tree::Kind::list || result.items().size() != count) {
-    throw MeshError(fmt::format("pmap: {} layouts in `out`, but the function returned {}; give one layout per result", count,
-                                result.structure()));
+    throw MeshError(fmt::format("pmap: {} layouts in `out`, but the function returned {}; give one layout per result",
+                                count, result.structure()));
   }
   std::vector<std::pair<const Tree*, std::string>> trees;
   for (std::size_t i = 0; i < count; ++i) trees.emplace_back(&result.items()[i], fmt::format("result {}", i));
@@ -81,10 +83,11 @@ Layouts output_layouts(const api::TracedTree& traced, const PmapOptions& options
       Cuts cuts = parallel::cuts_per_dimension(options.out[r], options.mesh, type.shape.rank(), what);
       const AxisSet left = type.varying.without(parallel::cutting_axes(cuts));
       if (!left.empty()) {
-        throw MeshError(fmt::format(
-            "{} is {}: replicas along \"{}\" may differ, but its layout does not cut that axis. Reduce it (psum, pmean, "
-            "all_gather_invariant) or give it the layout sharded(\"{}\")",
-            what, to_string(type), to_string(left), *left.begin()));
+        throw MeshError(
+            fmt::format("{} is {}: replicas along \"{}\" may differ, but its layout does not cut that axis. Reduce it "
+                        "(psum, pmean, "
+                        "all_gather_invariant) or give it the layout sharded(\"{}\")",
+                        what, to_string(type), to_string(left), *left.begin()));
       }
       layouts.push_back(std::move(cuts));
     }

@@ -1,5 +1,3 @@
-#include <lockstep/random.h>
-
 #include <cmath>
 #include <limits>
 
@@ -7,6 +5,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
@@ -19,8 +18,9 @@ namespace {
 
 void check_key(std::string_view op, const Array& key) {
   if (key.dtype() != DType::key) {
-    throw DtypeError(fmt::format("random::{}: needs a key, got {}; make one by random::key(seed) or wrap_key_data(words)",
-                                 op, to_string(key.type())));
+    throw DtypeError(
+        fmt::format("random::{}: needs a key, got {}; make one by random::key(seed) or wrap_key_data(words)", op,
+                    to_string(key.type())));
   }
 }
 
@@ -55,7 +55,8 @@ void check_placement(std::string_view op, const Array& key, const Placement& pla
   }
   if (placement.same_on_all || bound_axes().empty() || !trace::type_in_trace(key).varying.empty()) return;
   throw MeshError(fmt::format(
-      "random::{}: a draw inside a map over {} must say how replicas differ. Write Placement{{.cut = Cut{{dim, axes}}}} for "
+      "random::{}: a draw inside a map over {} must say how replicas differ. Write Placement{{.cut = Cut{{dim, "
+      "axes}}}} for "
       "one block of a larger array each, random::same_on_all for equal values, or fold axis_index into the key",
       op, to_string(bound_axes())));
 }
@@ -68,8 +69,7 @@ Array draw(std::string_view op, const Array& key, const Shape& shape, int width,
     return api::bind_one(ops::primitives::random_bits(), {key}, std::move(attrs));
   }
   const std::int64_t dim = normalize_axis(placement.cut->dim, shape.rank(), fmt::format("random::{}", op));
-  return api::bind_one(ops::primitives::random_bits(), {key, block_index(placement.cut->axes)},
-                       attrs.with("cut", dim));
+  return api::bind_one(ops::primitives::random_bits(), {key, block_index(placement.cut->axes)}, attrs.with("cut", dim));
 }
 
 /// What the conversion of bits to floats needs to know of a dtype.
@@ -82,16 +82,19 @@ struct FloatFormat {
 
 FloatFormat format_of(DType dtype) {
   switch (dtype) {
-    case DType::float16: return {16, 10, 0x3c00, DType::uint16};
-    case DType::bfloat16: return {16, 7, 0x3f80, DType::uint16};
-    case DType::float64: return {64, 52, 0x3ff0000000000000, DType::uint64};
-    default: return {32, 23, 0x3f800000, DType::uint32};
+    case DType::float16:
+      return {16, 10, 0x3c00, DType::uint16};
+    case DType::bfloat16:
+      return {16, 7, 0x3f80, DType::uint16};
+    case DType::float64:
+      return {64, 52, 0x3ff0000000000000, DType::uint64};
+    default:
+      return {32, 23, 0x3f800000, DType::uint32};
   }
 }
 
 /// Uniform on [0, 1): random mantissas under the exponent of 1, less 1.
-Array unit_uniform(std::string_view op, const Array& key, const Shape& shape, DType dtype,
-                   const Placement& placement) {
+Array unit_uniform(std::string_view op, const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
   check_float(op, dtype);
   const FloatFormat format = format_of(dtype);
   const int width = format.mantissa < 8 ? 8 : format.width;

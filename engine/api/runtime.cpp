@@ -1,11 +1,13 @@
 #include "engine/api/runtime.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include <lockstep/communicator.h>
 #include <lockstep/error.h>
 
 #include "engine/compile/compile.h"
@@ -21,7 +23,22 @@ compile::Options make_options() {
   compile::Options options;
   options.backends = built_backends();
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.communicator = world();
+#ifndef NDEBUG
+  options.verify = true;
+#endif
   return options;
+}
+
+std::atomic<std::int64_t>& collectives() {
+  static std::atomic<std::int64_t> count{0};
+  return count;
+}
+
+void count_collectives(const compile::Executable& executable) {
+  std::int64_t count = 0;
+  for (const compile::Step& step : executable.steps) count += step.collectives;
+  if (count > 0) collectives() += count;
 }
 
 }  // namespace
@@ -37,6 +54,7 @@ std::vector<Array> run(const compile::Executable& executable, std::vector<Array>
   inputs.reserve(arguments.size());
   for (const Array& argument : arguments) inputs.push_back(host_array(argument));
   arguments.clear();
+  count_collectives(executable);
   std::vector<Array> results;
   for (ir::HostArray& output : runtime::run(executable, std::move(inputs), donated)) {
     results.push_back(make_array(output.type, std::move(output.buffer)));
@@ -73,13 +91,16 @@ std::shared_ptr<Buffer> allocate(std::size_t nbytes) {
   throw BackendError("no backend of this build owns memory on cpu:0; configure backends/aten");
 }
 
+std::int64_t collectives_run() { return collectives(); }
+
 }  // namespace lockstep::api
 
 namespace lockstep {
 
 Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
   if (bytes.size() != static_cast<std::size_t>(type.nbytes())) {
-    throw ShapeError(fmt::format("from_bytes: {} takes {} bytes, got {}", to_string(type), type.nbytes(), bytes.size()));
+    throw ShapeError(
+        fmt::format("from_bytes: {} takes {} bytes, got {}", to_string(type), type.nbytes(), bytes.size()));
   }
   auto buffer = api::allocate(bytes.size());
   if (!bytes.empty()) std::memcpy(buffer->data(), bytes.data(), bytes.size());

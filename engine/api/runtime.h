@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,6 +24,9 @@ std::vector<Array> run(const compile::Executable& executable, std::vector<Array>
 
 /// The function on arrays: copied into the open trace, or compiled and run.
 std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments);
+
+/// Reductions and gathers this process has run, one per collective.
+std::int64_t collectives_run();
 
 /// The backend that evaluates equation by equation: the last of the list, which has a kernel for every op.
 const Backend& plain_backend();

@@ -1,3 +1,5 @@
+#include "engine/transform/transforms.h"
+
 #include <algorithm>
 #include <mutex>
 
@@ -11,7 +13,6 @@
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
 #include "engine/trace/trace.h"
-#include "engine/transform/transforms.h"
 
 namespace lockstep::detail {
 
@@ -63,8 +64,9 @@ std::vector<Array> matching_leaves(std::string_view op, std::string_view what, c
                                    const std::vector<ArrayType>& types, const Tree& given,
                                    const std::vector<bool>& active) {
   if (const auto difference = first_difference(expected, given)) {
-    throw StateError(fmt::format("{}: {} must have the structure of what it belongs to; at \"{}\" {} was expected, {} given",
-                                 op, what, difference->path, difference->a, difference->b));
+    throw StateError(
+        fmt::format("{}: {} must have the structure of what it belongs to; at \"{}\" {} was expected, {} given", op,
+                    what, difference->path, difference->a, difference->b));
   }
   const std::vector<Array> leaves = given.leaves();
   std::vector<Array> selected;
@@ -88,17 +90,18 @@ std::vector<bool> active_leaves(const FlatArguments& flat, const std::vector<Arr
   std::vector<bool> active(flat.size(), false);
   for (const int argnum : argnums) {
     if (argnum < 0 || static_cast<std::size_t>(argnum) >= arguments) {
-      throw ValueError(fmt::format("value_and_grad: there is no argument {}, the function takes {}", argnum, arguments));
+      throw ValueError(
+          fmt::format("value_and_grad: there is no argument {}, the function takes {}", argnum, arguments));
     }
   }
   for (std::size_t i = 0; i < flat.size(); ++i) {
     const int argument = static_cast<int>(flat.argument(i));
     if (std::find(argnums.begin(), argnums.end(), argument) == argnums.end()) continue;
     if (!is_float(types[i].dtype)) {
-      throw DtypeError(
-          fmt::format("value_and_grad: {} is {}, only float leaves can be differentiated; pass it as another argument, or "
-                      "capture it",
-                      flat.path(i), to_string(types[i])));
+      throw DtypeError(fmt::format(
+          "value_and_grad: {} is {}, only float leaves can be differentiated; pass it as another argument, or "
+          "capture it",
+          flat.path(i), to_string(types[i])));
     }
     active[i] = true;
   }
@@ -116,8 +119,8 @@ void check_loss(const TracedTree& traced) {
         to_string(loss)));
   }
   if (!is_float(loss.dtype)) {
-    throw DtypeError(fmt::format("value_and_grad: the function returned {}, a gradient needs a float scalar; convert it",
-                                 to_string(loss)));
+    throw DtypeError(fmt::format(
+        "value_and_grad: the function returned {}, a gradient needs a float scalar; convert it", to_string(loss)));
   }
 }
 
@@ -153,7 +156,8 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
       matching_leaves("jvp", "tangent", Tree::list(primals), types, Tree::list(tangents), active);
   const TracedTree traced = api::trace_tree(function, flat, types);
   const ir::FunctionPtr both = transform::jvp(traced.function, with_captured(active, traced));
-  const std::vector<Array> results = api::call(both, api::joined(api::joined(flat.leaves(), traced.captured), directions));
+  const std::vector<Array> results =
+      api::call(both, api::joined(api::joined(flat.leaves(), traced.captured), directions));
   Reader reader(results);
   const std::vector<ArrayType> output_types = traced.function->output_types();
   Tree value = traced.result.unflatten(reader.take(output_types.size()));
@@ -192,7 +196,7 @@ std::shared_ptr<LinearizedTree> linearized(const TreeFunction& function, const s
 }  // namespace
 
 std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
-                                                                  const std::vector<Tree>& primals) {
+                                                                   const std::vector<Tree>& primals) {
   auto point = linearized(function, primals);
   const ir::FunctionPtr transposed = transform::transpose(point->parts.linear, point->parts.residuals);
   auto back = [point, transposed](const Tree& cotangent) {
@@ -207,7 +211,7 @@ std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFun
 }
 
 std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const TreeFunction& function,
-                                                                        const std::vector<Tree>& primals) {
+                                                                         const std::vector<Tree>& primals) {
   auto point = linearized(function, primals);
   auto forth = [point](const std::vector<Tree>& tangents) {
     const std::vector<Tree> expected = point->flat.rebuild(point->flat.leaves());

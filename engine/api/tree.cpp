@@ -1,11 +1,10 @@
-#include <lockstep/tree.h>
-
 #include <algorithm>
 #include <functional>
 
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/tree.h>
 
 #include "engine/api/tree_paths.h"
 
@@ -15,11 +14,16 @@ namespace {
 
 std::string_view kind_name(Tree::Kind kind) {
   switch (kind) {
-    case Tree::Kind::none: return "nothing";
-    case Tree::Kind::leaf: return "a leaf";
-    case Tree::Kind::fixed: return "a static value";
-    case Tree::Kind::list: return "a list";
-    case Tree::Kind::dict: return "a dict";
+    case Tree::Kind::none:
+      return "nothing";
+    case Tree::Kind::leaf:
+      return "a leaf";
+    case Tree::Kind::fixed:
+      return "a static value";
+    case Tree::Kind::list:
+      return "a list";
+    case Tree::Kind::dict:
+      return "a dict";
   }
   return "";
 }
@@ -35,17 +39,22 @@ std::string print(const StaticValue& value) {
       [](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;
         if constexpr (std::is_same_v<T, std::string>) return quoted(v);
-        if constexpr (std::is_same_v<T, double>) return fmt::format("{:#}", v);
-        else return fmt::format("{}", v);
+        if constexpr (std::is_same_v<T, double>)
+          return fmt::format("{:#}", v);
+        else
+          return fmt::format("{}", v);
       },
       value);
 }
 
 std::string described(const Tree& tree) {
   switch (tree.kind()) {
-    case Tree::Kind::fixed: return print(tree.fixed());
-    case Tree::Kind::list: return fmt::format("a list of {} items", tree.items().size());
-    default: return std::string(kind_name(tree.kind()));
+    case Tree::Kind::fixed:
+      return print(tree.fixed());
+    case Tree::Kind::list:
+      return fmt::format("a list of {} items", tree.items().size());
+    default:
+      return std::string(kind_name(tree.kind()));
   }
 }
 
@@ -53,9 +62,12 @@ template <class LeafPrinter>
 std::string print(const Tree& tree, const LeafPrinter& leaf) {
   std::string text;
   switch (tree.kind()) {
-    case Tree::Kind::none: return "none";
-    case Tree::Kind::leaf: return leaf(tree.array());
-    case Tree::Kind::fixed: return print(tree.fixed());
+    case Tree::Kind::none:
+      return "none";
+    case Tree::Kind::leaf:
+      return leaf(tree.array());
+    case Tree::Kind::fixed:
+      return print(tree.fixed());
     case Tree::Kind::list:
       for (const Tree& item : tree.items()) text += (text.empty() ? "" : ", ") + print(item, leaf);
       return "[" + text + "]";
@@ -88,7 +100,8 @@ void for_each_leaf(T& tree, const std::string& path, const Visit& visit) {
 Tree map_leaves(const Tree& tree, const std::function<Array(const std::string&, const Array&)>& function,
                 const std::string& path) {
   switch (tree.kind()) {
-    case Tree::Kind::leaf: return Tree(function(path, tree.array()));
+    case Tree::Kind::leaf:
+      return Tree(function(path, tree.array()));
     case Tree::Kind::list: {
       std::vector<Tree> items;
       for (std::size_t i = 0; i < tree.items().size(); ++i) {
@@ -103,7 +116,8 @@ Tree map_leaves(const Tree& tree, const std::function<Array(const std::string&, 
       }
       return Tree::dict(std::move(entries));
     }
-    default: return tree;
+    default:
+      return tree;
   }
 }
 
@@ -296,10 +310,11 @@ Tree Tree::unflatten(std::vector<Array> leaves) const {
   std::size_t next = 0;
   const std::size_t count = size();
   if (leaves.size() != count) {
-    throw StateError(fmt::format("tree: unflatten got {} leaves for a structure of {}: {}", leaves.size(), count,
-                                 structure()));
+    throw StateError(
+        fmt::format("tree: unflatten got {} leaves for a structure of {}: {}", leaves.size(), count, structure()));
   }
-  return map_leaves(*this, [&](const std::string&, const Array&) { return std::move(leaves[next++]); }, "");
+  return map_leaves(
+      *this, [&](const std::string&, const Array&) { return std::move(leaves[next++]); }, "");
 }
 
 std::string Tree::structure() const {
@@ -321,10 +336,9 @@ bool Tree::same_structure(const Tree& other) const {
   if (kind_ == Kind::fixed) return fixed_ == other.fixed_;
   return std::equal(items_.begin(), items_.end(), other.items_.begin(), other.items_.end(),
                     [](const Tree& a, const Tree& b) { return a.same_structure(b); }) &&
-         std::equal(entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(),
-                    [](const auto& a, const auto& b) {
-                      return a.first == b.first && a.second.same_structure(b.second);
-                    });
+         std::equal(
+             entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(),
+             [](const auto& a, const auto& b) { return a.first == b.first && a.second.same_structure(b.second); });
 }
 
 std::optional<Difference> first_difference(const Tree& a, const Tree& b, const std::string& path) {
@@ -348,17 +362,20 @@ std::optional<Difference> first_difference(const Tree& a, const Tree& b, const s
 }
 
 Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) {
-  return map_leaves(tree, [&](const std::string&, const Array& leaf) { return function(leaf); }, "");
+  return map_leaves(
+      tree, [&](const std::string&, const Array& leaf) { return function(leaf); }, "");
 }
 
 Tree map(const std::function<Array(const Array&, const Array&)>& function, const Tree& a, const Tree& b) {
   if (const auto difference = first_difference(a, b)) {
-    throw StateError(fmt::format("map: the trees differ at \"{}\": {} in the first, {} in the second; both need one structure",
-                                 difference->path, difference->a, difference->b));
+    throw StateError(
+        fmt::format("map: the trees differ at \"{}\": {} in the first, {} in the second; both need one structure",
+                    difference->path, difference->a, difference->b));
   }
   const std::vector<Array> others = b.leaves();
   std::size_t next = 0;
-  return map_leaves(a, [&](const std::string&, const Array& leaf) { return function(leaf, others[next++]); }, "");
+  return map_leaves(
+      a, [&](const std::string&, const Array& leaf) { return function(leaf, others[next++]); }, "");
 }
 
 Tree map_with_path(const std::function<Array(const std::string&, const Array&)>& function, const Tree& tree) {
@@ -376,8 +393,8 @@ void check_same_types(const Tree& expected, const Tree& given, std::string_view 
       throw StateError(fmt::format("{}: leaf \"{}\" is missing (expected {})", what, path, to_string(type)));
     }
     if (leaf->second.dtype != type.dtype || !(leaf->second.shape == type.shape)) {
-      throw StateError(fmt::format("{}: leaf \"{}\" is {}, expected {}", what, path, to_string(leaf->second),
-                                   to_string(type)));
+      throw StateError(
+          fmt::format("{}: leaf \"{}\" is {}, expected {}", what, path, to_string(leaf->second), to_string(type)));
     }
   }
   for (const auto& [path, type] : found) {

@@ -14,9 +14,12 @@ constexpr std::array<std::string_view, 4> names = {"none", "mean", "sum", "only_
 bool is_legal(DType dtype, Aggregation aggregation) {
   switch (aggregation) {
     case Aggregation::none:
-    case Aggregation::only_first_replica: return true;
-    case Aggregation::sum: return dtype != DType::bool_ && dtype != DType::key;
-    case Aggregation::mean: return is_inexact(dtype);
+    case Aggregation::only_first_replica:
+      return true;
+    case Aggregation::sum:
+      return dtype != DType::bool_ && dtype != DType::key;
+    case Aggregation::mean:
+      return is_inexact(dtype);
   }
   return false;
 }
@@ -44,8 +47,8 @@ Aggregation parse_aggregation(std::string_view text) {
 
 void check_aggregation(std::string_view path, DType dtype, Aggregation aggregation) {
   if (is_legal(dtype, aggregation)) return;
-  throw AggregationError(fmt::format("variable \"{}\": replicas of dtype {} cannot be combined by {}; {} allows {}", path,
-                                     name(dtype), name(aggregation), name(dtype), legal_choices(dtype)));
+  throw AggregationError(fmt::format("variable \"{}\": replicas of dtype {} cannot be combined by {}; {} allows {}",
+                                     path, name(dtype), name(aggregation), name(dtype), legal_choices(dtype)));
 }
 
 }  // namespace lockstep

@@ -37,10 +37,10 @@ Shape local_shape(const Shape& global, const std::vector<std::string>& cuts, con
     if (axis.empty()) continue;
     const std::int64_t size = mesh.size(axis);
     if (global[i] % size != 0) {
-      throw ShapeError(fmt::format("{}: dimension {} of {} has extent {}, no multiple of the {} shards of axis \"{}\"; pad "
-                                   "it to {}",
-                                   what, i, to_string(global), global[i], size, axis,
-                                   (global[i] + size - 1) / size * size));
+      throw ShapeError(
+          fmt::format("{}: dimension {} of {} has extent {}, no multiple of the {} shards of axis \"{}\"; pad "
+                      "it to {}",
+                      what, i, to_string(global), global[i], size, axis, (global[i] + size - 1) / size * size));
     }
     local = local.with(i, global[i] / size);
   }

@@ -31,8 +31,9 @@ void check_axes(const std::vector<MeshAxis>& axes) {
       }
     }
     if (!is_power_of_two(axes[i].size)) {
-      throw MeshError(fmt::format("mesh: axis \"{}\" has size {}; shards are counted in powers of two (1, 2, 4, 8, ...)",
-                                  axes[i].name, axes[i].size));
+      throw MeshError(
+          fmt::format("mesh: axis \"{}\" has size {}; shards are counted in powers of two (1, 2, 4, 8, ...)",
+                      axes[i].name, axes[i].size));
     }
   }
 }
@@ -46,17 +47,19 @@ void check_devices(const std::vector<Device>& devices, std::int64_t shards, cons
     }
   }
   if (shards % static_cast<std::int64_t>(devices.size()) != 0) {
-    throw MeshError(fmt::format(
-        "mesh: {} devices do not divide the {} shards of {}; every device runs the same number of shards, so use 1, 2, 4 "
-        "... up to {} devices",
-        devices.size(), shards, axes_text(axes), shards));
+    throw MeshError(
+        fmt::format("mesh: {} devices do not divide the {} shards of {}; every device runs the same number of shards, "
+                    "so use 1, 2, 4 "
+                    "... up to {} devices",
+                    devices.size(), shards, axes_text(axes), shards));
   }
 }
 
 std::vector<Device> default_devices(std::int64_t shards) {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   std::vector<Device> devices;
-  const std::int64_t count = std::min(shards, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(cores))));
+  const std::int64_t count =
+      std::min(shards, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(cores))));
   for (int i = 0; i < count; ++i) devices.push_back({DeviceKind::cpu, i});
   return devices;
 }

@@ -97,10 +97,9 @@ class LOCKSTEP_API Operand {
  public:
   Operand(const Array& array) : array_(array) {}  // NOLINT: implicit by design
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T value)  // NOLINT: implicit by design
+  requires std::is_arithmetic_v<T> Operand(T value)  // NOLINT: implicit by design
       : is_scalar_(true),
-        kind_(std::is_same_v<T, bool>  ? ScalarKind::boolean
+        kind_(std::is_same_v<T, bool> ? ScalarKind::boolean
               : std::is_integral_v<T> ? ScalarKind::integer
                                       : ScalarKind::real),
         real_(static_cast<double>(value)),

@@ -16,12 +16,12 @@ namespace lockstep {
 
 /// What a compiled function will do, before it runs.
 struct Plan {
-  std::int64_t arena_bytes = 0;    ///< Invariant values, once per process.
-  std::int64_t shard_bytes = 0;    ///< Per local shard.
-  std::int64_t scratch_bytes = 0;  ///< Per device.
-  std::int64_t kernels = 0;        ///< Bound kernel calls.
+  std::int64_t arena_bytes = 0;                     ///< Invariant values, once per process.
+  std::int64_t shard_bytes = 0;                     ///< Per local shard.
+  std::int64_t scratch_bytes = 0;                   ///< Per device.
+  std::int64_t kernels = 0;                         ///< Bound kernel calls.
   std::map<std::string, std::int64_t> collectives;  ///< Count by name.
-  std::string text;                ///< Regions, kernels and slots.
+  std::string text;                                 ///< Regions, kernels and slots.
 };
 
 /// A traced, closed program, for reading and checking.
@@ -55,7 +55,8 @@ Function trace_function(const F& function, const Args&... examples) {
       [&](const std::vector<Tree>& trees) {
         return [&]<std::size_t... I>(std::index_sequence<I...>) {
           return to_tree(function(from_tree<Args>(trees[I])...));
-        }(std::index_sequence_for<Args...>{});
+        }
+        (std::index_sequence_for<Args...>{});
       },
       {to_tree(examples)...});
 }

@@ -79,7 +79,8 @@ LOCKSTEP_API Layout sharded(std::string axis, std::int64_t dim = 0);
 
 struct PmapOptions {
   Mesh mesh = {};
-  std::vector<Layout> in = {};   ///< One per argument; holds for all its leaves (a rank-0 leaf of a cut argument is replicated).
+  std::vector<Layout> in =
+      {};  ///< One per argument; holds for all its leaves (a rank-0 leaf of a cut argument is replicated).
   std::vector<Layout> out = {};  ///< One per result (one when the function returns a single tree).
 };
 
@@ -99,7 +100,8 @@ auto pmap(F function, PmapOptions options) {
     auto body = [&function](const std::vector<Tree>& trees) {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
         return to_tree(function(from_tree<std::remove_cvref_t<Args>>(trees[I])...));
-      }(std::index_sequence_for<Args...>{});
+      }
+      (std::index_sequence_for<Args...>{});
     };
     std::vector<Tree> trees;
     (trees.push_back(to_tree(std::forward<Args>(args))), ...);

@@ -37,8 +37,7 @@ LOCKSTEP_API Array bits(const Array& key, const Shape& shape, int width = 32, co
 /// Uniform on [low, high).
 LOCKSTEP_API Array uniform(const Array& key, const Shape& shape, DType dtype = float32, const Operand& low = 0.0,
                            const Operand& high = 1.0, const Placement& placement = {});
-LOCKSTEP_API Array normal(const Array& key, const Shape& shape, DType dtype = float32,
-                          const Placement& placement = {});
+LOCKSTEP_API Array normal(const Array& key, const Shape& shape, DType dtype = float32, const Placement& placement = {});
 /// Standard normal conditioned on [low, high].
 LOCKSTEP_API Array truncated_normal(const Array& key, double low, double high, const Shape& shape,
                                     DType dtype = float32, const Placement& placement = {});

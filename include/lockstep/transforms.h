@@ -21,9 +21,8 @@ namespace detail {
 template <class F, class... Args>
 TreeFunction tree_function(const F& function) {
   return [&function](const std::vector<Tree>& trees) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return to_tree(function(from_tree<Args>(trees[I])...));
-    }(std::index_sequence_for<Args...>{});
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return to_tree(function(from_tree<Args>(trees[I])...)); }
+    (std::index_sequence_for<Args...>{});
   };
 }
 
@@ -41,9 +40,9 @@ LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& ar
 
 /// A cotangent's way back: linear in the cotangent.
 LOCKSTEP_API std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
-                                                                               const std::vector<Tree>& primals);
-LOCKSTEP_API std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(
-    const TreeFunction& function, const std::vector<Tree>& primals);
+                                                                                const std::vector<Tree>& primals);
+LOCKSTEP_API std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const TreeFunction& function,
+                                                                                      const std::vector<Tree>& primals);
 
 template <int Argnum, class Tuple>
 using Element = std::tuple_element_t<static_cast<std::size_t>(Argnum), Tuple>;
@@ -59,8 +58,8 @@ auto value_and_grad(F function) {
   return [function = std::move(function)]<class... Args>(const Args&... args) {
     using Result = std::invoke_result_t<const F&, const Args&...>;
     using Gradient = detail::Element<Argnum, std::tuple<Args...>>;
-    auto [value, gradients] = detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...},
-                                                     {Argnum});
+    auto [value, gradients] =
+        detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...}, {Argnum});
     return std::pair<Result, Gradient>(from_tree<Result>(value), from_tree<Gradient>(gradients[0]));
   };
 }
@@ -78,8 +77,8 @@ template <class F, class... Args>
 auto jvp(const F& function, const std::tuple<Args...>& primals, const std::tuple<Args...>& tangents) {
   using Result = std::invoke_result_t<const F&, const Args&...>;
   auto trees = [](const auto&... a) { return std::vector<Tree>{to_tree(a)...}; };
-  auto [y, dy] = detail::jvp(detail::tree_function<F, Args...>(function), std::apply(trees, primals),
-                             std::apply(trees, tangents));
+  auto [y, dy] =
+      detail::jvp(detail::tree_function<F, Args...>(function), std::apply(trees, primals), std::apply(trees, tangents));
   return std::pair<Result, Result>(from_tree<Result>(y), from_tree<Result>(dy));
 }
 
@@ -118,8 +117,8 @@ auto vmap(F function, VmapOptions options = {}) {
     using Result = std::invoke_result_t<const F&, const Args&...>;
     auto in_axes = options.in_axes;
     if (in_axes.empty()) in_axes.assign(sizeof...(Args), 0);
-    return from_tree<Result>(detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes,
-                                          options.out_axis));
+    return from_tree<Result>(
+        detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes, options.out_axis));
   };
 }
 

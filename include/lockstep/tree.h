@@ -25,8 +25,8 @@ class LOCKSTEP_API Tree {
  public:
   enum class Kind : std::uint8_t { none, leaf, fixed, list, dict };
 
-  Tree();                      ///< None.
-  Tree(Array leaf);            // NOLINT: implicit by design
+  Tree();            ///< None.
+  Tree(Array leaf);  // NOLINT: implicit by design
   explicit Tree(StaticValue value);
   static Tree list(std::vector<Tree> items);
   static Tree dict(std::map<std::string, Tree> items);
@@ -36,8 +36,8 @@ class LOCKSTEP_API Tree {
   /// The leaf's array. Throws StateError naming the kind otherwise.
   const Array& array() const;
   const StaticValue& fixed() const;
-  const std::vector<Tree>& items() const;               ///< Of a list.
-  const std::map<std::string, Tree>& entries() const;   ///< Of a dict.
+  const std::vector<Tree>& items() const;              ///< Of a list.
+  const std::map<std::string, Tree>& entries() const;  ///< Of a dict.
 
   /// The sub-tree at "conv/kernel" (dict keys and list indices). Throws StateError with the nearest paths that exist.
   const Tree& at(std::string_view path) const;
@@ -90,8 +90,7 @@ Tree to_tree(const T& value) {
 }
 /// Consumes the value, so that its arrays keep a single owner.
 template <class T>
-  requires(!std::is_lvalue_reference_v<T>)
-Tree to_tree(T&& value) {
+requires(!std::is_lvalue_reference_v<T>) Tree to_tree(T&& value) {
   return TreeTraits<std::remove_cvref_t<T>>::to_tree(std::move(value));
 }
 template <class T>
@@ -110,7 +109,7 @@ struct TreeTraits<Tree> {
   static Tree from_tree(const Tree& tree) { return tree; }
 };
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 struct TreeTraits<T> {
   static Tree to_tree(T value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -167,9 +166,7 @@ struct TreeTraits<std::map<std::string, T>> {
 };
 template <class T>
 struct TreeTraits<std::optional<T>> {
-  static Tree to_tree(std::optional<T> value) {
-    return value ? TreeTraits<T>::to_tree(std::move(*value)) : Tree();
-  }
+  static Tree to_tree(std::optional<T> value) { return value ? TreeTraits<T>::to_tree(std::move(*value)) : Tree(); }
   static std::optional<T> from_tree(const Tree& tree) {
     if (tree.kind() == Tree::Kind::none) return std::nullopt;
     return TreeTraits<T>::from_tree(tree);
@@ -178,8 +175,7 @@ struct TreeTraits<std::optional<T>> {
 template <class... Ts>
 struct TreeTraits<std::tuple<Ts...>> {
   static Tree to_tree(std::tuple<Ts...> value) {
-    return std::apply(
-        [](Ts&... items) { return Tree::list({TreeTraits<Ts>::to_tree(std::move(items))...}); }, value);
+    return std::apply([](Ts&... items) { return Tree::list({TreeTraits<Ts>::to_tree(std::move(items))...}); }, value);
   }
   static std::tuple<Ts...> from_tree(const Tree& tree) {
     return from_items(tree.items(), std::index_sequence_for<Ts...>{});
@@ -194,7 +190,8 @@ struct TreeTraits<std::tuple<Ts...>> {
 template <class A, class B>
 struct TreeTraits<std::pair<A, B>> {
   static Tree to_tree(std::pair<A, B> value) {
-    return Tree::list({TreeTraits<A>::to_tree(std::move(value.first)), TreeTraits<B>::to_tree(std::move(value.second))});
+    return Tree::list(
+        {TreeTraits<A>::to_tree(std::move(value.first)), TreeTraits<B>::to_tree(std::move(value.second))});
   }
   static std::pair<A, B> from_tree(const Tree& tree) {
     return {TreeTraits<A>::from_tree(tree.items().at(0)), TreeTraits<B>::from_tree(tree.items().at(1))};
@@ -203,7 +200,9 @@ struct TreeTraits<std::pair<A, B>> {
 
 /// A struct declared with LOCKSTEP_TREE: a dict of its named members.
 template <class T>
-concept TreeStruct = requires(T& value) { lockstep_visit_members(value, [](const char*, auto&) {}); };
+concept TreeStruct = requires(T& value) {
+  lockstep_visit_members(value, [](const char*, auto&) {});
+};
 
 template <TreeStruct T>
 struct TreeTraits<T> {
@@ -238,9 +237,9 @@ struct TreeTraits<T> {
 
 /// Makes a struct of arrays and trees usable wherever a tree is: LOCKSTEP_TREE(Params, w, b) after its definition, in its
 /// namespace.
-#define LOCKSTEP_TREE(Type, ...)                                        \
-  template <class Visitor>                                              \
-  void lockstep_visit_members(Type& value, Visitor&& visit) {           \
-    LOCKSTEP_TREE_EXPAND(LOCKSTEP_TREE_EACH(__VA_ARGS__))               \
-  }                                                                     \
+#define LOCKSTEP_TREE(Type, ...)                              \
+  template <class Visitor>                                    \
+  void lockstep_visit_members(Type& value, Visitor&& visit) { \
+    LOCKSTEP_TREE_EXPAND(LOCKSTEP_TREE_EACH(__VA_ARGS__))     \
+  }                                                           \
   static_assert(true, "")

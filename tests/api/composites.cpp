@@ -133,10 +133,10 @@ TEST_CASE("the dtype of a reduction") {
     DType sum;
     DType mean;
   };
-  for (const Row& row : {Row{bool_, int32, float32}, Row{int8, int32, float32}, Row{uint8, uint32, float32},
-                         Row{int32, int32, float32}, Row{int64, int64, float32}, Row{float16, float16, float16},
-                         Row{bfloat16, bfloat16, bfloat16}, Row{float32, float32, float32},
-                         Row{float64, float64, float64}}) {
+  for (const Row& row :
+       {Row{bool_, int32, float32}, Row{int8, int32, float32}, Row{uint8, uint32, float32}, Row{int32, int32, float32},
+        Row{int64, int64, float32}, Row{float16, float16, float16}, Row{bfloat16, bfloat16, bfloat16},
+        Row{float32, float32, float32}, Row{float64, float64, float64}}) {
     CAPTURE(name(row.dtype));
     const Array x = ones({3}, row.dtype);
     CHECK(sum(x).dtype() == row.sum);

@@ -43,7 +43,8 @@ TEST_CASE("compiled and eager calls give the same bits") {
       {"chain", [](const Array& x, const Array&) { return exp(x * 0.3) + log1p(abs(x)) / 3; }},
       {"matmul", [](const Array& x, const Array& y) { return tanh(matmul(x, y)); }},
       {"softmax", [](const Array& x, const Array& y) { return log_softmax(matmul(x, y)) * 2; }},
-      {"statistics", [](const Array& x, const Array&) { return (x - mean(x, Axes{0})) * rsqrt(var(x, Axes{0}) + 1e-5); }},
+      {"statistics",
+       [](const Array& x, const Array&) { return (x - mean(x, Axes{0})) * rsqrt(var(x, Axes{0}) + 1e-5); }},
       {"half", [](const Array& x, const Array& y) { return matmul(convert(x, bfloat16), convert(y, bfloat16)); }},
       {"double", [](const Array& x, const Array&) { return erf(convert(x, float64)) * 0.1; }},
       {"common terms", [](const Array& x, const Array&) { return sqrt(x * x + 1) * sqrt(x * x + 1); }},
@@ -93,18 +94,17 @@ TEST_CASE("a change of structure is explained by path") {
   f(one.with("b", Tree(array(1.f))));
   f(one.with("b", Tree::list({Tree(array(1.f))})));
   f(one.with("b", Tree::list({})));
-  CHECK(f.retrace_reasons() ==
-        std::vector<std::string>{"first call", "argument 0/b: missing became a leaf",
-                                 "argument 0/b: a leaf became a list of 1 items",
-                                 "argument 0/b: a list of 1 items became a list of 0 items"});
+  CHECK(f.retrace_reasons() == std::vector<std::string>{"first call", "argument 0/b: missing became a leaf",
+                                                        "argument 0/b: a leaf became a list of 1 items",
+                                                        "argument 0/b: a list of 1 items became a list of 0 items"});
 }
 
 TEST_CASE("trees go in and come out of compiled functions") {
   const auto f = jit([](const std::vector<Params>& layers, const std::map<std::string, Array>& named) {
     return std::tuple(layers[1].w + named.at("x"), std::optional<Array>(), std::string("static"), layers);
   });
-  const auto [sum, none, text, layers] =
-      f(std::vector<Params>{{ones({2}), zeros({2})}, {full({2}, 3), zeros({2})}}, std::map<std::string, Array>{{"x", ones({2})}});
+  const auto [sum, none, text, layers] = f(std::vector<Params>{{ones({2}), zeros({2})}, {full({2}, 3), zeros({2})}},
+                                           std::map<std::string, Array>{{"x", ones({2})}});
   check_close(sum, {2}, {4, 4});
   CHECK(!none.has_value());
   CHECK(text == "static");
@@ -151,9 +151,7 @@ TEST_CASE("one array given twice is not overwritten") {
 }
 
 TEST_CASE("captured arrays are hidden inputs") {
-  const auto add_captured = [](const Array& captured) {
-    return [captured](const Array& x) { return x + captured; };
-  };
+  const auto add_captured = [](const Array& captured) { return [captured](const Array& x) { return x + captured; }; };
   const Array x = array({1.f, 2.f});
   const Function one = trace_function(add_captured(array({10.f, 10.f})), x);
   const Function two = trace_function(add_captured(array({20.f, 20.f})), x);
@@ -214,8 +212,11 @@ TEST_CASE("a traced value that outlives its trace is recognised") {
   jit([&leaked](const Array& x) { return leaked = x * 2, x; })(array({1.f, 2.f}));
   expect_error<TraceError>([&] { leaked.to_vector<float>(); }, "f32[2]");
   expect_error<TraceError>([&] { leaked + 1; }, "f32[2]");
-  expect_error<TraceError>([&] { jit([&](const Array& x) { return x + leaked; })(array({1.f, 2.f})); }, "leaked",
-                           "f32[2]", "Return it");
+  expect_error<TraceError>(
+      [&] {
+        jit([&](const Array& x) { return x + leaked; })(array({1.f, 2.f}));
+      },
+      "leaked", "f32[2]", "Return it");
   expect_error<TraceError>([&] { jit([](const Array& x) { return x; })(leaked); }, "f32[2]");
 }
 
@@ -227,8 +228,8 @@ TEST_CASE("a failed trace leaves nothing open") {
 }
 
 TEST_CASE("functions print, parse, count and plan") {
-  const Function f = trace_function([](const Array& x, const Array& y) { return sum(tanh(matmul(x, y))); }, ones({2, 3}),
-                                    ones({3, 4}));
+  const Function f = trace_function([](const Array& x, const Array& y) { return sum(tanh(matmul(x, y))); },
+                                    ones({2, 3}), ones({3, 4}));
   CHECK(f.count("dot_general") == 1);
   CHECK(f.count("tanh") == 1);
   CHECK(f.count("psum") == 0);

@@ -19,15 +19,24 @@ TEST_CASE("arrays promote to one dtype, scalars give way") {
   };
   const auto one = [](DType dtype) { return convert(array(1.0f), dtype); };
   const std::vector<Row> rows = {
-      {one(float32), one(float32), float32, 2},   {one(int32), one(int64), int64, 2},
-      {one(int32), one(float32), float32, 2},     {one(int64), one(float16), float16, 2},
-      {one(float16), one(bfloat16), float32, 2},  {one(uint8), one(int8), int16, 2},
-      {one(uint32), one(int32), int64, 2},        {one(float32), one(float64), float64, 2},
-      {one(float32), 1.5, float32, 2.5},          {one(float16), 2, float16, 3},
-      {one(bfloat16), 2.5, bfloat16, 3.5},        {one(int32), 1.5, float32, 2.5},
-      {one(int64), 2, int64, 3},                  {one(uint8), 2, uint8, 3},
-      {one(int32), true, int32, 2},               {one(float64), 0.1f, float64, 1 + static_cast<double>(0.1f)},
-      {one(bool_), 2, int32, 3},                  {1, 2, int32, 3},
+      {one(float32), one(float32), float32, 2},
+      {one(int32), one(int64), int64, 2},
+      {one(int32), one(float32), float32, 2},
+      {one(int64), one(float16), float16, 2},
+      {one(float16), one(bfloat16), float32, 2},
+      {one(uint8), one(int8), int16, 2},
+      {one(uint32), one(int32), int64, 2},
+      {one(float32), one(float64), float64, 2},
+      {one(float32), 1.5, float32, 2.5},
+      {one(float16), 2, float16, 3},
+      {one(bfloat16), 2.5, bfloat16, 3.5},
+      {one(int32), 1.5, float32, 2.5},
+      {one(int64), 2, int64, 3},
+      {one(uint8), 2, uint8, 3},
+      {one(int32), true, int32, 2},
+      {one(float64), 0.1f, float64, 1 + static_cast<double>(0.1f)},
+      {one(bool_), 2, int32, 3},
+      {1, 2, int32, 3},
       {1, 2.5, float32, 3.5},
   };
   for (const Row& row : rows) {

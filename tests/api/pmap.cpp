@@ -80,12 +80,15 @@ TEST_CASE("collectives mean the same on any mesh") {
         {"all_gather", [](const Array& v) { return all_gather(v, "batch"); }, sharded("batch"),
          concatenate(std::vector<Array>(static_cast<std::size_t>(shards), x), 0)},
         {"all_gather_invariant", [](const Array& v) { return all_gather_invariant(v, "batch"); }, replicated, x},
-        {"all_gather_invariant of columns", [](const Array& v) { return all_gather_invariant(transpose(v), "batch", -1); },
-         replicated, transpose(x)},
+        {"all_gather_invariant of columns",
+         [](const Array& v) { return all_gather_invariant(transpose(v), "batch", -1); }, replicated, transpose(x)},
         {"psum_scatter",
-         [](const Array& v) { return psum_scatter(broadcast_to(sum(v, Axes{0}, true), {8, 3}), "batch"); },
+         [](const Array& v) {
+           return psum_scatter(broadcast_to(sum(v, Axes{0}, true), {8, 3}), "batch");
+         },
          sharded("batch"), broadcast_to(sum(x, Axes{0}, true), {8, 3})},
-        {"axis_index", [](const Array&) { return expand_dims(axis_index("batch"), 0); }, sharded("batch"), arange(shards)},
+        {"axis_index", [](const Array&) { return expand_dims(axis_index("batch"), 0); }, sharded("batch"),
+         arange(shards)},
         {"axis_size", [](const Array& v) { return v * static_cast<double>(axis_size("batch")); }, sharded("batch"),
          x * static_cast<double>(shards)},
         {"integers", [](const Array& v) { return psum(sum(convert(v, int32)), {"batch"}); }, replicated,
@@ -114,7 +117,8 @@ TEST_CASE("the sum over shards is a fixed tree, whatever devices run it") {
   }
   std::vector<float> parts;
   for (const Array& part : split(x, 8, 0)) parts.push_back(sum(part).item<float>());
-  const float expected = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+  const float expected =
+      ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
   CHECK(one.item<float>() == expected);
 }
 
@@ -131,9 +135,10 @@ TEST_CASE("trees and scalars in a map; T79: a scalar in a cut argument is replic
                       psum(sum(batch.at("x")), {"batch"}));
   };
   for (const Mesh& mesh : meshes()) {
-    const auto f = pmap(body, {.mesh = mesh, .in = {sharded("batch"), replicated}, .out = {sharded("batch"), replicated}});
-    const auto [y, total] =
-        f(std::map<std::string, Array>{{"x", counted({8, 2})}, {"scale", array(3.f)}}, std::vector<Array>{array({1.f, 2.f})});
+    const auto f =
+        pmap(body, {.mesh = mesh, .in = {sharded("batch"), replicated}, .out = {sharded("batch"), replicated}});
+    const auto [y, total] = f(std::map<std::string, Array>{{"x", counted({8, 2})}, {"scale", array(3.f)}},
+                              std::vector<Array>{array({1.f, 2.f})});
     check_same_bits(y.at("y"), counted({8, 2}) * 3 + array({1.f, 2.f}));
     check_close(total, {}, {120});
   }
@@ -162,16 +167,16 @@ TEST_CASE("several axes") {
   check_close(map_with([](const Array& v) { return psum(sum(v), {"batch", "model"}); }, replicated), {}, {120});
   check_same_bits(map_with([](const Array& v) { return psum(v, {"model"}); }, sharded("batch")),
                   sum(reshape(x, {4, 2, 2}), Axes{1}));
-  check_same_bits(map_with([](const Array& v) { return psum(v, {"batch"}); }, sharded("model", 1)), sum(x, Axes{0}, true));
+  check_same_bits(map_with([](const Array& v) { return psum(v, {"batch"}); }, sharded("model", 1)),
+                  sum(x, Axes{0}, true));
 }
 
 TEST_CASE("T50: the gradient of a psum inside a map is counted once") {
   const Array data = array({0.f, 1.f});
-  const auto f = pmap(
-      [](const Array& w, const Array& x) {
-        return grad([&](const Array& v) { return psum(sum(v * x), {"batch"}); })(w);
-      },
-      {.mesh = mesh_of(2, 2), .in = {replicated, sharded("batch")}, .out = {replicated}});
+  const auto f =
+      pmap([](const Array& w,
+              const Array& x) { return grad([&](const Array& v) { return psum(sum(v * x), {"batch"}); })(w); },
+           {.mesh = mesh_of(2, 2), .in = {replicated, sharded("batch")}, .out = {replicated}});
   check_close(f(array(1.f), data), {}, {1});
 }
 
@@ -244,9 +249,11 @@ TEST_CASE("derivatives of collectives inside a map") {
       {"pmean", [](const Array& v) { return pmean(sum(v * v), {"batch"}); }, {0.5, 2, 1, 1.5}},
       {"pmax", [](const Array& v) { return pmax(max(v), {"batch"}); }, {0, 1, 0, 0}},
       {"pmin", [](const Array& v) { return pmin(min(v), {"batch"}); }, {1, 0, 0, 0}},
-      {"all_gather", [&](const Array& v) { return psum(sum(all_gather(v, "batch") * weights), {"batch"}); },
+      {"all_gather",
+       [&](const Array& v) { return psum(sum(all_gather(v, "batch") * weights), {"batch"}); },
        {4, 40, 400, 4000}},
-      {"all_gather_invariant", [&](const Array& v) { return sum(all_gather_invariant(v, "batch") * weights); },
+      {"all_gather_invariant",
+       [&](const Array& v) { return sum(all_gather_invariant(v, "batch") * weights); },
        {1, 10, 100, 1000}},
       {"psum_scatter",
        [&](const Array& v) { return psum(sum(psum_scatter(broadcast_to(v, {4}) * weights, "batch")), {"batch"}); },
@@ -263,8 +270,9 @@ TEST_CASE("derivatives of collectives inside a map") {
 }
 
 TEST_CASE("a varying loss of invariant weights is an error before anything runs") {
-  const auto f = pmap([](const Array& w, const Array& x) { return grad([&](const Array& v) { return sum(v * x); })(w); },
-                      {.mesh = mesh_of(2), .in = {replicated, sharded("batch")}, .out = {replicated}});
+  const auto f =
+      pmap([](const Array& w, const Array& x) { return grad([&](const Array& v) { return sum(v * x); })(w); },
+           {.mesh = mesh_of(2), .in = {replicated, sharded("batch")}, .out = {replicated}});
   expect_error<MeshError>([&] { f(array(1.f), ones({2})); }, "batch", "psum");
 }
 
@@ -273,8 +281,11 @@ TEST_CASE("what a map refuses") {
   const auto mapped = [](auto body, const Layout& in, const Layout& out) {
     return pmap(body, {.mesh = mesh_of(4), .in = {in}, .out = {out}});
   };
-  expect_error<ShapeError>([&] { mapped(identity, sharded("batch"), sharded("batch"))(ones({6, 2})); }, "argument 0",
-                           "extent 6", "4 shards", "pad it to 8");
+  expect_error<ShapeError>(
+      [&] {
+        mapped(identity, sharded("batch"), sharded("batch"))(ones({6, 2}));
+      },
+      "argument 0", "extent 6", "4 shards", "pad it to 8");
   expect_error<ShapeError>([&] { mapped(identity, sharded("batch", 3), replicated)(ones({4})); }, "argument 0",
                            "dimension 3");
   expect_error<MeshError>([&] { mapped(identity, sharded("rows"), replicated)(ones({4})); }, "\"rows\"", "batch=4");
@@ -287,11 +298,14 @@ TEST_CASE("what a map refuses") {
       },
       "result 1", "{batch}");
   expect_error<MeshError>(
-      [&] { pmap(identity, {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated, replicated}})(ones({4})); },
+      [&] {
+        pmap(identity, {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated, replicated}})(ones({4}));
+      },
       "2 layouts in `out`");
   expect_error<MeshError>([&] { pmap(identity, {.mesh = mesh_of(4), .out = {replicated}})(ones({4})); },
                           "0 layouts in `in` for 1 arguments");
-  expect_error<MeshError>([&] { pmap(identity, {.mesh = mesh_of(4), .in = {replicated}})(ones({4})); }, "`out` is empty");
+  expect_error<MeshError>([&] { pmap(identity, {.mesh = mesh_of(4), .in = {replicated}})(ones({4})); },
+                          "`out` is empty");
   expect_error<MeshError>([&] { pmap(identity, {.in = {replicated}, .out = {replicated}})(ones({4})); }, "no mesh");
   expect_error<MeshError>(
       [&] {
@@ -307,9 +321,11 @@ TEST_CASE("what collectives refuse") {
   };
   expect_error<MeshError>([&] { in_map([](const Array& x) { return psum(psum(x, {"batch"}), {"batch"}); }); }, "psum",
                           "invariant", "axis_size");
-  expect_error<MeshError>([&] { in_map([](const Array&) { return pmax(ones({2}), {"batch"}); }); }, "pmax", "invariant");
+  expect_error<MeshError>([&] { in_map([](const Array&) { return pmax(ones({2}), {"batch"}); }); }, "pmax",
+                          "invariant");
   expect_error<MeshError>([&] { in_map([](const Array&) { return pmean(ones({2}), {"batch"}); }); }, "invariant");
-  expect_error<MeshError>([&] { in_map([](const Array& x) { return psum(x, {"rows"}); }); }, "psum", "\"rows\"", "batch");
+  expect_error<MeshError>([&] { in_map([](const Array& x) { return psum(x, {"rows"}); }); }, "psum", "\"rows\"",
+                          "batch");
   expect_error<MeshError>([&] { in_map([](const Array& x) { return all_gather(x, "rows"); }); }, "rows", "batch");
   expect_error<ShapeError>([&] { in_map([](const Array& x) { return all_gather(x, "batch", 2); }); }, "all_gather");
   expect_error<ShapeError>([&] { in_map([](const Array& x) { return psum_scatter(x, "batch"); }); }, "psum_scatter");
@@ -317,7 +333,8 @@ TEST_CASE("what collectives refuse") {
 
 TEST_CASE("T54: a collective outside of any map names the axis and what to do") {
   expect_error<MeshError>([] { psum(ones({2}), {"x"}); }, "psum", "\"x\"", "pmap");
-  expect_error<MeshError>([] { jit([](const Array& v) { return psum(v, {"x"}); })(ones({2})); }, "psum", "\"x\"", "pmap");
+  expect_error<MeshError>([] { jit([](const Array& v) { return psum(v, {"x"}); })(ones({2})); }, "psum", "\"x\"",
+                          "pmap");
   expect_error<MeshError>([] { axis_index("x"); }, "\"x\"", "pmap");
   expect_error<MeshError>([] { axis_size("x"); }, "axis_size", "\"x\"", "pmap");
   expect_error<MeshError>([] { pmean(ones({2}), {"x"}); }, "\"x\"");
@@ -335,16 +352,26 @@ TEST_CASE("draws in a map") {
       return pmap(body, {.mesh = mesh, .in = {replicated}, .out = {out}})(key);
     };
     const std::int64_t rows = 16 / mesh.shards();
-    check_same_bits(map_with([&](const Array& k) { return random::uniform(k, {rows, 3}, float32, 0.0, 1.0, cut); },
-                             sharded("batch")),
+    check_same_bits(map_with(
+                        [&](const Array& k) {
+                          return random::uniform(k, {rows, 3}, float32, 0.0, 1.0, cut);
+                        },
+                        sharded("batch")),
                     random::uniform(key, {16, 3}));
-    check_same_bits(map_with([&](const Array& k) { return random::bernoulli(k, 0.3, {rows, 3}, cut); }, sharded("batch")),
+    check_same_bits(map_with(
+                        [&](const Array& k) {
+                          return random::bernoulli(k, 0.3, {rows, 3}, cut);
+                        },
+                        sharded("batch")),
                     random::bernoulli(key, 0.3, {16, 3}));
     check_same_bits(
         map_with([&](const Array& k) { return random::normal(k, {4}, float32, random::same_on_all); }, replicated),
         random::normal(key, {4}));
     const Array folded = map_with(
-        [](const Array& k) { return random::bits(random::fold_in(k, axis_index("batch")), {1, 4}); }, sharded("batch"));
+        [](const Array& k) {
+          return random::bits(random::fold_in(k, axis_index("batch")), {1, 4});
+        },
+        sharded("batch"));
     for (std::int64_t i = 0; i < mesh.shards(); ++i) {
       check_same_bits(slice_in_dim(folded, i, i + 1, 0), random::bits(random::fold_in(key, i), {1, 4}));
     }
@@ -355,13 +382,19 @@ TEST_CASE("a cut of an inner dimension and of several axes") {
   const Array key = random::key(22);
   const Mesh mesh({{"batch", 2}, {"model", 4}}, devices("cpu:0-1"));
   const random::Placement inner{.cut = random::Cut{1, {"model"}}};
-  const auto f = pmap([&](const Array& k) { return random::bits(k, {3, 2}, 32, inner); },
-                      {.mesh = mesh, .in = {replicated}, .out = {sharded("model", 1)}});
+  const auto f = pmap(
+      [&](const Array& k) {
+        return random::bits(k, {3, 2}, 32, inner);
+      },
+      {.mesh = mesh, .in = {replicated}, .out = {sharded("model", 1)}});
   // The cut dimension counts as the outermost one.
   check_same_bits(f(key), transpose(random::bits(key, {8, 3})));
   const random::Placement both{.cut = random::Cut{0, {"batch", "model"}}};
-  const auto g = pmap([&](const Array& k) { return all_gather_invariant(all_gather(random::bits(k, {2}, 32, both), "model"), "batch"); },
-                      {.mesh = mesh, .in = {replicated}, .out = {sharded("model")}});
+  const auto g = pmap(
+      [&](const Array& k) {
+        return all_gather_invariant(all_gather(random::bits(k, {2}, 32, both), "model"), "batch");
+      },
+      {.mesh = mesh, .in = {replicated}, .out = {sharded("model")}});
   check_same_bits(slice_in_dim(g(key), 0, 16, 0), random::bits(key, {16}));
 }
 
@@ -373,6 +406,9 @@ TEST_CASE("a draw in a map must say how replicas differ") {
   expect_error<MeshError>([&] { draw_with({}); }, "random::uniform", "batch", "Cut", "same_on_all", "axis_index");
   expect_error<MeshError>([&] { draw_with({.cut = random::Cut{0, {"rows"}}}); }, "\"rows\"");
   expect_error<MeshError>([&] { draw_with({.cut = random::Cut{0, {"batch"}}, .same_on_all = true}); }, "not both");
-  expect_error<MeshError>([] { random::uniform(random::key(1), {2}, float32, 0.0, 1.0, {.cut = random::Cut{0, {"batch"}}}); },
-                          "\"batch\"", "pmap");
+  expect_error<MeshError>(
+      [] {
+        random::uniform(random::key(1), {2}, float32, 0.0, 1.0, {.cut = random::Cut{0, {"batch"}}});
+      },
+      "\"batch\"", "pmap");
 }

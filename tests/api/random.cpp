@@ -1,5 +1,3 @@
-#include <lockstep/random.h>
-
 #include <set>
 
 #include <doctest/doctest.h>
@@ -7,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
@@ -78,7 +77,8 @@ TEST_CASE("T47: mapped draws equal single draws") {
 
 TEST_CASE("draws of every width and dtype") {
   const Array key = random::key(7);
-  for (const auto& [width, dtype] : {std::pair(8, uint8), std::pair(16, uint16), std::pair(32, uint32), std::pair(64, uint64)}) {
+  for (const auto& [width, dtype] :
+       {std::pair(8, uint8), std::pair(16, uint16), std::pair(32, uint32), std::pair(64, uint64)}) {
     CHECK(random::bits(key, {3}, width).dtype() == dtype);
   }
   for (const DType dtype : {float16, bfloat16, float32, float64}) {
@@ -143,7 +143,9 @@ TEST_CASE("bernoulli") {
 }
 
 TEST_CASE("draws are the same compiled and eager, and do not depend on other draws") {
-  const auto draw = [](const Array& key) { return std::pair(random::normal(key, {7}), random::bits(random::fold_in(key, 1), {3})); };
+  const auto draw = [](const Array& key) {
+    return std::pair(random::normal(key, {7}), random::bits(random::fold_in(key, 1), {3}));
+  };
   const Array key = random::key(17);
   const auto [a, b] = jit(draw)(key);
   const auto [c, d] = draw(key);

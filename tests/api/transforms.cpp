@@ -1,9 +1,8 @@
-#include <lockstep/transforms.h>
-
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
@@ -77,8 +76,16 @@ TEST_CASE("gradients of composites against formulas") {
       {"clip", [](const Array& x) { return sum(clip(x, -1, 1)); }, {-3, 0.5, 4}, {0, 1, 0}},
       {"where", [](const Array& x) { return sum(where(x > 0, x * 3, x)); }, {-3, 2}, {1, 3}},
       {"matmul", [](const Array& x) { return matmul(x, x); }, {1, 2, 3}, {2, 4, 6}},
-      {"take_rows", [](const Array& x) { return sum(take_rows(x, array({1, 1, 0}))); }, {1, 2, 3}, {1, 2, 0}},
-      {"integer detour", [](const Array& x) { return sum(x * convert(convert(x, int32), float64)); }, {2.5, 3.5}, {2, 3}},
+      {"take_rows",
+       [](const Array& x) {
+         return sum(take_rows(x, array({1, 1, 0})));
+       },
+       {1, 2, 3},
+       {1, 2, 0}},
+      {"integer detour",
+       [](const Array& x) { return sum(x * convert(convert(x, int32), float64)); },
+       {2.5, 3.5},
+       {2, 3}},
   };
   for (const Row& row : rows) {
     CAPTURE(row.what);
@@ -93,8 +100,9 @@ TEST_CASE("what cannot be differentiated is refused by path") {
   expect_error<ShapeError>([] { grad([](const Array& x) { return x * 2; })(ones({3})); }, "f32[3]", "sum or mean");
   expect_error<DtypeError>([] { grad([](const Array& x) { return argmax(x, 0); })(ones({3})); }, "i32[]");
   expect_error<ShapeError>([] { grad([](const Array&) { return std::vector<Array>(); })(ones({3})); }, "no array");
-  expect_error<ValueError>([] { detail::value_and_grad([](const std::vector<Tree>& t) { return t[0]; }, {Tree(array(1.f))}, {1}); },
-                           "no argument 1");
+  expect_error<ValueError>(
+      [] { detail::value_and_grad([](const std::vector<Tree>& t) { return t[0]; }, {Tree(array(1.f))}, {1}); },
+      "no argument 1");
 }
 
 TEST_CASE("arguments that are not differentiated may be integers") {
@@ -118,7 +126,8 @@ TEST_CASE("gradients nest") {
 TEST_CASE("jvp gives the directional derivative") {
   const auto f = [](const Array& x, const Params& p) { return std::pair(sum(x * p.w), argmax(x, 0)); };
   const Params p{array({3.f, 4.f}), array({1, 2})};
-  const auto [y, dy] = jvp(f, std::tuple(array({1.f, 2.f}), p), std::tuple(array({1.f, 0.f}), Params{array({0.f, 1.f}), array({0, 0})}));
+  const auto [y, dy] =
+      jvp(f, std::tuple(array({1.f, 2.f}), p), std::tuple(array({1.f, 0.f}), Params{array({0.f, 1.f}), array({0, 0})}));
   check_close(y.first, {}, {11});
   check_close(y.second, {}, {1});
   check_close(dy.first, {}, {3 + 2});
@@ -206,6 +215,9 @@ TEST_CASE("vmap refuses what it cannot map") {
   expect_error<ShapeError>([&] { vmap(both)(ones({3}), array(1.f)); }, "vmap", "argument 1", "scalar");
   expect_error<ShapeError>([&] { vmap(both, {.in_axes = {2, 0}})(ones({3}), ones({3})); }, "vmap");
   expect_error<ValueError>([&] { vmap(both, {.in_axes = {0}})(ones({3}), ones({3})); }, "1 entries", "2 arguments");
-  expect_error<ValueError>([&] { vmap(both, {.in_axes = {std::nullopt, std::nullopt}})(ones({3}), ones({3})); },
-                           "no argument is mapped");
+  expect_error<ValueError>(
+      [&] {
+        vmap(both, {.in_axes = {std::nullopt, std::nullopt}})(ones({3}), ones({3}));
+      },
+      "no argument is mapped");
 }

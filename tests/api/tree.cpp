@@ -1,9 +1,8 @@
-#include <lockstep/tree.h>
-
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/tree.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
@@ -72,11 +71,13 @@ TEST_CASE("the structure of a tree") {
   CHECK(to_string(tree) == R"({"conv": {"bias": f32[3], "kernel": f32[3,3]}, "list": [i32[], none], "rate": 0.5})");
   CHECK(tree.same_structure(trees::dict()));
   CHECK(tree.structure_hash() == trees::dict().structure_hash());
-  const std::vector<Tree> others = {
-      tree.with("rate", Tree(StaticValue(0.25))),   tree.with("rate", Tree(StaticValue(std::string("0.5")))),
-      tree.with("list/1", Tree(array(1))),          tree.with("conv/scale", Tree(array(1))),
-      tree.with("list", Tree::list({Tree(array(1))})), Tree(array(1)),
-      Tree()};
+  const std::vector<Tree> others = {tree.with("rate", Tree(StaticValue(0.25))),
+                                    tree.with("rate", Tree(StaticValue(std::string("0.5")))),
+                                    tree.with("list/1", Tree(array(1))),
+                                    tree.with("conv/scale", Tree(array(1))),
+                                    tree.with("list", Tree::list({Tree(array(1))})),
+                                    Tree(array(1)),
+                                    Tree()};
   for (const Tree& other : others) {
     CAPTURE(other.structure());
     CHECK(!tree.same_structure(other));

@@ -35,10 +35,14 @@ TEST_CASE("which dtypes an aggregation takes") {
       CHECK_NOTHROW(check_aggregation("w", dtype, Aggregation::only_first_replica));
       const auto sum = [dtype] { check_aggregation("a/count", dtype, Aggregation::sum); };
       const auto mean = [dtype] { check_aggregation("a/count", dtype, Aggregation::mean); };
-      if (row.sum) CHECK_NOTHROW(sum());
-      else expect_error<AggregationError>(sum, "\"a/count\"", name(dtype), "sum", "none, only_first_replica");
-      if (row.mean) CHECK_NOTHROW(mean());
-      else expect_error<AggregationError>(mean, "\"a/count\"", name(dtype), "mean", "none", "only_first_replica");
+      if (row.sum)
+        CHECK_NOTHROW(sum());
+      else
+        expect_error<AggregationError>(sum, "\"a/count\"", name(dtype), "sum", "none, only_first_replica");
+      if (row.mean)
+        CHECK_NOTHROW(mean());
+      else
+        expect_error<AggregationError>(mean, "\"a/count\"", name(dtype), "mean", "none", "only_first_replica");
     }
   }
 }

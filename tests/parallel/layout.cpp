@@ -43,10 +43,14 @@ TEST_CASE("a layout that does not fit is refused") {
   expect_error<ShapeError>([] { parallel::cuts_per_dimension(sharded("batch", 2), grid(), 2, "argument 0/w"); },
                            "argument 0/w", "dimension 2", "2 dimensions");
   expect_error<MeshError>(
-      [] { parallel::cuts_per_dimension(Layout({{0, "batch"}, {1, "batch"}}), grid(), 2, "argument 0"); }, "argument 0",
-      "\"batch\"", "twice");
+      [] {
+        parallel::cuts_per_dimension(Layout({{0, "batch"}, {1, "batch"}}), grid(), 2, "argument 0");
+      },
+      "argument 0", "\"batch\"", "twice");
   expect_error<MeshError>(
-      [] { parallel::cuts_per_dimension(Layout({{0, "batch"}, {-2, "model"}}), grid(), 2, "argument 0"); },
+      [] {
+        parallel::cuts_per_dimension(Layout({{0, "batch"}, {-2, "model"}}), grid(), 2, "argument 0");
+      },
       "argument 0", "twice");
 }
 
@@ -55,6 +59,9 @@ TEST_CASE("a shard's block") {
   CHECK(parallel::local_shape({8, 6}, {"", ""}, grid(), "x") == Shape{8, 6});
   CHECK(parallel::local_shape({0, 6}, {"batch", ""}, grid(), "x") == Shape{0, 6});
   CHECK(parallel::cutting_axes({"", "model", "batch"}) == AxisSet{"batch", "model"});
-  expect_error<ShapeError>([] { parallel::local_shape({33, 6}, {"batch", ""}, grid(), "argument 1/x"); }, "argument 1/x",
-                           "extent 33", "4 shards", "pad it to 36");
+  expect_error<ShapeError>(
+      [] {
+        parallel::local_shape({33, 6}, {"batch", ""}, grid(), "argument 1/x");
+      },
+      "argument 1/x", "extent 33", "4 shards", "pad it to 36");
 }

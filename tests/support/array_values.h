@@ -12,9 +12,7 @@
 namespace lockstep::tests {
 
 /// The elements as doubles, whatever the dtype.
-inline std::vector<double> values(const Array& array) {
-  return convert(array, float64).to_vector<double>();
-}
+inline std::vector<double> values(const Array& array) { return convert(array, float64).to_vector<double>(); }
 
 inline bool is_close(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
