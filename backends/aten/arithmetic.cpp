@@ -21,13 +21,12 @@ namespace {
 
 template <class F>
 std::unique_ptr<Kernel> make_operator(const KernelRequest& request, F apply) {
-  return make_function_kernel(
-      request,
-      [apply](const KernelArguments& arguments) {
-        at::Tensor out = tensor_of(arguments.outputs[0]);
-        apply(out, arguments.inputs);
-      },
-      {.strided = true, .in_place = in_place_inputs(request)});
+  return make_function_kernel(request,
+                              [apply](const KernelArguments& arguments) {
+                                at::Tensor out = tensor_of(arguments.outputs[0]);
+                                apply(out, arguments.inputs);
+                              },
+                              {.strided = true, .in_place = in_place_inputs(request)});
 }
 
 /// Integers modulo 2^n, as unsigned ones no narrower than int (narrower ones would be multiplied as int).
@@ -130,9 +129,8 @@ std::unique_ptr<Kernel> div(const KernelRequest& request) {
     return with_complex(dtype, [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return a / b; }); });
   }
   if (is_integer(dtype)) {
-    return with_integer(dtype, [&]<class T>() {
-      return make_map<T, T, T>(request, [](T a, T b) { return quotient(a, b); });
-    });
+    return with_integer(dtype,
+                        [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return quotient(a, b); }); });
   }
   if (!is_float(dtype)) return nullptr;
   return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
@@ -143,9 +141,8 @@ std::unique_ptr<Kernel> div(const KernelRequest& request) {
 std::unique_ptr<Kernel> neg(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_inexact(dtype)) {
-    return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
-      at::neg_out(out, tensor_of(inputs[0]));
-    });
+    return make_operator(
+        request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::neg_out(out, tensor_of(inputs[0])); });
   }
   if (!is_integer(dtype)) return nullptr;
   return with_bits(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return negative(x); }); });
@@ -154,9 +151,8 @@ std::unique_ptr<Kernel> neg(const KernelRequest& request) {
 std::unique_ptr<Kernel> abs(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_float(dtype)) {
-    return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
-      at::abs_out(out, tensor_of(inputs[0]));
-    });
+    return make_operator(
+        request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::abs_out(out, tensor_of(inputs[0])); });
   }
   if (!is_integer(dtype)) return nullptr;
   return with_integer(dtype, [&]<class T>() {
@@ -195,9 +191,8 @@ std::unique_ptr<Kernel> rem(const KernelRequest& request) {
     });
   }
   if (!is_integer(dtype)) return nullptr;
-  return with_integer(dtype, [&]<class T>() {
-    return make_map<T, T, T>(request, [](T a, T b) { return remainder(a, b); });
-  });
+  return with_integer(dtype,
+                      [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return remainder(a, b); }); });
 }
 
 std::unique_ptr<Kernel> pow(const KernelRequest& request) {
@@ -209,9 +204,8 @@ std::unique_ptr<Kernel> pow(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> nextafter(const KernelRequest& request) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
-  return with_float(request.inputs[0].dtype, [&]<class T>() {
-    return make_map<T, T, T>(request, [](T a, T b) { return next_after(a, b); });
-  });
+  return with_float(request.inputs[0].dtype,
+                    [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return next_after(a, b); }); });
 }
 
 std::unique_ptr<Kernel> fma(const KernelRequest& request) {

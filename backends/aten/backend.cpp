@@ -1,8 +1,5 @@
 #include "backends/aten/backend.h"
 
-#include <omp.h>
-#include <xmmintrin.h>
-
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -12,6 +9,9 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <omp.h>
+#include <xmmintrin.h>
+
 #include <lockstep/error.h>
 
 #include "backends/aten/kernel_table.h"

@@ -27,17 +27,15 @@ std::unique_ptr<Kernel> make_comparison(const KernelRequest& request, Operator a
   const DType dtype = request.inputs[0].dtype;
   if (dtype == DType::key) return nullptr;
   if (is_inexact(dtype)) {
-    return make_function_kernel(
-        request,
-        [apply](const KernelArguments& arguments) {
-          at::Tensor out = tensor_of(arguments.outputs[0]);
-          apply(out, tensor_of(arguments.inputs[0]), tensor_of(arguments.inputs[1]));
-        },
-        {.strided = true});
+    return make_function_kernel(request,
+                                [apply](const KernelArguments& arguments) {
+                                  at::Tensor out = tensor_of(arguments.outputs[0]);
+                                  apply(out, tensor_of(arguments.inputs[0]), tensor_of(arguments.inputs[1]));
+                                },
+                                {.strided = true});
   }
   return with_integer(dtype, [&]<class T>() {
-    return make_map<std::uint8_t, T, T>(request,
-                                        [](T a, T b) { return static_cast<std::uint8_t>(Compare{}(a, b)); });
+    return make_map<std::uint8_t, T, T>(request, [](T a, T b) { return static_cast<std::uint8_t>(Compare{}(a, b)); });
   });
 }
 
@@ -66,9 +64,8 @@ std::unique_ptr<Kernel> is_finite(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_complex(dtype)) {
     return with_complex(dtype, [&]<class T>() {
-      return make_map<std::uint8_t, T>(request, [](T x) -> std::uint8_t {
-        return std::isfinite(x.real()) && std::isfinite(x.imag()) ? 1 : 0;
-      });
+      return make_map<std::uint8_t, T>(
+          request, [](T x) -> std::uint8_t { return std::isfinite(x.real()) && std::isfinite(x.imag()) ? 1 : 0; });
     });
   }
   if (!is_float(dtype)) return nullptr;
@@ -78,13 +75,13 @@ std::unique_ptr<Kernel> is_finite(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> select(const KernelRequest& request) {
-  return make_function_kernel(
-      request,
-      [](const KernelArguments& arguments) {
-        at::Tensor out = bits_of(arguments.outputs[0]);
-        at::where_out(out, tensor_of(arguments.inputs[0]), bits_of(arguments.inputs[1]), bits_of(arguments.inputs[2]));
-      },
-      {.strided = true, .in_place = in_place_inputs(request) & 0b110U});
+  return make_function_kernel(request,
+                              [](const KernelArguments& arguments) {
+                                at::Tensor out = bits_of(arguments.outputs[0]);
+                                at::where_out(out, tensor_of(arguments.inputs[0]), bits_of(arguments.inputs[1]),
+                                              bits_of(arguments.inputs[2]));
+                              },
+                              {.strided = true, .in_place = in_place_inputs(request) & 0b110U});
 }
 
 }  // namespace lockstep::backends::aten::kernels

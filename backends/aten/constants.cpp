@@ -13,9 +13,8 @@ namespace {
 
 template <class T>
 std::unique_ptr<Kernel> make_fill(const KernelRequest& request, T element) {
-  return make_function_kernel(request, [element](const KernelArguments& arguments) {
-    fill_elements(arguments.outputs[0], &element);
-  });
+  return make_function_kernel(
+      request, [element](const KernelArguments& arguments) { fill_elements(arguments.outputs[0], &element); });
 }
 
 }  // namespace
@@ -29,11 +28,11 @@ std::unique_ptr<Kernel> full(const KernelRequest& request) {
   }
   const double real = std::get<double>(value);
   if (is_complex(dtype)) {
-    return with_complex(dtype, [&]<class T>() {
-      return make_fill<T>(request, T(static_cast<typename T::value_type>(real)));
-    });
+    return with_complex(dtype,
+                        [&]<class T>() { return make_fill<T>(request, T(static_cast<typename T::value_type>(real))); });
   }
-  return with_float(dtype, [&]<class T>() { return make_fill<T>(request, static_cast<T>(static_cast<Wide<T>>(real))); });
+  return with_float(dtype,
+                    [&]<class T>() { return make_fill<T>(request, static_cast<T>(static_cast<Wide<T>>(real))); });
 }
 
 std::unique_ptr<Kernel> iota(const KernelRequest& request) {

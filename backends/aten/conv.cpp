@@ -79,9 +79,7 @@ at::Tensor filter(const ArrayView& view) {
 }
 
 /// 16-bit floats are convolved as float32: not every processor's library has them, and none gains accuracy.
-at::Tensor widened(const at::Tensor& x) {
-  return x.element_size() < 4 ? x.to(at::kFloat) : x;
-}
+at::Tensor widened(const at::Tensor& x) { return x.element_size() < 4 ? x.to(at::kFloat) : x; }
 
 at::Tensor pad_image(const Convolution& conv, const at::Tensor& x) {
   return conv.padded ? at::constant_pad_nd(x, conv.extra) : x;
@@ -100,9 +98,8 @@ at::Tensor crop_image(const Convolution& conv, at::Tensor x, const at::Tensor& l
 at::Tensor gradient(const Convolution& conv, const at::Tensor& y, const at::Tensor& x, const at::Tensor& kernel,
                     bool of_input) {
   const Dims none(conv.strides.size(), 0);
-  const auto gradients =
-      at::convolution_backward(y, x, kernel, std::nullopt, conv.strides, conv.padding, conv.dilation, false, none,
-                               conv.groups, {of_input, !of_input, false});
+  const auto gradients = at::convolution_backward(y, x, kernel, std::nullopt, conv.strides, conv.padding, conv.dilation,
+                                                  false, none, conv.groups, {of_input, !of_input, false});
   return of_input ? std::get<0>(gradients) : std::get<1>(gradients);
 }
 
@@ -111,7 +108,8 @@ void run_conv(const Convolution& conv, const KernelArguments& arguments) {
   const at::Tensor kernel = widened(filter(arguments.inputs[1]));
   const Dims none(conv.strides.size(), 0);
   image(arguments.outputs[0])
-      .copy_(at::convolution(x, kernel, std::nullopt, conv.strides, conv.padding, conv.dilation, false, none, conv.groups));
+      .copy_(at::convolution(x, kernel, std::nullopt, conv.strides, conv.padding, conv.dilation, false, none,
+                             conv.groups));
 }
 
 void run_input_grad(const Convolution& conv, const KernelArguments& arguments) {

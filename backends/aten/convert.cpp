@@ -57,9 +57,7 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   if (from == to || (is_float(from) && is_float(to))) {
     return make_function_kernel(
         request,
-        [](const KernelArguments& arguments) {
-          tensor_of(arguments.outputs[0]).copy_(tensor_of(arguments.inputs[0]));
-        },
+        [](const KernelArguments& arguments) { tensor_of(arguments.outputs[0]).copy_(tensor_of(arguments.inputs[0])); },
         {.strided = true});
   }
   return with_any(from, [&]<class From>() -> std::unique_ptr<Kernel> {
@@ -69,9 +67,8 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
         return x != From(0) ? 1 : 0;
       });
     }
-    return with_any(to, [&]<class To>() {
-      return make_map<To, From>(request, [](From x) { return converted<To>(x); });
-    });
+    return with_any(to,
+                    [&]<class To>() { return make_map<To, From>(request, [](From x) { return converted<To>(x); }); });
   });
 }
 

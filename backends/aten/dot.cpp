@@ -195,20 +195,19 @@ std::unique_ptr<Kernel> dot_general(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_inexact(dtype) && !is_integer(dtype)) return nullptr;
   using Run = void (*)(const Product&, const KernelArguments&);
-  const Run run = is_inexact(dtype) ? multiply
-                                    : with_bits(dtype, []<class T>() -> Run { return multiply_integers<T>; });
+  const Run run =
+      is_inexact(dtype) ? multiply : with_bits(dtype, []<class T>() -> Run { return multiply_integers<T>; });
   Product product = plan(request);
   const std::size_t scratch_bytes = product.scratch_bytes;
   const bool starts_at_zero = !is_inexact(dtype) || product.a.size() == 0 || product.b.size() == 0;
-  return make_function_kernel(
-      request,
-      [run, starts_at_zero, product = std::move(product)](const KernelArguments& arguments) {
-        const ArrayView& out = arguments.outputs[0];
-        const auto nbytes = static_cast<std::size_t>(out.shape.size()) * size_of(out.dtype);
-        if (starts_at_zero && nbytes > 0) std::memset(out.data, 0, nbytes);
-        if (product.a.size() > 0 && product.b.size() > 0) run(product, arguments);
-      },
-      {.scratch_bytes = scratch_bytes});
+  return make_function_kernel(request,
+                              [run, starts_at_zero, product = std::move(product)](const KernelArguments& arguments) {
+                                const ArrayView& out = arguments.outputs[0];
+                                const auto nbytes = static_cast<std::size_t>(out.shape.size()) * size_of(out.dtype);
+                                if (starts_at_zero && nbytes > 0) std::memset(out.data, 0, nbytes);
+                                if (product.a.size() > 0 && product.b.size() > 0) run(product, arguments);
+                              },
+                              {.scratch_bytes = scratch_bytes});
 }
 
 }  // namespace lockstep::backends::aten::kernels

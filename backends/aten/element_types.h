@@ -6,6 +6,7 @@
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
+
 #include <lockstep/types.h>
 
 namespace lockstep::backends::aten {

@@ -8,6 +8,7 @@
 
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
+
 #include <lockstep/backend.h>
 #include <lockstep/error.h>
 
@@ -15,8 +16,8 @@ namespace lockstep::backends::aten {
 
 /// What a kernel promises beside its result.
 struct Promises {
-  bool strided = false;          ///< Kernel::accepts_strided.
-  unsigned in_place = 0;         ///< Bit i: Kernel::accepts_in_place(i).
+  bool strided = false;   ///< Kernel::accepts_strided.
+  unsigned in_place = 0;  ///< Bit i: Kernel::accepts_in_place(i).
   std::size_t scratch_bytes = 0;
 };
 

@@ -35,8 +35,7 @@ std::int64_t integer_at(const ArrayView& view, std::int64_t i) {
   return with_integer(view.dtype, [&]<class T>() {
     const T element = static_cast<const T*>(view.data)[i];
     if constexpr (std::is_same_v<T, std::uint64_t>) {
-      return static_cast<std::int64_t>(
-          std::min(element, static_cast<T>(std::numeric_limits<std::int64_t>::max())));
+      return static_cast<std::int64_t>(std::min(element, static_cast<T>(std::numeric_limits<std::int64_t>::max())));
     } else {
       return static_cast<std::int64_t>(element);
     }

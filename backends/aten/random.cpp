@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include <lockstep/threefry.h>
@@ -111,9 +113,9 @@ std::unique_ptr<Kernel> make_byte_copy(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> random_bits(const KernelRequest& request) {
-  return make_function_kernel(request,
-                              [run = run_of_width(request.attrs.get<std::int64_t>("width")),
-                               order = order_of(request.attrs)](const KernelArguments& arguments) { run(order, arguments); });
+  return make_function_kernel(
+      request, [run = run_of_width(request.attrs.get<std::int64_t>("width")),
+                order = order_of(request.attrs)](const KernelArguments& arguments) { run(order, arguments); });
 }
 
 std::unique_ptr<Kernel> random_fold_in(const KernelRequest& request) {

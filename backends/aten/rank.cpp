@@ -55,10 +55,9 @@ std::unique_ptr<Kernel> make_arg_extremum(const KernelRequest& request) {
   if (positions != DType::int32 && positions != DType::int64) return nullptr;
   const Around around(request.inputs[0].shape, static_cast<int>(request.attrs.get<std::int64_t>("axis")));
   return with_real(dtype, [&]<class T>() {
-    const ArgExtremum run = positions == DType::int32 ? arg_extremum<T, std::int32_t, largest>
-                                                      : arg_extremum<T, std::int64_t, largest>;
-    return make_function_kernel(request,
-                                [run, around](const KernelArguments& arguments) { run(around, arguments); });
+    const ArgExtremum run =
+        positions == DType::int32 ? arg_extremum<T, std::int32_t, largest> : arg_extremum<T, std::int64_t, largest>;
+    return make_function_kernel(request, [run, around](const KernelArguments& arguments) { run(around, arguments); });
   });
 }
 
@@ -97,9 +96,8 @@ std::unique_ptr<Kernel> top_k(const KernelRequest& request) {
   const std::int64_t rows = extent == 0 ? 0 : request.inputs[0].size() / extent;
   const std::int64_t k = request.attrs.get<std::int64_t>("k");
   return with_real(dtype, [&]<class T>() {
-    return make_function_kernel(request, [run = TopK(top_k_rows<T>), rows, extent, k](const KernelArguments& arguments) {
-      run(rows, extent, k, arguments);
-    });
+    return make_function_kernel(request, [run = TopK(top_k_rows<T>), rows, extent,
+                                          k](const KernelArguments& arguments) { run(rows, extent, k, arguments); });
   });
 }
 

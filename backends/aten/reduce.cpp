@@ -31,7 +31,8 @@ struct Axes {
     for (int d = 0; d < shape.rank(); ++d) {
       const bool drops = std::find(axes.begin(), axes.end(), d) != axes.end();
       Shape& side = drops ? reduced : kept;
-      (drops ? reduced_strides : kept_strides)[static_cast<std::size_t>(side.rank())] = strides[static_cast<std::size_t>(d)];
+      (drops ? reduced_strides : kept_strides)[static_cast<std::size_t>(side.rank())] =
+          strides[static_cast<std::size_t>(d)];
       side.append(shape[d]);
     }
   }
@@ -115,16 +116,16 @@ at::Tensor& sum_out(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, 
 
 /// By ATen, whose order of additions is a function of shape and axes for row-major operands and one thread.
 std::unique_ptr<Kernel> make_reduction(const KernelRequest& request, Operator reduce) {
-  return make_function_kernel(
-      request, [reduce, axes = request.attrs.get<Dims>("axes")](const KernelArguments& arguments) {
-        at::Tensor out = tensor_of(arguments.outputs[0]);
-        const at::Tensor x = tensor_of(arguments.inputs[0]);
-        if (axes.empty()) {
-          out.copy_(x);  // ATen would reduce over every dimension.
-        } else {
-          reduce(out, x, axes, false);
-        }
-      });
+  return make_function_kernel(request,
+                              [reduce, axes = request.attrs.get<Dims>("axes")](const KernelArguments& arguments) {
+                                at::Tensor out = tensor_of(arguments.outputs[0]);
+                                const at::Tensor x = tensor_of(arguments.inputs[0]);
+                                if (axes.empty()) {
+                                  out.copy_(x);  // ATen would reduce over every dimension.
+                                } else {
+                                  reduce(out, x, axes, false);
+                                }
+                              });
 }
 
 /// The extremum of no elements, which ATen has not.

@@ -22,8 +22,9 @@ template <class T>
 constexpr bool is_widened = !std::is_same_v<T, Wide<T>>;
 
 inline std::size_t sum_scratch(const ArrayType& type) {
-  return is_float(type.dtype) && size_of(type.dtype) < sizeof(float) ? static_cast<std::size_t>(type.size()) * sizeof(float)
-                                                                     : 0;
+  return is_float(type.dtype) && size_of(type.dtype) < sizeof(float)
+             ? static_cast<std::size_t>(type.size()) * sizeof(float)
+             : 0;
 }
 
 /// Zeros to add to: the result's own memory, or wider scratch.

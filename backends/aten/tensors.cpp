@@ -3,6 +3,7 @@
 #include <string>
 
 #include <ATen/ops/from_blob.h>
+
 #include <lockstep/error.h>
 
 namespace lockstep::backends::aten {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <ATen/core/Tensor.h>
+
 #include <lockstep/backend.h>
 
 namespace lockstep::backends::aten {

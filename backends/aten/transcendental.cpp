@@ -36,13 +36,12 @@ enum class Strides { any, contiguous };
 /// element's bits do not depend on its neighbours, its position or the length.
 std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply, Strides strides) {
   if (!is_inexact(request.inputs[0].dtype)) return nullptr;
-  return make_function_kernel(
-      request,
-      [apply](const KernelArguments& arguments) {
-        at::Tensor out = tensor_of(arguments.outputs[0]);
-        apply(out, tensor_of(arguments.inputs[0]));
-      },
-      {.strided = strides == Strides::any, .in_place = in_place_inputs(request)});
+  return make_function_kernel(request,
+                              [apply](const KernelArguments& arguments) {
+                                at::Tensor out = tensor_of(arguments.outputs[0]);
+                                apply(out, tensor_of(arguments.inputs[0]));
+                              },
+                              {.strided = strides == Strides::any, .in_place = in_place_inputs(request)});
 }
 
 /// By passes over the result: at::sigmoid computes the elements that fill no vector by another formula.

@@ -97,28 +97,27 @@ void largest(const Windows& windows, const KernelArguments& arguments) {
   const std::int64_t features = windows.features;
   const std::int64_t plane = windows.in.size();
   bool first = false;
-  windows.for_each_pair(
-      [&](std::int64_t) { first = true; },
-      [&](std::int64_t from_row, std::int64_t to_row) {
-        const T* from = x + from_row * features;
-        T* value = values + to_row * features;
-        std::int32_t* place = positions + to_row * features;
-        const auto position = static_cast<std::int32_t>(from_row % plane);
-        if (first) {
-          std::copy_n(from, features, value);
-          std::fill_n(place, features, position);
-          first = false;
-          return;
-        }
+  windows.for_each_pair([&](std::int64_t) { first = true; },
+                        [&](std::int64_t from_row, std::int64_t to_row) {
+                          const T* from = x + from_row * features;
+                          T* value = values + to_row * features;
+                          std::int32_t* place = positions + to_row * features;
+                          const auto position = static_cast<std::int32_t>(from_row % plane);
+                          if (first) {
+                            std::copy_n(from, features, value);
+                            std::fill_n(place, features, position);
+                            first = false;
+                            return;
+                          }
 #pragma GCC ivdep
-        for (std::int64_t c = 0; c < features; ++c) {
-          const Wide<T> a = from[c];
-          const Wide<T> b = value[c];
-          const bool beats = (a > b) | ((a != a) & (b == b));
-          value[c] = beats ? from[c] : value[c];
-          place[c] = beats ? position : place[c];
-        }
-      });
+                          for (std::int64_t c = 0; c < features; ++c) {
+                            const Wide<T> a = from[c];
+                            const Wide<T> b = value[c];
+                            const bool beats = (a > b) | ((a != a) & (b == b));
+                            value[c] = beats ? from[c] : value[c];
+                            place[c] = beats ? position : place[c];
+                          }
+                        });
 }
 
 template <class T>
@@ -224,8 +223,7 @@ std::unique_ptr<Kernel> window_spread(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> window_gather(const KernelRequest& request) {
-  return with_moved(request.inputs[0].dtype,
-                    [&]<class T>() { return make_function_kernel(request, &gather<T>); });
+  return with_moved(request.inputs[0].dtype, [&]<class T>() { return make_function_kernel(request, &gather<T>); });
 }
 
 std::unique_ptr<Kernel> window_scatter(const KernelRequest& request) {
