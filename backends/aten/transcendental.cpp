@@ -13,7 +13,6 @@
 #include <ATen/ops/neg.h>
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/round.h>
-#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sqrt.h>
@@ -58,10 +57,6 @@ std::unique_ptr<Kernel> ceil(const KernelRequest& request) { return make_unary(r
 std::unique_ptr<Kernel> floor(const KernelRequest& request) { return make_unary(request, at::floor_out, Strides::any); }
 std::unique_ptr<Kernel> round(const KernelRequest& request) { return make_unary(request, at::round_out, Strides::any); }
 
-std::unique_ptr<Kernel> sqrt(const KernelRequest& request) {
-  return make_unary(request, at::sqrt_out, is_float(request.inputs[0].dtype) ? Strides::any : Strides::contiguous);
-}
-
 std::unique_ptr<Kernel> cos(const KernelRequest& request) {
   return make_unary(request, at::cos_out, Strides::contiguous);
 }
@@ -95,12 +90,20 @@ std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
   return make_unary(request, wide ? logistic_out : at::sigmoid_out, Strides::contiguous);
 }
 
+// Own loops for floats: ATen's square roots are not all correctly rounded.
+std::unique_ptr<Kernel> sqrt(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].dtype;
+  if (!is_float(dtype)) return make_unary(request, at::sqrt_out, Strides::contiguous);
+  return with_float(dtype, [&]<class T>() {
+    return make_map<T, T>(request, [](T x) { return static_cast<T>(std::sqrt(static_cast<Wide<T>>(x))); });
+  });
+}
+
 std::unique_ptr<Kernel> rsqrt(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype)) return nullptr;
-  if (size_of(dtype) >= sizeof(float)) return make_unary(request, at::rsqrt_out, Strides::contiguous);
   return with_float(dtype, [&]<class T>() {
-    return make_map<T, T>(request, [](T x) { return static_cast<T>(1.0F / std::sqrt(static_cast<float>(x))); });
+    return make_map<T, T>(request, [](T x) { return static_cast<T>(1 / std::sqrt(static_cast<Wide<T>>(x))); });
   });
 }
 
