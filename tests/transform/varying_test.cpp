@@ -182,6 +182,28 @@ TEST_CASE("an argument that is not reached has a gradient that varies as it does
   CHECK(transform::jvp(f, {false, true})->output_types() == std::vector<ArrayType>{weight, weight});
 }
 
+TEST_CASE("what a rule leaves invariant is made to vary as its value does") {
+  const ArrayType varying{DType::float64, Shape{}, batch};
+  const auto identity = make_function(
+      {varying}, [](ir::Builder&, Inputs x) { return Results{x[0]}; }, batch2);
+  const auto gradient = transform::value_and_grad(identity, {true});
+  ir::verify(*gradient);
+  CHECK(gradient->output_types()[1] == varying);
+
+  ir::Primitive steady;
+  steady.name = "steady";
+  steady.infer = [](const ir::InferContext& context) { return std::vector<ArrayType>{context.inputs[0]}; };
+  steady.derivative.kind = ir::Derivative::Kind::jvp;
+  steady.derivative.jvp = [](const ir::JvpContext& context) -> std::vector<ir::Tangent> {
+    return {ops::full_like(context.inputs[0], 1)};
+  };
+  const auto f = make_function(
+      {varying}, [&](ir::Builder&, Inputs x) { return ops::apply(steady, x); }, batch2);
+  const auto derivative = transform::jvp(f, {true});
+  ir::verify(*derivative);
+  CHECK(derivative->output_types()[1] == varying);
+}
+
 TEST_CASE("a loss that varies has a gradient only for arguments that vary") {
   const auto f = make_function(
       {weight, local}, [](ir::Builder&, Inputs x) { return Results{ops::mul(x[0], sum(x[1]))}; }, batch2);
