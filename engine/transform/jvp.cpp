@@ -102,6 +102,7 @@ class Replay {
       if (active[i]) tangent_.set(v, builder_.input(f_.type(v)));
     }
     for (const Equation& equation : f_.equations()) replay(equation);
+    builder_.set_provenance({});
     std::vector<Var> outputs = primal_.at(f_.outputs());
     for (const Var v : f_.outputs()) {
       if (!is_inexact(f_.type(v).dtype)) continue;

@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <lockstep/error.h>
-
 #include "engine/ops/primitives.h"
 #include "engine/transform/replay.h"
 #include "engine/transform/reverse.h"
@@ -38,9 +36,7 @@ class Split {
         primal_inputs_(primal_inputs),
         primal_outputs_(primal_outputs),
         linear_(dependent()),
-        constant_(constants(both)) {
-    check_primal();
-  }
+        constant_(constants(both)) {}
 
   Linearized run(const std::vector<bool>& wanted) {
     for (std::size_t i = primal_outputs_; i < both_.outputs().size(); ++i) {
@@ -55,14 +51,6 @@ class Split {
     std::vector<bool> marked(both_.types().size());
     for (std::size_t i = primal_inputs_; i < both_.inputs().size(); ++i) marked[both_.inputs()[i].id] = true;
     return depends_on(both_, std::move(marked));
-  }
-
-  void check_primal() const {
-    for (std::size_t i = 0; i < primal_outputs_; ++i) {
-      if (!linear_[both_.outputs()[i].id]) continue;
-      throw TraceError("linearize: result " + std::to_string(i) +
-                       " cannot be computed without the tangents, because an op computes values and tangents together");
-    }
   }
 
   /// An equation goes to `linear` where it depends on the tangents or is a constant.

@@ -53,6 +53,7 @@ class Backward {
     for (std::size_t i = f_.equations().size(); i-- > 0;) {
       if (needed[i] && is_linear(f_.equations()[i])) transpose_equation(f_.equations()[i]);
     }
+    builder_.set_provenance({nullptr, true});
     std::vector<Var> results;
     for (std::size_t i = residuals_; i < f_.inputs().size(); ++i) results.push_back(result(f_.inputs()[i]));
     return results;

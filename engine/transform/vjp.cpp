@@ -48,7 +48,7 @@ void check_loss(const Function& f, const std::vector<bool>& active) {
   }
   if (!is_float(loss.dtype)) {
     throw DtypeError("grad: the first result must be of float type, got " + to_string(loss) +
-                     "; convert it to float32" + (is_complex(loss.dtype) ? ", or take real(z) or abs(z) of it" : ""));
+                     "; convert it to float32");
   }
   for (std::size_t i = 0; i < active.size(); ++i) {
     const ArrayType& type = f.type(f.inputs()[i]);

@@ -31,6 +31,7 @@ class Batching {
       batched_[v.id] = batched[i];
     }
     for (const Equation& equation : f_.equations()) replay(equation);
+    builder_.set_provenance({});
     std::vector<Var> outputs;
     for (const Var v : f_.outputs()) {
       const Var out = map_.at(v);

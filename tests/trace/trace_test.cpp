@@ -216,8 +216,10 @@ TEST_CASE("equations carry the layer they were staged in") {
         Array b;
         {
           const trace::ScopeName dense("block/dense");
-          b = call(trace::trace([&](std::span<const Array> y) { return Arrays{neg(y[0])}; }, std::array{vector3}),
-                   {a})[0];
+          const Traced inner =
+              trace::trace([&](std::span<const Array> y) { return Arrays{neg(y[0])}; }, std::array{vector3});
+          CHECK(*inner.function->equations()[0].provenance.scope == "block/dense");
+          b = call(inner, {a})[0];
         }
         return Arrays{neg(b)};
       },

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -33,6 +34,17 @@ std::vector<Elements> tail(const std::vector<Elements>& all, std::size_t n) {
 }
 std::vector<Elements> head(const std::vector<Elements>& all, std::size_t n) {
   return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)};
+}
+
+int dead_equations(const ir::Function& f) {
+  std::set<ir::Var> used(f.outputs().begin(), f.outputs().end());
+  int dead = 0;
+  for (auto equation = f.equations().rbegin(); equation != f.equations().rend(); ++equation) {
+    const bool needed = std::ranges::any_of(equation->outputs, [&](ir::Var v) { return used.contains(v); });
+    dead += needed ? 0 : 1;
+    if (needed) used.insert(equation->inputs.begin(), equation->inputs.end());
+  }
+  return dead;
 }
 
 /// The first result of f alone.
@@ -135,6 +147,16 @@ TEST_CASE("transposing twice gives the linear function back") {
     const auto residuals = tail(evaluate(parts.forward, c.x), static_cast<std::size_t>(parts.residuals));
     const auto twice = transform::transpose(transform::transpose(parts.linear, parts.residuals), parts.residuals);
     CHECK(distance(evaluate(twice, joined(residuals, c.dx)), evaluate(parts.linear, joined(residuals, c.dx))) < 1e-12);
+  }
+}
+
+TEST_CASE("linearize leaves no dead equations") {
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    const Case c(seed);
+    CAPTURE(seed);
+    const auto parts = transform::linearize(c.f, c.active);
+    CHECK(dead_equations(*parts.forward) == 0);
+    CHECK(dead_equations(*parts.linear) == 0);
   }
 }
 

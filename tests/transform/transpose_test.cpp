@@ -100,4 +100,20 @@ TEST_CASE("an op without a transpose is named with its layer") {
       TraceError);
 }
 
+TEST_CASE("a transpose rule of wrong form is named") {
+  ir::Primitive strange;
+  strange.name = "strange";
+  strange.infer = [](const ir::InferContext& context) { return std::vector<ArrayType>{context.inputs[0]}; };
+  strange.derivative.kind = ir::Derivative::Kind::linear;
+  const auto f = make_function({vector2}, [&](ir::Builder&, Inputs x) { return ops::apply(strange, x); });
+  strange.derivative.transpose = [](const ir::TransposeContext&) { return std::vector<ir::Tangent>{}; };
+  CHECK_THROWS_WITH_AS(transform::transpose(f, 0), "transpose: the rule of strange gave 0 cotangents for 1 operands",
+                       IrError);
+  strange.derivative.transpose = [](const ir::TransposeContext& context) -> std::vector<ir::Tangent> {
+    return {ops::convert(*context.cotangents[0], DType::float32)};
+  };
+  CHECK_THROWS_WITH_AS(transform::transpose(f, 0), "strange: its derivative rule gave f32[2] where f64[2] is needed",
+                       IrError);
+}
+
 }  // namespace lockstep::tests

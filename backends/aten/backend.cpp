@@ -1,0 +1,95 @@
+#include "backends/aten/backend.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <omp.h>
+#include <xmmintrin.h>
+
+#include <lockstep/error.h>
+
+#include "backends/aten/kernel_table.h"
+
+namespace lockstep::backends {
+
+namespace aten {
+
+namespace {
+
+constexpr unsigned default_float_control = 0x1F80;  // round to nearest, denormals kept, every exception masked
+
+class TensorBuffer final : public Buffer {
+ public:
+  TensorBuffer(at::Tensor tensor, std::size_t nbytes, Device device)
+      : tensor_(std::move(tensor)), data_(tensor_.data_ptr()), nbytes_(nbytes), device_(device) {}
+  void* data() const override { return data_; }
+  std::size_t nbytes() const override { return nbytes_; }
+  Device device() const override { return device_; }
+
+ private:
+  at::Tensor tensor_;
+  void* data_;
+  std::size_t nbytes_;
+  Device device_;
+};
+
+/// One thread and plain IEEE floats for the calling thread, until destroyed there.
+class ThreadSettings {
+ public:
+  ThreadSettings() : threads_(omp_get_max_threads()), float_control_(_mm_getcsr()) {
+    // ATen sets a thread's OpenMP width at its first parallel region; asking for the width makes it do so now.
+    at::get_num_threads();
+    omp_set_num_threads(1);
+    _mm_setcsr(default_float_control);
+  }
+  ThreadSettings(const ThreadSettings&) = delete;
+  ThreadSettings& operator=(const ThreadSettings&) = delete;
+  ~ThreadSettings() {
+    omp_set_num_threads(threads_);
+    _mm_setcsr(float_control_);
+  }
+
+ private:
+  int threads_;
+  unsigned float_control_;
+};
+
+class AtenBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "aten"; }
+  bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+    if (!supports(request.device.kind)) return nullptr;
+    const KernelMaker maker = find_maker(request.op);
+    return maker == nullptr ? nullptr : maker(request);
+  }
+
+  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
+    if (!supports(device.kind)) return nullptr;
+    try {
+      at::Tensor tensor(at::detail::empty_cpu({static_cast<std::int64_t>(nbytes)}, at::kByte));
+      return std::make_shared<TensorBuffer>(std::move(tensor), nbytes, device);
+    } catch (const c10::Error& error) {
+      throw BackendError("aten backend: " + std::to_string(nbytes) + " bytes asked for on " + to_string(device) +
+                         " are not to be had: " + error.what_without_backtrace() +
+                         "; use a smaller batch, more shards or checkpoint()");
+    }
+  }
+
+  std::shared_ptr<void> enter_thread() const override { return std::make_shared<ThreadSettings>(); }
+};
+
+}  // namespace
+
+}  // namespace aten
+
+std::shared_ptr<const Backend> make_aten_backend() { return std::make_shared<aten::AtenBackend>(); }
+
+}  // namespace lockstep::backends

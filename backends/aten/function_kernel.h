@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+
+#include <lockstep/backend.h>
+#include <lockstep/error.h>
+
+namespace lockstep::backends::aten {
+
+/// What a kernel promises beside its result.
+struct Promises {
+  bool strided = false;   ///< Kernel::accepts_strided.
+  unsigned in_place = 0;  ///< Bit i: Kernel::accepts_in_place(i).
+  std::size_t scratch_bytes = 0;
+};
+
+/// A kernel made of a function `run(const KernelArguments&)`, which holds everything that was worked out beforehand.
+template <class Run>
+class FunctionKernel final : public Kernel {
+ public:
+  FunctionKernel(std::string_view op, Run run, Promises promises)
+      : op_(op), run_(std::move(run)), promises_(promises) {}
+
+  void run(const KernelArguments& arguments) const override {
+    const c10::InferenceMode no_autograd;
+    try {
+      run_(arguments);
+    } catch (const c10::Error& error) {
+      throw BackendError("aten kernel of " + op_ + ": " + error.what_without_backtrace());
+    }
+  }
+  std::size_t scratch_bytes() const override { return promises_.scratch_bytes; }
+  bool accepts_strided() const override { return promises_.strided; }
+  bool accepts_in_place(int input) const override { return input >= 0 && (promises_.in_place >> input & 1U) != 0; }
+
+ private:
+  std::string op_;
+  Run run_;
+  Promises promises_;
+};
+
+template <class Run>
+std::unique_ptr<Kernel> make_function_kernel(const KernelRequest& request, Run run, Promises promises = {}) {
+  return std::make_unique<FunctionKernel<Run>>(request.op, std::move(run), promises);
+}
+
+/// Bits of all inputs whose dtype and shape are those of output 0: where an element-wise kernel may write in place.
+unsigned in_place_inputs(const KernelRequest& request);
+
+}  // namespace lockstep::backends::aten
