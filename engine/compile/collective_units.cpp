@@ -64,7 +64,8 @@ class CollectiveWriter {
   }
 
   void run() {
-    const std::vector<Group> groups = groups_of(mesh_, reduced_axes(item_));
+    std::vector<Group> groups = groups_of(mesh_, reduced_axes(item_));
+    if (program_.value(item_.outputs[0]).pmap < 0) keep_one(groups);
     find_leaves(groups);
     if (op_ == "psum" || op_ == "pmax" || op_ == "pmin") {
       reduce_all(groups, std::vector<int>(groups.size(), item_.outputs[0]));
@@ -109,6 +110,7 @@ class CollectiveWriter {
   bool is_local(int shard) const {
     return shard >= mesh_.first_shard && shard < mesh_.first_shard + mesh_.local_shards;
   }
+  int process_of(int shard) const { return shard / mesh_.local_shards; }
   int local(int shard) const { return shard - mesh_.first_shard; }
   bool operand_varies() const { return program_.value(operand_).pmap >= 0; }
 
@@ -125,16 +127,22 @@ class CollectiveWriter {
 
   void add_copy(Unit& unit, Ref from, Ref to) const { unit.calls.push_back({copy_, nullptr, {from}, {to}, "copy"}); }
 
+  /// Every group has the same result: one of them is enough, at best one that this process has whole.
+  void keep_one(std::vector<Group>& groups) const {
+    const auto here = std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return !crosses(group); });
+    Group kept = here == groups.end() ? groups.front() : *here;
+    groups.assign(1, std::move(kept));
+  }
+
   /// Whether the reduction is the tree over all shards, cut at the processes.
   bool is_whole(const std::vector<Group>& groups) const {
-    return groups.size() == 1 && (op_ == "psum" || op_ == "pmax" || op_ == "pmin");
+    return static_cast<int>(groups[0].size()) == mesh_.shards && (op_ == "psum" || op_ == "pmax" || op_ == "pmin");
   }
 
   /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
   void find_leaves(const std::vector<Group>& groups) {
     const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const Group& group) {
-      const auto here = std::count_if(group.begin(), group.end(), [&](int s) { return is_local(s); });
-      return here == 0 || here == static_cast<std::ptrdiff_t>(group.size());
+      return std::all_of(group.begin(), group.end(), [&](int s) { return process_of(s) == process_of(group[0]); });
     });
     if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies()) return;
     const Strides strides = contiguous_strides(type_.shape);

@@ -51,6 +51,10 @@ class Scheduler {
       start(i);
       return;
     }
+    if (original_[i].primitive->name == "pvary" && is_awaited(original_[i].inputs[0])) {
+      pending_[original_[i].outputs[0].id] = static_cast<std::ptrdiff_t>(i);
+      return;
+    }
     for (Var v : original_[i].inputs) require(v);
     draft_.equations.push_back(map_sub_functions(original_[i], schedule_collectives));
     for (Var v : original_[i].outputs) defined(v);
@@ -64,14 +68,23 @@ class Scheduler {
     draft_.equations.push_back({&ops::primitives::collective_start(), {}, {e.inputs[0]}, {start_[i]}, e.provenance});
   }
 
+  bool is_awaited(Var v) const {
+    const std::ptrdiff_t pending = pending_[v.id];
+    return pending >= 0 && state_[static_cast<std::size_t>(pending)] != Progress::done;
+  }
+
   /// Makes `v` available: waits for the collective that computes it.
   void require(Var v) {
-    const std::ptrdiff_t pending = pending_[v.id];
-    if (pending < 0) return;
-    const auto i = static_cast<std::size_t>(pending);
-    if (state_[i] == Progress::done) return;
+    if (!is_awaited(v)) return;
+    const auto i = static_cast<std::size_t>(pending_[v.id]);
     const Equation& e = original_[i];
     require(e.inputs[0]);
+    if (!can_be_split(e)) {
+      state_[i] = Progress::done;
+      draft_.equations.push_back(e);
+      defined(v);
+      return;
+    }
     start(i);
     state_[i] = Progress::done;
     draft_.equations.push_back({&ops::primitives::collective_wait(),
@@ -89,7 +102,7 @@ class Scheduler {
   Draft draft_;
   std::vector<Equation> original_;
   std::vector<std::vector<std::size_t>> started_by_;  // by operand
-  std::vector<std::ptrdiff_t> pending_;               // by result: the collective, or -1
+  std::vector<std::ptrdiff_t> pending_;               // by result: the collective or the pvary of one, or -1
   std::vector<Progress> state_;
   std::vector<Var> start_;
 };

@@ -13,12 +13,37 @@ namespace {
 /// Whether the value is defined to the last bit: integers, moves, comparisons, and what IEEE 754 rounds correctly.
 bool is_exact(const std::string& op, DType dtype) {
   if (!is_inexact(dtype)) return true;
-  static const std::set<std::string> moves = {
-      "abs",       "neg",           "floor",   "ceil",      "round",        "sign",          "stop_gradient",
-      "maximum",   "minimum",       "nextafter", "select",  "convert",      "bitcast_convert", "full",
-      "iota",      "reshape",       "transpose", "broadcast_in_dim", "slice", "dynamic_slice", "dynamic_update_slice",
-      "pad",       "concatenate",   "reverse", "reduce_max", "reduce_min",  "top_k",         "gather_rows",
-      "take_along_axis", "window_max", "window_gather"};
+  static const std::set<std::string> moves = {"abs",
+                                              "neg",
+                                              "floor",
+                                              "ceil",
+                                              "round",
+                                              "sign",
+                                              "stop_gradient",
+                                              "maximum",
+                                              "minimum",
+                                              "nextafter",
+                                              "select",
+                                              "convert",
+                                              "bitcast_convert",
+                                              "full",
+                                              "iota",
+                                              "reshape",
+                                              "transpose",
+                                              "broadcast_in_dim",
+                                              "slice",
+                                              "dynamic_slice",
+                                              "dynamic_update_slice",
+                                              "pad",
+                                              "concatenate",
+                                              "reverse",
+                                              "reduce_max",
+                                              "reduce_min",
+                                              "top_k",
+                                              "gather_rows",
+                                              "take_along_axis",
+                                              "window_max",
+                                              "window_gather"};
   static const std::set<std::string> rounded = {"add", "sub", "mul", "div", "sqrt", "fma", "rem"};
   return moves.contains(op) || (is_float(dtype) && rounded.contains(op));
 }

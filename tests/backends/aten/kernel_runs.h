@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
 #include <lockstep/backend.h>
 
 #include "backends/aten/backend.h"
@@ -39,10 +40,10 @@ class Memory {
 
  private:
   struct Free {
-    void operator()(std::byte* bytes) const { ::operator delete(bytes, std::align_val_t{64}); }
+    void operator()(std::byte* bytes) const { ::operator delete (bytes, std::align_val_t{64}); }
   };
   static std::byte* allocate(std::size_t nbytes) {
-    return static_cast<std::byte*>(::operator new(nbytes + 1, std::align_val_t{64}));
+    return static_cast<std::byte*>(::operator new (nbytes + 1, std::align_val_t{64}));
   }
 
   std::unique_ptr<std::byte, Free> bytes_;

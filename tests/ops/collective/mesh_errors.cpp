@@ -38,13 +38,13 @@ TEST_CASE("reducing twice is an error of types that says what to write") {
 
 TEST_CASE("an axis that no map binds is a mesh error") {
   const ArrayType x{float32, {2}, {}};
-  for (const ir::Primitive* op : {&ops::primitives::psum(), &ops::primitives::pmax(), &ops::primitives::pmin(),
-                                  &ops::primitives::pvary()}) {
+  for (const ir::Primitive* op :
+       {&ops::primitives::psum(), &ops::primitives::pmax(), &ops::primitives::pmin(), &ops::primitives::pvary()}) {
     CAPTURE(op->name);
     CHECK_THROWS_WITH_AS(infer(*op, x, batch, {}), doctest::Contains("unbound axis"), MeshError);
   }
-  for (const ir::Primitive* op : {&ops::primitives::all_gather(), &ops::primitives::all_gather_invariant(),
-                                  &ops::primitives::psum_scatter()}) {
+  for (const ir::Primitive* op :
+       {&ops::primitives::all_gather(), &ops::primitives::all_gather_invariant(), &ops::primitives::psum_scatter()}) {
     CAPTURE(op->name);
     CHECK_THROWS_WITH_AS(infer(*op, x, rows, mesh), doctest::Contains("unbound axis"), MeshError);
   }

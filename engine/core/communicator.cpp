@@ -1,0 +1,7 @@
+#include <lockstep/communicator.h>
+
+namespace lockstep {
+
+Communicator::~Communicator() = default;
+
+}  // namespace lockstep

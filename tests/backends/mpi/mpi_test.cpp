@@ -1,0 +1,110 @@
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/communicator.h>
+#include <lockstep/error.h>
+
+#include "tests/support/mapped_program.h"
+#include "tests/support/run_compiled.h"
+
+namespace lockstep::tests {
+namespace {
+
+using ir::Value;
+
+bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+
+ir::FunctionPtr step() {
+  const MapSpec spec{ir::AxisSizes({{"batch", 8}}), 1, {{"batch", ""}, {""}}, {{"", ""}, {"batch", ""}, {""}}};
+  return mapped({{DType::float32, Shape{16, 300}, {}}, {DType::float32, Shape{300}, {}}}, spec,
+                [](ir::Builder&, std::span<const Value> x) {
+                  const Value w = ops::broadcast_in_dim(x[1], x[0].shape(), {1});
+                  const Value y = ops::sin(ops::mul(x[0], w));
+                  const Value g = ops::psum(ops::reduce_sum(y, {0}), {"batch"});
+                  return std::vector{ops::psum(y, {"batch"}), y * 0.5, ops::sub(x[1], g * 0.25)};
+                });
+}
+
+/// FNV-1a over all results of the step, run by the processes of `communicator`.
+std::string hash_of_step(const std::shared_ptr<Communicator>& communicator) {
+  const ir::FunctionPtr f = step();
+  compile::Options options;
+  options.backends = {ops::reference_backend()};
+  options.communicator = communicator;
+  const auto executable = compile::lower(f, options);
+  std::uint64_t hash = 1469598103934665603ULL;
+  for (const auto& array : bytes_of(runtime::run(*executable, random_arrays(f->input_types(), 11)))) {
+    for (std::byte b : array) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
+  }
+  return std::to_string(hash);
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::array<char, 256> line{};
+  while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) text += line.data();
+  return text;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("what each launched process does") {
+  if (!is_launched()) return;
+  const std::shared_ptr<Communicator>& all = world();
+  CHECK(all->name() == "mpi");
+  std::array<int, 1> root = {all->rank() == 1 ? 7 : 0};
+  all->broadcast(std::as_writable_bytes(std::span(root)), 1);
+  CHECK(root[0] == 7);
+  CHECK_THROWS_WITH_AS(all->broadcast({}, all->size()), doctest::Contains("mpi: broadcast from process"),
+                       CommunicatorError);
+  CHECK_THROWS_WITH_AS(all->all_gather(std::as_bytes(std::span(root)), {}), doctest::Contains("room for 0 bytes"),
+                       CommunicatorError);
+  std::printf("size %d hash %s.\n", all->size(), hash_of_step(all).c_str());
+  all->barrier();
+}
+
+TEST_CASE("2 and 4 launched processes give the bits of one") {
+  if (is_launched()) return;
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: mpirun is not on the path");
+    return;
+  }
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string expected = hash_of_step(nullptr);
+  for (int processes : {2, 4}) {
+    const std::string output = output_of("mpirun --allow-run-as-root --oversubscribe -n " + std::to_string(processes) +
+                                         " '" + program + "' -tc='what each launched process does' 2>&1");
+    CAPTURE(output);
+    CHECK(count(output, "size " + std::to_string(processes) + " hash " + expected + ".") ==
+          static_cast<std::size_t>(processes));
+    CHECK(count(output, "FAILURE") == 0);
+  }
+}
+
+TEST_CASE("without a launcher there is one process and no MPI_Init") {
+  if (is_launched()) return;
+  CHECK(world()->name() == "single_process");
+  CHECK(world()->size() == 1);
+  std::array<int, 2> sent = {3, 4};
+  std::array<int, 2> received = {0, 0};
+  world()->all_to_all(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
+  CHECK(received == sent);
+  CHECK_THROWS_WITH_AS(world()->broadcast({}, 1), doctest::Contains("there is process 0 alone"), CommunicatorError);
+  CHECK_THROWS_WITH_AS(world()->all_gather(std::as_bytes(std::span(sent)), {}), doctest::Contains("8 bytes sent"),
+                       CommunicatorError);
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,147 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "engine/ir/parse.h"
+#include "engine/ir/verify.h"
+#include "engine/ops/primitives.h"
+#include "engine/passes/pass.h"
+#include "tests/support/mapped_program.h"
+
+namespace lockstep::tests {
+namespace {
+
+/// The text of a function after a pass; both are verified.
+std::string after(ir::FunctionPtr (*pass)(const ir::FunctionPtr&), const std::string& text) {
+  const ir::FunctionPtr before = ir::parse(text, ops::find_primitive);
+  ir::verify(*before);
+  const ir::FunctionPtr result = pass(before);
+  ir::verify(*result);
+  return result->print(0);
+}
+
+/// `text` as print writes it.
+std::string printed(const std::string& text) { return ir::parse(text, ops::find_primitive)->print(0); }
+
+struct Golden {
+  const char* what;
+  const char* before;
+  const char* after;
+};
+
+}  // namespace
+
+TEST_CASE("simplify rewrites only what keeps bits") {
+  const Golden table[] = {
+      {"convert to the same dtype", R"({ lambda a:f32[2]. let b:f32[2] = convert[dtype=f32] a
+        c:f32[2] = neg b in (c,) })",
+       "{ lambda a:f32[2]. let c:f32[2] = neg a in (c,) }"},
+      {"two reshapes", R"({ lambda a:f32[6]. let b:f32[2,3] = reshape[shape=[2,3]] a
+        c:f32[3,2] = reshape[shape=[3,2]] b in (c,) })",
+       R"({ lambda a:f32[6]. let b:f32[2,3] = reshape[shape=[2,3]] a
+        c:f32[3,2] = reshape[shape=[3,2]] a in (c,) })"},
+      {"transposes that undo each other", R"({ lambda a:f32[2,3,4]. let b:f32[4,2,3] = transpose[permutation=[2,0,1]] a
+        c:f32[2,3,4] = transpose[permutation=[1,2,0]] b in (c,) })",
+       R"({ lambda a:f32[2,3,4]. let b:f32[4,2,3] = transpose[permutation=[2,0,1]] a in (a,) })"},
+      {"two broadcasts", R"({ lambda a:f32[3]. let b:f32[2,3] = broadcast_in_dim[dims=[1] shape=[2,3]] a
+        c:f32[4,2,3] = broadcast_in_dim[dims=[1,2] shape=[4,2,3]] b in (c,) })",
+       R"({ lambda a:f32[3]. let b:f32[2,3] = broadcast_in_dim[dims=[1] shape=[2,3]] a
+        c:f32[4,2,3] = broadcast_in_dim[dims=[2] shape=[4,2,3]] a in (c,) })"},
+      {"minus minus", R"({ lambda a:f32[2]. let b:f32[2] = neg a
+        c:f32[2] = neg b in (c,) })",
+       "{ lambda a:f32[2]. let b:f32[2] = neg a in (a,) }"},
+      {"times one, seen through a broadcast", R"({ lambda a:f32[2]. let b:f32[] = full[dtype=f32 shape=[] value=1.0]
+        c:f32[2] = broadcast_in_dim[dims=[] shape=[2]] b
+        d:f32[2] = mul c a in (d,) })",
+       R"({ lambda a:f32[2]. let b:f32[] = full[dtype=f32 shape=[] value=1.0]
+        c:f32[2] = full[dtype=f32 shape=[2] value=1.0] in (a,) })"},
+      {"a select between equals", R"({ lambda a:bool[2] b:f32[2]. let c:f32[2] = select a b b in (c,) })",
+       "{ lambda a:bool[2] b:f32[2]. let in (b,) }"},
+      {"plus zero stays: it turns -0 to +0", R"({ lambda a:f32[2]. let b:f32[2] = full[dtype=f32 shape=[2] value=0.0]
+        c:f32[2] = add a b in (c,) })",
+       R"({ lambda a:f32[2]. let b:f32[2] = full[dtype=f32 shape=[2] value=0.0]
+        c:f32[2] = add a b in (c,) })"},
+      {"times zero stays: NaN", R"({ lambda a:f32[2]. let b:f32[2] = full[dtype=f32 shape=[2] value=0.0]
+        c:f32[2] = mul a b in (c,) })",
+       R"({ lambda a:f32[2]. let b:f32[2] = full[dtype=f32 shape=[2] value=0.0]
+        c:f32[2] = mul a b in (c,) })"},
+  };
+  for (const Golden& golden : table) {
+    CAPTURE(golden.what);
+    CHECK(after(passes::simplify, golden.before) == printed(golden.after));
+  }
+}
+
+TEST_CASE("dce drops what nobody uses, results of maps included") {
+  CHECK(after(passes::dce, R"({ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a
+        d:f32[2] = sin c
+        e:f32[2] = cos b in (c,) })") == printed("{ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a in (c,) }"));
+}
+
+TEST_CASE("cse merges equal equations, random ones too") {
+  CHECK(after(passes::cse, R"({ lambda a:f32[2] k:key[]. let b:f32[2] = sin a
+        c:f32[2] = sin a
+        d:f32[2] = cos a
+        e:u32[4] = random_bits[shape=[4] width=32] k
+        f:u32[4] = random_bits[shape=[4] width=32] k
+        g:u32[5] = random_bits[shape=[5] width=32] k
+        h:f32[2] = mul b c in (h,d,e,f,g) })") == printed(R"({ lambda a:f32[2] k:key[]. let b:f32[2] = sin a
+        d:f32[2] = cos a
+        e:u32[4] = random_bits[shape=[4] width=32] k
+        g:u32[5] = random_bits[shape=[5] width=32] k
+        h:f32[2] = mul b b in (h,d,e,e,g) })"));
+}
+
+TEST_CASE("a collective starts right behind its operand and is awaited right before its use") {
+  const MapSpec spec{ir::AxisSizes({{"batch", 2}}), 1, {{"batch"}}, {{"batch"}, {""}}};
+  const ir::FunctionPtr f =
+      mapped({{DType::float32, Shape{4}, {}}}, spec, [](ir::Builder&, std::span<const ir::Value> x) {
+        const ir::Value y = ops::sin(x[0]);
+        const ir::Value z = ops::cos(y);
+        const ir::Value s = ops::psum(y, {"batch"});
+        const ir::Value u = ops::tanh(z);
+        return std::vector{ops::mul(u, s), ops::psum(ops::neg(s * x[0]), {"batch"})};
+      });
+  const ir::FunctionPtr scheduled = passes::schedule_collectives(f);
+  ir::verify(*scheduled);
+  std::string order;
+  for (const ir::Equation& e : ir::sub_function(scheduled->equations()[0].attrs, "body")->equations()) {
+    order += e.primitive->name + " ";
+  }
+  CHECK(order == "sin collective_start cos tanh collective_wait pvary mul mul neg collective_start collective_wait ");
+  const std::vector<ir::HostArray> arguments = {to_host({DType::float32, Shape{4}, {}}, {1, -2, 0.5, 3})};
+  const auto expected = ir::eval(*f, arguments, *ops::reference_backend());
+  const auto results = ir::eval(*scheduled, arguments, *ops::reference_backend());
+  for (std::size_t i = 0; i < 2; ++i) CHECK(ir::host_bytes(results[i]) == ir::host_bytes(expected[i]));
+}
+
+TEST_CASE("dce drops unused results and operands of a map") {
+  const MapSpec spec{ir::AxisSizes({{"batch", 2}}), 1, {{"batch"}, {"batch"}}, {{"batch"}, {"batch"}}};
+  const ArrayType type{DType::float32, Shape{4}, {}};
+  const ir::FunctionPtr both = mapped({type, type}, spec, [](ir::Builder&, std::span<const ir::Value> x) {
+    return std::vector{ops::sin(x[0]), ops::cos(x[1])};
+  });
+  const ir::FunctionPtr first = std::make_shared<const ir::Function>(
+      both->axes(), both->types(), both->inputs(), both->equations(), std::vector{both->outputs()[0]});
+  const ir::FunctionPtr result = passes::dce(first);
+  ir::verify(*result);
+  const ir::Equation& pmap = result->equations().at(0);
+  CHECK(pmap.inputs.size() == 1);
+  CHECK(pmap.outputs.size() == 1);
+  CHECK(ir::sub_function(pmap.attrs, "body")->equations().size() == 1);
+}
+
+TEST_CASE("the pipeline verifies between passes when asked and is a fixpoint") {
+  const ir::FunctionPtr f = ir::parse(R"({ lambda a:f32[2]. let b:f32[2] = neg a
+        c:f32[2] = neg b
+        d:f32[2] = sin c
+        e:f32[2] = sin a
+        f:f32[2] = mul d e in (f,) })",
+                                      ops::find_primitive);
+  const ir::FunctionPtr once = passes::run_pipeline(f, true);
+  CHECK(once->print(0) == printed(R"({ lambda a:f32[2]. let d:f32[2] = sin a
+        f:f32[2] = mul d d in (f,) })"));
+  CHECK(passes::run_pipeline(once, true)->equals(*once));
+}
+
+}  // namespace lockstep::tests
