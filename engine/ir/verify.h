@@ -5,8 +5,8 @@
 namespace lockstep::ir {
 
 /// Checks a function and its sub-functions: every var defined once and before use, recorded types equal to inferred ones
-/// (dtype, shape, varying), axes bound, a sub-function's collectives over axes along which its trip count or predicate is
-/// invariant. Throws IrError naming the equation, printed.
+/// (dtype, shape, varying), operands of one equation varying along the same axes, axes bound. Throws IrError naming the
+/// equation, printed, and where it came from.
 void verify(const Function& function);
 
 }  // namespace lockstep::ir

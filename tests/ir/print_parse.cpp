@@ -1,4 +1,5 @@
 #include <limits>
+#include <random>
 
 #include <doctest/doctest.h>
 
@@ -197,6 +198,42 @@ TEST_CASE("every kind of attribute is read back as itself") {
 
 TEST_CASE("random programs are read back") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) check_identity(tests::random_program(seed));
+}
+
+TEST_CASE("damaged text is refused or read as what it now says") {
+  const FunctionPtr body = make_function(
+      {{float32, {2}, {"batch"}}}, [](Builder&, std::span<const Value> x) { return std::vector{x[0] + x[0]}; },
+      tests::mesh({{"batch", 4}}));
+  const std::string whole = tests::mapped(body, {{float32, {8}, {}}}, {{"batch"}}, {{"batch"}})->print(0);
+  const std::string_view pieces = "{}[]()=,.:; \n\"\\-019aexin\0";
+  std::mt19937_64 bits(7);
+  int read_back = 0;
+  int refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string text = whole;
+    for (std::uint64_t change = 0; change <= bits() % 3; ++change) {
+      const std::size_t place = bits() % text.size();
+      const char piece = pieces[bits() % pieces.size()];
+      if (bits() % 3 == 0) {
+        text.erase(place, 1 + bits() % 8);
+      } else if (bits() % 2 == 0) {
+        text[place] = piece;
+      } else {
+        text.insert(place, 1, piece);
+      }
+      if (text.empty()) text = "{";
+    }
+    CAPTURE(text);
+    try {
+      check_identity(read(text));
+      ++read_back;
+    } catch (const IrError& error) {
+      CHECK(contains(error.what(), "parse: line "));
+      ++refused;
+    }
+  }
+  CHECK(read_back > 100);
+  CHECK(refused > 1000);
 }
 
 TEST_CASE("layout of the text does not matter") {
