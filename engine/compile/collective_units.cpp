@@ -412,7 +412,22 @@ bool is_collective(const Item& item) {
   return item.kind == Item::Kind::equation && std::find(ops.begin(), ops.end(), item.op) != ops.end();
 }
 
-void add_collective_units(Program& program, const Item& item) { CollectiveWriter(program, item).run(); }
+void add_collective_units(Program& program, const Item& item) {
+  if (program.meshes[static_cast<std::size_t>(item.mesh)].shards > 1) {
+    CollectiveWriter(program, item).run();
+    return;
+  }
+  // Of one shard every collective is the identity; it still counts as one.
+  const Value operand = program.value(item.inputs[0]);
+  Value& result = program.value(item.outputs[0]);
+  result.root = operand.root;
+  result.offset = operand.offset;
+  result.cut = operand.cut;
+  Unit counted;
+  counted.mesh = item.mesh;
+  counted.collectives = 1;
+  program.units.push_back(std::move(counted));
+}
 
 void add_assemble_units(Program& program, const Item& item) {
   if (!write_through(program, item)) CollectiveWriter(program, item).assemble();

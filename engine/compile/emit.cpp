@@ -31,13 +31,14 @@ class Emitter {
 
   // ---- operands --------------------------------------------------------------------------------------------------
 
-  Address address(const Ref& ref, bool tiled) const {
+  Address address(const Ref& ref, const Unit& unit, bool tiled) const {
     const Value& value = program_.value(ref.value);
     const Placement& placement = program_.placements[static_cast<std::size_t>(value.root)];
     Address a;
     a.base = placement.base;
     a.offset = placement.offset + static_cast<std::uint64_t>(value.offset);
     a.cut = value.cut;
+    if (unit.pmap < 0 && a.base == base::shard && ref.shard < 0) a.base = base::all_shards;  // of one shard alone
     if (ref.shard >= 0) {
       const auto shard = static_cast<std::uint64_t>(ref.shard);
       if (a.base == base::shard) {
@@ -65,7 +66,7 @@ class Emitter {
     return v;
   }
 
-  void add_call(const UnitCall& call, const Kernel* kernel, std::int64_t tile) {
+  void add_call(const Unit& unit, const UnitCall& call, const Kernel* kernel, std::int64_t tile) {
     Call bound;
     bound.kernel = kernel;
     bound.first = static_cast<std::uint32_t>(out_.addresses.size());
@@ -73,7 +74,7 @@ class Emitter {
     bound.outputs = static_cast<std::uint16_t>(call.outputs.size());
     for (const auto* refs : {&call.inputs, &call.outputs}) {
       for (const Ref& ref : *refs) {
-        out_.addresses.push_back(address(ref, tile > 0));
+        out_.addresses.push_back(address(ref, unit, tile > 0));
         out_.views.push_back(view(ref, tile));
       }
     }
@@ -86,7 +87,7 @@ class Emitter {
   CallRange add_units(const std::vector<int>& units) {
     CallRange range{next_call(), 0};
     for (int u : units) {
-      for (const UnitCall& call : unit(u).calls) add_call(call, call.kernel, 0);
+      for (const UnitCall& call : unit(u).calls) add_call(unit(u), call, call.kernel, 0);
     }
     range.last = next_call();
     return range;
@@ -165,13 +166,13 @@ class Emitter {
     chain.has_rest = rest > 0;
     chain.calls.first = next_call();
     for (int u : units) {
-      for (const UnitCall& call : unit(u).calls) add_call(call, call.kernel, tile_elements);
+      for (const UnitCall& call : unit(u).calls) add_call(unit(u), call, call.kernel, tile_elements);
     }
     chain.calls.last = next_call();
     chain.rest_calls.first = next_call();
     for (int u : units) {
       for (const UnitCall& call : unit(u).calls) {
-        if (chain.has_rest) add_call(call, call.rest_kernel, rest);
+        if (chain.has_rest) add_call(unit(u), call, call.rest_kernel, rest);
       }
     }
     chain.rest_calls.last = next_call();

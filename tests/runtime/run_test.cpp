@@ -211,6 +211,61 @@ TEST_CASE("an invariant equation runs once and a psum is counted once") {
   CHECK(executable->steps[0].per_shard == false);
 }
 
+TEST_CASE("per-shard state that is donated is updated where it lies") {
+  const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch", ""}, {"batch", ""}}, {{"batch", ""}}};
+  const ArrayType type{DType::float32, Shape{8, 16}, {}};
+  const ir::FunctionPtr f = mapped(
+      {type, type}, spec, [](ir::Builder&, std::span<const Value> x) { return Values{x[0] * 0.5 - ops::sin(x[1])}; });
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  const auto executable = compile::lower(f, options);
+  std::vector<ir::HostArray> arguments = random_arrays({type, type}, 5);
+  const Bytes expected = evaluated(f, arguments);
+  const void* state = arguments[0].buffer->data();
+  const auto results = runtime::run(*executable, std::move(arguments), {true, false});
+  CHECK(bytes_of(results) == expected);
+  CHECK(results[0].buffer->data() == state);
+}
+
+TEST_CASE("aliases and views need no kernel where readers take strides") {
+  const ArrayType matrix{DType::float32, Shape{4, 6}, {}};
+  const ArrayType row{DType::float32, Shape{6}, {}};
+  const ir::FunctionPtr f = make_function({matrix, row}, [](ir::Builder& b, std::span<const Value> x) {
+    const Value wide = ops::broadcast_in_dim(x[1], Shape{4, 6}, {1});
+    const Value two = ops::full(b, DType::float32, Shape{4, 6}, 2);
+    const Value turned = ops::transpose(ops::mul(ops::add(x[0], wide), two), {1, 0});
+    return Values{ops::neg(ops::reshape(ops::slice(turned, {1, 0}, {3, 4}, {1, 1}), Shape{8}))};
+  });
+  const auto kernels = [&](const std::shared_ptr<const Backend>& backend) {
+    compile::Options options;
+    options.backends = {backend};
+    return compile::lower(f, options)->call_names;
+  };
+  CHECK(kernels(permissive_backend()) == std::vector<std::string>{"add", "mul", "transpose", "neg"});
+  CHECK(kernels(ops::reference_backend()) ==
+        std::vector<std::string>{"broadcast_in_dim", "full", "add", "mul", "transpose", "neg"});
+  check_equal(f, 4);
+}
+
+TEST_CASE("values of a step share the arena once they are dead") {
+  const ArrayType type{DType::float32, Shape{3, 20000}, {}};
+  const ir::FunctionPtr f = make_function({type}, [](ir::Builder&, std::span<const Value> x) {
+    Value y = x[0];
+    for (int i = 0; i < 8; ++i) {
+      const Value sums = ops::reduce_sum(ops::sin(y), {1});
+      y = ops::mul(y, ops::broadcast_in_dim(sums, y.shape(), {0}));
+    }
+    return Values{y};
+  });
+  compile::Options options;
+  options.backends = {ops::reference_backend()};
+  const auto executable = compile::lower(f, options);
+  const auto bytes = static_cast<std::size_t>(type.nbytes());
+  CHECK(executable->arena_bytes <= 4 * bytes);  // 24 values of that size
+  CHECK(executable->plan().kernels == 32);
+  check_equal(f, 5);
+}
+
 TEST_CASE("one executable runs in several threads at once") {
   const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch", ""}}, {{"batch", ""}, {"", ""}}};
   const ArrayType type{DType::float32, Shape{8, 16}, {}};
