@@ -47,10 +47,10 @@ using JvpRule = std::function<std::vector<Tangent>(const JvpContext&)>;
 struct TransposeContext {
   Builder& builder;
   const Attrs& attrs;
-  std::span<const Tangent> inputs;          ///< Present for non-linear operands, absent for linear ones.
-  std::span<const ArrayType> input_types;   ///< Of all operands.
+  std::span<const Tangent> inputs;         ///< Present for non-linear operands, absent for linear ones.
+  std::span<const ArrayType> input_types;  ///< Of all operands.
   std::span<const ArrayType> output_types;
-  std::span<const Tangent> cotangents;      ///< One per output; at least one is present.
+  std::span<const Tangent> cotangents;  ///< One per output; at least one is present.
 };
 /// Cotangents of the inputs; those of non-linear operands are ignored.
 using TransposeRule = std::function<std::vector<Tangent>(const TransposeContext&)>;
@@ -63,8 +63,8 @@ using TransposeRule = std::function<std::vector<Tangent>(const TransposeContext&
 struct Derivative {
   enum class Kind : std::uint8_t { zero, linear, bilinear, jvp };
   Kind kind = Kind::zero;
-  JvpRule jvp;                 ///< kind jvp; optional for linear, where absent tangents need care (add, sub, concatenate).
-  TransposeRule transpose;     ///< linear, bilinear, and optional for jvp.
+  JvpRule jvp;              ///< kind jvp; optional for linear, where absent tangents need care (add, sub, concatenate).
+  TransposeRule transpose;  ///< linear, bilinear, and optional for jvp.
   std::vector<int> linear_in;  ///< linear: operand indices, empty = all. jvp with transpose: operands it may transpose.
 };
 
@@ -73,8 +73,8 @@ struct Derivative {
 struct BatchContext {
   Builder& builder;
   const Attrs& attrs;
-  std::span<const Value> inputs;     ///< A batched operand carries the batch as dimension 0.
-  std::vector<bool> batched;         ///< At least one is true.
+  std::span<const Value> inputs;  ///< A batched operand carries the batch as dimension 0.
+  std::vector<bool> batched;      ///< At least one is true.
   std::int64_t size;
 };
 /// The outputs, every one batched along dimension 0.
@@ -136,10 +136,10 @@ struct ErrorSample {
 // ---- the whole op -------------------------------------------------------------------------------------------------
 
 struct Traits {
-  bool pointwise = false;    ///< Result element i depends on element i of each operand alone; all shapes equal.
-  bool collective = false;   ///< Communicates between replicas.
-  bool typed_axes = false;   ///< `infer` states `varying` itself (collectives, pvary, axis_index, pmap).
-  bool alias = false;        ///< May return its first operand's memory unchanged (reshape, pvary, stop_gradient).
+  bool pointwise = false;   ///< Result element i depends on element i of each operand alone; all shapes equal.
+  bool collective = false;  ///< Communicates between replicas.
+  bool typed_axes = false;  ///< `infer` states `varying` itself (collectives, pvary, axis_index, pmap).
+  bool alias = false;       ///< May return its first operand's memory unchanged (reshape, pvary, stop_gradient).
 };
 
 /// All facts of an op.
