@@ -89,10 +89,6 @@ class Writer {
     const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       ids[equation.outputs[i].id] = is_cut(out[i]) ? add_assemble(outputs[i], out[i], mesh) : outputs[i];
-      if (!is_cut(out[i]) && program_.value(outputs[i]).pmap >= 0) {
-        throw IrError("pmap: result " + std::to_string(i) + " is " + to_string(program_.value(outputs[i]).type) +
-                      ", which varies, but its layout cuts no dimension; reduce it (psum, pmax) or give it a layout.");
-      }
     }
   }
 

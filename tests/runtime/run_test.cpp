@@ -1,3 +1,4 @@
+#include <cmath>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -30,6 +31,32 @@ void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
     }
   }
 }
+
+/// The reference backend, but log throws on negative numbers, and memory only if asked for.
+class RefusingBackend final : public Backend {
+ public:
+  explicit RefusingBackend(bool owns_memory = true) : owns_memory_(owns_memory) {}
+  std::string_view name() const override { return "refusing"; }
+  bool supports(DeviceKind) const override { return true; }
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+    if (request.op == "log") return std::make_unique<RefusingLog>();
+    return ops::reference_backend()->make_kernel(request);
+  }
+  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
+    return owns_memory_ ? ops::reference_backend()->allocate(nbytes, device) : nullptr;
+  }
+
+ private:
+  class RefusingLog final : public Kernel {
+   public:
+    void run(const KernelArguments& arguments) const override {
+      const float x = *static_cast<const float*>(arguments.inputs[0].data);
+      if (x < 0) throw ValueError("log of -1");
+      *static_cast<float*>(arguments.outputs[0].data) = std::log(x);
+    }
+  };
+  bool owns_memory_;
+};
 
 }  // namespace
 
@@ -287,6 +314,33 @@ TEST_CASE("one executable runs in several threads at once") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == std::vector<int>{0, 0, 0});
+}
+
+TEST_CASE("a kernel's exception reaches the caller, whichever device ran it, and the next call works") {
+  const MapSpec spec{mesh({{"batch", 4}}), 4, {{"batch"}}, {{""}}};
+  const ArrayType type{DType::float32, Shape{4}, {}};
+  const ir::FunctionPtr f = mapped({type}, spec, [](ir::Builder&, std::span<const Value> x) {
+    return Values{ops::psum(ops::log(x[0]), {"batch"})};
+  });
+  compile::Options options;
+  options.backends = {std::make_shared<RefusingBackend>()};
+  const auto executable = compile::lower(f, options);
+  for (std::size_t bad = 0; bad < 4; ++bad) {
+    Elements elements(4, 1.0);
+    CHECK_NOTHROW(runtime::run(*executable, {to_host(type, elements)}));
+    elements[bad] = -1;
+    CHECK_THROWS_WITH_AS(runtime::run(*executable, {to_host(type, elements)}), "log of -1", ValueError);
+  }
+}
+
+TEST_CASE("backends without memory are not enough") {
+  const ArrayType type{DType::float32, Shape{6}, {}};
+  const ir::FunctionPtr f = make_function({type}, [](ir::Builder&, std::span<const Value> x) { return Values{-x[0]}; });
+  compile::Options options;
+  options.backends = {std::make_shared<RefusingBackend>(false)};
+  const auto executable = compile::lower(f, options);
+  CHECK_THROWS_WITH_AS(runtime::run(*executable, random_arrays({type}, 0)),
+                       doctest::Contains("none of the given backends owns memory"), BackendError);
 }
 
 TEST_CASE("wrong arguments and impossible device counts are named") {

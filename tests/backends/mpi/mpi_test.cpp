@@ -72,6 +72,9 @@ TEST_CASE("what each launched process does") {
                        CommunicatorError);
   CHECK_THROWS_WITH_AS(all->all_gather(std::as_bytes(std::span(root)), {}), doctest::Contains("room for 0 bytes"),
                        CommunicatorError);
+  std::array<std::byte, 3> three{};
+  CHECK_THROWS_WITH_AS(all->all_to_all(three, three), doctest::Contains("give every process a block of equal size"),
+                       CommunicatorError);
   std::printf("size %d hash %s.\n", all->size(), hash_of_step(all).c_str());
   all->barrier();
 }
