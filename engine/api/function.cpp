@@ -9,6 +9,7 @@
 #include "engine/ir/parse.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
+#include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"
 
 namespace lockstep {
@@ -88,8 +89,13 @@ Plan Function::plan() const {
   plan.scratch_bytes = static_cast<std::int64_t>(compiled.scratch_bytes);
   plan.kernels = compiled.kernels;
   plan.text = compiled.text;
-  for_each_equation(*impl_->function, [&](const ir::Equation& equation) {
-    if (equation.primitive->traits.collective) ++plan.collectives[equation.primitive->name];
+  for_each_equation(*passes::run_pipeline(impl_->function, false), [&](const ir::Equation& equation) {
+    const std::string& name = equation.primitive->name;
+    if (name == "collective_wait") {
+      ++plan.collectives[equation.attrs.get<std::string>("op")];
+    } else if (name != "collective_start" && equation.primitive->traits.collective) {
+      ++plan.collectives[name];
+    }
   });
   return plan;
 }

@@ -102,7 +102,6 @@ class Emitter {
     step.devices = mesh.devices;
     step.local_shards = mesh.local_shards;
     step.region = add_units(plan.units);
-    out_.local_shards = std::max(out_.local_shards, mesh.local_shards);
     out_.steps.push_back(std::move(step));
   }
 
@@ -254,6 +253,9 @@ std::shared_ptr<const Executable> emit(Program& program, const ir::Function& fun
   executable->cuts = program.cuts;
   executable->arena_bytes = program.arena_bytes;
   executable->shard_bytes = program.shard_bytes;
+  for (const Mesh& mesh : program.meshes) {
+    executable->local_shards = std::max(executable->local_shards, mesh.local_shards);
+  }
   executable->scratch_bytes = program.scratch_bytes;
   executable->constant_bytes = program.constants.size();
   if (!program.constants.empty()) {

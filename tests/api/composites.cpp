@@ -106,7 +106,7 @@ TEST_CASE("reductions") {
       {"mean of nothing", mean(zeros({0})), {}, {not_a_number}},
       {"var", var(x), {}, {35.0 / 12}},
       {"var of an axis", var(x, Axes{0}, true), {1, 3}, {2.25, 2.25, 2.25}},
-      {"var far from 0", var(array({10000001.f, 10000002.f, 10000003.f})), {}, {2.0 / 3}},
+      {"var far from 0", var(array({1000001.f, 1000002.f, 1000003.f})), {}, {2.0 / 3}},
       {"all", all(array({1, 2, 0})), {}, {0}},
       {"all of an axis", all(x >= 0, Axes{1}), {2}, {1, 1}},
       {"any", any(array({0, 0, 3})), {}, {1}},
