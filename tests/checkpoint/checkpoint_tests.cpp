@@ -1,0 +1,149 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/error.h>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/support/throws_with.h"
+
+using namespace lockstep;
+using tests::file_text;
+using tests::TemporaryFolder;
+
+namespace {
+
+Tree example() {
+  return Tree::dict({{"w", Tree(array(std::vector<float>{1, -2, 3.5F, 0}, {2, 2}))},
+                     {"slots", Tree::list({Tree(array<std::int64_t>(7)), Tree(array(std::vector<double>{}, {0, 3}))})},
+                     {"mask", Tree(array({true, false, true}))},
+                     {"rng", Tree(array<std::uint32_t>({1, 0xFFFFFFFFU, 3}))}});
+}
+
+std::string safetensors(const std::string& header, const std::string& data) {
+  std::string bytes(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(header.size() >> (8 * i));
+  return bytes + header + data;
+}
+
+/// A saved folder whose arrays file holds these bytes, with a manifest that agrees.
+void write_saved(const TemporaryFolder& folder, const std::string& bytes) {
+  std::filesystem::create_directories(folder.path() / "saved");
+  folder.write("saved/arrays.safetensors", bytes);
+  folder.write("saved/manifest.json",
+               "{\"format\": 1, \"sha256\": \"" + sha256(bytes) + "\", \"entries\": {}}");
+}
+
+}  // namespace
+
+TEST_CASE("sha256 gives the standard's digests") {
+  // FIPS 180-4, the examples "abc" and the empty message.
+  CHECK(sha256("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(sha256("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST_CASE("a fingerprint sees every path, dtype, shape and bit") {
+  const std::string base = fingerprint(example());
+  CHECK(base.size() == 64);
+  CHECK(base == fingerprint(example()));
+  const auto changed = [&](const std::string& path, const Array& leaf) {
+    return fingerprint(example().with(path, Tree(leaf)));
+  };
+  CHECK(base != changed("w", array(std::vector<float>{1, -2, 3.5F, -0.0F}, {2, 2})));
+  CHECK(base != changed("w", array(std::vector<float>{1, -2, 3.5F, 0}, {4})));
+  CHECK(base != changed("w", array(std::vector<double>{1, -2, 3.5, 0}, {2, 2})));
+  CHECK(base != changed("v", array(1.0F)));
+}
+
+TEST_CASE("save and restore keep every bit, structure and manifest") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", example(), {{"seed", "7"}});
+  const checkpoint::Saved saved = checkpoint::restore(folder.path() / "saved");
+  CHECK(saved.manifest.at("seed") == "7");
+  const Tree restored = checkpoint::restore(folder.path() / "saved", example());
+  CHECK(restored.same_structure(example()));
+  CHECK(fingerprint(restored) == fingerprint(example()));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("save refuses a folder that exists and one it cannot write") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", example(), {});
+  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "saved", example(), {}), "exists already");
+  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "no" / "such" / "folder", example(), {}),
+              "No such file");
+}
+
+TEST_CASE("restore names what does not fit") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", example(), {});
+  const auto restored = [&](const Tree& like) { return checkpoint::restore(folder.path() / "saved", like); };
+  CHECK_ERROR(CheckpointError, restored(example().with("extra", Tree(array(1.0F)))), "holds no array 'extra'");
+  CHECK_ERROR(CheckpointError, restored(example().with("w", Tree(array(1.0F)))), "'w' is f32[2,2]");
+  CHECK_ERROR(CheckpointError, restored(Tree::dict({{"mask", example().at("mask")}})), "which is not expected");
+}
+
+TEST_CASE("every flipped byte and every truncation of a saved run is refused") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", example(), {{"seed", "7"}});
+  const std::string good = file_text(folder.path() / "saved" / "arrays.safetensors");
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    folder.write("saved/arrays.safetensors", bad);
+    REQUIRE_THROWS_AS(checkpoint::restore(folder.path() / "saved"), CheckpointError);
+    folder.write("saved/arrays.safetensors", good.substr(0, at));
+    REQUIRE_THROWS_AS(checkpoint::restore(folder.path() / "saved"), CheckpointError);
+  }
+}
+
+TEST_CASE("hostile safetensors files are refused, whatever their manifest says") {
+  const std::string one = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  struct Bad {
+    std::string bytes;
+    std::string says;
+  };
+  const std::vector<Bad> table = {
+      {"1234567", "begins with 8 bytes"},
+      {safetensors(one, "abcd").replace(0, 8, std::string("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8)), "header length"},
+      {safetensors(one, "").replace(0, 1, "\x7F"), "header length"},
+      {safetensors("[1]", ""), "no JSON object"},
+      {safetensors("\xFF\xFE{}", ""), "no JSON object"},
+      {safetensors(one, "abc"), "do not lie in"},
+      {safetensors(one, "abcde"), "1 bytes follow the last tensor"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})", "abcde"), "expected 0"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", "abcd"), "do not lie in"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "abcd"), "whole numbers"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", "abcd"), "whole numbers"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "abcd"), "4 bytes for f32[2]"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[9223372036854775807,2],"data_offsets":[0,4]}})", "abcd"),
+       "more bytes than the file"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0]}})", ""), "too large"},
+      {safetensors(R"({"a":{"dtype":"f32","shape":[1],"data_offsets":[0,4]}})", "abcd"), "unknown dtype"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", "abcd"), "exactly"},
+      {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})", "abcd"), "do not lie in"},
+      {safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+                   "abcd"),
+       "without hole or overlap"},
+      {safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+                   "abcd"),
+       "appears twice"},
+  };
+  for (const Bad& bad : table) {
+    const TemporaryFolder folder;
+    write_saved(folder, bad.bytes);
+    CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), bad.says);
+  }
+}
+
+TEST_CASE("a manifest that is none is refused") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", example(), {});
+  folder.write("saved/manifest.json", "{");
+  CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), "is no manifest");
+  folder.write("saved/manifest.json", R"({"format": 2, "sha256": "", "entries": {}})");
+  CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), "has format 2; this version reads 1");
+  CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "absent"), "No such file");
+}

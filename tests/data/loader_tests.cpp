@@ -1,0 +1,102 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include <lockstep/data.h>
+#include <lockstep/error.h>
+
+#include "tests/support/throws_with.h"
+
+using namespace lockstep;
+using data::Loader;
+using data::Permutation;
+using data::Position;
+
+namespace {
+
+/// Row i holds the number i, label i mod 10.
+std::shared_ptr<const data::Dataset> counting(std::int64_t rows) {
+  auto set = std::make_shared<data::Dataset>();
+  set->x = {{float32, {rows, 1}, {}}, std::vector<std::byte>(static_cast<std::size_t>(rows) * 4)};
+  set->y = {{int32, {rows}, {}}, std::vector<std::byte>(static_cast<std::size_t>(rows) * 4)};
+  set->classes = 10;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto value = static_cast<float>(i);
+    const auto label = static_cast<std::int32_t>(i % 10);
+    std::memcpy(set->x.bytes.data() + i * 4, &value, 4);
+    std::memcpy(set->y.bytes.data() + i * 4, &label, 4);
+  }
+  return set;
+}
+
+std::vector<float> rows_of(const Batch& batch) { return batch.x.to_vector<float>(); }
+
+}  // namespace
+
+TEST_CASE("a permutation visits every position once, for every size") {
+  for (const std::int64_t n : {1, 2, 3, 4, 5, 17, 64, 1000, 60000}) {
+    const Permutation order(7, 3, n);
+    std::vector<std::int64_t> seen;
+    for (std::int64_t i = 0; i < n; ++i) seen.push_back(order(i));
+    std::sort(seen.begin(), seen.end());
+    for (std::int64_t i = 0; i < n; ++i) REQUIRE(seen[static_cast<std::size_t>(i)] == i);
+  }
+}
+
+TEST_CASE("seed and epoch change a permutation, nothing else does") {
+  const auto orders = [](std::uint64_t seed, std::uint64_t epoch) {
+    const Permutation order(seed, epoch, 1000);
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < 1000; ++i) values.push_back(order(i));
+    return values;
+  };
+  CHECK(orders(1, 0) == orders(1, 0));
+  CHECK(orders(1, 0) != orders(2, 0));
+  CHECK(orders(1, 0) != orders(1, 1));
+  const Permutation huge(1, 1, (std::int64_t{1} << 32) + 1);
+  CHECK(huge(std::int64_t{1} << 32) <= std::int64_t{1} << 32);
+  CHECK_ERROR(ValueError, Permutation(1, 1, 0), "n is 0");
+  CHECK_ERROR(ValueError, Permutation(1, 1, 4)(4), "outside [0, 4)");
+}
+
+TEST_CASE("a loader goes on from any position as if it had never stopped") {
+  const auto set = counting(103);
+  Loader whole(set, {.batch = 10, .seed = 5});
+  std::vector<Position> positions;
+  std::vector<std::vector<float>> batches;
+  for (int i = 0; i < 25; ++i) {
+    positions.push_back(whole.position());
+    batches.push_back(rows_of(whole.next()));
+  }
+  CHECK(whole.batches_per_epoch() == 10);
+  CHECK(positions[10] == Position{1, 0});
+  for (const std::size_t start : {std::size_t{0}, std::size_t{7}, std::size_t{10}, std::size_t{19}}) {
+    Loader resumed(set, {.batch = 10, .seed = 5});
+    resumed.seek(positions[start]);
+    for (std::size_t i = start; i < batches.size(); ++i) REQUIRE(rows_of(resumed.next()) == batches[i]);
+  }
+  Loader loader(set, {.batch = 10});
+  CHECK_ERROR(DataError, loader.seek({0, 103}), "outside the data set of 103 rows");
+  CHECK_ERROR(DataError, loader.seek({-1, 0}), "outside the data set");
+}
+
+TEST_CASE("the last batch repeats a real row with weight 0") {
+  Loader loader(counting(7), {.batch = 4, .shuffle = false, .drop_last = false});
+  CHECK(loader.batches_per_epoch() == 2);
+  CHECK(rows_of(loader.next()) == std::vector<float>{0, 1, 2, 3});
+  const Batch last = loader.next();
+  CHECK(rows_of(last) == std::vector<float>{4, 5, 6, 6});
+  CHECK(last.weight.to_vector<float>() == std::vector<float>{1, 1, 1, 0});
+  CHECK(last.y.to_vector<std::int32_t>() == std::vector<std::int32_t>{4, 5, 6, 6});
+  CHECK(loader.position() == Position{1, 0});
+}
+
+TEST_CASE("a loader refuses batches it cannot fill") {
+  CHECK_ERROR(ValueError, Loader(counting(3), {.batch = 0}), "the batch is 0");
+  CHECK_ERROR(DataError, Loader(counting(3), {.batch = 4}), "a batch of 4 from 3 rows");
+  CHECK_ERROR(DataError, data::gather_batch(*counting(3), {}, 2), "0 rows for a batch of 2");
+}

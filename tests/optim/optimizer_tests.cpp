@@ -1,0 +1,187 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/optim.h>
+#include <lockstep/transforms.h>
+
+#include "tests/support/throws_with.h"
+
+using namespace lockstep;
+using optim::GradientTransformation;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Tree tree_of(const Values& a, const Values& b) {
+  return Tree::dict({{"a", Tree(array(a))}, {"b", Tree(array(b))}});
+}
+
+/// Parameters after applying the gradients one after the other.
+Tree after(const GradientTransformation& optimizer, Tree params, const std::vector<Tree>& gradients) {
+  Tree state = optimizer.init(params);
+  for (const Tree& g : gradients) {
+    auto [updates, next] = optimizer.update(g, state, params);
+    params = optim::apply_updates(params, updates);
+    state = next;
+  }
+  return params;
+}
+
+void check_near(const Tree& tree, const std::string& path, const Values& expected, double tolerance = 1e-12) {
+  const Values values = tree.at(path).array().to_vector<double>();
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]).epsilon(tolerance));
+}
+
+/// Adam by the paper's algorithm 1, in plain C++; decoupled decay added to the direction.
+double adam_reference(double w, const Values& gradients, double rate, double decay) {
+  double m = 0;
+  double v = 0;
+  for (std::size_t t = 1; t <= gradients.size(); ++t) {
+    const double g = gradients[t - 1];
+    m = 0.9 * m + 0.1 * g;
+    v = 0.999 * v + 0.001 * g * g;
+    const double m_hat = m / (1 - std::pow(0.9, static_cast<double>(t)));
+    const double v_hat = v / (1 - std::pow(0.999, static_cast<double>(t)));
+    w -= rate * (m_hat / (std::sqrt(v_hat) + 1e-8) + decay * w);
+  }
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("sgd, momentum and nesterov take the steps their formulas say") {
+  const Tree params = tree_of({1, 2}, {3});
+  const Tree g = tree_of({1, -2}, {4});
+  check_near(after(optim::sgd(0.5), params, {g, g}), "a", {0, 4});
+  // v1 = g, v2 = 0.9 g + g: w = 3 - 0.5 (4 + 7.6).
+  check_near(after(optim::sgd(0.5, 0.9), params, {g, g}), "b", {3 - 0.5 * (4 + 7.6)});
+  // Nesterov steps along g + 0.9 v.
+  check_near(after(optim::sgd(0.5, 0.9, true), params, {g}), "b", {3 - 0.5 * (4 + 3.6)});
+}
+
+TEST_CASE("adam and adamw follow Kingma and Ba, and Loshchilov and Hutter") {
+  const Values gradients = {0.3, -1.2, 5, 0.001};
+  std::vector<Tree> trees;
+  for (const double g : gradients) trees.push_back(tree_of({g}, {-g}));
+  const Tree params = tree_of({0.7}, {-2});
+  const Tree adam = after(optim::adam(0.01), params, trees);
+  check_near(adam, "a", {adam_reference(0.7, gradients, 0.01, 0)}, 1e-13);
+  const Tree adamw = after(optim::adamw(0.01, 0.9, 0.999, 1e-8, 0.1), params, trees);
+  check_near(adamw, "a", {adam_reference(0.7, gradients, 0.01, 0.1)}, 1e-13);
+}
+
+TEST_CASE("decayed weights shrink once an update") {
+  const Tree zero = tree_of({0}, {0});
+  const auto decay = optim::chain(optim::masked(optim::add_decayed_weights(0.004), optim::below("a")),
+                                  optim::scale_by_learning_rate(1.0));
+  const Tree params = after(decay, tree_of({2}, {3}), {zero, zero, zero});
+  check_near(params, "a", {2 * 0.996 * 0.996 * 0.996});
+  check_near(params, "b", {3});
+}
+
+TEST_CASE("clipping") {
+  const Tree params = tree_of({0, 0}, {0});
+  const Tree g = tree_of({3, 0}, {4});
+  const auto descend = [](GradientTransformation t) { return optim::chain(t, optim::scale_by_learning_rate(1.0)); };
+  check_near(after(descend(optim::clip_by_global_norm(1.0)), params, {g}), "a", {-0.6, 0});
+  check_near(after(descend(optim::clip_by_global_norm(5.1)), params, {g}), "b", {-4});
+  check_near(after(descend(optim::clip_by_value(3.5)), params, {g}), "b", {-3.5});
+  CHECK(optim::global_norm(g).item<double>() == 5);
+  CHECK_ERROR(ValueError, optim::clip_by_global_norm(0), "above 0");
+  CHECK_ERROR(ValueError, optim::clip_by_value(std::nan("")), "above 0");
+}
+
+TEST_CASE("a frozen sub-tree stays, bit for bit") {
+  const auto optimizer = optim::chain(optim::adam(0.1), optim::freeze(optim::below("a")));
+  const Tree g = tree_of({1, 1}, {1});
+  const Tree params = after(optimizer, tree_of({1, 2}, {3}), {g, g});
+  CHECK(params.at("a").array().to_vector<double>() == Values{1, 2});
+  CHECK(params.at("b").array().to_vector<double>() != Values{3});
+}
+
+TEST_CASE("below takes a path and what hangs under it") {
+  const optim::Mask mask = optim::below("block/conv");
+  CHECK(mask("block/conv"));
+  CHECK(mask("block/conv/kernel"));
+  CHECK_FALSE(mask("block/conv_2/kernel"));
+  CHECK_FALSE(mask("block"));
+  CHECK(optim::below("")("anything"));
+}
+
+TEST_CASE("learning rates must be finite and not negative") {
+  CHECK_ERROR(ValueError, optim::sgd(-1.0), "finite and not negative");
+  CHECK_ERROR(ValueError, optim::sgd(std::nan("")), "finite and not negative");
+  CHECK_ERROR(ValueError, optim::sgd(INFINITY), "finite and not negative");
+}
+
+TEST_CASE("a chain refuses the state of another one") {
+  const auto chain = optim::chain(optim::identity(), optim::identity());
+  CHECK_ERROR(StateError, chain.update(tree_of({1}, {1}), Tree::list({}), tree_of({1}, {1})), "0 items for 2");
+}
+
+TEST_CASE("schedules are the published curves") {
+  const auto at = [](const Schedule& schedule, std::int32_t step) { return schedule(array(step)).item<float>(); };
+  const Schedule cosine = schedules::cosine(2.0, 10, 0.1);
+  const Schedule warm = schedules::warmup_cosine(0.0, 1.0, 4, 12, 0.2);
+  const Schedule pieces = schedules::piecewise_constant({3, 5}, {1.0, 0.5, 0.1});
+  for (std::int32_t step = 0; step <= 14; ++step) {
+    const double fraction = std::min(step / 10.0, 1.0);
+    CHECK(at(cosine, step) ==
+          doctest::Approx(2 * (0.9 * 0.5 * (1 + std::cos(std::numbers::pi * fraction)) + 0.1)).epsilon(1e-5));
+    const double decay = std::clamp((step - 4) / 8.0, 0.0, 1.0);
+    const double expected = step < 4 ? step / 4.0 : 0.2 + 0.8 * 0.5 * (1 + std::cos(std::numbers::pi * decay));
+    CHECK(at(warm, step) == doctest::Approx(expected).epsilon(1e-5));
+    CHECK(at(pieces, step) == (step <= 3 ? 1.0F : step <= 5 ? 0.5F : 0.1F));
+  }
+  CHECK(at(schedules::constant(0.25), 99) == 0.25F);
+  CHECK_ERROR(ValueError, schedules::cosine(1, 0), "decay_steps is 0");
+  CHECK_ERROR(ValueError, schedules::warmup_cosine(0, 1, 5, 5), "must be above warmup_steps");
+  CHECK_ERROR(ValueError, schedules::piecewise_constant({1}, {1.0}), "one value more");
+  CHECK_ERROR(ValueError, schedules::piecewise_constant({2, 2}, {1.0, 2.0, 3.0}), "must rise");
+}
+
+TEST_CASE("a schedule is a traced value: steps do not trace anew") {
+  const auto optimizer = optim::adamw(schedules::warmup_cosine(0.0, 0.1, 5, 50));
+  const auto step = jit([&](const Tree& params, const Tree& state, const Tree& g) {
+    auto [updates, next] = optimizer.update(g, state, params);
+    return std::pair(optim::apply_updates(params, updates), next);
+  });
+  Tree params = tree_of({1, 2}, {3});
+  Tree state = optimizer.init(params);
+  for (int i = 0; i < 20; ++i) std::tie(params, state) = step(params, state, tree_of({1, -1}, {2}));
+  CHECK(step.traces() == 1);
+}
+
+TEST_CASE("every optimizer finds the minimum of a parabola") {
+  const std::vector<std::pair<std::string, GradientTransformation>> table = {
+      {"sgd", optim::sgd(0.1)},
+      {"momentum", optim::sgd(0.02, 0.9)},
+      {"nesterov", optim::sgd(0.02, 0.9, true)},
+      {"adam", optim::adam(0.1)},
+      {"adamw", optim::adamw(0.1, 0.9, 0.999, 1e-8, 1e-6)},
+  };
+  for (const auto& [name, optimizer] : table) {
+    CAPTURE(name);
+    const Array target = array(Values{1, -2, 3});
+    const auto step = jit([&](const Tree& params, const Tree& state) {
+      auto gradient = grad([&](const Tree& p) { return sum(square(p.at("w").array() - target)); });
+      auto [updates, next] = optimizer.update(gradient(params), state, params);
+      return std::pair(optim::apply_updates(params, updates), next);
+    });
+    Tree params = Tree::dict({{"w", Tree(array(Values{0, 0, 0}))}});
+    Tree state = optimizer.init(params);
+    for (int i = 0; i < 400; ++i) std::tie(params, state) = step(params, state);
+    const Values w = params.at("w").array().to_vector<double>();
+    const Values goal = {1, -2, 3};
+    for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == doctest::Approx(goal[i]).epsilon(1e-3));
+  }
+}
