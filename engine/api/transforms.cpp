@@ -108,7 +108,8 @@ std::vector<bool> active_leaves(const FlatArguments& flat, const std::vector<Arr
   return active;
 }
 
-void check_loss(const TracedTree& traced) {
+void check_loss(const TracedTree& traced, const FlatArguments& flat, const std::vector<ArrayType>& types,
+                const std::vector<bool>& active) {
   if (traced.function->outputs().empty()) {
     throw ShapeError("value_and_grad: the function returned no array; its first leaf must be a float scalar");
   }
@@ -122,6 +123,13 @@ void check_loss(const TracedTree& traced) {
     throw DtypeError(fmt::format(
         "value_and_grad: the function returned {}, a gradient needs a float scalar; convert it", to_string(loss)));
   }
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    if (!active[i] || types[i].varying.contains(loss.varying)) continue;
+    throw MeshError(fmt::format(
+        "value_and_grad: the loss {} varies along \"{}\", so every replica would differentiate its own part of it, but "
+        "{} is {}, the same on all of them. psum the loss (or return Weighted{{sum, weight}} to data_parallel)",
+        to_string(loss), to_string(loss.varying), flat.path(i), to_string(types[i])));
+  }
 }
 
 }  // namespace
@@ -132,7 +140,7 @@ ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector
   const std::vector<ArrayType> types = flat.types();
   const std::vector<bool> active = active_leaves(flat, types, argnums, arguments.size());
   const TracedTree traced = api::trace_tree(function, flat, types);
-  check_loss(traced);
+  check_loss(traced, flat, types, active);
   const ir::FunctionPtr both = transform::value_and_grad(traced.function, with_captured(active, traced));
   const std::vector<Array> results = api::call(both, api::joined(flat.leaves(), traced.captured));
   Reader reader(results);

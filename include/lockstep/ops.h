@@ -14,7 +14,11 @@ namespace lockstep {
 
 using Axes = std::vector<std::int64_t>;
 
-// ---- the element-wise ops of ops.def: operands are promoted to one dtype and broadcast as in numpy -------------------
+// ---- the element-wise ops of ops.def ---------------------------------------------------------------------------------
+// Operands are promoted to one dtype and broadcast as in numpy. Integers and bool become float32 in the functions that
+// need floats: cos erf erf_inv exp expm1 fma log log1p logistic nextafter pow rsqrt sin sqrt tanh. `div` truncates
+// integers, operator/ divides truly. Throws ShapeError where shapes do not broadcast, DtypeError where the op does not
+// take the dtype, ValueError for an integer scalar that the dtype cannot hold.
 #define LOCKSTEP_FORM_unary(name) LOCKSTEP_API Array name(const Operand& x);
 #define LOCKSTEP_FORM_binary(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
 #define LOCKSTEP_FORM_comparison(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
@@ -114,12 +118,13 @@ LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, co
 LOCKSTEP_API Array reverse(const Array& x, const Axes& axes);
 
 // ---- reductions: no axes means all; negative axes count from the end -------------------------------------------------
+// sum and prod of bool, int8 and int16 give int32, of uint8 and uint16 uint32; means of integers give float32.
 LOCKSTEP_API Array sum(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array prod(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array max(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array min(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array mean(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-/// Biased (divided by n).
+/// Biased (divided by n), in two passes; float16 and bfloat16 are widened to float32 inside, as in `mean`.
 LOCKSTEP_API Array var(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array all(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array any(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
@@ -160,7 +165,7 @@ LOCKSTEP_API Array window_max(const Array& x, const WindowOptions& options);
 LOCKSTEP_API Array window_mean(const Array& x, const WindowOptions& options);
 
 // ---- activations -----------------------------------------------------------------------------------------------------
-LOCKSTEP_API Array relu(const Array& x);  ///< Derivative 0 at 0.
+LOCKSTEP_API Array relu(const Array& x);  ///< Derivative 0 at 0; NaN stays NaN.
 LOCKSTEP_API Array sigmoid(const Array& x);
 LOCKSTEP_API Array silu(const Array& x);
 LOCKSTEP_API Array softplus(const Array& x);

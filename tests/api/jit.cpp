@@ -1,3 +1,5 @@
+#include <thread>
+
 #include <doctest/doctest.h>
 
 #include <lockstep/backend.h>
@@ -218,6 +220,24 @@ TEST_CASE("a traced value that outlives its trace is recognised") {
       },
       "leaked", "f32[2]", "Return it");
   expect_error<TraceError>([&] { jit([](const Array& x) { return x; })(leaked); }, "f32[2]");
+}
+
+TEST_CASE("one compiled function serves several threads") {
+  const auto f = jit([](const Array& x, const Array& w) { return tanh(matmul(x, w)) + 1; });
+  const Array w = reshape(convert(arange(16), float32) * 0.1, {4, 4});
+  std::vector<std::thread> threads;
+  std::vector<int> same(4, 0);
+  for (std::size_t t = 0; t < same.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const Array x = full({static_cast<std::int64_t>(t % 2) + 1, 4}, 0.01 * i);
+        same[t] += f(x, w).to_bytes() == (tanh(matmul(x, w)) + 1).to_bytes() ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(same == std::vector<int>(4, 50));
+  CHECK(f.traces() == 2);
 }
 
 TEST_CASE("a failed trace leaves nothing open") {

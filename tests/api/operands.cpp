@@ -138,6 +138,7 @@ TEST_CASE("making arrays") {
   check_close(iota({2, 3}, 0), {2, 3}, {0, 0, 0, 1, 1, 1});
   check_close(eye(3), {3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
   CHECK(array(std::vector<bool>{true, false}).to_vector<bool>() == std::vector<bool>{true, false});
+  CHECK(array(std::vector<float>{}).shape() == Shape{0});
   expect_error<ShapeError>([] { array(std::vector<float>{1, 2, 3}, Shape{2}); }, "from_bytes", "8 bytes", "12");
 }
 

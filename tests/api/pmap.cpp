@@ -273,7 +273,14 @@ TEST_CASE("a varying loss of invariant weights is an error before anything runs"
   const auto f =
       pmap([](const Array& w, const Array& x) { return grad([&](const Array& v) { return sum(v * x); })(w); },
            {.mesh = mesh_of(2), .in = {replicated, sharded("batch")}, .out = {replicated}});
-  expect_error<MeshError>([&] { f(array(1.f), ones({2})); }, "batch", "psum");
+  expect_error<MeshError>([&] { f(array(1.f), ones({2})); }, "f32[]{batch}", "argument 0", "psum the loss", "Weighted");
+}
+
+TEST_CASE("a map is not differentiated or batched from outside") {
+  const auto total = pmap([](const Array& x) { return psum(sum(x), {"batch"}); },
+                          {.mesh = mesh_of(2), .in = {sharded("batch")}, .out = {replicated}});
+  expect_error<TraceError>([&] { grad([&](const Array& x) { return total(x); })(ones({4})); }, "grad inside");
+  expect_error<TraceError>([&] { vmap([&](const Array& x) { return total(x); })(ones({3, 4})); }, "vmap inside");
 }
 
 TEST_CASE("what a map refuses") {
