@@ -20,17 +20,16 @@ using Dims = std::vector<std::int64_t>;
 
 /// The operand's elements in row-major order under another shape or dtype.
 std::unique_ptr<Kernel> make_relabelling(const KernelRequest& request) {
-  return make_function_kernel(request,
-                              [](const KernelArguments& arguments) {
-                                const ArrayView& x = arguments.inputs[0];
-                                const ArrayView& out = arguments.outputs[0];
-                                if (!x.is_contiguous())
-                                  return copy_elements(contiguous_view(out.data, x.dtype, x.shape), x, x.data,
-                                                       x.strides);
-                                const auto nbytes = static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype);
-                                if (nbytes > 0 && out.data != x.data) std::memcpy(out.data, x.data, nbytes);
-                              },
-                              {.strided = true, .in_place = 1});
+  return make_function_kernel(
+      request,
+      [](const KernelArguments& arguments) {
+        const ArrayView& x = arguments.inputs[0];
+        const ArrayView& out = arguments.outputs[0];
+        if (!x.is_contiguous()) return copy_elements(contiguous_view(out.data, x.dtype, x.shape), x, x.data, x.strides);
+        const auto nbytes = static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype);
+        if (nbytes > 0 && out.data != x.data) std::memcpy(out.data, x.data, nbytes);
+      },
+      {.strided = true, .in_place = request.inputs[0].dtype == request.outputs[0].dtype ? 1U : 0U});
 }
 
 }  // namespace

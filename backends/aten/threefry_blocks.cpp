@@ -1,7 +1,5 @@
 #include "backends/aten/threefry_blocks.h"
 
-#include <algorithm>
-
 #include <lockstep/threefry.h>
 
 // Compiled once a vector width; integers have the same bits in all. Sanitizers start after the choice would be made.
@@ -17,19 +15,20 @@ namespace {
 
 constexpr std::size_t block = 64;
 
-/// One cipher step on every lane of the block.
-struct Lanes {
-  std::uint32_t x[block];
-  std::uint32_t y[block];
-};
-
+/// The cipher on a whole block of counters.
 LOCKSTEP_VECTOR_WIDTHS
-void encrypt(std::uint32_t key0, std::uint32_t key1, Lanes& lanes) {
+void encrypt(std::uint32_t key0, std::uint32_t key1, std::uint64_t* counters) {
   constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const std::uint32_t schedule[3] = {key0, key1, key0 ^ key1 ^ 0x1BD11BDAU};
+  std::uint32_t first[block];
+  std::uint32_t second[block];
   for (std::size_t i = 0; i < block; ++i) {
-    std::uint32_t x = lanes.x[i] + schedule[0];
-    std::uint32_t y = lanes.y[i] + schedule[1];
+    first[i] = static_cast<std::uint32_t>(counters[i] >> 32);
+    second[i] = static_cast<std::uint32_t>(counters[i]);
+  }
+  for (std::size_t i = 0; i < block; ++i) {
+    std::uint32_t x = first[i] + schedule[0];
+    std::uint32_t y = second[i] + schedule[1];
 #pragma GCC unroll 5
     for (std::uint32_t group = 0; group < 5; ++group) {
 #pragma GCC unroll 4
@@ -42,27 +41,18 @@ void encrypt(std::uint32_t key0, std::uint32_t key1, Lanes& lanes) {
       x += schedule[(group + 1) % 3];
       y += schedule[(group + 2) % 3] + group + 1;
     }
-    lanes.x[i] = x;
-    lanes.y[i] = y;
+    first[i] = x;
+    second[i] = y;
   }
+  for (std::size_t i = 0; i < block; ++i) counters[i] = (static_cast<std::uint64_t>(first[i]) << 32) | second[i];
 }
 
 }  // namespace
 
 void threefry_blocks(std::array<std::uint32_t, 2> key, std::uint64_t* counters, std::size_t count) {
-  Lanes lanes;
-  for (std::size_t first = 0; first < count; first += block) {
-    const std::size_t n = std::min(block, count - first);
-    for (std::size_t i = 0; i < block; ++i) {
-      const std::uint64_t counter = i < n ? counters[first + i] : 0;
-      lanes.x[i] = static_cast<std::uint32_t>(counter >> 32);
-      lanes.y[i] = static_cast<std::uint32_t>(counter);
-    }
-    encrypt(key[0], key[1], lanes);
-    for (std::size_t i = 0; i < n; ++i) {
-      counters[first + i] = (static_cast<std::uint64_t>(lanes.x[i]) << 32) | lanes.y[i];
-    }
-  }
+  const std::size_t whole = count / block * block;
+  for (std::size_t i = 0; i < whole; i += block) encrypt(key[0], key[1], counters + i);
+  for (std::size_t i = whole; i < count; ++i) counters[i] = threefry_bits(key, counters[i]);
 }
 
 }  // namespace lockstep::backends::aten

@@ -153,6 +153,29 @@ TEST_CASE("meshes of two axes, cuts along inner dimensions and both at once") {
   }
 }
 
+TEST_CASE("two maps of different meshes, and equations between and around them") {
+  const MapSpec rows{mesh({{"batch", 4}}), 2, {{"batch", ""}, {"", ""}}, {{"batch", ""}, {""}}};
+  const MapSpec columns{mesh({{"model", 2}}), 1, {{"", "model"}, {"", ""}}, {{"model", ""}, {"", "model"}}};
+  const ArrayType type{DType::float32, Shape{8, 6}, {}};
+  const ir::FunctionPtr f = make_function({type, type}, [&](ir::Builder&, std::span<const Value> x) {
+    const Value shifted = ops::add(x[0], ops::cos(x[1]));
+    const Values first = map(Values{shifted, x[1]}, rows, [](ir::Builder&, std::span<const Value> v) {
+      const Value y = ops::sin(v[0]);
+      const Value s = ops::psum(ops::reduce_sum(y, {0}), {"batch"});
+      const Value w = ops::reduce_sum(ops::mul(ops::tanh(v[1]), v[1]), {0});
+      return Values{ops::mul(y, ops::broadcast_in_dim(s, y.shape(), {1})), ops::sub(s, w)};
+    });
+    const Value between = ops::sub(first[0], ops::broadcast_in_dim(first[1], type.shape, {1}));
+    const Values second = map(Values{between, x[1]}, columns, [](ir::Builder&, std::span<const Value> v) {
+      const Value n = ops::psum(v[0], {"model"});
+      return Values{ops::transpose(ops::mul(v[0], n), {1, 0}),
+                    ops::add(n, ops::pvary(ops::slice(v[1], {0, 0}, {8, 6}, {1, 2}), {"model"}))};
+    });
+    return Values{ops::transpose(second[0], {1, 0}), ops::neg(second[1]), ops::exp(first[1]), between};
+  });
+  check_equal(f, 8);
+}
+
 TEST_CASE("sums over shards are the fixed tree") {
   const MapSpec spec{mesh({{"batch", 8}}), 2, {{"batch"}}, {{""}}};
   const ir::FunctionPtr f = mapped({{DType::float32, Shape{8}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {

@@ -44,26 +44,28 @@ inline ArrayType local_type(const ArrayType& whole, const std::vector<std::strin
   return local;
 }
 
-/// A verified function of whole arrays that maps `body` over the shards.
-inline ir::FunctionPtr mapped(const std::vector<ArrayType>& types, const MapSpec& spec, const ShardBody& body) {
+/// One pmap equation on whole arrays.
+inline std::vector<ir::Value> map(std::span<const ir::Value> inputs, const MapSpec& spec, const ShardBody& body) {
   std::vector<ArrayType> local;
-  for (std::size_t i = 0; i < types.size(); ++i) local.push_back(local_type(types[i], spec.in[i], spec.mesh));
-  const ir::FunctionPtr inner = make_function(local, body, spec.mesh);
+  for (std::size_t i = 0; i < inputs.size(); ++i) local.push_back(local_type(inputs[i].type(), spec.in[i], spec.mesh));
   std::vector<std::string> axes;
   std::vector<std::int64_t> sizes;
   for (const auto& axis : spec.mesh.axes()) {
     axes.push_back(axis.name);
     sizes.push_back(axis.size);
   }
-  return make_function(types, [&](ir::Builder&, std::span<const ir::Value> inputs) {
-    return ops::apply(ops::primitives::pmap(), inputs,
-                      {{"body", std::shared_ptr<const AttrObject>(inner)},
-                       {"axes", axes},
-                       {"sizes", sizes},
-                       {"devices", device_names(spec.devices)},
-                       {"in", spec.in},
-                       {"out", spec.out}});
-  });
+  return ops::apply(ops::primitives::pmap(), inputs,
+                    {{"body", std::shared_ptr<const AttrObject>(make_function(local, body, spec.mesh))},
+                     {"axes", axes},
+                     {"sizes", sizes},
+                     {"devices", device_names(spec.devices)},
+                     {"in", spec.in},
+                     {"out", spec.out}});
+}
+
+/// A verified function of whole arrays that maps `body` over the shards.
+inline ir::FunctionPtr mapped(const std::vector<ArrayType>& types, const MapSpec& spec, const ShardBody& body) {
+  return make_function(types, [&](ir::Builder&, std::span<const ir::Value> inputs) { return map(inputs, spec, body); });
 }
 
 /// Draws shard bodies: element-wise ops, moves, reductions and collectives on varying and invariant float32 values.

@@ -85,6 +85,10 @@ std::vector<ir::Sample> convert_samples() {
           {{samples::input(from, Shape{2, 3}, {low, from == DType::bool_ ? 2.0 : 9.0})}, {{"dtype", to}}, {}});
     }
   }
+  for (const DType to : {DType::int8, DType::uint8, DType::int16}) {  // Beyond the range of the result.
+    result.push_back({{samples::input(DType::float32, Shape{2, 3}, {-400, 400})}, {{"dtype", to}}, {}});
+    result.push_back({{samples::input(DType::int32, Shape{2, 3}, {-400, 400})}, {{"dtype", to}}, {}});
+  }
   for (const Shape& shape : samples::small_shapes()) {
     result.push_back({{samples::input(DType::float64, shape)}, {{"dtype", DType::float32}}, {}});
     result.push_back({{samples::input(DType::int32, shape)}, {{"dtype", DType::float32}}, {}});
