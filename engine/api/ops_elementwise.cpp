@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <vector>
 
+#include <lockstep/error.h>
 #include <lockstep/ops.h>
 
 #include "engine/api/bind.h"
@@ -22,13 +24,16 @@ enum class Integers {
   identity,  ///< The result is the operand.
 };
 
-constexpr Integers integers_of(std::string_view op) {
-  constexpr std::array<std::string_view, 15> floated = {"cos", "erf",   "erf_inv", "exp",      "expm1",
-                                                        "fma", "log",   "log1p",   "logistic", "nextafter",
-                                                        "pow", "rsqrt", "sin",     "sqrt",     "tanh"};
+/// The op's own rule says whether it takes integers; where rounding them is meant, they are as they should be.
+Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
   constexpr std::array<std::string_view, 4> identity = {"ceil", "floor", "round", "stop_gradient"};
-  if (std::find(floated.begin(), floated.end(), op) != floated.end()) return Integers::floated;
-  if (std::find(identity.begin(), identity.end(), op) != identity.end()) return Integers::identity;
+  if (std::find(identity.begin(), identity.end(), primitive.name) != identity.end()) return Integers::identity;
+  const std::vector<ArrayType> types(operands, ArrayType{int32, {}, {}});
+  try {
+    ir::infer_types(primitive, types, {}, {});
+  } catch (const DtypeError&) {
+    return Integers::floated;
+  }
   return Integers::kept;
 }
 
@@ -42,21 +47,21 @@ Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_
 
 }  // namespace
 
-#define LOCKSTEP_FORM_unary(name)                          \
-  Array name(const Operand& x) {                           \
-    constexpr Integers integers = integers_of(#name);      \
-    return apply(ops::primitives::name(), integers, {&x}); \
+#define LOCKSTEP_FORM_unary(name)                                             \
+  Array name(const Operand& x) {                                              \
+    static const Integers integers = integers_of(ops::primitives::name(), 1); \
+    return apply(ops::primitives::name(), integers, {&x});                    \
   }
-#define LOCKSTEP_FORM_binary(name)                             \
-  Array name(const Operand& a, const Operand& b) {             \
-    constexpr Integers integers = integers_of(#name);          \
-    return apply(ops::primitives::name(), integers, {&a, &b}); \
+#define LOCKSTEP_FORM_binary(name)                                            \
+  Array name(const Operand& a, const Operand& b) {                            \
+    static const Integers integers = integers_of(ops::primitives::name(), 2); \
+    return apply(ops::primitives::name(), integers, {&a, &b});                \
   }
 #define LOCKSTEP_FORM_comparison(name) LOCKSTEP_FORM_binary(name)
-#define LOCKSTEP_FORM_ternary(name)                                  \
-  Array name(const Operand& a, const Operand& b, const Operand& c) { \
-    constexpr Integers integers = integers_of(#name);                \
-    return apply(ops::primitives::name(), integers, {&a, &b, &c});   \
+#define LOCKSTEP_FORM_ternary(name)                                           \
+  Array name(const Operand& a, const Operand& b, const Operand& c) {          \
+    static const Integers integers = integers_of(ops::primitives::name(), 3); \
+    return apply(ops::primitives::name(), integers, {&a, &b, &c});            \
   }
 #define LOCKSTEP_FORM_general(name)
 #define LOCKSTEP_OP(name, form) LOCKSTEP_FORM_##form(name)

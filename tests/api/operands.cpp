@@ -55,6 +55,10 @@ TEST_CASE("integers become floats where the function needs floats") {
     check_close(exp(one), {}, {2.718281828});
     CHECK(exp(one).dtype() == float32);
     CHECK(sqrt(one).dtype() == float32);
+    CHECK(pow(one, one).dtype() == float32);
+    CHECK(fma(one, one, one).dtype() == float32);
+    CHECK(is_finite(one).dtype() == bool_);
+    CHECK(maximum(one, one).dtype() == dtype);
     CHECK((one / one).dtype() == float32);
     CHECK(mean(one).dtype() == float32);
     CHECK(softmax(expand_dims(one, 0)).dtype() == float32);
