@@ -10,6 +10,7 @@
 #include <ATen/ops/floor.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/log1p.h>
+#include <ATen/ops/log2.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/round.h>
@@ -77,6 +78,9 @@ std::unique_ptr<Kernel> log(const KernelRequest& request) {
 }
 std::unique_ptr<Kernel> log1p(const KernelRequest& request) {
   return make_unary(request, at::log1p_out, Strides::contiguous);
+}
+std::unique_ptr<Kernel> log2(const KernelRequest& request) {
+  return make_unary(request, at::log2_out, Strides::contiguous);
 }
 std::unique_ptr<Kernel> sin(const KernelRequest& request) {
   return make_unary(request, at::sin_out, Strides::contiguous);

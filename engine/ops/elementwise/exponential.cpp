@@ -94,6 +94,20 @@ const Primitive& primitives::log1p() {
   return op;
 }
 
+const Primitive& primitives::log2() {
+  static const Primitive op{.name = "log2",
+                            .infer = infer::same_shape(infer::floating),
+                            .derivative = derivative::unary([](const Value& x, const Value&, const Value& dx) {
+                              return dx / (x * std::numbers::ln2);
+                            }),
+                            .batch = batch::pointwise(log2),
+                            .reference = reference::unary<double>([](double x) { return std::log2(x); }),
+                            .samples = samples::unary(0.1, 4, samples::all_floats),
+                            .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
+                            .traits = pointwise_traits};
+  return op;
+}
+
 const Primitive& primitives::logistic() {
   static const Primitive op{.name = "logistic",
                             .infer = infer::same_shape(infer::floating),
