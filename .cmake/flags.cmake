@@ -37,7 +37,16 @@ endif()
 # ccache where there is one, told that precompiled headers are all right and that the folder's name does not matter.
 find_program(LOCKSTEP_CCACHE NAMES ccache)
 mark_as_advanced(LOCKSTEP_CCACHE)
-if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(LOCKSTEP_CCACHE AND NOT DEFINED LOCKSTEP_CCACHE_FAILS)
+  # It needs a home it can write to.
+  file(TOUCH "${CMAKE_BINARY_DIR}/ccache.cpp")
+  execute_process(
+    COMMAND "${LOCKSTEP_CCACHE}" "${CMAKE_CXX_COMPILER}" -c "${CMAKE_BINARY_DIR}/ccache.cpp"
+            -o "${CMAKE_BINARY_DIR}/ccache.o"
+    RESULT_VARIABLE fails OUTPUT_QUIET ERROR_QUIET)
+  set(LOCKSTEP_CCACHE_FAILS "${fails}" CACHE INTERNAL "")
+endif()
+if(LOCKSTEP_CCACHE AND NOT LOCKSTEP_CCACHE_FAILS AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
     CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${LOCKSTEP_CCACHE}")

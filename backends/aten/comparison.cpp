@@ -3,61 +3,49 @@
 #include <cstdint>
 #include <functional>
 
-#include <ATen/ops/eq.h>
-#include <ATen/ops/ge.h>
-#include <ATen/ops/gt.h>
-#include <ATen/ops/le.h>
-#include <ATen/ops/lt.h>
-#include <ATen/ops/ne.h>
-#include <ATen/ops/where.h>
-
 #include "backends/aten/element_types.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/plain_loops.h"
-#include "backends/aten/tensors.h"
 
 namespace lockstep::backends::aten::kernels {
 
 namespace {
 
-using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
+template <class Compare>
+std::unique_ptr<Kernel> make_comparison(const KernelRequest& request, Compare) {
+  return with_real(request.inputs[0].dtype, [&]<class T>() {
+    return make_map<std::uint8_t, T, T>(
+        request, [](T a, T b) -> std::uint8_t { return Compare{}(Wide<T>(a), Wide<T>(b)) ? 1 : 0; });
+  });
+}
 
 template <class Compare>
-std::unique_ptr<Kernel> make_comparison(const KernelRequest& request, Operator apply, Compare) {
+std::unique_ptr<Kernel> make_ordering(const KernelRequest& request, Compare compare) {
+  const DType dtype = request.inputs[0].dtype;
+  return is_complex(dtype) || dtype == DType::key ? nullptr : make_comparison(request, compare);
+}
+
+template <class Compare>
+std::unique_ptr<Kernel> make_equality(const KernelRequest& request, Compare compare) {
   const DType dtype = request.inputs[0].dtype;
   if (dtype == DType::key) return nullptr;
-  if (is_inexact(dtype)) {
-    return make_function_kernel(request,
-                                [apply](const KernelArguments& arguments) {
-                                  at::Tensor out = tensor_of(arguments.outputs[0]);
-                                  apply(out, tensor_of(arguments.inputs[0]), tensor_of(arguments.inputs[1]));
-                                },
-                                {.strided = true});
-  }
-  return with_integer(dtype, [&]<class T>() {
-    return make_map<std::uint8_t, T, T>(request, [](T a, T b) { return static_cast<std::uint8_t>(Compare{}(a, b)); });
+  if (!is_complex(dtype)) return make_comparison(request, compare);
+  return with_complex(dtype, [&]<class T>() {
+    return make_map<std::uint8_t, T, T>(request, [](T a, T b) -> std::uint8_t { return Compare{}(a, b) ? 1 : 0; });
   });
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> equal(const KernelRequest& request) {
-  return make_comparison(request, at::eq_out, std::equal_to<>());
-}
+std::unique_ptr<Kernel> equal(const KernelRequest& request) { return make_equality(request, std::equal_to<>()); }
 std::unique_ptr<Kernel> not_equal(const KernelRequest& request) {
-  return make_comparison(request, at::ne_out, std::not_equal_to<>());
+  return make_equality(request, std::not_equal_to<>());
 }
-std::unique_ptr<Kernel> less(const KernelRequest& request) {
-  return make_comparison(request, at::lt_out, std::less<>());
-}
-std::unique_ptr<Kernel> less_equal(const KernelRequest& request) {
-  return make_comparison(request, at::le_out, std::less_equal<>());
-}
-std::unique_ptr<Kernel> greater(const KernelRequest& request) {
-  return make_comparison(request, at::gt_out, std::greater<>());
-}
+std::unique_ptr<Kernel> less(const KernelRequest& request) { return make_ordering(request, std::less<>()); }
+std::unique_ptr<Kernel> less_equal(const KernelRequest& request) { return make_ordering(request, std::less_equal<>()); }
+std::unique_ptr<Kernel> greater(const KernelRequest& request) { return make_ordering(request, std::greater<>()); }
 std::unique_ptr<Kernel> greater_equal(const KernelRequest& request) {
-  return make_comparison(request, at::ge_out, std::greater_equal<>());
+  return make_ordering(request, std::greater_equal<>());
 }
 
 std::unique_ptr<Kernel> is_finite(const KernelRequest& request) {
@@ -75,13 +63,10 @@ std::unique_ptr<Kernel> is_finite(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> select(const KernelRequest& request) {
-  return make_function_kernel(request,
-                              [](const KernelArguments& arguments) {
-                                at::Tensor out = bits_of(arguments.outputs[0]);
-                                at::where_out(out, tensor_of(arguments.inputs[0]), bits_of(arguments.inputs[1]),
-                                              bits_of(arguments.inputs[2]));
-                              },
-                              {.strided = true, .in_place = in_place_inputs(request) & 0b110U});
+  return with_moved(request.outputs[0].dtype, [&]<class T>() {
+    return make_map<T, std::uint8_t, T, T>(
+        request, [](std::uint8_t predicate, T on_true, T on_false) { return predicate != 0 ? on_true : on_false; });
+  });
 }
 
 }  // namespace lockstep::backends::aten::kernels

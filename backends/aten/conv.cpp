@@ -14,6 +14,7 @@
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
+#include "backends/aten/plain_conv.h"
 #include "backends/aten/tensors.h"
 
 namespace lockstep::backends::aten::kernels {
@@ -131,13 +132,14 @@ using Run = void (*)(const Convolution&, const KernelArguments&);
 
 std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, Run run) {
   const int spatial = request.inputs[0].shape.rank() - 2;
-  if (!is_float(request.inputs[0].dtype) || spatial < 1 || spatial > 3) return nullptr;
+  if (!is_float(request.inputs[0].dtype)) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) {
     return make_function_kernel(request, [nbytes = request.outputs[0].nbytes()](const KernelArguments& arguments) {
       if (nbytes > 0) std::memset(arguments.outputs[0].data, 0, static_cast<std::size_t>(nbytes));
     });
   }
+  if (spatial < 1 || spatial > 3) return make_plain_conv(request);
   return make_function_kernel(
       request, [run, conv = Convolution(request.attrs)](const KernelArguments& arguments) { run(conv, arguments); });
 }

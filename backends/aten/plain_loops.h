@@ -12,44 +12,55 @@
 
 namespace lockstep::backends::aten {
 
-/// out[i] = f(in[i * step]...). Rows whose operands all run with step 1, or with step 1 and 0, get a loop of their own,
-/// which the compiler can vectorise; `out` may be one of the operands.
-template <class Out, class F, class A>
-void map_row(F f, std::int64_t n, Out* out, const std::array<std::int64_t, 1>& steps, const A* a) {
-  if (steps[0] == 1) {
+/// An operand of a row: elements one after the other, or one for the whole row.
+template <class T>
+struct Consecutive {
+  const T* elements;
+  T operator[](std::int64_t i) const { return elements[i]; }
+};
+template <class T>
+struct Same {
+  T element;
+  T operator[](std::int64_t) const { return element; }
+};
+template <class T>
+struct Strided {
+  const T* elements;
+  std::int64_t step;
+  T operator[](std::int64_t i) const { return elements[i * step]; }
+};
+
+/// out[i] = f(operands[i]...); `out` may be the elements of an operand.
+template <class Out, class F, class... Operands>
+void map_row(F f, std::int64_t n, Out* out, Operands... operands) {
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i]);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = f(operands[i]...);
+}
+
+/// Chooses for each operand how the row runs through it, so that rows of steps 1 and 0 get loops that the compiler can
+/// vectorise, then maps.
+template <class Out, class F, class... Chosen>
+void choose_row(F f, std::int64_t n, Out* out, std::tuple<>, Chosen... chosen) {
+  map_row(f, n, out, chosen...);
+}
+template <class Out, class F, class T, class... Rest, class... Chosen>
+void choose_row(F f, std::int64_t n, Out* out, std::tuple<Strided<T>, Rest...> operands, Chosen... chosen) {
+  const Strided<T> next = std::get<0>(operands);
+  const std::tuple<Rest...> rest =
+      std::apply([](const auto&, const auto&... others) { return std::tuple(others...); }, operands);
+  if (next.step == 1) {
+    choose_row(f, n, out, rest, chosen..., Consecutive<T>{next.elements});
   } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i * steps[0]]);
+    choose_row(f, n, out, rest, chosen..., Same<T>{*next.elements});
   }
 }
 
-template <class Out, class F, class A, class B>
-void map_row(F f, std::int64_t n, Out* out, const std::array<std::int64_t, 2>& steps, const A* a, const B* b) {
-  if (steps[0] == 1 && steps[1] == 1) {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
-  } else if (steps[0] == 1 && steps[1] == 0) {
-    const B same = *b;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i], same);
-  } else if (steps[0] == 0 && steps[1] == 1) {
-    const A same = *a;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(same, b[i]);
+template <class Out, class F, class... In>
+void map_any_row(F f, std::int64_t n, Out* out, Strided<In>... operands) {
+  if (((operands.step == 0 || operands.step == 1) && ...)) {
+    choose_row(f, n, out, std::tuple<Strided<In>...>(operands...));
   } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i * steps[0]], b[i * steps[1]]);
-  }
-}
-
-template <class Out, class F, class A, class B, class C>
-void map_row(F f, std::int64_t n, Out* out, const std::array<std::int64_t, 3>& steps, const A* a, const B* b,
-             const C* c) {
-  if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) {
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) out[i] = f(a[i * steps[0]], b[i * steps[1]], c[i * steps[2]]);
+    map_row(f, n, out, operands...);
   }
 }
 
@@ -58,8 +69,8 @@ void map_views(const KernelArguments& arguments, std::tuple<In...>*, std::index_
   const ArrayView& out = arguments.outputs[0];
   const LoopNest<sizeof...(In) + 1> nest(out.shape, {out.strides.data(), arguments.inputs[K].strides.data()...});
   nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
-    map_row(F{}, n, static_cast<Out*>(out.data) + offsets[0], {steps[K + 1]...},
-            static_cast<const In*>(arguments.inputs[K].data) + offsets[K + 1]...);
+    map_any_row(F{}, n, static_cast<Out*>(out.data) + offsets[0],
+                Strided<In>{static_cast<const In*>(arguments.inputs[K].data) + offsets[K + 1], steps[K + 1]}...);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <lockstep/ops.h>
 
 #include "engine/api/runtime.h"
+#include "engine/api/type_hash.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
@@ -18,19 +19,12 @@ namespace lockstep::api {
 
 namespace {
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9fb21c651e98df25ULL;
-  return hash ^ (hash >> 28);
-}
-
 std::uint64_t hash_of(const ir::Primitive& primitive, std::span<const Array> operands, const Attrs& attrs) {
-  std::uint64_t hash = mix(0x51ed270b35ae2d1bULL, reinterpret_cast<std::uintptr_t>(&primitive));
-  hash = mix(hash, attrs.hash());
-  for (const Array& operand : operands) {
-    hash = mix(hash, static_cast<std::uint64_t>(operand.dtype()));
-    for (const std::int64_t extent : operand.shape()) hash = mix(hash, static_cast<std::uint64_t>(extent));
-  }
-  return hash;
+  StableHash hash;
+  hash.add(reinterpret_cast<std::uintptr_t>(&primitive));
+  hash.add(attrs.hash());
+  for (const Array& operand : operands) add_type(hash, operand.type());
+  return hash.value();
 }
 
 /// Executables of single equations by primitive, attributes and operand types.

@@ -9,6 +9,7 @@
 #include "engine/api/runtime.h"
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
+#include "engine/api/type_hash.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
@@ -37,14 +38,10 @@ struct Entry {
 };
 
 std::uint64_t key_of(const std::vector<Tree>& trees, const std::vector<Array>& leaves) {
-  std::uint64_t hash = trees.size();
-  const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x9fb21c651e98df25ULL, hash ^= hash >> 29; };
-  for (const Tree& tree : trees) mix(tree.structure_hash());
-  for (const Array& leaf : leaves) {
-    mix(static_cast<std::uint64_t>(leaf.dtype()));
-    for (const std::int64_t extent : leaf.shape()) mix(static_cast<std::uint64_t>(extent));
-  }
-  return hash;
+  StableHash hash;
+  for (const Tree& tree : trees) hash.add(tree.structure_hash());
+  for (const Array& leaf : leaves) api::add_type(hash, leaf.type());
+  return hash.value();
 }
 
 /// Why `now` found no entry although `before` is one.

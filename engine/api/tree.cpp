@@ -7,6 +7,8 @@
 #include <lockstep/tree.h>
 
 #include "engine/api/tree_paths.h"
+#include "engine/core/hash.h"
+#include "engine/core/quoting.h"
 
 namespace lockstep {
 
@@ -31,8 +33,6 @@ std::string_view kind_name(Tree::Kind kind) {
 [[noreturn]] void wrong_kind(std::string_view expected, const Tree& tree) {
   throw StateError(fmt::format("tree: expected {}, found {}: {}", expected, kind_name(tree.kind()), to_string(tree)));
 }
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 std::string print(const StaticValue& value) {
   return std::visit(
@@ -187,10 +187,27 @@ std::string nearest_paths(const Tree& tree, std::string_view path) {
   return paths.empty() ? "it is empty" : fmt::format("nearest are \"{}\"", fmt::join(paths, "\", \""));
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccdULL;
-  return hash ^ (hash >> 33);
+void add_structure(StableHash& hash, const Tree& tree) {
+  hash.add(static_cast<std::uint64_t>(tree.kind()));
+  switch (tree.kind()) {
+    case Tree::Kind::fixed:
+      hash.add(tree.fixed().index());
+      hash.add(std::hash<StaticValue>{}(tree.fixed()));
+      break;
+    case Tree::Kind::list:
+      hash.add(tree.items().size());
+      for (const Tree& item : tree.items()) add_structure(hash, item);
+      break;
+    case Tree::Kind::dict:
+      hash.add(tree.entries().size());
+      for (const auto& [key, item] : tree.entries()) {
+        hash.add(std::string_view(key));
+        add_structure(hash, item);
+      }
+      break;
+    default:
+      break;
+  }
 }
 
 }  // namespace
@@ -322,13 +339,9 @@ std::string Tree::structure() const {
 }
 
 std::uint64_t Tree::structure_hash() const {
-  std::uint64_t hash = mix(0, static_cast<std::uint64_t>(kind_));
-  if (kind_ == Kind::fixed) hash = mix(hash, std::hash<StaticValue>{}(fixed_));
-  for (const Tree& item : items_) hash = mix(hash, item.structure_hash());
-  for (const auto& [key, item] : entries_) {
-    hash = mix(mix(hash, std::hash<std::string>{}(key)), item.structure_hash());
-  }
-  return mix(hash, items_.size() + entries_.size());
+  StableHash hash;
+  add_structure(hash, *this);
+  return hash.value();
 }
 
 bool Tree::same_structure(const Tree& other) const {

@@ -21,9 +21,12 @@ std::string argument_path(std::size_t argument, const std::string& path) {
 }
 
 std::string FlatArguments::path(std::size_t leaf) const {
-  std::size_t first = leaf;
-  while (first > 0 && argument_[first - 1] == argument_[leaf]) --first;
-  return argument_path(argument_[leaf], trees_[argument_[leaf]].paths()[leaf - first]);
+  if (paths_.empty()) {
+    for (std::size_t i = 0; i < trees_.size(); ++i) {
+      for (const std::string& path : trees_[i].paths()) paths_.push_back(argument_path(i, path));
+    }
+  }
+  return paths_[leaf];
 }
 
 std::vector<ArrayType> FlatArguments::types() const {

@@ -32,6 +32,7 @@ class FlatArguments {
   std::vector<Tree> trees_;
   std::vector<Array> leaves_;
   std::vector<std::size_t> argument_;
+  mutable std::vector<std::string> paths_;  ///< Made when first asked for.
 };
 
 /// A traced function of trees: inputs are the arguments' leaves, then the captured arrays; outputs the result's leaves.

@@ -1,9 +1,8 @@
-#include <lockstep/checkpoint.h>
-
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 
 #include "engine/checkpoint/committed_folder.h"

@@ -179,8 +179,8 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) header_bytes |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
   if (header_bytes > largest_header || header_bytes > bytes.size() - length_bytes) {
-    fail(file, "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) +
-                   " bytes");
+    fail(file,
+         "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) + " bytes");
   }
   const auto text = bytes.subspan(length_bytes, static_cast<std::size_t>(header_bytes));
   const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
@@ -192,8 +192,9 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   check_cover(file, extents, data.size());
   std::map<std::string, Array> arrays;
   for (const Extent& extent : extents) {
-    arrays.emplace(extent.name, from_bytes(extent.type, data.subspan(static_cast<std::size_t>(extent.begin),
-                                                                     static_cast<std::size_t>(extent.end - extent.begin))));
+    arrays.emplace(extent.name,
+                   from_bytes(extent.type, data.subspan(static_cast<std::size_t>(extent.begin),
+                                                        static_cast<std::size_t>(extent.end - extent.begin))));
   }
   return arrays;
 }

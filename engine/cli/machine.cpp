@@ -13,11 +13,18 @@ namespace lockstep::cli {
 namespace {
 
 /// Each of these makes a library take other kernels or another order of additions.
-constexpr std::array<const char*, 12> bit_changing = {
-    "ATEN_CPU_CAPABILITY",  "LOCKSTEP_MAX_ISA",     "MKL_CBWR",
-    "MKL_DYNAMIC",          "MKL_ENABLE_INSTRUCTIONS", "MKL_NUM_THREADS",
-    "OMP_DYNAMIC",          "OMP_NUM_THREADS",      "ONEDNN_CPU_ISA_HINTS",
-    "ONEDNN_DEFAULT_FPMATH_MODE", "ONEDNN_EXPERIMENTAL_BNORM_STATS_ONE_PASS", "ONEDNN_MAX_CPU_ISA"};
+constexpr std::array<const char*, 12> bit_changing = {"ATEN_CPU_CAPABILITY",
+                                                      "LOCKSTEP_MAX_ISA",
+                                                      "MKL_CBWR",
+                                                      "MKL_DYNAMIC",
+                                                      "MKL_ENABLE_INSTRUCTIONS",
+                                                      "MKL_NUM_THREADS",
+                                                      "OMP_DYNAMIC",
+                                                      "OMP_NUM_THREADS",
+                                                      "ONEDNN_CPU_ISA_HINTS",
+                                                      "ONEDNN_DEFAULT_FPMATH_MODE",
+                                                      "ONEDNN_EXPERIMENTAL_BNORM_STATS_ONE_PASS",
+                                                      "ONEDNN_MAX_CPU_ISA"};
 
 std::string processor_model() {
   std::ifstream cpuinfo("/proc/cpuinfo");

@@ -27,10 +27,10 @@ Reporter::Reporter(RunFolder& folder, const data::Loader& loader, Evaluation eva
     : folder_(folder), loader_(loader), evaluate_(std::move(evaluate)), options_(std::move(options)) {}
 
 void Reporter::print_progress(const StepReport& report, double images_per_second) const {
-  const std::string text = fmt::format(
-      "epoch {} step {}/{} loss {:.4f} accuracy {:.4f} grad_norm {:.3f} images/s {:.0f}", report.epoch + 1, report.step,
-      options_.steps, value_of(report.logs, "loss"), value_of(report.logs, "accuracy"),
-      value_of(report.logs, "grad_norm"), images_per_second);
+  const std::string text =
+      fmt::format("epoch {} step {}/{} loss {:.4f} accuracy {:.4f} grad_norm {:.3f} images/s {:.0f}", report.epoch + 1,
+                  report.step, options_.steps, value_of(report.logs, "loss"), value_of(report.logs, "accuracy"),
+                  value_of(report.logs, "grad_norm"), images_per_second);
   if (options_.terminal) {
     fmt::print("\r[{}] {}", bar(report.step, options_.steps), text);
   } else {

@@ -14,8 +14,9 @@ namespace lockstep::cli {
 namespace {
 
 Tree saved_tree(const TrainState& state, const data::Position& position) {
-  return Tree::dict({{"state", to_tree(state)},
-                     {"data", Tree::dict({{"epoch", Tree(array(position.epoch))}, {"row", Tree(array(position.row))}})}});
+  return Tree::dict(
+      {{"state", to_tree(state)},
+       {"data", Tree::dict({{"epoch", Tree(array(position.epoch))}, {"row", Tree(array(position.row))}})}});
 }
 
 std::int64_t step_of(const std::filesystem::path& folder) {
@@ -88,8 +89,7 @@ void RunFolder::append_metrics(const std::map<std::string, double>& row) {
 }
 
 void RunFolder::save(const TrainState& state, const data::Position& position, const Manifest& manifest) const {
-  const std::filesystem::path folder =
-      path_ / "checkpoints" / fmt::format("step-{}", state.step.item<std::int64_t>());
+  const std::filesystem::path folder = path_ / "checkpoints" / fmt::format("step-{}", state.step.item<std::int64_t>());
   if (!std::filesystem::exists(folder)) checkpoint::save(folder, saved_tree(state, position), manifest);
 }
 

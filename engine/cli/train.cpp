@@ -129,20 +129,19 @@ int train(const TrainArguments& a) {
     loader.seek(position);
   }
   if (!quiet) {
-    fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch, mesh.shards(),
-               steps);
+    fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
+               mesh.shards(), steps);
     print_placement(mesh);
   }
-  const auto reporter = std::make_shared<Reporter>(
-      folder, loader, evaluation_of(model, options, test_set, a.batch),
-      ReportOptions{.steps = steps,
-                    .batch = a.batch,
-                    .checkpoint_every = a.checkpoint_every,
-                    .quiet = quiet,
-                    .terminal = isatty(STDOUT_FILENO) == 1,
-                    .manifest = manifest});
-  state = fit(step, std::move(state), loader,
-              {.steps = steps, .log_every = a.log_every, .check_one_meaning = a.check}, {reporter});
+  const auto reporter = std::make_shared<Reporter>(folder, loader, evaluation_of(model, options, test_set, a.batch),
+                                                   ReportOptions{.steps = steps,
+                                                                 .batch = a.batch,
+                                                                 .checkpoint_every = a.checkpoint_every,
+                                                                 .quiet = quiet,
+                                                                 .terminal = isatty(STDOUT_FILENO) == 1,
+                                                                 .manifest = manifest});
+  state = fit(step, std::move(state), loader, {.steps = steps, .log_every = a.log_every, .check_one_meaning = a.check},
+              {reporter});
   if (!quiet) fmt::print("fingerprint {}\n", fingerprint(to_tree(std::move(state))));
   return success;
 }

@@ -24,17 +24,25 @@ void read_exactly(GzipFile& file, std::span<std::byte> bytes, std::uint64_t offs
 
 DType element_type(const GzipFile& file, unsigned code) {
   switch (code) {
-    case 0x08: return DType::uint8;
-    case 0x09: return DType::int8;
-    case 0x0B: return DType::int16;
-    case 0x0C: return DType::int32;
-    case 0x0D: return DType::float32;
-    case 0x0E: return DType::float64;
-    default: break;
+    case 0x08:
+      return DType::uint8;
+    case 0x09:
+      return DType::int8;
+    case 0x0B:
+      return DType::int16;
+    case 0x0C:
+      return DType::int32;
+    case 0x0D:
+      return DType::float32;
+    case 0x0E:
+      return DType::float64;
+    default:
+      break;
   }
   fail(file, 2,
-       "unknown element type " + std::to_string(code) + "; IDX knows 8 (uint8), 9 (int8), 11 (int16), 12 (int32), 13 "
-       "(float32), 14 (float64)");
+       "unknown element type " + std::to_string(code) +
+           "; IDX knows 8 (uint8), 9 (int8), 11 (int16), 12 (int32), 13 "
+           "(float32), 14 (float64)");
 }
 
 Shape read_extents(GzipFile& file, int rank) {
@@ -57,8 +65,8 @@ std::uint64_t body_bytes(const GzipFile& file, const Shape& shape, DType dtype) 
   for (const std::int64_t extent : shape) {
     if (bytes > file.longest() / static_cast<std::uint64_t>(extent)) {
       fail(file, 4,
-           "extents " + to_string(shape) + " of " + std::string(name(dtype)) + " need more bytes than the file can hold (" +
-               std::to_string(file.longest()) + " at most)");
+           "extents " + to_string(shape) + " of " + std::string(name(dtype)) +
+               " need more bytes than the file can hold (" + std::to_string(file.longest()) + " at most)");
     }
     bytes *= static_cast<std::uint64_t>(extent);
   }

@@ -17,8 +17,9 @@ Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t n
   if (n <= 0) {
     throw ValueError("[permutation] n is " + std::to_string(n) + "; there must be at least one position");
   }
-  const auto words = threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
-                                  {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
+  const auto words =
+      threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
+                   {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
   key_[0] = words[0];
   key_[1] = words[1];
   const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));

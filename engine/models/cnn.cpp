@@ -6,8 +6,8 @@ namespace lockstep::models {
 Array cnn(Scope& scope, const Array& x, const CnnOptions& options) {
   const auto block = [&](std::string_view name, const Array& h, std::int64_t filters) {
     const Scope s = scope[name];
-    const Array y = conv2d(
-        s["conv"], h, {.filters = filters, .use_bias = false, .kernel_initializer = initializers::he_normal()});
+    const Array y =
+        conv2d(s["conv"], h, {.filters = filters, .use_bias = false, .kernel_initializer = initializers::he_normal()});
     return max_pool2d(relu(batch_norm(s["norm"], y)), {2, 2});
   };
   Array h = flatten(block("block_1", block("block_0", x, 32), 64));

@@ -1,8 +1,7 @@
-#include <lockstep/layers.h>
-
 #include <algorithm>
 
 #include <lockstep/error.h>
+#include <lockstep/layers.h>
 
 namespace lockstep {
 namespace {
@@ -49,20 +48,18 @@ Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options) {
                      std::to_string(options.filters) + " filters, " + std::to_string(options.groups) +
                      " groups; filters and groups are at least 1, and groups divides channels and filters");
   }
-  const Array kernel =
-      scope.trainable("kernel", {.shape = {options.kernel.first, options.kernel.second, channels / options.groups,
-                                           options.filters},
-                                 .dtype = x.dtype(),
-                                 .initializer = options.kernel_initializer});
+  const Array kernel = scope.trainable(
+      "kernel", {.shape = {options.kernel.first, options.kernel.second, channels / options.groups, options.filters},
+                 .dtype = x.dtype(),
+                 .initializer = options.kernel_initializer});
   const Array y = conv(x, kernel,
                        {.strides = {options.strides.first, options.strides.second},
                         .padding = padding_of(options.padding, x, options.kernel, options.strides, options.dilation),
                         .dilation = {options.dilation.first, options.dilation.second},
                         .groups = options.groups});
   if (!options.use_bias) return y;
-  return y + scope.trainable("bias", {.shape = {options.filters},
-                                      .dtype = x.dtype(),
-                                      .initializer = options.bias_initializer});
+  return y + scope.trainable("bias",
+                             {.shape = {options.filters}, .dtype = x.dtype(), .initializer = options.bias_initializer});
 }
 
 Array max_pool2d(const Array& x, const Pool2dOptions& options) {

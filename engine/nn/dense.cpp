@@ -1,6 +1,5 @@
-#include <lockstep/layers.h>
-
 #include <lockstep/error.h>
+#include <lockstep/layers.h>
 
 namespace lockstep {
 namespace {
@@ -39,8 +38,8 @@ Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions
     throw DtypeError("[embedding '" + scope.path() + "'] the indices are " + to_string(indices.type()) +
                      "; give integers");
   }
-  const Array table = scope.trainable("embeddings", {.shape = {options.vocabulary, options.features},
-                                                     .initializer = options.initializer});
+  const Array table = scope.trainable(
+      "embeddings", {.shape = {options.vocabulary, options.features}, .initializer = options.initializer});
   return take_rows(table, indices);
 }
 

@@ -1,8 +1,7 @@
-#include <lockstep/initializers.h>
-
 #include <cmath>
 
 #include <lockstep/error.h>
+#include <lockstep/initializers.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 

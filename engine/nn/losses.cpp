@@ -1,8 +1,7 @@
-#include <lockstep/losses.h>
-
 #include <utility>
 
 #include <lockstep/error.h>
+#include <lockstep/losses.h>
 #include <lockstep/ops.h>
 
 namespace lockstep {

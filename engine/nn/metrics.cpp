@@ -1,6 +1,5 @@
-#include <lockstep/metrics.h>
-
 #include <lockstep/error.h>
+#include <lockstep/metrics.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 

@@ -1,11 +1,10 @@
-#include <lockstep/model.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <lockstep/error.h>
-#include <lockstep/ops.h>
 #include <lockstep/function.h>
+#include <lockstep/model.h>
+#include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
 #include "engine/nn/scope_frame.h"
@@ -49,8 +48,8 @@ AxisSet varying_of(const Tree& x) {
                      " " + which + " leaves, first '" + missing.path() +
                      "'; the model must be built: call init(key, example) and pass what it returns");
   }
-  throw StateError("[stateless_call] " + which + " leaf '" + missing.path() + "' is missing: " +
-                   std::to_string(given.size()) + " leaves were given, " + std::to_string(expected) +
+  throw StateError("[stateless_call] " + which + " leaf '" + missing.path() +
+                   "' is missing: " + std::to_string(given.size()) + " leaves were given, " + std::to_string(expected) +
                    " expected; variables come to be in init only, so pass the trees init returned for this model "
                    "function, and declare every variable on the path init runs");
 }
@@ -63,9 +62,8 @@ void check_surplus(const ModelFunction& function, const ScopeFrame& frame, const
     const auto found = frame.declared().find(path);
     if (found != frame.declared().end() && found->second.trainable == trainable) continue;
     if (known.empty()) known = variables(function, x);
-    const bool expected = std::any_of(known.begin(), known.end(), [&](const Variable& v) {
-      return v.path == path && v.trainable == trainable;
-    });
+    const bool expected = std::any_of(known.begin(), known.end(),
+                                      [&](const Variable& v) { return v.path == path && v.trainable == trainable; });
     if (expected) continue;
     throw StateError("[stateless_call] surplus " + std::string(trainable ? "trainable" : "non_trainable") + " leaf '" +
                      path + "': the model declares no such variable; pass the trees init returned for this model");

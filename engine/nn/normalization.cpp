@@ -1,6 +1,5 @@
-#include <lockstep/layers.h>
-
 #include <lockstep/error.h>
+#include <lockstep/layers.h>
 
 namespace lockstep {
 namespace {
@@ -72,8 +71,9 @@ Array scaled_and_centered(const Scope& scope, const Array& normalized, bool cent
   Array y = normalized;
   const Shape channels{y.dim(-1)};
   if (scale) {
-    y = y * convert(scope.trainable("gamma", {.shape = channels, .dtype = y.dtype(), .initializer = initializers::ones()}),
-                    y.dtype());
+    y = y *
+        convert(scope.trainable("gamma", {.shape = channels, .dtype = y.dtype(), .initializer = initializers::ones()}),
+                y.dtype());
   }
   if (center) y = y + convert(scope.trainable("beta", {.shape = channels, .dtype = y.dtype()}), y.dtype());
   return y;
@@ -86,10 +86,9 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   const DType statistics = promote(x.dtype(), float32);
   const Aggregation aggregation = options.synchronized ? Aggregation::none : Aggregation::mean;
   const auto moving = [&](std::string_view name, Initializer initializer) {
-    return scope.non_trainable(name, {.shape = {x.dim(-1)},
-                                      .dtype = statistics,
-                                      .initializer = std::move(initializer),
-                                      .aggregation = aggregation});
+    return scope.non_trainable(
+        name,
+        {.shape = {x.dim(-1)}, .dtype = statistics, .initializer = std::move(initializer), .aggregation = aggregation});
   };
   const Array moving_mean = moving("moving_mean", initializers::zeros());
   const Array moving_variance = moving("moving_variance", initializers::ones());

@@ -57,13 +57,12 @@ void Scope::accumulate(std::string_view name, const Array& contribution) const {
   const std::string path = joined(path_, name);
   detail::Declared& variable = frame_->find_assignable(path, "accumulate");
   if (variable.spec.aggregation != Aggregation::sum) {
-    throw AggregationError("[accumulate] '" + path + "' declares aggregation=" +
-                           std::string(lockstep::name(variable.spec.aggregation)) +
+    throw AggregationError("[accumulate] '" + path +
+                           "' declares aggregation=" + std::string(lockstep::name(variable.spec.aggregation)) +
                            "; declare it sum, or assign its new value");
   }
   check_assigned_type(path, variable.old_value, contribution, "accumulate");
-  variable.contribution =
-      variable.contribution.has_value() ? variable.contribution + contribution : contribution;
+  variable.contribution = variable.contribution.has_value() ? variable.contribution + contribution : contribution;
   variable.assigned = true;
 }
 

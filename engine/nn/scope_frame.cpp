@@ -102,8 +102,7 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& spec,
     return known;
   }
   Declared variable{.spec = spec, .trainable = trainable, .old_value = {}, .value = {}, .contribution = {}};
-  variable.old_value =
-      mode_ == Mode::init ? initial_value(path, spec) : existing_value(path, spec, trainable);
+  variable.old_value = mode_ == Mode::init ? initial_value(path, spec) : existing_value(path, spec, trainable);
   variable.value = variable.old_value;
   return declared_.emplace(path, std::move(variable)).first->second;
 }
@@ -183,7 +182,8 @@ Array ScopeFrame::combined(const std::string& path, const Declared& variable) co
 Array ScopeFrame::mean_over_replicas(const Declared& variable, const AxisSet& axes) const {
   if (!rows_.has_value() || rows_.type().varying.empty()) return pmean(variable.value, axes);
   const Array has_rows = any(rows_ != 0);
-  const Array count = psum(pvary(convert(has_rows, variable.value.dtype()), axes.without(has_rows.type().varying)), axes);
+  const Array count =
+      psum(pvary(convert(has_rows, variable.value.dtype()), axes.without(has_rows.type().varying)), axes);
   const Array total = psum(where(has_rows, variable.value, 0), axes);
   return where(count == 0, variable.old_value, total / where(count == 0, 1, count));
 }

@@ -1,9 +1,8 @@
-#include <lockstep/optim.h>
-
 #include <utility>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/optim.h>
 
 namespace lockstep::optim {
 namespace {

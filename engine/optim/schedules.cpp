@@ -1,14 +1,13 @@
-#include <lockstep/schedules.h>
-
 #include <numbers>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/schedules.h>
 
 namespace lockstep::schedules {
 namespace {
 
-Array as_float(const Array& step) { return convert(step, float32); }
+Array as_float(const Array& step) { return convert(step, float64); }
 
 void check_steps(std::string_view schedule, std::int64_t steps) {
   if (steps <= 0) {
@@ -22,7 +21,7 @@ Array half_cosine(const Array& fraction) { return 0.5 * (1.0 + cos(std::numbers:
 }  // namespace
 
 Schedule constant(double value) {
-  return [value](const Array&) { return full({}, value, float32); };
+  return [value](const Array&) { return full({}, value, float64); };
 }
 
 Schedule cosine(double initial, std::int64_t decay_steps, double alpha) {
@@ -36,7 +35,8 @@ Schedule cosine(double initial, std::int64_t decay_steps, double alpha) {
 Schedule warmup_cosine(double initial, double peak, std::int64_t warmup_steps, std::int64_t decay_steps, double end) {
   if (warmup_steps < 0 || decay_steps <= warmup_steps) {
     throw ValueError("[warmup_cosine] warmup_steps is " + std::to_string(warmup_steps) + ", decay_steps " +
-                     std::to_string(decay_steps) + "; decay_steps counts from step 0 and must be above warmup_steps >= 0");
+                     std::to_string(decay_steps) +
+                     "; decay_steps counts from step 0 and must be above warmup_steps >= 0");
   }
   return [=](const Array& step) {
     const Array count = as_float(step);
@@ -61,9 +61,9 @@ Schedule piecewise_constant(std::vector<std::int64_t> boundaries, std::vector<do
     }
   }
   return [boundaries = std::move(boundaries), values = std::move(values)](const Array& step) {
-    Array value = full({}, values.back(), float32);
+    Array value = full({}, values.back(), float64);
     for (std::size_t i = boundaries.size(); i-- > 0;) {
-      value = where(step <= boundaries[i], full({}, values[i], float32), value);
+      value = where(step <= boundaries[i], full({}, values[i], float64), value);
     }
     return value;
   };

@@ -1,10 +1,9 @@
-#include <lockstep/optim.h>
-
 #include <cmath>
 #include <utility>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/optim.h>
 
 namespace lockstep::optim {
 namespace {
@@ -67,8 +66,8 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
   auto update = [=](const Tree& updates, const Tree& state, const Tree&) {
     const Array count = state.at("count").array() + 1;
     Tree mu = map([&](const Array& g, const Array& m) { return b1 * m + (1.0 - b1) * g; }, updates, state.at("mu"));
-    Tree nu = map([&](const Array& g, const Array& n) { return b2 * n + (1.0 - b2) * (g * g); }, updates,
-                  state.at("nu"));
+    Tree nu =
+        map([&](const Array& g, const Array& n) { return b2 * n + (1.0 - b2) * (g * g); }, updates, state.at("nu"));
     // In float64 so that 1 - b2^t does not cancel in the first steps; the factors are two scalars a step.
     const Array t = convert(count, float64);
     const Array mu_correction = 1.0 - pow(full({}, b1, float64), t);

@@ -20,13 +20,13 @@ Tree in_float64(const Tree& tree) {
 Tree outcome(const detail::StepParts& parts, const TrainState& state, const Batch& batch, std::int64_t shards) {
   const Mesh mesh = data_mesh(shards, shards == 1 ? devices("cpu:0") : parts.options.devices, batch.x.dim(0));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
-    train::Differentiated d =
-        train::differentiate(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
+    train::Differentiated d = train::differentiate(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
     return Tree::dict({{"loss", Tree(d.loss)}, {"gradient", std::move(d.gradients)}, {"state", std::move(d.state)}});
   };
   const auto function = [&](const std::vector<Tree>& arguments) {
     const Batch whole = train::padded(from_tree<Batch>(arguments[1]), mesh.shards());
-    return detail::pmap_call(mapped, {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
+    return detail::pmap_call(mapped,
+                             {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
                              {arguments[0], to_tree(whole)}, 1);
   };
   return detail::JitCache().call(function, {to_tree(state), to_tree(batch)});
@@ -76,7 +76,8 @@ void check_one_meaning(const TrainStep& step, const TrainState& state, const Bat
   const Tree many = outcome(parts, wide, rows, shards);
 
   double gradient_scale = 0;
-  for (const Array& leaf : one.at("gradient").leaves()) gradient_scale = std::hypot(gradient_scale, norm(as_doubles(leaf)));
+  for (const Array& leaf : one.at("gradient").leaves())
+    gradient_scale = std::hypot(gradient_scale, norm(as_doubles(leaf)));
   const std::vector<std::string> paths = one.paths();
   const std::vector<Array> a = one.leaves();
   const std::vector<Array> b = many.leaves();

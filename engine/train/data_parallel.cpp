@@ -47,7 +47,8 @@ std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch&
     const auto mapped = [&parts](const std::vector<Tree>& shard) {
       return train::replica_step(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
     };
-    return detail::pmap_call(mapped, {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
+    return detail::pmap_call(mapped,
+                             {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
                              {arguments[0], to_tree(whole)}, 1);
   };
   std::vector<Tree> arguments;

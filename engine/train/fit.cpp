@@ -9,6 +9,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+#ifdef NDEBUG
+constexpr bool always_check = false;
+#else
+constexpr bool always_check = true;
+#endif
+
 std::map<std::string, double> on_host(const Logs& logs) {
   std::map<std::string, double> values;
   for (const auto& [name, value] : logs) values.emplace(name, value.item<double>());
@@ -28,10 +34,12 @@ TrainState fit(const TrainStep& step, TrainState state, data::Loader& loader, co
     throw ValueError("[fit] log_every is " + std::to_string(options.log_every) + "; it must be at least 1");
   }
   StepReport report{.step = state.step.item<std::int64_t>(), .epoch = loader.position().epoch, .logs = {}};
+  bool check = options.check_one_meaning || always_check;
   auto since = Clock::now();
   while (report.step < options.steps) {
     const Batch batch = loader.next();
-    if (options.check_one_meaning && report.logs.empty()) check_one_meaning(step, state, batch);
+    if (check) check_one_meaning(step, state, batch);
+    check = false;
     auto [next, logs] = step(std::move(state), batch);
     state = std::move(next);
     ++report.step;

@@ -14,9 +14,7 @@ Array repeated_last_row(const Array& x, std::int64_t times) {
   return concatenate({x, broadcast_to(last, x.shape().with(0, times))}, 0);
 }
 
-Array varying_over_batch(const Array& x) {
-  return x.type().varying.contains(batch_axis) ? x : pvary(x, {batch_axis});
-}
+Array varying_over_batch(const Array& x) { return x.type().varying.contains(batch_axis) ? x : pvary(x, {batch_axis}); }
 
 Array safe_ratio(const Array& sum, const Array& weight) {
   const Array w = stop_gradient(convert(weight, sum.dtype()));
@@ -81,10 +79,11 @@ Tree combine_gradients(const Tree& gradients, const Declarations& declared, cons
   if (declared.empty()) return gradients;
   if (loss.terms.size() != 1) {
     const auto& [path, aggregation] = *declared.begin();
-    throw AggregationError("[data_parallel] trainable variable '" + path + "' declares aggregation=" +
-                           std::string(name(aggregation)) + ", but the loss has " + std::to_string(loss.terms.size()) +
-                           " weighted terms: a replica's own gradient is defined for one term only; join the terms into "
-                           "one Weighted, or declare none");
+    throw AggregationError(
+        "[data_parallel] trainable variable '" + path + "' declares aggregation=" + std::string(name(aggregation)) +
+        ", but the loss has " + std::to_string(loss.terms.size()) +
+        " weighted terms: a replica's own gradient is defined for one term only; join the terms into "
+        "one Weighted, or declare none");
   }
   return map_with_path(
       [&](const std::string& path, const Array& gradient) {

@@ -22,11 +22,9 @@ Declarations declarations(const detail::StepParts& parts, const Array& x) {
 /// Variables that declare an aggregation enter varying, so that each replica keeps its own gradient.
 Tree entering(const Tree& trainable, const Declarations& declared) {
   if (declared.empty()) return trainable;
-  return map_with_path(
-      [&](const std::string& path, const Array& leaf) {
-        return declared.contains(path) ? pvary(leaf, {batch_axis}) : leaf;
-      },
-      trainable);
+  return map_with_path([&](const std::string& path,
+                           const Array& leaf) { return declared.contains(path) ? pvary(leaf, {batch_axis}) : leaf; },
+                       trainable);
 }
 
 void check_invariant(const Tree& state) {
@@ -129,8 +127,9 @@ std::map<std::string, Weighted> replica_evaluation(const LossFunction& loss, con
   const auto total = [](const Weighted& w) { return Weighted{total_over_batch(w.sum), total_over_batch(w.weight)}; };
   for (const auto& [name, metric] : result.metrics) sums.emplace(name, total(metric));
   const Array value = loss_over_batch(result.loss);
-  const Array weight =
-      result.loss.terms.empty() ? ones_like(value) : convert(total_over_batch(result.loss.terms[0].weight), value.dtype());
+  const Array weight = result.loss.terms.empty()
+                           ? ones_like(value)
+                           : convert(total_over_batch(result.loss.terms[0].weight), value.dtype());
   sums["loss"] = {value * weight, weight};
   return sums;
 }

@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-/// Step count (a traced int32 scalar) -> float32 scalar: a traced value, so that no step traces anew.
+/// Step count (a traced int32 scalar) -> float64 scalar: a traced value, so that no step traces anew, and wide, so that a
+/// float64 run keeps the constant that was written.
 using Schedule = std::function<Array(const Array& step)>;
 
 namespace schedules {

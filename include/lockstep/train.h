@@ -119,8 +119,8 @@ class LOCKSTEP_API Callback {
 
 struct TrainerOptions {
   std::int64_t steps = 0;
-  std::int64_t log_every = 1;  ///< Logs are read on the host every so many steps.
-  bool check_one_meaning = false;
+  std::int64_t log_every = 1;      ///< Logs are read on the host every so many steps.
+  bool check_one_meaning = false;  ///< Before the first step; debug builds always do.
 };
 
 /// Pulls batches, steps, reports. Returns the final state.

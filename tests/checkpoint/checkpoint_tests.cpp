@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
@@ -32,8 +32,7 @@ std::string safetensors(const std::string& header, const std::string& data) {
 void write_saved(const TemporaryFolder& folder, const std::string& bytes) {
   std::filesystem::create_directories(folder.path() / "saved");
   folder.write("saved/arrays.safetensors", bytes);
-  folder.write("saved/manifest.json",
-               "{\"format\": 1, \"sha256\": \"" + sha256(bytes) + "\", \"entries\": {}}");
+  folder.write("saved/manifest.json", "{\"format\": 1, \"sha256\": \"" + sha256(bytes) + "\", \"entries\": {}}");
 }
 
 }  // namespace
@@ -124,11 +123,13 @@ TEST_CASE("hostile safetensors files are refused, whatever their manifest says")
       {safetensors(R"({"a":{"dtype":"f32","shape":[1],"data_offsets":[0,4]}})", "abcd"), "unknown dtype"},
       {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", "abcd"), "exactly"},
       {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})", "abcd"), "do not lie in"},
-      {safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
-                   "abcd"),
+      {safetensors(
+           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+           "abcd"),
        "without hole or overlap"},
-      {safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
-                   "abcd"),
+      {safetensors(
+           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+           "abcd"),
        "appears twice"},
   };
   for (const Bad& bad : table) {

@@ -1,9 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <zlib.h>
 

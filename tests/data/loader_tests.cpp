@@ -1,10 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>

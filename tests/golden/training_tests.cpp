@@ -1,5 +1,3 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <lockstep/lockstep.h>
@@ -59,7 +58,8 @@ struct Run {
   Tree weights;
 };
 
-Run train(const std::string& model_name, const std::string& optimizer, DType dtype, const DataParallelOptions& options) {
+Run train(const std::string& model_name, const std::string& optimizer, DType dtype,
+          const DataParallelOptions& options) {
   const auto model = model_of(model_name);
   const auto loss = [&](const Tree& w, const Tree& state, const Batch& b) {
     auto [logits, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
@@ -98,7 +98,8 @@ double distance(const Array& a, const Array& b) {
 }
 
 std::map<std::string, Array> reference_weights(const std::string& name) {
-  const std::string bytes = tests::file_text(std::string(LOCKSTEP_TESTS_DIR) + "/golden/torch_" + name + ".safetensors");
+  const std::string bytes =
+      tests::file_text(std::string(LOCKSTEP_TESTS_DIR) + "/golden/torch_" + name + ".safetensors");
   return checkpoint::read_safetensors(std::as_bytes(std::span(bytes.data(), bytes.size())), name);
 }
 
@@ -106,8 +107,8 @@ void check_run(const std::string& model, const std::string& optimizer, DType dty
                double tolerance) {
   const std::string name = model + "_" + optimizer;
   std::ifstream file(std::string(LOCKSTEP_TESTS_DIR) + "/golden/torch_losses.json");
-  const auto losses = nlohmann::json::parse(file)[name + "_" + std::string(lockstep::name(dtype))]
-                          .get<std::vector<double>>();
+  const auto losses =
+      nlohmann::json::parse(file)[name + "_" + std::string(lockstep::name(dtype))].get<std::vector<double>>();
   const Run run = train(model, optimizer, dtype, options);
   REQUIRE(losses.size() == run.losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {

@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 #include <lockstep/losses.h>

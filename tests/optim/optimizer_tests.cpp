@@ -1,10 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <functional>
 #include <numbers>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
@@ -20,9 +20,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tree tree_of(const Values& a, const Values& b) {
-  return Tree::dict({{"a", Tree(array(a))}, {"b", Tree(array(b))}});
-}
+Tree tree_of(const Values& a, const Values& b) { return Tree::dict({{"a", Tree(array(a))}, {"b", Tree(array(b))}}); }
 
 /// Parameters after applying the gradients one after the other.
 Tree after(const GradientTransformation& optimizer, Tree params, const std::vector<Tree>& gradients) {
@@ -129,20 +127,20 @@ TEST_CASE("a chain refuses the state of another one") {
 }
 
 TEST_CASE("schedules are the published curves") {
-  const auto at = [](const Schedule& schedule, std::int32_t step) { return schedule(array(step)).item<float>(); };
+  const auto at = [](const Schedule& schedule, std::int32_t step) { return schedule(array(step)).item<double>(); };
   const Schedule cosine = schedules::cosine(2.0, 10, 0.1);
   const Schedule warm = schedules::warmup_cosine(0.0, 1.0, 4, 12, 0.2);
   const Schedule pieces = schedules::piecewise_constant({3, 5}, {1.0, 0.5, 0.1});
   for (std::int32_t step = 0; step <= 14; ++step) {
     const double fraction = std::min(step / 10.0, 1.0);
     CHECK(at(cosine, step) ==
-          doctest::Approx(2 * (0.9 * 0.5 * (1 + std::cos(std::numbers::pi * fraction)) + 0.1)).epsilon(1e-5));
+          doctest::Approx(2 * (0.9 * 0.5 * (1 + std::cos(std::numbers::pi * fraction)) + 0.1)).epsilon(1e-12));
     const double decay = std::clamp((step - 4) / 8.0, 0.0, 1.0);
     const double expected = step < 4 ? step / 4.0 : 0.2 + 0.8 * 0.5 * (1 + std::cos(std::numbers::pi * decay));
-    CHECK(at(warm, step) == doctest::Approx(expected).epsilon(1e-5));
-    CHECK(at(pieces, step) == (step <= 3 ? 1.0F : step <= 5 ? 0.5F : 0.1F));
+    CHECK(at(warm, step) == doctest::Approx(expected).epsilon(1e-12));
+    CHECK(at(pieces, step) == (step <= 3 ? 1.0 : step <= 5 ? 0.5 : 0.1));
   }
-  CHECK(at(schedules::constant(0.25), 99) == 0.25F);
+  CHECK(at(schedules::constant(0.25), 99) == 0.25);
   CHECK_ERROR(ValueError, schedules::cosine(1, 0), "decay_steps is 0");
   CHECK_ERROR(ValueError, schedules::warmup_cosine(0, 1, 5, 5), "must be above warmup_steps");
   CHECK_ERROR(ValueError, schedules::piecewise_constant({1}, {1.0}), "one value more");

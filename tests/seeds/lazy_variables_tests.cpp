@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -118,11 +118,11 @@ TEST_CASE("a callback that wants new state in the middle of a run gets an error,
 }
 
 TEST_CASE("an optimizer or schedule that grows its state is refused before the first step") {
-  const auto growing = optim::GradientTransformation{
-      [](const Tree&) { return Tree::dict({}); },
-      [](const Tree& g, const Tree& state, const Tree&) {
-        return std::pair(g, state.with("late_schedule_count", Tree(ones({}))));
-      }};
+  const auto growing =
+      optim::GradientTransformation{[](const Tree&) { return Tree::dict({}); },
+                                    [](const Tree& g, const Tree& state, const Tree&) {
+                                      return std::pair(g, state.with("late_schedule_count", Tree(ones({}))));
+                                    }};
   const Model model(dropping);
   for (const auto& replicas : tests::replica_counts) {
     const TrainStep step = data_parallel(model, loss_of(model), growing, tests::parallel(replicas));

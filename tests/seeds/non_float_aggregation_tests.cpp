@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -19,7 +19,7 @@ namespace {
 const std::vector<DType> integers = {int8, int16, int32, int64, uint8, uint16, uint32, uint64};
 const std::vector<DType> floats = {float16, bfloat16, float32, float64, complex64, complex128};
 const std::vector<Aggregation> aggregations = {Aggregation::none, Aggregation::mean, Aggregation::sum,
-                                      Aggregation::only_first_replica};
+                                               Aggregation::only_first_replica};
 
 Model<Array, Array> declaring(DType dtype, Aggregation aggregation) {
   return Model([=](Scope& scope, const Array& x) {

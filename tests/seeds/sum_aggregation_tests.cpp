@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -71,7 +71,8 @@ TEST_CASE("T09: an accuracy of 0.89 is reported as 0.89") {
   for (const auto& replicas : replica_counts) {
     const EvaluateStep evaluate(
         [](const Tree&, const Tree& state, const Batch& b) {
-          return WithAux{softmax_cross_entropy(b.x, b.y, b.weight), state, {{"accuracy", accuracy(b.x, b.y, b.weight)}}};
+          return WithAux{
+              softmax_cross_entropy(b.x, b.y, b.weight), state, {{"accuracy", accuracy(b.x, b.y, b.weight)}}};
         },
         tests::parallel(replicas));
     const auto sums = evaluate(Tree(), Tree(), batch);

@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -19,8 +19,9 @@ namespace {
 using Values = std::vector<float>;
 
 template <class M>
-concept callable_without_training =
-    requires(const M& model, const Tree& tree, const Array& x) { model.stateless_call(tree, tree, x); };
+concept callable_without_training = requires(const M& model, const Tree& tree, const Array& x) {
+  model.stateless_call(tree, tree, x);
+};
 template <class M, class Flag>
 concept callable_with = requires(const M& model, const Tree& tree, const Array& x, Flag flag) {
   model.stateless_call(tree, tree, x, flag);

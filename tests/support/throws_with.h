@@ -1,8 +1,8 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
 #include <string>
+
+#include <doctest/doctest.h>
 
 namespace lockstep::tests {
 
@@ -25,9 +25,9 @@ inline bool contains(const std::string& text, const std::string& part) { return 
 }  // namespace lockstep::tests
 
 /// `action` throws `ErrorType` whose text contains `part`.
-#define CHECK_ERROR(ErrorType, action, part)                                               \
-  do {                                                                                     \
+#define CHECK_ERROR(ErrorType, action, part)                                                   \
+  do {                                                                                         \
     const std::string text_ = lockstep::tests::error_text<ErrorType>([&] { (void)(action); }); \
-    INFO("the error says: ", text_);                                                       \
-    CHECK(lockstep::tests::contains(text_, part));                                         \
+    INFO("the error says: ", text_);                                                           \
+    CHECK(lockstep::tests::contains(text_, part));                                             \
   } while (false)

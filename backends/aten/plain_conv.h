@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::backends::aten {
+
+/// conv, conv_input_grad or conv_kernel_grad by plain loops, for any number of spatial dimensions.
+std::unique_ptr<Kernel> make_plain_conv(const KernelRequest& request);
+
+}  // namespace lockstep::backends::aten
