@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -26,6 +27,8 @@ compile::Options make_options() {
   options.communicator = world();
 #ifndef NDEBUG
   options.verify = true;
+#else
+  options.verify = std::getenv("LOCKSTEP_VERIFY") != nullptr;
 #endif
   return options;
 }
