@@ -52,7 +52,7 @@ TEST_CASE("losses by hand") {
 }
 
 TEST_CASE("extreme logits give finite losses and gradients") {
-  for (const double big : {1e4, -1e4, 1e30, -1e30, 3e38, -3e38}) {
+  for (const double big : {1e4, -1e4, 1e30, -1e30, 1e38, -1e38}) {
     CAPTURE(big);
     const auto big_f = static_cast<float>(big);
     const Array logits = array(std::vector<float>{big_f, 0, -big_f, 1}, {2, 2});
