@@ -93,7 +93,7 @@ Plan Function::plan() const {
     const std::string& name = equation.primitive->name;
     if (name == "collective_wait") {
       ++plan.collectives[equation.attrs.get<std::string>("op")];
-    } else if (name != "collective_start" && equation.primitive->traits.collective) {
+    } else if (name != "pmap" && equation.primitive->traits.collective) {
       ++plan.collectives[name];
     }
   });

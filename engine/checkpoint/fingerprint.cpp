@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include <openssl/evp.h>
@@ -59,12 +60,15 @@ std::string fingerprint(const Tree& tree) {
   Sha256 hash;
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    hash.add_terminated(paths[i]);
-    hash.add_terminated(name(leaves[i].dtype()));
-    hash.add(static_cast<std::uint64_t>(leaves[i].ndim()));
-    for (const std::int64_t extent : leaves[i].shape()) hash.add(static_cast<std::uint64_t>(extent));
-    const std::vector<std::byte> bytes = leaves[i].to_bytes();
+  // By the path's bytes, whether its parts are list indices or keys: what is restored as dicts hashes alike.
+  std::map<std::string_view, const Array*> by_path;
+  for (std::size_t i = 0; i < leaves.size(); ++i) by_path.emplace(paths[i], &leaves[i]);
+  for (const auto& [path, leaf] : by_path) {
+    hash.add_terminated(path);
+    hash.add_terminated(name(leaf->dtype()));
+    hash.add(static_cast<std::uint64_t>(leaf->ndim()));
+    for (const std::int64_t extent : leaf->shape()) hash.add(static_cast<std::uint64_t>(extent));
+    const std::vector<std::byte> bytes = leaf->to_bytes();
     hash.add(bytes.data(), bytes.size());
   }
   return hash.hex();

@@ -29,7 +29,7 @@ const detail::StepParts& TrainStep::parts() const { return impl_->parts; }
 std::size_t TrainStep::traces() const { return impl_->cache.traces(); }
 
 Mesh TrainStep::mesh(std::int64_t rows) const {
-  return data_mesh(impl_->parts.options.shards, impl_->parts.options.devices, rows);
+  return train::batch_mesh(impl_->parts.options, rows);
 }
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
@@ -70,7 +70,7 @@ EvaluateStep::EvaluateStep(LossFunction loss, DataParallelOptions options)
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
                                                          const Batch& batch) const {
   const Batch rows = train::checked(batch);
-  const Mesh mesh = data_mesh(impl_->options.shards, impl_->options.devices, rows.x.dim(0));
+  const Mesh mesh = train::batch_mesh(impl_->options, rows.x.dim(0));
   const auto mapped = [this](const std::vector<Tree>& shard) {
     return to_tree(train::replica_evaluation(impl_->loss, shard[0], shard[1], from_tree<Batch>(shard[2])));
   };

@@ -7,6 +7,9 @@
 
 namespace lockstep::train {
 
+/// The mesh of a batch of that many rows. Default devices share the cores with the other processes.
+Mesh batch_mesh(const DataParallelOptions& options, std::int64_t rows);
+
 /// The batch with weights (ones where none are given). Throws DataError unless x, y and weight have equally many rows.
 Batch checked(const Batch& batch);
 

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// SHA-256 over all leaves in path order: path, dtype, shape, row-major little-endian bytes; 64 hex digits. For each leaf
+/// SHA-256 over all leaves in the byte order of their paths: path, dtype, shape, row-major little-endian bytes; 64 hex digits. For each leaf
 /// the hash takes: the path's bytes, a zero byte, the long dtype name, a zero byte, the rank as one uint64, each extent as
 /// one uint64 (little-endian), then the data.
 LOCKSTEP_API std::string fingerprint(const Tree& tree);

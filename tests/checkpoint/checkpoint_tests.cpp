@@ -56,6 +56,15 @@ TEST_CASE("a fingerprint sees every path, dtype, shape and bit") {
   CHECK(base != changed("v", array(1.0F)));
 }
 
+TEST_CASE("a list of more than ten leaves has one fingerprint, as a list and restored as a dict") {
+  std::vector<Tree> items;
+  for (int i = 0; i < 12; ++i) items.emplace_back(array(i));
+  const Tree tree = Tree::dict({{"layers", Tree::list(items)}});
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", tree, {});
+  CHECK(fingerprint(checkpoint::restore(folder.path() / "saved").tree) == fingerprint(tree));
+}
+
 TEST_CASE("save and restore keep every bit, structure and manifest") {
   const TemporaryFolder folder;
   checkpoint::save(folder.path() / "saved", example(), {{"seed", "7"}});

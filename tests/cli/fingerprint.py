@@ -15,18 +15,13 @@ LONG_NAMES = {
 }
 
 
-def path_order(path):
-    """Dicts are ordered by key, lists by index."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split("/")]
-
-
 def fingerprint(folder):
     raw = (folder / "arrays.safetensors").read_bytes()
     (length,) = struct.unpack("<Q", raw[:8])
     header, data = json.loads(raw[8 : 8 + length]), raw[8 + length :]
     leaves = {path[len("state/") :]: info for path, info in header.items() if path.startswith("state/")}
     digest = hashlib.sha256()
-    for path in sorted(leaves, key=path_order):
+    for path in sorted(leaves, key=str.encode):
         info = leaves[path]
         digest.update(path.encode() + b"\0" + LONG_NAMES[info["dtype"]].encode() + b"\0")
         digest.update(struct.pack("<Q", len(info["shape"])))
