@@ -20,7 +20,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_compile_options(-Wall -Wextra -ffp-contract=off -fPIC)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GNU 12 takes inlined std::string and std::variant for what they are not.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict)
+  add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
 endif()
 # Libraries that nothing refers to stay out: a test of the core then starts without LibTorch.
 add_link_options(-Wl,--as-needed)

@@ -27,6 +27,8 @@ foreach(target IN LISTS static_targets)
 endforeach()
 get_property(libraries GLOBAL PROPERTY lockstep_libraries)
 list(REMOVE_DUPLICATES libraries)
+get_property(rpath GLOBAL PROPERTY lockstep_rpath)
+list(REMOVE_DUPLICATES rpath)
 add_library(lockstep SHARED ${objects})
 target_link_libraries(lockstep PRIVATE ${libraries})
 target_include_directories(lockstep INTERFACE
@@ -36,7 +38,7 @@ set_target_properties(lockstep PROPERTIES
   LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  INSTALL_RPATH_USE_LINK_PATH ON)
+  INSTALL_RPATH "${rpath}")
 add_library(lockstep::lockstep ALIAS lockstep)
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
@@ -45,8 +47,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
     lockstep_headers lockstep_cli lockstep lockstep_deps::fmt lockstep_deps::cli11)
   set_target_properties(lockstep_program PROPERTIES
     OUTPUT_NAME lockstep
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
-    INSTALL_RPATH_USE_LINK_PATH ON)
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${rpath}")
   install(TARGETS lockstep_program)
   add_custom_target(train
     COMMAND ${CMAKE_COMMAND} -D "PROGRAM=$<TARGET_FILE:lockstep_program>" -D "RUNS=${CMAKE_BINARY_DIR}/runs"
