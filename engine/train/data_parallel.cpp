@@ -28,9 +28,7 @@ TrainStep::TrainStep(detail::StepParts parts) {
 const detail::StepParts& TrainStep::parts() const { return impl_->parts; }
 std::size_t TrainStep::traces() const { return impl_->cache.traces(); }
 
-Mesh TrainStep::mesh(std::int64_t rows) const {
-  return train::batch_mesh(impl_->parts.options, rows);
-}
+Mesh TrainStep::mesh(std::int64_t rows) const { return train::batch_mesh(impl_->parts.options, rows); }
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
   Tree slots = detail::JitCache().call(
