@@ -10,6 +10,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <omp.h>
+#include <torch/headeronly/version.h>
 #include <xmmintrin.h>
 
 #include <lockstep/error.h>
@@ -63,6 +64,7 @@ class ThreadSettings {
 class AtenBackend final : public Backend {
  public:
   std::string_view name() const override { return "aten"; }
+  std::string version() const override { return TORCH_VERSION; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {

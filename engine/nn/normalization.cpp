@@ -96,21 +96,23 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
 
   Array mean = moving_mean;
   Array variance = moving_variance;
-  Array mask;
+  Array counted;
   if (scope.training() && options.trainable) {
-    mask = row_mask(scope.rows(), x);
-    Moments moments = local_moments(wide, mask);
+    Moments moments = local_moments(wide, row_mask(scope.rows(), x));
     if (options.synchronized && !x.type().varying.empty()) moments = joined_moments(moments, x.type().varying);
     mean = moments.mean;
     variance = moments.variance;
+    counted = moments.count != 0;
     const auto next = [&](const Array& old, const Array& now) {
-      return where(moments.count == 0, old, options.momentum * old + (1.0 - options.momentum) * now);
+      return where(counted, options.momentum * old + (1.0 - options.momentum) * now, old);
     };
     scope.assign("moving_mean", next(moving_mean, mean));
     scope.assign("moving_variance", next(moving_variance, variance));
   }
   // The product form keeps what is read per element to x and two rows of C numbers.
-  const Array normalized = convert((wide - mean) * rsqrt(variance + options.epsilon), x.dtype());
+  Array inverse = rsqrt(variance + options.epsilon);
+  if (counted.has_value()) inverse = where(counted, inverse, 0);
+  const Array normalized = convert((wide - mean) * inverse, x.dtype());
   return scaled_and_centered(scope, normalized, options.center, options.scale);
 }
 

@@ -18,6 +18,19 @@ bool same_spec(const VariableSpec& a, const VariableSpec& b) {
   return a.shape == b.shape && a.dtype == b.dtype && a.aggregation == b.aggregation;
 }
 
+/// A path names a variable or a scope, never both. Throws StateError.
+void check_no_scope_between(const std::map<std::string, Declared>& declared, const std::string& path) {
+  const auto refuse = [](const std::string& variable, const std::string& below) {
+    throw StateError("[scope] '" + variable + "' is a variable, and variable '" + below +
+                     "' lies below it; a path names a variable or a scope: rename one of the two");
+  };
+  for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+    if (declared.contains(path.substr(0, end))) refuse(path.substr(0, end), path);
+  }
+  const auto below = declared.lower_bound(path + "/");
+  if (below != declared.end() && below->first.starts_with(path + "/")) refuse(path, below->first);
+}
+
 /// Replica 0's value on all replicas, for every dtype.
 Array first_replica(const Array& value, const AxisSet& axes) {
   Array first = value;
@@ -101,6 +114,7 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& spec,
     }
     return known;
   }
+  check_no_scope_between(declared_, path);
   Declared variable{.spec = spec, .trainable = trainable, .old_value = {}, .value = {}, .contribution = {}};
   variable.old_value = mode_ == Mode::init ? initial_value(path, spec) : existing_value(path, spec, trainable);
   variable.value = variable.old_value;

@@ -52,7 +52,8 @@ struct BatchNormOptions {
 };
 /// Normalises every channel (last dimension) over all others. Rows of weight 0 count in no statistic. Variables gamma,
 /// beta [C]; state moving_mean, moving_variance [C] (at least float32), new = momentum * old + (1 - momentum) * batch,
-/// biased variance. A training call without a single real row returns 0 and keeps the state. Ioffe and Szegedy 2015.
+/// biased variance. A training call without a single real row normalises to 0 and keeps the state. Ioffe and Szegedy
+/// 2015.
 LOCKSTEP_API Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& options = {});
 
 struct LayerNormOptions {

@@ -36,6 +36,7 @@ Memory memory_of(const std::vector<T>& elements) {
 
 TEST_CASE("the backend says what it is for") {
   CHECK(aten().name() == "aten");
+  CHECK(aten().version().starts_with("2."));
   CHECK(aten().supports(DeviceKind::cpu));
   CHECK_FALSE(aten().supports(DeviceKind::cuda));
 }

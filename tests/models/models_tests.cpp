@@ -1,0 +1,73 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/throws_with.h"
+
+using namespace lockstep;
+
+namespace {
+
+/// "path type" of every variable of one kind.
+std::vector<std::string> listed(const Model<Array, Array>& model, bool trainable) {
+  std::vector<std::string> lines;
+  for (const Variable& v : model.variables(zeros({1, 28, 28, 1}))) {
+    if (v.trainable == trainable) lines.push_back(v.path + " " + to_string(v.type));
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("cnn: conv 32, conv 64, dense 128, dense 10, BatchNorm without a bias before it, dropout") {
+  const auto model = models::find("cnn");
+  CHECK(listed(model, true) == Lines{"block_0/conv/kernel f32[3,3,1,32]", "block_0/norm/beta f32[32]",
+                                     "block_0/norm/gamma f32[32]", "block_1/conv/kernel f32[3,3,32,64]",
+                                     "block_1/norm/beta f32[64]", "block_1/norm/gamma f32[64]", "dense/bias f32[128]",
+                                     "dense/kernel f32[3136,128]", "head/bias f32[10]", "head/kernel f32[128,10]"});
+  CHECK(listed(model, false) == Lines{"block_0/norm/moving_mean f32[32]", "block_0/norm/moving_variance f32[32]",
+                                      "block_1/norm/moving_mean f32[64]", "block_1/norm/moving_variance f32[64]",
+                                      "dropout/rng u32[3]"});
+}
+
+TEST_CASE("mlp: 512, 512, 10 on flattened input") {
+  const auto model = models::find("mlp");
+  CHECK(listed(model, true) == Lines{"dense_0/bias f32[512]", "dense_0/kernel f32[784,512]", "dense_1/bias f32[512]",
+                                     "dense_1/kernel f32[512,512]", "head/bias f32[10]", "head/kernel f32[512,10]"});
+  CHECK(listed(model, false).empty());
+}
+
+TEST_CASE("models map images to class scores, in the input's dtype") {
+  for (const std::string_view name : models::names()) {
+    for (const DType dtype : {float32, float64}) {
+      const auto model = models::find(name);
+      const Array x = ones({3, 28, 28, 1}, dtype);
+      const auto [trainable, state] = model.init(random::key(0), x);
+      const Array y = model.stateless_call(trainable, state, x, false).first;
+      CHECK(to_string(y.type()) == to_string(ArrayType{dtype, {3, 10}, {}}));
+      const std::vector<double> scores = convert(y, float64).to_vector<double>();
+      CHECK(std::equal(scores.begin(), scores.begin() + 10, scores.begin() + 10));
+    }
+  }
+}
+
+TEST_CASE("options change classes, dropout and input size") {
+  const Model model([](Scope& scope, const Array& x) { return models::cnn(scope, x, {.classes = 3, .dropout = 0}); });
+  const Array x = ones({2, 8, 12, 3});
+  const auto [trainable, state] = model.init(random::key(0), x);
+  CHECK(trainable.at("dense/kernel").array().shape() == Shape{2 * 3 * 64, 128});
+  CHECK(model.stateless_call(trainable, state, x, true).first.shape() == Shape{2, 3});
+  const Model small([](Scope& scope, const Array& rows) { return models::mlp(scope, rows, 2); });
+  CHECK(small.variables(x)[5].type.shape == Shape{512, 2});
+}
+
+TEST_CASE("an unknown model is refused, with the names there are") {
+  CHECK_ERROR(ValueError, models::find("resnet"), "no model 'resnet'; known are cnn, mlp");
+  CHECK_ERROR(ValueError, models::find(""), "known are cnn, mlp");
+}

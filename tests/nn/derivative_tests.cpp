@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/layer_run.h"
+#include "tests/support/replicas.h"
+
+using namespace lockstep;
+using tests::Doubles;
+
+namespace {
+
+/// Every layer once; smooth activations, so that finite differences hold everywhere.
+Array net(Scope& scope, const Array& x) {
+  Array h = conv2d(scope["conv"], x, {.filters = 4, .strides = {2, 1}, .padding = Padding::same});
+  h = tanh(batch_norm(scope["norm"], h));
+  h = conv2d(scope["grouped"], h, {.filters = 4, .kernel = {2, 2}, .padding = Padding::valid, .dilation = {1, 2}, .groups = 2});
+  h = max_pool2d(gelu(h), {.window = {2, 2}, .strides = {1, 1}});
+  const Array average = avg_pool2d(h, {.window = {2, 2}, .strides = {1, 1}, .padding = Padding::same});
+  const Array global = global_avg_pool2d(h);
+  h = concatenate({flatten(average), global}, 1);
+  h = dropout(scope["drop"], layer_norm(scope["rows"], dense(scope["dense"], h, {.units = 6})), 0.3);
+  const Array codes = embedding(scope["codes"], array({0, 2, 1, 1, 0, 2}), {.vocabulary = 3, .features = 1});
+  return dense(scope["head"], h + reshape(codes, {1, 6}), {.units = 2});
+}
+
+Array direction(const Shape& shape, std::uint64_t seed) {
+  return random::normal(random::key(seed), shape, float64, random::same_on_all);
+}
+
+double inner(const Array& a, const Array& b) { return sum(a * b).item<double>(); }
+
+}  // namespace
+
+TEST_CASE("the derivative of a net of all layers equals finite differences, leaf by leaf, cut or not") {
+  const Model model(net);
+  const Array x = tests::spread_values({4, 8, 6, 2});
+  auto [trainable, state] = model.init(random::key(2), x);
+  std::uint64_t seed = 100;
+  // Away from the initial zeros and ones, so that no factor hides another.
+  trainable = map([&](const Array& w) { return convert(w, float64) + 0.3 * direction(w.shape(), ++seed); }, trainable);
+  const Array target = direction({4, 2}, 1);
+
+  for (const tests::Replicas replicas : {tests::Replicas{1, 1}, {2, 2}, {4, 2}}) {
+    CAPTURE(replicas.shards);
+    const auto shard_loss = [&, state = state](const Tree& w, const Batch& b) {
+      const Array y = model.stateless_call(w, state, b.x, true, {.rows = b.weight}).first;
+      return value(mean_squared_error(y, b.y, b.weight));
+    };
+    const PmapOptions options{
+        .mesh = tests::mesh_of(replicas), .in = {replicated, sharded("batch")}, .out = {replicated}};
+    const auto loss = jit(pmap(shard_loss, options));
+    const auto gradient = pmap([&](const Tree& w, const Batch& b) { return grad(shard_loss)(w, b); }, options);
+    const Batch batch{x, target, ones({4}, float64)};
+    const Tree g = gradient(trainable, batch);
+    for (const std::string& path : trainable.paths()) {
+      CAPTURE(path);
+      const Array w = trainable.at(path).array();
+      const Array d = direction(w.shape(), ++seed);
+      constexpr double h = 1e-5;
+      const auto at = [&, trainable = trainable](double step) {
+        return loss(trainable.with(path, Tree(w + step * d)), batch).template item<double>();
+      };
+      const double slope = (at(h) - at(-h)) / (2 * h);
+      CHECK(inner(g.at(path).array(), d) == doctest::Approx(slope).epsilon(2e-7).scale(1e-2));
+    }
+  }
+}
