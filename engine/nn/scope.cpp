@@ -17,11 +17,16 @@ std::string joined(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "/" + std::string(name);
 }
 
-void check_assigned_type(const std::string& path, const Array& old, const Array& value, std::string_view doing) {
-  if (value.shape() == old.shape() && value.dtype() == old.dtype()) return;
-  throw StateError("[" + std::string(doing) + "] '" + path + "' is " +
-                   to_string(ArrayType{old.dtype(), old.shape(), {}}) + ", the value given is " +
-                   to_string(value.type()) + "; convert or reshape it");
+/// The value in its variable's type. A model run in another float dtype than it declares (check_one_meaning takes
+/// float64) may still compute in the declared one, and `init` only asks what is declared.
+Array in_type_of(const detail::Declared& variable, const Array& value, const std::string& path, std::string_view doing,
+                 bool is_init) {
+  const ArrayType old = variable.old_value.type();
+  if (value.shape() == old.shape && value.dtype() == old.dtype) return value;
+  const bool other_float = is_float(value.dtype()) && is_float(old.dtype) && value.shape() == old.shape;
+  if (other_float && (is_init || old.dtype != variable.spec.dtype)) return convert(value, old.dtype);
+  throw StateError("[" + std::string(doing) + "] '" + path + "' is " + to_string(ArrayType{old.dtype, old.shape, {}}) +
+                   ", the value given is " + to_string(value.type()) + "; convert or reshape it");
 }
 
 }  // namespace
@@ -48,8 +53,7 @@ void Scope::assign(std::string_view name, const Array& value) const {
                            "over replicas would count the old value once per replica. Write accumulate(\"" +
                            std::string(name) + "\", contribution) instead of assign(old + contribution)");
   }
-  check_assigned_type(path, variable.old_value, value, "assign");
-  variable.value = value;
+  variable.value = in_type_of(variable, value, path, "assign", is_init());
   variable.assigned = true;
 }
 
@@ -61,8 +65,8 @@ void Scope::accumulate(std::string_view name, const Array& contribution) const {
                            "' declares aggregation=" + std::string(lockstep::name(variable.spec.aggregation)) +
                            "; declare it sum, or assign its new value");
   }
-  check_assigned_type(path, variable.old_value, contribution, "accumulate");
-  variable.contribution = variable.contribution.has_value() ? variable.contribution + contribution : contribution;
+  const Array added = in_type_of(variable, contribution, path, "accumulate", is_init());
+  variable.contribution = variable.contribution.has_value() ? variable.contribution + added : added;
   variable.assigned = true;
 }
 

@@ -36,8 +36,9 @@ using Logs = std::map<std::string, Array>;
 using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& non_trainable, const Batch& batch)>;
 
 struct DataParallelOptions {
-  std::vector<Device> devices;  ///< Of this process; empty: the largest power of two of cores that divides the shards.
-  std::int64_t shards = 0;      ///< V; 0: the largest power of two up to 8 not above the batch.
+  std::vector<Device> devices =
+      {};                   ///< Of this process; empty: the largest power of two of cores that divides the shards.
+  std::int64_t shards = 0;  ///< V; 0: the largest power of two up to 8 not above the batch.
   std::int64_t microbatches = 1;  ///< Each shard's rows in that many equal parts, gradients added, reduced once.
 };
 

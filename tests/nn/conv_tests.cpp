@@ -1,10 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -60,7 +60,8 @@ Image convolved(const Image& x, const Image& kernel, const Conv2dOptions& o) {
               const std::int64_t row = i * o.strides.first + a * o.dilation.first - h.before;
               const std::int64_t column = j * o.strides.second + b * o.dilation.second - w.before;
               if (!x.holds(row, column)) continue;
-              for (std::int64_t c = 0; c < in; ++c) sum += x.at(n, row, column, f / out * in + c) * kernel.at(a, b, c, f);
+              for (std::int64_t c = 0; c < in; ++c)
+                sum += x.at(n, row, column, f / out * in + c) * kernel.at(a, b, c, f);
             }
           }
           y.values.push_back(sum);
@@ -84,7 +85,8 @@ TEST_CASE("conv2d by hand: a 3 x 3 window of ones counts what lies inside the im
   CHECK(with({.padding = Padding::valid}) == Doubles{9});
   CHECK(with({.strides = {2, 2}}) == Doubles{4, 4, 4, 4});
   CHECK(with({.kernel = {2, 2}}) == Doubles{4, 4, 2, 4, 4, 2, 2, 2, 1});  // one row and column of padding, behind
-  CHECK(with({.bias_initializer = initializers::constant(0.5)}) == Doubles{4.5, 6.5, 4.5, 6.5, 9.5, 6.5, 4.5, 6.5, 4.5});
+  CHECK(with({.bias_initializer = initializers::constant(0.5)}) ==
+        Doubles{4.5, 6.5, 4.5, 6.5, 9.5, 6.5, 4.5, 6.5, 4.5});
 }
 
 TEST_CASE("conv2d with a stride of 2 pads an even image behind only, as Keras") {
@@ -92,7 +94,8 @@ TEST_CASE("conv2d with a stride of 2 pads an even image behind only, as Keras") 
   const Conv2dOptions options{
       .filters = 1, .strides = {2, 2}, .use_bias = false, .kernel_initializer = initializers::ones()};
   CHECK(run_layer(conv_with(options), x).y.to_vector<double>() ==
-        Doubles{1 + 2 + 3 + 5 + 6 + 7 + 9 + 10 + 11, 3 + 4 + 7 + 8 + 11 + 12, 9 + 10 + 11 + 13 + 14 + 15, 11 + 12 + 15 + 16});
+        Doubles{1 + 2 + 3 + 5 + 6 + 7 + 9 + 10 + 11, 3 + 4 + 7 + 8 + 11 + 12, 9 + 10 + 11 + 13 + 14 + 15,
+                11 + 12 + 15 + 16});
 }
 
 TEST_CASE("conv2d equals its definition for strides, paddings, dilations and groups") {

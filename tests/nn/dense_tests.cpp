@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -33,8 +33,8 @@ TEST_CASE("dense: x kernel + bias over the last dimension") {
   CHECK(result.y.to_vector<double>() == Doubles{6, 16, 15, 28});
   CHECK(result.after.size() == 0);
 
-  const auto cube = run_layer(dense_with({.units = 2}), reshape(x, {2, 1, 3}),
-                              {.trainable = {{"kernel", kernel}, {"bias", bias}}});
+  const auto cube =
+      run_layer(dense_with({.units = 2}), reshape(x, {2, 1, 3}), {.trainable = {{"kernel", kernel}, {"bias", bias}}});
   CHECK(cube.y.shape() == Shape{2, 1, 2});
   CHECK(cube.y.to_vector<double>() == Doubles{6, 16, 15, 28});
 
@@ -45,7 +45,8 @@ TEST_CASE("dense: x kernel + bias over the last dimension") {
 
 TEST_CASE("dense: variables take the input's dtype, the options' initializers and aggregation") {
   const Model model([](Scope& scope, const Array& x) {
-    return dense(scope, x, {.units = 2, .bias_initializer = initializers::constant(4), .aggregation = Aggregation::mean});
+    return dense(scope, x,
+                 {.units = 2, .bias_initializer = initializers::constant(4), .aggregation = Aggregation::mean});
   });
   for (const DType dtype : {float32, float64, bfloat16}) {
     for (const Variable& v : model.variables(zeros({1, 3}, dtype))) {
@@ -73,9 +74,7 @@ TEST_CASE("embedding: rows by index, gradients added where indices repeat") {
 
   const Model model([&](Scope& scope, const Array& x) { return embedding(scope, x, options); });
   const Array weights = array(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
-  const auto loss = [&](const Tree& w) {
-    return sum(model.stateless_call(w, Tree(), indices, true).first * weights);
-  };
+  const auto loss = [&](const Tree& w) { return sum(model.stateless_call(w, Tree(), indices, true).first * weights); };
   const Tree gradient = grad(loss)(Tree::dict({{"embeddings", Tree(table)}}));
   CHECK(gradient.at("embeddings").array().to_vector<float>() == std::vector<float>{3, 4, 0, 0, 1 + 5 + 7, 2 + 6 + 8});
 }

@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -18,7 +18,8 @@ namespace {
 Array net(Scope& scope, const Array& x) {
   Array h = conv2d(scope["conv"], x, {.filters = 4, .strides = {2, 1}, .padding = Padding::same});
   h = tanh(batch_norm(scope["norm"], h));
-  h = conv2d(scope["grouped"], h, {.filters = 4, .kernel = {2, 2}, .padding = Padding::valid, .dilation = {1, 2}, .groups = 2});
+  h = conv2d(scope["grouped"], h,
+             {.filters = 4, .kernel = {2, 2}, .padding = Padding::valid, .dilation = {1, 2}, .groups = 2});
   h = max_pool2d(gelu(h), {.window = {2, 2}, .strides = {1, 1}});
   const Array average = avg_pool2d(h, {.window = {2, 2}, .strides = {1, 1}, .padding = Padding::same});
   const Array global = global_avg_pool2d(h);

@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <limits>
 #include <set>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -63,9 +63,11 @@ TEST_CASE("a dropped element is 0 whatever it was, and so is its derivative") {
 }
 
 TEST_CASE("every rate outside [0, 1) is refused, in training and in evaluation") {
-  for (const double rate : {-0.1, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+  for (const double rate :
+       {-0.1, 1.0, 1.5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     CHECK_ERROR(ValueError, run_layer(dropout_at(rate), ones({2})), "[dropout 'drop'] the rate is");
-    CHECK_ERROR(ValueError, run_layer(dropout_at(rate), ones({2}), {.training = false}), "give a probability in [0, 1)");
+    CHECK_ERROR(ValueError, run_layer(dropout_at(rate), ones({2}), {.training = false}),
+                "give a probability in [0, 1)");
   }
 }
 

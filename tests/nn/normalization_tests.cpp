@@ -1,9 +1,9 @@
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -73,8 +73,8 @@ TEST_CASE("batch_norm in training: batch statistics, biased variance, moving ave
   check_close(result.after.at("moving_mean").array(), {0.99 * 10 + 0.01 * a.mean, 0.99 * 20 + 0.01 * b.mean});
   check_close(result.after.at("moving_variance").array(), {0.99 * 4 + 0.01 * a.variance, 0.99 * 8 + 0.01 * b.variance});
 
-  const auto other = run_layer(batch_norm_with({.momentum = 0.5, .epsilon = 0.1, .center = false, .scale = false}),
-                               two_channels());
+  const auto other =
+      run_layer(batch_norm_with({.momentum = 0.5, .epsilon = 0.1, .center = false, .scale = false}), two_channels());
   CHECK(other.trainable.size() == 0);
   check_close(other.y, interleaved(normalized(channel_a, a, 1, 0, 0.1), normalized(channel_b, b, 1, 0, 0.1)));
   check_close(other.after.at("moving_mean").array(), {0.5 * a.mean, 0.5 * b.mean});
@@ -84,8 +84,7 @@ TEST_CASE("batch_norm in training: batch statistics, biased variance, moving ave
 TEST_CASE("batch_norm in evaluation, and frozen, normalises by the moving statistics and leaves them") {
   LayerCall call{.state = {{"moving_mean", array(Doubles{1, 2})}, {"moving_variance", array(Doubles{4, 9})}},
                  .training = false};
-  const Doubles expected =
-      interleaved(normalized(channel_a, {1, 4}, 1, 0), normalized(channel_b, {2, 9}, 1, 0));
+  const Doubles expected = interleaved(normalized(channel_a, {1, 4}, 1, 0), normalized(channel_b, {2, 9}, 1, 0));
   const auto evaluated = run_layer(batch_norm_with({}), two_channels(), call);
   check_close(evaluated.y, expected);
   call.training = true;
@@ -150,9 +149,8 @@ TEST_CASE("a batch without a real row normalises to 0 and keeps the state") {
 }
 
 TEST_CASE("not synchronized: each shard's own statistics, moving ones averaged over shards with rows") {
-  const Model model([](Scope& scope, const Array& x) {
-    return batch_norm(scope, x, {.momentum = 0, .synchronized = false});
-  });
+  const Model model(
+      [](Scope& scope, const Array& x) { return batch_norm(scope, x, {.momentum = 0, .synchronized = false}); });
   const Array x = tests::doubles({1, 3, 10, 20, 7, 7, 8, 8}, {8, 1});
   const auto [trainable, state] = model.init(random::key(0), x);
   const Array all = ones({8});
@@ -180,9 +178,10 @@ TEST_CASE("layer_norm: each row by its own mean and biased variance") {
   }
   check_close(result.y, expected);
   CHECK(result.after.size() == 0);
-  const auto bare = run_layer(
-      [](Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = 0, .center = false, .scale = false}); },
-      tests::doubles({5, 5, 7, 7}, {1, 2, 2, 1}));
+  const auto bare =
+      run_layer([](Scope& scope,
+                   const Array& x) { return layer_norm(scope, x, {.epsilon = 0, .center = false, .scale = false}); },
+                tests::doubles({5, 5, 7, 7}, {1, 2, 2, 1}));
   CHECK(bare.trainable.size() == 0);
 }
 
@@ -192,5 +191,6 @@ TEST_CASE("normalisations refuse integers, vectors, negative epsilons and weight
   CHECK_ERROR(ValueError, run_layer(batch_norm_with({.epsilon = NAN}), zeros({2, 2})), "must not be negative");
   CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2})), "give floats [N, ..., C]");
   CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2, 2}, int32)), "the input is i32[2,2]");
-  CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2, 2}), {.rows = ones({3})}), "give one weight per row");
+  CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2, 2}), {.rows = ones({3})}),
+              "give one weight per row");
 }

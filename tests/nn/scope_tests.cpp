@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
@@ -134,7 +134,8 @@ TEST_CASE("an initializer returns what was declared") {
     };
   };
   const auto other_shape = with([](const Array&, const Shape&, DType dtype) { return zeros({3, 2}, dtype); });
-  CHECK_ERROR(StateError, init_of(other_shape), "initializer of 'layer/w' returned f32[3,2], the variable is declared f32[2,3]");
+  CHECK_ERROR(StateError, init_of(other_shape),
+              "initializer of 'layer/w' returned f32[3,2], the variable is declared f32[2,3]");
   const auto other_dtype = with([](const Array&, const Shape& shape, DType) { return zeros(shape, float64); });
   CHECK_ERROR(StateError, init_of(other_dtype), "returned f64[2,3]");
 }
@@ -208,7 +209,8 @@ TEST_CASE("what a scope says of its call") {
 
 TEST_CASE("assign and accumulate take declared, non-trainable variables and values of their type") {
   CHECK_ERROR(StateError, init_of([](Scope& s) { s["a"].assign("n", zeros({})); }), "no variable 'a/n' is declared");
-  CHECK_ERROR(StateError, init_of([](Scope& s) { s["a"].accumulate("n", zeros({})); }), "declare it with non_trainable");
+  CHECK_ERROR(StateError, init_of([](Scope& s) { s["a"].accumulate("n", zeros({})); }),
+              "declare it with non_trainable");
   const auto to_weight = [](Scope& scope) {
     scope.trainable("w", spec({2}));
     scope.assign("w", zeros({2}));
@@ -219,4 +221,27 @@ TEST_CASE("assign and accumulate take declared, non-trainable variables and valu
     scope.assign("n", zeros({3}));
   };
   CHECK_ERROR(StateError, init_of(another_type), "'n' is f32[2], the value given is f32[3]; convert or reshape it");
+}
+
+TEST_CASE("a model declared in float32 runs in float64: its leaves come so, what it assigns is converted") {
+  const Model model([](Scope& scope, const Array& x) {
+    const Array narrow = convert(scope.trainable("w", spec({2})), float32) * 1.5F;
+    scope.non_trainable("last", spec({2}));
+    scope.non_trainable("total", spec({2}, float32, Aggregation::sum));
+    scope.assign("last", scope.training() ? narrow : x);
+    scope.accumulate("total", narrow);
+    return x;
+  });
+  const Array x = zeros({2}, float64);
+  const auto [trainable, state] = model.init(random::key(0), x);
+  const auto wide = [](const Tree& tree) {
+    return map([](const Array& leaf) { return convert(leaf, float64); }, tree);
+  };
+  const Tree next = model.stateless_call(wide(trainable), wide(state), x, true).second;
+  CHECK(to_string(next.at("last").array().type()) == "f64[2]");
+  CHECK(to_string(next.at("total").array().type()) == "f64[2]");
+  CHECK(next.at("last").array().to_vector<double>() ==
+        convert(trainable.at("w").array() * 1.5F, float64).to_vector<double>());
+  CHECK_ERROR(StateError, model.stateless_call(trainable, state, x, false),
+              "'last' is f32[2], the value given is f64[2]");
 }

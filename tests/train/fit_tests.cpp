@@ -1,0 +1,99 @@
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/replicas.h"
+#include "tests/support/throws_with.h"
+#include "tests/support/training.h"
+
+using namespace lockstep;
+
+namespace {
+
+/// Writes down what it is called with.
+class Diary final : public Callback {
+ public:
+  void on_step(const StepReport& report, const TrainState& state) override { note("step", report, state); }
+  void on_epoch(const StepReport& report, const TrainState& state) override { note("epoch", report, state); }
+  void on_end(const StepReport& report, const TrainState& state) override { note("end", report, state); }
+  std::vector<std::string> lines;
+
+ private:
+  void note(const std::string& event, const StepReport& report, const TrainState& state) {
+    CHECK(report.step == state.step.item<std::int64_t>());
+    CHECK(report.logs.contains("loss"));
+    lines.push_back(event + " " + std::to_string(report.step) + " epoch " + std::to_string(report.epoch));
+  }
+};
+
+template <class T>
+data::HostTable table(const std::vector<T>& values, const Shape& shape) {
+  data::HostTable made{{dtype_of<T>(), shape, {}}, std::vector<std::byte>(values.size() * sizeof(T))};
+  std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
+  return made;
+}
+
+std::shared_ptr<const data::Dataset> ten_rows() {
+  std::vector<float> x;
+  std::vector<float> y;
+  for (int i = 0; i < 10; ++i) {
+    x.insert(x.end(), {static_cast<float>(i) / 10, static_cast<float>(i % 3)});
+    y.push_back(static_cast<float>(i % 2));
+  }
+  return std::make_shared<const data::Dataset>(data::Dataset{table(x, {10, 2}), table(y, {10, 1}), 1});
+}
+
+Model<Array, Array> linear() {
+  return Model([](Scope& scope, const Array& x) { return dense(scope["head"], x, {.units = 1}); });
+}
+
+/// The state after `steps` steps in all, on from a state and a place in the data.
+TrainState run(TrainState state, data::Position from, const TrainStep& step, const TrainerOptions& options,
+               const std::shared_ptr<Diary>& diary) {
+  data::Loader loader(ten_rows(), {.batch = 4, .seed = 1});
+  loader.seek(from);
+  return fit(step, std::move(state), loader, options, {diary});
+}
+
+}  // namespace
+
+TEST_CASE("fit steps, reports as often as asked, at the end of each epoch and at the end") {
+  const auto model = linear();
+  const TrainStep step = data_parallel(model, tests::loss_of(model), optim::sgd(0.1), tests::parallel({2, 2}));
+  const Batch like = tests::regression_batch(4, 2, float32);
+  const auto diary = std::make_shared<Diary>();
+  const TrainState end = run(tests::fresh_state(step, model, like), {}, step,
+                             {.steps = 7, .log_every = 3, .check_one_meaning = true}, diary);
+  CHECK(end.step.item<std::int64_t>() == 7);
+  CHECK(diary->lines == std::vector<std::string>{
+                            "step 2 epoch 0", "epoch 2 epoch 0", "step 3 epoch 1", "step 4 epoch 1", "epoch 4 epoch 1",
+                            "step 6 epoch 2", "epoch 6 epoch 2", "step 7 epoch 3", "epoch 7 epoch 3", "end 7 epoch 3"});
+}
+
+TEST_CASE("fit goes on where a state and a position stand") {
+  const auto model = linear();
+  const TrainStep step = data_parallel(model, tests::loss_of(model), optim::adam(0.1), tests::parallel({2, 2}));
+  const Batch like = tests::regression_batch(4, 2, float32);
+  const auto diary = std::make_shared<Diary>();
+  const TrainState whole = run(tests::fresh_state(step, model, like), {}, step, {.steps = 5}, diary);
+  const TrainState half = run(tests::fresh_state(step, model, like), {}, step, {.steps = 3}, diary);
+  const TrainState rest = run(half, {.epoch = 1, .row = 4}, step, {.steps = 5}, diary);
+  CHECK(fingerprint(to_tree(rest)) == fingerprint(to_tree(whole)));
+}
+
+TEST_CASE("fit checks for one meaning before the first step, and refuses a log_every below 1") {
+  const Model mixing(
+      [](Scope& scope, const Array& x) { return dense(scope["head"], x - mean(x, Axes{0}, true), {.units = 1}); });
+  const TrainStep step = data_parallel(mixing, tests::loss_of(mixing), optim::sgd(0.1), tests::parallel({2, 2}));
+  const TrainState state = tests::fresh_state(step, mixing, tests::regression_batch(4, 2, float32));
+  const auto diary = std::make_shared<Diary>();
+  CHECK_ERROR(AggregationError, run(state, {}, step, {.steps = 1, .check_one_meaning = true}, diary),
+              "[check_one_meaning] 'gradient/head/kernel'");
+  CHECK(diary->lines.empty());
+  CHECK_ERROR(ValueError, run(state, {}, step, {.steps = 1, .log_every = 0}, diary), "log_every is 0");
+}

@@ -1,0 +1,108 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/replicas.h"
+#include "tests/support/throws_with.h"
+#include "tests/support/training.h"
+
+using namespace lockstep;
+
+namespace {
+
+const Model<Array, Array>& model() {
+  static const Model<Array, Array> linear(
+      [](Scope& scope, const Array& x) { return dense(scope["head"], x, {.units = 1}); });
+  return linear;
+}
+
+/// One step of a loss made of the model's output.
+template <class F>
+void step_with(F make, const DataParallelOptions& options, const Batch& batch) {
+  const LossFunction loss = [&](const Tree& w, const Tree& state, const Batch& b) {
+    auto [y, next] = model().stateless_call(w, state, b.x, true, {.rows = b.weight});
+    return WithAux{make(y, b), next, {}};
+  };
+  const TrainStep step = data_parallel(model(), loss, optim::sgd(0.1), options);
+  (void)step(tests::fresh_state(step, model(), {zeros({1, 2}), {}, {}}), batch);
+}
+
+void step_on(const Batch& batch) {
+  step_with([](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); },
+            tests::parallel({2, 2}), batch);
+}
+
+}  // namespace
+
+TEST_CASE("batches: x, y and weight of equally many rows, at least one") {
+  step_on({zeros({4, 2}), zeros({4, 1}), {}});
+  const std::string text = "give all three the same number of rows, weight of rank 1";
+  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({3, 1}), {}}), "x is f32[4,2], y f32[3,1], weight f32[4]");
+  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({}), {}}), text);
+  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({4, 1}), ones({3})}), text);
+  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({4, 1}), ones({4, 1})}), text);
+  CHECK_ERROR(DataError, step_on({zeros({0, 2}), zeros({0, 1}), {}}), "give at least one row");
+  CHECK_ERROR(DataError, step_on({zeros({}), zeros({1}), {}}), "x or y is empty");
+  CHECK_ERROR(DataError, step_on({{}, zeros({1}), {}}), "x or y is empty");
+  const EvaluateStep evaluate(tests::loss_of(model()), tests::parallel({2, 2}));
+  CHECK_ERROR(DataError, evaluate(Tree(), Tree(), {zeros({4, 2}), zeros({3, 1}), {}}), text);
+}
+
+TEST_CASE("microbatches are at least 1") {
+  for (const std::int64_t count : {0, -3}) {
+    CHECK_ERROR(ValueError, data_parallel(model(), tests::loss_of(model()), optim::sgd(0.1), {.microbatches = count}),
+                "microbatches is " + std::to_string(count) + "; it must be at least 1");
+  }
+}
+
+TEST_CASE("impossible meshes are refused when the step runs") {
+  const Batch batch = tests::regression_batch(8, 2, float32);
+  const auto mse = [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); };
+  CHECK_ERROR(MeshError, step_with(mse, {.shards = 3}, batch), "3");
+  CHECK_ERROR(MeshError, step_with(mse, {.devices = devices("cpu:0-2"), .shards = 8}, batch), "3");
+  CHECK_ERROR(MeshError, step_with(mse, {.devices = devices("cpu:0-3"), .shards = 2}, batch), "4");
+}
+
+TEST_CASE("a loss has a term, and its penalties are the same on all replicas") {
+  const Batch batch = tests::regression_batch(8, 2, float32);
+  const auto empty = [](const Array&, const Batch&) { return Loss(); };
+  CHECK_ERROR(ValueError, step_with(empty, tests::parallel({2, 2}), batch), "[loss] the loss has no term");
+  CHECK_ERROR(ValueError, step_with(empty, tests::parallel({1, 1}), batch),
+              "return Weighted{sum, weight} or a penalty");
+  const auto of_rows = [](const Array& y, const Batch& b) {
+    return mean_squared_error(y, b.y, b.weight) + mean(y * y);
+  };
+  CHECK_ERROR(MeshError, step_with(of_rows, tests::parallel({2, 2}), batch),
+              "a penalty is f32[]{batch}: replicas may differ along batch");
+}
+
+TEST_CASE("the terms are the same on every microbatch") {
+  int calls = 0;
+  const auto growing = [&](const Array& y, const Batch& b) {
+    Loss loss = mean_squared_error(y, b.y, b.weight);
+    return ++calls == 1 ? loss : loss + Loss(mean_absolute_error(y, b.y, b.weight));
+  };
+  DataParallelOptions options = tests::parallel({2, 2});
+  options.microbatches = 2;
+  CHECK_ERROR(StateError, step_with(growing, options, tests::regression_batch(8, 2, float32)),
+              "the loss had 1 terms on the first microbatch and 2 on another");
+}
+
+TEST_CASE("a state leaf that differs between replicas is refused by path, whoever made it") {
+  const Model counting([](Scope& scope, const Array& x) {
+    scope.non_trainable("seen", {.shape = {}});
+    return dense(scope["head"], x, {.units = 1});
+  });
+  const LossFunction loss = [&](const Tree& w, const Tree& state, const Batch& b) {
+    const Array y = counting.stateless_call(w, state, b.x, true).first;
+    return WithAux{mean_squared_error(y, b.y, b.weight), state.with("seen", Tree(sum(b.x))), {}};
+  };
+  const Batch batch = tests::regression_batch(8, 2, float32);
+  const TrainStep step = data_parallel(counting, loss, optim::sgd(0.1), tests::parallel({2, 2}));
+  CHECK_ERROR(AggregationError, step(tests::fresh_state(step, counting, batch), batch),
+              "the new state's leaf 'seen' is f32[]{batch}");
+}
