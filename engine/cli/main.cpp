@@ -13,6 +13,11 @@
 namespace lockstep::cli {
 namespace {
 
+/// CLI11 would wrap a negative number around.
+std::string not_negative(const std::string& text) {
+  return text.starts_with('-') ? text + " is negative; give 0 to 18446744073709551615" : "";
+}
+
 CLI::App* add_train(CLI::App& app, TrainArguments& a) {
   CLI::App* train = app.add_subcommand("train", "Train a model on a data set, sharded over devices");
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
@@ -21,7 +26,9 @@ CLI::App* add_train(CLI::App& app, TrainArguments& a) {
   train->add_option("--data-dir", a.data_dir, "Folder of the four IDX files");
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));
   train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
-  train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")->capture_default_str();
+  train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")
+      ->check(CLI::Validator(not_negative, ""))
+      ->capture_default_str();
   train->add_option("--batch", a.batch, "Rows a step, over all devices")->check(positive)->capture_default_str();
   auto* steps = train->add_option("--steps", a.steps, "Steps in all")->check(positive);
   train->add_option("--epochs", a.epochs, "Epochs in all")->check(positive)->excludes(steps);

@@ -24,7 +24,16 @@ double value_of(const std::map<std::string, double>& values, const std::string& 
 }  // namespace
 
 Reporter::Reporter(RunFolder& folder, const data::Loader& loader, Evaluation evaluate, ReportOptions options)
-    : folder_(folder), loader_(loader), evaluate_(std::move(evaluate)), options_(std::move(options)) {}
+    : folder_(folder),
+      loader_(loader),
+      evaluate_(std::move(evaluate)),
+      options_(std::move(options)),
+      logged_step_(options_.first_step) {}
+
+bool Reporter::is_logged(const StepReport& report) const {
+  return report.step % options_.log_every == 0 || report.step == options_.steps ||
+         loader_.position().epoch != report.epoch;
+}
 
 void Reporter::print_progress(const StepReport& report, double images_per_second) const {
   const std::string text =
@@ -39,22 +48,26 @@ void Reporter::print_progress(const StepReport& report, double images_per_second
   std::fflush(stdout);
 }
 
+void Reporter::log(const StepReport& report) {
+  const std::int64_t images = (report.step - logged_step_) * options_.batch;
+  const double rate = seconds_ > 0 ? static_cast<double>(images) / seconds_ : 0;
+  logged_step_ = report.step;
+  epoch_images_ += images;
+  epoch_seconds_ += seconds_;
+  total_seconds_ += seconds_;
+  seconds_ = 0;
+  if (options_.quiet) return;
+  print_progress(report, rate);
+  std::map<std::string, double> row = report.logs;
+  row["step"] = static_cast<double>(report.step);
+  row["epoch"] = static_cast<double>(report.epoch);
+  row["images_per_second"] = rate;
+  folder_.append_metrics(row);
+}
+
 void Reporter::on_step(const StepReport& report, const TrainState& state) {
-  const std::int64_t since = report.step - (reported_step_ < 0 ? 0 : reported_step_);
-  const double images = static_cast<double>(since * options_.batch);
-  reported_step_ = report.step;
-  epoch_images_ += since * options_.batch;
-  epoch_seconds_ += report.seconds;
-  total_seconds_ += report.seconds;
-  const double rate = report.seconds > 0 ? images / report.seconds : 0;
-  if (!options_.quiet) {
-    print_progress(report, rate);
-    std::map<std::string, double> row = report.logs;
-    row["step"] = static_cast<double>(report.step);
-    row["epoch"] = static_cast<double>(report.epoch);
-    row["images_per_second"] = rate;
-    folder_.append_metrics(row);
-  }
+  seconds_ += report.seconds;
+  if (is_logged(report)) log(report);
   if (options_.checkpoint_every > 0 && report.step % options_.checkpoint_every == 0 && !options_.quiet) {
     folder_.save(state, loader_.position(), options_.manifest);
   }

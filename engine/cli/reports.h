@@ -17,8 +17,10 @@ namespace lockstep::cli {
 using Evaluation = std::function<std::map<std::string, double>(const TrainState& state)>;
 
 struct ReportOptions {
+  std::int64_t first_step = 0;  ///< Steps made before this run: those of a resumed one.
   std::int64_t steps = 0;
   std::int64_t batch = 0;
+  std::int64_t log_every = 1;
   std::int64_t checkpoint_every = 0;
   bool quiet = false;     ///< Another process speaks.
   bool terminal = false;  ///< Progress bar instead of lines.
@@ -40,6 +42,9 @@ class Reporter final : public Callback {
     std::map<std::string, double> values;
   };
 
+  /// Whether this report is one of a log line: reports also come for checkpoints.
+  bool is_logged(const StepReport& report) const;
+  void log(const StepReport& report);
   void print_progress(const StepReport& report, double images_per_second) const;
   void print_table() const;
 
@@ -47,7 +52,8 @@ class Reporter final : public Callback {
   const data::Loader& loader_;
   Evaluation evaluate_;
   ReportOptions options_;
-  std::int64_t reported_step_ = -1;
+  std::int64_t logged_step_ = 0;
+  double seconds_ = 0;  ///< Since the last log line.
   std::int64_t epoch_images_ = 0;
   double epoch_seconds_ = 0;
   double total_seconds_ = 0;

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -134,13 +135,17 @@ int train(const TrainArguments& a) {
     print_placement(mesh);
   }
   const auto reporter = std::make_shared<Reporter>(folder, loader, evaluation_of(model, options, test_set, a.batch),
-                                                   ReportOptions{.steps = steps,
+                                                   ReportOptions{.first_step = state.step.item<std::int64_t>(),
+                                                                 .steps = steps,
                                                                  .batch = a.batch,
+                                                                 .log_every = a.log_every,
                                                                  .checkpoint_every = a.checkpoint_every,
                                                                  .quiet = quiet,
                                                                  .terminal = isatty(STDOUT_FILENO) == 1,
                                                                  .manifest = manifest});
-  state = fit(step, std::move(state), loader, {.steps = steps, .log_every = a.log_every, .check_one_meaning = a.check},
+  // A report for every log line and every checkpoint.
+  const std::int64_t report_every = std::gcd(a.log_every, a.checkpoint_every);
+  state = fit(step, std::move(state), loader, {.steps = steps, .log_every = report_every, .check_one_meaning = a.check},
               {reporter});
   if (!quiet) fmt::print("fingerprint {}\n", fingerprint(to_tree(std::move(state))));
   return success;

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <lockstep/data.h>
+
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::tests {
+
+struct Outcome {
+  int code = -1;
+  std::vector<std::string> out;  ///< Lines.
+  std::vector<std::string> err;
+};
+
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+inline Outcome run_shell(const std::string& command) {
+  const TemporaryFolder folder;
+  const std::filesystem::path errors = folder.path() / "stderr";
+  FILE* pipe = popen((command + " 2>" + errors.string() + " </dev/null").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  char block[4096];
+  for (std::size_t n = 0; (n = std::fread(block, 1, sizeof block, pipe)) > 0;) text.append(block, n);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, lines_of(text), lines_of(file_text(errors))};
+}
+
+inline Outcome run_program(const std::string& arguments) { return run_shell(LOCKSTEP_PROGRAM " " + arguments); }
+
+inline bool is_installed(const std::string& command) { return run_shell("command -v " + command).code == 0; }
+
+/// The first rows of Fashion-MNIST as four IDX files: 11 batches of 64 to train on, two to validate.
+class SmallData {
+ public:
+  static constexpr std::int64_t train_rows = 704;
+  static constexpr std::int64_t test_rows = 128;
+
+  SmallData() {
+    cut("train", train_rows);
+    cut("t10k", test_rows);
+  }
+  std::string option() const { return " --data-dir " + folder_.path().string(); }
+
+ private:
+  void cut(const std::string& split, std::int64_t rows) const {
+    write(split + "-images-idx3-ubyte", rows);
+    write(split + "-labels-idx1-ubyte", rows);
+  }
+
+  void write(const std::string& name, std::int64_t rows) const {
+    const data::HostTable all = data::read_idx(std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) / (name + ".gz"));
+    const Shape shape = all.type.shape.with(0, rows);
+    std::string bytes{'\0', '\0', '\x08', static_cast<char>(shape.rank())};
+    for (const std::int64_t extent : shape) {
+      for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>((extent >> shift) & 0xFF);
+    }
+    bytes.append(reinterpret_cast<const char*>(all.bytes.data()), static_cast<std::size_t>(shape.size()));
+    folder_.write(name, bytes);
+  }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace lockstep::tests

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/support/throws_with.h"
+
+using namespace lockstep::tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+const SmallData& small_data() {
+  static const SmallData data;
+  return data;
+}
+
+/// The cnn on the small data set; options are appended.
+std::string train_arguments(const fs::path& run, const std::string& options) {
+  return "train --model cnn --batch 64 --shards 8" + small_data().option() + " --run " + run.string() + " " + options;
+}
+
+Outcome train(const fs::path& run, const std::string& options) { return run_program(train_arguments(run, options)); }
+
+bool is_fingerprint(const std::string& line) {
+  const std::string start = "fingerprint ";
+  return line.size() == start.size() + 64 && line.starts_with(start) &&
+         std::all_of(line.begin() + 12, line.end(),
+                     [](char c) { return std::string("0123456789abcdef").find(c) != std::string::npos; });
+}
+
+/// The last line of a run that must succeed.
+std::string fingerprint_of(const Outcome& outcome) {
+  const std::string error = outcome.err.empty() ? "" : outcome.err[0];
+  CAPTURE(error);
+  REQUIRE(outcome.code == 0);
+  REQUIRE_FALSE(outcome.out.empty());
+  CHECK(is_fingerprint(outcome.out.back()));
+  return outcome.out.back();
+}
+
+bool has_line(const Outcome& outcome, const std::string& line) {
+  return std::find(outcome.out.begin(), outcome.out.end(), line) != outcome.out.end();
+}
+
+bool has_start(const Outcome& outcome, const std::string& start) {
+  return std::any_of(outcome.out.begin(), outcome.out.end(),
+                     [&](const std::string& l) { return l.starts_with(start); });
+}
+
+}  // namespace
+
+TEST_CASE("a run prints its placement, progress, table and fingerprint, and leaves metrics, manifest, checkpoints") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  const Outcome outcome = train(run, "--steps 13 --devices 2 --log-every 5 --checkpoint-every 6 --seed 4 --check");
+  const std::string fingerprint = fingerprint_of(outcome);
+  CHECK(outcome.err.empty());
+  CHECK(has_line(outcome, "model cnn data fashion-mnist seed 4 batch 64 shards 8 steps 13"));
+  CHECK(has_line(outcome, "device cpu:0 runs shards 0-3"));
+  CHECK(has_line(outcome, "device cpu:1 runs shards 4-7"));
+  CHECK(has_start(outcome, "epoch 1 step 5/13 loss "));
+  CHECK(has_start(outcome, "epoch 1 validation loss "));
+  CHECK(has_start(outcome, "epoch 2 validation loss "));
+  CHECK(has_start(outcome, "training time "));
+
+  const std::vector<std::string> metrics = lines_of(file_text(run / "metrics.csv"));
+  REQUIRE(metrics.size() == 5);
+  CHECK(metrics[0] == "accuracy,epoch,grad_norm,images_per_second,loss,step");
+  for (const auto& [row, step] : {std::pair{1, ",5"}, {2, ",10"}, {3, ",11"}, {4, ",13"}}) {
+    CHECK(metrics[static_cast<std::size_t>(row)].ends_with(step));
+  }
+
+  const auto manifest = nlohmann::json::parse(file_text(run / "manifest.json"));
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{{"model", "cnn"},
+                                                                                   {"data", "fashion-mnist"},
+                                                                                   {"seed", "4"},
+                                                                                   {"shards", "8"},
+                                                                                   {"batch", "64"},
+                                                                                   {"dtype", "float32"},
+                                                                                   {"learning_rate", "0.001"},
+                                                                                   {"random_stream_version", "1"}}) {
+    CHECK(manifest.at(key) == value);
+  }
+  for (const std::string key : {"lockstep", "backend aten", "processor", "cache_l1", "cache_l2", "cache_l3"}) {
+    CAPTURE(key);
+    CHECK_FALSE(manifest.at(key).get<std::string>().empty());
+  }
+
+  std::vector<std::string> checkpoints;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) checkpoints.push_back(entry.path().filename());
+  std::sort(checkpoints.begin(), checkpoints.end());
+  CHECK(checkpoints == std::vector<std::string>{"step-12", "step-13", "step-6"});
+
+  if (is_installed("python3")) {
+    const Outcome script =
+        run_shell("python3 " LOCKSTEP_TESTS_DIR "/cli/fingerprint.py " + (run / "checkpoints" / "step-13").string());
+    CHECK(script.code == 0);
+    REQUIRE(script.out.size() == 1);
+    CHECK(script.out[0] == fingerprint);
+  } else {
+    MESSAGE("no python3: the fingerprint was not recomputed");
+  }
+}
+
+TEST_CASE("one fingerprint for 1, 2, 4 and 8 devices and for a second run; another for another seed or V") {
+  const TemporaryFolder folder;
+  std::string expected;
+  for (const std::string devices : {"1", "2", "4", "8", "2"}) {
+    CAPTURE(devices);
+    const fs::path run = folder.path() / ("run" + devices);
+    fs::remove_all(run);
+    const std::string found = fingerprint_of(train(run, "--steps 6 --devices " + devices));
+    if (expected.empty()) expected = found;
+    CHECK(found == expected);
+  }
+  CHECK(fingerprint_of(train(folder.path() / "seed", "--steps 6 --devices 2 --seed 1")) != expected);
+  const std::string four = " train --model cnn --batch 64 --shards 4 --steps 6 --devices 2" + small_data().option();
+  CHECK(fingerprint_of(run_program(four + " --run " + (folder.path() / "four").string())) != expected);
+}
+
+TEST_CASE("two processes of one device equal one process of two") {
+  if (!is_installed("mpirun") || !has_start(run_program("info"), "communicators            mpi")) {
+    MESSAGE("no mpirun, or a build without MPI: not run");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string one = fingerprint_of(train(folder.path() / "one", "--steps 6 --devices 2"));
+  const Outcome two = run_shell("mpirun --allow-run-as-root --oversubscribe -n 2 " LOCKSTEP_PROGRAM " " +
+                                train_arguments(folder.path() / "two", "--steps 6 --devices 1"));
+  CHECK(fingerprint_of(two) == one);
+  CHECK(std::count_if(two.out.begin(), two.out.end(), is_fingerprint) == 1);
+}
+
+TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other arguments are refused by name") {
+  const TemporaryFolder folder;
+  const std::string whole = fingerprint_of(train(folder.path() / "whole", "--steps 20 --devices 2"));
+  const fs::path run = folder.path() / "run";
+  const std::string half = fingerprint_of(train(run, "--steps 10 --devices 1"));
+  CHECK(half != whole);
+
+  struct Case {
+    std::string options;
+    std::string entry;
+  };
+  for (const Case& c :
+       {Case{"--seed 9", "'seed' was '0' when the run was saved and is '9' now"},
+        Case{"--batch 32", "'batch' was '64' when the run was saved and is '32' now"},
+        Case{"--shards 4", "'shards' was '8'"}, Case{"--dtype float64", "'dtype' was 'float32'"},
+        Case{"--learning-rate 0.01", "'learning_rate' was '0.001'"}, Case{"--model mlp", "'model' was 'cnn'"}}) {
+    CAPTURE(c.options);
+    const std::string arguments = "train --steps 20 --resume" + small_data().option() + " --run " + run.string();
+    const std::string with_default_shards = contains(c.options, "--shards") ? " " : " --shards 8 ";
+    const Outcome outcome = run_program(arguments + with_default_shards + c.options);
+    CHECK(outcome.code == 1);
+    REQUIRE(outcome.err.size() == 1);
+    CAPTURE(outcome.err[0]);
+    CHECK(contains(outcome.err[0], c.entry));
+  }
+
+  CHECK(fingerprint_of(train(run, "--steps 20 --devices 4 --resume")) == whole);
+  CHECK(fingerprint_of(train(run, "--steps 20 --devices 1 --resume")) == whole);  // nothing is left to do
+}
+
+TEST_CASE("the mlp trains in float64 on the data set itself") {
+  const TemporaryFolder folder;
+  const std::string arguments = "train --model mlp --batch 64 --steps 3 --dtype float64 --log-every 1 --run ";
+  const Outcome outcome = run_program(arguments + (folder.path() / "run").string());
+  fingerprint_of(outcome);
+  CHECK(has_start(outcome, "epoch 1 step 3/3 loss "));
+  CHECK(contains(file_text(folder.path() / "run" / "manifest.json"), "\"dtype\": \"float64\""));
+}

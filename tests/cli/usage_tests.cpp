@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/cli/program.h"
+#include "tests/support/throws_with.h"
+
+using lockstep::tests::contains;
+using lockstep::tests::Outcome;
+using lockstep::tests::run_program;
+using lockstep::tests::SmallData;
+using lockstep::tests::TemporaryFolder;
+
+namespace {
+
+bool has_line(const std::vector<std::string>& lines, const std::string& start, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.starts_with(start) && contains(line, part); });
+}
+
+}  // namespace
+
+TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") {
+  const TemporaryFolder folder;
+  const SmallData data;
+  const std::string run = " --run " + (folder.path() / "new").string();
+  const std::string train = "train --steps 1" + data.option() + run;
+  folder.write("taken", "");
+  struct Case {
+    std::string arguments;
+    std::string part;
+  };
+  const std::vector<Case> cases = {
+      {"", "subcommand is required"},
+      {"trian", "subcommand is required"},
+      {"train", "--run is required"},
+      {train + " --frobnicate", "--frobnicate"},
+      {train + " --steps", "--steps"},
+      {train + " --batch zero", "zero"},
+      {train + " --batch 0", "--batch"},
+      {train + " --shards 0", "--shards"},
+      {train + " --seed -1", "-1 is negative"},
+      {train + " --epochs 1", "--epochs"},
+      {"train --steps 1 --seed=-1" + run, "-1 is negative"},
+      {train + " --dtype float16", "float16"},
+      {train + " --learning-rate=-1", "-1"},
+      {train + " --learning-rate nan", "nan"},
+      {train + " --model resnet18", "no model 'resnet18'; known are cnn, mlp"},
+      {train + " --data mnist", "no data set 'mnist'; known is fashion-mnist"},
+      {train + " --shards 3", "3"},
+      {train + " --shards 8 --devices 3", "3"},
+      {train + " --shards 2 --devices 4", "4"},
+      {train + " --batch 705", "705"},
+      {"train --steps 1 --data-dir /nowhere" + run, "/nowhere"},
+      {"train --steps 1" + data.option() + " --run " + folder.path().string(), "exists already"},
+      {"train --steps 1" + data.option() + " --run " + (folder.path() / "taken").string(), "exists already"},
+      {train + " --resume", "holds no checkpoint to resume"},
+      {"train --steps 1 --resume" + data.option() + " --run " + folder.path().string(), "holds no checkpoint"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.arguments);
+    const Outcome outcome = run_program(c.arguments);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    REQUIRE(outcome.err.size() == 1);
+    CAPTURE(outcome.err[0]);
+    CHECK(outcome.err[0].starts_with("lockstep: "));
+    CHECK(contains(outcome.err[0], c.part));
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "new"));
+  }
+}
+
+TEST_CASE("--help and --version print and succeed") {
+  for (const std::string arguments : {"--help", "train --help", "info --help", "--version"}) {
+    const Outcome outcome = run_program(arguments);
+    CHECK(outcome.code == 0);
+    CHECK_FALSE(outcome.out.empty());
+    CHECK(outcome.err.empty());
+  }
+}
+
+TEST_CASE("info names versions, processor, devices, backends, communicators and models, each once") {
+  const Outcome outcome = run_program("info");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(has_line(outcome.out, "lockstep ", "0."));
+  CHECK(has_line(outcome.out, "backend aten ", "2."));
+  CHECK(has_line(outcome.out, "processor ", ""));
+  CHECK(has_line(outcome.out, "cache_l2 ", ""));
+  CHECK(has_line(outcome.out, "random_stream_version ", "1"));
+  CHECK(has_line(outcome.out, "devices ", "cpu:0-"));
+  CHECK(has_line(outcome.out, "communicators ", "single_process"));
+  CHECK_FALSE(has_line(outcome.out, "communicators ", "single process"));
+  CHECK(has_line(outcome.out, "models ", "cnn, mlp"));
+}
