@@ -166,6 +166,18 @@ TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other ar
   CHECK(fingerprint_of(train(run, "--steps 20 --devices 1 --resume")) == whole);  // nothing is left to do
 }
 
+TEST_CASE("metrics that cannot be written end the run in one line") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  fingerprint_of(train(run, "--steps 1"));
+  fs::remove(run / "metrics.csv");
+  fs::create_directory(run / "metrics.csv");
+  const Outcome outcome = train(run, "--steps 2 --resume");
+  CHECK(outcome.code == 1);
+  REQUIRE(outcome.err.size() == 1);
+  CHECK(contains(outcome.err[0], "metrics.csv cannot be written"));
+}
+
 TEST_CASE("the mlp trains in float64 on the data set itself") {
   const TemporaryFolder folder;
   const std::string arguments = "train --model mlp --batch 64 --steps 3 --dtype float64 --log-every 1 --run ";

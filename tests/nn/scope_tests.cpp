@@ -194,6 +194,19 @@ TEST_CASE("draw i of call n uses fold_in(fold_in(key, n), i); evaluation leaves 
   }
 }
 
+TEST_CASE("a leaf of another kind of dtype is refused by path") {
+  const Model model([](Scope& scope, const Array& x) {
+    scope.non_trainable("count", spec({}, int32));
+    return x * scope.trainable("w", spec({}));
+  });
+  const Array x = zeros({1});
+  const auto [trainable, state] = model.init(random::key(0), x);
+  CHECK_ERROR(StateError, model.stateless_call(trainable.with("w", Tree(array(1))), state, x, true),
+              "leaf 'w' has dtype int32, its declaration says float32");
+  CHECK_ERROR(StateError, model.stateless_call(trainable, state.with("count", Tree(array(1.0F))), x, true),
+              "leaf 'count' has dtype float32, its declaration says int32");
+}
+
 TEST_CASE("what a scope says of its call") {
   const Model model([](Scope& scope, const Array& x) {
     if (scope.is_init()) return x;
