@@ -29,6 +29,41 @@ struct InferContext {
 /// join of the operands', except for primitives with Traits::typed_axes, whose rule states it.
 using Infer = std::function<std::vector<ArrayType>(const InferContext&)>;
 
+// ---- what a rule may do to sub-functions -----------------------------------------------------------------------------
+
+/// (x..., tangent of each active x...) -> (y..., tangent of each y marked in `active`).
+struct Differentiated {
+  FunctionPtr function;
+  std::vector<bool> active;
+};
+
+/// A function cut at the inputs marked unknown. known: (known x...) -> (known y..., residual...); unknown: (residual...,
+/// unknown x...) -> (unknown y...). `unknown_outputs` marks the y that depend on an unknown x.
+struct Partitioned {
+  FunctionPtr known;
+  FunctionPtr unknown;
+  int residuals = 0;
+  std::vector<bool> unknown_outputs;
+};
+
+/// The inputs and outputs marked in `batched` carry the batch as dimension 0.
+struct Batched {
+  FunctionPtr function;
+  std::vector<bool> batched;
+};
+
+/// The transforms, a stage above the ops, as they hand themselves down to the rules of higher-order ops. In each,
+/// `forced` marks outputs that must come out active, unknown or batched even where they need not be.
+struct Transforms {
+  Differentiated (*jvp)(const FunctionPtr& f, const std::vector<bool>& active, const std::vector<bool>& forced);
+  Partitioned (*partition)(const FunctionPtr& f, const std::vector<bool>& unknown, const std::vector<bool>& forced);
+  /// (residual..., t...) -> (u...), linear in t, becomes (residual..., cotangent of each u...) -> (cotangent of each t...).
+  FunctionPtr (*transpose)(const FunctionPtr& linear, int residuals);
+  /// `axis` names the batch for collectives inside, or is empty.
+  Batched (*vmap)(const FunctionPtr& f, const std::vector<bool>& batched, const std::vector<bool>& forced,
+                  std::int64_t size, const std::string& axis);
+};
+
 // ---- derivatives --------------------------------------------------------------------------------------------------
 
 /// A tangent or cotangent; absent means zero.
@@ -40,9 +75,18 @@ struct JvpContext {
   std::span<const Value> inputs;
   std::span<const Value> outputs;
   std::span<const Tangent> tangents;  ///< One per input; at least one is present.
+  const Transforms* transforms = nullptr;
 };
 /// Tangents of the outputs. May emit only linear equations in the tangents (and any equation in the primals).
 using JvpRule = std::function<std::vector<Tangent>(const JvpContext&)>;
+
+/// For ops with sub-functions: outputs and their tangents together, so that neither is computed twice. `outputs` of the
+/// context is empty.
+struct JointTangents {
+  std::vector<Value> outputs;
+  std::vector<Tangent> tangents;
+};
+using JointJvpRule = std::function<JointTangents(const JvpContext&)>;
 
 struct TransposeContext {
   Builder& builder;
@@ -51,6 +95,7 @@ struct TransposeContext {
   std::span<const ArrayType> input_types;  ///< Of all operands.
   std::span<const ArrayType> output_types;
   std::span<const Tangent> cotangents;  ///< One per output; at least one is present.
+  const Transforms* transforms = nullptr;
 };
 /// Cotangents of the inputs; those of non-linear operands are ignored.
 using TransposeRule = std::function<std::vector<Tangent>(const TransposeContext&)>;
@@ -60,13 +105,30 @@ using TransposeRule = std::function<std::vector<Tangent>(const TransposeContext&
 ///  - linear: linear in the operands `linear_in` names jointly; the jvp is the op itself on their tangents.
 ///  - bilinear: linear in each of operands 0 and 1 alone.
 ///  - jvp: a rule. It may add a `transpose` where the op is linear in some operands alone (div in its numerator).
+///  - joint: an op with sub-functions, `joint` and `transpose`; which operands it is linear in, its sub-functions decide.
 struct Derivative {
-  enum class Kind : std::uint8_t { zero, linear, bilinear, jvp };
+  enum class Kind : std::uint8_t { zero, linear, bilinear, jvp, joint };
   Kind kind = Kind::zero;
   JvpRule jvp;              ///< kind jvp; optional for linear, where absent tangents need care (add, sub, concatenate).
   TransposeRule transpose;  ///< linear, bilinear, and optional for jvp.
   std::vector<int> linear_in;  ///< linear: operand indices, empty = all. jvp with transpose: operands it may transpose.
+  JointJvpRule joint;
 };
+
+struct SplitContext {
+  Builder& builder;
+  const Attrs& attrs;
+  std::span<const Value> inputs;
+  std::vector<bool> unknown;  ///< Per input; at least one is true.
+  const Transforms* transforms = nullptr;
+};
+struct SplitResult {
+  std::vector<Value> outputs;
+  std::vector<bool> unknown;  ///< Per output: whether it depends on an unknown input.
+};
+/// For ops with sub-functions: the outputs, from one equation in what is known, which also gives residuals, and one in
+/// the residuals and what is unknown. The second is linear in the unknown inputs where the op came from a jvp.
+using SplitRule = std::function<SplitResult(const SplitContext&)>;
 
 // ---- batching -----------------------------------------------------------------------------------------------------
 
@@ -76,6 +138,8 @@ struct BatchContext {
   std::span<const Value> inputs;  ///< A batched operand carries the batch as dimension 0.
   std::vector<bool> batched;      ///< At least one is true.
   std::int64_t size;
+  std::string axis = {};  ///< The batch's name for collectives in sub-functions, or empty.
+  const Transforms* transforms = nullptr;
 };
 /// The outputs, every one batched along dimension 0.
 using BatchRule = std::function<std::vector<Value>(const BatchContext&)>;
@@ -140,6 +204,8 @@ struct Traits {
   bool collective = false;  ///< Communicates between replicas.
   bool typed_axes = false;  ///< `infer` states `varying` itself (collectives, pvary, axis_index, pmap).
   bool alias = false;       ///< May return its first operand's memory unchanged (reshape, pvary, stop_gradient).
+  bool call = false;        ///< Its value is that of its sub-function `body` on its operands.
+  bool loop = false;        ///< Runs sub-functions in a way of its own (scan, while_loop, cond).
 };
 
 /// All facts of an op.
@@ -147,6 +213,7 @@ struct Primitive {
   std::string name;
   Infer infer;
   Derivative derivative;
+  SplitRule split;  ///< Ops with sub-functions alone.
   BatchRule batch;
   Reference reference;
   std::function<std::vector<Sample>()> samples;

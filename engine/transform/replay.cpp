@@ -72,6 +72,7 @@ std::vector<bool> needed_for(const Function& f, std::span<const Var> wanted) {
 bool linear_in(const Derivative& derivative, std::size_t i) {
   switch (derivative.kind) {
     case Derivative::Kind::zero:
+    case Derivative::Kind::joint:
       return false;
     case Derivative::Kind::bilinear:
       return i < 2;

@@ -95,6 +95,7 @@ class Backward {
   /// Throws where the equation is not linear in the operands that depend on the linear inputs.
   void check_linear(const Equation& equation) const {
     const Derivative& derivative = equation.primitive->derivative;
+    if (derivative.kind == Derivative::Kind::joint && derivative.transpose) return;  // checked in its sub-functions
     std::size_t dependent = 0;
     for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
       const Var v = equation.inputs[i];
@@ -136,7 +137,7 @@ class Backward {
       output_types.push_back(f_.type(v));
     }
     const std::vector<Tangent> results = equation.primitive->derivative.transpose(
-        {builder_, equation.attrs, inputs, input_types, output_types, cotangents});
+        {builder_, equation.attrs, inputs, input_types, output_types, cotangents, &transforms()});
     if (results.size() != equation.inputs.size()) {
       throw IrError("transpose: the rule of " + describe(equation) + " gave " + std::to_string(results.size()) +
                     " cotangents for " + std::to_string(equation.inputs.size()) + " operands");

@@ -19,10 +19,10 @@ using ir::Var;
 /// Replays a function, a flag beside every value that carries the batch.
 class Batching {
  public:
-  Batching(const Function& f, std::int64_t size)
-      : f_(f), size_(size), builder_(f.axes()), map_(f), batched_(f.types().size()) {}
+  Batching(const Function& f, std::int64_t size, std::string axis)
+      : f_(f), size_(size), axis_(std::move(axis)), builder_(f.axes()), map_(f), batched_(f.types().size()) {}
 
-  FunctionPtr run(const std::vector<bool>& batched) {
+  ir::Batched run(const std::vector<bool>& batched, const std::vector<bool>& forced) {
     for (std::size_t i = 0; i < batched.size(); ++i) {
       const Var v = f_.inputs()[i];
       ArrayType type = f_.type(v);
@@ -33,11 +33,15 @@ class Batching {
     for (const Equation& equation : f_.equations()) replay(equation);
     builder_.set_provenance({});
     std::vector<Var> outputs;
-    for (const Var v : f_.outputs()) {
+    std::vector<bool> out_batched;
+    for (std::size_t i = 0; i < f_.outputs().size(); ++i) {
+      const Var v = f_.outputs()[i];
       const Var out = map_.at(v);
-      outputs.push_back(batched_[v.id] ? out : ops::broadcast_leading(Value(builder_, out), size_).var());
+      out_batched.push_back(batched_[v.id] || forced[i]);
+      const bool broadcast = out_batched[i] && !batched_[v.id];
+      outputs.push_back(broadcast ? ops::broadcast_leading(Value(builder_, out), size_).var() : out);
     }
-    return builder_.finish(std::move(outputs));
+    return {builder_.finish(std::move(outputs)), std::move(out_batched)};
   }
 
  private:
@@ -61,7 +65,7 @@ class Batching {
       batched.push_back(batched_[v.id]);
     }
     const std::vector<Value> results =
-        equation.primitive->batch({builder_, equation.attrs, inputs, std::move(batched), size_});
+        equation.primitive->batch({builder_, equation.attrs, inputs, std::move(batched), size_, axis_, &transforms()});
     if (results.size() != equation.outputs.size()) {
       throw IrError("vmap: the rule of " + describe(equation) + " gave " + std::to_string(results.size()) +
                     " values for " + std::to_string(equation.outputs.size()) + " results");
@@ -82,6 +86,7 @@ class Batching {
 
   const Function& f_;
   std::int64_t size_;
+  std::string axis_;
   Builder builder_;
   VarMap map_;
   std::vector<bool> batched_;
@@ -90,12 +95,17 @@ class Batching {
 }  // namespace
 
 FunctionPtr vmap(const FunctionPtr& f, const std::vector<bool>& batched, std::int64_t size) {
+  return vmap(f, batched, std::vector<bool>(f->outputs().size(), true), size, "").function;
+}
+
+ir::Batched vmap(const FunctionPtr& f, const std::vector<bool>& batched, const std::vector<bool>& forced,
+                 std::int64_t size, const std::string& axis) {
   if (batched.size() != f->inputs().size()) {
     throw ValueError("vmap: " + std::to_string(batched.size()) + " batch flags for " +
                      std::to_string(f->inputs().size()) + " inputs; give one per input");
   }
   if (size < 0) throw ValueError("vmap: the batch size must not be negative, got " + std::to_string(size));
-  return Batching(*f, size).run(batched);
+  return Batching(*f, size, axis).run(batched, forced);
 }
 
 }  // namespace lockstep::transform
