@@ -36,8 +36,11 @@ void check_call(const PmapOptions& options, std::size_t arguments, std::size_t r
   }
   if (results == 0) throw MeshError("pmap: `out` is empty; give one layout per result (replicated, or sharded(axis))");
   if (trace::is_open() && !trace::bound_axes().empty()) {
-    throw MeshError(fmt::format("pmap: a map inside a map over {} is not supported; bind all axes in one mesh",
-                                to_string(bound_axes())));
+    throw MeshError(fmt::format(
+        "pmap: a map inside a map over {} is not supported. Give one pmap a mesh with the axes of both, "
+        "Mesh({{{{\"outer\", n}}, {{\"inner\", m}}}}, devices), cut each argument along the axes it needs, and "
+        "call the inner function in place of its map; where the axis is that of a vmap, vmap inside the map",
+        to_string(bound_axes())));
   }
 }
 

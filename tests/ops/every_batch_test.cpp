@@ -57,7 +57,6 @@ void check_batch(const ir::Primitive& op, const ir::Sample& sample, const std::v
 TEST_CASE("every batching rule agrees with a loop, whichever operands are batched") {
   for (const ops::PrimitiveGetter getter : ops::all_primitives()) {
     const ir::Primitive& op = getter();
-    if (op.name == "pmap") continue;  // Batched inside the map, never from outside.
     for (const ir::Sample& sample : op.samples()) {
       for (const std::vector<bool>& batched : batched_sets(sample.inputs.size())) {
         CAPTURE(text(op, sample, batched));
@@ -81,12 +80,6 @@ TEST_CASE("ops without operands are repeated") {
       check_batch(op, sample, {}, 2);
     }
   }
-}
-
-TEST_CASE("pmap says that batching belongs inside the map") {
-  const ir::Primitive& op = ops::primitives::pmap();
-  const ir::Sample sample = op.samples().front();
-  CHECK_THROWS_AS(batch_function(op, sample, std::vector<bool>(sample.inputs.size(), true), 2), TraceError);
 }
 
 }  // namespace lockstep::tests

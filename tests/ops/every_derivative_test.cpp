@@ -164,11 +164,12 @@ std::vector<std::vector<std::size_t>> linear_sets(const ir::Derivative& derivati
   return sets;
 }
 
-/// pmap is differentiated inside, never from outside; a wait's rules are those of the op it completes, pmax among them.
-bool differentiable(const ir::Primitive& op) { return op.derivative.kind != Kind::zero && op.name != "pmap"; }
+bool differentiable(const ir::Primitive& op) { return op.derivative.kind != Kind::zero; }
 
+/// A wait's rules are those of the op it completes, pmax among them. What an op with sub-functions is linear in they
+/// decide: tests/transform goes over those.
 bool transposable(const ir::Primitive& op, const ir::Sample& sample) {
-  if (!op.derivative.transpose) return false;
+  if (!op.derivative.transpose || op.derivative.kind == Kind::joint) return false;
   if (op.name != "collective_wait") return true;
   return bool(ops::find_primitive(sample.attrs.get<std::string>("op"))->derivative.transpose);
 }
@@ -206,12 +207,6 @@ TEST_CASE("every transpose is the dual of its op") {
       for (const auto& linear : linear_sets(op.derivative, input_types(sample))) check_duality(op, sample, linear);
     }
   }
-}
-
-TEST_CASE("pmap says that derivatives belong inside the map") {
-  const ir::Primitive& op = ops::primitives::pmap();
-  const ir::Sample sample = op.samples().front();
-  CHECK_THROWS_AS(jvp_function(op, sample, std::vector<bool>(sample.inputs.size(), true)), TraceError);
 }
 
 }  // namespace lockstep::tests

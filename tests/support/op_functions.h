@@ -10,11 +10,12 @@
 
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
+#include "engine/transform/transforms.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/samples.h"
 
-// One op's rules as functions that run: the op itself, its derivative, its transpose, its batching. Nothing of
-// engine/transform is used.
+// One op's rules as functions that run: the op itself, its derivative, its transpose, its batching. Of engine/transform
+// only what ops with sub-functions are handed is used.
 namespace lockstep::tests {
 
 using ir::FunctionPtr;
@@ -134,6 +135,7 @@ inline std::vector<Tangent> result_tangents(const ir::Primitive& op, const ir::J
   using Kind = ir::Derivative::Kind;
   const ir::Derivative& derivative = op.derivative;
   if (derivative.jvp) return derivative.jvp(context);
+  if (derivative.joint) return derivative.joint(context).tangents;
   std::vector<Tangent> results(context.outputs.size());
   if (derivative.kind == Kind::zero) return results;
   std::vector<Value> operands(context.inputs.begin(), context.inputs.end());
@@ -179,7 +181,8 @@ inline FunctionPtr jvp_function(const ir::Primitive& op, const ir::Sample& sampl
         }
         const std::span<const Value> x = inputs.first(primals.size());
         const std::vector<Value> y = emit(builder, op, x, sample.attrs);
-        const std::vector<Tangent> dy = result_tangents(op, {builder, sample.attrs, x, y, tangents});
+        const std::vector<Tangent> dy =
+            result_tangents(op, {builder, sample.attrs, x, y, tangents, &transform::transforms()});
         REQUIRE(dy.size() == y.size());
         std::vector<Value> results;
         for (std::size_t i = 0; i < y.size(); ++i) {
@@ -212,8 +215,8 @@ inline FunctionPtr transpose_function(const ir::Primitive& op, const ir::Sample&
           if (!is_linear(i)) operands[i] = inputs[next++];
         }
         const std::vector<Tangent> cotangents(inputs.begin() + static_cast<std::ptrdiff_t>(next), inputs.end());
-        const std::vector<Tangent> given =
-            op.derivative.transpose({builder, sample.attrs, operands, primals, results, cotangents});
+        const std::vector<Tangent> given = op.derivative.transpose(
+            {builder, sample.attrs, operands, primals, results, cotangents, &transform::transforms()});
         REQUIRE(given.size() == primals.size());
         std::vector<Value> wanted;
         for (const std::size_t i : linear) {
@@ -235,7 +238,8 @@ inline FunctionPtr batch_function(const ir::Primitive& op, const ir::Sample& sam
   return make_function(
       types,
       [&](ir::Builder& builder, std::span<const Value> inputs) {
-        std::vector<Value> by_rule = op.batch({builder, sample.attrs, inputs, batched, size});
+        std::vector<Value> by_rule =
+            op.batch({builder, sample.attrs, inputs, batched, size, "", &transform::transforms()});
         std::vector<std::vector<Value>> rows(by_rule.size());
         for (std::int64_t b = 0; b < size; ++b) {
           std::vector<Value> example;

@@ -5,8 +5,8 @@
 #include <lockstep/error.h>
 
 #include "engine/ops/collective/axes.h"
+#include "engine/ops/collective/map_rules.h"
 #include "engine/ops/primitives.h"
-#include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/samples.h"
 
@@ -107,7 +107,9 @@ void check_counts(const ir::InferContext& context, const ir::Function& body, con
 
 std::vector<ArrayType> infer_pmap(const ir::InferContext& context) {
   if (!context.axes.empty()) {
-    throw MeshError("pmap given a mesh inside another one's map; expected one map; instead put all axes into one mesh");
+    throw MeshError(
+        "pmap given a mesh inside another one's map; expected one map; instead give one map a mesh with all axes and "
+        "call the inner function in place of its map");
   }
   const ir::AxisSizes mesh = mesh_attr(context.attrs);
   const ir::FunctionPtr body = ir::sub_function(context.attrs, "body");
@@ -136,16 +138,12 @@ std::vector<ArrayType> infer_pmap(const ir::InferContext& context) {
   return results;
 }
 
-std::vector<ir::Tangent> no_tangents(const ir::JvpContext&) {
-  throw TraceError(
-      "pmap cannot be differentiated from outside; take grad inside the mapped function and let pmap map "
-      "the gradient: pmap(grad(loss)) in place of grad(pmap(loss))");
-}
-
-std::vector<Value> no_batch(const ir::BatchContext&) {
-  throw TraceError(
-      "pmap cannot be batched from outside; take vmap inside the mapped function: pmap(vmap(f)) in place "
-      "of vmap(pmap(f))");
+ir::Derivative map_derivative() {
+  ir::Derivative derivative;
+  derivative.kind = ir::Derivative::Kind::joint;
+  derivative.joint = collective::differentiate_map;
+  derivative.transpose = collective::transpose_map;
+  return derivative;
 }
 
 using Body = std::vector<Value> (*)(std::span<const Value>);
@@ -176,6 +174,13 @@ std::vector<Value> rows_body(std::span<const Value> inputs) {
   return {product, psum(reduce_sum(product, {0}), {"batch"})};
 }
 
+/// What varies, what does not, and a reduction between.
+std::vector<Value> scaled_body(std::span<const Value> inputs) {
+  const Value weights = exp(inputs[1]);
+  const Value rows = sin(inputs[0] * broadcast_in_dim(weights, inputs[0].shape(), {1}));
+  return {rows, psum(reduce_sum(rows * rows, {0}), {"batch"}) + weights};
+}
+
 std::vector<Value> grid_body(std::span<const Value> inputs) { return {inputs[0] + inputs[0], inputs[0] * inputs[0]}; }
 
 std::vector<ir::Sample> pmap_samples() {
@@ -189,6 +194,14 @@ std::vector<ir::Sample> pmap_samples() {
                       pmap_attrs(mesh, body, {{"batch"}, {"batch"}}, {{"batch"}, {}}),
                       {}});
     }
+  }
+  for (const std::int64_t shards : {1, 2, 4}) {
+    const ir::AxisSizes mesh = collective::mesh(shards);
+    const ir::FunctionPtr body =
+        body_of(mesh, {{float64, {4 / shards, 3}, {"batch"}}, {float64, {3}, {}}}, scaled_body);
+    list.push_back({{samples::input(float64, {4, 3}), samples::input(float64, {3})},
+                    pmap_attrs(mesh, body, {{"batch", ""}, {""}}, {{"batch", ""}, {""}}),
+                    {}});
   }
   const ir::AxisSizes grid = collective::mesh(2, 4);
   const ir::FunctionPtr body = body_of(grid, {{float64, {4, 3, 2}, {"batch", "model"}}}, grid_body);
@@ -237,8 +250,9 @@ const ir::Primitive& primitives::pmap() {
   static const ir::Primitive primitive{
       .name = "pmap",
       .infer = infer_pmap,
-      .derivative = derivative::jvp(no_tangents),
-      .batch = no_batch,
+      .derivative = map_derivative(),
+      .split = collective::split_map,
+      .batch = collective::batch_map,
       .reference = nullptr,
       .samples = pmap_samples,
       .error_samples = pmap_errors,

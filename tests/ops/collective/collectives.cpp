@@ -206,14 +206,4 @@ TEST_CASE("what a wait's derivatives emit is the collective itself") {
                        doctest::Contains("pmax is not linear"), TraceError);
 }
 
-TEST_CASE("pmap refuses grad and vmap from outside and says what to write") {
-  const std::vector<Value> none;
-  Builder builder;
-  const ir::Primitive& pmap = ops::primitives::pmap();
-  CHECK_THROWS_WITH_AS(pmap.derivative.jvp({builder, {}, none, none, {}}),
-                       doctest::Contains("pmap(grad(loss)) in place of grad(pmap(loss))"), TraceError);
-  CHECK_THROWS_WITH_AS(pmap.batch({builder, {}, none, {true}, 2}),
-                       doctest::Contains("pmap(vmap(f)) in place of vmap(pmap(f))"), TraceError);
-}
-
 }  // namespace lockstep::tests
