@@ -40,6 +40,7 @@ WindowOptions window_options(std::string_view layer, const Array& x, const Pool2
 }  // namespace
 
 Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options) {
+  const NamedScope named = scope.named();
   check_image("conv2d '" + scope.path() + "'", x);
   const std::int64_t channels = x.dim(-1);
   if (options.filters <= 0 || options.groups <= 0 || channels % options.groups != 0 ||

@@ -13,6 +13,7 @@ void check_count(const Scope& scope, std::string_view what, std::int64_t value) 
 }  // namespace
 
 Array dense(const Scope& scope, const Array& x, const DenseOptions& options) {
+  const NamedScope named = scope.named();
   check_count(scope, "units", options.units);
   if (x.ndim() == 0 || !is_float(x.dtype())) {
     throw ShapeError("[dense '" + scope.path() + "'] the input is " + to_string(x.type()) +
@@ -32,6 +33,7 @@ Array dense(const Scope& scope, const Array& x, const DenseOptions& options) {
 }
 
 Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions& options) {
+  const NamedScope named = scope.named();
   check_count(scope, "vocabulary", options.vocabulary);
   check_count(scope, "features", options.features);
   if (!is_integer(indices.dtype())) {
@@ -44,6 +46,7 @@ Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions
 }
 
 Array dropout(const Scope& scope, const Array& x, double rate) {
+  const NamedScope named = scope.named();
   if (!(rate >= 0 && rate < 1)) {
     throw ValueError("[dropout '" + scope.path() + "'] the rate is " + std::to_string(rate) +
                      "; give a probability in [0, 1)");

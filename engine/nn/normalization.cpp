@@ -82,6 +82,7 @@ Array scaled_and_centered(const Scope& scope, const Array& normalized, bool cent
 }  // namespace
 
 Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& options) {
+  const NamedScope named = scope.named();
   check_normalized("batch_norm", scope, x, options.epsilon);
   const DType statistics = promote(x.dtype(), float32);
   const Aggregation aggregation = options.synchronized ? Aggregation::none : Aggregation::mean;
@@ -117,6 +118,7 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
 }
 
 Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options) {
+  const NamedScope named = scope.named();
   check_normalized("layer_norm", scope, x, options.epsilon);
   const Array wide = convert(x, promote(x.dtype(), float32));
   const Array centered = wide - mean(wide, Axes{-1}, true);

@@ -193,6 +193,12 @@ ArrayType type_in_trace(const Array& array) {
   return array.type();
 }
 
+std::string scope_path() {
+  if (!is_open()) return {};
+  const auto& scope = open_traces().back()->builder.provenance().scope;
+  return scope == nullptr ? std::string() : *scope;
+}
+
 ScopeName::ScopeName(std::string path) {
   if (!is_open()) return;
   Frame& frame = *open_traces().back();

@@ -38,6 +38,9 @@ std::vector<Array> inline_call(const ir::Function& function, std::span<const Arr
 /// The array's type, `varying` included, as seen in the innermost trace.
 ArrayType type_in_trace(const Array& array);
 
+/// The layer path under which the innermost open trace stages equations; empty where there is none.
+std::string scope_path();
+
 /// Marks the equations staged in the innermost open trace while it lives with a layer path.
 class ScopeName {
  public:

@@ -12,6 +12,7 @@
 #include <lockstep/losses.h>
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
+#include <lockstep/named_scope.h>
 #include <lockstep/models.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>

@@ -12,6 +12,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/initializers.h>
+#include <lockstep/named_scope.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
 #include <lockstep/tree.h>
@@ -52,6 +53,8 @@ class LOCKSTEP_API Scope {
   /// The child of that name; names hold no '/'.
   Scope operator[](std::string_view name) const;
   const std::string& path() const { return path_; }
+  /// What a layer computes while the result lives carries this path: `const NamedScope named = scope.named();`
+  NamedScope named() const { return NamedScope::at(path_); }
 
   /// The variable's current value. Two declarations on one path with the same spec share it; other specs throw
   /// StateError. In `stateless_call` a path that `init` did not make throws StateError.

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <lockstep/export.h>
+
+namespace lockstep {
+
+/// While it lives, what is traced on this thread carries a path: messages about it, profiles and the NaN guard name it.
+/// Nested scopes join their names with '/'. Costs nothing when nothing is traced.
+///
+///     const ls::NamedScope scope("encoder");
+class LOCKSTEP_API NamedScope {
+ public:
+  explicit NamedScope(std::string_view name);
+  ~NamedScope();
+  NamedScope(const NamedScope&) = delete;
+  NamedScope& operator=(const NamedScope&) = delete;
+
+  /// The whole path at once, whatever surrounds it: how layers pass on their place in the model.
+  static NamedScope at(std::string path);
+
+ private:
+  struct Impl;
+  explicit NamedScope(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep
