@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/support/launcher.h"
 #include "tests/support/throws_with.h"
 
 using namespace lockstep::tests;
@@ -124,14 +125,15 @@ TEST_CASE("one fingerprint for 1, 2, 4 and 8 devices and for a second run; anoth
 }
 
 TEST_CASE("two processes of one device equal one process of two") {
-  if (!is_installed("mpirun") || !has_start(run_program("info"), "communicators            mpi")) {
-    MESSAGE("no mpirun, or a build without MPI: not run");
+  const std::string reason = no_launcher();
+  if (!reason.empty() || !has_start(run_program("info"), "communicators            mpi")) {
+    MESSAGE("skipped: " << (reason.empty() ? "a build without MPI" : reason));
     return;
   }
   const TemporaryFolder folder;
   const std::string one = fingerprint_of(train(folder.path() / "one", "--steps 6 --devices 2"));
-  const Outcome two = run_shell("mpirun --allow-run-as-root --oversubscribe -n 2 " LOCKSTEP_PROGRAM " " +
-                                train_arguments(folder.path() / "two", "--steps 6 --devices 1"));
+  const Outcome two =
+      run_shell(mpirun(2) + LOCKSTEP_PROGRAM " " + train_arguments(folder.path() / "two", "--steps 6 --devices 1"));
   CHECK(fingerprint_of(two) == one);
   CHECK(std::count_if(two.out.begin(), two.out.end(), is_fingerprint) == 1);
 }

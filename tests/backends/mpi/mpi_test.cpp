@@ -10,6 +10,7 @@
 #include <lockstep/communicator.h>
 #include <lockstep/error.h>
 
+#include "tests/support/launcher.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/run_compiled.h"
 
@@ -45,14 +46,6 @@ std::string hash_of_step(const std::shared_ptr<Communicator>& communicator) {
   return std::to_string(hash);
 }
 
-std::string output_of(const std::string& command) {
-  std::string text;
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::array<char, 256> line{};
-  while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) text += line.data();
-  return text;
-}
-
 std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
@@ -81,15 +74,15 @@ TEST_CASE("what each launched process does") {
 
 TEST_CASE("2 and 4 launched processes give the bits of one") {
   if (is_launched()) return;
-  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
-    MESSAGE("skipped: mpirun is not on the path");
+  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
     return;
   }
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string expected = hash_of_step(nullptr);
   for (int processes : {2, 4}) {
-    const std::string output = output_of("mpirun --allow-run-as-root --oversubscribe -n " + std::to_string(processes) +
-                                         " '" + program + "' -tc='what each launched process does' 2>&1");
+    const std::string output =
+        tests::output_of(tests::mpirun(processes) + "'" + program + "' -tc='what each launched process does' 2>&1");
     CAPTURE(output);
     CHECK(count(output, "size " + std::to_string(processes) + " hash " + expected + ".") ==
           static_cast<std::size_t>(processes));
