@@ -38,12 +38,6 @@ std::atomic<std::int64_t>& collectives() {
   return count;
 }
 
-void count_collectives(const compile::Executable& executable) {
-  std::int64_t count = 0;
-  for (const compile::Step& step : executable.steps) count += step.collectives;
-  if (count > 0) collectives() += count;
-}
-
 }  // namespace
 
 std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function) {
@@ -57,9 +51,11 @@ std::vector<Array> run(const compile::Executable& executable, std::vector<Array>
   inputs.reserve(arguments.size());
   for (const Array& argument : arguments) inputs.push_back(host_array(argument));
   arguments.clear();
-  count_collectives(executable);
+  std::int64_t computed = 0;
+  std::vector<ir::HostArray> outputs = runtime::run(executable, std::move(inputs), donated, &computed);
+  if (computed > 0) collectives() += computed;
   std::vector<Array> results;
-  for (ir::HostArray& output : runtime::run(executable, std::move(inputs), donated)) {
+  for (ir::HostArray& output : outputs) {
     results.push_back(make_array(output.type, std::move(output.buffer)));
   }
   return results;

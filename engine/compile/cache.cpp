@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/compile/compile.h"
+#include "engine/compile/program.h"
 
 namespace lockstep::compile {
 namespace {
@@ -94,11 +95,26 @@ Cache& cache() {
 
 }  // namespace
 
-std::shared_ptr<const Executable> compile(const ir::FunctionPtr& function, const Options& options) {
-  const std::string text = describe(options);
+namespace {
+
+template <class Lower>
+std::shared_ptr<const Executable> cached(const ir::FunctionPtr& function, const std::string& text, const Lower& lower) {
   const std::uint64_t key = function->hash() ^ std::hash<std::string>{}(text);
   if (auto found = cache().find(key, *function, text)) return found;
-  return cache().add(key, function, text, lower(function, options));
+  return cache().add(key, function, text, lower());
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> compile(const ir::FunctionPtr& function, const Options& options) {
+  return cached(function, describe(options), [&] { return lower(function, options); });
+}
+
+std::shared_ptr<const Executable> compile_body(const ir::FunctionPtr& function, const Options& options,
+                                               const BodySpec& spec) {
+  Options alone = options;
+  alone.threads = 1;
+  return cached(function, describe(alone) + ";" + spec.describe(), [&] { return lower_body(function, alone, spec); });
 }
 
 CacheStatistics cache_statistics() { return cache().statistics(); }

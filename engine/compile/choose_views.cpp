@@ -64,8 +64,13 @@ class ViewChooser {
   }
 
   void visit(Item& item) {
-    if (item.kind == Item::Kind::assemble || is_collective(item)) {
+    if (item.kind == Item::Kind::assemble || item.kind == Item::Kind::control || is_collective(item)) {
       for (int v : item.inputs) need_contiguous(v);
+    } else if (item.kind == Item::Kind::pick) {
+      item.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
+    } else if (item.stacked >= 0) {
+      item.alias = true;
+      need_contiguous(item.inputs[0]);
     } else if (item.op == "axis_index") {
       item.alias = true;
     } else if (is_plain_alias(item)) {

@@ -81,6 +81,7 @@ class CollectiveWriter {
   void assemble() {
     std::vector<Group> all(1);
     for (int shard = 0; shard < mesh_.shards; ++shard) all[0].push_back(shard);
+    if (item_.stacked >= 0) return stack();
     find_leaves(all);
     const int whole = item_.outputs[0];
     const Value target = program_.value(whole);
@@ -100,6 +101,17 @@ class CollectiveWriter {
   }
 
  private:
+  /// Puts the local shards' blocks one behind the other.
+  void stack() {
+    Unit unit = new_unit();
+    const Strides strides = contiguous_strides(type_.shape);
+    for (int s = 0; s < mesh_.local_shards; ++s) {
+      const int part = program_.new_view(item_.outputs[0], type_, strides, s * item_.stacked, -1);
+      add_copy(unit, {operand_, operand_varies() ? s : -1}, {part, -1});
+    }
+    program_.units.push_back(std::move(unit));
+  }
+
   Unit new_unit() const {
     Unit unit;
     unit.mesh = item_.mesh;
@@ -382,18 +394,21 @@ bool write_through(Program& program, const Item& item) {
   const Value local = program.value(item.inputs[0]);
   const Value& root = program.value(local.root);
   const Value& whole = program.value(item.outputs[0]);
-  if (program.processes > 1 || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0) return false;
+  const bool stacked = item.stacked >= 0;
+  if ((program.processes > 1 && !stacked) || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0)
+    return false;
   if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
   for (const auto& axis : mesh.axes.axes()) {
-    if (axis.size > 1 && std::find(item.layout.begin(), item.layout.end(), axis.name) == item.layout.end()) {
+    if (!stacked && axis.size > 1 &&
+        std::find(item.layout.begin(), item.layout.end(), axis.name) == item.layout.end()) {
       return false;
     }
   }
   Value block = whole;
   block.type.shape = local.type.shape;
-  if (!block.is_contiguous()) return false;
+  if (!stacked && !block.is_contiguous()) return false;
   const int cut = static_cast<int>(program.cuts.size());
-  program.cuts.push_back(cut_offsets(mesh, item.layout, local.type.shape, whole.strides, local.type.dtype));
+  program.cuts.push_back(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
   const int old_root = local.root;
   for (Value& value : program.values) {
     if (value.root != old_root) continue;

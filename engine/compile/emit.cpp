@@ -19,6 +19,8 @@ class Emitter {
     for (const Program::StepPlan& step : program_.steps) {
       if (step.mesh >= 0) {
         emit_region(step);
+      } else if (unit(step.units[0]).together) {
+        emit_together(step);
       } else {
         emit_shared(step);
       }
@@ -69,9 +71,10 @@ class Emitter {
   void add_call(const Unit& unit, const UnitCall& call, const Kernel* kernel, std::int64_t tile) {
     Call bound;
     bound.kernel = kernel;
+    bound.scratch = unit.scratch;
     bound.first = static_cast<std::uint32_t>(out_.addresses.size());
-    bound.inputs = static_cast<std::uint16_t>(call.inputs.size());
-    bound.outputs = static_cast<std::uint16_t>(call.outputs.size());
+    bound.inputs = static_cast<std::uint32_t>(call.inputs.size());
+    bound.outputs = static_cast<std::uint32_t>(call.outputs.size());
     for (const auto* refs : {&call.inputs, &call.outputs}) {
       for (const Ref& ref : *refs) {
         out_.addresses.push_back(address(ref, unit, tile > 0));
@@ -98,9 +101,17 @@ class Emitter {
   void emit_region(const Program::StepPlan& plan) {
     const Mesh& mesh = program_.meshes[static_cast<std::size_t>(plan.mesh)];
     Step step;
-    step.per_shard = true;
+    step.kind = Step::Kind::region;
     step.devices = mesh.devices;
     step.local_shards = mesh.local_shards;
+    step.region = add_units(plan.units);
+    out_.steps.push_back(std::move(step));
+  }
+
+  void emit_together(const Program::StepPlan& plan) {
+    Step step;
+    step.kind = Step::Kind::together;
+    step.devices = program_.devices;
     step.region = add_units(plan.units);
     out_.steps.push_back(std::move(step));
   }
@@ -243,10 +254,10 @@ void describe_results(const Program& program, Executable& out) {
 
 }  // namespace
 
-std::shared_ptr<const Executable> emit(Program& program, const ir::Function& function) {
+std::shared_ptr<const Executable> emit(Program& program) {
   auto executable = std::make_shared<Executable>();
-  executable->argument_types = function.input_types();
-  executable->result_types = function.output_types();
+  for (int v : program.arguments) executable->argument_types.push_back(program.value(v).type);
+  for (int v : program.outputs) executable->result_types.push_back(program.value(v).type);
   executable->devices = program.devices;
   executable->backends = program.kernels.backends();
   executable->kernels = program.kernels.kernels();

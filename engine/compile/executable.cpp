@@ -4,6 +4,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/compile/control_kernels.h"
+
 namespace lockstep::compile {
 namespace {
 
@@ -35,6 +37,14 @@ std::string print_operand(const Executable& e, std::uint32_t i) {
   return text;
 }
 
+std::string print_bodies(const ControlKernel& kernel, const std::string& indent) {
+  std::string text;
+  for (const Body& body : kernel.bodies()) {
+    text += indent + body.label + ": " + body.executable->print(indent + "  ");
+  }
+  return text;
+}
+
 std::string print_calls(const Executable& e, CallRange range, const std::string& indent) {
   std::string text;
   for (std::uint32_t c = range.first; c < range.last; ++c) {
@@ -45,21 +55,24 @@ std::string print_calls(const Executable& e, CallRange range, const std::string&
     }
     text += " = " + e.call_names[c];
     for (std::uint32_t i = 0; i < call.inputs; ++i) text += " " + print_operand(e, call.first + i);
+    const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
+    if (control != nullptr && !control->describe().empty()) text += ", " + control->describe();
     text += "\n";
+    if (control != nullptr) text += print_bodies(*control, indent + "  ");
   }
   return text;
 }
 
-std::string print_lane(const Executable& e, const Lane& lane, int number) {
+std::string print_lane(const Executable& e, const Lane& lane, int number, const std::string& indent) {
   std::string text;
   for (const ChainPart& part : lane.parts) {
     const Chain& chain = e.chains[part.chain];
-    text += "  device " + std::to_string(number) + ": tiles " + std::to_string(part.first_tile) + " to " +
+    text += indent + "  device " + std::to_string(number) + ": tiles " + std::to_string(part.first_tile) + " to " +
             std::to_string(part.last_tile - 1) + " of " + std::to_string(chain.tiles) + "\n" +
-            print_calls(e, chain.calls.empty() ? chain.rest_calls : chain.calls, "    ");
+            print_calls(e, chain.calls.empty() ? chain.rest_calls : chain.calls, indent + "    ");
   }
   for (const CallRange& range : lane.calls) {
-    text += "  device " + std::to_string(number) + "\n" + print_calls(e, range, "    ");
+    text += indent + "  device " + std::to_string(number) + "\n" + print_calls(e, range, indent + "    ");
   }
   return text;
 }
@@ -78,25 +91,29 @@ std::string print_result(const Executable& e, std::size_t i) {
 Executable::Executable() = default;
 Executable::~Executable() = default;
 
-std::string Executable::print() const {
+std::string Executable::print(const std::string& indent) const {
   std::string text = "devices " + std::to_string(devices) + ", arena " + std::to_string(arena_bytes) + ", shard " +
                      std::to_string(shard_bytes) + " x " + std::to_string(local_shards) + ", scratch " +
                      std::to_string(scratch_bytes) + ", constants " + std::to_string(constant_bytes) + "\n";
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const Step& step = steps[s];
-    text += "step " + std::to_string(s);
-    if (step.per_shard) {
+    text += indent + "step " + std::to_string(s);
+    if (step.kind == Step::Kind::region) {
       text += ": region, " + std::to_string(step.local_shards) + " shards on " + std::to_string(step.devices) +
-              " devices\n" + print_calls(*this, step.region, "    ");
+              " devices\n" + print_calls(*this, step.region, indent + "    ");
+    } else if (step.kind == Step::Kind::together) {
+      text += ": all devices\n" + print_calls(*this, step.region, indent + "    ");
     } else {
       text += ": once";
       if (step.collectives > 0) text += ", " + std::to_string(step.collectives) + " collectives";
       text += "\n";
-      for (std::size_t d = 0; d < step.lanes.size(); ++d) text += print_lane(*this, step.lanes[d], static_cast<int>(d));
+      for (std::size_t d = 0; d < step.lanes.size(); ++d) {
+        text += print_lane(*this, step.lanes[d], static_cast<int>(d), indent);
+      }
     }
-    if (step.barrier_after) text += "  barrier\n";
+    if (step.barrier_after) text += indent + "  barrier\n";
   }
-  for (std::size_t i = 0; i < results.size(); ++i) text += print_result(*this, i);
+  for (std::size_t i = 0; i < results.size(); ++i) text += indent + print_result(*this, i);
   return text;
 }
 
@@ -116,6 +133,15 @@ Plan Executable::plan() const {
   for (const Step& step : steps) {
     plan.barriers += step.barrier_after ? 1 : 0;
     plan.collectives += step.collectives;
+  }
+  for (const Call& call : calls) {
+    const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
+    if (control == nullptr) continue;
+    for (const Body& body : control->bodies()) {
+      const Plan inner = body.executable->plan();
+      plan.kernels += inner.kernels;
+      plan.collectives += inner.collectives * static_cast<int>(control->trips());
+    }
   }
   plan.text = print();
   return plan;

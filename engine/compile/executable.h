@@ -34,9 +34,10 @@ struct Address {
 /// A kernel bound to operands `first` .. `first + inputs + outputs` of the executable's addresses and views.
 struct Call {
   const Kernel* kernel = nullptr;
+  std::uint64_t scratch = 0;  ///< Of the kernel's own scratch: its offset in the device's.
   std::uint32_t first = 0;
-  std::uint16_t inputs = 0;
-  std::uint16_t outputs = 0;
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
 };
 
 struct CallRange {
@@ -66,13 +67,15 @@ struct Lane {
   bool empty() const { return parts.empty() && calls.empty(); }
 };
 
-/// Work between two barriers: a region run for every shard, or work shared by the devices.
+/// Work between two barriers: a region run for every shard, work shared by the devices, or a loop or branch that all
+/// devices walk through together, barriers and collectives inside.
 struct Step {
-  int devices = 1;  ///< Of the region's pmap; work that is shared has as many lanes.
-  bool per_shard = false;
+  enum class Kind : std::uint8_t { shared, region, together };
+  Kind kind = Kind::shared;
+  int devices = 1;          ///< Of the region's pmap; work that is shared has as many lanes.
   int local_shards = 0;     ///< Device d runs [d * local_shards / devices, (d + 1) * local_shards / devices).
-  CallRange region;         ///< per_shard
-  std::vector<Lane> lanes;  ///< otherwise
+  CallRange region;         ///< region, and together: one call of a ControlKernel
+  std::vector<Lane> lanes;  ///< shared
   int collectives = 0;      ///< Computed by this step.
   bool barrier_after = false;
 };
@@ -95,8 +98,8 @@ struct Plan {
   int local_shards = 0;
   int steps = 0;
   int barriers = 0;
-  int kernels = 0;      ///< Kernel calls of the whole program, a tiled one counted once.
-  int collectives = 0;  ///< Collectives run by one call.
+  int kernels = 0;      ///< Kernel calls of the whole program, those in bodies too; a tiled one counted once.
+  int collectives = 0;  ///< Collectives run by one call: a scan's as often as it runs, those of other bodies once.
   std::string text;     ///< Regions, kernels and slots, one a line.
 };
 
@@ -134,7 +137,7 @@ class Executable {
   int local_shards = 0;
   std::size_t arena_bytes = 0;
   std::size_t shard_bytes = 0;
-  std::size_t scratch_bytes = 0;  ///< Kernels' own scratch stands first.
+  std::size_t scratch_bytes = 0;  ///< Kernels' own scratch included.
   std::size_t constant_bytes = 0;
 
   std::vector<std::shared_ptr<const Backend>> backends;
@@ -142,7 +145,7 @@ class Executable {
   std::vector<std::string> call_names;  ///< One a call, for printing.
 
   Plan plan() const;
-  std::string print() const;
+  std::string print(const std::string& indent = {}) const;
 
   /// Memory from the first backend that has some. Throws BackendError where none has.
   std::shared_ptr<Buffer> allocate(std::size_t nbytes) const;

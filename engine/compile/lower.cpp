@@ -1,3 +1,4 @@
+#include <functional>
 #include <utility>
 
 #include "engine/compile/compile.h"
@@ -6,21 +7,34 @@
 
 namespace lockstep::compile {
 
-std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
-  const ir::FunctionPtr optimized = options.optimize ? passes::run_pipeline(function, options.verify) : function;
+namespace {
+
+std::shared_ptr<const Executable> lower_with(const Options& options, const std::function<void(Program&)>& write) {
   KernelTable table(options.backends);
-  Program program(table);
+  Program program(table, options);
   if (options.communicator != nullptr) {
     program.communicator = options.communicator;
     program.process = options.communicator->rank();
     program.processes = options.communicator->size();
   }
-  write_out(program, *optimized);
+  write(program);
   choose_views(program);
   make_units(program);
   schedule(program, options.threads);
   place(program);
-  return emit(program, *optimized);
+  return emit(program);
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
+  const ir::FunctionPtr optimized = options.optimize ? passes::run_pipeline(function, options.verify) : function;
+  return lower_with(options, [&](Program& program) { write_out(program, *optimized); });
+}
+
+std::shared_ptr<const Executable> lower_body(const ir::FunctionPtr& function, const Options& options,
+                                             const BodySpec& spec) {
+  return lower_with(options, [&](Program& program) { write_body_out(program, *function, spec); });
 }
 
 }  // namespace lockstep::compile

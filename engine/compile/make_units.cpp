@@ -88,9 +88,9 @@ void alias_cut(Program& program, const Item& item, int result) {
   Value& to = program.value(result);
   to.root = from.root;
   to.offset = from.offset;
-  to.strides = from.strides;
+  if (item.stacked < 0) to.strides = from.strides;
   to.cut = static_cast<int>(program.cuts.size());
-  program.cuts.push_back(cut_offsets(mesh, item.layout, to.type.shape, from.strides, to.type.dtype));
+  program.cuts.push_back(cut_offsets(mesh, item, to.type.shape, from.strides, to.type.dtype));
 }
 
 void resolve_alias(Program& program, const Item& item) {
@@ -122,6 +122,7 @@ void add_kernel_unit(Program& program, const Item& item) {
   unit.mesh = item.mesh;
   unit.pmap = item.pmap;
   unit.tiled = item.tiled;
+  unit.together = item.together;
   UnitCall call{item.kernel, item.rest_kernel, refs(item.inputs), refs(item.outputs), item.op};
   if (item.kind == Item::Kind::cut_in) {
     const Value& to = program.value(item.outputs[0]);
@@ -129,6 +130,7 @@ void add_kernel_unit(Program& program, const Item& item) {
     alias_cut(program, item, source);
     call.inputs = {{source, -1}};
   }
+  if (item.kind == Item::Kind::pick) call.inputs[0].shard = 0;
   unit.calls.push_back(std::move(call));
   program.units.push_back(std::move(unit));
 }
@@ -169,6 +171,7 @@ void note_roots(Program& program) {
 
 void make_units(Program& program) {
   for (const Item& item : program.items) {
+    const std::size_t first = program.units.size();
     if (item.alias) {
       resolve_alias(program, item);
     } else if (item.kind == Item::Kind::assemble) {
@@ -178,6 +181,7 @@ void make_units(Program& program) {
     } else {
       add_kernel_unit(program, item);
     }
+    for (std::size_t u = first; u < program.units.size(); ++u) program.units[u].fence = item.fence;
   }
   copy_partial_outputs(program);
   note_roots(program);

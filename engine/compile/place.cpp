@@ -2,14 +2,13 @@
 #include <map>
 #include <utility>
 
+#include "engine/compile/control_kernels.h"
 #include "engine/compile/memory_plan.h"
 #include "engine/compile/program.h"
 
 // Where every root value lies: a result's buffer, the arena, a shard's block, or a device's scratch.
 namespace lockstep::compile {
 namespace {
-
-constexpr std::size_t alignment = 64;
 
 enum class Place : std::uint8_t { none, fixed, result, arena, shard, scratch };
 
@@ -38,7 +37,10 @@ class Placer {
     order_units();
     for (std::size_t r = 0; r < roots_.size(); ++r) classify(static_cast<int>(r));
     choose_donors();
-    for (int u : order_) make_blocks(u);
+    for (int u : order_) {
+      make_blocks(u);
+      make_scratch_block(u);
+    }
     plan();
   }
 
@@ -87,6 +89,10 @@ class Placer {
       return;
     }
     const Unit& writer = unit(it.writer);
+    if (writer.together) {
+      it.place = Place::arena;
+      return;
+    }
     const bool stays = std::all_of(it.readers.begin(), it.readers.end(),
                                    [&](int u) { return unit(u).step == writer.step && unit(u).group == writer.group; });
     if (value.pmap != writer.pmap || !stays) {
@@ -107,7 +113,7 @@ class Placer {
       if (it.step < writer.step) continue;
       if (it.step > writer.step || it.group != writer.group || reader > u) return false;
       if (writer.pmap >= 0 && !reads_own_block(it, r, written)) return false;
-      if (reader == u && !is_read_in_place(it, r)) return false;
+      if (reader == u && !is_read_in_place(it, r, written.root)) return false;
     }
     return true;
   }
@@ -128,18 +134,33 @@ class Placer {
     return true;
   }
 
-  /// Whether a unit's only call may write where it reads root `r`.
-  bool is_read_in_place(const Unit& it, int r) {
+  /// Which output of a call is root `written`, or -1.
+  int output_of(const UnitCall& call, int written) const {
+    for (std::size_t k = 0; k < call.outputs.size(); ++k) {
+      if (program_.root(call.outputs[k].value) == written) return static_cast<int>(k);
+    }
+    return -1;
+  }
+
+  static bool accepts_in_place(const Kernel& kernel, std::size_t input, std::size_t output) {
+    if (const auto* control = dynamic_cast<const ControlKernel*>(&kernel)) return control->may_share(input, output);
+    return output == 0 && kernel.accepts_in_place(static_cast<int>(input));
+  }
+
+  /// Whether a unit's only call may write root `written` where it reads root `r`.
+  bool is_read_in_place(const Unit& it, int r, int written) {
     if (it.calls.size() != 1) return false;
     const UnitCall& call = it.calls[0];
-    const Value& output = program_.value(call.outputs[0].value);
+    const int at = output_of(call, written);
+    if (at < 0) return false;
+    const auto index = static_cast<std::size_t>(at);
+    const Value& output = program_.value(call.outputs[index].value);
     for (std::size_t k = 0; k < call.inputs.size(); ++k) {
       const Value& input = program_.value(call.inputs[k].value);
       if (input.root != r) continue;
-      const int index = static_cast<int>(k);
       if (input.offset != 0 || !input.is_contiguous() || input.type.dtype != output.type.dtype ||
-          input.nbytes() != output.nbytes() || !call.kernel->accepts_in_place(index) ||
-          (call.rest_kernel != nullptr && !call.rest_kernel->accepts_in_place(index))) {
+          input.nbytes() != output.nbytes() || !accepts_in_place(*call.kernel, k, index) ||
+          (call.rest_kernel != nullptr && !accepts_in_place(*call.rest_kernel, k, index))) {
         return false;
       }
     }
@@ -180,7 +201,9 @@ class Placer {
     for (std::size_t a = 0; a < program_.arguments.size(); ++a) {
       const int argument = program_.arguments[a];
       const Value& value = program_.value(argument);
-      if (taken[a] || root(argument).is_output || value.type.dtype != program_.value(r).type.dtype ||
+      const bool allowed = program_.allowed_donors.empty() ||
+                           program_.allowed_donors[static_cast<std::size_t>(result)] == static_cast<int>(a);
+      if (!allowed || taken[a] || root(argument).is_output || value.type.dtype != program_.value(r).type.dtype ||
           value.nbytes() != program_.value(r).nbytes() || !is_dead_for(argument, writer, written)) {
         continue;
       }
@@ -229,11 +252,26 @@ class Placer {
     }
   }
 
+  /// Its kernels' own scratch, dead behind it.
+  void make_scratch_block(int u) {
+    std::size_t bytes = 0;
+    for (const UnitCall& call : unit(u).calls) {
+      bytes = std::max(bytes, call.kernel->scratch_bytes());
+      if (call.rest_kernel != nullptr) bytes = std::max(bytes, call.rest_kernel->scratch_bytes());
+    }
+    if (bytes == 0) return;
+    const std::int64_t now = time_[static_cast<std::size_t>(u)];
+    scratch_of_.emplace_back(u, blocks_.size());
+    blocks_.push_back({Place::scratch, {unit(u).step, unit(u).group}, {bytes, now, now}});
+  }
+
   /// A dying operand's block that unit `u` may write `r` into, or -1.
   int block_in_place(int r, int u) {
     const Unit& it = unit(u);
-    if (it.calls.size() != 1 || program_.root(it.calls[0].outputs[0].value) != r) return -1;
-    const Value& output = program_.value(it.calls[0].outputs[0].value);
+    if (it.calls.size() != 1) return -1;
+    const int at = output_of(it.calls[0], r);
+    if (at < 0) return -1;
+    const Value& output = program_.value(it.calls[0].outputs[static_cast<std::size_t>(at)].value);
     if (output.cut >= 0 || output.offset != 0) return -1;
     for (const Ref& ref : it.calls[0].inputs) {
       const int a = program_.root(ref.value);
@@ -244,7 +282,7 @@ class Placer {
       if (operand.place == Place::arena && it.pmap >= 0) continue;
       if (value.nbytes() != program_.value(r).nbytes() || ref.shard >= 0 || program_.value(ref.value).cut >= 0)
         continue;
-      if (is_read_in_place(it, a) && is_dead_in_group(a, u)) return operand.block;
+      if (is_read_in_place(it, a, r) && is_dead_in_group(a, u)) return operand.block;
     }
     return -1;
   }
@@ -289,29 +327,20 @@ class Placer {
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
       domains[{blocks_[b].place, blocks_[b].domain}].push_back(static_cast<int>(b));
     }
-    std::size_t kernel_scratch = 0;
-    for (const Unit& it : program_.units) {
-      for (const UnitCall& call : it.calls) {
-        kernel_scratch = std::max(kernel_scratch, call.kernel->scratch_bytes());
-        if (call.rest_kernel != nullptr) kernel_scratch = std::max(kernel_scratch, call.rest_kernel->scratch_bytes());
-      }
-    }
-    kernel_scratch = (kernel_scratch + alignment - 1) / alignment * alignment;
-    program_.scratch_bytes = kernel_scratch;
     std::vector<std::size_t> offsets(blocks_.size());
     for (const auto& [key, members] : domains) {
       std::vector<Interval> intervals;
       for (int b : members) intervals.push_back(blocks_[static_cast<std::size_t>(b)].interval);
       const MemoryPlan plan = plan_memory(intervals);
-      const std::size_t start = key.first == Place::scratch ? kernel_scratch : 0;
       for (std::size_t i = 0; i < members.size(); ++i) {
-        offsets[static_cast<std::size_t>(members[i])] = start + plan.offsets[i];
+        offsets[static_cast<std::size_t>(members[i])] = plan.offsets[i];
       }
       std::size_t& total = key.first == Place::arena   ? program_.arena_bytes
                            : key.first == Place::shard ? program_.shard_bytes
                                                        : program_.scratch_bytes;
-      total = std::max(total, start + plan.bytes);
+      total = std::max(total, plan.bytes);
     }
+    for (const auto& [u, block] : scratch_of_) unit(u).scratch = offsets[block];
     write_placements(offsets);
   }
 
@@ -356,6 +385,7 @@ class Placer {
   std::vector<std::int64_t> step_begin_;
   std::vector<std::int64_t> step_end_;
   std::vector<Block> blocks_;
+  std::vector<std::pair<int, std::size_t>> scratch_of_;  // a unit and its kernels' scratch block
 };
 
 }  // namespace

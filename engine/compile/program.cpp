@@ -65,10 +65,15 @@ std::size_t Program::new_constant(std::span<const std::byte> bytes) {
   return offset;
 }
 
-std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const std::vector<std::string>& layout, const Shape& local,
-                                       const Strides& strides, DType dtype) {
+std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
+                                       DType dtype) {
+  const std::vector<std::string>& layout = item.layout;
   std::vector<std::uint64_t> offsets;
   for (int s = 0; s < mesh.local_shards; ++s) {
+    if (item.stacked >= 0) {
+      offsets.push_back(static_cast<std::uint64_t>(s * item.stacked));
+      continue;
+    }
     std::int64_t elements = 0;
     for (std::size_t d = 0; d < layout.size(); ++d) {
       if (layout[d].empty()) continue;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <lockstep/backend.h>
 #include <lockstep/communicator.h>
 
+#include "engine/compile/compile.h"
 #include "engine/compile/executable.h"
 #include "engine/compile/kernel_table.h"
 #include "engine/ir/function.h"
@@ -53,9 +55,29 @@ struct Mesh {
   std::int64_t coordinate(int shard, std::string_view axis) const;
 };
 
+/// How the sub-function of a loop or branch is called.
+struct BodySpec {
+  std::vector<int> donors;  ///< By result: the argument whose memory it may take, or -1.
+  /// The map it stands in, where all its shards run it together: then what varies is given and returned for all local
+  /// shards at once, that many bytes apart; -1 for what is invariant.
+  std::optional<Mesh> mesh;
+  std::vector<std::int64_t> stacked_inputs;
+  std::vector<std::int64_t> stacked_outputs;
+
+  /// All of it that tells two executables of a function apart.
+  std::string describe() const;
+};
+/// The executable of a body. The passes ran on it with the function around it.
+std::shared_ptr<const Executable> lower_body(const ir::FunctionPtr& function, const Options& options,
+                                             const BodySpec& spec);
+/// As `lower_body`, from the cache of `compile`.
+std::shared_ptr<const Executable> compile_body(const ir::FunctionPtr& function, const Options& options,
+                                               const BodySpec& spec);
+
 /// An equation of the written-out program, or a value's way into or out of a pmap.
 struct Item {
-  enum class Kind : std::uint8_t { equation, cut_in, assemble };
+  /// control: a loop or branch, its kernel chosen. pick: the one value that all shards have computed alike.
+  enum class Kind : std::uint8_t { equation, cut_in, assemble, control, pick };
   Kind kind = Kind::equation;
   std::string op;
   Attrs attrs;
@@ -65,6 +87,10 @@ struct Item {
   int mesh = -1;                    ///< The pmap it stands in, or -1.
   int pmap = -1;                    ///< >= 0: run per shard of that pmap.
   std::vector<std::string> layout;  ///< cut_in, assemble
+  /// cut_in, assemble: >= 0 where the local shards' values stand one behind the other, this many bytes apart.
+  std::int64_t stacked = -1;
+  int fence = -1;         ///< An index into Program::fences, or -1.
+  bool together = false;  ///< control: all devices walk through it.
   // Decided by `choose_views`:
   bool alias = false;      ///< No kernel runs: the result lies in the operand's memory.
   std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
@@ -95,12 +121,15 @@ struct Unit {
   int pmap = -1;  ///< >= 0: per shard.
   std::int64_t tiled = 0;
   bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
+  bool together = false;   ///< All devices run it, as a step of its own.
+  int fence = -1;          ///< Does not start before the values of that fence are there.
   int collectives = 0;
   // Decided by `schedule`:
   int phase = 0;
   int wave = 0;
   int step = -1;
   int group = -1;  ///< Units of one step with one group run on one device in order: a chain, a component, a region.
+  std::uint64_t scratch = 0;  ///< Where its kernels' own scratch lies. Decided by `place`.
 };
 
 /// Where a root value's memory is. Decided by `place`.
@@ -111,9 +140,10 @@ struct Placement {
 };
 
 struct Program {
-  explicit Program(KernelTable& table) : kernels(table) {}
+  Program(KernelTable& table, const Options& given) : kernels(table), options(given) {}
 
   KernelTable& kernels;
+  const Options& options;
   std::shared_ptr<Communicator> communicator;
   int process = 0;
   int processes = 1;
@@ -122,6 +152,8 @@ struct Program {
   std::vector<Mesh> meshes;
   std::vector<int> arguments;
   std::vector<int> outputs;
+  std::vector<int> allowed_donors;       ///< By result: the only argument that may become it, or -1. Empty: any.
+  std::vector<std::vector<int>> fences;  ///< Values, the operands of calls that were written out.
   std::vector<std::vector<std::uint64_t>> cuts;
   std::vector<std::byte> constants;
   std::vector<Unit> units;
@@ -151,20 +183,21 @@ struct Program {
   const Value& value(int id) const { return values[static_cast<std::size_t>(id)]; }
 };
 
-// The stages of `lower`, in order.
+// The stages of `lower`, in order; `write_body_out` is the first one of a body.
 void write_out(Program& program, const ir::Function& function);
+void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 void choose_views(Program& program);
 void make_units(Program& program);
 void schedule(Program& program, int threads);
 void place(Program& program);
-std::shared_ptr<const Executable> emit(Program& program, const ir::Function& function);
+std::shared_ptr<const Executable> emit(Program& program);
 
 // Used by `make_units` (collective_units.cpp).
 void add_collective_units(Program& program, const Item& item);
 void add_assemble_units(Program& program, const Item& item);
 bool is_collective(const Item& item);
-/// Offsets in bytes of each local shard's block of an array that `layout` cuts.
-std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const std::vector<std::string>& layout, const Shape& local,
-                                       const Strides& strides, DType dtype);
+/// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
+std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
+                                       DType dtype);
 
 }  // namespace lockstep::compile

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
+#include "engine/compile/control_kernels.h"
 #include "engine/compile/program.h"
 
 // Phases alternate: an even one holds what runs once per process, the odd one behind it a region that runs for every
@@ -26,12 +28,16 @@ class Scheduler {
   Unit& unit(int i) { return program_.units[static_cast<std::size_t>(i)]; }
   int units() const { return static_cast<int>(program_.units.size()); }
 
-  /// The units whose results `u` reads, `u` itself left out.
+  /// The units whose results `u` reads or waits for, `u` itself left out.
   std::vector<int> writers(int u) {
     std::vector<int> result;
-    for (int root : unit(u).reads) {
+    const auto add = [&](int root) {
       const int w = writer_[static_cast<std::size_t>(root)];
       if (w >= 0 && w != u) result.push_back(w);
+    };
+    for (int root : unit(u).reads) add(root);
+    if (unit(u).fence >= 0) {
+      for (int v : program_.fences[static_cast<std::size_t>(unit(u).fence)]) add(program_.root(v));
     }
     return result;
   }
@@ -99,19 +105,21 @@ class Scheduler {
       for (int w : writers(u)) {
         const Unit& before = unit(w);
         if (before.phase != it.phase) continue;
-        it.wave = std::max(it.wave, before.tiled == it.tiled ? before.wave : before.wave + 1);
+        const bool joins = before.tiled == it.tiled && !before.together && !it.together;
+        it.wave = std::max(it.wave, joins ? before.wave : before.wave + 1);
       }
     }
   }
 
   void make_steps() {
-    std::map<std::pair<int, int>, int> numbers;
-    for (int u = 0; u < units(); ++u) numbers[{unit(u).phase, unit(u).wave}] = 0;
+    std::map<std::tuple<int, int, int>, int> numbers;
+    const auto key = [&](int u) { return std::tuple(unit(u).phase, unit(u).wave, unit(u).together ? u : -1); };
+    for (int u = 0; u < units(); ++u) numbers[key(u)] = 0;
     int next = 0;
-    for (auto& [key, number] : numbers) number = next++;
+    for (auto& [of_step, number] : numbers) number = next++;
     program_.steps.resize(numbers.size());
     for (int u = 0; u < units(); ++u) {
-      unit(u).step = numbers[{unit(u).phase, unit(u).wave}];
+      unit(u).step = numbers[key(u)];
       Program::StepPlan& step = program_.steps[static_cast<std::size_t>(unit(u).step)];
       step.units.push_back(u);
       step.mesh = unit(u).pmap;
@@ -160,9 +168,13 @@ void schedule(Program& program, int threads) {
   Scheduler(program).run();
   program.devices = 1;
   for (const Mesh& mesh : program.meshes) program.devices = std::max(program.devices, mesh.devices);
+  for (const Unit& unit : program.units) {
+    if (!unit.together) continue;
+    program.devices = std::max(program.devices, static_cast<const ControlKernel*>(unit.calls[0].kernel)->devices());
+  }
   const bool is_cut = std::any_of(program.units.begin(), program.units.end(),
                                   [](const Unit& unit) { return unit.tiled > tile_elements; });
-  if (program.meshes.empty() && is_cut) program.devices = std::max(1, threads);
+  if (program.meshes.empty() && is_cut) program.devices = std::max(program.devices, threads);
 }
 
 }  // namespace lockstep::compile

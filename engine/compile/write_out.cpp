@@ -4,7 +4,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/compile/program.h"
+#include "engine/compile/writer.h"
 #include "engine/ir/primitive.h"
 
 namespace lockstep::compile {
@@ -38,97 +38,127 @@ Mesh make_mesh(const Program& program, const Equation& pmap) {
   return mesh;
 }
 
-class Writer {
- public:
-  explicit Writer(Program& program) : program_(program) {}
-
-  /// Values of the function's vars; inputs are given.
-  std::vector<int> write(const ir::Function& function, std::vector<int> inputs, int mesh) {
-    std::vector<int> ids(function.types().size(), -1);
-    for (std::size_t i = 0; i < inputs.size(); ++i) ids[function.inputs()[i].id] = inputs[i];
-    for (const Equation& equation : function.equations()) {
-      if (equation.primitive->name == "pmap") {
-        write_pmap(equation, ids);
-      } else {
-        write_equation(function, equation, ids, mesh);
-      }
-    }
-    std::vector<int> outputs;
-    for (Var v : function.outputs()) outputs.push_back(ids[v.id]);
-    return outputs;
-  }
-
- private:
-  void write_equation(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {
-    Item item;
-    item.op = equation.primitive->name;
-    item.attrs = equation.attrs;
-    item.pointwise = equation.primitive->traits.pointwise;
-    item.mesh = mesh;
-    for (Var v : equation.inputs) item.inputs.push_back(ids[v.id]);
-    for (Var v : equation.outputs) {
-      const ArrayType& type = function.type(v);
-      if (!type.varying.empty()) item.pmap = mesh;
-      ids[v.id] = program_.new_value(type, type.varying.empty() ? -1 : mesh);
-      item.outputs.push_back(ids[v.id]);
-    }
-    program_.items.push_back(std::move(item));
-  }
-
-  void write_pmap(const Equation& equation, std::vector<int>& ids) {
-    const int mesh = static_cast<int>(program_.meshes.size());
-    program_.meshes.push_back(make_mesh(program_, equation));
-    const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
-    const auto& in = equation.attrs.get<Layouts>("in");
-    const auto& out = equation.attrs.get<Layouts>("out");
-    std::vector<int> inputs;
-    for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
-      const int outer = ids[equation.inputs[i].id];
-      inputs.push_back(is_cut(in[i]) ? add_cut_in(outer, body->type(body->inputs()[i]), in[i], mesh) : outer);
-    }
-    const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      ids[equation.outputs[i].id] = is_cut(out[i]) ? add_assemble(outputs[i], out[i], mesh) : outputs[i];
-    }
-  }
-
-  int add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh) {
-    Item item;
-    item.kind = Item::Kind::cut_in;
-    item.op = "cut";
-    item.inputs = {outer};
-    item.outputs = {program_.new_value(local, mesh)};
-    item.mesh = mesh;
-    item.pmap = mesh;
-    item.layout = layout;
-    program_.items.push_back(item);
-    return item.outputs[0];
-  }
-
-  int add_assemble(int local, const std::vector<std::string>& layout, int mesh) {
-    ArrayType type = program_.value(local).type;
-    type.varying = {};
-    for (std::size_t d = 0; d < layout.size(); ++d) {
-      if (layout[d].empty()) continue;
-      const int dim = static_cast<int>(d);
-      type.shape = type.shape.with(
-          dim, type.shape[dim] * program_.meshes[static_cast<std::size_t>(mesh)].axes.size(layout[d], "pmap"));
-    }
-    Item item;
-    item.kind = Item::Kind::assemble;
-    item.op = "assemble";
-    item.inputs = {local};
-    item.outputs = {program_.new_value(type, -1)};
-    item.mesh = mesh;
-    item.layout = layout;
-    program_.items.push_back(item);
-    return item.outputs[0];
-  }
-
-  Program& program_;
-};
-
 }  // namespace
+
+std::vector<int> Writer::write(const ir::Function& function, std::vector<int> inputs, int mesh) {
+  std::vector<int> ids(function.types().size(), -1);
+  for (std::size_t i = 0; i < inputs.size(); ++i) ids[function.inputs()[i].id] = inputs[i];
+  for (const Equation& equation : function.equations()) {
+    const ir::Traits& traits = equation.primitive->traits;
+    if (equation.primitive->name == "pmap") {
+      write_pmap(equation, ids);
+    } else if (traits.call) {
+      write_call(equation, ids, mesh);
+    } else if (traits.loop) {
+      write_control(function, equation, ids, mesh);
+    } else {
+      write_equation(function, equation, ids, mesh);
+    }
+  }
+  std::vector<int> outputs;
+  for (Var v : function.outputs()) outputs.push_back(ids[v.id]);
+  return outputs;
+}
+
+Item Writer::new_item(const Equation& equation, int mesh) const {
+  Item item;
+  item.op = equation.primitive->name;
+  item.attrs = equation.attrs;
+  item.pointwise = equation.primitive->traits.pointwise;
+  item.mesh = mesh;
+  return item;
+}
+
+void Writer::add(Item item) {
+  item.fence = fence_number_;
+  if (item.kind == Item::Kind::equation || item.kind == Item::Kind::control) {
+    // What every shard has computed for itself need not go through the one copy of it.
+    for (int& v : item.inputs) {
+      const auto it = of_each_shard_.find(v);
+      if (it != of_each_shard_.end() && program_.value(it->second).pmap == item.pmap) v = it->second;
+    }
+  }
+  program_.items.push_back(std::move(item));
+}
+
+void Writer::write_equation(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {
+  Item item = new_item(equation, mesh);
+  for (Var v : equation.inputs) item.inputs.push_back(ids[v.id]);
+  for (Var v : equation.outputs) {
+    const ArrayType& type = function.type(v);
+    if (!type.varying.empty()) item.pmap = mesh;
+    ids[v.id] = program_.new_value(type, type.varying.empty() ? -1 : mesh);
+    item.outputs.push_back(ids[v.id]);
+  }
+  add(std::move(item));
+}
+
+void Writer::write_call(const Equation& equation, std::vector<int>& ids, int mesh) {
+  const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
+  std::vector<int> inputs;
+  for (Var v : equation.inputs) inputs.push_back(ids[v.id]);
+  // What is computed again in a backward pass must not move ahead of it: it would have to be kept until then.
+  const std::size_t outer = fence_.size();
+  const int outer_number = fence_number_;
+  fence_.insert(fence_.end(), inputs.begin(), inputs.end());
+  fence_number_ = static_cast<int>(program_.fences.size());
+  program_.fences.push_back(fence_);
+  const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
+  for (std::size_t i = 0; i < outputs.size(); ++i) ids[equation.outputs[i].id] = outputs[i];
+  fence_.resize(outer);
+  fence_number_ = outer_number;
+}
+
+void Writer::write_pmap(const Equation& equation, std::vector<int>& ids) {
+  const int mesh = static_cast<int>(program_.meshes.size());
+  program_.meshes.push_back(make_mesh(program_, equation));
+  const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
+  const auto& in = equation.attrs.get<Layouts>("in");
+  const auto& out = equation.attrs.get<Layouts>("out");
+  std::vector<int> inputs;
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    const int outer = ids[equation.inputs[i].id];
+    inputs.push_back(is_cut(in[i]) ? add_cut_in(outer, body->type(body->inputs()[i]), in[i], mesh) : outer);
+  }
+  const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ids[equation.outputs[i].id] = is_cut(out[i]) ? add_assemble(outputs[i], out[i], mesh) : outputs[i];
+  }
+}
+
+int Writer::add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh) {
+  Item item;
+  item.kind = Item::Kind::cut_in;
+  item.op = "cut";
+  item.inputs = {outer};
+  item.outputs = {program_.new_value(local, mesh)};
+  item.mesh = mesh;
+  item.pmap = mesh;
+  item.layout = layout;
+  const int result = item.outputs[0];
+  add(std::move(item));
+  return result;
+}
+
+int Writer::add_assemble(int local, const std::vector<std::string>& layout, int mesh) {
+  ArrayType type = program_.value(local).type;
+  type.varying = {};
+  for (std::size_t d = 0; d < layout.size(); ++d) {
+    if (layout[d].empty()) continue;
+    const int dim = static_cast<int>(d);
+    type.shape = type.shape.with(dim, type.shape[dim] * mesh_of(mesh).axes.size(layout[d], "pmap"));
+  }
+  Item item;
+  item.kind = Item::Kind::assemble;
+  item.op = "assemble";
+  item.inputs = {local};
+  item.outputs = {program_.new_value(type, -1)};
+  item.mesh = mesh;
+  item.layout = layout;
+  const int result = item.outputs[0];
+  add(std::move(item));
+  return result;
+}
 
 void write_out(Program& program, const ir::Function& function) {
   std::vector<int> inputs;
@@ -139,7 +169,9 @@ void write_out(Program& program, const ir::Function& function) {
     inputs.push_back(id);
   }
   program.arguments = inputs;
-  program.outputs = Writer(program).write(function, std::move(inputs), -1);
+  Writer writer(program);
+  program.outputs = writer.write(function, std::move(inputs), -1);
+  writer.finish();
 }
 
 }  // namespace lockstep::compile

@@ -6,79 +6,28 @@
 
 #include <lockstep/error.h>
 
+#include "engine/compile/walker.h"
 #include "engine/runtime/team.h"
 
 namespace lockstep::runtime {
 namespace {
 
-using compile::Address;
-using compile::Call;
-using compile::CallRange;
-using compile::Chain;
-using compile::ChainPart;
 using compile::Executable;
 using compile::Frame;
 using compile::ResultSource;
-using compile::Step;
 using ir::HostArray;
 namespace base = compile::base;
 
-/// One device's walk through the steps.
-class Walker {
+/// One device of a team.
+class TeamMember final : public compile::Crew {
  public:
-  Walker(const Executable& executable, Frame& frame, int device)
-      : executable_(executable),
-        views_(frame.views[static_cast<std::size_t>(device)]),
-        bases_(frame.bases[static_cast<std::size_t>(device)]),
-        shards_(frame.shards == nullptr ? nullptr : static_cast<std::byte*>(frame.shards->data())),
-        device_(device) {}
-
-  void run(const Step& step) {
-    if (device_ >= step.devices) return;
-    if (step.per_shard) {
-      const int first = device_ * step.local_shards / step.devices;
-      const int last = (device_ + 1) * step.local_shards / step.devices;
-      for (int shard = first; shard < last; ++shard) {
-        bases_[base::shard] =
-            shards_ == nullptr ? nullptr : shards_ + static_cast<std::size_t>(shard) * executable_.shard_bytes;
-        run_calls(step.region, 0, static_cast<std::size_t>(shard));
-      }
-      return;
-    }
-    const compile::Lane& lane = step.lanes[static_cast<std::size_t>(device_)];
-    for (const ChainPart& part : lane.parts) run_tiles(part);
-    for (const CallRange& range : lane.calls) run_calls(range, 0, 0);
-  }
+  TeamMember(Team& team, int device) : Crew(device), team_(team) {}
+  void meet() override { team_.barrier().arrive_and_wait(); }
+  bool has_failed() const override { return team_.has_failed(); }
+  void failed(std::exception_ptr error) override { team_.failed(std::move(error)); }
 
  private:
-  void run_tiles(const ChainPart& part) {
-    const Chain& chain = executable_.chains[part.chain];
-    for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile) {
-      const bool rest = chain.has_rest && tile + 1 == chain.tiles;
-      run_calls(rest ? chain.rest_calls : chain.calls, static_cast<std::uint64_t>(tile), 0);
-    }
-  }
-
-  void run_calls(CallRange range, std::uint64_t tile, std::size_t shard) {
-    for (std::uint32_t c = range.first; c < range.last; ++c) {
-      const Call& call = executable_.calls[c];
-      const std::uint32_t last = call.first + call.inputs + call.outputs;
-      for (std::uint32_t i = call.first; i < last; ++i) {
-        const Address& a = executable_.addresses[i];
-        std::uint64_t offset = a.offset + tile * a.tile_stride;
-        if (a.cut >= 0) offset += executable_.cuts[static_cast<std::size_t>(a.cut)][shard];
-        views_[i].data = bases_[a.base] + offset;
-      }
-      const ArrayView* first = views_.data() + call.first;
-      call.kernel->run({{first, call.inputs}, {first + call.inputs, call.outputs}, bases_[base::scratch]});
-    }
-  }
-
-  const Executable& executable_;
-  std::vector<ArrayView>& views_;
-  std::vector<std::byte*>& bases_;
-  std::byte* shards_;
-  int device_;
+  Team& team_;
 };
 
 void check_arguments(const Executable& executable, const std::vector<HostArray>& arguments) {
@@ -142,31 +91,27 @@ class EnteredThread {
   std::vector<std::shared_ptr<void>> tokens_;
 };
 
-void execute(const Executable& executable, Frame& frame) {
+/// Collectives that were computed.
+int execute(const Executable& executable, Frame& frame) {
   const EnteredThread entered(executable);
+  const auto walk = [&](compile::Crew& crew) {
+    const auto device = static_cast<std::size_t>(crew.device());
+    compile::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
+  };
   if (executable.devices == 1) {
-    Walker walker(executable, frame, 0);
-    for (const Step& step : executable.steps) {
-      walker.run(step);
-      if (step.collectives > 0) executable.count_collectives(step.collectives);
-    }
-    return;
+    compile::Alone crew;
+    walk(crew);
+    return crew.collectives();
   }
   TeamLease lease(executable.devices, executable.backends);
-  Team& team = lease.team();
+  int collectives = 0;
   const auto task = [&](int device) {
-    Walker walker(executable, frame, device);
-    for (const Step& step : executable.steps) {
-      try {
-        if (!team.has_failed()) walker.run(step);
-      } catch (...) {
-        team.failed(std::current_exception());
-      }
-      if (device == 0 && step.collectives > 0) executable.count_collectives(step.collectives);
-      if (step.barrier_after) team.barrier().arrive_and_wait();
-    }
+    TeamMember member(lease.team(), device);
+    walk(member);
+    if (device == 0) collectives = member.collectives();
   };
-  team.run(std::cref(task));
+  lease.team().run(std::cref(task));
+  return collectives;
 }
 
 /// Gives the frame back when the call is over, however it ends.
@@ -186,13 +131,15 @@ class FrameLease {
 }  // namespace
 
 std::vector<HostArray> run(const Executable& executable, std::vector<HostArray> arguments,
-                           const std::vector<bool>& donated) {
+                           const std::vector<bool>& donated, std::int64_t* collectives) {
   check_arguments(executable, arguments);
   std::vector<std::shared_ptr<Buffer>> buffers = result_buffers(executable, arguments, donated);
   if (!executable.steps.empty()) {
     FrameLease lease(executable);
     set_bases(executable, lease.frame(), arguments, buffers);
-    execute(executable, lease.frame());
+    const int computed = execute(executable, lease.frame());
+    executable.count_collectives(computed);
+    if (collectives != nullptr) *collectives = computed;
   }
   std::vector<HostArray> results;
   for (std::size_t i = 0; i < buffers.size(); ++i) {

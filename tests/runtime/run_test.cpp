@@ -258,7 +258,7 @@ TEST_CASE("an invariant equation runs once and a psum is counted once") {
   int sines = 0;
   for (std::size_t c = 0; c < executable->calls.size(); ++c) sines += executable->call_names[c] == "sin" ? 1 : 0;
   CHECK(sines == 1);
-  CHECK(executable->steps[0].per_shard == false);
+  CHECK(executable->steps[0].kind == compile::Step::Kind::shared);
 }
 
 TEST_CASE("per-shard state that is donated is updated where it lies") {

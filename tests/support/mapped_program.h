@@ -14,6 +14,7 @@
 // Functions whose one equation is a pmap: written as formulas for one shard, or drawn from a seed.
 namespace lockstep::tests {
 
+using ops::operator+;
 using ops::operator-;
 using ops::operator*;
 

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "engine/compile/writer.h"
+#include "engine/ir/primitive.h"
+#include "engine/passes/draft.h"
+
+// A loop's body is lowered without a map around it, as a kernel that knows no shards. What it needs of its shard, the
+// coordinates, becomes operands.
+namespace lockstep::compile {
+namespace {
+
+using ir::Equation;
+using ir::FunctionPtr;
+using ir::Var;
+using passes::Draft;
+using Axes = std::vector<std::string>;
+
+std::vector<FunctionPtr> sub_functions(const Equation& equation) {
+  std::vector<FunctionPtr> functions;
+  passes::map_sub_functions(equation, [&](const FunctionPtr& f) {
+    functions.push_back(f);
+    return f;
+  });
+  return functions;
+}
+
+void collect_axes(const Equation& equation, Axes& axes) {
+  for (const FunctionPtr& f : sub_functions(equation)) {
+    for (const Equation& inner : f->equations()) {
+      if (inner.primitive->name == "axis_index") {
+        const auto& axis = inner.attrs.get<std::string>("axis");
+        if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+      }
+      collect_axes(inner, axes);
+    }
+  }
+}
+
+ArrayType index_type(const std::string& axis) { return {DType::int32, Shape{}, {axis}}; }
+
+using IndexOf = std::function<Var(const std::string&)>;
+Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf& index_of);
+
+/// The function with inputs for the coordinates along `axes`, from input `at` on, instead of axis_index equations.
+FunctionPtr with_inputs(const ir::Function& function, const Axes& axes, std::size_t at) {
+  Draft draft(function);
+  passes::Substitution substitution;
+  std::vector<Var> indices;
+  for (const std::string& axis : axes) indices.push_back(draft.new_var(index_type(axis)));
+  const IndexOf index_of = [&](const std::string& axis) {
+    return indices[static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin())];
+  };
+  std::vector<Equation> kept;
+  for (Equation& equation : draft.equations) {
+    substitution.apply(equation.inputs);
+    if (equation.primitive->name == "axis_index") {
+      substitution.replace(equation.outputs[0], index_of(equation.attrs.get<std::string>("axis")));
+      continue;
+    }
+    Axes inner;
+    collect_axes(equation, inner);
+    kept.push_back(inner.empty() ? std::move(equation) : with_operands(equation, inner, index_of));
+  }
+  draft.equations = std::move(kept);
+  substitution.apply(draft.outputs);
+  draft.inputs.insert(draft.inputs.begin() + static_cast<std::ptrdiff_t>(at), indices.begin(), indices.end());
+  return draft.finish();
+}
+
+/// An equation with sub-functions, given the coordinates as operands more.
+Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf& index_of) {
+  Equation changed = equation;
+  std::vector<Var> indices;
+  for (const std::string& axis : axes) indices.push_back(index_of(axis));
+  const auto insert = [&](std::size_t at) {
+    changed.inputs.insert(changed.inputs.begin() + static_cast<std::ptrdiff_t>(at), indices.begin(), indices.end());
+  };
+  const std::string& op = equation.primitive->name;
+  if (op == "scan") {
+    ir::Scan scan = ir::Scan::of(equation.attrs);
+    insert(scan.consts);
+    scan.body = with_inputs(*scan.body, axes, scan.consts);
+    scan.consts += axes.size();
+    changed.attrs = scan.attrs();
+  } else if (op == "while_loop") {
+    ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
+    insert(loop.cond_consts + loop.body_consts);
+    insert(loop.cond_consts);
+    loop.cond = with_inputs(*loop.cond, axes, loop.cond_consts);
+    loop.body = with_inputs(*loop.body, axes, loop.body_consts);
+    loop.cond_consts += axes.size();
+    loop.body_consts += axes.size();
+    changed.attrs = loop.attrs();
+  } else {  // cond and calls: operands of the sub-functions, in order
+    insert(equation.inputs.size());
+    changed = passes::map_sub_functions(
+        changed, [&](const FunctionPtr& f) { return with_inputs(*f, axes, f->inputs().size()); });
+  }
+  return changed;
+}
+
+}  // namespace
+
+Hoisted hoist_axis_indices(const ir::Function& function, const Equation& equation) {
+  Hoisted hoisted{equation, {}, Var{static_cast<std::uint32_t>(function.types().size())}};
+  collect_axes(equation, hoisted.axes);
+  if (hoisted.axes.empty()) return hoisted;
+  hoisted.equation = with_operands(equation, hoisted.axes, [&](const std::string& axis) {
+    const auto at = std::find(hoisted.axes.begin(), hoisted.axes.end(), axis) - hoisted.axes.begin();
+    return Var{hoisted.first_index.id + static_cast<std::uint32_t>(at)};
+  });
+  return hoisted;
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <exception>
+
+#include <lockstep/backend.h>
+
+#include "engine/compile/executable.h"
+
+namespace lockstep::compile {
+
+/// One device among those that run an executable together.
+class Crew {
+ public:
+  explicit Crew(int device) : device_(device) {}
+  virtual ~Crew() = default;
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  int device() const { return device_; }
+  /// Waits for all others.
+  virtual void meet() = 0;
+  /// Whether the call has failed somewhere: the rest of the work is then skipped, but for the meetings.
+  virtual bool has_failed() const = 0;
+  /// Notes the exception that this device's work ended with.
+  virtual void failed(std::exception_ptr error) = 0;
+
+  void count_collectives(int n) { collectives_ += n; }
+  int collectives() const { return collectives_; }
+
+ private:
+  int device_;
+  int collectives_ = 0;
+};
+
+/// The crew of one: exceptions go straight to the caller.
+class Alone final : public Crew {
+ public:
+  Alone() : Crew(0) {}
+  void meet() override {}
+  bool has_failed() const override { return false; }
+  void failed(std::exception_ptr error) override { std::rethrow_exception(error); }
+};
+
+/// One device's walk through the steps of an executable. `views` are a copy of the executable's, `bases` the addresses
+/// of what `base` names; both stay the caller's. Allocates nothing.
+class Walker {
+ public:
+  Walker(const Executable& executable, ArrayView* views, std::byte** bases, Crew& crew)
+      : executable_(executable), views_(views), bases_(bases), crew_(crew) {}
+
+  /// All steps once. Every device of the crew must do the same.
+  void run();
+
+ private:
+  void run_step(const Step& step);
+  void run_region(const Step& step);
+  void run_together(const Step& step);
+  void run_tiles(const ChainPart& part);
+  void run_calls(CallRange range, std::uint64_t tile, std::size_t shard);
+  KernelArguments bind(const Call& call, std::uint64_t tile, std::size_t shard);
+
+  const Executable& executable_;
+  ArrayView* views_;
+  std::byte** bases_;
+  Crew& crew_;
+};
+
+}  // namespace lockstep::compile
