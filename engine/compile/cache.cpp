@@ -12,24 +12,26 @@ namespace {
 
 constexpr std::size_t capacity = 4096;
 
-/// What an executable depends on beside the function.
-std::string describe(const Options& options) {
+/// What an executable depends on beside the function. The communicator is kept, so that none can take its place.
+struct Setting {
   std::string text;
-  for (const auto& backend : options.backends) text += std::string(backend->name()) + ",";
-  text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "");
-  if (options.communicator != nullptr) {
-    text += ";" + std::string(options.communicator->name()) + " " + std::to_string(options.communicator->rank()) + "/" +
-            std::to_string(options.communicator->size());
-  }
-  return text;
+  std::shared_ptr<Communicator> communicator;
+  bool operator==(const Setting&) const = default;
+};
+
+Setting describe(const Options& options) {
+  Setting setting{{}, options.communicator};
+  for (const auto& backend : options.backends) setting.text += std::string(backend->name()) + ",";
+  setting.text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "");
+  return setting;
 }
 
 /// Least recently used entries go first.
 class Cache {
  public:
-  std::shared_ptr<const Executable> find(std::uint64_t key, const ir::Function& function, const std::string& options) {
+  std::shared_ptr<const Executable> find(std::uint64_t key, const ir::Function& function, const Setting& setting) {
     const std::lock_guard lock(mutex_);
-    const auto it = locate(key, function, options);
+    const auto it = locate(key, function, setting);
     if (it == index_.end()) {
       ++misses_;
       return nullptr;
@@ -39,11 +41,11 @@ class Cache {
     return it->second->executable;
   }
 
-  std::shared_ptr<const Executable> add(std::uint64_t key, const ir::FunctionPtr& function, const std::string& options,
+  std::shared_ptr<const Executable> add(std::uint64_t key, const ir::FunctionPtr& function, const Setting& setting,
                                         std::shared_ptr<const Executable> executable) {
     const std::lock_guard lock(mutex_);
-    if (const auto it = locate(key, *function, options); it != index_.end()) return it->second->executable;
-    entries_.push_front({key, function, options, std::move(executable)});
+    if (const auto it = locate(key, *function, setting); it != index_.end()) return it->second->executable;
+    entries_.push_front({key, function, setting, std::move(executable)});
     index_.emplace(key, entries_.begin());
     if (entries_.size() > capacity) drop_oldest();
     return entries_.front().executable;
@@ -58,14 +60,14 @@ class Cache {
   struct Entry {
     std::uint64_t key;
     ir::FunctionPtr function;
-    std::string options;
+    Setting setting;
     std::shared_ptr<const Executable> executable;
   };
   using Index = std::unordered_multimap<std::uint64_t, std::list<Entry>::iterator>;
 
-  Index::iterator locate(std::uint64_t key, const ir::Function& function, const std::string& options) {
+  Index::iterator locate(std::uint64_t key, const ir::Function& function, const Setting& setting) {
     for (auto [it, end] = index_.equal_range(key); it != end; ++it) {
-      if (it->second->options == options && it->second->function->equals(function)) return it;
+      if (it->second->setting == setting && it->second->function->equals(function)) return it;
     }
     return index_.end();
   }
@@ -98,10 +100,10 @@ Cache& cache() {
 namespace {
 
 template <class Lower>
-std::shared_ptr<const Executable> cached(const ir::FunctionPtr& function, const std::string& text, const Lower& lower) {
-  const std::uint64_t key = function->hash() ^ std::hash<std::string>{}(text);
-  if (auto found = cache().find(key, *function, text)) return found;
-  return cache().add(key, function, text, lower());
+std::shared_ptr<const Executable> cached(const ir::FunctionPtr& function, const Setting& setting, const Lower& lower) {
+  const std::uint64_t key = function->hash() ^ std::hash<std::string>{}(setting.text);
+  if (auto found = cache().find(key, *function, setting)) return found;
+  return cache().add(key, function, setting, lower());
 }
 
 }  // namespace
@@ -114,7 +116,9 @@ std::shared_ptr<const Executable> compile_body(const ir::FunctionPtr& function, 
                                                const BodySpec& spec) {
   Options alone = options;
   alone.threads = 1;
-  return cached(function, describe(alone) + ";" + spec.describe(), [&] { return lower_body(function, alone, spec); });
+  Setting setting = describe(alone);
+  setting.text += ";" + spec.describe();
+  return cached(function, setting, [&] { return lower_body(function, alone, spec); });
 }
 
 CacheStatistics cache_statistics() { return cache().statistics(); }

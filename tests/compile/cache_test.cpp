@@ -5,7 +5,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/ops/values.h"
-#include "tests/support/evaluate.h"
+#include "tests/support/control_flow_program.h"
 
 namespace lockstep::tests {
 namespace {
@@ -68,6 +68,52 @@ TEST_CASE("an executable prints its regions, kernels and slots") {
         "    f32[3]@scratch = sin f32[3]@arg0\n"
         "    f32[3]@scratch+64 = full\n"
         "    f32[3]@out0 = add f32[3]@scratch f32[3]@scratch+64\n"
+        "out0 f32[3] in arg0 where donated\n");
+}
+
+namespace {
+
+/// A scan of three steps of `body`, its result scaled.
+ir::FunctionPtr scaled_scan(double scale) {
+  const ArrayType type{DType::float32, Shape{3}, {}};
+  return make_function({type, type}, [=](ir::Builder&, std::span<const ir::Value> in) {
+    const auto r = scan({3, 1, 1, false}, {in[0], in[1]},
+                        [](ir::Builder&, std::span<const ir::Value> v) { return std::vector{ops::sin(v[1]) + v[0]}; });
+    return std::vector{r[0] * scale};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("programs with one body share its executable") {
+  compile::Options options;
+  options.backends = {ops::reference_backend()};
+  compile::compile(scaled_scan(1.5), options);
+  const compile::CacheStatistics before = compile::cache_statistics();
+  compile::compile(scaled_scan(2.5), options);
+  const compile::CacheStatistics after = compile::cache_statistics();
+  CHECK(after.hits == before.hits + 1);
+  CHECK(after.misses == before.misses + 1);
+}
+
+TEST_CASE("a plan shows loops with their bodies indented") {
+  compile::Options options;
+  options.backends = {ops::reference_backend()};
+  const auto executable = compile::lower(scaled_scan(2), options);
+  CHECK(executable->plan().kernels == 3 + 2);
+  CHECK(executable->print() ==
+        "devices 1, arena 0, shard 0 x 0, scratch 1280, constants 0\n"
+        "step 0: once\n"
+        "  device 0\n"
+        "    f32[3]@scratch+1216 = scan f32[3]@arg0 f32[3]@arg1, 3 times\n"
+        "      body: devices 1, arena 0, shard 0 x 0, scratch 64, constants 0\n"
+        "        step 0: once\n"
+        "          device 0\n"
+        "            f32[3]@scratch = sin f32[3]@arg1\n"
+        "            f32[3]@out0 = add f32[3]@scratch f32[3]@arg0\n"
+        "        out0 f32[3] in arg1 where donated\n"
+        "    f32[3]@scratch = full\n"
+        "    f32[3]@out0 = mul f32[3]@scratch+1216 f32[3]@scratch\n"
         "out0 f32[3] in arg0 where donated\n");
 }
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "tests/support/mapped_program.h"
+#include "tests/support/control_flow_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
 #include "tests/support/thread_processes.h"
@@ -97,6 +97,32 @@ TEST_CASE("a large sum is cut into tiles here and chunks between processes") {
   const std::vector<ir::HostArray> arguments = random_arrays({type}, 9);
   const Bytes expected = evaluated(f, arguments);
   for (const Bytes& result : run_everywhere(f, arguments, 2)) CHECK(result == expected);
+}
+
+TEST_CASE("loops with collectives over processes, and loops without") {
+  const std::vector<ArrayType> types = {{DType::float32, Shape{8, 3}, {}}, {DType::float32, Shape{3}, {}}};
+  for (const auto& [name, sizes] : {std::pair("one axis", 8), std::pair("two axes", 4)}) {
+    CAPTURE(name);
+    const ir::AxisSizes axes = sizes == 8 ? mesh({{"batch", 8}}) : mesh({{"batch", 4}, {"model", 2}});
+    const MapSpec spec{axes, 1, {{"batch", ""}, {""}}, {{"batch", ""}, {""}, {"", "", ""}}};
+    const ir::FunctionPtr f = mapped(types, spec, [](ir::Builder&, std::span<const Value> v) {
+      const Value start = scan({2, 0, 1, false}, {v[0]},
+                               [](ir::Builder&, std::span<const Value> u) { return Values{ops::sin(u[0])}; })[0];
+      return scan({3, 0, 2, false}, {start, v[1]}, [](ir::Builder&, std::span<const Value> u) {
+        const Value s = ops::psum(ops::reduce_sum(u[0], {0}), {"batch"});
+        const Value all = ops::apply_one(ops::primitives::all_gather_invariant(), {u[0]},
+                                         {{"axis", std::string("batch")}, {"dim", std::int64_t{0}}});
+        const Value wide = ops::pvary(ops::broadcast_in_dim(s * u[1], u[0].shape(), {1}), {"batch"});
+        return Values{ops::cos(u[0]) * wide, ops::sin(u[1]) + s, all};
+      });
+    });
+    const std::vector<ir::HostArray> arguments = random_arrays(types, 4);
+    const Bytes expected = evaluated(unrolled(f), arguments);
+    for (int processes : {2, 4}) {
+      CAPTURE(processes);
+      for (const Bytes& result : run_everywhere(f, arguments, processes)) CHECK(result == expected);
+    }
+  }
 }
 
 }  // namespace lockstep::tests

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -8,6 +7,7 @@
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/random_program.h"
+#include "tests/support/refusing_backend.h"
 #include "tests/support/run_compiled.h"
 
 namespace lockstep::tests {
@@ -31,32 +31,6 @@ void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
     }
   }
 }
-
-/// The reference backend, but log throws on negative numbers, and memory only if asked for.
-class RefusingBackend final : public Backend {
- public:
-  explicit RefusingBackend(bool owns_memory = true) : owns_memory_(owns_memory) {}
-  std::string_view name() const override { return "refusing"; }
-  bool supports(DeviceKind) const override { return true; }
-  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
-    if (request.op == "log") return std::make_unique<RefusingLog>();
-    return ops::reference_backend()->make_kernel(request);
-  }
-  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
-    return owns_memory_ ? ops::reference_backend()->allocate(nbytes, device) : nullptr;
-  }
-
- private:
-  class RefusingLog final : public Kernel {
-   public:
-    void run(const KernelArguments& arguments) const override {
-      const float x = *static_cast<const float*>(arguments.inputs[0].data);
-      if (x < 0) throw ValueError("log of -1");
-      *static_cast<float*>(arguments.outputs[0].data) = std::log(x);
-    }
-  };
-  bool owns_memory_;
-};
 
 }  // namespace
 

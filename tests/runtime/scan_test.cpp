@@ -1,3 +1,5 @@
+#include <thread>
+
 #include <doctest/doctest.h>
 
 #include "tests/support/control_flow_program.h"
@@ -274,6 +276,91 @@ TEST_CASE("one array given as two carries is not written where it is read") {
   std::vector<ir::HostArray> arguments = random_arrays({f32({6})}, 5);
   const Bytes expected = evaluated(unrolled(f), arguments);
   CHECK(bytes_of(runtime::run(*executable, std::move(arguments), {true})) == expected);
+}
+
+TEST_CASE("random bodies with collectives, meshes of one and two axes") {
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    CAPTURE(seed);
+    const ir::AxisSizes axes = seed % 2 == 0 ? mesh({{"data", 4}}) : mesh({{"data", 2}, {"model", 2}});
+    const std::vector<std::string> cut =
+        seed % 2 == 0 ? std::vector<std::string>{"data", ""} : std::vector<std::string>{"data", "model"};
+    const std::vector<ArrayType> types = {f32({8, 4}), f32({3, 4})};
+    const int devices = 1 << (seed % 3);
+    const MapSpec spec{axes, devices, {cut, {"", ""}}, {cut, {"", ""}, {"", cut[0], cut[1]}, {""}}};
+    check_unrolled(mapped(types, spec,
+                          [&](ir::Builder&, Bodies v) {
+                            return scan({3, 0, 2, seed % 4 > 1}, {v[0], v[1]}, [&](ir::Builder& b, Bodies u) {
+                              const Values r = RandomBody(seed, axes, 10)(b, u);
+                              const Value mixed = ops::broadcast_in_dim(scalar_sum(r[3]), u[0].shape(), {});
+                              const Value state = ops::sin(u[0] + mixed);
+                              const Value shared =
+                                  ops::cos(u[1] * ops::broadcast_in_dim(scalar_sum(r[0]), u[1].shape(), {}));
+                              return Values{state, shared, mixed * u[0], scalar_sum(r[1])};
+                            });
+                          }),
+                   seed);
+  }
+}
+
+TEST_CASE("the gradient of scans in scans, recomputed by chunks, keeps the square root of all states") {
+  const std::int64_t size = 1024;
+  const auto step = [](const Value& w, const Value& c) { return ops::sin(c * w); };
+  // d(c') = cos(c w) (w dc + c dw)
+  const auto backward = [](ir::Builder&, Bodies v) {  // w, dc, dw, c
+    const Value g = v[1] * ops::cos(v[3] * v[0]);
+    return Values{g * v[0], v[2] + g * v[3]};
+  };
+  const auto gradient = [&](std::int64_t n) {
+    return make_function({f32({size}), f32({size}), f32({n}), f32({n})}, [&](ir::Builder& b, Bodies in) {
+      const Value none = ops::full(b, DType::float32, Shape{size}, 0);
+      const Values forward = scan({n, 2, 1, false}, {in[0], in[3], in[1], in[2]}, [&](ir::Builder&, Bodies v) {
+        const Value last = scan({n, 1, 1, false}, {v[0], v[2], v[1]},
+                                [&](ir::Builder&, Bodies u) { return Values{step(u[0], u[1])}; })[0];
+        return Values{last, v[2]};
+      });
+      const Values r = scan({n, 2, 2, true}, {in[0], in[3], forward[0], none, forward[1]}, [&](ir::Builder&, Bodies v) {
+        const Values states = scan({n, 1, 1, false}, {v[0], v[4], v[1]}, [&](ir::Builder&, Bodies u) {
+          return Values{step(u[0], u[1]), u[1]};
+        });
+        return scan({n, 1, 2, true}, {v[0], v[2], v[3], states[1]}, backward);
+      });
+      return Values{r[0], r[1]};
+    });
+  };
+  check_unrolled(gradient(3));
+  const std::size_t state = static_cast<std::size_t>(size) * sizeof(float);
+  for (const std::size_t n : {8U, 32U}) {
+    const auto executable = lowered(gradient(static_cast<std::int64_t>(n)));
+    const std::size_t bytes = executable->arena_bytes + executable->scratch_bytes;
+    CHECK(bytes >= 2 * n * state);
+    CHECK(bytes <= (2 * n + 16) * state);
+  }
+}
+
+TEST_CASE("one executable with loops runs in several threads at once") {
+  const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch", ""}}, {{"batch", ""}, {"", ""}}};
+  const ArrayType type = f32({8, 16});
+  const ir::FunctionPtr f = mapped({type}, spec, [](ir::Builder&, Bodies x) {
+    const Value local =
+        scan({3, 0, 1, false}, {x[0]}, [](ir::Builder&, Bodies u) { return Values{ops::sin(u[0])}; })[0];
+    const Values r = scan({4, 0, 1, false}, {local}, [](ir::Builder&, Bodies u) {
+      const Value s = ops::psum(u[0], {"batch"});
+      return Values{ops::cos(u[0]) * ops::pvary(s, {"batch"}), s};
+    });
+    return Values{r[0], ops::reduce_sum(r[1], {0})};
+  });
+  const auto executable = lowered(f);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(3, 0);
+  for (std::size_t t = 0; t < wrong.size(); ++t) {
+    const std::vector<ir::HostArray> arguments = random_arrays({type}, t);
+    const Bytes expected = evaluated(unrolled(f), arguments);
+    threads.emplace_back([&, t, arguments, expected] {
+      for (int i = 0; i < 50; ++i) wrong[t] += bytes_of(runtime::run(*executable, arguments)) == expected ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == std::vector<int>{0, 0, 0});
 }
 
 }  // namespace lockstep::tests
