@@ -184,6 +184,7 @@ struct SampleInput {
   double low = -2;
   double high = 2;
   bool distinct = false;  ///< A random permutation of evenly spaced values: no ties, no kinks near by.
+  double diagonal = 0;    ///< i + 1 times this is added to element (i, i) of the last two dimensions.
 };
 struct Sample {
   std::vector<SampleInput> inputs;

@@ -38,6 +38,22 @@ inline std::vector<double> draw_numbers(const ir::SampleInput& input, std::int64
   return numbers;
 }
 
+/// Adds (i + 1) * diagonal to element (i, i) of each matrix.
+inline void add_diagonal(ir::ReferenceArray& array, double diagonal) {
+  const std::int64_t columns = array.type.shape.dim(-1);
+  const std::int64_t rows = array.type.shape.dim(-2);
+  for (std::int64_t k = 0; k < array.type.size(); ++k) {
+    const std::int64_t row = k / columns % rows;
+    if (k % columns != row) continue;
+    const double added = diagonal * static_cast<double>(row + 1);
+    if (is_complex(array.type.dtype)) {
+      array.complexes()[static_cast<std::size_t>(k)] += added;
+    } else {
+      array.floats()[static_cast<std::size_t>(k)] += added;
+    }
+  }
+}
+
 /// An operand of a sample, all replicas at once, rounded to its dtype.
 inline ir::ReferenceArray draw(const ir::SampleInput& input, const ir::AxisSizes& axes, std::uint64_t seed) {
   std::mt19937_64 bits(seed);
@@ -54,6 +70,7 @@ inline ir::ReferenceArray draw(const ir::SampleInput& input, const ir::AxisSizes
       array.integers()[i] = static_cast<std::int64_t>(std::floor(numbers[i]));
     }
   }
+  if (input.diagonal != 0) add_diagonal(array, input.diagonal);
   return ir::reference_from_bytes(array.type, ir::reference_to_bytes(array));
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+
+#include <ATen/core/Tensor.h>
+
+#include "backends/aten/element_types.h"
+#include "backends/aten/function_kernel.h"
+#include "backends/aten/tensors.h"
+
+// Kernels that go through LAPACK, matrix by matrix, so that a matrix's bits do not depend on the batch it is in.
+namespace lockstep::backends::aten {
+
+inline bool has_lapack(DType dtype) { return is_complex(dtype) || dtype == DType::float32 || dtype == DType::float64; }
+
+/// The same calls for float32, float64 and the complex dtypes.
+template <class F>
+auto with_lapack(DType dtype, F&& f) {
+  if (is_complex(dtype)) return with_complex(dtype, f);
+  return dtype == DType::float64 ? f.template operator()<double>() : f.template operator()<float>();
+}
+
+inline std::int64_t matrix_count(const Shape& shape) {
+  std::int64_t count = 1;
+  for (int d = 0; d + 2 < shape.rank(); ++d) count *= shape[d];
+  return count;
+}
+
+inline void* part_at(const ArrayView& view, std::int64_t first) {
+  return static_cast<std::byte*>(view.data) + static_cast<std::size_t>(first) * size_of(view.dtype);
+}
+
+/// Matrix number `k` of a row-major array.
+inline at::Tensor matrix_at(const ArrayView& view, std::int64_t k) {
+  const std::int64_t rows = view.shape.dim(-2);
+  const std::int64_t columns = view.shape.dim(-1);
+  return tensor_at(part_at(view, k * rows * columns), scalar_type(view.dtype), {rows, columns});
+}
+
+/// Row number `k` of a row-major array of rows.
+inline at::Tensor row_at(const ArrayView& view, std::int64_t k) {
+  const std::int64_t length = view.shape.dim(-1);
+  return tensor_at(part_at(view, k * length), scalar_type(view.dtype), {length});
+}
+
+inline void fill_nan(at::Tensor&& result) { result.fill_(std::numeric_limits<double>::quiet_NaN()); }
+
+/// A kernel that calls run(arguments, k) for each matrix of operand 0.
+template <class Run>
+std::unique_ptr<Kernel> make_by_matrix(const KernelRequest& request, Run run) {
+  if (!has_lapack(request.inputs[0].dtype)) return nullptr;
+  return make_function_kernel(request,
+                              [run, count = matrix_count(request.inputs[0].shape)](const KernelArguments& arguments) {
+                                for (std::int64_t k = 0; k < count; ++k) run(arguments, k);
+                              });
+}
+
+}  // namespace lockstep::backends::aten
