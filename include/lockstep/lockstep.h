@@ -6,9 +6,11 @@
 #include <lockstep/communicator.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/fft.h>
 #include <lockstep/function.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
+#include <lockstep/linalg.h>
 #include <lockstep/losses.h>
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>

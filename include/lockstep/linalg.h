@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/ops.h>
+
+/// Linear algebra as in numpy.linalg and jax.numpy.linalg. Matrices are the last two dimensions, all before them is a
+/// batch. What factors or solves takes float32 and float64 (integers and bool become float32) and gives NaN for a matrix
+/// that has no such result; it throws ShapeError for operands of a wrong rank or for a matrix that must be square and is
+/// not, DtypeError for other dtypes. All of it differentiates, any number of times, and batches.
+namespace lockstep::linalg {
+
+// ---- factors ---------------------------------------------------------------------------------------------------------
+
+/// The lower triangular l with l l^H = a, or its adjoint. `symmetrize_input` takes (a + a^H) / 2 for a, so that the
+/// derivative is symmetric; else the lower triangle alone is read.
+LOCKSTEP_API Array cholesky(const Array& a, bool upper = false, bool symmetrize_input = true);
+
+struct Qr {
+  Array q;  ///< Orthonormal columns.
+  Array r;  ///< Upper triangular, signs as LAPACK's.
+};
+/// a = q r, q of min(m, n) columns, or of m if full_matrices (without derivative unless m <= n).
+LOCKSTEP_API Qr qr(const Array& a, bool full_matrices = false);
+
+struct Svd {
+  Array u;
+  Array s;  ///< Descending.
+  Array vh;
+};
+/// a = u diag(s) vh. In each column of u the first element of at least 0.7 of the largest magnitude is positive.
+/// full_matrices makes u and vh square; only of square matrices these then have a derivative.
+LOCKSTEP_API Svd svd(const Array& a, bool full_matrices = true);
+LOCKSTEP_API Array svdvals(const Array& a);
+
+struct Eigh {
+  Array eigenvalues;   ///< Ascending.
+  Array eigenvectors;  ///< Columns, signs as in svd.
+};
+/// Of a symmetric matrix. Without `symmetrize_input` one triangle alone is read.
+LOCKSTEP_API Eigh eigh(const Array& a, bool lower = true, bool symmetrize_input = true);
+LOCKSTEP_API Array eigvalsh(const Array& a, bool lower = true, bool symmetrize_input = true);
+
+struct LuFactor {
+  Array lu;           ///< Both factors: l below the diagonal, where its ones are left out, and u.
+  Array pivots;       ///< int32: row i was exchanged with row pivots[i].
+  Array permutation;  ///< int32: row permutation[i] of a is row i of l u.
+};
+/// Gaussian elimination with row exchanges.
+LOCKSTEP_API LuFactor lu_factor(const Array& a);
+
+// ---- systems of equations --------------------------------------------------------------------------------------------
+// b is a vector if it has rank 1, else matrices whose batch broadcasts with a's.
+
+/// x with a x = b.
+LOCKSTEP_API Array solve(const Array& a, const Array& b);
+LOCKSTEP_API Array inv(const Array& a);
+/// As solve, from lu_factor; `transposed` solves a^T x = b.
+LOCKSTEP_API Array lu_solve(const LuFactor& factors, const Array& b, bool transposed = false);
+/// As solve, from cholesky's lower (or upper) factor.
+LOCKSTEP_API Array cho_solve(const Array& factor, const Array& b, bool lower = true);
+
+struct TriangularOptions {
+  bool lower = false;
+  bool transposed = false;  ///< a^T x = b
+  bool unit_diagonal = false;
+};
+/// x with a x = b, of one triangle of a.
+LOCKSTEP_API Array solve_triangular(const Array& a, const Array& b, const TriangularOptions& options = {});
+
+/// The Moore-Penrose inverse, by the singular values above rtol times the largest; 10 max(m, n) eps unless given. Its
+/// derivative is that of matrices of constant rank.
+LOCKSTEP_API Array pinv(const Array& a, std::optional<double> rtol = std::nullopt);
+
+struct Lstsq {
+  Array x;
+  Array residuals;  ///< Sums of squares of b - a x over each column; of no element unless a has full rank and m > n.
+  Array rank;       ///< int32
+  Array s;          ///< Singular values of a.
+};
+/// The x of least norm among those that make the norm of b - a x least; a is one matrix, b a vector or a matrix.
+/// Singular values up to rcond times the largest count as 0; eps max(m, n) unless given. `residuals` is NaN where the
+/// rank, which only data tells, is not full.
+LOCKSTEP_API Lstsq lstsq(const Array& a, const Array& b, std::optional<double> rcond = std::nullopt);
+
+// ---- numbers of a matrix ---------------------------------------------------------------------------------------------
+
+LOCKSTEP_API Array det(const Array& a);
+struct Slogdet {
+  Array sign;
+  Array logabsdet;
+};
+LOCKSTEP_API Slogdet slogdet(const Array& a);
+
+/// Which norm: nothing (2 of vectors, Frobenius of matrices), a number (infinities too), "fro" or "nuc".
+class LOCKSTEP_API NormOrder {
+ public:
+  NormOrder() = default;
+  template <class T>
+  requires std::is_arithmetic_v<T> NormOrder(T number) : number_(static_cast<double>(number)) {}  // NOLINT: implicit
+  NormOrder(const char* name) : name_(name) {}  // NOLINT: implicit by design
+
+  const std::optional<double>& number() const { return number_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::optional<double> number_;
+  std::string name_;
+};
+struct NormOptions {
+  NormOrder order = {};
+  /// One axis: vectors along it. Two: matrices. None: the whole array, which an order takes as a vector or a matrix.
+  std::optional<Axes> axes = {};
+  bool keep = false;
+};
+/// Vectors: the p-norm, the largest (inf) or smallest (-inf) magnitude, the count of what is not zero (0). Matrices:
+/// "fro", "nuc" (sum of singular values), 1 and inf (largest sum of magnitudes of a column, a row), 2 (largest singular
+/// value), and -1, -inf, -2 for the smallest. Throws ValueError for another order, ShapeError for another number of axes.
+LOCKSTEP_API Array norm(const Array& x, const NormOptions& options = {});
+
+/// norm(a) norm(inv(a)); of no order or 2 and -2 by singular values, also where a is not square.
+LOCKSTEP_API Array cond(const Array& a, const NormOrder& order = {});
+/// Singular values above rtol times the largest, int32; max(m, n) eps unless given.
+LOCKSTEP_API Array matrix_rank(const Array& a, std::optional<double> rtol = std::nullopt);
+LOCKSTEP_API Array trace(const Array& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
+
+// ---- functions of a matrix, products ---------------------------------------------------------------------------------
+
+/// Negative powers are those of the inverse.
+LOCKSTEP_API Array matrix_power(const Array& a, std::int64_t power);
+/// By scaling, a Pade approximant and squaring (Higham, 2005), up to 16 times: a matrix of larger norm gives NaN.
+LOCKSTEP_API Array expm(const Array& a);
+
+/// The product of all, in the order that multiplies least; the first and the last may be vectors.
+LOCKSTEP_API Array multi_dot(std::span<const Array> arrays);
+/// Of vectors of 3 elements (or 2, those with a third of 0) along an axis.
+LOCKSTEP_API Array cross(const Array& a, const Array& b, std::int64_t axis = -1);
+/// Products of all pairs of elements, [a.size, b.size].
+LOCKSTEP_API Array outer(const Array& a, const Array& b);
+/// Sums of products over the last axes.
+LOCKSTEP_API Array inner(const Array& a, const Array& b);
+LOCKSTEP_API Array kron(const Array& a, const Array& b);
+/// Summed over the last `axes` dimensions of a and the first of b, or over pairs of dimensions.
+LOCKSTEP_API Array tensordot(const Array& a, const Array& b, std::int64_t axes = 2);
+LOCKSTEP_API Array tensordot(const Array& a, const Array& b, const std::pair<Axes, Axes>& axes);
+/// Both flattened.
+LOCKSTEP_API Array vdot(const Array& a, const Array& b);
+
+// ---- diagonals and triangles, of any dtype ---------------------------------------------------------------------------
+
+/// Elements (i, i + offset) of two axes, along a new last axis.
+LOCKSTEP_API Array diagonal(const Array& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
+/// Of a vector the matrix with that diagonal, of a matrix its diagonal.
+LOCKSTEP_API Array diag(const Array& x, std::int64_t offset = 0);
+/// Zeros above (tril) or below (triu) diagonal `k` of the last two dimensions.
+LOCKSTEP_API Array tril(const Array& x, std::int64_t k = 0);
+LOCKSTEP_API Array triu(const Array& x, std::int64_t k = 0);
+
+}  // namespace lockstep::linalg
