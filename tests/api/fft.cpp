@@ -1,5 +1,8 @@
 #include <complex>
+#include <cstring>
 #include <functional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -19,20 +22,24 @@ namespace {
 
 using Complex = std::complex<double>;
 
+Array complex_array(const std::vector<Complex>& elements, const Shape& shape) {
+  return from_bytes({complex128, shape, {}}, std::as_bytes(std::span(elements)));
+}
+
 // The expected numbers were computed by numpy on these.
 const Array x = array({1.0, -2.0, 0.5, 3.0, 0.25});
-const Array z = array(std::vector<Complex>{{1, 0.5}, {-2, 1}, {0.5, -1}, {3, 2}, {0.25, 0}});
+const Array z = complex_array({{1, 0.5}, {-2, 1}, {0.5, -1}, {3, 2}, {0.25, 0}}, {5});
 const Array plane = array(std::vector<double>{1, -2, 0.5, 3, 0.25, -1}, {2, 3});
-const Array planes =
-    array(std::vector<Complex>{{1, 1.5}, {-2, 0.125}, {0.5, -0.5}, {3, 0.5}, {0.25, -1}, {-1, 0.25}}, {2, 3});
+const Array planes = complex_array({{1, 1.5}, {-2, 0.125}, {0.5, -0.5}, {3, 0.5}, {0.25, -1}, {-1, 0.25}}, {2, 3});
 
 /// Real or imaginary parts.
 std::vector<double> parts(const Array& a, bool imaginary) {
   if (!is_complex(a.dtype())) return imaginary ? std::vector<double>() : tests::values(a);
+  const std::vector<std::byte> bytes = convert(a, complex128).to_bytes();
+  std::vector<Complex> elements(static_cast<std::size_t>(a.size()));
+  std::memcpy(elements.data(), bytes.data(), bytes.size());
   std::vector<double> result;
-  for (const Complex c : convert(a, complex128).to_vector<Complex>()) {
-    result.push_back(imaginary ? c.imag() : c.real());
-  }
+  for (const Complex c : elements) result.push_back(imaginary ? c.imag() : c.real());
   return result;
 }
 
@@ -196,12 +203,12 @@ TEST_CASE("an inverse transform gives back what was transformed, in any size") {
   }
   CHECK(fft::fft(zeros({0, 4})).shape() == Shape{0, 4});
   check_close(fft::ifftshift(fft::fftshift(arange(5))), {5}, {0, 1, 2, 3, 4});
-  check_parts(fft::fftn(x, {}, Axes{}), {5}, tests::values(x), {0, 0, 0, 0, 0}, 0);
+  check_parts(fft::fftn(x, {}, Axes{}), {5}, tests::values(x), {0, 0, 0, 0, 0}, 1e-15);
 }
 
 TEST_CASE("gradients of Fourier transforms, once and twice, agree with differences") {
   using Scalar = std::function<Array(const Array&)>;
-  const std::vector<std::pair<const char*, Scalar>> functions = {
+  const std::vector<std::pair<std::string, Scalar>> functions = {
       {"fft", [](const Array& a) { return weighted(fft::fft(a, 7, 0)); }},
       {"ifft", [](const Array& a) { return weighted(fft::ifft(a)); }},
       {"rfft, odd", [](const Array& a) { return weighted(fft::rfft(a)); }},
@@ -232,7 +239,7 @@ TEST_CASE("gradients of Fourier transforms, once and twice, agree with differenc
   for (const auto& [what, f] : functions) {
     CAPTURE(what);
     check_close(grad(f)(plane), plane.shape(), differences(f, plane), 1e-6);
-    const Scalar slope = [&f = f](const Array& a) { return sum(sin(grad(f)(a)) * a); };
+    const Scalar slope = [&f = f](const Array& a) { return sum(grad(f)(a) * cos(a)); };
     check_close(grad(slope)(plane), plane.shape(), differences(slope, plane), 1e-5);
     const Array batch = stack(std::vector<Array>{plane, plane * 2.0}, 0);
     const std::vector<double> both = tests::values(vmap(f)(batch));

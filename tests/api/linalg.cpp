@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -34,7 +35,7 @@ const Array w = array({3.0, 1.0, -1.0});
 Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()), shape.to_vector()), float64); }
 
 struct Row {
-  const char* what;
+  std::string what;
   Array given;
   Shape shape;
   std::vector<double> expected;

@@ -1,4 +1,5 @@
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -16,7 +17,7 @@ namespace {
 using Scalar = std::function<Array(const Array&)>;
 
 struct Row {
-  const char* what;
+  std::string what;
   Scalar f;
   Array x;
 };
