@@ -14,8 +14,8 @@
 #include <lockstep/losses.h>
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
-#include <lockstep/named_scope.h>
 #include <lockstep/models.h>
+#include <lockstep/named_scope.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
