@@ -66,6 +66,11 @@ std::vector<Var> Builder::apply(const Primitive& primitive, std::span<const Var>
     return {pvary(inputs[0], AxisSet(attrs.get<std::vector<std::string>>("axes")))};
   }
   std::vector<Var> operands(inputs.begin(), inputs.end());
+  if (primitive.align) {
+    Aligned aligned = primitive.align(*this, inputs, attrs);
+    operands = std::move(aligned.operands);
+    attrs = std::move(aligned.attrs);
+  }
   if (!primitive.traits.typed_axes) {
     AxisSet varying;
     for (const Var v : operands) varying = varying.joined(type(v).varying);

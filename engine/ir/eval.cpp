@@ -6,6 +6,7 @@
 
 #include "engine/ir/blocks.h"
 #include "engine/ir/collectives.h"
+#include "engine/ir/evaluator.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/print.h"
 
@@ -13,41 +14,10 @@ namespace lockstep::ir {
 
 namespace {
 
-using PerShard = std::vector<BufferPtr>;
 using Layouts = std::vector<std::vector<std::string>>;
 
 // A layout: the mesh axis that cuts each dimension, or "".
 AxisSet axes_of(const std::vector<std::string>& layout) { return AxisSet(layout).without({""}); }
-
-class Evaluator {
- public:
-  explicit Evaluator(const Backend& backend) : backend_(backend) {}
-
-  // `inputs[i][s]` is input i on shard s; so are the results.
-  std::vector<PerShard> run(const Function& function, const Shards& shards, std::vector<PerShard> inputs) const;
-
- private:
-  std::vector<PerShard> run_equation(const Function& function, const Equation& equation, const Shards& shards,
-                                     const std::vector<PerShard>& operands) const;
-  std::vector<PerShard> run_kernel(const Function& function, const Equation& equation, const Shards& shards,
-                                   const std::vector<PerShard>& operands) const;
-  std::vector<PerShard> run_pmap(const Function& function, const Equation& equation, const Shards& shards,
-                                 const std::vector<PerShard>& operands) const;
-  std::vector<BufferPtr> map(const Equation& equation, std::span<const ArrayType> output_types,
-                             std::span<const ArrayType> input_types, std::span<const BufferPtr> operands) const;
-  PerShard cut(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
-               const Shards& shards, const BufferPtr& operand) const;
-  BufferPtr assemble(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
-                     const Shards& shards, const PerShard& values) const;
-
-  const Backend& backend_;
-};
-
-std::vector<ArrayType> types_of(const Function& function, const std::vector<Var>& vars) {
-  std::vector<ArrayType> types;
-  for (const Var v : vars) types.push_back(function.type(v));
-  return types;
-}
 
 Block block_of(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
                const Shards& shards, std::int64_t shard) {
@@ -83,6 +53,14 @@ std::vector<std::vector<Var>> last_reads(const Function& function) {
   return result;
 }
 
+}  // namespace
+
+std::vector<ArrayType> types_of(const Function& function, std::span<const Var> vars) {
+  std::vector<ArrayType> types;
+  for (const Var v : vars) types.push_back(function.type(v));
+  return types;
+}
+
 std::vector<PerShard> Evaluator::run(const Function& function, const Shards& shards,
                                      std::vector<PerShard> inputs) const {
   std::vector<PerShard> values(function.types().size());
@@ -105,6 +83,10 @@ std::vector<PerShard> Evaluator::run_equation(const Function& function, const Eq
                                               const std::vector<PerShard>& operands) const {
   const Primitive& primitive = *equation.primitive;
   if (primitive.name == "pmap") return run_pmap(function, equation, shards, operands);
+  if (primitive.traits.call) return run(*sub_function(equation.attrs, "body"), shards, operands);
+  if (primitive.name == "scan") return run_scan(equation, shards, operands);
+  if (primitive.name == "while_loop") return run_while_loop(equation, shards, operands);
+  if (primitive.name == "cond") return run_cond(equation, shards, operands);
   if (is_collective(primitive.name)) {
     const ArrayType input = equation.inputs.empty() ? ArrayType{} : function.type(equation.inputs[0]);
     const CollectiveCall call{primitive.name, equation.attrs, input, function.type(equation.outputs.at(0))};
@@ -187,6 +169,8 @@ std::vector<PerShard> Evaluator::run_pmap(const Function& function, const Equati
   });
   return by_output(rows, output_types.size());
 }
+
+namespace {
 
 void check_inputs(const Function& function, std::span<const HostArray> inputs) {
   if (!function.axes().empty()) {

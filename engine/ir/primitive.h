@@ -130,6 +130,18 @@ struct SplitResult {
 /// the residuals and what is unknown. The second is linear in the unknown inputs where the op came from a jvp.
 using SplitRule = std::function<SplitResult(const SplitContext&)>;
 
+// ---- varying axes of sub-functions -------------------------------------------------------------------------------------
+
+/// Operands and attributes of one equation.
+struct Aligned {
+  std::vector<Var> operands;
+  Attrs attrs;
+};
+/// For ops with sub-functions: makes these fit operands that vary along more axes than they were written for, and the
+/// operands fit them, so that such an op may be applied to whatever its sub-functions would take when called. Leaves alone
+/// what does not fit for other reasons: `infer` says so.
+using AlignRule = std::function<Aligned(Builder&, std::span<const Var> operands, const Attrs&)>;
+
 // ---- batching -----------------------------------------------------------------------------------------------------
 
 struct BatchContext {
@@ -214,9 +226,10 @@ struct Primitive {
   std::string name;
   Infer infer;
   Derivative derivative;
-  SplitRule split;  ///< Ops with sub-functions alone.
-  BatchRule batch;
-  Reference reference;
+  SplitRule split = {};  ///< Ops with sub-functions alone.
+  AlignRule align = {};  ///< Likewise; called by Builder::apply.
+  BatchRule batch = {};
+  Reference reference = {};
   std::function<std::vector<Sample>()> samples;
   std::function<std::vector<ErrorSample>()> error_samples;
   Traits traits;

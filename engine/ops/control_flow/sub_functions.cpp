@@ -1,0 +1,277 @@
+#include "engine/ops/control_flow/sub_functions.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <lockstep/error.h>
+
+namespace lockstep::ops::control_flow {
+
+using ir::Builder;
+using ir::Equation;
+using ir::Function;
+using ir::Var;
+
+Places places(std::size_t first, std::size_t count) {
+  Places result;
+  for (std::size_t i = 0; i < count; ++i) result.push_back(first + i);
+  return result;
+}
+
+Places places_of(const std::vector<bool>& flags, bool flag) {
+  Places result;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (flags[i] == flag) result.push_back(i);
+  }
+  return result;
+}
+
+Places joined(Places a, const Places& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+FunctionPtr write(const ir::AxisSizes& axes, std::span<const ArrayType> types, const Body& body) {
+  Builder builder(axes);
+  std::vector<Value> inputs;
+  for (const ArrayType& type : types) inputs.emplace_back(builder, builder.input(type));
+  std::vector<Var> outputs;
+  for (const Value& output : body(builder, inputs)) outputs.push_back(output.var());
+  return builder.finish(std::move(outputs));
+}
+
+std::vector<Value> call(Builder& builder, const Function& function, std::span<const Value> arguments) {
+  std::vector<Var> vars;
+  for (const Value& argument : arguments) vars.push_back(argument.var());
+  std::vector<Value> results;
+  for (const Var v : builder.inline_function(function, vars)) results.emplace_back(builder, v);
+  return results;
+}
+
+FunctionPtr pick(const Function& function, const Places& inputs, const Places& outputs) {
+  std::vector<bool> live(function.types().size());
+  const std::vector<Var> kept_outputs = at(std::span(function.outputs()), outputs);
+  for (const Var v : kept_outputs) live[v.id] = true;
+  std::vector<Equation> kept;
+  for (auto equation = function.equations().rbegin(); equation != function.equations().rend(); ++equation) {
+    if (std::ranges::none_of(equation->outputs, [&](Var v) { return live[v.id]; })) continue;
+    for (const Var v : equation->inputs) live[v.id] = true;
+    kept.push_back(*equation);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return std::make_shared<const Function>(function.axes(), function.types(), at(std::span(function.inputs()), inputs),
+                                          std::move(kept), kept_outputs);
+}
+
+std::vector<bool> used_inputs(const Function& function) {
+  std::vector<bool> live(function.types().size());
+  for (const Var v : function.outputs()) live[v.id] = true;
+  for (auto equation = function.equations().rbegin(); equation != function.equations().rend(); ++equation) {
+    if (std::ranges::none_of(equation->outputs, [&](Var v) { return live[v.id]; })) continue;
+    for (const Var v : equation->inputs) live[v.id] = true;
+  }
+  std::vector<bool> used;
+  for (const Var v : function.inputs()) used.push_back(live[v.id]);
+  return used;
+}
+
+std::vector<bool> dependent_vars(const Function& function, const std::vector<bool>& inputs) {
+  std::vector<bool> marked(function.types().size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) marked[function.inputs()[i].id] = inputs[i];
+  for (const Equation& equation : function.equations()) {
+    if (std::ranges::none_of(equation.inputs, [&](Var v) { return marked[v.id]; })) continue;
+    for (const Var v : equation.outputs) marked[v.id] = true;
+  }
+  return marked;
+}
+
+std::vector<ArrayType> types_of(std::span<const Value> values) {
+  std::vector<ArrayType> types;
+  for (const Value& value : values) types.push_back(value.type());
+  return types;
+}
+
+Value varying_along(const Value& x, const AxisSet& axes) { return {x.builder(), x.builder().pvary(x.var(), axes)}; }
+
+Value zeros_of(Builder& builder, const ArrayType& type) { return varying_along(zeros(builder, type), type.varying); }
+
+namespace {
+
+const Function* function_of(const Attrs::Entry& entry) {
+  const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+  return object == nullptr ? nullptr : dynamic_cast<const Function*>(object->get());
+}
+
+AxisSet named_axes(const Attrs& attrs) {
+  if (attrs.has("axes")) return AxisSet(attrs.get<std::vector<std::string>>("axes"));
+  if (attrs.has("axis")) return {attrs.get<std::string>("axis")};
+  return {};
+}
+
+}  // namespace
+
+AxisSet collective_axes(const Function& function) {
+  AxisSet axes;
+  for (const Equation& equation : function.equations()) {
+    if (equation.primitive->traits.collective) axes = axes.joined(named_axes(equation.attrs));
+    for (const Attrs::Entry& entry : equation.attrs.entries()) {
+      if (const Function* inner = function_of(entry)) axes = axes.joined(collective_axes(*inner));
+    }
+  }
+  return axes;
+}
+
+FunctionPtr with_varying_inputs(const FunctionPtr& function, std::span<const AxisSet> more) {
+  bool changed = false;
+  std::vector<ArrayType> types = function->input_types();
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    changed = changed || !types[i].varying.contains(more[i]);
+    types[i].varying = types[i].varying.joined(more[i]);
+  }
+  if (!changed) return function;
+  return write(function->axes(), types,
+               [&](Builder& builder, std::span<const Value> inputs) { return call(builder, *function, inputs); });
+}
+
+FunctionPtr with_varying_outputs(const FunctionPtr& function, std::span<const AxisSet> more) {
+  bool changed = false;
+  const std::vector<ArrayType> types = function->output_types();
+  for (std::size_t i = 0; i < types.size(); ++i) changed = changed || !types[i].varying.contains(more[i]);
+  if (!changed) return function;
+  return write(function->axes(), function->input_types(), [&](Builder& builder, std::span<const Value> inputs) {
+    std::vector<Value> outputs = call(builder, *function, inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = varying_along(outputs[i], more[i]);
+    return outputs;
+  });
+}
+
+// ---- pvary out of loops
+
+namespace {
+
+/// Writes a function anew with other inputs in place of the pvary of what is `outer`.
+class Hoist {
+ public:
+  Hoist(const Function& f, const std::vector<bool>& outer)
+      : f_(f),
+        outer_(f.types().size()),
+        reaches_(f.types().size()),
+        definition_(f.types().size()),
+        mapped_(f.types().size()),
+        builder_(f.axes()) {
+    for (std::size_t i = 0; i < outer.size(); ++i) {
+      const Var v = f.inputs()[i];
+      outer_[v.id] = reaches_[v.id] = outer[i];
+      input_.emplace(v, i);
+    }
+    for (const Equation& equation : f.equations()) mark(equation);
+  }
+
+  bool any() const {
+    return std::ranges::any_of(f_.equations(), [&](const Equation& equation) { return is_hoisted(equation); });
+  }
+
+  Hoisted run() {
+    for (const Var v : f_.inputs()) mapped_[v.id] = builder_.input(f_.type(v));
+    for (const Equation& equation : f_.equations()) {
+      builder_.set_provenance(equation.provenance);
+      if (is_hoisted(equation)) {
+        mapped_[equation.outputs[0].id] = varied(equation.outputs[0], {});
+        continue;
+      }
+      std::vector<Var> operands;
+      for (const Var v : equation.inputs) operands.push_back(mapped_[v.id]);
+      const std::vector<Var> results = builder_.apply(*equation.primitive, operands, equation.attrs);
+      for (std::size_t k = 0; k < results.size(); ++k) mapped_[equation.outputs[k].id] = results[k];
+    }
+    builder_.set_provenance({});
+    std::vector<Var> outputs;
+    for (const Var v : f_.outputs()) outputs.push_back(mapped_[v.id]);
+    return {builder_.finish(std::move(outputs)), std::move(supplied_)};
+  }
+
+ private:
+  static bool is_pvary(const Equation& equation) { return equation.primitive == &ir::pvary_primitive(); }
+  bool is_hoisted(const Equation& equation) const {
+    return is_pvary(equation) && outer_[equation.inputs[0].id] && reaches_[equation.inputs[0].id];
+  }
+
+  void mark(const Equation& equation) {
+    const bool plain = is_pvary(equation) || !equation.primitive->traits.typed_axes;
+    const bool outer = plain && std::ranges::all_of(equation.inputs, [&](Var v) { return outer_[v.id]; });
+    const bool reaches = std::ranges::any_of(equation.inputs, [&](Var v) { return reaches_[v.id]; });
+    for (const Var v : equation.outputs) {
+      outer_[v.id] = outer;
+      reaches_[v.id] = reaches;
+      definition_[v.id] = &equation;
+    }
+  }
+
+  /// An outer value, made anew from inputs that vary along `axes`.
+  Var varied(Var v, const AxisSet& axes) {
+    const auto key = std::pair(v, axes.names());
+    if (const auto known = made_.find(key); known != made_.end()) return known->second;
+    if (const auto input = input_.find(v); input != input_.end()) {
+      ArrayType type = f_.type(v);
+      const AxisSet missing = axes.without(type.varying);
+      if (missing.empty()) return mapped_[v.id];
+      supplied_.push_back({input->second, missing});
+      type.varying = type.varying.joined(missing);
+      return made_[key] = builder_.input(type);
+    }
+    const Equation& equation = *definition_[v.id];
+    if (is_pvary(equation)) return made_[key] = varied(equation.inputs[0], axes.joined(named_axes(equation.attrs)));
+    std::vector<Var> operands;
+    for (const Var operand : equation.inputs) operands.push_back(varied(operand, axes));
+    const std::vector<Var> results = builder_.apply(*equation.primitive, operands, equation.attrs);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      made_[{equation.outputs[k], axes.names()}] = builder_.pvary(results[k], axes);
+    }
+    return made_.at(key);
+  }
+
+  const Function& f_;
+  std::vector<bool> outer_;    // per var: depends on outer inputs alone, through ops that any variance suits
+  std::vector<bool> reaches_;  // per var: depends on an outer input
+  std::vector<const Equation*> definition_;
+  std::map<Var, std::size_t> input_;
+  std::vector<Var> mapped_;  // per var, where it went
+  std::map<std::pair<Var, std::vector<std::string>>, Var> made_;
+  std::vector<Supplied> supplied_;
+  Builder builder_;
+};
+
+}  // namespace
+
+Hoisted hoist_pvary(const FunctionPtr& function, const std::vector<bool>& outer) {
+  Hoist hoist(*function, outer);
+  return hoist.any() ? hoist.run() : Hoisted{function, {}};
+}
+
+// ---- checks
+
+void expect_axes(const ir::InferContext& context, const Function& function, std::string_view attribute) {
+  if (function.axes() == context.axes) return;
+  throw IrError(std::string(context.op) + " given " + std::string(attribute) +
+                " written under other mesh axes than the equation stands under; expected the same; instead write it "
+                "under the same axes");
+}
+
+void expect_count(const ir::InferContext& context, std::size_t count) {
+  if (context.inputs.size() == count) return;
+  throw IrError(std::string(context.op) + " given " + std::to_string(context.inputs.size()) + " operands; expected " +
+                std::to_string(count) + ", one for each input of its sub-functions; instead pass as many");
+}
+
+void expect_type(const ir::InferContext& context, const std::string& what, const ArrayType& given,
+                 const ArrayType& expected, std::string_view instead) {
+  if (given == expected) return;
+  const std::string text = std::string(context.op) + ": " + what + " is " + to_string(given) + ", expected " +
+                           to_string(expected) + "; instead " + std::string(instead);
+  if (given.dtype != expected.dtype) throw DtypeError(text);
+  if (!(given.shape == expected.shape)) throw ShapeError(text);
+  throw MeshError(text);
+}
+
+}  // namespace lockstep::ops::control_flow
