@@ -4,6 +4,7 @@
 #include <lockstep/backend.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
+#include <lockstep/control_flow.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/fft.h>

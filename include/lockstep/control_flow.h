@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/ops.h>
+#include <lockstep/parallel.h>
+#include <lockstep/tree.h>
+
+// Control flow on values that are not known when a program is traced. Functions are traced once, whatever number of times
+// they run; what they capture is passed in. Carries and results are any types that are trees: Array, structs with
+// LOCKSTEP_TREE, std::vector, std::tuple, std::pair, ... Messages name a component by its path.
+namespace lockstep {
+
+struct ScanOptions {
+  /// How many iterations; needed where there are no xs, else checked against them.
+  std::optional<std::int64_t> length = std::nullopt;
+  bool reverse = false;     ///< From the last x to the first; ys stay in the order of xs.
+  std::int64_t unroll = 1;  ///< Iterations written out at once: speed alone.
+};
+
+namespace detail {
+
+using LoopBody = std::function<std::pair<Tree, Tree>(const Tree& carry, const Tree& x)>;
+LOCKSTEP_API std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& xs,
+                                        const ScanOptions& options);
+LOCKSTEP_API Tree while_loop(const std::function<Array(const Tree&)>& cond,
+                             const std::function<Tree(const Tree&)>& body, const Tree& init);
+LOCKSTEP_API Tree fori_loop(std::int64_t lower, std::int64_t upper,
+                            const std::function<Tree(const Array&, const Tree&)>& body, const Tree& init);
+LOCKSTEP_API Tree fori_loop(const Operand& lower, const Operand& upper,
+                            const std::function<Tree(const Array&, const Tree&)>& body, const Tree& init);
+LOCKSTEP_API Tree cond(const Operand& predicate, const TreeFunction& true_fn, const TreeFunction& false_fn,
+                       const std::vector<Tree>& operands);
+LOCKSTEP_API Tree switch_(const Operand& index, const std::vector<TreeFunction>& branches,
+                          const std::vector<Tree>& operands);
+LOCKSTEP_API Tree associative_scan(const TreeFunction& combine, const Tree& elems, bool reverse, std::int64_t axis);
+
+/// What a loop carries where it starts from a T: a C++ scalar becomes an array of its default dtype.
+template <class T>
+using Carried = std::conditional_t<std::is_arithmetic_v<T>, Array, T>;
+template <class T>
+Carried<T> carried(const T& init) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return full({}, init, bool_);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return full({}, init, std::is_integral_v<T> ? int32 : float32);
+  } else {
+    return init;
+  }
+}
+
+template <class F, class... Args>
+TreeFunction branch(const F& function) {
+  return [&function](const std::vector<Tree>& trees) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return to_tree(function(from_tree<Args>(trees[I])...)); }
+    (std::index_sequence_for<Args...>{});
+  };
+}
+
+}  // namespace detail
+
+/// carry, ys[i] = f(carry, xs[i]) for every i, starting from `init`; (final carry, stacked ys). The xs are sliced along
+/// their first dimension, and ys stacked along a new one. Differentiable in both modes, any number of times. Throws
+/// DtypeError or ShapeError naming component and types where f returns a carry of another type than it takes, StateError
+/// for another structure, ShapeError where xs differ in their first extent, ValueError without xs and length. (jax.lax.scan)
+template <class F, class Init, class Xs>
+auto scan(const F& f, const Init& init, const Xs& xs, const ScanOptions& options = {}) {
+  using Carry = detail::Carried<Init>;
+  using Y = std::tuple_element_t<1, std::invoke_result_t<const F&, const Carry&, const Xs&>>;
+  const auto body = [&f](const Tree& carry, const Tree& x) {
+    auto result = f(from_tree<Carry>(carry), from_tree<Xs>(x));
+    return std::pair(to_tree(std::get<0>(std::move(result))), to_tree(std::get<1>(std::move(result))));
+  };
+  auto [carry, ys] = detail::scan(body, to_tree(detail::carried(init)), to_tree(xs), options);
+  return std::pair<Carry, Y>(from_tree<Carry>(carry), from_tree<Y>(ys));
+}
+/// Without xs: carry, ys[i] = f(carry), `options.length` times.
+template <class F, class Init>
+auto scan(const F& f, const Init& init, const ScanOptions& options) {
+  using Carry = detail::Carried<Init>;
+  using Y = std::tuple_element_t<1, std::invoke_result_t<const F&, const Carry&>>;
+  const auto body = [&f](const Tree& carry, const Tree&) {
+    auto result = f(from_tree<Carry>(carry));
+    return std::pair(to_tree(std::get<0>(std::move(result))), to_tree(std::get<1>(std::move(result))));
+  };
+  auto [carry, ys] = detail::scan(body, to_tree(detail::carried(init)), Tree(), options);
+  return std::pair<Carry, Y>(from_tree<Carry>(carry), from_tree<Y>(ys));
+}
+
+/// carry = body(carry) while cond(carry) holds. Differentiable forward alone: reverse mode needs a known number of
+/// iterations, so that it throws TraceError and names scan. Throws as `scan` does for the carry, and where cond returns
+/// anything but one bool scalar. (jax.lax.while_loop)
+template <class Cond, class Body, class Init>
+auto while_loop(const Cond& cond, const Body& body, const Init& init) {
+  using Carry = detail::Carried<Init>;
+  return from_tree<Carry>(detail::while_loop([&](const Tree& carry) -> Array { return cond(from_tree<Carry>(carry)); },
+                                             [&](const Tree& carry) { return to_tree(body(from_tree<Carry>(carry))); },
+                                             to_tree(detail::carried(init))));
+}
+
+/// carry = body(i, carry) for i in [lower, upper), i an int32 scalar. Bounds that are C++ integers make it a scan, which
+/// can be differentiated in reverse; arrays make it a while_loop. (jax.lax.fori_loop)
+template <class Lower, class Upper, class Body, class Init>
+auto fori_loop(const Lower& lower, const Upper& upper, const Body& body, const Init& init) {
+  using Carry = detail::Carried<Init>;
+  const auto step = [&](const Array& i, const Tree& carry) { return to_tree(body(i, from_tree<Carry>(carry))); };
+  const Tree start = to_tree(detail::carried(init));
+  if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>) {
+    return from_tree<Carry>(
+        detail::fori_loop(static_cast<std::int64_t>(lower), static_cast<std::int64_t>(upper), step, start));
+  } else {
+    return from_tree<Carry>(detail::fori_loop(Operand(lower), Operand(upper), step, start));
+  }
+}
+
+/// true_fn(operands...) where the predicate, a scalar, holds, else false_fn(operands...); only that one runs. Under vmap
+/// with a batch of predicates both run, and no derivative flows through the one not chosen. Throws StateError where the
+/// results differ in structure, DtypeError or ShapeError naming both results where they differ in type. (jax.lax.cond)
+template <class TrueFn, class FalseFn, class... Args>
+auto cond(const Operand& predicate, const TrueFn& true_fn, const FalseFn& false_fn, const Args&... operands) {
+  using Result = std::invoke_result_t<const TrueFn&, const Args&...>;
+  static_assert(std::is_same_v<Result, std::invoke_result_t<const FalseFn&, const Args&...>>,
+                "both functions of cond must return the same C++ type");
+  return from_tree<Result>(detail::cond(predicate, detail::branch<TrueFn, Args...>(true_fn),
+                                        detail::branch<FalseFn, Args...>(false_fn), {to_tree(operands)...}));
+}
+
+/// branches[index](operands...), the index clamped: `switch_(i, {f, g, h}, x)`. Other results than Array are named:
+/// `switch_<Params>(...)`. Throws as cond does. (jax.lax.switch)
+template <class Result = Array, class... Args>
+Result switch_(const Operand& index,
+               const std::type_identity_t<std::vector<std::function<Result(const Args&...)>>>& branches,
+               const Args&... operands) {
+  std::vector<TreeFunction> functions;
+  for (const auto& function : branches) {
+    functions.push_back(detail::branch<std::function<Result(const Args&...)>, Args...>(function));
+  }
+  return from_tree<Result>(detail::switch_(index, functions, {to_tree(operands)...}));
+}
+
+/// f(xs[i]) for every i, one after the other, stacked: a scan without a carry. (jax.lax.map)
+template <class F, class Xs>
+requires(!std::is_same_v<Xs, Tree>) auto map(const F& f, const Xs& xs) {
+  using Y = std::invoke_result_t<const F&, const Xs&>;
+  const auto body = [&f](const Tree& carry, const Tree& x) { return std::pair(carry, to_tree(f(from_tree<Xs>(x)))); };
+  return from_tree<Y>(detail::scan(body, Tree(), to_tree(xs), {}).second);
+}
+
+struct AssociativeScanOptions {
+  bool reverse = false;
+  std::int64_t axis = 0;
+};
+/// All prefixes e[0], fn(e[0], e[1]), fn(fn(e[0], e[1]), e[2]), ... along an axis, in about log2(n) rounds, for a function
+/// that is associative and works on many elements at once. (jax.lax.associative_scan; Blelloch, Prefix sums and their
+/// applications, 1990)
+template <class F, class Elems>
+Elems associative_scan(const F& fn, const Elems& elems, const AssociativeScanOptions& options = {}) {
+  const TreeFunction combine = detail::branch<F, Elems, Elems>(fn);
+  return from_tree<Elems>(detail::associative_scan(combine, to_tree(elems), options.reverse, options.axis));
+}
+
+}  // namespace lockstep
