@@ -19,6 +19,7 @@
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
 #include <lockstep/schedules.h>
+#include <lockstep/special_functions.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>

@@ -1,11 +1,11 @@
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "engine/transform/transforms.h"
+#include "tests/support/directions.h"
 #include "tests/support/op_functions.h"
 
 // Every op through linearize and transpose: what its derivative rule emits is linear, and has transposes throughout.
@@ -20,34 +20,15 @@ std::string text(const ir::Primitive& op, const ir::Sample& sample) {
   return result + " " + to_string(sample.attrs);
 }
 
-/// Float64 wherever there is something to differentiate.
-bool is_double(const std::vector<ArrayType>& types) {
-  bool any = false;
-  for (const ArrayType& type : types) {
-    if (is_inexact(type.dtype) && type.dtype != DType::float64) return false;
-    any = any || type.dtype == DType::float64;
-  }
-  return any;
-}
-
 Arrays directions(const std::vector<ArrayType>& types, std::uint64_t seed) {
-  std::mt19937_64 bits(seed);
   Arrays arrays;
-  for (const ArrayType& type : types) {
-    arrays.push_back(ir::reference_zeros(type));
-    for (double& x : arrays.back().floats()) x = 2 * draw_unit(bits) - 1;
-  }
+  for (const ArrayType& type : types) arrays.push_back(direction(type, seed++));
   return arrays;
 }
 
-double inner_product(const Arrays& a, const Arrays& b) {
-  double sum = 0;
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    REQUIRE(a[i].type == b[i].type);
-    for (std::size_t k = 0; k < a[i].floats().size(); ++k) sum += a[i].floats()[k] * b[i].floats()[k];
-  }
-  return sum;
+/// Nothing flows through these operands: the op refuses to.
+bool refuses(const ir::Primitive& op, std::size_t operand) {
+  return (op.name == "igamma_grad_a" && operand == 0) || (op.name == "betainc" && operand < 2);
 }
 
 Arrays followed_by(Arrays a, const Arrays& b) {
@@ -63,15 +44,15 @@ void check_duality(const ir::Primitive& op, const ir::Sample& sample) {
   std::vector<bool> active;
   std::vector<ArrayType> tangent_types, cotangent_types;
   for (const ArrayType& type : f->input_types()) {
-    active.push_back(type.dtype == DType::float64);
+    active.push_back(is_double(type.dtype) && !refuses(op, active.size()));
     if (active.back()) tangent_types.push_back(whole_type(type, sample.axes));
   }
   for (const ArrayType& type : f->output_types()) {
-    if (type.dtype == DType::float64) cotangent_types.push_back(whole_type(type, sample.axes));
+    if (is_double(type.dtype)) cotangent_types.push_back(whole_type(type, sample.axes));
   }
   const Arrays x = draw(sample, 6);
   const Arrays t = directions(tangent_types, 7);
-  const Arrays u = directions(cotangent_types, 8);
+  const Arrays u = directions(cotangent_types, 80);
   const std::size_t results = f->outputs().size();
   const Arrays forward = run(over_mesh(transform::jvp(f, active)), followed_by(x, t));
   const Arrays backward = run(over_mesh(transform::vjp(f, active)), followed_by(x, u));
@@ -87,7 +68,7 @@ TEST_CASE("every op that is differentiable can be transposed after linearization
     if (op.derivative.kind == ir::Derivative::Kind::zero) continue;
     int checked = 0;
     for (const ir::Sample& sample : op.samples()) {
-      if (!is_double(input_types(sample)) || !is_double(output_types(op, sample))) continue;
+      if (!all_double(input_types(sample)) || !all_double(output_types(op, sample))) continue;
       CAPTURE(text(op, sample));
       check_duality(op, sample);
       ++checked;
