@@ -82,13 +82,4 @@ Array gradient(const Array& x, std::int64_t axis, double spacing) {
   return concatenate({part(steps, dim, 0, 1), inner, part(steps, dim, extent - 2, 1)}, dim);
 }
 
-Array trapezoid(const Array& y, double dx, std::int64_t axis) {
-  const std::int64_t dim = normalize_axis(axis, y.ndim(), "trapezoid");
-  const std::int64_t extent = y.dim(static_cast<int>(dim));
-  const Array value = convert(y, api::inexact(y.dtype()));
-  const std::int64_t gaps = extent == 0 ? 0 : extent - 1;
-  const Array heights = add(part(value, dim, extent - gaps, gaps), part(value, dim, 0, gaps));
-  return mul(sum(heights, Axes{dim}), dx / 2);
-}
-
 }  // namespace lockstep

@@ -83,26 +83,4 @@ Array digitize(const Array& x, const Array& bins, bool right) {
   return where(squeeze(ascends, {0}), up, down);
 }
 
-Array interp(const Array& x, const Array& xs, const Array& ys) {
-  expect_vector("interp", "xs", xs);
-  if (xs.shape() != ys.shape() || xs.dim(0) == 0) {
-    throw ShapeError(fmt::format("interp: xs has shape {}, ys {}; expected one shape with at least one point",
-                                 to_string(xs.shape()), to_string(ys.shape())));
-  }
-  const DType dtype = api::inexact(promote(promote(x.dtype(), xs.dtype()), ys.dtype()));
-  const Array at = convert(x, dtype), places = convert(xs, dtype), heights = convert(ys, dtype);
-  const std::int64_t last = xs.dim(0) - 1;
-  const Array right = minimum(maximum(searchsorted(places, at, Side::right), 1), last);
-  const Array left = maximum(sub(right, 1), 0);
-  const Array x0 = take_rows(places, left), y0 = take_rows(heights, left);
-  const Array gap = sub(take_rows(places, right), x0);
-  const Array slope = div(sub(take_rows(heights, right), y0), where(equal(gap, 0), 1, gap));
-  const Array between = add(y0, mul(sub(at, x0), slope));
-  const Array first = squeeze(slice_in_dim(heights, 0, 1, 0), {0});
-  const Array final = squeeze(slice_in_dim(heights, last, last + 1, 0), {0});
-  const Array below = less(at, squeeze(slice_in_dim(places, 0, 1, 0), {0}));
-  const Array above = greater(at, squeeze(slice_in_dim(places, last, last + 1, 0), {0}));
-  return where(below, first, where(above, final, between));
-}
-
 }  // namespace lockstep

@@ -101,8 +101,6 @@ LOCKSTEP_API Array diff(const Array& x, std::int64_t n = 1, std::int64_t axis = 
 LOCKSTEP_API Array ediff1d(const Array& x);
 /// Slopes by central differences, one-sided at the ends, of points `spacing` apart. At least 2 points.
 LOCKSTEP_API Array gradient(const Array& x, std::int64_t axis = -1, double spacing = 1);
-/// The integral by trapezoids `dx` wide.
-LOCKSTEP_API Array trapezoid(const Array& y, double dx = 1, std::int64_t axis = -1);
 
 // ---- order -----------------------------------------------------------------------------------------------------------
 /// Ascending and stable, NaN last; descending is the reverse order, NaN first, and stable too.
@@ -119,8 +117,6 @@ enum class Side : std::uint8_t { left, right };
 LOCKSTEP_API Array searchsorted(const Array& sorted, const Array& values, Side side = Side::left);
 /// The bin of each value; `bins` ascend or descend. With `right` a bin contains its right edge, not its left one.
 LOCKSTEP_API Array digitize(const Array& x, const Array& bins, bool right = false);
-/// Piecewise linear through the points (xs, ys), xs ascending; beyond them ys' ends.
-LOCKSTEP_API Array interp(const Array& x, const Array& xs, const Array& ys);
 
 // ---- counting and sets -----------------------------------------------------------------------------------------------
 /// How often each of 0, 1, ..., length - 1 is in x; negative elements count as 0, those of `length` or more not at all.

@@ -9,9 +9,11 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/slopes.h"
 
 using namespace lockstep;
 using tests::check_close;
+using tests::check_slopes;
 using tests::expect_error;
 
 namespace {
@@ -168,4 +170,53 @@ TEST_CASE("element-wise composites have JAX's values") {
        {1120.354895830852, -0.09413265553032839, -4.95981953654678e-15, 0.6107469771979792, 0.3287550653458384,
         2.519081573722744}},
   });
+}
+
+TEST_CASE("derivatives of element-wise composites agree with differences") {
+  const Array x = array({-2.5, -0.5, 0.4, 0.3, 1.7, 4.0}), y = array({1.5, -2.0, 3.0, 0.7, -0.7, 2.0});
+  using F = Array (*)(const Array&, const Array&);
+  const std::vector<std::pair<const char*, F>> functions = {
+      {"logaddexp", [](const Array& a, const Array& b) { return logaddexp(a, b); }},
+      {"logaddexp2", [](const Array& a, const Array& b) { return logaddexp2(a, b); }},
+      {"hypot", [](const Array& a, const Array& b) { return hypot(a, b); }},
+      {"sinc", [](const Array& a, const Array&) { return sinc(a * 0.02); }},
+      {"remainder", [](const Array& a, const Array& b) { return remainder(a, b); }},
+      {"copysign", [](const Array& a, const Array& b) { return copysign(a, b); }},
+      {"power", [](const Array& a, const Array& b) { return power(a, 3) + power(abs(b), a); }},
+      {"fmax", [](const Array& a, const Array& b) { return fmax(a, b) * fmin(a, b); }},
+      {"angle", [](const Array& a, const Array& b) { return angle(complex(a, b)); }},
+      {"complex", [](const Array& a, const Array& b) { return abs(exp(complex(a, b)) * complex(b, a)); }},
+      {"polyval", [](const Array& a, const Array& b) { return polyval(a, b); }},
+  };
+  for (const auto& [what, f] : functions) {
+    CAPTURE(what);
+    const auto total = [f = f](const Array& a, const Array& b) { return sum(f(a, b)); };
+    check_slopes(total, x, y);
+  }
+  check_close(grad([](const Array& a, const Array& b) { return sum(logaddexp(a, b)); })(array({0.0, -infinity}),
+                                                                                        array({0.0, -infinity})),
+              {2}, {0.5, 0.5}, 0);
+  check_close(grad([](const Array& a) { return sum(clamp(0.0, a, 1.0)); })(array({0.0, 0.5, 1.0, 2.0})), {4},
+              {0, 1, 0, 0}, 0);
+  check_close(grad([](const Array& a, const Array& b) { return sum(hypot(a, b)); })(array({0.0}), array({0.0})), {1},
+              {0}, 0);
+}
+
+TEST_CASE("element-wise composites keep dtypes and refuse what they cannot take") {
+  CHECK(complex(array(1.f), 2).dtype() == complex64);
+  CHECK(complex(array(1.f), array(2.0)).dtype() == complex128);
+  CHECK(complex(convert(array(1.f), float16), 2).dtype() == complex64);
+  CHECK(real(array(3)).dtype() == int32);
+  CHECK(power(array(3), 2).dtype() == int32);
+  CHECK(power(array(3), 2.0).dtype() == float32);
+  CHECK(log10(array(3)).dtype() == float32);
+  CHECK(signbit(convert(array(-1.f), bfloat16)).item<bool>());
+  CHECK(nan_to_num(array({1, 2})).dtype() == int32);
+  CHECK(round(array(125), -1).dtype() == int32);
+  CHECK(population_count(array({0, 7})).to_vector<int>() == std::vector<int>{0, 3});
+  expect_error<DtypeError>([] { signbit(complex(array(1.f), 0)); }, "signbit", "c64", "take real(x)");
+  expect_error<DtypeError>([] { integer_pow(array(2), -1); }, "integer_pow", "an exponent of 0 or more");
+  expect_error<ShapeError>([] { polyval(ones({2, 2}), 1.f); }, "polyval", "[2,2]", "one dimension");
+  expect_error<ShapeError>([] { logaddexp(ones({2}), ones({3})); }, "logaddexp", "[2]", "[3]");
+  expect_error<ValueError>([] { reduce_precision(ones({2}), 0, 7); }, "reduce_precision", "[1, 11]");
 }

@@ -10,9 +10,11 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/slopes.h"
 
 using namespace lockstep;
 using tests::check_close;
+using tests::check_slopes;
 using tests::expect_error;
 
 namespace {
@@ -251,4 +253,65 @@ TEST_CASE("activations have JAX's values") {
        {6},
        {-6.543579090605357, -infinity, -4.043579090605357, -3.743579090605357, -infinity, -0.04357909060535681}},
   });
+}
+
+TEST_CASE("derivatives of special functions and activations agree with differences") {
+  const Array p = array({0.05, 0.2, 0.5, 0.7, 0.9, 0.99}), q = array({0.2, 0.7, 1.1, 1.5, 3.0, 8.0});
+  using F = Array (*)(const Array&, const Array&);
+  const std::vector<std::pair<const char*, F>> functions = {
+      {"xlogy", [](const Array& a, const Array& b) { return xlogy(a, b); }},
+      {"xlog1py", [](const Array& a, const Array& b) { return xlog1py(a, b); }},
+      {"entr", [](const Array& a, const Array&) { return entr(a); }},
+      {"rel_entr", [](const Array& a, const Array& b) { return rel_entr(a, b); }},
+      {"kl_div", [](const Array& a, const Array& b) { return kl_div(a, b); }},
+      {"logit", [](const Array& a, const Array&) { return logit(a); }},
+      {"log_ndtr", [](const Array& a, const Array& b) { return log_ndtr(a - 4.0 * b); }},
+      {"ndtri", [](const Array& a, const Array&) { return ndtri(a * 0.98); }},
+      {"beta", [](const Array& a, const Array& b) { return beta(a, b); }},
+      {"polygamma", [](const Array&, const Array& b) { return polygamma(2, b); }},
+      {"igamma", [](const Array& a, const Array& b) { return igamma(b, a) + igammac(a, b); }},
+      {"i0", [](const Array& a, const Array& b) { return i0(a) + i1(b); }},
+      {"boxcox", [](const Array& a, const Array& b) { return boxcox(b, a) + boxcox1p(a, b); }},
+      {"gamma", [](const Array& a, const Array& b) { return gamma(a) + multigammaln(b + 1.0, 2); }},
+      {"elu", [](const Array& a, const Array& b) { return elu(a - b, 0.7) + celu(a - b, 0.7) + selu(a - b); }},
+      {"glu",
+       [](const Array& a, const Array& b) {
+         return glu(concatenate({a, b}, 0));
+       }},
+      {"mish", [](const Array& a, const Array& b) { return mish(a - b) + squareplus(a - b) + soft_sign(a - b); }},
+      {"sparse_plus", [](const Array& a, const Array& b) { return sparse_plus(a - b) * sparse_sigmoid(a - b); }},
+      {"standardize", [](const Array& a, const Array& b) { return standardize(a) * b; }},
+      {"softmax", [](const Array& a, const Array& b) { return softmax(a, greater(b, 1)) * b; }},
+      {"log1mexp", [](const Array& a, const Array& b) { return log1mexp(a) + log_sigmoid(b) + hard_silu(a - b); }},
+  };
+  for (const auto& [what, f] : functions) {
+    CAPTURE(what);
+    check_slopes([f = f](const Array& a, const Array& b) { return sum(f(a, b)); }, p, q);
+  }
+}
+
+TEST_CASE("derivatives of activations at their kinks are JAX's") {
+  const auto slope = [](const auto& f, double x) { return grad(f)(array(x)).template item<double>(); };
+  CHECK(slope([](const Array& x) { return relu6(x); }, 0) == 0);
+  CHECK(slope([](const Array& x) { return relu6(x); }, 6) == 0);
+  CHECK(slope([](const Array& x) { return elu(x); }, 0) == 1);
+  CHECK(slope([](const Array& x) { return celu(x); }, 0) == 1);
+  CHECK(slope([](const Array& x) { return leaky_relu(x); }, 0) == 1);
+  CHECK(slope([](const Array& x) { return log_sigmoid(x); }, 0) == 0.5);
+  CHECK(slope([](const Array& x) { return squareplus(x); }, 0) == 0.5);
+  CHECK(slope([](const Array& x) { return soft_sign(x); }, 0) == 1);
+  CHECK(slope([](const Array& x) { return sparse_plus(x); }, 1) == 1);
+  CHECK(slope([](const Array& x) { return sparse_sigmoid(x); }, 1) == 0.25);
+  CHECK(slope([](const Array& x) { return hard_tanh(x); }, 1) == 1);
+  CHECK(slope([](const Array& x) { return hard_sigmoid(x); }, 3) == 0);
+  CHECK(slope([](const Array& x) { return sum(softmax(x, full({}, false, bool_) & not_equal(x, x), 0)); }, 0) == 0);
+}
+
+TEST_CASE("special functions refuse what they cannot take") {
+  expect_error<ValueError>([] { zeta(1, array(2.f)); }, "zeta", "above 1");
+  expect_error<ValueError>([] { polygamma(-1, array(2.f)); }, "polygamma", "-1");
+  expect_error<ValueError>([] { multigammaln(array(2.f), 0); }, "multigammaln", "0 dimensions");
+  expect_error<ShapeError>([] { glu(ones({3})); }, "split", "2 parts");
+  expect_error<TraceError>([] { grad([](const Array& a) { return betainc(a, 1.0, 0.5); })(array(2.0)); }, "betainc",
+                           "operand a");
 }
