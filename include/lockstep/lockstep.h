@@ -1,10 +1,12 @@
 #pragma once
 
+#include <lockstep/activations.h>
 #include <lockstep/array.h>
 #include <lockstep/backend.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/data.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/initializers.h>
@@ -12,12 +14,13 @@
 #include <lockstep/losses.h>
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
-#include <lockstep/named_scope.h>
 #include <lockstep/models.h>
+#include <lockstep/named_scope.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
+#include <lockstep/reductions.h>
 #include <lockstep/schedules.h>
 #include <lockstep/special_functions.h>
 #include <lockstep/train.h>
