@@ -1,5 +1,6 @@
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -72,6 +73,25 @@ T sign_of(T x) {
     const Wide<T> wide = x;
     return wide > zero ? T(1) : wide < zero ? T(-1) : x;
   }
+}
+
+/// A base of 0 has no logarithm to take the power by.
+template <class T>
+T complex_power(T x, T y) {
+  if (y == T(0)) return T(1);
+  if (x == T(0) && y.imag() == 0 && y.real() > 0) return T(0);
+  return std::pow(x, y);
+}
+
+/// By repeated squaring.
+template <class T>
+T power(T x, std::int64_t exponent) {
+  T result(1);
+  for (auto n = static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
+    if ((n & 1) != 0) result *= x;
+    x *= x;
+  }
+  return exponent < 0 ? T(1) / result : result;
 }
 
 /// On the bits: magnitudes of one sign are ordered as integers.
@@ -150,6 +170,11 @@ std::unique_ptr<Kernel> neg(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> abs(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
+  if (is_complex(dtype)) {
+    return with_complex(dtype, [&]<class T>() {
+      return make_map<typename T::value_type, T>(request, [](T x) { return std::abs(x); });
+    });
+  }
   if (is_float(dtype)) {
     return make_operator(
         request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::abs_out(out, tensor_of(inputs[0])); });
@@ -162,6 +187,11 @@ std::unique_ptr<Kernel> abs(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> sign(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
+  if (is_complex(dtype)) {
+    return with_complex(dtype, [&]<class T>() {
+      return make_map<T, T>(request, [](T x) { return x == T(0) || x != x ? x : x / std::abs(x); });
+    });
+  }
   if (!is_float(dtype) && !is_integer(dtype)) return nullptr;
   return with_real(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return sign_of(x); }); });
 }
@@ -196,9 +226,33 @@ std::unique_ptr<Kernel> rem(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> pow(const KernelRequest& request) {
-  if (!is_float(request.inputs[0].dtype)) return nullptr;
-  return with_float(request.inputs[0].dtype, [&]<class T>() {
+  const DType dtype = request.inputs[0].dtype;
+  if (is_complex(dtype)) {
+    return with_complex(
+        dtype, [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return complex_power(a, b); }); });
+  }
+  if (!is_float(dtype)) return nullptr;
+  return with_float(dtype, [&]<class T>() {
     return make_map<T, T, T>(request, [](T a, T b) { return static_cast<T>(std::pow(Wide<T>(a), Wide<T>(b))); });
+  });
+}
+
+std::unique_ptr<Kernel> integer_pow(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].dtype;
+  const auto exponent = request.attrs.get<std::int64_t>("exponent");
+  if (is_integer(dtype)) {
+    return with_bits(dtype, [&]<class T>() {
+      return make_map_with<T, T>(request, [exponent](T x) { return static_cast<T>(power(Modular<T>{x}, exponent)); });
+    });
+  }
+  if (is_complex(dtype)) {
+    return with_complex(
+        dtype, [&]<class T>() { return make_map_with<T, T>(request, [exponent](T x) { return power(x, exponent); }); });
+  }
+  if (!is_float(dtype)) return nullptr;
+  return with_float(dtype, [&]<class T>() {
+    return make_map_with<T, T>(request,
+                               [exponent](T x) { return static_cast<T>(power(static_cast<Wide<T>>(x), exponent)); });
   });
 }
 

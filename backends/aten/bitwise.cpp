@@ -1,3 +1,4 @@
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <type_traits>
@@ -54,6 +55,20 @@ std::unique_ptr<Kernel> bitwise_not(const KernelRequest& request) {
     return make_map<std::uint8_t, std::uint8_t>(request, [](std::uint8_t x) -> std::uint8_t { return x == 0 ? 1 : 0; });
   }
   return with_bits(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return static_cast<T>(~x); }); });
+}
+
+std::unique_ptr<Kernel> population_count(const KernelRequest& request) {
+  if (!is_integer(request.inputs[0].dtype)) return nullptr;
+  return with_bits(request.inputs[0].dtype, [&]<class T>() {
+    return make_map<T, T>(request, [](T x) { return static_cast<T>(std::popcount(x)); });
+  });
+}
+
+std::unique_ptr<Kernel> clz(const KernelRequest& request) {
+  if (!is_integer(request.inputs[0].dtype)) return nullptr;
+  return with_bits(request.inputs[0].dtype, [&]<class T>() {
+    return make_map<T, T>(request, [](T x) { return static_cast<T>(std::countl_zero(x)); });
+  });
 }
 
 std::unique_ptr<Kernel> shift_left(const KernelRequest& request) {

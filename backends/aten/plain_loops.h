@@ -87,4 +87,20 @@ std::unique_ptr<Kernel> make_map(const KernelRequest& request, F) {
                               {.strided = true, .in_place = in_place_inputs(request)});
 }
 
+/// The same of one operand with an `f` that holds numbers, such as an attribute.
+template <class Out, class In, class F>
+std::unique_ptr<Kernel> make_map_with(const KernelRequest& request, F f) {
+  return make_function_kernel(request,
+                              [f](const KernelArguments& arguments) {
+                                const ArrayView& out = arguments.outputs[0];
+                                const ArrayView& in = arguments.inputs[0];
+                                const LoopNest<2> nest(out.shape, {out.strides.data(), in.strides.data()});
+                                nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
+                                  map_any_row(f, n, static_cast<Out*>(out.data) + offsets[0],
+                                              Strided<In>{static_cast<const In*>(in.data) + offsets[1], steps[1]});
+                                });
+                              },
+                              {.strided = true, .in_place = in_place_inputs(request)});
+}
+
 }  // namespace lockstep::backends::aten

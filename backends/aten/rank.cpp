@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backends/aten/around.h"
 #include "backends/aten/element_types.h"
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
@@ -17,18 +18,6 @@ bool before(T a, T b) {
   if (a != a || b != b) return a != a && b == b;
   return descending ? a > b : a < b;
 }
-
-/// Extents around one dimension.
-struct Around {
-  std::int64_t outer = 1;
-  std::int64_t extent = 1;
-  std::int64_t inner = 1;
-
-  Around(const Shape& shape, int dim) : extent(shape[dim]) {
-    for (int d = 0; d < dim; ++d) outer *= shape[d];
-    for (int d = dim + 1; d < shape.rank(); ++d) inner *= shape[d];
-  }
-};
 
 using ArgExtremum = void (*)(const Around& around, const KernelArguments& arguments);
 

@@ -108,6 +108,43 @@ struct Smallest {
   }
 };
 
+struct And {
+  template <class T>
+  static T first() {
+    return std::is_same_v<T, bool> ? T(1) : static_cast<T>(T(0) - T(1));
+  }
+  template <class T>
+  T operator()(T bits, T x) const {
+    return static_cast<T>(bits & x);
+  }
+};
+
+struct Or {
+  template <class T>
+  static T first() {
+    return T(0);
+  }
+  template <class T>
+  T operator()(T bits, T x) const {
+    return static_cast<T>(bits | x);
+  }
+};
+
+struct Xor : Or {
+  template <class T>
+  T operator()(T bits, T x) const {
+    return static_cast<T>(bits ^ x);
+  }
+};
+
+template <class F>
+std::unique_ptr<Kernel> make_bit_fold(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].dtype;
+  if (dtype == DType::bool_) return make_fold(request, fold<bool, bool, F>);
+  if (!is_integer(dtype)) return nullptr;
+  return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, T, F>); });
+}
+
 using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, bool keep);
 
 at::Tensor& sum_out(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, bool keep) {
@@ -171,6 +208,10 @@ std::unique_ptr<Kernel> reduce_prod(const KernelRequest& request) {
   if (!is_integer(dtype)) return nullptr;
   return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, std::uint64_t, Product>); });
 }
+
+std::unique_ptr<Kernel> reduce_and(const KernelRequest& request) { return make_bit_fold<And>(request); }
+std::unique_ptr<Kernel> reduce_or(const KernelRequest& request) { return make_bit_fold<Or>(request); }
+std::unique_ptr<Kernel> reduce_xor(const KernelRequest& request) { return make_bit_fold<Xor>(request); }
 
 std::unique_ptr<Kernel> reduce_max(const KernelRequest& request) {
   return make_extremum<Largest>(request, at::amax_out);

@@ -1,9 +1,16 @@
 #include <cmath>
+#include <complex>
 
+#include <ATen/ops/acos.h>
+#include <ATen/ops/acosh.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/asin.h>
+#include <ATen/ops/asinh.h>
+#include <ATen/ops/atan.h>
 #include <ATen/ops/ceil.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/erf.h>
+#include <ATen/ops/erfc.h>
 #include <ATen/ops/erfinv.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/expm1.h>
@@ -16,7 +23,7 @@
 #include <ATen/ops/round.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sin.h>
-#include <ATen/ops/sqrt.h>
+#include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 
 #include "backends/aten/element_types.h"
@@ -32,16 +39,42 @@ using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
 
 enum class Strides { any, contiguous };
 
-/// A one-operand operator of ATen on float or complex elements. The test of positions shows for each one used here that an
-/// element's bits do not depend on its neighbours, its position or the length.
-std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply, Strides strides) {
-  if (!is_inexact(request.inputs[0].dtype)) return nullptr;
+/// A one-operand operator of ATen on floats. The test of positions shows for each one used here that an element's bits do
+/// not depend on its neighbours, its position or the length.
+std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply,
+                                   Strides strides = Strides::contiguous) {
+  if (!is_float(request.inputs[0].dtype)) return nullptr;
   return make_function_kernel(request,
                               [apply](const KernelArguments& arguments) {
                                 at::Tensor out = tensor_of(arguments.outputs[0]);
                                 apply(out, tensor_of(arguments.inputs[0]));
                               },
                               {.strided = strides == Strides::any, .in_place = in_place_inputs(request)});
+}
+
+/// By ATen on floats, by a loop on complex numbers, whose elements left over from vectors ATen rounds otherwise.
+template <class F>
+std::unique_ptr<Kernel> make_inexact(const KernelRequest& request, Operator apply, F) {
+  const DType dtype = request.inputs[0].dtype;
+  if (!is_complex(dtype)) return make_unary(request, apply);
+  return with_complex(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
+}
+
+/// By a loop on floats.
+template <class F>
+std::unique_ptr<Kernel> make_plain_float(const KernelRequest& request, F) {
+  if (!is_float(request.inputs[0].dtype)) return nullptr;
+  return with_float(request.inputs[0].dtype, [&]<class T>() {
+    return make_map<T, T>(request, [](T x) { return static_cast<T>(F{}(static_cast<Wide<T>>(x))); });
+  });
+}
+
+/// By a loop on floats and complex numbers.
+template <class F>
+std::unique_ptr<Kernel> make_plain(const KernelRequest& request, F f) {
+  const DType dtype = request.inputs[0].dtype;
+  if (!is_complex(dtype)) return make_plain_float(request, f);
+  return with_complex(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
 }
 
 /// By passes over the result: at::sigmoid computes the elements that fill no vector by another formula.
@@ -52,63 +85,110 @@ at::Tensor& logistic_out(at::Tensor& out, const at::Tensor& x) {
   return at::reciprocal_out(out, out);
 }
 
+/// exp(x) - 1, accurate near 0 in both parts.
+template <class T>
+std::complex<T> less_one(std::complex<T> x) {
+  const T half = std::sin(x.imag() / 2);
+  return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * half * half, std::exp(x.real()) * std::sin(x.imag())};
+}
+
+/// log(1 + x), accurate near 0 in both parts.
+template <class T>
+std::complex<T> of_one_more(std::complex<T> x) {
+  const T a = x.real(), b = x.imag();
+  const T magnitude = std::abs(x) < T(0.5) ? std::log1p(a * (a + 2) + b * b) / 2 : std::log(std::abs(T(1) + x));
+  return {magnitude, std::atan2(b, 1 + a)};
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> ceil(const KernelRequest& request) { return make_unary(request, at::ceil_out, Strides::any); }
 std::unique_ptr<Kernel> floor(const KernelRequest& request) { return make_unary(request, at::floor_out, Strides::any); }
 std::unique_ptr<Kernel> round(const KernelRequest& request) { return make_unary(request, at::round_out, Strides::any); }
 
+std::unique_ptr<Kernel> erf(const KernelRequest& request) { return make_unary(request, at::erf_out); }
+std::unique_ptr<Kernel> erfc(const KernelRequest& request) { return make_unary(request, at::erfc_out); }
+std::unique_ptr<Kernel> log2(const KernelRequest& request) { return make_unary(request, at::log2_out); }
+std::unique_ptr<Kernel> erf_inv(const KernelRequest& request) { return make_unary(request, at::erfinv_out); }
+
+std::unique_ptr<Kernel> acos(const KernelRequest& request) {
+  return make_inexact(request, at::acos_out, [](auto x) { return std::acos(x); });
+}
+std::unique_ptr<Kernel> acosh(const KernelRequest& request) {
+  return make_inexact(request, at::acosh_out, [](auto x) { return std::acosh(x); });
+}
+std::unique_ptr<Kernel> asin(const KernelRequest& request) {
+  return make_inexact(request, at::asin_out, [](auto x) { return std::asin(x); });
+}
+std::unique_ptr<Kernel> asinh(const KernelRequest& request) {
+  return make_inexact(request, at::asinh_out, [](auto x) { return std::asinh(x); });
+}
+std::unique_ptr<Kernel> atan(const KernelRequest& request) {
+  return make_inexact(request, at::atan_out, [](auto x) { return std::atan(x); });
+}
 std::unique_ptr<Kernel> cos(const KernelRequest& request) {
-  return make_unary(request, at::cos_out, Strides::contiguous);
-}
-std::unique_ptr<Kernel> erf(const KernelRequest& request) {
-  return make_unary(request, at::erf_out, Strides::contiguous);
-}
-std::unique_ptr<Kernel> erf_inv(const KernelRequest& request) {
-  return make_unary(request, at::erfinv_out, Strides::contiguous);
+  return make_inexact(request, at::cos_out, [](auto x) { return std::cos(x); });
 }
 std::unique_ptr<Kernel> exp(const KernelRequest& request) {
-  return make_unary(request, at::exp_out, Strides::contiguous);
-}
-std::unique_ptr<Kernel> expm1(const KernelRequest& request) {
-  return make_unary(request, at::expm1_out, Strides::contiguous);
+  return make_inexact(request, at::exp_out, [](auto x) { return std::exp(x); });
 }
 std::unique_ptr<Kernel> log(const KernelRequest& request) {
-  return make_unary(request, at::log_out, Strides::contiguous);
-}
-std::unique_ptr<Kernel> log1p(const KernelRequest& request) {
-  return make_unary(request, at::log1p_out, Strides::contiguous);
-}
-std::unique_ptr<Kernel> log2(const KernelRequest& request) {
-  return make_unary(request, at::log2_out, Strides::contiguous);
+  return make_inexact(request, at::log_out, [](auto x) { return std::log(x); });
 }
 std::unique_ptr<Kernel> sin(const KernelRequest& request) {
-  return make_unary(request, at::sin_out, Strides::contiguous);
+  return make_inexact(request, at::sin_out, [](auto x) { return std::sin(x); });
+}
+std::unique_ptr<Kernel> tan(const KernelRequest& request) {
+  return make_inexact(request, at::tan_out, [](auto x) { return std::tan(x); });
 }
 std::unique_ptr<Kernel> tanh(const KernelRequest& request) {
-  return make_unary(request, at::tanh_out, Strides::contiguous);
+  return make_inexact(request, at::tanh_out, [](auto x) { return std::tanh(x); });
+}
+std::unique_ptr<Kernel> expm1(const KernelRequest& request) {
+  return make_inexact(request, at::expm1_out, [](auto x) { return less_one(x); });
+}
+std::unique_ptr<Kernel> log1p(const KernelRequest& request) {
+  return make_inexact(request, at::log1p_out, [](auto x) { return of_one_more(x); });
 }
 
 std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
   const bool wide = size_of(request.inputs[0].dtype) >= sizeof(float);
-  return make_unary(request, wide ? logistic_out : at::sigmoid_out, Strides::contiguous);
+  return make_inexact(request, wide ? logistic_out : at::sigmoid_out,
+                      [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); });
 }
 
-// Own loops for floats: ATen's square roots are not all correctly rounded.
+// Own loops: ATen's square roots are not all correctly rounded.
 std::unique_ptr<Kernel> sqrt(const KernelRequest& request) {
-  const DType dtype = request.inputs[0].dtype;
-  if (!is_float(dtype)) return make_unary(request, at::sqrt_out, Strides::contiguous);
-  return with_float(dtype, [&]<class T>() {
-    return make_map<T, T>(request, [](T x) { return static_cast<T>(std::sqrt(static_cast<Wide<T>>(x))); });
-  });
+  return make_plain(request, [](auto x) { return std::sqrt(x); });
+}
+std::unique_ptr<Kernel> rsqrt(const KernelRequest& request) {
+  return make_plain(request, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
 }
 
-std::unique_ptr<Kernel> rsqrt(const KernelRequest& request) {
+// Own loops: ATen computes the elements that fill no vector otherwise.
+std::unique_ptr<Kernel> atanh(const KernelRequest& request) {
+  return make_plain(request, [](auto x) { return std::atanh(x); });
+}
+std::unique_ptr<Kernel> cosh(const KernelRequest& request) {
+  return make_plain(request, [](auto x) { return std::cosh(x); });
+}
+std::unique_ptr<Kernel> sinh(const KernelRequest& request) {
+  return make_plain(request, [](auto x) { return std::sinh(x); });
+}
+std::unique_ptr<Kernel> exp2(const KernelRequest& request) {
+  return make_plain_float(request, [](auto x) { return std::exp2(x); });
+}
+
+std::unique_ptr<Kernel> atan2(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype)) return nullptr;
   return with_float(dtype, [&]<class T>() {
-    return make_map<T, T>(request, [](T x) { return static_cast<T>(1 / std::sqrt(static_cast<Wide<T>>(x))); });
+    return make_map<T, T, T>(request, [](T y, T x) { return static_cast<T>(std::atan2(Wide<T>(y), Wide<T>(x))); });
   });
+}
+
+std::unique_ptr<Kernel> cbrt(const KernelRequest& request) {
+  return make_plain_float(request, [](auto x) { return std::cbrt(x); });
 }
 
 }  // namespace lockstep::backends::aten::kernels

@@ -60,6 +60,11 @@ Value convert(const Value& x, DType dtype) {
   return x.dtype() == dtype ? x : apply_one(primitives::convert(), {x}, {{"dtype", dtype}});
 }
 
+Value complex(const Value& re, const Value& im) { return apply_one(primitives::complex(), {re, im}); }
+Value real(const Value& x) { return apply_one(primitives::real(), {x}); }
+Value imag(const Value& x) { return apply_one(primitives::imag(), {x}); }
+Value conj(const Value& x) { return apply_one(primitives::conj(), {x}); }
+
 Value reshape(const Value& x, const Shape& shape) {
   return x.shape() == shape ? x : apply_one(primitives::reshape(), {x}, {{"shape", shape.to_vector()}});
 }

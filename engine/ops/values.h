@@ -46,6 +46,10 @@ Value zeros(ir::Builder& builder, const ArrayType& type);  ///< Invariant zeros 
 Value iota(ir::Builder& builder, DType dtype, const Shape& shape, int dim);
 Value select(const Value& predicate, const Value& on_true, const Value& on_false);
 Value convert(const Value& x, DType dtype);
+Value complex(const Value& re, const Value& im);
+Value real(const Value& x);
+Value imag(const Value& x);
+Value conj(const Value& x);
 Value reshape(const Value& x, const Shape& shape);
 Value transpose(const Value& x, const Dims& permutation);
 Value broadcast_in_dim(const Value& x, const Shape& shape, const Dims& dims);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <lockstep/activations.h>
 #include <lockstep/array.h>
 #include <lockstep/backend.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/data.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
@@ -21,7 +23,9 @@
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
+#include <lockstep/reductions.h>
 #include <lockstep/schedules.h>
+#include <lockstep/special_functions.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>

@@ -20,6 +20,41 @@ T negative(T x) {
   return static_cast<T>(Wrapping<T>{} - static_cast<Wrapping<T>>(x));
 }
 
+/// Of a complex number, its part along the number, x conj(sign(x)) being |x|.
+Value abs_tangent(const Value& x, const Value&, const Value& dx) {
+  return is_complex(x.dtype()) ? real(dx * conj(sign(x))) : dx * sign(x);
+}
+
+/// A complex number's sign turns with the tangent's part across the number; at 0 there is none.
+std::vector<Tangent> sign_jvp(const JvpContext& context) {
+  const Value &x = context.inputs[0], &y = context.outputs[0];
+  if (!is_complex(x.dtype())) return {std::nullopt};
+  const Value magnitude = abs(x);
+  const Value none = equal(magnitude, full_like(magnitude, 0));
+  const Value turn = imag(*context.tangents[0] * conj(y)) / select(none, full_like(magnitude, 1), magnitude);
+  return {y * complex(full_like(turn, 0), turn)};
+}
+
+template <class T>
+auto magnitude_of(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return std::is_signed_v<T> && x < T{} ? negative(x) : x;
+  } else {
+    return std::abs(x);
+  }
+}
+
+template <class T>
+T sign_of(T x) {
+  const T zero{};
+  if (x == zero || x != x) return x;
+  if constexpr (std::is_same_v<T, Complex>) {
+    return x / std::abs(x);
+  } else {
+    return x < zero ? negative(T{1}) : T{1};
+  }
+}
+
 Tangent same(const JvpContext&, const Value& tangent) { return tangent; }
 Tangent negated(const JvpContext&, const Value& tangent) { return -tangent; }
 
@@ -99,7 +134,7 @@ const Primitive& primitives::neg() {
         }
       }),
       .samples = samples::both(samples::unary(-3, 3, samples::all_floats),
-                               samples::unary(0, 9, {DType::int32, DType::uint8, DType::complex64})),
+                               samples::unary(0, 9, {DType::int32, DType::uint8, DType::complex64, DType::complex128})),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
       .traits = pointwise_traits};
   return op;
@@ -108,20 +143,15 @@ const Primitive& primitives::neg() {
 const Primitive& primitives::abs() {
   static const Primitive op{
       .name = "abs",
-      .infer = infer::same_shape(infer::real),
-      .derivative = derivative::unary([](const Value& x, const Value&, const Value& dx) { return dx * ops::sign(x); }),
+      .infer = infer::unary_to_part(infer::numeric),
+      .derivative = derivative::unary(abs_tangent),
       .batch = batch::pointwise(abs),
-      .reference = unary<double, std::int64_t, std::uint64_t>([](auto x) {
-        if constexpr (std::is_same_v<decltype(x), double>) {
-          return std::abs(x);
-        } else {
-          return std::is_signed_v<decltype(x)> && x < decltype(x){} ? negative(x) : x;
-        }
-      }),
-      .samples = samples::both(samples::elementwise({{-3, 3, true}}, samples::all_floats),
+      .reference = unary<double, std::int64_t, std::uint64_t, Complex>([](auto x) { return magnitude_of(x); }),
+      .samples = samples::both(samples::both(samples::elementwise({{-3, 3, true}}, samples::all_floats),
+                                             samples::unary(0.2, 2, samples::complexes)),
                                samples::both(samples::unary(-9, 9, {DType::int32, DType::int64, DType::int8}),
                                              samples::unary(0, 200, {DType::uint8}))),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::complex64),
+      .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
       .traits = pointwise_traits};
   return op;
 }
@@ -129,15 +159,12 @@ const Primitive& primitives::abs() {
 const Primitive& primitives::sign() {
   static const Primitive op{
       .name = "sign",
-      .infer = infer::same_shape(infer::real),
-      .derivative = derivative::zero(),
+      .infer = infer::same_shape(infer::numeric),
+      .derivative = derivative::jvp(sign_jvp),
       .batch = batch::pointwise(sign),
-      .reference = unary<double, std::int64_t, std::uint64_t>([](auto x) {
-        const decltype(x) zero{};
-        if (x == zero || x != x) return x;
-        return x < zero ? negative(decltype(x){1}) : decltype(x){1};
-      }),
-      .samples = samples::both(samples::elementwise({{-3, 3, true}}, samples::all_floats),
+      .reference = unary<double, std::int64_t, std::uint64_t, Complex>([](auto x) { return sign_of(x); }),
+      .samples = samples::both(samples::both(samples::elementwise({{-3, 3, true}}, samples::all_floats),
+                                             samples::unary(0.2, 2, samples::complexes)),
                                samples::both(samples::unary(-2, 3, {DType::int32, DType::int64, DType::int8}),
                                              samples::unary(0, 3, {DType::uint8}))),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),

@@ -1,45 +1,77 @@
 #include <cmath>
 
-#include "engine/ops/rules/define.h"
+#include "engine/ops/rules/pointwise.h"
 
 namespace lockstep::ops {
 
+namespace {
+
+Tangent atan2_y(const JvpContext& context, const Value& dy) {
+  const Value &y = context.inputs[0], &x = context.inputs[1];
+  return dy * (x / (x * x + y * y));
+}
+
+Tangent atan2_x(const JvpContext& context, const Value& dx) {
+  const Value &y = context.inputs[0], &x = context.inputs[1];
+  return dx * (-y / (x * x + y * y));
+}
+
+}  // namespace
+
 const Primitive& primitives::sin() {
-  static const Primitive op{
-      .name = "sin",
-      .infer = infer::same_shape(infer::inexact),
-      .derivative = derivative::unary([](const Value& x, const Value&, const Value& dx) { return dx * ops::cos(x); }),
-      .batch = batch::pointwise(sin),
-      .reference = reference::unary<double, Complex>([](auto x) { return std::sin(x); }),
-      .samples = samples::unary(-4, 4),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+  static const Primitive op = pointwise::of_inexact(
+      "sin", sin, [](auto x) { return std::sin(x); },
+      [](const Value& x, const Value&, const Value& dx) { return dx * ops::cos(x); }, samples::inexact(-4, 4));
   return op;
 }
 
 const Primitive& primitives::cos() {
-  static const Primitive op{
-      .name = "cos",
-      .infer = infer::same_shape(infer::inexact),
-      .derivative = derivative::unary([](const Value& x, const Value&, const Value& dx) { return dx * -ops::sin(x); }),
-      .batch = batch::pointwise(cos),
-      .reference = reference::unary<double, Complex>([](auto x) { return std::cos(x); }),
-      .samples = samples::unary(-4, 4),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+  static const Primitive op = pointwise::of_inexact(
+      "cos", cos, [](auto x) { return std::cos(x); },
+      [](const Value& x, const Value&, const Value& dx) { return dx * -ops::sin(x); }, samples::inexact(-4, 4));
   return op;
 }
 
-const Primitive& primitives::tanh() {
-  static const Primitive op{
-      .name = "tanh",
-      .infer = infer::same_shape(infer::inexact),
-      .derivative = derivative::unary([](const Value&, const Value& y, const Value& dx) { return dx * (1.0 - y * y); }),
-      .batch = batch::pointwise(tanh),
-      .reference = reference::unary<double, Complex>([](auto x) { return std::tanh(x); }),
-      .samples = samples::unary(-3, 3, samples::all_floats),
-      .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-      .traits = pointwise_traits};
+const Primitive& primitives::tan() {
+  static const Primitive op = pointwise::of_inexact(
+      "tan", tan, [](auto x) { return std::tan(x); },
+      [](const Value&, const Value& y, const Value& dx) { return dx * (y * y + 1); }, samples::inexact(-1.3, 1.3));
+  return op;
+}
+
+const Primitive& primitives::asin() {
+  static const Primitive op = pointwise::of_inexact(
+      "asin", asin, [](auto x) { return std::asin(x); },
+      [](const Value& x, const Value&, const Value& dx) { return dx * ops::rsqrt((1.0 - x) * (x + 1)); },
+      samples::inexact(-0.9, 0.9));
+  return op;
+}
+
+const Primitive& primitives::acos() {
+  static const Primitive op = pointwise::of_inexact(
+      "acos", acos, [](auto x) { return std::acos(x); },
+      [](const Value& x, const Value&, const Value& dx) { return dx * -ops::rsqrt((1.0 - x) * (x + 1)); },
+      samples::inexact(-0.9, 0.9));
+  return op;
+}
+
+const Primitive& primitives::atan() {
+  static const Primitive op = pointwise::of_inexact(
+      "atan", atan, [](auto x) { return std::atan(x); },
+      [](const Value& x, const Value&, const Value& dx) { return dx / (x * x + 1); },
+      samples::both(samples::unary(-4, 4, samples::all_floats), samples::unary(-0.7, 0.7, samples::complexes)));
+  return op;
+}
+
+const Primitive& primitives::atan2() {
+  static const Primitive op{.name = "atan2",
+                            .infer = infer::same_shape(infer::floating, 2),
+                            .derivative = derivative::per_operand({atan2_y, atan2_x}),
+                            .batch = batch::pointwise(atan2),
+                            .reference = reference::binary<double>([](double y, double x) { return std::atan2(y, x); }),
+                            .samples = samples::elementwise({{-2, 2}, {0.2, 2}}, samples::all_floats),
+                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::int32),
+                            .traits = pointwise_traits};
   return op;
 }
 

@@ -24,8 +24,8 @@ std::vector<ir::Sample> reduction_samples(const std::vector<DType>& dtypes, doub
   return result;
 }
 
-samples::ErrorSamples reduction_errors(DType illegal) {
-  const ArrayType x{DType::float32, Shape{2, 3}, {}};
+samples::ErrorSamples reduction_errors(DType illegal, DType legal) {
+  const ArrayType x{legal, Shape{2, 3}, {}};
   return samples::errors({{{{illegal, Shape{2}, {}}}, {{"axes", Dims{0}}}, "for operand 0", {}},
                           {{x}, {{"axes", Dims{2}}}, "expected distinct axes in [0, 2)", {}},
                           {{x}, {{"axes", Dims{1, 1}}}, "expected distinct axes", {}},

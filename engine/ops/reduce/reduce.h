@@ -44,7 +44,7 @@ ir::Reference reduces(First first, Combine combine) {
 
 /// Over none, one, several and all axes, of shapes with extents 0 and 1; floats without ties.
 std::vector<ir::Sample> reduction_samples(const std::vector<DType>& dtypes, double low, double high);
-samples::ErrorSamples reduction_errors(DType illegal);
+samples::ErrorSamples reduction_errors(DType illegal, DType legal = DType::float32);
 
 /// Number of elements that one result element is made of.
 std::int64_t reduced_size(const Shape& x, const Dims& axes);

@@ -16,6 +16,11 @@ std::string number(std::int64_t n) { return std::to_string(n); }
 
 }  // namespace
 
+DType part_of(DType dtype) {
+  if (dtype == DType::complex64) return DType::float32;
+  return dtype == DType::complex128 ? DType::float64 : dtype;
+}
+
 std::string given(const InferContext& context) {
   std::string text = std::string(context.op) + " given ";
   for (std::size_t i = 0; i < context.inputs.size(); ++i) {
@@ -139,6 +144,14 @@ ir::Infer unary_to(DtypeClass allowed, DType result) {
     expect_operands(context, 1);
     expect_dtype(context, 0, allowed);
     return {{result, context.inputs[0].shape, {}}};
+  };
+}
+
+ir::Infer unary_to_part(DtypeClass allowed) {
+  return [allowed](const InferContext& context) -> std::vector<ArrayType> {
+    expect_operands(context, 1);
+    expect_dtype(context, 0, allowed);
+    return {{part_of(context.inputs[0].dtype), context.inputs[0].shape, {}}};
   };
 }
 

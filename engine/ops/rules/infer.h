@@ -34,6 +34,11 @@ inline constexpr DtypeClass value{"any dtype but key", [](DType d) { return d !=
                                   "keys are read by the random ops alone"};
 inline constexpr DtypeClass any{"any dtype", [](DType) { return true; }};
 
+inline constexpr DtypeClass complex_valued{"a complex dtype", [](DType d) { return is_complex(d); },
+                                           "make one by complex(re, im)"};
+/// The dtype of a complex dtype's parts; of another dtype, itself.
+DType part_of(DType dtype);
+
 /// "add given f32[2], f32[3]" + attributes.
 std::string given(const InferContext& context);
 [[noreturn]] void shape_error(const InferContext& context, std::string_view expected, std::string_view instead);
@@ -59,6 +64,8 @@ Shape shape_attr(const InferContext& context, std::string_view name);
 
 /// `operands` operands of one allowed dtype and one shape; the result has both.
 ir::Infer same_shape(DtypeClass allowed, std::size_t operands = 1);
+/// One operand; the result has its shape and, where it is complex, the dtype of its parts.
+ir::Infer unary_to_part(DtypeClass allowed);
 /// Two operands of one allowed dtype and one shape; the result is bool.
 ir::Infer comparison(DtypeClass allowed);
 /// One operand; the result has its shape and `result`.

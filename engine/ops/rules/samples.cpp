@@ -35,6 +35,10 @@ Samples unary(double low, double high, std::vector<DType> dtypes) {
   return elementwise({{low, high, false}}, std::move(dtypes));
 }
 
+Samples inexact(double low, double high, std::vector<DType> floating) {
+  return both(unary(low, high, std::move(floating)), unary(low, high, complexes));
+}
+
 Samples both(Samples first, Samples second) {
   return [first = std::move(first), second = std::move(second)] {
     std::vector<Sample> samples = first();

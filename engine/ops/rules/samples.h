@@ -31,10 +31,13 @@ const std::vector<Shape>& small_shapes();
 inline constexpr std::initializer_list<DType> floats = {DType::float64, DType::float32};
 inline constexpr std::initializer_list<DType> all_floats = {DType::float64, DType::float32, DType::float16,
                                                             DType::bfloat16};
+inline constexpr std::initializer_list<DType> complexes = {DType::complex128, DType::complex64};
 
 /// One operand per range, all of one dtype and shape: each dtype with each of small_shapes().
 Samples elementwise(std::vector<Range> ranges, std::vector<DType> dtypes = floats);
 Samples unary(double low, double high, std::vector<DType> dtypes = floats);
+/// Floats from [low, high), and complex numbers with both parts from there.
+Samples inexact(double low, double high, std::vector<DType> floating = floats);
 /// The samples of several families, one after the other.
 Samples both(Samples first, Samples second);
 /// A fixed list.

@@ -13,6 +13,7 @@ namespace {
 /// Whether the value is defined to the last bit: integers, moves, comparisons, and what IEEE 754 rounds correctly.
 bool is_exact(const std::string& op, DType dtype) {
   if (!is_inexact(dtype)) return true;
+  if (is_complex(dtype) && op == "sign") return false;
   static const std::set<std::string> moves = {"abs",
                                               "neg",
                                               "floor",
@@ -43,7 +44,15 @@ bool is_exact(const std::string& op, DType dtype) {
                                               "gather_rows",
                                               "take_along_axis",
                                               "window_max",
-                                              "window_gather"};
+                                              "window_gather",
+                                              "real",
+                                              "imag",
+                                              "conj",
+                                              "complex",
+                                              "cummax",
+                                              "cummin",
+                                              "sort",
+                                              "reduce_precision"};
   static const std::set<std::string> rounded = {"add", "sub", "mul", "div", "sqrt", "fma", "rem"};
   return moves.contains(op) || (is_float(dtype) && rounded.contains(op));
 }

@@ -2,6 +2,7 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace {
 
 const double nan = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
+const double pi = std::numbers::pi;
 
 /// An op on arrays of one dtype; integers as doubles.
 Elements apply_op(std::string_view op, DType dtype, const std::vector<Elements>& operands, const Attrs& attrs = {}) {
@@ -88,6 +90,26 @@ TEST_CASE("special values of element-wise ops") {
       {"erf_inv", float64, {{1, -1, 0, 2, nan}}, {infinity, -infinity, 0, nan, nan}},
       {"logistic", float64, {{1000, -1000}}, {1, 0}},
       {"log", float64, {{0, -1}}, {-infinity, nan}},
+      {"lgamma",
+       float64,
+       {{0, -1, infinity, -infinity, 1, 2, nan}},
+       {infinity, infinity, infinity, infinity, 0, 0, nan}},
+      {"digamma", float64, {{0, -1, infinity, nan}}, {nan, nan, infinity, nan}},
+      {"atan2", float64, {{0, -0.0, 1, infinity}, {1, 1, 0, infinity}}, {0, -0.0, pi / 2, pi / 4}},
+      {"atan2", float64, {{0, -0.0}, {-1, -1}}, {pi, -pi}},
+      {"igamma", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {0, 1, 1, nan}},
+      {"igammac", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {1, 0, 0, nan}},
+      {"betainc", float64, {{1, 1, 1, 0}, {1, 1, 1, 1}, {0, 1, 1.5, 0.5}}, {0, 1, nan, 1}},
+      {"bessel_i0e", float64, {{0, infinity, -infinity}}, {1, 0, 0}},
+      {"bessel_i1e", float64, {{0, infinity, -infinity}}, {0, 0, -0.0}},
+      {"cbrt", float64, {{-8, 0, -0.0}}, {-2, 0, -0.0}},
+      {"erfc", float64, {{0, infinity, -infinity}}, {1, 0, 2}},
+      {"acosh", float64, {{1, 0.5, infinity}}, {0, nan, infinity}},
+      {"atanh", float64, {{1, -1, 2}}, {infinity, -infinity, nan}},
+      {"exp2", float64, {{0, 10, -infinity, 2000}}, {1, 1024, 0, infinity}},
+      {"clz", int8, {{0, 1, -1}}, {8, 7, 0}},
+      {"clz", uint16, {{0, 256}}, {16, 7}},
+      {"population_count", int8, {{0, 1, -1, -128}}, {0, 1, 8, 1}},
       {"shift_left", int8, {{1, 1, 1, -1}, {6, 7, 8, 1}}, {64, -128, 0, -2}},
       {"shift_right_arithmetic", int8, {{-128, -128, 64}, {1, 100, 8}}, {-64, -1, 0}},
       {"shift_right_logical", int8, {{-128, -1, -1}, {7, 1, 8}}, {1, 127, 0}},
@@ -162,6 +184,11 @@ TEST_CASE("derivatives at ties and at zero") {
   CHECK(binary_tangent(rem(), {7}, {2}, {1}, {1}) == Elements{-2});
   CHECK(unary_tangent(stop_gradient(), {2}, {5}) == Elements{0});
   CHECK(unary_tangent(floor(), {2.5}, {5}) == Elements{0});
+  CHECK(unary_tangent(sign(), {2.5}, {5}) == Elements{0});
+  CHECK(unary_tangent(cbrt(), {0}, {1}) == Elements{infinity});
+  CHECK(unary_tangent(bessel_i0e(), {0}, {1}) == Elements{0});
+  CHECK(unary_tangent(bessel_i1e(), {0}, {2}) == Elements{1});
+  CHECK(binary_tangent(igamma(), {1}, {0}, {0}, {3}) == Elements{3});
 }
 
 TEST_CASE("complex arithmetic") {
@@ -173,6 +200,37 @@ TEST_CASE("complex arithmetic") {
   CHECK(run_reference("sub", {a, b}, {})[0].complexes() == Numbers{{-2, 3}});
   CHECK(run_reference("convert", {a}, {{"dtype", float32}})[0].floats() == std::vector<double>{1});
   CHECK(run_reference("equal", {a, a}, {})[0].integers() == std::vector<std::int64_t>{1});
+}
+
+TEST_CASE("integer_pow, zeta and reduce_precision by their attributes") {
+  const auto power = [](DType dtype, const Elements& x, std::int64_t exponent) {
+    return apply_op("integer_pow", dtype, {x}, {{"exponent", exponent}});
+  };
+  CHECK(power(float64, {0, 2, -2, nan}, 0) == Elements{1, 1, 1, 1});
+  CHECK(power(float64, {0, 2, -2}, -1) == Elements{infinity, 0.5, -0.5});
+  CHECK(power(int8, {-128, 16, 3}, 2) == Elements{0, 0, 9});
+  CHECK(power(uint8, {3, 255}, 6) == Elements{217, 1});
+  CHECK(apply_op("zeta", float64, {{0, -1}}, {{"s", 2.0}}) == Elements{infinity, infinity});
+  const Attrs half{{"exponent_bits", std::int64_t{5}}, {"mantissa_bits", std::int64_t{10}}};
+  CHECK(same(apply_op("reduce_precision", float32, {{70000, 1e-6, -1e-6, nan}}, half), {infinity, 0, -0.0, nan}));
+}
+
+TEST_CASE("complex numbers at zero and across branch cuts") {
+  using Numbers = std::vector<std::complex<double>>;
+  const auto apply = [](std::string_view op, const std::vector<Numbers>& operands) {
+    std::vector<ir::ReferenceArray> inputs;
+    for (const Numbers& operand : operands) {
+      inputs.push_back({{complex128, Shape{static_cast<std::int64_t>(operand.size())}, {}}, operand});
+    }
+    return run_reference(op, inputs, {})[0];
+  };
+  CHECK(apply("sqrt", {{{-4, 0}, {-4, -0.0}}}).complexes() == Numbers{{0, 2}, {0, -2}});
+  CHECK(apply("sign", {{{3, 4}, {0, 0}}}).complexes() == Numbers{{0.6, 0.8}, {0, 0}});
+  CHECK(apply("abs", {{{3, 4}, {0, 0}}}).floats() == std::vector<double>{5, 0});
+  CHECK(apply("pow", {{{0, 0}, {0, 0}}, {{0, 0}, {2, 0}}}).complexes() == Numbers{{1, 0}, {0, 0}});
+  CHECK(apply("conj", {{{1, 2}}}).complexes() == Numbers{{1, -2}});
+  CHECK(std::abs(apply("expm1", {{{1e-20, 1e-20}}}).complexes()[0] - std::complex<double>(1e-20, 1e-20)) < 1e-35);
+  CHECK(std::abs(apply("log1p", {{{1e-20, 1e-20}}}).complexes()[0] - std::complex<double>(1e-20, 1e-20)) < 1e-35);
 }
 
 }  // namespace lockstep::tests

@@ -1,0 +1,53 @@
+#include "engine/api/axes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
+#include "engine/api/bind.h"
+#include "engine/api/operands.h"
+
+namespace lockstep::api {
+
+Axes resolve_axes(const std::optional<Axes>& axes, int rank, std::string_view op) {
+  Axes resolved;
+  if (!axes) {
+    for (int i = 0; i < rank; ++i) resolved.push_back(i);
+    return resolved;
+  }
+  for (const std::int64_t axis : *axes) resolved.push_back(normalize_axis(axis, rank, op));
+  std::sort(resolved.begin(), resolved.end());
+  if (std::adjacent_find(resolved.begin(), resolved.end()) != resolved.end()) {
+    throw ShapeError(fmt::format("{}: axes [{}] name a dimension twice", op, fmt::join(*axes, ",")));
+  }
+  return resolved;
+}
+
+Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, bool keep) {
+  const Array result = axes.empty() ? x : bind_one(primitive, {x}, {{"axes", axes}});
+  if (!keep) return result;
+  Shape shape = x.shape();
+  for (const std::int64_t axis : axes) shape = shape.with(static_cast<int>(axis), 1);
+  return reshape(result, shape.to_vector());
+}
+
+DType accumulated(DType dtype) {
+  if (dtype == DType::bool_ || dtype == DType::int8 || dtype == DType::int16) return DType::int32;
+  if (dtype == DType::uint8 || dtype == DType::uint16) return DType::uint32;
+  return dtype;
+}
+
+DType widened(DType dtype) {
+  const DType real = inexact(dtype);
+  return real == DType::float16 || real == DType::bfloat16 ? DType::float32 : real;
+}
+
+std::int64_t count_along(const Array& x, const Axes& axes) {
+  std::int64_t n = 1;
+  for (const std::int64_t axis : axes) n *= x.shape()[static_cast<int>(axis)];
+  return n;
+}
+
+}  // namespace lockstep::api

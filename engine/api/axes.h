@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <lockstep/ops.h>
+
+#include "engine/ir/primitive.h"
+
+// What the reductions share.
+namespace lockstep::api {
+
+/// Sorted, non-negative, without repetition; all of them where none are named. Throws ShapeError naming `op`.
+Axes resolve_axes(const std::optional<Axes>& axes, int rank, std::string_view op);
+/// A primitive with the attribute `axes`; with `keep`, these have extent 1.
+Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, bool keep);
+/// What sums and products are taken in: narrow integers and bool grow to 32 bits.
+DType accumulated(DType dtype);
+/// What means are taken in: at least float32.
+DType widened(DType dtype);
+/// The number of elements that one result is made of.
+std::int64_t count_along(const Array& x, const Axes& axes);
+
+}  // namespace lockstep::api

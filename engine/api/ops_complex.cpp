@@ -1,0 +1,28 @@
+#include <lockstep/elementwise.h>
+#include <lockstep/ops.h>
+
+#include "engine/api/bind.h"
+#include "engine/api/operands.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep {
+
+Array complex(const Operand& re, const Operand& im) {
+  const DType dtype = promote(api::inexact(api::common_dtype({&re, &im})), DType::float32);
+  return std::move(api::bind(ops::primitives::complex(), api::aligned("complex", {&re, &im}, dtype)).front());
+}
+
+Array real(const Array& x) { return is_complex(x.dtype()) ? api::bind_one(ops::primitives::real(), {x}) : x; }
+
+Array imag(const Array& x) {
+  return is_complex(x.dtype()) ? api::bind_one(ops::primitives::imag(), {x}) : zeros_like(x);
+}
+
+Array conj(const Array& x) { return is_complex(x.dtype()) ? api::bind_one(ops::primitives::conj(), {x}) : x; }
+
+Array angle(const Array& x) {
+  const Array value = convert(x, api::inexact(x.dtype()));
+  return atan2(imag(value), real(value));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,206 @@
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <span>
+
+#include <fmt/format.h>
+
+#include <lockstep/elementwise.h>
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "engine/api/bind.h"
+#include "engine/api/operands.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Array inexact_of(std::string_view op, const Operand& x) {
+  return std::move(api::aligned(op, {&x}, api::inexact(api::common_dtype({&x}))).front());
+}
+
+std::pair<Array, Array> inexact_pair(std::string_view op, const Operand& a, const Operand& b) {
+  std::vector<Array> arrays = api::aligned(op, {&a, &b}, api::inexact(api::common_dtype({&a, &b})));
+  return {std::move(arrays[0]), std::move(arrays[1])};
+}
+
+/// Descending powers.
+Array polynomial(const Array& x, std::span<const double> coefficients) {
+  Array sum = full_like(x, coefficients.front());
+  for (const double coefficient : coefficients.subspan(1)) sum = add(mul(sum, x), coefficient);
+  return sum;
+}
+
+using Coefficients = std::array<double, 8>;
+
+/// Algorithm AS 241, PPND16: near the middle a rational function in 0.425^2 - q^2, outside of it in sqrt(-log(tail)).
+struct Rational {
+  Coefficients above, below;
+
+  Array operator()(const Array& x) const { return div(polynomial(x, above), polynomial(x, below)); }
+};
+
+constexpr Rational middle{
+    {2.5090809287301226727e+3, 3.3430575583588128105e+4, 6.7265770927008700853e+4, 4.5921953931549871457e+4,
+     1.3731693765509461125e+4, 1.9715909503065514427e+3, 1.3314166789178437745e+2, 3.3871328727963666080e+0},
+    {5.2264952788528545610e+3, 2.8729085735721942674e+4, 3.9307895800092710610e+4, 2.1213794301586595867e+4,
+     5.3941960214247511077e+3, 6.8718700749205790830e+2, 4.2313330701600911252e+1, 1.0}};
+constexpr Rational near_tail{
+    {7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e+0,
+     3.64784832476320460504e+0, 5.76949722146069140550e+0, 4.63033784615654529590e+0, 1.42343711074968357734e+0},
+    {1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+     6.89767334985100004550e-1, 1.67638483018380384940e+0, 2.05319162663775882187e+0, 1.0}};
+constexpr Rational far_tail{
+    {2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+     2.96560571828504891230e-1, 1.78482653991729133580e+0, 5.46378491116411436990e+0, 6.65790464350110377720e+0},
+    {2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+     1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0}};
+
+/// (exp(power logarithm) - 1) / power, and its limit at 0.
+Array power_of_logarithm(const Array& logarithm, const Array& power) {
+  const Array none = equal(power, 0);
+  const Array safe = where(none, 1, power);
+  return where(none, logarithm, div(expm1(mul(safe, logarithm)), safe));
+}
+
+/// log(ndtr(x)) far below 0, by the asymptotic series of the tail's ratio to the density.
+Array log_lower_tail(const Array& x) {
+  const Array inverse = div(1.0, square(x));
+  // 1 - 1/x^2 + 1 3/x^4 - 1 3 5/x^6 + ...
+  Array sum = ones_like(x);
+  for (int n = 15; n >= 1; n -= 2) sum = sub(1, mul(mul(inverse, n), sum));
+  return add(sub(mul(square(x), -0.5), log(neg(x))), sub(log(sum), 0.5 * std::log(2 * std::numbers::pi)));
+}
+
+}  // namespace
+
+Array zeta(double s, const Operand& q) {
+  if (!(s > 1)) throw ValueError(fmt::format("zeta: s is {}; expected a number above 1, where the sum converges", s));
+  return api::bind_one(ops::primitives::zeta(), {inexact_of("zeta", q)}, {{"s", s}});
+}
+
+Array polygamma(std::int64_t n, const Operand& x) {
+  if (n < 0) throw ValueError(fmt::format("polygamma: n is {}; expected the number of a derivative, 0 or more", n));
+  if (n == 0) return digamma(x);
+  const double count = static_cast<double>(n);
+  return mul(zeta(count + 1, x), (n % 2 == 0 ? -1 : 1) * std::tgamma(count + 1));
+}
+
+Array gammasgn(const Operand& x) {
+  const Array value = inexact_of("gammasgn", x);
+  const Array below = floor(value);
+  const Array even = equal(sub(below, mul(floor(mul(below, 0.5)), 2)), 0);
+  const Array sign = where(logical_or(greater(value, 0), even), ones_like(value), -1);
+  const Array signed_zero = where(equal(value, 0), copysign(1.0, value), sign);
+  const Array pole = logical_and(less(value, 0), equal(value, below));
+  return where(logical_or(pole, isnan(value)), std::numeric_limits<double>::quiet_NaN(), signed_zero);
+}
+
+Array gamma(const Operand& x) { return mul(gammasgn(x), exp(lgamma(x))); }
+Array factorial(const Operand& n) { return gamma(add(n, 1.0)); }
+
+Array multigammaln(const Operand& a, std::int64_t dimensions) {
+  if (dimensions < 1) {
+    throw ValueError(fmt::format("multigammaln: {} dimensions; expected at least 1", dimensions));
+  }
+  const double d = static_cast<double>(dimensions);
+  Array sum = add(lgamma(a), d * (d - 1) / 4 * std::log(std::numbers::pi));
+  for (std::int64_t i = 1; i < dimensions; ++i) sum = add(sum, lgamma(sub(a, static_cast<double>(i) / 2)));
+  return sum;
+}
+
+Array betaln(const Operand& a, const Operand& b) {
+  const auto [x, y] = inexact_pair("betaln", a, b);
+  return sub(add(lgamma(x), lgamma(y)), lgamma(add(x, y)));
+}
+
+Array beta(const Operand& a, const Operand& b) {
+  const auto [x, y] = inexact_pair("beta", a, b);
+  return mul(mul(mul(gammasgn(x), gammasgn(y)), gammasgn(add(x, y))), exp(betaln(x, y)));
+}
+
+Array random_gamma_grad(const Operand& a, const Operand& x) {
+  const auto [shape, sample] = inexact_pair("random_gamma_grad", a, x);
+  const Array log_density = sub(sub(mul(sub(shape, 1), log(sample)), sample), lgamma(shape));
+  return neg(mul(igamma_grad_a(shape, sample), exp(neg(log_density))));
+}
+
+Array i0(const Operand& x) { return mul(exp(abs(x)), bessel_i0e(x)); }
+Array i1(const Operand& x) { return mul(exp(abs(x)), bessel_i1e(x)); }
+
+Array xlogy(const Operand& x, const Operand& y) {
+  const auto [factor, argument] = inexact_pair("xlogy", x, y);
+  const Array none = logical_and(equal(factor, 0), less_equal(argument, 0));
+  return where(none, zeros_like(factor), mul(factor, log(where(none, 1, argument))));
+}
+
+Array xlog1py(const Operand& x, const Operand& y) {
+  const auto [factor, argument] = inexact_pair("xlog1py", x, y);
+  const Array none = logical_and(equal(factor, 0), less_equal(argument, -1));
+  return where(none, zeros_like(factor), mul(factor, log1p(where(none, 0, argument))));
+}
+
+Array entr(const Operand& x) {
+  const Array value = inexact_of("entr", x);
+  const Array outside = less(value, 0);
+  const Array safe = where(outside, 1, value);
+  return where(outside, -infinity, neg(xlogy(safe, safe)));
+}
+
+Array rel_entr(const Operand& x, const Operand& y) {
+  const auto [p, q] = inexact_pair("rel_entr", x, y);
+  const Array inside = logical_and(greater(p, 0), greater(q, 0));
+  const Array zero = logical_and(equal(p, 0), greater_equal(q, 0));
+  const Array above = where(inside, p, 1), below = where(inside, q, 1);
+  const Array value = where(inside, mul(above, log(div(above, below))), where(zero, zeros_like(p), infinity));
+  return where(logical_or(isnan(p), isnan(q)), add(p, q), value);
+}
+
+Array kl_div(const Operand& x, const Operand& y) { return add(sub(rel_entr(x, y), x), y); }
+
+Array logit(const Operand& x) { return log(div(x, sub(1.0, x))); }
+
+Array ndtr(const Operand& x) { return mul(erfc(mul(x, -std::numbers::sqrt2 / 2)), 0.5); }
+
+Array log_ndtr(const Operand& x) {
+  const Array value = inexact_of("log_ndtr", x);
+  const bool wide = value.dtype() == DType::float64;
+  const double upper = wide ? 8 : 5, lower = wide ? -20 : -10;
+  const Array high = greater(value, upper), low = less(value, lower);
+  const Array above = neg(ndtr(neg(where(high, value, upper))));
+  const Array between = log(ndtr(where(logical_or(high, low), 0, value)));
+  return where(high, above, where(low, log_lower_tail(where(low, value, lower)), between));
+}
+
+Array ndtri(const Operand& p) {
+  const Array value = inexact_of("ndtri", p);
+  const Array q = sub(value, 0.5);
+  const Array central = less_equal(abs(q), 0.425);
+  const Array inner = where(central, q, 0);
+  const Array tail = where(less(q, 0), value, sub(1, value));
+  const Array inside = logical_and(greater(tail, 0), logical_not(central));
+  const Array root = sqrt(neg(log(where(inside, tail, 0.05))));
+  const Array near = less_equal(root, 5);
+  const Array outer = where(near, near_tail(sub(where(near, root, 5), 1.6)), far_tail(sub(where(near, 5, root), 5)));
+  const Array result = where(central, mul(inner, middle(sub(0.180625, square(inner)))), mul(sign(q), outer));
+  const Array ends = where(equal(value, 0), -infinity, where(equal(value, 1), infinity, result));
+  const Array outside = logical_not(logical_and(greater_equal(value, 0), less_equal(value, 1)));
+  return where(outside, std::numeric_limits<double>::quiet_NaN(), ends);
+}
+
+Array boxcox(const Operand& x, const Operand& lambda) {
+  const auto [value, power] = inexact_pair("boxcox", x, lambda);
+  return power_of_logarithm(log(value), power);
+}
+
+Array boxcox1p(const Operand& x, const Operand& lambda) {
+  const auto [value, power] = inexact_pair("boxcox1p", x, lambda);
+  return power_of_logarithm(log1p(value), power);
+}
+
+}  // namespace lockstep

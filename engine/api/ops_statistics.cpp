@@ -1,0 +1,140 @@
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <lockstep/elementwise.h>
+#include <lockstep/error.h>
+#include <lockstep/reductions.h>
+
+#include "engine/api/axes.h"
+#include "engine/api/bind.h"
+#include "engine/api/operands.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+using MaybeAxis = std::optional<std::int64_t>;
+
+/// The axis in front; without one, all elements along one dimension.
+Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
+  const Array rows = axis ? moveaxis(x, *axis, 0) : reshape(x, {-1});
+  if (rows.dim(0) > 0) return convert(rows, api::inexact(x.dtype()));
+  throw ShapeError(
+      fmt::format("{}: {} has no elements along the axis; expected at least one", op, to_string(x.shape())));
+}
+
+/// Rows of `sorted` at fractional places [Q...]: [Q..., rest...]. Places may have the rest's dimensions already.
+Array between_rows(const Array& sorted, const Array& places, Quantile method) {
+  const Array low = floor(places), high = ceil(places);
+  const Array below = take_rows(sorted, convert(low, int32)), above = take_rows(sorted, convert(high, int32));
+  Shape shape = places.shape();
+  for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
+  const auto beside = [&](const Array& x) { return reshape(x, shape.to_vector()); };
+  const Array share = beside(sub(places, low));
+  switch (method) {
+    case Quantile::lower:
+      return below;
+    case Quantile::higher:
+      return above;
+    case Quantile::nearest:
+      return where(beside(equal(round(places), low)), below, above);
+    case Quantile::midpoint:
+      return mul(add(below, above), 0.5);
+    case Quantile::linear:
+      break;
+  }
+  return add(mul(below, sub(1, share)), mul(above, share));
+}
+
+Array quantile_of(std::string_view op, const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
+  const Array rows = in_front(op, x, axis);
+  const Array level = std::move(api::aligned(op, {&q}, rows.dtype()).front());
+  const Array places = mul(level, static_cast<double>(rows.dim(0) - 1));
+  const Array result = between_rows(sort(rows, 0), places, method);
+  return where(any(isnan(rows), Axes{0}), nan, result);
+}
+
+}  // namespace
+
+Array variance(const Array& x, const std::optional<Axes>& axes, double ddof, bool keep) {
+  const Axes dims = api::resolve_axes(axes, x.ndim(), "variance");
+  const double n = static_cast<double>(api::count_along(x, dims));
+  const Array biased = var(x, dims, keep);
+  return ddof == 0 ? biased : mul(biased, n > ddof ? n / (n - ddof) : nan);
+}
+
+Array stddev(const Array& x, const std::optional<Axes>& axes, double ddof, bool keep) {
+  return sqrt(variance(x, axes, ddof, keep));
+}
+
+Array ptp(const Array& x, const std::optional<Axes>& axes, bool keep) {
+  return sub(max(x, axes, keep), min(x, axes, keep));
+}
+
+Array average(const Array& x, const Array& weights, const std::optional<Axes>& axes) {
+  const DType dtype = api::inexact(promote(x.dtype(), weights.dtype()));
+  const Array value = convert(x, dtype);
+  Array weight = convert(weights, dtype);
+  if (weights.shape() != x.shape()) {
+    // One weight for each element along the one axis.
+    const bool fits = axes && axes->size() == 1 && weights.ndim() == 1;
+    const std::int64_t dim = fits ? normalize_axis(axes->front(), x.ndim(), "average") : 0;
+    if (!fits || weights.dim(0) != x.dim(static_cast<int>(dim))) {
+      throw ShapeError(
+          fmt::format("average: x is {}, weights are {}; expected one shape, or a weight for each element "
+                      "along the one axis",
+                      to_string(x.shape()), to_string(weights.shape())));
+    }
+    std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
+    shape[static_cast<std::size_t>(dim)] = weights.dim(0);
+    weight = broadcast_to(reshape(weight, shape), x.shape());
+  }
+  return div(sum(mul(value, weight), axes), sum(weight, axes));
+}
+
+Array count_nonzero(const Array& x, const std::optional<Axes>& axes, bool keep) {
+  return sum(convert(not_equal(x, zeros_like(x)), int32), axes, keep);
+}
+
+Array quantile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
+  return quantile_of("quantile", x, q, axis, method);
+}
+
+Array percentile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
+  return quantile_of("percentile", x, div(q, 100.0), axis, method);
+}
+
+Array median(const Array& x, MaybeAxis axis) { return quantile_of("median", x, 0.5, axis, Quantile::midpoint); }
+
+Array nanmedian(const Array& x, MaybeAxis axis) {
+  // NaN stands last, so the numbers' middle is found by their count.
+  const Array rows = in_front("nanmedian", x, axis);
+  const Array sorted = sort(rows, 0);
+  const Array count = expand_dims(sum(convert(logical_not(isnan(rows)), int32), Axes{0}), 0);
+  const Array last = maximum(sub(count, 1), 0);
+  const Array low = shift_right_logical(last, 1);
+  const Array high = sub(last, low);
+  const Array pair = add(take_along_axis(sorted, low, 0), take_along_axis(sorted, high, 0));
+  return squeeze(mul(pair, 0.5), {0});
+}
+
+Array cov(const Array& rows, double ddof) {
+  if (rows.ndim() != 2) {
+    throw ShapeError(fmt::format("cov: {} given; expected [variables, observations]; reshape it to rank 2",
+                                 to_string(rows.shape())));
+  }
+  const Array value = convert(rows, api::inexact(rows.dtype()));
+  const Array centered = sub(value, mean(value, Axes{1}, true));
+  return div(matmul(centered, transpose(conj(centered))), static_cast<double>(rows.dim(1)) - ddof);
+}
+
+Array corrcoef(const Array& rows) {
+  const Array c = cov(rows);
+  const Array diagonal = real(sum(mul(c, eye(c.dim(0), c.dtype())), Axes{1}));
+  const Array deviation = sqrt(diagonal);
+  return div(div(c, expand_dims(deviation, 1)), expand_dims(deviation, 0));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <lockstep/export.h>
+
+// Special functions of one number in double. They are defined here, once, so that the references of the ops and every
+// kernel compute the same bits: a kernel of a narrower dtype computes in double and rounds.
+namespace lockstep::special {
+
+/// The logarithm of |Gamma(x)|; infinite at 0 and the negative integers.
+LOCKSTEP_API double lgamma(double x);
+
+/// The derivative of lgamma; NaN at 0 and the negative integers. Recurrence and asymptotic series, DLMF 5.5.2, 5.11.2;
+/// reflection, 5.5.4.
+LOCKSTEP_API double digamma(double x);
+
+/// Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0, for s > 1; infinite at s = 1 and where q + k is 0, NaN for
+/// s < 1 and, where q is negative, for s that is no integer. Euler and Maclaurin's formula, DLMF 25.11.5.
+LOCKSTEP_API double zeta(double s, double q);
+
+/// The regularised lower incomplete gamma function P(a, x) for a >= 0 and x >= 0 (not both 0), else NaN. By the power
+/// series, DLMF 8.11.4, or as 1 - Q.
+LOCKSTEP_API double igamma(double a, double x);
+/// The upper one, Q(a, x) = 1 - P(a, x). By Legendre's continued fraction, DLMF 8.9.2, or as 1 - P.
+LOCKSTEP_API double igammac(double a, double x);
+/// The derivative of P(a, x) in a: the same series and fraction, differentiated term by term.
+LOCKSTEP_API double igamma_grad_a(double a, double x);
+
+/// The regularised incomplete beta function I_x(a, b) for a >= 0, b >= 0 (not both 0) and x in [0, 1], else NaN. By the continued
+/// fraction DLMF 8.17.22.
+LOCKSTEP_API double betainc(double a, double b, double x);
+
+/// exp(-|x|) I0(x), modified Bessel functions of the first kind: power series, DLMF 10.25.2, or asymptotic one, 10.40.1.
+LOCKSTEP_API double bessel_i0e(double x);
+/// exp(-|x|) I1(x).
+LOCKSTEP_API double bessel_i1e(double x);
+
+/// x, of a float format with `given_exponent_bits`, rounded to the nearest number of one with the other widths, ties to
+/// even. With fewer exponent bits, too large numbers become infinite and those below the normal range zero.
+LOCKSTEP_API double reduce_precision(double x, int given_exponent_bits, int exponent_bits, int mantissa_bits);
+
+}  // namespace lockstep::special

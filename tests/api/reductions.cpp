@@ -1,0 +1,232 @@
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/reductions.h>
+#include <lockstep/transforms.h>
+
+#include "tests/support/array_values.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/slopes.h"
+
+using namespace lockstep;
+using tests::check_close;
+using tests::check_slopes;
+using tests::expect_error;
+
+namespace {
+
+const double infinity = std::numeric_limits<double>::infinity();
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+struct Row {
+  const char* what;
+  Array given;
+  Shape shape;
+  std::vector<double> expected;
+};
+
+void check(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    check_close(row.given, row.shape, row.expected, 1e-12);
+  }
+}
+
+}  // namespace
+
+// Expected numbers are those of JAX 0.10 in float64.
+TEST_CASE("reductions and statistics have JAX's values") {
+  const Array m = array(std::vector<double>{1.5, -2.0, 0.25, 0.5, 3.0, -1.25}, {2, 3}),
+              b = array(std::vector<int>{3, 1, 3, 0, 2, 1}, {2, 3});
+  const Array n = array(std::vector<double>{1.5, nan, -2.0, nan, nan, 4.0}, {2, 3});
+  const Where some(array(std::vector<bool>{true, false, true, true, true, false}, {2, 3}));
+  check({
+      {"sum", sum(m, some, Axes{1}), {2}, {1.75, 3.5}},
+      {"prod", prod(m, some), {}, {0.5625}},
+      {"max", max(m, some, -9.0, Axes{0}), {3}, {1.5, 3, 0.25}},
+      {"min", min(m, some, 0.5, Axes{1}, true), {2, 1}, {0.25, 0.5}},
+      {"mean", mean(m, some, Axes{0}), {3}, {1, 3, 0.25}},
+      {"var", var(m, some), {}, {1.16796875}},
+      {"all", all(m, some, Axes{1}), {2}, {1, 1}},
+      {"any", any(m, some, Axes{0}), {3}, {1, 1, 1}},
+      {"logsumexp of some", logsumexp(m, some, Axes{1}), {2}, {1.751929081345373, 3.07888973429255}},
+      {"logsumexp weighted", logsumexp(m, abs(m), Axes{1}), {2}, {1.989819103309692, 4.118046479373785}},
+      {"logmeanexp", logmeanexp(m, Axes{1}), {2}, {0.6765179735795257, 1.993373491923859}},
+      {"reduce_and", reduce_and(b, Axes{1}), {2}, {1, 0}},
+      {"reduce_or", reduce_or(b), {}, {3}},
+      {"reduce_xor", reduce_xor(b, Axes{0}, true), {1, 3}, {3, 3, 2}},
+      {"variance", variance(m, Axes{1}, 1), {2}, {3.145833333333333, 4.5625}},
+      {"stddev", stddev(m), {}, {1.656217242862649}},
+      {"stddev, unbiased",
+       stddev(m, Axes{0}, 1, true),
+       {1, 3},
+       {0.7071067811865476, 3.535533905932738, 1.060660171779821}},
+      {"ptp", ptp(m, Axes{1}), {2}, {3.5, 4.25}},
+      {"average", average(m, abs(m), Axes{1}), {2}, {-0.45, 1.618421052631579}},
+      {"average by row", average(m, array({1.0, 3.0}), Axes{0}), {3}, {0.75, 1.75, -0.875}},
+      {"count_nonzero", count_nonzero(b, Axes{1}), {2}, {3, 2}},
+      {"nansum", nansum(n, Axes{1}), {2}, {-0.5, 4}},
+      {"nanprod", nanprod(n), {}, {-12}},
+      {"nanmean", nanmean(n, Axes{1}), {2}, {-0.25, 4}},
+      {"nanvar", nanvar(n), {}, {6.055555555555556}},
+      {"nanstd", nanstd(n, Axes{1}), {2}, {1.75, 0}},
+      {"nanmax", nanmax(n, Axes{1}), {2}, {1.5, 4}},
+      {"nanmin", nanmin(n, Axes{0}), {3}, {1.5, nan, -2}},
+      {"nanargmax", nanargmax(n, 1), {2}, {0, 2}},
+      {"nanargmin", nanargmin(n, 0), {3}, {0, -1, 0}},
+      {"quantile", quantile(m, 0.3), {}, {-0.5}},
+      {"quantiles of an axis",
+       quantile(m, array({0.0, 0.4, 1.0}), 1),
+       {3, 2},
+       {-2, -1.25, -0.1999999999999999, 0.1500000000000001, 1.5, 3}},
+      {"quantile, lower", quantile(m, 0.3, 1, Quantile::lower), {2}, {-2, -1.25}},
+      {"quantile, higher", quantile(m, 0.3, 1, Quantile::higher), {2}, {0.25, 0.5}},
+      {"quantile, nearest", quantile(m, 0.3, 1, Quantile::nearest), {2}, {0.25, 0.5}},
+      {"quantile, midpoint", quantile(m, 0.3, 1, Quantile::midpoint), {2}, {-0.875, -0.375}},
+      {"quantile with NaN", quantile(n, 0.5, 1), {2}, {nan, nan}},
+      {"percentile", percentile(m, array({25.0, 75.0}), 0), {2, 3}, {0.75, -0.75, -0.875, 1.25, 1.75, -0.125}},
+      {"median", median(m), {}, {0.375}},
+      {"median of an axis", median(m, 1), {2}, {0.25, 0.5}},
+      {"nanmedian", nanmedian(n, 1), {2}, {-0.25, 4}},
+      {"cov", cov(m), {2, 2}, {3.145833333333333, -2.6875, -2.6875, 4.5625}},
+      {"corrcoef", corrcoef(m), {2, 2}, {0.9999999999999999, -0.7093803908152982, -0.7093803908152982, 1}},
+  });
+}
+
+TEST_CASE("accumulations, orders and counts have JAX's values") {
+  const Array m = array(std::vector<double>{1.5, -2.0, 0.25, 0.5, 3.0, -1.25}, {2, 3}),
+              b = array(std::vector<int>{3, 1, 3, 0, 2, 1}, {2, 3});
+  const Array n = array(std::vector<double>{1.5, nan, -2.0, nan, nan, 4.0}, {2, 3});
+  const Array sorted = array({1.0, 2.0, 2.0, 3.0, nan}), wanted = array({2.0, 0.0, 9.0, nan, 3.0});
+  check({
+      {"cumsum", cumsum(m, 1), {2, 3}, {1.5, -0.5, -0.25, 0.5, 3.5, 2.25}},
+      {"cumsum, reverse", cumsum(m, 0, true), {2, 3}, {2, 1, -1, 0.5, 3, -1.25}},
+      {"cumsum of bool", cumsum(greater(m, 0), 1), {2, 3}, {1, 1, 2, 1, 2, 2}},
+      {"cumprod", cumprod(m, -1), {2, 3}, {1.5, -3, -0.75, 0.5, 1.5, -1.875}},
+      {"cummax", cummax(m, 1), {2, 3}, {1.5, 1.5, 1.5, 0.5, 3, 3}},
+      {"cummin, reverse", cummin(m, 1, true), {2, 3}, {-2, -2, 0.25, -1.25, -1.25, -1.25}},
+      {"cummax with NaN", cummax(n, 1), {2, 3}, {1.5, nan, nan, nan, nan, nan}},
+      {"cumlogsumexp",
+       cumlogsumexp(m, 1),
+       {2, 3},
+       {1.5, 1.52975041827262, 1.775130262247635, 0.5, 3.07888973429255, 3.091985780591969}},
+      {"cumlogsumexp of -inf",
+       cumlogsumexp(array({-infinity, -infinity, 0.0, infinity})),
+       {4},
+       {-infinity, -infinity, 0, infinity}},
+      {"nancumsum", nancumsum(n, 1), {2, 3}, {1.5, 1.5, -0.5, 0, 0, 4}},
+      {"nancumprod", nancumprod(n, 1), {2, 3}, {1.5, 1.5, -3, 1, 1, 4}},
+      {"linear_recurrence", linear_recurrence(array({9.0, 2.0, 3.0}), array({1.0, 1.0, -1.0})), {3}, {1, 3, 8}},
+      {"linear_recurrence, reverse",
+       linear_recurrence(array({2.0, 3.0, 9.0}), 1.0 + zeros({3}, float64), 0, true),
+       {3},
+       {9, 4, 1}},
+      {"diff", diff(m), {2, 2}, {-3.5, 2.25, 2.5, -4.25}},
+      {"diff twice", diff(m, 2, 1), {2, 1}, {5.75, -6.75}},
+      {"diff of bool", diff(greater(m, 0), 1, 1), {2, 2}, {1, 1, 0, 1}},
+      {"ediff1d", ediff1d(m), {5}, {-3.5, 2.25, 0.25, 2.5, -4.25}},
+      {"gradient", gradient(m, 1, 0.5), {2, 3}, {-7, -1.25, 4.5, 5, -1.75, -8.5}},
+      {"sort", sort(n), {2, 3}, {-2, 1.5, nan, 4, nan, nan}},
+      {"sort, descending", sort(n, -1, true), {2, 3}, {nan, 1.5, -2, nan, nan, 4}},
+      {"sort an axis", sort(m, 0), {2, 3}, {0.5, -2, -1.25, 1.5, 3, 0.25}},
+      {"argsort", argsort(n, 1), {2, 3}, {2, 0, 1, 2, 0, 1}},
+      {"argsort, descending", argsort(b, 1, true), {2, 3}, {0, 2, 1, 1, 2, 0}},
+      {"argsort of ties", argsort(b, 1), {2, 3}, {1, 0, 2, 0, 2, 1}},
+      {"lexsort", lexsort(std::vector<Array>{m, convert(b, float64)}, 1), {2, 3}, {1, 2, 0, 0, 2, 1}},
+      {"searchsorted", searchsorted(sorted, wanted), {5}, {1, 0, 4, 4, 3}},
+      {"searchsorted, right", searchsorted(sorted, wanted, Side::right), {5}, {3, 0, 4, 5, 4}},
+      {"digitize", digitize(m, array({-1.0, 0.0, 1.0})), {2, 3}, {3, 0, 2, 2, 3, 0}},
+      {"digitize, right", digitize(m, array({-1.0, 0.0, 1.0}), true), {2, 3}, {3, 0, 2, 2, 3, 0}},
+      {"digitize, descending", digitize(m, array({1.0, 0.0, -1.0})), {2, 3}, {0, 3, 1, 1, 0, 3}},
+      {"bincount", bincount(array({0, 5, 2, 2, -1}), 4), {4}, {2, 0, 2, 0}},
+      {"bincount with weights", bincount(b, 3, m), {3}, {0.5, -3.25, 3}},
+      {"histogram", histogram(m, 4).first, {4}, {2, 1, 2, 1}},
+      {"histogram edges", histogram(m, 4).second, {5}, {-2, -0.75, 0.5, 1.75, 3}},
+      {"histogram of a range", histogram(m, 3, std::pair(-1.0, 1.0)).first, {3}, {0, 1, 1}},
+      {"histogram with weights", histogram(m, array({-3.0, 0.0, 3.0}), abs(m)), {2}, {3.25, 5.25}},
+      {"nonzero", nonzero(b, 6, -1)[1], {6}, {0, 1, 2, 1, 2, -1}},
+      {"flatnonzero", flatnonzero(b, 3), {3}, {0, 1, 2}},
+      {"argwhere", argwhere(b, 5), {5, 2}, {0, 0, 0, 1, 0, 2, 1, 1, 1, 2}},
+      {"unique", unique(b, 4).values, {4}, {0, 1, 2, 3}},
+      {"unique, filled", unique(b, 5, array(-7)).values, {5}, {0, 1, 2, 3, -7}},
+      {"unique of too many", unique(b, 2).values, {2}, {0, 1}},
+      {"unique with NaN", unique(n, 8).values, {8}, {-2, 1.5, 4, nan, -2, -2, -2, -2}},
+      {"unique indices", slice_in_dim(unique(b, 3).indices, 0, 3, 0), {3}, {3, 1, 4}},
+      {"unique inverse", flatten(unique(b, 4).inverse), {2, 3}, {3, 1, 3, 0, 2, 1}},
+      {"unique counts", unique(b, 4).counts, {4}, {1, 2, 1, 2}},
+      {"isin", isin(b, array({1, 7})), {2, 3}, {0, 1, 0, 0, 0, 1}},
+  });
+}
+
+TEST_CASE("derivatives of reductions, accumulations and orders agree with differences") {
+  const Array x = array(std::vector<double>{1.5, -2.0, 0.25, 0.5, 3.0, -1.25}, {2, 3});
+  const Array y = array(std::vector<double>{0.7, 1.1, -0.4, 2.0, -1.7, 0.9}, {2, 3});
+  using F = Array (*)(const Array&, const Array&);
+  const std::vector<std::pair<const char*, F>> functions = {
+      {"mean", [](const Array& a, const Array& b) { return mean(a, Where(greater(b, 0)), Axes{0}); }},
+      {"max", [](const Array& a, const Array& b) { return max(a, Where(greater(b, 0)), -3.0, Axes{0}); }},
+      {"stddev", [](const Array& a, const Array&) { return stddev(a, Axes{1}, 1); }},
+      {"logsumexp", [](const Array& a, const Array& b) { return logsumexp(a, square(b), Axes{1}); }},
+      {"average", [](const Array& a, const Array& b) { return average(a, square(b), Axes{1}); }},
+      {"quantile",
+       [](const Array& a, const Array&) {
+         return quantile(a, array({0.2, 0.9}), 1);
+       }},
+      {"nanmedian", [](const Array& a, const Array&) { return nanmedian(a, 1); }},
+      {"corrcoef",
+       [](const Array& a, const Array& b) {
+         return corrcoef(concatenate({a, b}, 0));
+       }},
+      {"cumsum", [](const Array& a, const Array& b) { return cumsum(a, 1) * b; }},
+      {"cumprod", [](const Array& a, const Array& b) { return cumprod(a, 1, true) * b; }},
+      {"cummax", [](const Array& a, const Array& b) { return cummax(a, 1) * b; }},
+      {"cumlogsumexp", [](const Array& a, const Array& b) { return cumlogsumexp(a, 1) * b; }},
+      {"linear_recurrence", [](const Array& a, const Array& b) { return linear_recurrence(a, b, 1); }},
+      {"sort", [](const Array& a, const Array& b) { return sort(a) * b; }},
+      {"gradient", [](const Array& a, const Array& b) { return gradient(a, 1, 0.5) * b; }},
+      {"histogram",
+       [](const Array& a, const Array& b) {
+         return square(histogram(a, array({-3.0, 0.1, 4.0}), b));
+       }},
+  };
+  for (const auto& [what, f] : functions) {
+    CAPTURE(what);
+    check_slopes([f = f](const Array& a, const Array& b) { return sum(f(a, b)); }, x, y);
+  }
+}
+
+TEST_CASE("reductions refuse what they cannot take") {
+  const Array m = ones({2, 3});
+  expect_error<ShapeError>([&] { sum(m, Where(ones({2}, bool_))); }, "sum", "[2]");
+  expect_error<ShapeError>([&] { logsumexp(m, ones({3})); }, "logsumexp", "[2,3]", "[3]");
+  expect_error<ShapeError>([&] { average(m, ones({3}), Axes{0}); }, "average", "[3]");
+  expect_error<ShapeError>([] { median(ones({0})); }, "median", "no elements");
+  expect_error<ShapeError>([] { cov(ones({3})); }, "cov", "[3]");
+  expect_error<ShapeError>([&] { cumsum(m, 2); }, "cumsum");
+  expect_error<ValueError>([&] { diff(m, -1); }, "diff", "-1");
+  expect_error<ShapeError>([] { gradient(ones({1})); }, "gradient", "at least 2 points");
+  expect_error<ShapeError>([&] { searchsorted(m, m); }, "searchsorted", "[2,3]");
+  expect_error<ValueError>([] { sort(std::vector<Array>{}); }, "sort", "no arrays");
+  expect_error<ValueError>([] { lexsort(std::vector<Array>{}); }, "lexsort", "no keys");
+  expect_error<ValueError>([] { bincount(array({1}), -1); }, "bincount", "-1");
+  expect_error<DtypeError>([] { bincount(ones({2}), 2); }, "bincount", "integers");
+  expect_error<ShapeError>([] { bincount(array({1}), 2, ones({2})); }, "bincount", "weights");
+  expect_error<ValueError>([] { histogram(ones({2}), 0); }, "histogram", "0 bins");
+  expect_error<ShapeError>([] { histogram(ones({2}), ones({1})); }, "histogram", "at least 2");
+  expect_error<ShapeError>([] { nonzero(array(1.f), 1); }, "nonzero", "scalar");
+  expect_error<ValueError>([] { flatnonzero(ones({2}), -1); }, "flatnonzero", "-1");
+  expect_error<ShapeError>([] { unique(ones({0}), 1); }, "unique", "no elements");
+}
+
+TEST_CASE("empty arrays") {
+  check_close(cumsum(zeros({0, 2})), {0, 2}, {});
+  check_close(sort(zeros({0})), {0}, {});
+  check_close(bincount(zeros({0}, int32), 2), {2}, {0, 0});
+  check_close(nonzero(zeros({0}), 2, 5)[0], {2}, {5, 5});
+  check_close(searchsorted(zeros({0}), ones({2})), {2}, {0, 0});
+  check_close(histogram(zeros({0}), 2).first, {2}, {0, 0});
+  check_close(diff(zeros({0}, float32), 1), {0}, {});
+}

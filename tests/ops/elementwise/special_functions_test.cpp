@@ -1,0 +1,166 @@
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/special_functions.h>
+
+// The special functions against SciPy 1.16 and JAX 0.10, which agree with each other here.
+namespace lockstep::tests {
+namespace {
+
+const double nan = std::numeric_limits<double>::quiet_NaN();
+const double infinity = std::numeric_limits<double>::infinity();
+
+struct Case {
+  std::string what;
+  double given;
+  double expected;
+};
+
+bool agrees(double given, double expected, double relative) {
+  if (std::isnan(expected) || std::isinf(expected)) return std::isnan(expected) ? std::isnan(given) : given == expected;
+  return std::abs(given - expected) <= relative * std::abs(expected);
+}
+
+}  // namespace
+
+TEST_CASE("special functions have the values of SciPy") {
+  using namespace special;
+  const std::vector<Case> cases = {
+      {"lgamma(0.5)", lgamma(0.5), 0.57236494292469997},
+      {"lgamma(3.2)", lgamma(3.2), 0.88540482715490909},
+      {"lgamma(10.5)", lgamma(10.5), 13.940625219403763},
+      {"lgamma(-2.3)", lgamma(-2.3), 0.36956666345500805},
+      {"lgamma(100.25)", lgamma(100.25), 360.28455963776423},
+      {"lgamma(0.001)", lgamma(0.001), 6.9071788853838534},
+      {"digamma(0.5)", digamma(0.5), -1.9635100260214235},
+      {"digamma(1)", digamma(1.0), -0.57721566490153287},
+      {"digamma(3.2)", digamma(3.2), 0.99883889128659975},
+      {"digamma(-2.3)", digamma(-2.3), 3.3173231575618236},
+      {"digamma(50.5)", digamma(50.5), 3.912039670928392},
+      {"digamma(0.001)", digamma(0.001), -1000.5755719318103},
+      {"zeta(2, 1)", zeta(2.0, 1.0), 1.6449340668482266},
+      {"zeta(1.5, 3.25)", zeta(1.5, 3.25), 1.2012173113703717},
+      {"zeta(7, 0.4)", zeta(7.0, 0.4), 610.44884027612022},
+      {"zeta(2, 250)", zeta(2.0, 250.0), 0.0040080106666325324},
+      {"zeta(30, 2.5)", zeta(30.0, 2.5), 1.1529691685630241e-12},
+      {"igamma(0.5, 0.3)", igamma(0.5, 0.3), 0.56142197391900028},
+      {"igammac(0.5, 0.3)", igammac(0.5, 0.3), 0.43857802608099972},
+      {"igamma(2, 5)", igamma(2.0, 5.0), 0.95957231800548726},
+      {"igammac(2, 5)", igammac(2.0, 5.0), 0.040427681994512792},
+      {"igamma(10, 9.5)", igamma(10.0, 9.5), 0.47817397776279236},
+      {"igammac(10, 9.5)", igammac(10.0, 9.5), 0.52182602223720764},
+      {"igamma(100, 120)", igamma(100.0, 120.0), 0.97213626010947929},
+      {"igammac(100, 120)", igammac(100.0, 120.0), 0.027863739890520652},
+      {"igamma(0.01, 2)", igamma(0.01, 2.0), 0.99950333546278147},
+      {"igammac(0.01, 2)", igammac(0.01, 2.0), 0.00049666453721852657},
+      {"igamma(2500, 2400)", igamma(2500.0, 2400.0), 0.021659687865363323},
+      {"igammac(2500, 2400)", igammac(2500.0, 2400.0), 0.97834031213463668},
+      {"igamma(3, 40)", igamma(3.0, 40.0), 0.99999999999999645},
+      {"igammac(3, 40)", igammac(3.0, 40.0), 3.5728659287002333e-15},
+      {"igamma_grad_a(0.5, 0.3)", igamma_grad_a(0.5, 0.3), -0.77057035137535201},
+      {"igamma_grad_a(2, 5)", igamma_grad_a(2.0, 5.0), -0.055859896052536752},
+      {"igamma_grad_a(10, 9.5)", igamma_grad_a(10.0, 9.5), -0.12882764167930755},
+      {"igamma_grad_a(3, 0.2)", igamma_grad_a(3.0, 0.2), -0.0033057113352103419},
+      {"betainc(0.5, 0.5, 0.3)", betainc(0.5, 0.5, 0.3), 0.36901011956554536},
+      {"betainc(2, 5, 0.6)", betainc(2.0, 5.0, 0.6), 0.95904},
+      {"betainc(30, 40, 0.4)", betainc(30.0, 40.0, 0.4), 0.31814380259056413},
+      {"betainc(200, 3, 0.97)", betainc(200.0, 3.0, 0.97), 0.056734536940793848},
+      {"betainc(0.01, 20, 0.001)", betainc(0.01, 20.0, 0.001), 0.96670032759611702},
+      {"bessel_i0e(0.3)", bessel_i0e(0.3), 0.7575806251825481},
+      {"bessel_i1e(0.3)", bessel_i1e(0.3), 0.11237756063983881},
+      {"bessel_i0e(5.5)", bessel_i0e(5.5), 0.17448325638192988},
+      {"bessel_i1e(5.5)", bessel_i1e(5.5), 0.15770100901675649},
+      {"bessel_i0e(-12)", bessel_i0e(-12.0), 0.11642622121344044},
+      {"bessel_i1e(-12)", bessel_i1e(-12.0), -0.11146429929018099},
+      {"bessel_i0e(30)", bessel_i0e(30.0), 0.073145946482237295},
+      {"bessel_i1e(30)", bessel_i1e(30.0), 0.071916330598647549},
+      {"bessel_i0e(700)", bessel_i0e(700.0), 0.015081295651531355},
+      {"bessel_i1e(700)", bessel_i1e(700.0), 0.015070519444716846},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.what);
+    CAPTURE(c.given);
+    CAPTURE(c.expected);
+    CHECK(agrees(c.given, c.expected, 1e-12));
+  }
+}
+
+TEST_CASE("special functions at the ends of their domains") {
+  using namespace special;
+  const std::vector<Case> cases = {
+      {"lgamma(0)", lgamma(0), infinity},
+      {"lgamma(-1)", lgamma(-1), infinity},
+      {"lgamma(-inf)", lgamma(-infinity), infinity},
+      {"lgamma(nan)", lgamma(nan), nan},
+      {"digamma(0)", digamma(0), nan},
+      {"digamma(-1)", digamma(-1), nan},
+      {"digamma(inf)", digamma(infinity), infinity},
+      {"digamma(-inf)", digamma(-infinity), nan},
+      {"zeta(1, 2)", zeta(1, 2), infinity},
+      {"zeta(0.5, 2)", zeta(0.5, 2), nan},
+      {"zeta(2, 0)", zeta(2, 0), infinity},
+      {"zeta(2, -1)", zeta(2, -1), infinity},
+      {"zeta(2.5, -0.5)", zeta(2.5, -0.5), nan},
+      {"igamma(1, 0)", igamma(1, 0), 0},
+      {"igamma(1, inf)", igamma(1, infinity), 1},
+      {"igamma(0, 1)", igamma(0, 1), 1},
+      {"igamma(0, 0)", igamma(0, 0), nan},
+      {"igamma(-1, 1)", igamma(-1, 1), nan},
+      {"igamma(1, -1)", igamma(1, -1), nan},
+      {"igamma(nan, 1)", igamma(nan, 1), nan},
+      {"igammac(1, 0)", igammac(1, 0), 1},
+      {"igammac(1, inf)", igammac(1, infinity), 0},
+      {"igammac(0, 1)", igammac(0, 1), 0},
+      {"igamma_grad_a(1, 0)", igamma_grad_a(1, 0), 0},
+      {"igamma_grad_a(0, 1)", igamma_grad_a(0, 1), nan},
+      {"betainc(1, 1, 0)", betainc(1, 1, 0), 0},
+      {"betainc(1, 1, 1)", betainc(1, 1, 1), 1},
+      {"betainc(0, 1, 0.5)", betainc(0, 1, 0.5), 1},
+      {"betainc(1, 0, 0.5)", betainc(1, 0, 0.5), 0},
+      {"betainc(1, 1, 1.5)", betainc(1, 1, 1.5), nan},
+      {"betainc(-1, 1, 0.5)", betainc(-1, 1, 0.5), nan},
+      {"bessel_i0e(0)", bessel_i0e(0), 1},
+      {"bessel_i0e(inf)", bessel_i0e(infinity), 0},
+      {"bessel_i1e(0)", bessel_i1e(0), 0},
+      {"bessel_i1e(-inf)", bessel_i1e(-infinity), -0.0},
+      {"bessel_i1e(nan)", bessel_i1e(nan), nan},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.what);
+    CAPTURE(c.given);
+    CHECK(agrees(c.given, c.expected, 0));
+  }
+}
+
+TEST_CASE("the incomplete functions' parts add up, and small tails keep their digits") {
+  for (const double a : {1e-8, 0.01, 0.7, 3.0, 40.0, 900.0, 30000.0}) {
+    for (const double ratio : {0.1, 0.9, 1.0, 1.1, 3.0}) {
+      CAPTURE(a);
+      CAPTURE(ratio);
+      CHECK(std::abs(special::igamma(a, a * ratio) + special::igammac(a, a * ratio) - 1) < 1e-12);
+    }
+    CHECK(std::abs(special::betainc(a, 2.5, 0.3) + special::betainc(2.5, a, 0.7) - 1) < 1e-12);
+  }
+}
+
+TEST_CASE("reduce_precision rounds to the nearest, and to even") {
+  const auto to_bfloat16 = [](double x) { return special::reduce_precision(x, 8, 8, 7); };
+  const auto to_float16 = [](double x) { return special::reduce_precision(x, 8, 5, 10); };
+  CHECK(to_bfloat16(1 + 0x1p-8) == 1);
+  CHECK(to_bfloat16(1 + 0x3p-8) == 1 + 0x1p-6);
+  CHECK(to_bfloat16(1e5) == 99840);
+  CHECK(to_bfloat16(0x1p-133 * 1.2) == 0x1p-133);
+  CHECK(to_float16(70000) == infinity);
+  CHECK(to_float16(65519) == 65504);
+  CHECK(to_float16(-6e-5) == 0);
+  CHECK(std::signbit(to_float16(-1e-6)));
+  CHECK(std::isnan(to_float16(nan)));
+  CHECK(special::reduce_precision(1 + 0x1p-52, 11, 11, 52) == 1 + 0x1p-52);
+}
+
+}  // namespace lockstep::tests
