@@ -42,6 +42,10 @@ bool is_exact(const std::string& op, DType dtype) {
                                               "top_k",
                                               "gather_rows",
                                               "take_along_axis",
+                                              "gather",
+                                              "scatter",
+                                              "scatter_min",
+                                              "scatter_max",
                                               "window_max",
                                               "window_gather"};
   static const std::set<std::string> rounded = {"add", "sub", "mul", "div", "sqrt", "fma", "rem"};
