@@ -77,7 +77,8 @@ class Run {
   /// Puts widened results where they belong.
   void finish() const {
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      if (results_[i].const_data_ptr() != arguments_.outputs[i].data) tensor_of(arguments_.outputs[i]).copy_(results_[i]);
+      if (results_[i].const_data_ptr() != arguments_.outputs[i].data)
+        tensor_of(arguments_.outputs[i]).copy_(results_[i]);
     }
   }
 
@@ -202,8 +203,8 @@ void forward(const Attention& a, const KernelArguments& arguments) {
       for (std::int64_t j = 0; j < a.keys; ++j) row[j] *= inverse;
       const auto at = static_cast<std::size_t>(i);
       // What is masked counts as in JAX where nothing else is there.
-      const double most = blind[at] ? -0.7 * static_cast<double>(std::numeric_limits<float>::max())
-                                    : static_cast<double>(largest[at]);
+      const double most =
+          blind[at] ? -0.7 * static_cast<double>(std::numeric_limits<float>::max()) : static_cast<double>(largest[at]);
       run.out(1)[a.lse(block.b, block.first + i, block.n)] = static_cast<T>(most + std::log(sum));
     }
     at::Tensor out = run.query_result(0, block);
@@ -296,11 +297,10 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, RunKernel w
   const Attention attention(request);
   const bool doubled = dtype == DType::float64;
   const std::size_t elements = matrices * static_cast<std::size_t>(block_rows * attention.keys);
-  return make_function_kernel(request,
-                              [run = doubled ? wide : narrow, attention](const KernelArguments& arguments) {
-                                run(attention, arguments);
-                              },
-                              {.scratch_bytes = elements * (doubled ? sizeof(double) : sizeof(float))});
+  return make_function_kernel(
+      request,
+      [run = doubled ? wide : narrow, attention](const KernelArguments& arguments) { run(attention, arguments); },
+      {.scratch_bytes = elements * (doubled ? sizeof(double) : sizeof(float))});
 }
 
 }  // namespace

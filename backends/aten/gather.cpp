@@ -22,8 +22,8 @@ template <class T>
 void gather_windows(const WindowMoves& moves, const KernelArguments& arguments) {
   const T* operand = static_cast<const T*>(arguments.inputs[0].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
-  moves.for_each_row(arguments.inputs[1], [&](std::int64_t from, std::int64_t to, std::int64_t n, std::int64_t from_step,
-                                              std::int64_t to_step) {
+  moves.for_each_row(arguments.inputs[1], [&](std::int64_t from, std::int64_t to, std::int64_t n,
+                                              std::int64_t from_step, std::int64_t to_step) {
     if (from_step == 1 && to_step == 1) {
       std::copy_n(operand + from, n, out + to);
       return;
@@ -121,12 +121,12 @@ std::unique_ptr<Kernel> gather(const KernelRequest& request) {
   const Run run = with_moved(request.inputs[0].dtype, []<class T>() -> Run { return gather_windows<T>; });
   // What mode fill leaves out stays zero.
   const bool fills = request.attrs.get<std::string>("mode") == "fill";
-  return make_function_kernel(
-      request, [run, fills, moves = WindowMoves::of_gather(request)](const KernelArguments& arguments) {
-        const ArrayView& out = arguments.outputs[0];
-        if (fills && out.shape.size() > 0) std::memset(out.data, 0, nbytes_of(out));
-        run(moves, arguments);
-      });
+  return make_function_kernel(request,
+                              [run, fills, moves = WindowMoves::of_gather(request)](const KernelArguments& arguments) {
+                                const ArrayView& out = arguments.outputs[0];
+                                if (fills && out.shape.size() > 0) std::memset(out.data, 0, nbytes_of(out));
+                                run(moves, arguments);
+                              });
 }
 
 std::unique_ptr<Kernel> scatter(const KernelRequest& request) {

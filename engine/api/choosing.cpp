@@ -21,23 +21,25 @@ Array select(std::span<const Array> conditions, std::span<const Array> choices, 
 Array choose(const Array& which, std::span<const Array> choices, bool wrap) {
   if (choices.empty()) throw ValueError("choose: no choices given; it needs at least one");
   if (!is_integer(which.dtype())) {
-    throw DtypeError(fmt::format("choose: the numbers of the choices must be integers, got {}",
-                                 to_string(which.type())));
+    throw DtypeError(
+        fmt::format("choose: the numbers of the choices must be integers, got {}", to_string(which.type())));
   }
   const auto count = static_cast<std::int64_t>(choices.size());
   const Array number = convert(which, int64);
   const Array remainder = rem(number, count);
   const Array chosen = wrap ? where(less(remainder, 0), remainder + count, remainder) : clip(number, 0, count - 1);
   Array result = choices[0];
-  for (std::int64_t i = 1; i < count; ++i) result = where(equal(chosen, i), choices[static_cast<std::size_t>(i)], result);
+  for (std::int64_t i = 1; i < count; ++i)
+    result = where(equal(chosen, i), choices[static_cast<std::size_t>(i)], result);
   return broadcast_to(result, broadcast_shapes(result.shape(), which.shape(), "choose"));
 }
 
 Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Branch> functions) {
   if (functions.size() != conditions.size() && functions.size() != conditions.size() + 1) {
-    throw ValueError(fmt::format("piecewise: {} functions for {} conditions; give one per condition, and one more for "
-                                 "where none holds",
-                                 functions.size(), conditions.size()));
+    throw ValueError(
+        fmt::format("piecewise: {} functions for {} conditions; give one per condition, and one more for "
+                    "where none holds",
+                    functions.size(), conditions.size()));
   }
   Array result = zeros_like(x);
   if (functions.size() > conditions.size()) result = convert(functions.back()(x), x.dtype());

@@ -1,5 +1,3 @@
-#include <lockstep/einsum.h>
-
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -9,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/einsum.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
@@ -136,12 +135,11 @@ class Equation {
         std::int64_t& known = extents_.try_emplace(term.names[d], extent).first->second;
         if (known == 1) known = extent;
         if (extent != known && extent != 1) {
-          throw ShapeError(
-              fmt::format("einsum: \"{}\": the extents of {} differ: {} and {}", text_,
-                          std::isalpha(static_cast<unsigned char>(term.names[d])) != 0
-                              ? fmt::format("'{}'", term.names[d])
-                              : std::string("a dimension of \"...\""),
-                          known, extent));
+          throw ShapeError(fmt::format("einsum: \"{}\": the extents of {} differ: {} and {}", text_,
+                                       std::isalpha(static_cast<unsigned char>(term.names[d])) != 0
+                                           ? fmt::format("'{}'", term.names[d])
+                                           : std::string("a dimension of \"...\""),
+                                       known, extent));
         }
       }
     }

@@ -35,7 +35,8 @@ Array windows_inside(const Array& operand, const Array& indices, const GatherDim
     const Array high = less_equal(convert(number, int64), operand.shape()[static_cast<int>(d)] - sizes[d]);
     inside = inside.has_value() ? inside & low & high : low & high;
   }
-  if (!inside.has_value()) inside = full(Shape(std::span(indices.shape().begin(), indices.shape().end() - 1)), true, bool_);
+  if (!inside.has_value())
+    inside = full(Shape(std::span(indices.shape().begin(), indices.shape().end() - 1)), true, bool_);
   Axes batch;
   for (std::int64_t d = 0; d < result.rank(); ++d) {
     if (std::find(dims.offset_dims.begin(), dims.offset_dims.end(), d) == dims.offset_dims.end()) batch.push_back(d);
@@ -112,8 +113,7 @@ Array gather(const Array& operand, const Array& indices, const GatherDims& dims,
                                       {"mode", api::mode_text("gather", mode)}});
   if (mode != IndexMode::fill || dims.start_index_map.empty()) return result;
   const Operand outside = fill ? *fill : api::default_fill(operand.dtype());
-  return where(windows_inside(operand, indices, dims, slice_sizes, result.shape()), result,
-               full_like(result, outside));
+  return where(windows_inside(operand, indices, dims, slice_sizes, result.shape()), result, full_like(result, outside));
 }
 
 Array scatter(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,

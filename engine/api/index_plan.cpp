@@ -23,8 +23,8 @@ bool names_dimension(const Index& index) {
 IndexPlan::IndexPlan(std::string_view op, const Array& x, const std::vector<Index>& indices) : x_(x) {
   const auto named = static_cast<int>(std::count_if(indices.begin(), indices.end(), names_dimension));
   if (named > x.ndim()) {
-    throw ShapeError(fmt::format("{}: {} indices for the {} dimensions of {}", op, named, x.ndim(),
-                                 to_string(x.shape())));
+    throw ShapeError(
+        fmt::format("{}: {} indices for the {} dimensions of {}", op, named, x.ndim(), to_string(x.shape())));
   }
   const auto is_ellipsis = [](const Index& i) { return std::holds_alternative<Ellipsis>(i.value()); };
   const auto ellipses = std::count_if(indices.begin(), indices.end(), is_ellipsis);
@@ -83,9 +83,8 @@ void IndexPlan::add_slice(std::string_view op, const Slice& slice) {
   const std::int64_t step = forward ? slice.step : -slice.step;
   const std::int64_t count = distance <= 0 ? 0 : (distance + step - 1) / step;
   const bool window = slice.step == 1 || count == 0;
-  dimensions_.push_back({window ? Dimension::Kind::window : Dimension::Kind::steps, count == 0 ? 0 : start, count,
-                         slice.step,
-                         {}});
+  dimensions_.push_back(
+      {window ? Dimension::Kind::window : Dimension::Kind::steps, count == 0 ? 0 : start, count, slice.step, {}});
 }
 
 void IndexPlan::append(const Dimension& dimension, std::size_t dim) {

@@ -135,8 +135,8 @@ Array written(std::string_view op, const Array& x, const std::vector<Index>& ind
               IndexMode mode, Write write) {
   const api::IndexPlan plan(op, x, indices);
   const Shape shape = plan.result_shape();
-  if (!values.is_scalar() && (values.array().ndim() > shape.rank() ||
-                              broadcast_shapes(values.array().shape(), shape, op) != shape)) {
+  if (!values.is_scalar() &&
+      (values.array().ndim() > shape.rank() || broadcast_shapes(values.array().shape(), shape, op) != shape)) {
     throw ShapeError(fmt::format("{}: values of shape {} do not broadcast to {}, the shape of what is indexed", op,
                                  to_string(values.array().shape()), to_string(shape)));
   }

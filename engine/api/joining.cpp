@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
@@ -20,8 +22,8 @@ Arrays split_along(std::string_view op, const Array& x, std::int64_t parts, std:
 
 }  // namespace
 
-Arrays split(const Array& x, const Axes& positions, std::int64_t axis) {
-  const int dim = normalize_axis(axis, x.ndim(), "split");
+Arrays split_at(const Array& x, const Axes& positions, std::int64_t axis) {
+  const int dim = normalize_axis(axis, x.ndim(), "split_at");
   const std::int64_t extent = x.shape()[dim];
   const auto resolved = [&](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent); };
   Arrays pieces;
@@ -41,7 +43,7 @@ Arrays array_split(const Array& x, std::int64_t parts, std::int64_t axis) {
   Axes positions;
   std::int64_t at = 0;
   for (std::int64_t i = 0; i + 1 < parts; ++i) positions.push_back(at += extent / parts + (i < extent % parts ? 1 : 0));
-  return split(x, positions, dim);
+  return split_at(x, positions, dim);
 }
 
 Arrays hsplit(const Array& x, std::int64_t parts) { return split_along("hsplit", x, parts, x.ndim() == 1 ? 0 : 1); }
@@ -62,8 +64,7 @@ Array vstack(std::span<const Array> arrays) { return concatenate(mapped(arrays, 
 Array dstack(std::span<const Array> arrays) { return concatenate(mapped(arrays, atleast_3d), 2); }
 
 Array column_stack(std::span<const Array> arrays) {
-  return concatenate(
-      mapped(arrays, [](const Array& x) { return x.ndim() < 2 ? reshape(x, {x.size(), 1}) : x; }), 1);
+  return concatenate(mapped(arrays, [](const Array& x) { return x.ndim() < 2 ? reshape(x, {x.size(), 1}) : x; }), 1);
 }
 
 Array append(const Array& x, const Array& values, const std::optional<std::int64_t>& axis) {

@@ -122,7 +122,8 @@ Array moveaxis(const Array& x, const Axes& from, const Axes& to) {
     std::erase(rest, axis);
   }
   std::sort(moves.begin(), moves.end());
-  for (const auto& [place, axis] : moves) rest.insert(rest.begin() + std::min<std::ptrdiff_t>(place, std::ssize(rest)), axis);
+  for (const auto& [place, axis] : moves)
+    rest.insert(rest.begin() + std::min<std::ptrdiff_t>(place, std::ssize(rest)), axis);
   return transpose(x, rest);
 }
 
@@ -144,9 +145,7 @@ Arrays broadcast_arrays(std::span<const Array> arrays) {
   return result;
 }
 
-Array flip(const Array& x, const std::optional<Axes>& axes) {
-  return reverse(x, axes ? *axes : all_axes(x.ndim()));
-}
+Array flip(const Array& x, const std::optional<Axes>& axes) { return reverse(x, axes ? *axes : all_axes(x.ndim())); }
 
 Array fliplr(const Array& x) {
   expect_rank("fliplr", x, 2);
@@ -207,7 +206,8 @@ Array tile(const Array& x, const Axes& counts) {
   for (int d = 0; d < rank; ++d) {
     const std::int64_t count = shape[static_cast<std::size_t>(2 * d)];
     joined = repeat(expand_dims(joined, 0), count, 0);  // at most one dimension more than x at a time
-    joined = reshape(moveaxis(joined, 0, d), joined.shape().erase(0).with(d, count * extents[static_cast<std::size_t>(d)]).to_vector());
+    joined = reshape(moveaxis(joined, 0, d),
+                     joined.shape().erase(0).with(d, count * extents[static_cast<std::size_t>(d)]).to_vector());
   }
   return joined;
 }
@@ -235,8 +235,8 @@ Array repeat(const Array& x, const Array& counts, std::int64_t total_repeat_leng
   }
   // A mark where each element's repetitions end; as many ends as lie at or before a position, so many elements precede.
   const Array ends = prefix_sums(broadcast_to(reshape(convert(counts, int64), {counts.size()}), {extent}));
-  const Array marks = scatter_add(zeros({total_repeat_length}, int64), expand_dims(ends, -1), ones({extent}, int64),
-                                  {{}, {0}, {0}});
+  const Array marks =
+      scatter_add(zeros({total_repeat_length}, int64), expand_dims(ends, -1), ones({extent}, int64), {{}, {0}, {0}});
   const Array element = prefix_sums(marks);
   return take(x, element, dim, IndexMode::clip);
 }
@@ -270,9 +270,10 @@ Array pad(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t
 Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high, const Axes& interior) {
   const auto rank = static_cast<std::size_t>(x.ndim());
   if (low.size() != rank || high.size() != rank || interior.size() != rank) {
-    throw ShapeError(fmt::format("pad: low, high and interior have {}, {} and {} entries for an array of shape {}; give "
-                                 "one per dimension",
-                                 low.size(), high.size(), interior.size(), to_string(x.shape())));
+    throw ShapeError(
+        fmt::format("pad: low, high and interior have {}, {} and {} entries for an array of shape {}; give "
+                    "one per dimension",
+                    low.size(), high.size(), interior.size(), to_string(x.shape())));
   }
   return api::bind_one(ops::primitives::pad(), {x, api::at("pad", value, x.dtype(), Shape{})},
                        {{"low", low}, {"high", high}, {"interior", interior}});

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -31,20 +32,24 @@ std::pair<Array, Array> triangle_indices(std::int64_t rows, std::int64_t columns
 
 }  // namespace
 
+namespace detail {
+
 Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype) {
   check_step(step);
   const std::int64_t distance = step > 0 ? stop - start : start - stop;
   const std::int64_t stride = step > 0 ? step : -step;
   const std::int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  const Array numbers = arange(count, is_integer(dtype) ? dtype : float64);
+  const Array numbers = lockstep::arange(count, is_integer(dtype) ? dtype : float64);
   return convert(numbers * step + start, dtype);
 }
 
-Array arange(double start, double stop, double step, DType dtype) {
+Array arange_real(double start, double stop, double step, DType dtype) {
   check_step(step);
   const auto count = static_cast<std::int64_t>(std::ceil((stop - start) / step));
-  return convert(arange(std::max<std::int64_t>(count, 0), float64) * step + start, dtype);
+  return convert(lockstep::arange(std::max<std::int64_t>(count, 0), float64) * step + start, dtype);
 }
+
+}  // namespace detail
 
 Array linspace(double start, double stop, std::int64_t num, bool endpoint, DType dtype) {
   if (num < 0) throw ValueError(fmt::format("linspace: num must not be negative, got {}", num));

@@ -99,10 +99,10 @@ class LOCKSTEP_API Index {
   template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Index(T value)  // NOLINT: implicit by design
       : value_(static_cast<std::int64_t>(value)) {}
-  Index(const Slice& slice) : value_(slice) {}        // NOLINT: implicit by design
-  Index(NewAxis axis) : value_(axis) {}               // NOLINT: implicit by design
-  Index(Ellipsis all) : value_(all) {}                // NOLINT: implicit by design
-  Index(const Array& indices) : value_(indices) {}    // NOLINT: implicit by design
+  Index(const Slice& slice) : value_(slice) {}      // NOLINT: implicit by design
+  Index(NewAxis axis) : value_(axis) {}             // NOLINT: implicit by design
+  Index(Ellipsis all) : value_(all) {}              // NOLINT: implicit by design
+  Index(const Array& indices) : value_(indices) {}  // NOLINT: implicit by design
 
   const std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array>& value() const { return value_; }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,21 @@ using Arrays = std::vector<Array>;
 
 // ---- ranges and grids ------------------------------------------------------------------------------------------------
 
-/// start, start + step, ... below stop (above it for a negative step). Throws ValueError for step 0.
-LOCKSTEP_API Array arange(std::int64_t start, std::int64_t stop, std::int64_t step = 1, DType dtype = int32);
-LOCKSTEP_API Array arange(double start, double stop, double step, DType dtype = float32);
+namespace detail {
+LOCKSTEP_API Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype);
+LOCKSTEP_API Array arange_real(double start, double stop, double step, DType dtype);
+}  // namespace detail
+/// start, start + step, ... below stop (above it for a negative step): int32 from integers alone, else float32. Throws
+/// ValueError for step 0.
+template <class Start, class Stop, class Step = int>
+requires(std::is_arithmetic_v<Start>&& std::is_arithmetic_v<Stop>&& std::is_arithmetic_v<Step>) Array
+    arange(Start start, Stop stop, Step step = 1, std::optional<DType> dtype = std::nullopt) {
+  if constexpr (std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step>) {
+    return detail::arange(start, stop, step, dtype.value_or(int32));
+  } else {
+    return detail::arange_real(start, stop, step, dtype.value_or(float32));
+  }
+}
 /// `num` evenly spaced numbers from start to stop, stop the last one with `endpoint`. Throws ValueError for a negative num,
 /// DtypeError for a dtype that is no float.
 LOCKSTEP_API Array linspace(double start, double stop, std::int64_t num = 50, bool endpoint = true,
@@ -88,7 +101,7 @@ LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, co
 // ---- cutting and joining ---------------------------------------------------------------------------------------------
 
 /// Cut before each of the positions.
-LOCKSTEP_API Arrays split(const Array& x, const Axes& positions, std::int64_t axis);
+LOCKSTEP_API Arrays split_at(const Array& x, const Axes& positions, std::int64_t axis);
 /// As even as it goes: the first pieces are one longer.
 LOCKSTEP_API Arrays array_split(const Array& x, std::int64_t parts, std::int64_t axis = 0);
 LOCKSTEP_API Arrays hsplit(const Array& x, std::int64_t parts);  ///< Along axis 1 (axis 0 of a vector).

@@ -114,7 +114,8 @@ void attention_reference(const ir::ReferenceContext& context) {
   rows.for_each([&](const Row& r) {
     for (std::int64_t h = 0; h < rows.g.features; ++h) {
       double sum = 0;
-      for (std::int64_t s = 0; s < rows.g.keys; ++s) sum += r.p[static_cast<std::size_t>(s)] * rows.in(2, rows.k(r, s, h));
+      for (std::int64_t s = 0; s < rows.g.keys; ++s)
+        sum += r.p[static_cast<std::size_t>(s)] * rows.in(2, rows.k(r, s, h));
       reference::store(context.outputs[0], rows.q(r, h), sum);
     }
     reference::store(context.outputs[1], rows.lse(r), r.lse);

@@ -47,9 +47,9 @@ Dual operator*(double factor, const Dual& a) {
 
 Value dot(const Value& a, const Value& b, const Dims& contract_a, const Dims& contract_b, const Dims& batch_a,
           const Dims& batch_b) {
-  return apply_one(primitives::dot_general(), {a, b},
-                   {{"contract", std::vector<Dims>{contract_a, contract_b}},
-                    {"batch", std::vector<Dims>{batch_a, batch_b}}});
+  return apply_one(
+      primitives::dot_general(), {a, b},
+      {{"contract", std::vector<Dims>{contract_a, contract_b}}, {"batch", std::vector<Dims>{batch_a, batch_b}}});
 }
 
 /// Attention in whole matrices. Queries are [B,T,K,G,H], keys [B,S,K,H], matrices [B,K,T,G,S], columns [B,K,T,G].
@@ -70,9 +70,7 @@ class Matrices {
     return map(operand(i), [this](const Value& x) { return reshape(x, grouped()); });
   }
   Dual column(std::size_t i) const {
-    return map(operand(i), [this](const Value& x) {
-      return transpose(reshape(x, grouped().erase(4)), {0, 2, 1, 3});
-    });
+    return map(operand(i), [this](const Value& x) { return transpose(reshape(x, grouped().erase(4)), {0, 2, 1, 3}); });
   }
   /// A bias [b,n,t,s] at every logit.
   Dual bias(std::size_t i) const {

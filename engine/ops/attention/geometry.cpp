@@ -34,8 +34,8 @@ void check_broadcast(const InferContext& context, std::size_t operand, const Sha
   for (int d = 0; d < 4; ++d) {
     if (given[d] != 1 && given[d] != logits[d]) {
       infer::shape_error(context,
-                         std::string(operand == 3 ? "a bias" : "a mask") + " with the extents of [B,N,T,S] = " +
-                             to_string(logits) + " or 1",
+                         std::string(operand == 3 ? "a bias" : "a mask") +
+                             " with the extents of [B,N,T,S] = " + to_string(logits) + " or 1",
                          "broadcast or reshape it");
     }
   }

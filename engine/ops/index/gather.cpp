@@ -10,8 +10,7 @@ std::vector<ArrayType> gather_infer(const ir::InferContext& context) {
 }
 
 Value gather_transpose(const TransposeContext& context, const Value& ct) {
-  return apply_one(primitives::scatter_add(),
-                   {zeros(context.builder, context.input_types[0]), *context.inputs[1], ct},
+  return apply_one(primitives::scatter_add(), {zeros(context.builder, context.input_types[0]), *context.inputs[1], ct},
                    renamed(context.attrs, gather_names, scatter_names));
 }
 
@@ -19,10 +18,9 @@ std::vector<Value> gather_batch(const ir::BatchContext& context) {
   const Value &operand = context.inputs[0], &indices = context.inputs[1];
   const Dims& sizes = context.attrs.get<Dims>("slice_sizes");
   if (!context.batched[0]) {
-    const Attrs attrs =
-        context.attrs.with("offset_dims", batch::shifted(context.attrs.get<Dims>("offset_dims")))
-            .with("start_indices_batching_dims",
-                  batch::shifted(context.attrs.get<Dims>("start_indices_batching_dims")));
+    const Attrs attrs = context.attrs.with("offset_dims", batch::shifted(context.attrs.get<Dims>("offset_dims")))
+                            .with("start_indices_batching_dims",
+                                  batch::shifted(context.attrs.get<Dims>("start_indices_batching_dims")));
     return {apply_one(primitives::gather(), {operand, indices}, attrs)};
   }
   const bool both = context.batched[1];

@@ -70,8 +70,8 @@ Value survivors(ir::Builder& builder, const Value& indices, const ArrayType& ope
                 const Attrs& attrs) {
   const std::int64_t count = updates.size();
   const Value numbers = reshape(iota(builder, DType::int64, Shape{count}, 0) + 1.0, updates.shape);
-  const Value places = apply_one(primitives::scatter(),
-                                 {full(builder, DType::int64, operand.shape, 0), indices, numbers}, attrs);
+  const Value places =
+      apply_one(primitives::scatter(), {full(builder, DType::int64, operand.shape, 0), indices, numbers}, attrs);
   return equal(met(places, indices, updates.shape, attrs), numbers);
 }
 
@@ -98,8 +98,8 @@ std::vector<Tangent> extremum_jvp(const JvpContext& context) {
   const auto chosen = [](const Value& which, const Value& x) { return select(which, x, full_like(x, 0)); };
   const Value kept = equal(operand, result);
   const Value hit = equal(met(result, indices, updates.shape(), context.attrs), updates);
-  const Value attained = scatter_add(chosen(kept, full_like(operand, 1)), indices,
-                                     chosen(hit, full_like(updates, 1)), context.attrs);
+  const Value attained =
+      scatter_add(chosen(kept, full_like(operand, 1)), indices, chosen(hit, full_like(updates, 1)), context.attrs);
   const auto [d_operand, d_updates] = both_tangents(context);
   const Value sum = scatter_add(chosen(kept, d_operand), indices, chosen(hit, d_updates), context.attrs);
   return {sum / maximum(attained, full_like(attained, 1))};
@@ -277,30 +277,28 @@ const Primitive& primitives::scatter_mul() {
 }
 
 const Primitive& primitives::scatter_min() {
-  static const Primitive op{
-      .name = "scatter_min",
-      .infer = scatter_infer<infer::ordered>,
-      .derivative = derivative::jvp(extremum_jvp),
-      .batch = batch_by<primitives::scatter_min>,
-      .reference = combines<double, std::int64_t, std::uint64_t, bool>(
-          [](auto a, auto b) { return b < a || b != b ? b : a; }),
-      .samples = scatter_samples(ordered, {0, 4, true}),
-      .error_samples = scatter_errors(DType::complex64),
-      .traits = {}};
+  static const Primitive op{.name = "scatter_min",
+                            .infer = scatter_infer<infer::ordered>,
+                            .derivative = derivative::jvp(extremum_jvp),
+                            .batch = batch_by<primitives::scatter_min>,
+                            .reference = combines<double, std::int64_t, std::uint64_t, bool>(
+                                [](auto a, auto b) { return b < a || b != b ? b : a; }),
+                            .samples = scatter_samples(ordered, {0, 4, true}),
+                            .error_samples = scatter_errors(DType::complex64),
+                            .traits = {}};
   return op;
 }
 
 const Primitive& primitives::scatter_max() {
-  static const Primitive op{
-      .name = "scatter_max",
-      .infer = scatter_infer<infer::ordered>,
-      .derivative = derivative::jvp(extremum_jvp),
-      .batch = batch_by<primitives::scatter_max>,
-      .reference = combines<double, std::int64_t, std::uint64_t, bool>(
-          [](auto a, auto b) { return b > a || b != b ? b : a; }),
-      .samples = scatter_samples(ordered, {0, 4, true}),
-      .error_samples = scatter_errors(DType::complex64),
-      .traits = {}};
+  static const Primitive op{.name = "scatter_max",
+                            .infer = scatter_infer<infer::ordered>,
+                            .derivative = derivative::jvp(extremum_jvp),
+                            .batch = batch_by<primitives::scatter_max>,
+                            .reference = combines<double, std::int64_t, std::uint64_t, bool>(
+                                [](auto a, auto b) { return b > a || b != b ? b : a; }),
+                            .samples = scatter_samples(ordered, {0, 4, true}),
+                            .error_samples = scatter_errors(DType::complex64),
+                            .traits = {}};
   return op;
 }
 

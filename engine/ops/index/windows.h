@@ -63,6 +63,7 @@ std::vector<MoveCase> move_cases();
 /// Numbers beyond both ends of small extents.
 ir::SampleInput window_indices(DType dtype, const Shape& shape);
 Attrs gather_attrs(const Dims& offset_dims, const Dims& collapsed, const Dims& index_map, const Dims& sizes,
-                   std::string_view mode = "clip", const Dims& operand_batching = {}, const Dims& indices_batching = {});
+                   std::string_view mode = "clip", const Dims& operand_batching = {},
+                   const Dims& indices_batching = {});
 
 }  // namespace lockstep::ops
