@@ -22,7 +22,7 @@ Shape spatial_of(const Shape& shape) { return Shape(Dims(shape.begin() + 1, shap
 struct Windows {
   std::int64_t batch, features;
   Shape in, out;
-  Dims window, strides, low;
+  Dims window, strides, dilation, low;
 
   Windows(const Shape& x, const Shape& y, const Attrs& attrs)
       : batch(x[0]),
@@ -30,7 +30,8 @@ struct Windows {
         in(spatial_of(x)),
         out(spatial_of(y)),
         window(attrs.get<Dims>("window")),
-        strides(attrs.get<Dims>("strides")) {
+        strides(attrs.get<Dims>("strides")),
+        dilation(attrs.get_or<Dims>("dilation", Dims(strides.size(), 1))) {
     for (const Dims& pair : attrs.get<std::vector<Dims>>("padding")) low.push_back(pair[0]);
   }
 
@@ -66,8 +67,9 @@ struct Windows {
     for (int d = 0; d <= last; ++d) {
       const auto k = static_cast<std::size_t>(d);
       const std::int64_t first = o[k] * strides[k] - low[k];
-      begin[k] = std::max<std::int64_t>(first, 0);
-      end[k] = std::min(first + window[k], in[d]);
+      // The first of the window's elements that is not before the array.
+      begin[k] = first >= 0 ? first : first + (-first + dilation[k] - 1) / dilation[k] * dilation[k];
+      end[k] = std::min(first + (window[k] - 1) * dilation[k] + 1, in[d]);
       if (begin[k] >= end[k]) return;
       at[k] = begin[k];
     }
@@ -75,11 +77,13 @@ struct Windows {
       std::int64_t position = 0;
       for (int d = 0; d <= last; ++d) position = position * in[d] + at[static_cast<std::size_t>(d)];
       const auto inner = static_cast<std::size_t>(last);
-      for (std::int64_t i = begin[inner]; i < end[inner]; ++i) visit(position++);
+      for (std::int64_t i = begin[inner]; i < end[inner]; i += dilation[inner], position += dilation[inner]) {
+        visit(position);
+      }
       int d = last - 1;
       for (; d >= 0; --d) {
         const auto k = static_cast<std::size_t>(d);
-        if (++at[k] < end[k]) break;
+        if ((at[k] += dilation[k]) < end[k]) break;
         at[k] = begin[k];
       }
       if (d < 0) return;

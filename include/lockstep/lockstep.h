@@ -2,19 +2,25 @@
 
 #include <lockstep/activations.h>
 #include <lockstep/array.h>
+#include <lockstep/attention.h>
 #include <lockstep/backend.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/data.h>
 #include <lockstep/elementwise.h>
+#include <lockstep/convolution.h>
+#include <lockstep/data.h>
+#include <lockstep/einsum.h>
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
+#include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
 #include <lockstep/linalg.h>
 #include <lockstep/losses.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
 #include <lockstep/models.h>

@@ -39,6 +39,7 @@ void read_attrs(const InferContext& context, WindowGeometry& geometry) {
   const std::size_t spatial = geometry.in.size();
   geometry.window = positive(context, "window", spatial);
   geometry.strides = positive(context, "strides", spatial);
+  geometry.dilation = context.attrs.has("dilation") ? positive(context, "dilation", spatial) : Dims(spatial, 1);
   const auto& padding = context.attrs.get<std::vector<Dims>>("padding");
   const auto is_pair = [](const Dims& pair) { return pair.size() == 2 && pair[0] >= 0 && pair[1] >= 0; };
   if (padding.size() != spatial || !std::all_of(padding.begin(), padding.end(), is_pair)) {
@@ -49,13 +50,14 @@ void read_attrs(const InferContext& context, WindowGeometry& geometry) {
     geometry.low.push_back(padding[d][0]);
     geometry.high.push_back(padding[d][1]);
     const std::int64_t padded = geometry.in[d] + padding[d][0] + padding[d][1];
-    if (padded < geometry.window[d]) {
+    const std::int64_t span = (geometry.window[d] - 1) * geometry.dilation[d] + 1;
+    if (padded < span) {
       infer::shape_error(context,
                          "a window that fits into the padded input: along spatial dimension " + std::to_string(d) +
-                             " " + std::to_string(geometry.window[d]) + " into " + std::to_string(padded),
+                             " " + std::to_string(span) + " into " + std::to_string(padded),
                          "pad more or take a smaller window");
     }
-    geometry.out.push_back((padded - geometry.window[d]) / geometry.strides[d] + 1);
+    geometry.out.push_back((padded - span) / geometry.strides[d] + 1);
   }
 }
 
@@ -103,7 +105,7 @@ void for_each_in_window(const WindowGeometry& geometry, const Dims& o, const std
     std::int64_t position = 0;
     bool inside = true;
     for (std::size_t d = 0; d < w.size(); ++d) {
-      const std::int64_t at = o[d] * geometry.strides[d] + w[d] - geometry.low[d];
+      const std::int64_t at = o[d] * geometry.strides[d] + w[d] * geometry.dilation[d] - geometry.low[d];
       inside = inside && at >= 0 && at < geometry.in[d];
       position = position * geometry.in[d] + at;
     }
@@ -114,8 +116,9 @@ void for_each_in_window(const WindowGeometry& geometry, const Dims& o, const std
   }
 }
 
-Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Dims>& padding) {
-  return {{"window", window}, {"strides", strides}, {"padding", padding}};
+Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Dims>& padding, const Dims& dilation) {
+  const Attrs attrs = {{"window", window}, {"strides", strides}, {"padding", padding}};
+  return dilation.empty() ? attrs : attrs.with("dilation", dilation);
 }
 
 std::int64_t plane_size(const Shape& shape) { return Shape(spatial_of(shape)).size(); }
@@ -139,6 +142,7 @@ const std::vector<WindowCase>& window_cases() {
       {{1, 5, 4, 2}, {1, 3, 4, 2}, window_attrs({3, 2}, {2, 1}, {{1, 1}, {0, 1}})},
       {{2, 7, 2}, {2, 2, 2}, window_attrs({3}, {3}, {{0, 0}})},
       {{1, 2, 3, 3, 2}, {1, 1, 2, 3, 2}, window_attrs({2, 2, 1}, {1, 1, 1}, {{0, 0}, {0, 0}, {0, 0}})},
+      {{1, 7, 6, 2}, {1, 3, 4, 2}, window_attrs({3, 2}, {2, 1}, {{1, 1}, {0, 1}}, {2, 3})},
       {{1, 1, 1, 1}, {1, 1, 1, 1}, window_attrs({1, 1}, {1, 1}, {{0, 0}, {0, 0}})},
       {{0, 4, 4, 2}, {0, 2, 2, 2}, window_attrs({2, 2}, {2, 2}, {{0, 0}, {0, 0}})},
       {{2, 4, 4, 0}, {2, 2, 2, 0}, window_attrs({2, 2}, {2, 2}, {{0, 0}, {0, 0}})},
@@ -156,6 +160,8 @@ std::vector<ir::ErrorSample> window_attr_errors() {
       {x, attrs.with("window", Dims{2}), "2 numbers in window", {}},
       {x, attrs.with("window", Dims{0, 2}), "window of at least 1", {}},
       {x, attrs.with("strides", Dims{1, 0}), "strides of at least 1", {}},
+      {x, attrs.with("dilation", Dims{1, 0}), "dilation of at least 1", {}},
+      {x, attrs.with("dilation", Dims{5, 1}), "along spatial dimension 0 6 into 5", {}},
       {x, attrs.with("padding", std::vector<Dims>{{0, 0}}), "padding of 2 pairs", {}},
       {x, attrs.with("padding", std::vector<Dims>{{0, 0}, {-1, 0}}), "each 0 or more", {}},
       {x, attrs.with("window", Dims{6, 2}), "along spatial dimension 0 6 into 5", {}},

@@ -15,7 +15,7 @@ struct WindowGeometry {
   std::int64_t batch = 0;
   std::int64_t features = 0;
   Dims in, out;
-  Dims window, strides, low, high;
+  Dims window, strides, dilation, low, high;
 
   Shape plane_in() const { return Shape(in); }
   Shape plane_out() const { return Shape(out); }
@@ -32,7 +32,9 @@ WindowGeometry geometry_of_spread(const ir::InferContext& context);
 /// window, padding left out.
 void for_each_in_window(const WindowGeometry& geometry, const Dims& o, const std::function<void(std::int64_t)>& visit);
 
-Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Dims>& padding);
+/// `dilation` is left out where it is empty: windows without holes.
+Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Dims>& padding,
+                   const Dims& dilation = {});
 /// Elements of one spatial plane of an array [batch, spatial..., features].
 std::int64_t plane_size(const Shape& shape);
 

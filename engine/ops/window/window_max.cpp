@@ -13,12 +13,26 @@ namespace lockstep::ops {
 
 namespace {
 
+/// Whether window `o` along spatial dimension `d` has an element inside of x.
+bool meets_input(const WindowGeometry& geometry, std::size_t d, std::int64_t o) {
+  for (std::int64_t w = 0; w < geometry.window[d]; ++w) {
+    const std::int64_t at = o * geometry.strides[d] + w * geometry.dilation[d] - geometry.low[d];
+    if (at >= 0 && at < geometry.in[d]) return true;
+  }
+  return false;
+}
+
 std::vector<ArrayType> infer_max(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   infer::expect_dtype(context, 0, infer::real);
   const WindowGeometry geometry = geometry_of_windows(context);
   for (std::size_t d = 0; d < geometry.in.size(); ++d) {
-    if (geometry.in[d] == 0 || geometry.low[d] >= geometry.window[d] || geometry.high[d] >= geometry.window[d]) {
+    // With holes, a window that reaches over a short x may still miss it.
+    const bool dilated = geometry.dilation[d] > 1;
+    const std::int64_t taps = geometry.window[d];
+    bool meets = geometry.in[d] > 0 && (dilated || (geometry.low[d] < taps && geometry.high[d] < taps));
+    for (std::int64_t o = 0; dilated && meets && o < geometry.out[d]; ++o) meets = meets_input(geometry, d, o);
+    if (!meets) {
       infer::shape_error(context,
                          "an element of x in every window: spatial extents of at least 1, padding below the window",
                          "pad less");

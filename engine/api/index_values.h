@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <lockstep/array.h>
+#include <lockstep/indexing.h>
+
+namespace lockstep::api {
+
+/// The attribute `mode` of gather and scatter. Throws ValueError naming `op` for wrap.
+std::string mode_text(std::string_view op, IndexMode mode);
+/// The bounds of a dtype: infinities for floats.
+Operand least_value(DType dtype);
+Operand largest_value(DType dtype);
+/// What a read outside gives.
+Operand default_fill(DType dtype);
+
+/// Indices as int64 (int32 where the extent allows it and they are no wider); negative ones count from the end.
+Array from_the_end(const Array& indices, std::int64_t extent);
+/// Throws DtypeError naming `op` for an array that is not of integers.
+void expect_integers(std::string_view op, const Array& indices);
+
+}  // namespace lockstep::api

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/manipulation.h>
+
+#include "engine/api/operands.h"
+
+namespace lockstep {
+
+namespace {
+
+template <class Number>
+void check_step(Number step) {
+  if (step == 0) throw ValueError("arange: the step must not be 0");
+}
+
+/// Positions on and below (above) a diagonal, counted by their rows.
+std::pair<Array, Array> triangle_indices(std::int64_t rows, std::int64_t columns, std::int64_t k, bool lower) {
+  std::vector<std::int32_t> row_numbers, column_numbers;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      if (lower ? j > i + k : j < i + k) continue;
+      row_numbers.push_back(static_cast<std::int32_t>(i));
+      column_numbers.push_back(static_cast<std::int32_t>(j));
+    }
+  }
+  return {array(row_numbers), array(column_numbers)};
+}
+
+}  // namespace
+
+namespace detail {
+
+Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype) {
+  check_step(step);
+  const std::int64_t distance = step > 0 ? stop - start : start - stop;
+  const std::int64_t stride = step > 0 ? step : -step;
+  const std::int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
+  const Array numbers = lockstep::arange(count, is_integer(dtype) ? dtype : float64);
+  return convert(numbers * step + start, dtype);
+}
+
+Array arange_real(double start, double stop, double step, DType dtype) {
+  check_step(step);
+  const auto count = static_cast<std::int64_t>(std::ceil((stop - start) / step));
+  return convert(lockstep::arange(std::max<std::int64_t>(count, 0), float64) * step + start, dtype);
+}
+
+}  // namespace detail
+
+Array linspace(double start, double stop, std::int64_t num, bool endpoint, DType dtype) {
+  if (num < 0) throw ValueError(fmt::format("linspace: num must not be negative, got {}", num));
+  if (!is_float(dtype)) {
+    throw DtypeError(fmt::format("linspace: the dtype must be a float one, got {}; convert() the result", name(dtype)));
+  }
+  const std::int64_t intervals = endpoint ? num - 1 : num;
+  const Array number = arange(num, float64);
+  const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals) : 0;
+  const Array points = number * step + start;
+  // The end is met exactly.
+  if (!endpoint || num < 2) return convert(points, dtype);
+  return convert(where(equal(number, static_cast<double>(num - 1)), stop, points), dtype);
+}
+
+Array logspace(double start, double stop, std::int64_t num, bool endpoint, double base, DType dtype) {
+  return convert(pow(base, linspace(start, stop, num, endpoint, float64)), dtype);
+}
+
+Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing) {
+  if (indexing != "xy" && indexing != "ij") {
+    throw ValueError(fmt::format("meshgrid: indexing must be \"xy\" or \"ij\", got \"{}\"", indexing));
+  }
+  const bool swapped = indexing == "xy" && vectors.size() > 1;
+  const auto dim_of = [&](std::size_t i) { return static_cast<int>(swapped && i < 2 ? 1 - i : i); };
+  Axes shape(vectors.size());
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    if (vectors[i].ndim() > 1) {
+      throw ShapeError(fmt::format("meshgrid: needs vectors, got {}", to_string(vectors[i].shape())));
+    }
+    shape[static_cast<std::size_t>(dim_of(i))] = vectors[i].size();
+  }
+  Arrays grids;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    Axes column(vectors.size(), 1);
+    column[static_cast<std::size_t>(dim_of(i))] = vectors[i].size();
+    grids.push_back(broadcast_to(reshape(vectors[i], column), Shape(shape)));
+  }
+  return grids;
+}
+
+Array tri(std::int64_t rows, std::int64_t columns, std::int64_t k, DType dtype) {
+  const Shape shape{rows, columns};
+  return convert(less_equal(iota(shape, 1), iota(shape, 0) + k), dtype);
+}
+
+std::pair<Array, Array> tril_indices(std::int64_t rows, std::int64_t k, const std::optional<std::int64_t>& columns) {
+  return triangle_indices(rows, columns.value_or(rows), k, true);
+}
+
+std::pair<Array, Array> triu_indices(std::int64_t rows, std::int64_t k, const std::optional<std::int64_t>& columns) {
+  return triangle_indices(rows, columns.value_or(rows), k, false);
+}
+
+}  // namespace lockstep

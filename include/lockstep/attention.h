@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+
+namespace lockstep {
+
+struct AttentionOptions {
+  std::optional<Array> bias = std::nullopt;    ///< Added to the logits; broadcasts to [B, N, T, S].
+  std::optional<Array> mask = std::nullopt;    ///< bool, true where a query sees a key; broadcasts to [B, N, T, S].
+  std::optional<double> scale = std::nullopt;  ///< Of the logits; 1 / sqrt(H) where there is none.
+  bool is_causal = false;                      ///< Query t sees keys 0 to t.
+  /// Query t sees keys t - left to t + right.
+  std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = std::nullopt;
+  /// int32[B]: queries from there on give 0, keys from there on are not seen.
+  std::optional<Array> query_seq_lengths = std::nullopt;
+  std::optional<Array> key_value_seq_lengths = std::nullopt;
+};
+
+/// softmax(scale * query key^T + bias) value per head, as jax.nn.dot_product_attention: query [B, T, N, H], key and value
+/// [B, S, K, H], N a multiple of K (grouped queries); all without B too. A query that sees no key takes the mean of all. The
+/// T x S matrix of logits is never stored as a whole, in the backward pass neither (derivatives of second order do).
+/// Throws ShapeError or DtypeError where the operands do not fit.
+LOCKSTEP_API Array dot_product_attention(const Array& query, const Array& key, const Array& value,
+                                         const AttentionOptions& options = {});
+/// With the log-sum-exp of each query's logits, [B, T, N], which passes no derivative.
+LOCKSTEP_API std::pair<Array, Array> dot_product_attention_with_residual(const Array& query, const Array& key,
+                                                                         const Array& value,
+                                                                         const AttentionOptions& options = {});
+
+/// Softmax and its logarithm over the elements where the mask (bool, broadcast) holds; the others give 0 and -inf. Throws
+/// DtypeError for a mask that is not of bool.
+LOCKSTEP_API Array softmax(const Array& x, std::int64_t axis, const Array& mask);
+LOCKSTEP_API Array log_softmax(const Array& x, std::int64_t axis, const Array& mask);
+
+}  // namespace lockstep

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/ops.h>
+
+// Convolutions and windows with all of XLA's parameters. Layouts are channels last: x [N, spatial..., C], kernel
+// [window..., C/groups, O]. All throw ShapeError where shapes and parameters do not fit.
+namespace lockstep {
+
+/// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
+/// stride, rounded up; the odd element at the end) or "SAME_LOWER" (at the beginning).
+using Padding = std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
+
+/// The pairs that a padding by name means. Throws ValueError for another name.
+LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(const Padding& padding,
+                                                                                const Axes& extents, const Axes& window,
+                                                                                const Axes& strides,
+                                                                                const Axes& dilation = {});
+
+/// As jax.lax.conv_general_dilated; an empty list means the neutral value.
+struct ConvGeneralOptions {
+  Axes strides = {};
+  Padding padding = std::string("VALID");
+  Axes lhs_dilation = {};  ///< Of x: that many minus one zeros between neighbours.
+  Axes rhs_dilation = {};  ///< Of the kernel.
+  std::int64_t feature_group_count = 1;
+  std::int64_t batch_group_count = 1;  ///< Group g of x's rows meets group g of the kernel's outputs.
+  /// Layouts of x, kernel and result, such as {"NCHW", "OIHW", "NCHW"}; empty: channels last.
+  std::array<std::string, 3> dimension_numbers = {};
+};
+LOCKSTEP_API Array conv_general_dilated(const Array& x, const Array& kernel, const ConvGeneralOptions& options = {});
+
+/// As jax.lax.conv_transpose: x dilated by the strides, then convolved. With `transpose_kernel` the kernel is flipped and
+/// its features swapped, which makes it the gradient of a convolution.
+struct ConvTransposeOptions {
+  Axes strides = {};
+  Padding padding = std::string("SAME");
+  Axes rhs_dilation = {};
+  bool transpose_kernel = false;
+};
+LOCKSTEP_API Array conv_transpose(const Array& x, const Array& kernel, const ConvTransposeOptions& options = {});
+/// One kernel [window..., 1, C * m] per channel of x [N, spatial..., C].
+LOCKSTEP_API Array depthwise_conv(const Array& x, const Array& kernel, ConvGeneralOptions options = {});
+
+/// numpy.convolve and numpy.correlate of two vectors: mode "full", "same" or "valid". Integers become float32, as in
+/// jax.numpy; complex vectors are refused.
+LOCKSTEP_API Array convolve(const Array& a, const Array& v, std::string_view mode = "full");
+LOCKSTEP_API Array correlate(const Array& a, const Array& v, std::string_view mode = "valid");
+
+// ---- windows ---------------------------------------------------------------------------------------------------------
+
+/// Windows over arrays of any rank, one entry per dimension, as jax.lax.reduce_window.
+struct ReduceWindowOptions {
+  Axes window = {};
+  Axes strides = {};  ///< Empty: 1.
+  Padding padding = std::string("VALID");
+  Axes base_dilation = {};
+  Axes window_dilation = {};
+};
+/// Padding and holes are 0, and never the largest or least; max and min throw ShapeError where a window has no element.
+LOCKSTEP_API Array reduce_window_sum(const Array& x, const ReduceWindowOptions& options);
+LOCKSTEP_API Array reduce_window_max(const Array& x, const ReduceWindowOptions& options);
+LOCKSTEP_API Array reduce_window_min(const Array& x, const ReduceWindowOptions& options);
+
+/// Pooling over the spatial dimensions of x [N, spatial..., C].
+struct PoolOptions {
+  Axes window = {};
+  Axes strides = {};  ///< Empty: the window.
+  Padding padding = std::string("VALID");
+  Axes dilation = {};
+};
+LOCKSTEP_API Array max_pool(const Array& x, const PoolOptions& options);
+LOCKSTEP_API Array min_pool(const Array& x, const PoolOptions& options);
+LOCKSTEP_API Array sum_pool(const Array& x, const PoolOptions& options);
+/// The mean of a window; elements of the padding count as zeros, or not at all.
+LOCKSTEP_API Array avg_pool(const Array& x, const PoolOptions& options, bool count_include_pad = true);
+
+}  // namespace lockstep

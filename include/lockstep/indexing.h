@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/ops.h>
+
+namespace lockstep {
+
+/// What an index outside its dimension means.
+///  - clip: the nearest one inside;
+///  - fill: reads give a fill value (NaN, or the least integer, the largest unsigned one, true), writes do nothing;
+///  - wrap: modulo the extent (take alone);
+///  - promise_in_bounds: there is none (where there is one after all, it is clipped).
+enum class IndexMode : std::uint8_t { clip, fill, wrap, promise_in_bounds };
+
+// ---- XLA's gather and scatter ----------------------------------------------------------------------------------------
+
+/// Which dimensions of operand, index vectors and result correspond, as jax.lax.GatherDimensionNumbers. Index vectors lie
+/// along the last dimension of the indices; dimensions of the result that offset_dims does not name run through them.
+struct GatherDims {
+  Axes offset_dims;
+  Axes collapsed_slice_dims;
+  Axes start_index_map;
+  Axes operand_batching_dims = {};
+  Axes start_indices_batching_dims = {};
+};
+/// As jax.lax.ScatterDimensionNumbers.
+struct ScatterDims {
+  Axes update_window_dims;
+  Axes inserted_window_dims;
+  Axes scatter_dims_to_operand_dims;
+  Axes operand_batching_dims = {};
+  Axes scatter_indices_batching_dims = {};
+};
+
+/// Windows of extents `slice_sizes` that begin at the index vectors. `fill` is what mode fill reads outside; without one
+/// NaN, the least integer, the largest unsigned one, or true. Throws ShapeError or DtypeError where dimension numbers,
+/// shapes and dtypes do not fit, ValueError for mode wrap.
+LOCKSTEP_API Array gather(const Array& operand, const Array& indices, const GatherDims& dims, const Axes& slice_sizes,
+                          IndexMode mode = IndexMode::promise_in_bounds,
+                          const std::optional<Operand>& fill = std::nullopt);
+/// The operand with updates written, added, multiplied, or joined by minimum or maximum. Updates for one element apply in
+/// the row-major order of their index vectors; `scatter` keeps the last. Errors as of gather.
+LOCKSTEP_API Array scatter(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
+                           IndexMode mode = IndexMode::fill);
+LOCKSTEP_API Array scatter_add(const Array& operand, const Array& indices, const Array& updates,
+                               const ScatterDims& dims, IndexMode mode = IndexMode::fill);
+LOCKSTEP_API Array scatter_mul(const Array& operand, const Array& indices, const Array& updates,
+                               const ScatterDims& dims, IndexMode mode = IndexMode::fill);
+LOCKSTEP_API Array scatter_min(const Array& operand, const Array& indices, const Array& updates,
+                               const ScatterDims& dims, IndexMode mode = IndexMode::fill);
+LOCKSTEP_API Array scatter_max(const Array& operand, const Array& indices, const Array& updates,
+                               const ScatterDims& dims, IndexMode mode = IndexMode::fill);
+
+// ---- along an axis ---------------------------------------------------------------------------------------------------
+
+/// numpy.take: x's elements at the indices along an axis, whose dimension the indices' own replace; without an axis, of x
+/// flattened. Negative indices count from the end in mode fill, as in jax.numpy.take.
+LOCKSTEP_API Array take(const Array& x, const Array& indices, const std::optional<std::int64_t>& axis = std::nullopt,
+                        IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt);
+/// x with `values` (broadcast) written at the indices along an axis; shapes of x and indices are equal but for it.
+/// Negative indices count from the end, those outside write nothing.
+LOCKSTEP_API Array put_along_axis(const Array& x, const Array& indices, const Operand& values, std::int64_t axis);
+
+/// Slices whose start is an array; a start is clamped so that the slice fits, a negative one counts from the end.
+LOCKSTEP_API Array dynamic_slice_in_dim(const Array& x, const Array& start, std::int64_t size, std::int64_t axis = 0);
+LOCKSTEP_API Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis = 0, bool keep = true);
+LOCKSTEP_API Array dynamic_update_slice(const Array& x, const Operand& update, std::span<const Array> start);
+LOCKSTEP_API Array dynamic_update_slice_in_dim(const Array& x, const Operand& update, const Array& start,
+                                               std::int64_t axis);
+/// `update` may lack the axis.
+LOCKSTEP_API Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index,
+                                               std::int64_t axis);
+
+// ---- numpy's indexing ------------------------------------------------------------------------------------------------
+
+/// start:stop:step. Negative bounds count from the end, all are clipped to the extent, as in Python.
+struct Slice {
+  std::optional<std::int64_t> start = std::nullopt;
+  std::optional<std::int64_t> stop = std::nullopt;
+  std::int64_t step = 1;
+};
+struct NewAxis {};   ///< A new dimension of extent 1.
+struct Ellipsis {};  ///< All dimensions that no other index names; at most one.
+inline constexpr NewAxis newaxis;
+inline constexpr Ellipsis ellipsis;
+
+/// One index of a dimension: an integer (the dimension is dropped), a Slice, newaxis, ellipsis or an Array of integers.
+/// Negative numbers count from the end.
+class LOCKSTEP_API Index {
+ public:
+  template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Index(T value)  // NOLINT: implicit by design
+      : value_(static_cast<std::int64_t>(value)) {}
+  Index(const Slice& slice) : value_(slice) {}      // NOLINT: implicit by design
+  Index(NewAxis axis) : value_(axis) {}             // NOLINT: implicit by design
+  Index(Ellipsis all) : value_(all) {}              // NOLINT: implicit by design
+  Index(const Array& indices) : value_(indices) {}  // NOLINT: implicit by design
+
+  const std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array>& value() const { return value_; }
+
+ private:
+  std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> value_;
+};
+
+/// x[indices...], numpy's basic and advanced indexing: index(x, {0, Slice{1, 3}, ellipsis}). Arrays broadcast together; the
+/// dimensions they make stand where the arrays stood, or first where a slice stands between them. Array indices outside
+/// are clipped; an integer outside throws ValueError. A mask of bool throws DtypeError: no shape may depend on data, so
+/// write where(mask, a, b).
+LOCKSTEP_API Array index(const Array& x, const std::vector<Index>& indices);
+
+/// What x.at[indices] is in JAX: a place of x to read or to write. Each write gives a new array of x's shape and dtype.
+class LOCKSTEP_API Place {
+ public:
+  Place(Array x, std::vector<Index> indices) : x_(std::move(x)), indices_(std::move(indices)) {}
+
+  /// As index(), with a mode for array indices.
+  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt) const;
+  /// `values` broadcast to the shape of get(). Where indices name an element twice, the last value is written; the other
+  /// writes apply them all. Array indices outside write nothing, or as `mode` says. Throws ShapeError where values do not
+  /// broadcast, DtypeError where the dtype has no such arithmetic.
+  Array set(const Operand& values, IndexMode mode = IndexMode::fill) const;
+  Array add(const Operand& values, IndexMode mode = IndexMode::fill) const;
+  Array subtract(const Operand& values, IndexMode mode = IndexMode::fill) const;
+  Array multiply(const Operand& values, IndexMode mode = IndexMode::fill) const;
+  Array divide(const Operand& values, IndexMode mode = IndexMode::fill) const;
+  Array min(const Operand& values, IndexMode mode = IndexMode::fill) const;
+  Array max(const Operand& values, IndexMode mode = IndexMode::fill) const;
+
+ private:
+  Array x_;
+  std::vector<Index> indices_;
+};
+
+/// at(x, 0, Slice{1, 3}).set(v)
+template <class... Indices>
+Place at(const Array& x, const Indices&... indices) {
+  return Place(x, std::vector<Index>{Index(indices)...});
+}
+
+// ---- segments --------------------------------------------------------------------------------------------------------
+
+/// Row s of the result joins the rows of x whose segment id is s; ids outside [0, num_segments) join nothing. A segment
+/// without rows is 0, 1, or the dtype's least or largest value (-inf, inf). Throws ShapeError where the ids are not one
+/// per row.
+LOCKSTEP_API Array segment_sum(const Array& x, const Array& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_prod(const Array& x, const Array& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_max(const Array& x, const Array& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_min(const Array& x, const Array& segment_ids, std::int64_t num_segments);
+
+}  // namespace lockstep

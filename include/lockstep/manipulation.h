@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/ops.h>
+
+// jax.numpy's functions that make, join, cut and rearrange arrays. Axes may be negative. All throw ShapeError where shapes or
+// axes do not fit, ValueError for counts and names out of range.
+namespace lockstep {
+
+using Arrays = std::vector<Array>;
+
+// ---- ranges and grids ------------------------------------------------------------------------------------------------
+
+namespace detail {
+LOCKSTEP_API Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype);
+LOCKSTEP_API Array arange_real(double start, double stop, double step, DType dtype);
+}  // namespace detail
+/// start, start + step, ... below stop (above it for a negative step): int32 from integers alone, else float32. Throws
+/// ValueError for step 0.
+template <class Start, class Stop, class Step = int>
+requires(std::is_arithmetic_v<Start>&& std::is_arithmetic_v<Stop>&& std::is_arithmetic_v<Step>) Array
+    arange(Start start, Stop stop, Step step = 1, std::optional<DType> dtype = std::nullopt) {
+  if constexpr (std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step>) {
+    return detail::arange(start, stop, step, dtype.value_or(int32));
+  } else {
+    return detail::arange_real(start, stop, step, dtype.value_or(float32));
+  }
+}
+/// `num` evenly spaced numbers from start to stop, stop the last one with `endpoint`. Throws ValueError for a negative num,
+/// DtypeError for a dtype that is no float.
+LOCKSTEP_API Array linspace(double start, double stop, std::int64_t num = 50, bool endpoint = true,
+                            DType dtype = float32);
+/// base to the power of linspace.
+LOCKSTEP_API Array logspace(double start, double stop, std::int64_t num = 50, bool endpoint = true, double base = 10,
+                            DType dtype = float32);
+/// The coordinates of a grid, one array per vector: numpy's "xy" (the first two swapped) or "ij" indexing.
+LOCKSTEP_API Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing = "xy");
+/// Ones where column <= row + k, else zeros.
+LOCKSTEP_API Array tri(std::int64_t rows, std::int64_t columns, std::int64_t k = 0, DType dtype = float32);
+/// Rows and columns of the elements on and below (above) the k-th diagonal, int32.
+LOCKSTEP_API std::pair<Array, Array> tril_indices(std::int64_t rows, std::int64_t k = 0,
+                                                  const std::optional<std::int64_t>& columns = std::nullopt);
+LOCKSTEP_API std::pair<Array, Array> triu_indices(std::int64_t rows, std::int64_t k = 0,
+                                                  const std::optional<std::int64_t>& columns = std::nullopt);
+
+// ---- shapes ----------------------------------------------------------------------------------------------------------
+
+/// All dimensions merged.
+LOCKSTEP_API Array ravel(const Array& x);
+/// Dimensions of extent 1 dropped.
+LOCKSTEP_API Array squeeze(const Array& x);
+LOCKSTEP_API Array expand_dims(const Array& x, const Axes& axes);
+LOCKSTEP_API Array moveaxis(const Array& x, const Axes& from, const Axes& to);
+/// The axis moved before the one at `start`.
+LOCKSTEP_API Array rollaxis(const Array& x, std::int64_t axis, std::int64_t start = 0);
+LOCKSTEP_API Array atleast_1d(const Array& x);
+LOCKSTEP_API Array atleast_2d(const Array& x);
+LOCKSTEP_API Array atleast_3d(const Array& x);
+LOCKSTEP_API Arrays broadcast_arrays(std::span<const Array> arrays);
+
+// ---- rearranging -----------------------------------------------------------------------------------------------------
+
+/// Elements reversed along axes, all without any.
+LOCKSTEP_API Array flip(const Array& x, const std::optional<Axes>& axes = std::nullopt);
+LOCKSTEP_API Array fliplr(const Array& x);
+LOCKSTEP_API Array flipud(const Array& x);
+/// Elements moved on by `shift` along an axis, the last ones to the front; without an axis, of x flattened.
+LOCKSTEP_API Array roll(const Array& x, std::int64_t shift, const std::optional<std::int64_t>& axis = std::nullopt);
+/// Along several axes, one shift each.
+LOCKSTEP_API Array roll(const Array& x, const Axes& shifts, const Axes& axes);
+/// Rotated by k quarter turns from the first axis towards the second.
+LOCKSTEP_API Array rot90(const Array& x, std::int64_t k = 1, std::pair<std::int64_t, std::int64_t> axes = {0, 1});
+/// x repeated as a block, once per count and dimension (counts are for the last dimensions).
+LOCKSTEP_API Array tile(const Array& x, const Axes& counts);
+/// Each element repeated along an axis; without an axis, of x flattened.
+LOCKSTEP_API Array repeat(const Array& x, std::int64_t count, const std::optional<std::int64_t>& axis = std::nullopt);
+/// Element i repeated counts[i] times, cut or continued with the last element to `total_repeat_length`, which is needed
+/// since no shape may depend on data.
+LOCKSTEP_API Array repeat(const Array& x, const Array& counts, std::int64_t total_repeat_length,
+                          const std::optional<std::int64_t>& axis = std::nullopt);
+
+enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
+/// numpy.pad with elements of x: edge repeats the last one, reflect mirrors without it, symmetric with it, wrap continues at
+/// the other end; (low, high) per dimension. For constants there is pad(x, value, low, high). Throws ShapeError where an
+/// empty dimension is to be padded (reflect: one of extent 1 is as edge).
+LOCKSTEP_API Array pad(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, PadMode mode);
+/// jax.lax.pad: `interior` elements between neighbours; negative low or high crops.
+LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high, const Axes& interior);
+
+// ---- cutting and joining ---------------------------------------------------------------------------------------------
+
+/// Cut before each of the positions.
+LOCKSTEP_API Arrays split_at(const Array& x, const Axes& positions, std::int64_t axis);
+/// As even as it goes: the first pieces are one longer.
+LOCKSTEP_API Arrays array_split(const Array& x, std::int64_t parts, std::int64_t axis = 0);
+LOCKSTEP_API Arrays hsplit(const Array& x, std::int64_t parts);  ///< Along axis 1 (axis 0 of a vector).
+LOCKSTEP_API Arrays vsplit(const Array& x, std::int64_t parts);
+LOCKSTEP_API Arrays dsplit(const Array& x, std::int64_t parts);
+LOCKSTEP_API Array hstack(std::span<const Array> arrays);
+LOCKSTEP_API Array vstack(std::span<const Array> arrays);
+LOCKSTEP_API Array dstack(std::span<const Array> arrays);
+LOCKSTEP_API Array column_stack(std::span<const Array> arrays);
+/// Joined along an axis; without one, both flattened.
+LOCKSTEP_API Array append(const Array& x, const Array& values, const std::optional<std::int64_t>& axis = std::nullopt);
+
+// ---- choosing --------------------------------------------------------------------------------------------------------
+
+/// The choice of the first condition that holds, else `fallback`. Throws ValueError where there are not as many choices as
+/// conditions, or none.
+LOCKSTEP_API Array select(std::span<const Array> conditions, std::span<const Array> choices,
+                          const Operand& fallback = 0);
+/// Element by element the array that `which` numbers (clipped, or modulo their count).
+LOCKSTEP_API Array choose(const Array& which, std::span<const Array> choices, bool wrap = false);
+using Branch = std::function<Array(const Array&)>;
+/// functions[i](x) where conditions[i] is the last that holds, 0 or the last function where none does. All functions are
+/// computed everywhere. Throws ValueError where there is neither one function per condition nor one more.
+LOCKSTEP_API Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Branch> functions);
+
+// ---- sampled functions -----------------------------------------------------------------------------------------------
+
+/// Linear interpolation of the samples (xp ascending, fp) at x; beyond the ends `left` and `right`, else the end samples.
+LOCKSTEP_API Array interp(const Array& x, const Array& xp, const Array& fp,
+                          const std::optional<double>& left = std::nullopt,
+                          const std::optional<double>& right = std::nullopt);
+/// The integral by the trapezoid rule along an axis, for samples `dx` apart or at `x`.
+LOCKSTEP_API Array trapezoid(const Array& y, double dx = 1, std::int64_t axis = -1);
+LOCKSTEP_API Array trapezoid(const Array& y, const Array& x, std::int64_t axis = -1);
+
+}  // namespace lockstep
