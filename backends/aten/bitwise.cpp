@@ -82,7 +82,7 @@ std::unique_ptr<Kernel> shift_right_logical(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> shift_right_arithmetic(const KernelRequest& request) {
-  if (!is_signed_integer(request.inputs[0].dtype)) return shift_right_logical(request);
+  if (!is_integer(request.inputs[0].dtype)) return nullptr;
   return make_bitwise(request, [](auto a, auto amount) { return right_arithmetic(a, amount); });
 }
 

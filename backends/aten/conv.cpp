@@ -11,6 +11,7 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
@@ -125,7 +126,8 @@ void run_kernel_grad(const Convolution& conv, const KernelArguments& arguments) 
   const at::Tensor x = pad_image(conv, widened(image(arguments.inputs[0])));
   const at::Tensor y = widened(image(arguments.inputs[1]));
   at::Tensor out = filter(arguments.outputs[0]);
-  out.copy_(gradient(conv, y, x, widened(out), false));
+  // ATen gives the gradient its kernel's layout, and not every algorithm takes any: a contiguous one stands in.
+  out.copy_(gradient(conv, y, x, at::empty(out.sizes(), y.options()), false));
 }
 
 using Run = void (*)(const Convolution&, const KernelArguments&);

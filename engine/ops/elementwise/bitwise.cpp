@@ -28,11 +28,12 @@ ir::Reference bitwise(F f) {
 
 enum class Shift { left, right_arithmetic, right_logical };
 
-/// On the low `width` bits of `a`. An amount outside [0, width) shifts everything out.
+/// On the low `width` bits of `a`. An amount outside [0, width) shifts everything out. The arithmetic shift fills with the
+/// top bit, whether or not that is a sign.
 std::int64_t shifted(Shift shift, std::uint64_t a, std::uint64_t amount, int width, bool is_signed) {
   const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
-  const bool negative = is_signed && (a >> (width - 1) & 1) != 0;
-  const std::uint64_t fill = shift == Shift::right_arithmetic && negative ? ~std::uint64_t{0} : 0;
+  const bool top = (a >> (width - 1) & 1) != 0;
+  const std::uint64_t fill = shift == Shift::right_arithmetic && top ? ~std::uint64_t{0} : 0;
   std::uint64_t result = fill;
   const auto bits = static_cast<std::uint64_t>(width);
   if (amount < bits && shift == Shift::left) result = a << amount;

@@ -112,6 +112,7 @@ TEST_CASE("special values of element-wise ops") {
       {"population_count", int8, {{0, 1, -1, -128}}, {0, 1, 8, 1}},
       {"shift_left", int8, {{1, 1, 1, -1}, {6, 7, 8, 1}}, {64, -128, 0, -2}},
       {"shift_right_arithmetic", int8, {{-128, -128, 64}, {1, 100, 8}}, {-64, -1, 0}},
+      {"shift_right_arithmetic", uint8, {{255, 128, 127, 200}, {1, 100, 1, 0}}, {255, 255, 63, 200}},
       {"shift_right_logical", int8, {{-128, -1, -1}, {7, 1, 8}}, {1, 127, 0}},
       {"shift_right_logical", uint8, {{255, 255}, {4, 8}}, {15, 0}},
       {"bitwise_not", DType::bool_, {{0, 1}}, {1, 0}},

@@ -1,0 +1,109 @@
+#include "tests/golden/ops/differences.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace lockstep::tests::golden {
+namespace {
+
+/// More room than the dtype's own bound.
+struct Room {
+  std::string_view op;
+  DType dtype;
+  double forward;
+  double derivative;
+  std::string_view reason;
+};
+
+const std::vector<Room>& rooms() {
+  constexpr std::string_view sums = "long sums in another order";
+  static const std::vector<Room> table = {
+      {"dot_general", DType::float32, 1e-5, 1e-5, sums},
+      {"conv", DType::float32, 1e-5, 1e-5, sums},
+      {"conv_input_grad", DType::float32, 1e-5, 1e-5, sums},
+      {"conv_kernel_grad", DType::float32, 1e-5, 1e-5, sums},
+      {"erf_inv", DType::float32, 1e-5, 1e-4, "JAX's polynomial is off by 5e-6 in the tails"},
+  };
+  return table;
+}
+
+const std::vector<Way> derivatives = {Way::jvp, Way::vjp, Way::vmap_vjp};
+
+bool reduces_nothing(const ir::Sample& sample) { return sample.inputs[0].type.size() == 0; }
+
+bool is_derivative(Way way) { return way != Way::forward && way != Way::vmap; }
+
+/// jax.test_util's default_tolerance and default_gradient_tolerance, but closer where the arithmetic allows it: JAX asks
+/// for 1e-15 of a float64 result and widens it op by op; its gradients are compared with differences.
+double bound(bool derivative, DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return derivative ? 1e-1 : 1e-2;
+    case DType::float16:
+      return derivative ? 1e-2 : 1e-3;
+    case DType::float32:
+    case DType::complex64:
+      return derivative ? 1e-5 : 1e-6;
+    case DType::float64:
+    case DType::complex128:
+      return derivative ? 1e-10 : 1e-12;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::span<const Difference> differences() {
+  static const std::vector<Difference> table = {
+      {"collective_start",
+       {},
+       {},
+       "JAX has no such op: a pass makes it of a collective, and its value is that of the wait"},
+      {"collective_wait", {}, {}, "JAX has no such op: a pass makes it of a collective"},
+      {"nextafter", derivatives, {}, "JAX has no derivative of it; here it is zero"},
+      {"reduce_max", derivatives, {}, "the derivative of an empty maximum is 0 here and 0 / 0 in JAX", reduces_nothing},
+      {"reduce_min", derivatives, {}, "the derivative of an empty minimum is 0 here and 0 / 0 in JAX", reduces_nothing},
+  };
+  return table;
+}
+
+bool compares(std::string_view op, Way way, const ir::Sample& sample) {
+  return std::ranges::none_of(differences(), [&](const Difference& d) {
+    const bool named = d.ways.empty() || std::ranges::find(d.ways, way) != d.ways.end();
+    return d.op == op && d.operands.empty() && named && (d.where == nullptr || d.where(sample));
+  });
+}
+
+bool compares_any(std::string_view op) {
+  return std::ranges::none_of(differences(), [&](const Difference& d) {
+    return d.op == op && d.ways.empty() && d.operands.empty() && d.where == nullptr;
+  });
+}
+
+std::vector<int> underived_operands(std::string_view op) {
+  std::vector<int> operands;
+  for (const Difference& d : differences()) {
+    if (d.op == op) operands.insert(operands.end(), d.operands.begin(), d.operands.end());
+  }
+  return operands;
+}
+
+double bound(std::string_view op, Way way, DType dtype) {
+  const bool derivative = is_derivative(way);
+  for (const Room& room : rooms()) {
+    if (room.op == op && room.dtype == dtype) return derivative ? room.derivative : room.forward;
+  }
+  return bound(derivative, dtype);
+}
+
+std::string rooms_table() {
+  std::ostringstream text;
+  for (const Room& room : rooms()) {
+    text << "| `" << room.op << "` | " << name(room.dtype) << " | " << room.forward << " | " << room.derivative << " | "
+         << room.reason << " |\n";
+  }
+  return text.str();
+}
+
+}  // namespace lockstep::tests::golden
