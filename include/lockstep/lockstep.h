@@ -5,6 +5,7 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/data.h>
+#include <lockstep/dlpack.h>
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
