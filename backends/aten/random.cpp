@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <lockstep/threefry.h>
@@ -58,6 +59,16 @@ void fill_counters(const Order& order, std::uint64_t first, std::int64_t positio
   }
 }
 
+/// A word of T's width, or a key.
+template <class T>
+T element_of(std::uint64_t bits) {
+  if constexpr (std::is_same_v<T, Key>) {
+    return {static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
+  } else {
+    return static_cast<T>(threefry_draw(bits, static_cast<int>(sizeof(T)) * 8));
+  }
+}
+
 /// Block by block, so that counters and words stay in the nearest cache.
 template <class T>
 void draw(const Order& order, Key key, std::uint64_t first, T* out) {
@@ -69,8 +80,7 @@ void draw(const Order& order, Key key, std::uint64_t first, T* out) {
     fill_counters(order, first, position, std::span(counters).first(count));
     threefry_blocks(key, counters.data(), count);
     for (std::size_t i = 0; i < count; ++i) {
-      out[position + static_cast<std::int64_t>(i)] =
-          static_cast<T>(threefry_draw(counters[i], static_cast<int>(sizeof(T)) * 8));
+      out[position + static_cast<std::int64_t>(i)] = element_of<T>(counters[i]);
     }
   }
 }
@@ -116,6 +126,12 @@ std::unique_ptr<Kernel> random_bits(const KernelRequest& request) {
   return make_function_kernel(
       request, [run = run_of_width(request.attrs.get<std::int64_t>("width")),
                 order = order_of(request.attrs)](const KernelArguments& arguments) { run(order, arguments); });
+}
+
+std::unique_ptr<Kernel> random_split(const KernelRequest& request) {
+  return make_function_kernel(request, [order = order_of(request.attrs)](const KernelArguments& arguments) {
+    draw_all<Key>(order, arguments);
+  });
 }
 
 std::unique_ptr<Kernel> random_fold_in(const KernelRequest& request) {

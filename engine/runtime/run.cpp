@@ -52,7 +52,8 @@ std::vector<std::shared_ptr<Buffer>> result_buffers(const Executable& executable
     const ResultSource& source = executable.results[i];
     if (source.kind != ResultSource::Kind::fresh) continue;
     const auto donor = static_cast<std::size_t>(source.donor);
-    if (source.donor >= 0 && donor < donated.size() && donated[donor] && arguments[donor].buffer.use_count() == 1) {
+    if (source.donor >= 0 && donor < donated.size() && donated[donor] && arguments[donor].buffer.use_count() == 1 &&
+        arguments[donor].buffer->writable()) {
       buffers[i] = arguments[donor].buffer;
     } else {
       buffers[i] = executable.allocate(static_cast<std::size_t>(executable.result_types[i].nbytes()));

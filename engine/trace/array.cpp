@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <charconv>
 #include <complex>
 #include <cstring>
+#include <ostream>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -9,6 +9,7 @@
 #include <lockstep/array.h>
 #include <lockstep/error.h>
 
+#include "engine/ir/array_text.h"
 #include "engine/ir/primitive.h"
 #include "engine/trace/array_state.h"
 
@@ -31,29 +32,6 @@ std::span<const std::byte> bytes_of(const Array& array, std::string_view op) {
 }
 
 template <class T>
-constexpr std::string_view element_name() {
-  if constexpr (std::is_same_v<T, std::complex<float>>) {
-    return "std::complex<float>";
-  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-    return "std::complex<double>";
-  } else {
-    return name(dtype_of<T>());
-  }
-}
-
-/// Whether an element of the dtype lies in memory as a T.
-template <class T>
-constexpr bool stored_as(DType dtype) {
-  if constexpr (std::is_same_v<T, std::complex<float>>) {
-    return dtype == DType::complex64;
-  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-    return dtype == DType::complex128;
-  } else {
-    return dtype == dtype_of<T>();
-  }
-}
-
-template <class T>
 std::vector<T> copied(std::span<const std::byte> bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
   if constexpr (std::is_same_v<T, bool>) {
@@ -71,58 +49,6 @@ ir::ReferenceArray one_element(const Array& array, std::string_view op) {
   }
   return ir::reference_from_bytes(array.type(), bytes_of(array, op));
 }
-
-std::string shortest(auto value) {
-  char text[64];
-  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
-}
-
-std::string float_text(double value, DType dtype) {
-  return dtype == DType::float64 || dtype == DType::complex128 ? shortest(value) : shortest(static_cast<float>(value));
-}
-
-std::string element_text(const ir::ReferenceArray& array, std::size_t i) {
-  const DType dtype = array.type.dtype;
-  if (is_float(dtype)) return float_text(array.floats()[i], dtype);
-  if (is_complex(dtype)) {
-    const std::complex<double> value = array.complexes()[i];
-    const std::string imaginary = float_text(value.imag(), dtype);
-    return float_text(value.real(), dtype) + (imaginary.starts_with('-') ? "" : "+") + imaginary + "i";
-  }
-  const std::int64_t value = array.integers()[i];
-  if (dtype == DType::bool_) return value != 0 ? "true" : "false";
-  if (dtype == DType::uint64 || dtype == DType::key) return shortest(static_cast<std::uint64_t>(value));
-  return shortest(value);
-}
-
-/// Writes nested brackets; long dimensions of large arrays keep three elements at either end.
-class ArrayPrinter {
- public:
-  explicit ArrayPrinter(const ir::ReferenceArray& array)
-      : array_(array), strides_(row_major_strides(array.type.shape)), shorten_(array.type.size() > 1000) {}
-
-  std::string text(int dim = 0, std::int64_t offset = 0) const {
-    const Shape& shape = array_.type.shape;
-    if (dim == shape.rank()) return element_text(array_, static_cast<std::size_t>(offset));
-    std::string result = "[";
-    for (std::int64_t i = 0; i < shape[dim]; ++i) {
-      if (i > 0) result += ", ";
-      if (shorten_ && shape[dim] > 2 * kept && i == kept) {
-        result += "..., ";
-        i = shape[dim] - kept;
-      }
-      result += text(dim + 1, offset + i * strides_[static_cast<std::size_t>(dim)]);
-    }
-    return result + "]";
-  }
-
- private:
-  static constexpr std::int64_t kept = 3;
-
-  const ir::ReferenceArray& array_;
-  std::vector<std::int64_t> strides_;
-  bool shorten_;
-};
 
 }  // namespace
 
@@ -152,7 +78,7 @@ std::vector<std::byte> Array::to_bytes() const {
 template <class T>
 std::vector<T> Array::to_vector() const {
   const auto bytes = bytes_of(*this, "to_vector");
-  if (stored_as<T>(dtype())) return copied<T>(bytes);
+  if (dtype() == dtype_of<T>()) return copied<T>(bytes);
   if constexpr (std::is_same_v<T, std::uint32_t>) {
     if (dtype() == DType::key) return copied<T>(bytes);
   }
@@ -162,8 +88,26 @@ std::vector<T> Array::to_vector() const {
       return {wide.floats().begin(), wide.floats().end()};
     }
   }
-  throw DtypeError("to_vector: cannot read " + to_string(type()) + " as " + std::string(element_name<T>()) +
+  throw DtypeError("to_vector: cannot read " + to_string(type()) + " as " + std::string(name(dtype_of<T>())) +
                    "; ask for the array's own element type or convert the array first");
+}
+
+template <class T>
+void Array::copy_to(std::span<T> values) const {
+  const std::vector<T> elements = to_vector<T>();
+  if (elements.size() != values.size()) {
+    throw ShapeError("copy_to: " + to_string(type()) + " has " + std::to_string(elements.size()) +
+                     " elements, the span has room for " + std::to_string(values.size()));
+  }
+  std::copy(elements.begin(), elements.end(), values.begin());
+}
+
+void detail::check_rows(std::span<const std::size_t> lengths) {
+  for (std::size_t i = 1; i < lengths.size(); ++i) {
+    if (lengths[i] == lengths[0]) continue;
+    throw ShapeError("array: row " + std::to_string(i) + " has " + std::to_string(lengths[i]) +
+                     " elements, the rows before it have " + std::to_string(lengths[0]) + "; give rows of one length");
+  }
 }
 
 template <class T>
@@ -175,7 +119,7 @@ T Array::item() const {
     if constexpr (to_complex) {
       if (is_complex(dtype())) return static_cast<T>(element.complexes()[0]);
     }
-    throw DtypeError("item: cannot convert " + to_string(type()) + " to " + std::string(element_name<T>()));
+    throw DtypeError("item: cannot convert " + to_string(type()) + " to " + std::string(name(dtype_of<T>())));
   }
   const std::int64_t value = element.integers()[0];
   if constexpr (to_complex) {
@@ -201,6 +145,7 @@ Array::operator bool() const {
 
 #define LOCKSTEP_ELEMENT(T)                                         \
   template LOCKSTEP_API std::vector<T> Array::to_vector<T>() const; \
+  template LOCKSTEP_API void Array::copy_to<T>(std::span<T>) const; \
   template LOCKSTEP_API T Array::item<T>() const;
 LOCKSTEP_ELEMENT(bool)
 LOCKSTEP_ELEMENT(std::int8_t)
@@ -221,10 +166,25 @@ Array make_array(const ArrayType& type, std::shared_ptr<Buffer> buffer) {
   return Array(std::make_shared<const ArrayState>(type, std::move(buffer)));
 }
 
-std::string to_string(const Array& array) {
+std::string to_string(const Array& array, const PrintOptions& options) {
   if (array.is_traced()) return "traced " + to_string(array.type());
-  const ir::ReferenceArray values = ir::reference_from_bytes(array.type(), bytes_of(array, "to_string"));
-  return ArrayPrinter(values).text() + " " + std::string(name(array.dtype()));
+  return ir::array_text(ir::reference_from_bytes(array.type(), bytes_of(array, "to_string")), options);
 }
+
+std::string repr(const Array& array, PrintOptions options) {
+  const std::string head = "Array(";
+  if (array.is_traced()) return head + to_string(array) + ")";
+  options.separator = ", ";
+  options.indent = static_cast<int>(head.size());
+  --options.line_width;  // the bracket that closes it
+  const std::string text = head + to_string(array, options) + ",";
+  const std::string shape = array.size() == 0 ? " shape=" + to_string(array.shape()) + "," : "";
+  const std::string dtype = "dtype=" + std::string(name(array.dtype())) + ")";
+  const std::size_t line = text.size() - (text.rfind('\n') + 1);  // npos + 1 is 0
+  const bool wraps = line + shape.size() + dtype.size() + 1 > static_cast<std::size_t>(options.line_width + 1);
+  return text + shape + (wraps ? "\n" + std::string(head.size(), ' ') : " ") + dtype;
+}
+
+std::ostream& operator<<(std::ostream& stream, const Array& array) { return stream << to_string(array); }
 
 }  // namespace lockstep

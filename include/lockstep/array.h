@@ -1,8 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <iosfwd>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,11 +43,24 @@ class LOCKSTEP_API Array {
   /// as float). Throws DtypeError for another T, TraceError for a traced value.
   template <class T>
   std::vector<T> to_vector() const;
+  /// The elements in row-major order, T as in `to_vector`. Throws ShapeError unless there are as many as the span has.
+  template <class T>
+  void copy_to(std::span<T> values) const;
   /// The one element of an array of size 1, converted to T. Throws ShapeError for another size, TraceError if traced.
   template <class T>
   T item() const;
   /// Row-major bytes, little-endian, of a concrete array.
   std::vector<std::byte> to_bytes() const;
+
+  /// Slice `i` of the first axis, without that axis; a negative i counts from the end. Throws ValueError outside.
+  Array operator[](std::int64_t i) const;
+  /// The elements converted to another dtype, as `convert` does.
+  Array astype(DType dtype) const;
+
+  /// Goes over the slices of the first axis: `for (const Array row : x)`.
+  class Iterator;
+  Iterator begin() const;
+  Iterator end() const;
 
   /// A C++ branch on data does not stage: throws TraceError on a traced value, else the one element's truth.
   explicit operator bool() const;
@@ -53,6 +69,33 @@ class LOCKSTEP_API Array {
 
  private:
   std::shared_ptr<const ArrayState> state_;
+};
+
+class Array::Iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Array;
+  using difference_type = std::int64_t;
+  using pointer = void;
+  using reference = Array;
+
+  Iterator(Array array, std::int64_t i) : array_(std::move(array)), i_(i) {}
+  Array operator*() const { return array_[i_]; }
+  Iterator& operator++() {
+    ++i_;
+    return *this;
+  }
+  Iterator operator++(int) {
+    Iterator before = *this;
+    ++i_;
+    return before;
+  }
+  /// Of iterators over one array.
+  bool operator==(const Iterator& other) const { return i_ == other.i_; }
+
+ private:
+  Array array_;
+  std::int64_t i_;
 };
 
 /// A rank-0 array of the scalar's own dtype (float for double literals stays float64: write 1.0f or pass a dtype).
@@ -85,12 +128,81 @@ Array array(std::initializer_list<T> values) {
   return array(std::span<const T>(values.begin(), values.size()), Shape{static_cast<std::int64_t>(values.size())});
 }
 template <class T>
+Array array(std::span<const T> values) {
+  return array(values, Shape{static_cast<std::int64_t>(values.size())});
+}
+template <class T, std::size_t N>
+Array array(const std::array<T, N>& values) {
+  return array(std::span<const T>(values));
+}
+template <class T>
+Array array(std::initializer_list<T> values, const Shape& shape) {
+  return array(std::span<const T>(values.begin(), values.size()), shape);
+}
+template <class T>
 Array array(T value) {
   return array(std::span<const T>(&value, 1), Shape{});
 }
 
-/// Values, nested brackets, dtype; a traced value prints its type.
-LOCKSTEP_API std::string to_string(const Array& array);
+namespace detail {
+/// Throws ShapeError naming the row whose length is not that of the first.
+LOCKSTEP_API void check_rows(std::span<const std::size_t> lengths);
+/// Rows of one length, one after the other: [rows..., the rest of the rows' shape].
+template <class T, class Rows>
+Array stacked_rows(const Rows& rows) {
+  std::vector<T> values;
+  std::vector<std::size_t> lengths;
+  for (const auto& row : rows) {
+    lengths.push_back(row.size());
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  check_rows(lengths);
+  const auto count = static_cast<std::int64_t>(lengths.size());
+  return array(values, Shape{count, lengths.empty() ? 0 : static_cast<std::int64_t>(lengths[0])});
+}
+}  // namespace detail
+
+/// A matrix, `array({{1, 2}, {3, 4}})`, from braces or nested vectors. Throws ShapeError for rows of unequal length.
+template <class T>
+Array array(std::initializer_list<std::initializer_list<T>> rows) {
+  return detail::stacked_rows<T>(rows);
+}
+template <class T>
+Array array(const std::vector<std::vector<T>>& rows) {
+  return detail::stacked_rows<T>(rows);
+}
+/// Rank 3, `array({{{1}, {2}}, {{3}, {4}}})`. Throws ShapeError likewise.
+template <class T>
+Array array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
+  std::vector<std::vector<T>> rows;
+  std::vector<std::size_t> lengths;
+  for (const auto& plane : planes) {
+    lengths.push_back(plane.size());
+    rows.insert(rows.end(), plane.begin(), plane.end());
+  }
+  detail::check_rows(lengths);
+  const Array matrix = detail::stacked_rows<T>(rows);
+  const auto count = static_cast<std::int64_t>(lengths.size());
+  const std::int64_t extent = lengths.empty() ? 0 : static_cast<std::int64_t>(lengths[0]);
+  return from_bytes({matrix.dtype(), Shape{count, extent, matrix.dim(1)}, {}}, matrix.to_bytes());
+}
+
+/// How arrays are printed; the defaults are numpy's.
+struct PrintOptions {
+  int precision = 8;              ///< Most digits behind the point.
+  std::int64_t threshold = 1000;  ///< Arrays of more elements are summarised,
+  std::int64_t edge_items = 3;    ///< with so many at either end of a dimension.
+  std::int64_t line_width = 75;
+  bool suppress_small = false;  ///< Whether small numbers are written without an exponent.
+  std::string separator = " ";
+  int indent = 0;  ///< Of the lines after the first.
+};
+/// The elements in nested brackets, laid out as numpy does; a traced value prints its type.
+LOCKSTEP_API std::string to_string(const Array& array, const PrintOptions& options = {});
+/// The same with its dtype: "Array([1., 2.], dtype=float32)".
+LOCKSTEP_API std::string repr(const Array& array, PrintOptions options = {});
+/// Writes `to_string(array)`.
+LOCKSTEP_API std::ostream& operator<<(std::ostream& stream, const Array& array);
 
 /// An argument of a numpy-like function: an Array, or a C++ scalar whose dtype is weak.
 class LOCKSTEP_API Operand {

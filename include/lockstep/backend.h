@@ -20,6 +20,8 @@ class LOCKSTEP_API Buffer {
   virtual void* data() const = 0;
   virtual std::size_t nbytes() const = 0;
   virtual Device device() const = 0;
+  /// Whether results may be written into it once nothing else reads it. False for memory of somebody else.
+  virtual bool writable() const { return true; }
 };
 
 /// An operand of a kernel: memory somebody else owns. Strides count elements; broadcast dimensions have stride 0.

@@ -12,6 +12,7 @@
 #include <lockstep/convolution.h>
 #include <lockstep/data.h>
 #include <lockstep/einsum.h>
+#include <lockstep/dlpack.h>
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -77,6 +78,10 @@ template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) {
     return DType::bool_;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return DType::complex64;
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    return DType::complex128;
   } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
     return sizeof(T) == 1 ? DType::int8 : sizeof(T) == 2 ? DType::int16 : sizeof(T) == 4 ? DType::int32 : DType::int64;
   } else if constexpr (std::is_integral_v<T>) {

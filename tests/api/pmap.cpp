@@ -379,6 +379,40 @@ TEST_CASE("draws in a map") {
   }
 }
 
+TEST_CASE("blocks of every kind of draw are those of the whole") {
+  const Array key = random::key(23);
+  const random::Placement cut{.cut = random::Cut{0, {"batch"}}};
+  const Array logits = log(array({0.1f, 0.2f, 0.7f}));
+  const auto check = [&](const auto& draw) {
+    for (const Mesh& mesh : meshes()) {
+      CAPTURE(text(mesh));
+      const std::int64_t rows = 16 / mesh.shards();
+      const auto mapped = pmap(
+          [&](const Array& k) {
+            return draw(k, Shape{rows, 3}, cut);
+          },
+          {.mesh = mesh, .in = {replicated}, .out = {sharded("batch")}});
+      check_same_bits(mapped(key), draw(key, Shape{16, 3}, random::Placement{}));
+    }
+  };
+  using Place = random::Placement;
+  check([](const Array& k, const Shape& s, const Place& p) { return random::gamma(k, 0.7, s, float32, p); });
+  check([](const Array& k, const Shape& s, const Place& p) { return random::beta(k, 2.0, 0.5, s, float32, p); });
+  check([](const Array& k, const Shape& s, const Place& p) { return random::poisson(k, 12.0, s, int32, p); });
+  check([](const Array& k, const Shape& s, const Place& p) { return random::binomial(k, 30, 0.4, s, float32, p); });
+  check([](const Array& k, const Shape& s, const Place& p) { return random::randint(k, s, 0, 100, int32, p); });
+  check([](const Array& k, const Shape& s, const Place& p) { return random::maxwell(k, s, float32, p); });
+  check([](const Array& k, const Shape& s, const Place& p) { return random::t(k, 3.0, s, float32, p); });
+  check(
+      [&](const Array& k, const Shape& s, const Place& p) { return random::categorical(k, logits, {.shape = s}, p); });
+  check([&](const Array& k, const Shape& s, const Place& p) {
+    return random::dirichlet(k, array({2.f, 1.f}), s, float32, p);
+  });
+  check([&](const Array& k, const Shape& s, const Place& p) {
+    return random::choice(k, 3, s, {.p = array({1.f, 2.f, 3.f})}, p);
+  });
+}
+
 TEST_CASE("a cut of an inner dimension and of several axes") {
   const Array key = random::key(22);
   const Mesh mesh({{"batch", 2}, {"model", 4}}, devices("cpu:0-1"));

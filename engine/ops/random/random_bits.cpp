@@ -32,7 +32,8 @@ DType dtype_of_width(const ir::InferContext& context) {
   }
 }
 
-std::vector<ArrayType> infer_bits(const ir::InferContext& context) {
+/// One result element of `dtype` for each key and each element of the drawn shape.
+std::vector<ArrayType> infer_draw(const ir::InferContext& context, DType dtype) {
   const bool cut = context.attrs.has("cut");
   infer::expect_operands(context, cut ? 2 : 1);
   if (context.inputs[0].dtype != DType::key) {
@@ -46,14 +47,21 @@ std::vector<ArrayType> infer_bits(const ir::InferContext& context) {
   }
   Shape result = context.inputs[0].shape;
   for (const std::int64_t extent : shape) result.append(extent);
-  return {{dtype_of_width(context), result, {}}};
+  return {{dtype, result, {}}};
 }
 
+std::vector<ArrayType> infer_bits(const ir::InferContext& context) {
+  infer::expect_operands(context, context.attrs.has("cut") ? 2 : 1);
+  return infer_draw(context, dtype_of_width(context));
+}
+
+std::vector<ArrayType> infer_split(const ir::InferContext& context) { return infer_draw(context, DType::key); }
+
 /// A batch of keys stands in front of theirs; a batch of blocks, which only a vmapped axis makes, is drawn one by one.
-std::vector<Value> batch_bits(const ir::BatchContext& context) {
-  if (context.inputs.size() == 1) return apply(primitives::random_bits(), context.inputs, context.attrs);
+std::vector<Value> batch_draw(const ir::BatchContext& context, const ir::Primitive& self) {
+  if (context.inputs.size() == 1) return apply(self, context.inputs, context.attrs);
   if (!context.batched[1]) {
-    return {apply_one(primitives::random_bits(), {batch::batched(context, 0), context.inputs[1]}, context.attrs)};
+    return {apply_one(self, {batch::batched(context, 0), context.inputs[1]}, context.attrs)};
   }
   const Value keys = batch::batched(context, 0);
   const Value& blocks = context.inputs[1];
@@ -65,11 +73,18 @@ std::vector<Value> batch_bits(const ir::BatchContext& context) {
     limit[0] = i + 1;
     const Value key = slice(keys, start, limit, Dims(start.size(), 1));
     const Value block = reshape(slice(blocks, {i}, {i + 1}, {1}), Shape{});
-    draws.push_back(apply_one(primitives::random_bits(), {key, block}, context.attrs));
+    draws.push_back(apply_one(self, {key, block}, context.attrs));
   }
   if (!draws.empty()) return {concatenate(draws, 0)};
   const Value block = full(context.builder, int32, Shape{}, 0);
-  return {apply_one(primitives::random_bits(), {keys, block}, context.attrs)};
+  return {apply_one(self, {keys, block}, context.attrs)};
+}
+
+std::vector<Value> batch_bits(const ir::BatchContext& context) {
+  return batch_draw(context, primitives::random_bits());
+}
+std::vector<Value> batch_split(const ir::BatchContext& context) {
+  return batch_draw(context, primitives::random_split());
 }
 
 /// For each element of the drawn shape, row-major, its counter in block 0. With a cut, that dimension counts as the
@@ -89,10 +104,10 @@ std::vector<std::uint64_t> counters(const Shape& shape, const Attrs& attrs) {
   return result;
 }
 
-void bits_reference(const ir::ReferenceContext& context) {
+/// The 64 bits at each element's counter, less those that `width` leaves out.
+void draw_reference(const ir::ReferenceContext& context, int width) {
   const Shape shape(context.attrs.get<Dims>("shape"));
   const std::vector<std::uint64_t> first = counters(shape, context.attrs);
-  const int width = static_cast<int>(context.attrs.get<std::int64_t>("width"));
   std::uint64_t skipped = 0;
   if (context.attrs.has("cut")) {
     skipped = reference::load<std::uint64_t>(context.inputs[1], 0) * static_cast<std::uint64_t>(shape.size());
@@ -106,6 +121,12 @@ void bits_reference(const ir::ReferenceContext& context) {
     }
   }
 }
+
+void bits_reference(const ir::ReferenceContext& context) {
+  draw_reference(context, static_cast<int>(context.attrs.get<std::int64_t>("width")));
+}
+
+void split_reference(const ir::ReferenceContext& context) { draw_reference(context, 64); }
 
 ir::SampleInput key_input(const Shape& shape) { return samples::input(DType::key, shape, {-9e18, 9e18}); }
 
@@ -127,6 +148,26 @@ std::vector<ir::Sample> bits_samples() {
   list.push_back(
       {{key_input({2}), samples::input(int32, {}, {0, 8})}, draw({3, 2}, 64).with("cut", std::int64_t{1}), {}});
   return list;
+}
+
+std::vector<ir::Sample> split_samples() {
+  std::vector<ir::Sample> list;
+  for (const Dims& shape : {Dims{}, Dims{1}, Dims{0}, Dims{2, 0}, Dims{5}, Dims{3, 2}}) {
+    list.push_back({{key_input({})}, {{"shape", shape}}, {}});
+  }
+  list.push_back({{key_input({2, 3})}, {{"shape", Dims{4}}}, {}});
+  const Attrs cut = {{"shape", Dims{2, 3}}, {"cut", std::int64_t{1}}};
+  list.push_back({{key_input({}), samples::input(int32, {}, {0, 8})}, cut, {}});
+  list.push_back({{key_input({2}), samples::input(int32, {}, {0, 8})}, cut, {}});
+  return list;
+}
+
+std::vector<ir::ErrorSample> split_errors() {
+  return {
+      {{}, {{"shape", Dims{2}}}, "expected 1 operand", {}},
+      {{{uint32, {2}, {}}}, {{"shape", Dims{2}}}, "a key for operand 0", {}},
+      {{{DType::key, {}, {}}}, {{"shape", Dims{-2}}}, "extents of 0 or more in shape", {}},
+  };
 }
 
 std::vector<ir::ErrorSample> bits_errors() {
@@ -156,6 +197,20 @@ const ir::Primitive& primitives::random_bits() {
       .reference = bits_reference,
       .samples = bits_samples,
       .error_samples = bits_errors,
+      .traits = {},
+  };
+  return primitive;
+}
+
+const ir::Primitive& primitives::random_split() {
+  static const ir::Primitive primitive{
+      .name = "random_split",
+      .infer = infer_split,
+      .derivative = derivative::zero(),
+      .batch = batch_split,
+      .reference = split_reference,
+      .samples = split_samples,
+      .error_samples = split_errors,
       .traits = {},
   };
   return primitive;

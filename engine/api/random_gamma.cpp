@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/random.h>
+
+#include "engine/api/bind.h"
+#include "engine/api/random_draws.h"
+#include "engine/ops/primitives.h"
+
+// The gamma distribution and those made of it.
+namespace lockstep::random {
+
+namespace {
+
+Array draw_gamma(std::string_view op, const Array& key, const Operand& a, const Shape& shape, DType dtype,
+                 bool log_space, const Placement& placement) {
+  check_float(op, dtype);
+  check_one_key(op, key);
+  return api::bind_one(ops::primitives::random_gamma(),
+                       {draw_keys(op, key, shape, placement), full_parameter(op, a, dtype, shape)},
+                       {{"log_space", log_space}});
+}
+
+Operand half(const Operand& x) {
+  return x.is_scalar() ? Operand(x.real() / 2) : Operand(div(x.array(), full_like(x.array(), 2)));
+}
+
+Array draw_chisquare(std::string_view op, const Array& key, const Operand& df, const Shape& shape, DType dtype,
+                     const Placement& placement) {
+  return mul(exp(draw_gamma(op, key, half(df), shape, dtype, true, placement)), 2);
+}
+
+void check_positive(std::string_view op, std::string_view name, double value) {
+  if (value > 0) return;
+  throw ValueError(fmt::format("random::{}: {} must be above 0, got {}", op, name, value));
+}
+
+/// A placement for a draw of more dimensions behind those of the shape.
+Placement in_front(std::string_view op, const Shape& shape, Placement placement) {
+  if (placement.cut) {
+    placement.cut->dim = normalize_axis(placement.cut->dim, shape.rank(), fmt::format("random::{}", op));
+  }
+  return placement;
+}
+
+}  // namespace
+
+Array gamma(const Array& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {
+  return draw_gamma("gamma", key, a, shape, dtype, false, placement);
+}
+
+Array loggamma(const Array& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {
+  return draw_gamma("loggamma", key, a, shape, dtype, true, placement);
+}
+
+Array beta(const Array& key, const Operand& a, const Operand& b, const Shape& shape, DType dtype,
+           const Placement& placement) {
+  check_one_key("beta", key);
+  const std::vector<Array> keys = subkeys(key, 2);
+  const Array log_a = draw_gamma("beta", keys[0], a, shape, dtype, true, placement);
+  const Array log_b = draw_gamma("beta", keys[1], b, shape, dtype, true, placement);
+  const Array largest = stop_gradient(maximum(log_a, log_b));
+  const Array scaled_a = exp(sub(log_a, largest));
+  return div(scaled_a, add(scaled_a, exp(sub(log_b, largest))));
+}
+
+Array dirichlet(const Array& key, const Array& alpha, const Shape& shape, DType dtype, const Placement& placement) {
+  if (alpha.ndim() == 0) {
+    throw ShapeError(
+        fmt::format("random::dirichlet: alpha needs a last dimension of the weights, got {}", to_string(alpha.type())));
+  }
+  Shape weights = shape;
+  weights.append(alpha.dim(-1));
+  return softmax(draw_gamma("dirichlet", key, alpha, weights, dtype, true, in_front("dirichlet", shape, placement)),
+                 -1);
+}
+
+Array chisquare(const Array& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {
+  return draw_chisquare("chisquare", key, df, shape, dtype, placement);
+}
+
+Array f(const Array& key, const Operand& d1, const Operand& d2, const Shape& shape, DType dtype,
+        const Placement& placement) {
+  check_one_key("f", key);
+  const std::vector<Array> keys = subkeys(key, 2);
+  const Array above = div(draw_chisquare("f", keys[1], d1, shape, dtype, placement), parameter("f", d1, dtype, shape));
+  const Array below = div(draw_chisquare("f", keys[0], d2, shape, dtype, placement), parameter("f", d2, dtype, shape));
+  return div(above, below);
+}
+
+Array t(const Array& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {
+  check_one_key("t", key);
+  const std::vector<Array> keys = subkeys(key, 2);
+  const Array n = normal(keys[0], shape, dtype, placement);
+  const Array g = draw_gamma("t", keys[1], half(df), shape, dtype, false, placement);
+  return mul(n, sqrt(div(parameter("t", half(df), dtype, shape), g)));
+}
+
+Array generalized_normal(const Array& key, double p, const Shape& shape, DType dtype, const Placement& placement) {
+  check_one_key("generalized_normal", key);
+  check_positive("generalized_normal", "p", p);
+  const std::vector<Array> keys = subkeys(key, 2);
+  const Array g = draw_gamma("generalized_normal", keys[0], 1 / p, shape, dtype, false, placement);
+  return mul(rademacher(keys[1], shape, dtype, placement), pow(g, 1 / p));
+}
+
+Array ball(const Array& key, std::int64_t d, double p, const Shape& shape, DType dtype, const Placement& placement) {
+  check_one_key("ball", key);
+  check_positive("ball", "p", p);
+  check_positive("ball", "d", static_cast<double>(d));
+  const std::vector<Array> keys = subkeys(key, 2);
+  Shape vectors = shape;
+  vectors.append(d);
+  const Array g = generalized_normal(keys[0], p, vectors, dtype, in_front("ball", shape, placement));
+  const Array e = exponential(keys[1], shape, dtype, placement);
+  const Array norm = pow(add(sum(pow(abs(g), p), {{-1}}), e), 1 / p);
+  return div(g, expand_dims(norm, -1));
+}
+
+}  // namespace lockstep::random
