@@ -7,12 +7,11 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>
-#include <lockstep/data.h>
-#include <lockstep/elementwise.h>
 #include <lockstep/convolution.h>
 #include <lockstep/data.h>
-#include <lockstep/einsum.h>
 #include <lockstep/dlpack.h>
+#include <lockstep/einsum.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
