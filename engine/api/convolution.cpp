@@ -150,7 +150,7 @@ Array conv_in_layouts(const Array& x, const Array& kernel, ConvGeneralOptions op
 
 }  // namespace
 
-Pairs resolve_padding(const Padding& padding, const Axes& extents, const Axes& window, const Axes& strides,
+Pairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axes& window, const Axes& strides,
                       const Axes& dilation) {
   if (const auto* pairs = std::get_if<Pairs>(&padding)) {
     if (pairs->size() == extents.size()) return *pairs;
@@ -218,7 +218,7 @@ Array conv_transpose(const Array& x, const Array& kernel, const ConvTransposeOpt
   const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
   const Axes strides = entries("conv_transpose", "strides", options.strides, spatial);
   const Axes dilation = entries("conv_transpose", "rhs_dilation", options.rhs_dilation, spatial);
-  Padding padding = options.padding;
+  ConvPadding padding = options.padding;
   if (const auto* name = std::get_if<std::string>(&options.padding)) {
     if (*name != "SAME" && *name != "VALID") {
       throw ValueError(fmt::format("conv_transpose: padding must be \"SAME\", \"VALID\" or pairs, got \"{}\"", *name));

@@ -18,10 +18,10 @@ namespace lockstep {
 
 /// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
 /// stride, rounded up; the odd element at the end) or "SAME_LOWER" (at the beginning).
-using Padding = std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
+using ConvPadding = std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
 /// The pairs that a padding by name means. Throws ValueError for another name.
-LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(const Padding& padding,
+LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(const ConvPadding& padding,
                                                                                 const Axes& extents, const Axes& window,
                                                                                 const Axes& strides,
                                                                                 const Axes& dilation = {});
@@ -29,7 +29,7 @@ LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(
 /// As jax.lax.conv_general_dilated; an empty list means the neutral value.
 struct ConvGeneralOptions {
   Axes strides = {};
-  Padding padding = std::string("VALID");
+  ConvPadding padding = std::string("VALID");
   Axes lhs_dilation = {};  ///< Of x: that many minus one zeros between neighbours.
   Axes rhs_dilation = {};  ///< Of the kernel.
   std::int64_t feature_group_count = 1;
@@ -43,7 +43,7 @@ LOCKSTEP_API Array conv_general_dilated(const Array& x, const Array& kernel, con
 /// its features swapped, which makes it the gradient of a convolution.
 struct ConvTransposeOptions {
   Axes strides = {};
-  Padding padding = std::string("SAME");
+  ConvPadding padding = std::string("SAME");
   Axes rhs_dilation = {};
   bool transpose_kernel = false;
 };
@@ -62,7 +62,7 @@ LOCKSTEP_API Array correlate(const Array& a, const Array& v, std::string_view mo
 struct ReduceWindowOptions {
   Axes window = {};
   Axes strides = {};  ///< Empty: 1.
-  Padding padding = std::string("VALID");
+  ConvPadding padding = std::string("VALID");
   Axes base_dilation = {};
   Axes window_dilation = {};
 };
@@ -75,7 +75,7 @@ LOCKSTEP_API Array reduce_window_min(const Array& x, const ReduceWindowOptions& 
 struct PoolOptions {
   Axes window = {};
   Axes strides = {};  ///< Empty: the window.
-  Padding padding = std::string("VALID");
+  ConvPadding padding = std::string("VALID");
   Axes dilation = {};
 };
 LOCKSTEP_API Array max_pool(const Array& x, const PoolOptions& options);
