@@ -135,13 +135,13 @@ Array i1(const Operand& x) { return mul(exp(abs(x)), bessel_i1e(x)); }
 
 Array xlogy(const Operand& x, const Operand& y) {
   const auto [factor, argument] = inexact_pair("xlogy", x, y);
-  const Array none = logical_and(equal(factor, 0), less_equal(argument, 0));
+  const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, 0), isinf(argument)));
   return where(none, zeros_like(factor), mul(factor, log(where(none, 1, argument))));
 }
 
 Array xlog1py(const Operand& x, const Operand& y) {
   const auto [factor, argument] = inexact_pair("xlog1py", x, y);
-  const Array none = logical_and(equal(factor, 0), less_equal(argument, -1));
+  const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, -1), isinf(argument)));
   return where(none, zeros_like(factor), mul(factor, log1p(where(none, 0, argument))));
 }
 

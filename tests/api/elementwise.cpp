@@ -1,4 +1,5 @@
 #include <limits>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -19,10 +20,10 @@ using tests::expect_error;
 namespace {
 
 const double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
+const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Row {
-  const char* what;
+  std::string what;
   Array given;
   Shape shape;
   std::vector<double> expected;
@@ -40,7 +41,7 @@ void check(const std::vector<Row>& rows) {
 // Expected numbers are those of JAX 0.10 in float64.
 TEST_CASE("element-wise composites have JAX's values") {
   const Array x = array({-2.5, -0.5, 0.0, 0.3, 1.7, 4.0}), y = array({1.5, -2.0, 3.0, 0.3, -0.7, 2.0}),
-              s = array({-infinity, infinity, nan, -0.0, 0.0, 1.0}), q = array({0.2, 0.7, 1.0, 1.5, 3.0, 8.0}),
+              s = array({-infinity, infinity, not_a_number, -0.0, 0.0, 1.0}), q = array({0.2, 0.7, 1.0, 1.5, 3.0, 8.0}),
               i = array({7, -7, 7, -7, 5, 0}), j = array({2, 2, -2, -2, 3, 1}), k = array({2, 0, 3, 1, 4, 5});
   check({
       {"log10",
@@ -55,11 +56,11 @@ TEST_CASE("element-wise composites have JAX's values") {
       {"logaddexp of special",
        logaddexp(s, s),
        {6},
-       {-infinity, infinity, nan, 0.6931471805599453, 0.6931471805599453, 1.693147180559945}},
+       {-infinity, infinity, not_a_number, 0.6931471805599453, 0.6931471805599453, 1.693147180559945}},
       {"logaddexp beside special",
        logaddexp(s, y),
        {6},
-       {1.5, infinity, nan, 0.854355244468527, 0.4031860488854578, 2.313261687518223}},
+       {1.5, infinity, not_a_number, 0.854355244468527, 0.4031860488854578, 2.313261687518223}},
       {"logaddexp2",
        logaddexp2(x, y),
        {6},
@@ -93,7 +94,7 @@ TEST_CASE("element-wise composites have JAX's values") {
        {6},
        {-143.2394487827058, -28.64788975654116, 0, 17.1887338539247, 97.40282517223994, 229.1831180523293}},
       {"heaviside", heaviside(x, 0.5), {6}, {0, 0, 0.5, 1, 1, 1}},
-      {"heaviside of special", heaviside(s, y), {6}, {0, 1, nan, 0.3, -0.7, 1}},
+      {"heaviside of special", heaviside(s, y), {6}, {0, 1, not_a_number, 0.3, -0.7, 1}},
       {"reciprocal",
        reciprocal(y),
        {6},
@@ -110,13 +111,16 @@ TEST_CASE("element-wise composites have JAX's values") {
       {"integer_pow", integer_pow(x, 5), {6}, {-97.65625, -0.03125, 0, 0.00243, 14.19857, 1024}},
       {"floor_divide", floor_divide(x, y), {6}, {-2, -0, 0, 1, -3, 2}},
       {"remainder", remainder(x, y), {6}, {0.5, -0.5, 0, 0, -0.3999999999999999, 0}},
-      {"mod by 0", mod(x, 0.0), {6}, {nan, nan, nan, nan, nan, nan}},
-      {"remainder of special", remainder(x, s), {6}, {-2.5, infinity, nan, nan, nan, 0}},
+      {"mod by 0",
+       mod(x, 0.0),
+       {6},
+       {not_a_number, not_a_number, not_a_number, not_a_number, not_a_number, not_a_number}},
+      {"remainder of special", remainder(x, s), {6}, {-2.5, infinity, not_a_number, not_a_number, not_a_number, 0}},
       {"fmod", fmod(x, y), {6}, {-1, -0.5, 0, 0, 0.3, 0}},
       {"divmod", divmod(x, y).second, {6}, {0.5, -0.5, 0, 0, -0.3999999999999999, 0}},
       {"modf", modf(x).first, {6}, {-0.5, -0.5, 0, 0.3, 0.7, 0}},
       {"modf whole", modf(x).second, {6}, {-2, -0, 0, 0, 1, 4}},
-      {"modf of special", modf(s).first, {6}, {nan, nan, nan, 0, 0, 0}},
+      {"modf of special", modf(s).first, {6}, {-0.0, 0, not_a_number, 0, 0, 0}},
       {"integers: floor_divide", floor_divide(i, j), {6}, {3, -4, -4, 3, 1, 0}},
       {"integers: remainder", remainder(i, j), {6}, {1, 1, -1, -1, 2, 0}},
       {"integers: power", power(i, k), {6}, {49, 1, 343, -7, 625, 0}},
@@ -131,7 +135,7 @@ TEST_CASE("element-wise composites have JAX's values") {
       {"isposinf", isposinf(s), {6}, {0, 1, 0, 0, 0, 0}},
       {"isneginf", isneginf(s), {6}, {1, 0, 0, 0, 0, 0}},
       {"isnan of integers", isnan(i), {6}, {0, 0, 0, 0, 0, 0}},
-      {"nan_to_num", nan_to_num(s), {6}, {-1.797693134862316e+308, 1.797693134862316e+308, 0, -0, 0, 1}},
+      {"nan_to_num", nan_to_num(s), {6}, {-1.7976931348623157e+308, 1.7976931348623157e+308, 0, -0, 0, 1}},
       {"nan_to_num given", nan_to_num(s, 7, 8, 9), {6}, {9, 8, 7, -0, 0, 1}},
       {"fmax", fmax(s, y), {6}, {1.5, infinity, 3, 0.3, 0, 2}},
       {"fmin", fmin(s, y), {6}, {-infinity, -2, 3, -0, -0.7, 1}},
@@ -173,9 +177,9 @@ TEST_CASE("element-wise composites have JAX's values") {
 }
 
 TEST_CASE("derivatives of element-wise composites agree with differences") {
-  const Array x = array({-2.5, -0.5, 0.4, 0.3, 1.7, 4.0}), y = array({1.5, -2.0, 3.0, 0.7, -0.7, 2.0});
+  const Array x = array({-2.5, -0.5, 0.4, 0.3, 1.7, 4.5}), y = array({1.5, -2.0, 3.0, 0.7, -0.7, 2.0});
   using F = Array (*)(const Array&, const Array&);
-  const std::vector<std::pair<const char*, F>> functions = {
+  const std::vector<std::pair<std::string, F>> functions = {
       {"logaddexp", [](const Array& a, const Array& b) { return logaddexp(a, b); }},
       {"logaddexp2", [](const Array& a, const Array& b) { return logaddexp2(a, b); }},
       {"hypot", [](const Array& a, const Array& b) { return hypot(a, b); }},

@@ -1,4 +1,5 @@
 #include <limits>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -20,10 +21,10 @@ using tests::expect_error;
 namespace {
 
 const double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
+const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Row {
-  const char* what;
+  std::string what;
   Array given;
   Shape shape;
   std::vector<double> expected;
@@ -38,7 +39,8 @@ void check(const std::vector<Row>& rows) {
 
 }  // namespace
 
-// Expected numbers are those of JAX 0.10 in float64.
+// Expected numbers are those of JAX 0.10 in float64; of SciPy for large operands of beta and for log_ndtr(-20), where
+// JAX loses half of the digits.
 TEST_CASE("special functions have JAX's values") {
   const Array x = array({-2.5, -0.5, 0.0, 0.3, 1.7, 4.0}), q = array({0.2, 0.7, 1.0, 1.5, 3.0, 8.0}),
               p = array({0.05, 0.2, 0.5, 0.7, 0.9, 0.99}), k = array({2, 0, 3, 1, 4, 5});
@@ -72,10 +74,7 @@ TEST_CASE("special functions have JAX's values") {
        {3},
        {-3.544907701811031, 2.363271801207353, -0.9453087204829413}},
       {"gammasgn", gammasgn(x), {6}, {-1, -1, 1, 1, 1, 1}},
-      {"factorial",
-       factorial(k),
-       {6},
-       {2.000000476837158, 1.000000476837158, 6.00000524520874, 1, 24.00002288818359, 120.0001220703125}},
+      {"factorial", factorial(convert(k, float64)), {6}, {2, 1, 6, 1, 24, 120}},
       {"multigammaln",
        multigammaln(q + 1.0, 3),
        {6},
@@ -84,13 +83,13 @@ TEST_CASE("special functions have JAX's values") {
       {"beta",
        beta(q, p),
        {6},
-       {24.65353995214943, 5.576463695849881, 2, 1.044081490141948, 0.4033071183706387, 0.1284538897220574}},
+       {24.65353995214943, 5.576463695849881, 2, 1.044081490141948, 0.4033071183706387, 0.1284537710120608}},
       {"beta below 0", beta(array(-0.5), array(2.2)), {}, {-4.298504999373283}},
       {"betaln",
        betaln(q, p),
        {6},
        {3.204920498784438, 1.718554829227709, 0.6931471805599454, 0.04313754210578136, -0.9080569269470529,
-        -2.052185273891294}},
+        -2.05218619803654}},
       {"random_gamma_grad",
        random_gamma_grad(q, p),
        {6},
@@ -131,7 +130,7 @@ TEST_CASE("special functions have JAX's values") {
        xlogy(x, q),
        {6},
        {4.023594781085251, 0.1783374719693662, 0, 0.1216395324324493, 1.867640890735787, 8.317766166719343}},
-      {"xlogy of 0", xlogy(0.0, array({0.0, infinity, nan})), {3}, {0, 0, nan}},
+      {"xlogy of 0", xlogy(0.0, array({0.0, infinity, not_a_number})), {3}, {0, 0, not_a_number}},
       {"xlog1py",
        xlog1py(x, p),
        {6},
@@ -162,7 +161,7 @@ TEST_CASE("special functions have JAX's values") {
       {"log_ndtr far out",
        log_ndtr(x * 40.0),
        {6},
-       {-5005.524208694205, -203.917155375119, -0.6931471805599453, -1.776482112077654e-33, -0, -0}},
+       {-5005.524208694205, -203.9171553710973, -0.6931471805599453, -1.776482112077654e-33, -0, -0}},
       {"ndtri",
        ndtri(p),
        {6},
@@ -170,7 +169,7 @@ TEST_CASE("special functions have JAX's values") {
       {"ndtri far out",
        ndtri(array({0.0, 1e-300, 1e-12, 1 - 1e-9, 1.0, 1.5})),
        {6},
-       {-infinity, -37.0470962993612, -7.034483825301131, 5.997807019601637, infinity, nan}},
+       {-infinity, -37.0470962993612, -7.034483825301131, 5.997807019601637, infinity, not_a_number}},
       {"boxcox",
        boxcox(q, array({0.0, 1.0, 0.5, -1.0, 0.0, 2.0})),
        {6},
@@ -258,7 +257,7 @@ TEST_CASE("activations have JAX's values") {
 TEST_CASE("derivatives of special functions and activations agree with differences") {
   const Array p = array({0.05, 0.2, 0.5, 0.7, 0.9, 0.99}), q = array({0.2, 0.7, 1.1, 1.5, 3.0, 8.0});
   using F = Array (*)(const Array&, const Array&);
-  const std::vector<std::pair<const char*, F>> functions = {
+  const std::vector<std::pair<std::string, F>> functions = {
       {"xlogy", [](const Array& a, const Array& b) { return xlogy(a, b); }},
       {"xlog1py", [](const Array& a, const Array& b) { return xlog1py(a, b); }},
       {"entr", [](const Array& a, const Array&) { return entr(a); }},
@@ -304,7 +303,9 @@ TEST_CASE("derivatives of activations at their kinks are JAX's") {
   CHECK(slope([](const Array& x) { return sparse_sigmoid(x); }, 1) == 0.25);
   CHECK(slope([](const Array& x) { return hard_tanh(x); }, 1) == 1);
   CHECK(slope([](const Array& x) { return hard_sigmoid(x); }, 3) == 0);
-  CHECK(slope([](const Array& x) { return sum(softmax(x, full({}, false, bool_) & not_equal(x, x), 0)); }, 0) == 0);
+  const Array none = full({2}, false, bool_);
+  check_close(softmax(ones({2}), none), {2}, {0, 0}, 0);
+  check_close(grad([&](const Array& x) { return sum(softmax(x, none)); })(ones({2})), {2}, {0, 0}, 0);
 }
 
 TEST_CASE("special functions refuse what they cannot take") {
