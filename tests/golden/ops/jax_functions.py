@@ -143,6 +143,58 @@ def dot_general(a, b, *, contract, batch):
     return lax.dot_general(a, b, (contract, batch), precision=lax.Precision.HIGHEST)
 
 
+# ---- linear algebra
+
+
+def symmetric(a, lower):
+    half = jnp.tril(a) if lower else jnp.triu(a)
+    return half + jnp.swapaxes(half - half * jnp.eye(a.shape[-1], dtype=a.dtype), -1, -2)
+
+
+def signs(u):
+    """What makes positive the first element of each column that has at least 0.7 of the largest magnitude."""
+    if 0 in u.shape:
+        return jnp.ones((*u.shape[:-2], 1, u.shape[-1]), u.dtype)
+    size = jnp.abs(u)
+    first = jnp.argmax(size >= 0.7 * jnp.max(size, -2, keepdims=True, initial=0), -2, keepdims=True)
+    return lax.stop_gradient(jnp.where(jnp.take_along_axis(u, first, -2) < 0, -1, 1).astype(u.dtype))
+
+
+def svd(a, *, full_matrices, compute_uv):
+    if not compute_uv:
+        return jnp.linalg.svd(a, compute_uv=False)
+    u, s, vh = jnp.linalg.svd(a, full_matrices=False)
+    sign = signs(u)
+    u, vh = u * sign, vh * jnp.swapaxes(sign, -1, -2)
+    if full_matrices:
+        k = s.shape[-1]
+        if u.shape[-2] > k:
+            u = jnp.concatenate([u, lax.linalg.qr(u, full_matrices=True)[0][..., k:]], -1)
+        if vh.shape[-1] > k:
+            more = lax.linalg.qr(jnp.swapaxes(vh, -1, -2), full_matrices=True)[0][..., k:]
+            vh = jnp.concatenate([vh, jnp.swapaxes(more, -1, -2)], -2)
+    return u, s, vh
+
+
+def eigh(a, *, lower):
+    w, v = jnp.linalg.eigh(symmetric(a, lower), symmetrize_input=False)
+    return w, v * signs(v)
+
+
+def fft(x, *, kind, lengths):
+    """XLA takes three dimensions at most; the others are complex transforms on the complex side."""
+
+    def others(y, kind):
+        for dim in range(-len(lengths), -3):
+            y = jnp.moveaxis(lax.fft(jnp.moveaxis(y, dim, -1), kind, (y.shape[dim],)), -1, dim)
+        return y
+
+    last = tuple(lengths[-3:])
+    if kind == "irfft":
+        return lax.fft(others(x, "ifft"), kind, last)
+    return others(lax.fft(x, kind, last), "fft" if kind == "rfft" else kind)
+
+
 # ---- random
 
 
@@ -248,6 +300,14 @@ OPS = {
     "window_scatter": window_scatter,
     "window_sum": window_sum,
     "window_spread": window_spread,
+    "cholesky": lambda a: lax.linalg.cholesky(symmetric(a, True), symmetrize_input=False),
+    "triangular_solve": lax.linalg.triangular_solve,
+    "lu": lax.linalg.lu,
+    "qr": lambda a, *, full_matrices: lax.linalg.qr(a, full_matrices=full_matrices),
+    "svd": svd,
+    "eigh": eigh,
+    "pinv": lambda a, *, rtol: jnp.linalg.pinv(a, rtol=number(rtol)),
+    "fft": fft,
     "random_bits": random_bits,
     "random_fold_in": lambda keys, data: over_keys(jax.random.fold_in, keys, data),
     "random_wrap": lambda words: jax.random.wrap_key_data(words, impl="threefry2x32"),
