@@ -41,8 +41,8 @@ bool reduces_nothing(const ir::Sample& sample) { return sample.inputs[0].type.si
 
 bool is_derivative(Way way) { return way != Way::forward && way != Way::vmap; }
 
-/// jax.test_util's default_tolerance and default_gradient_tolerance, but closer where the arithmetic allows it: JAX asks
-/// for 1e-15 of a float64 result and widens it op by op; its gradients are compared with differences.
+/// jax.test_util's default_tolerance and default_gradient_tolerance, but closer where the arithmetic allows it: JAX
+/// asks for 1e-15 of a float64 result and widens it op by op; its gradients are compared with differences.
 double bound(bool derivative, DType dtype) {
   switch (dtype) {
     case DType::bfloat16:

@@ -166,15 +166,15 @@ constexpr const char* head = R"(# Ops
 Every op of `include/lockstep/ops.def`, which says what each computes. This table is made from the ops themselves: their
 type rules, derivatives, batching rules, kernels and samples.
 
-- **dtypes**: what the type rule takes, by operand where they differ. float: float16, bfloat16, float32, float64; complex:
-  complex64, complex128; int, uint: 8 to 64 bits.
+- **dtypes**: what the type rule takes, by operand where they differ. float: float16, bfloat16, float32, float64;
+  complex: complex64, complex128; int, uint: 8 to 64 bits.
 - **derivative**: zero, linear (its jvp is the op itself), bilinear, or by a jvp rule. transpose: with a transpose rule,
   in those operands; reverse mode is linearize and transpose, so whatever has a jvp has a vjp.
 - **vmap**: whether there is a batching rule.
 - **kernels**: the backends that have one. The executor runs collectives and control flow itself.
 - **JAX**: samples, their jvp, vjp, vmap and vmap of the vjp are held against JAX 0.10.2 (`tests/golden/ops`), to
-  |a - b| <= t (1 + |b|) with t of 1e-12 (derivatives: 1e-10) for float64, 1e-6 (1e-5) for float32, 1e-3 (1e-2) for float16,
-  1e-2 (1e-1) for bfloat16; integers, bool and keys exactly.
+  |a - b| <= t (1 + |b|), integers, bool and keys exactly. t is 1e-12 for float64 (derivatives: 1e-10), 1e-6 (1e-5) for
+  float32, 1e-3 (1e-2) for float16 and 1e-2 (1e-1) for bfloat16.
 
 )";
 
