@@ -19,7 +19,8 @@ std::unique_ptr<Kernel> cholesky(const KernelRequest& request) {
     at::Tensor out = matrix_at(arguments.outputs[0], k);
     const auto [l, info] = at::linalg_cholesky_ex(matrix_at(arguments.inputs[0], k), false, false);
     if (info.item<int>() != 0) {
-      fill_nan(std::move(out));
+      fill_nan(at::Tensor(out));
+      out.tril_();
     } else {
       out.copy_(l);
     }

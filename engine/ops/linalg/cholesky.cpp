@@ -50,7 +50,7 @@ void cholesky_matrix(const ir::ReferenceContext& context, std::int64_t k) {
   reference::Matrix<T> l(a.rows(), a.rows());
   if (!factor(a, l)) {
     for (std::int64_t i = 0; i < a.rows(); ++i) {
-      for (std::int64_t j = 0; j < a.rows(); ++j) l(i, j) = T(std::numeric_limits<double>::quiet_NaN());
+      for (std::int64_t j = 0; j <= i; ++j) l(i, j) = T(std::numeric_limits<double>::quiet_NaN());
     }
   }
   reference::store_matrix(context.outputs[0], k, l);

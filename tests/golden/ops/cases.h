@@ -12,8 +12,8 @@
 // Every sample of every op, in each way in which it is held against JAX.
 namespace lockstep::tests::golden {
 
-/// forward: the op's results. jvp: their tangents, every operand moving. vjp: the operands' cotangents. vmap: the results
-/// over a batch. vmap_vjp: results' and operands' cotangents over a batch, everything batched.
+/// forward: the op's results. jvp: their tangents, every operand moving. vjp: the operands' cotangents. vmap: the
+/// results over a batch. vmap_vjp: the operands' cotangents over a batch, everything batched.
 enum class Way { forward, jvp, vjp, vmap, vmap_vjp };
 std::string_view name(Way way);
 

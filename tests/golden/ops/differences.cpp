@@ -29,12 +29,20 @@ const std::vector<Room>& rooms() {
 
 const std::vector<Way> derivatives = {Way::jvp, Way::vjp, Way::vmap_vjp};
 
+/// More columns of q, or of u and v, than the matrix determines.
+bool is_completed(const ir::Sample& sample) {
+  const Shape& shape = sample.inputs[0].type.shape;
+  return sample.attrs.get<bool>("full_matrices") && shape[shape.rank() - 2] != shape[shape.rank() - 1];
+}
+
+bool is_negative(const ir::Sample& sample) { return sample.inputs[0].high <= 0; }
+
 bool reduces_nothing(const ir::Sample& sample) { return sample.inputs[0].type.size() == 0; }
 
 bool is_derivative(Way way) { return way != Way::forward && way != Way::vmap; }
 
-/// jax.test_util's default_tolerance and default_gradient_tolerance, but closer where the arithmetic allows it: JAX asks
-/// for 1e-15 of a float64 result and widens it op by op; its gradients are compared with differences.
+/// jax.test_util's default_tolerance and default_gradient_tolerance, but closer where the arithmetic allows it: JAX
+/// asks for 1e-15 of a float64 result and widens it op by op; its gradients are compared with differences.
 double bound(bool derivative, DType dtype) {
   switch (dtype) {
     case DType::bfloat16:
@@ -62,6 +70,9 @@ std::span<const Difference> differences() {
        "JAX has no such op: a pass makes it of a collective, and its value is that of the wait"},
       {"collective_wait", {}, {}, "JAX has no such op: a pass makes it of a collective"},
       {"nextafter", derivatives, {}, "JAX has no derivative of it; here it is zero"},
+      {"cholesky", derivatives, {}, "where there is no factor, all of the derivative is NaN", is_negative},
+      {"qr", derivatives, {}, "a matrix does not determine the columns that full_matrices adds", is_completed},
+      {"svd", derivatives, {}, "a matrix does not determine the columns that full_matrices adds", is_completed},
       {"reduce_max", derivatives, {}, "the derivative of an empty maximum is 0 here and 0 / 0 in JAX", reduces_nothing},
       {"reduce_min", derivatives, {}, "the derivative of an empty minimum is 0 here and 0 / 0 in JAX", reduces_nothing},
   };

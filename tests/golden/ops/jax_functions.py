@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax._src.random import core as jax_random
 
 
 def dtype_of(attr):
@@ -56,15 +57,16 @@ def plane_size(x):
     return int(np.prod(x.shape[1:-1]))
 
 
-def window_max(x, *, window, strides, padding):
-    """Places of the plane under each window as a constant; the first largest of them that are inside."""
+def window_max(x, *, window, strides, padding, dilation=None):
+    """Places of the plane under each window, as a constant; of those inside, the first largest."""
     plane = np.arange(int(np.prod(x.shape[1:-1]))).reshape(x.shape[1:-1])
     plane = np.pad(plane, padding, constant_values=-1)
-    counts = [(n - w) // s + 1 for n, w, s in zip(plane.shape, window, strides)]
+    dilation = dilation or [1] * len(window)
+    counts = [(n - (w - 1) * d - 1) // s + 1 for n, w, s, d in zip(plane.shape, window, strides, dilation)]
     places = np.empty((*counts, *window), np.int64)
     for out in np.ndindex(*counts):
         for offset in np.ndindex(*window):
-            places[out + offset] = plane[tuple(o * s + f for o, s, f in zip(out, strides, offset))]
+            places[out + offset] = plane[tuple(o * s + f * d for o, s, f, d in zip(out, strides, offset, dilation))]
     places = places.reshape(int(np.prod(counts)), int(np.prod(window)))
     flat = x.reshape(x.shape[0], plane_size(x), x.shape[-1])
     seen = flat[:, np.maximum(places, 0), :]
@@ -76,9 +78,14 @@ def window_max(x, *, window, strides, padding):
     chosen = jnp.where(jnp.take_along_axis(inside, chosen, 2), chosen, first_inside)
     indices = jnp.take_along_axis(jnp.asarray(places)[None, :, :, None], chosen, 2)[:, :, 0, :]
     shape = (x.shape[0], *counts, x.shape[-1])
-    init = lowest
     values = lax.reduce_window(
-        x, np.asarray(init, x.dtype), lax.max, around(window, 1), around(strides, 1), around(map(tuple, padding), (0, 0))
+        x,
+        np.asarray(lowest, x.dtype),
+        lax.max,
+        around(window, 1),
+        around(strides, 1),
+        around([tuple(p) for p in padding], (0, 0)),
+        window_dilation=around(dilation, 1),
     )
     return values, indices.reshape(shape).astype(np.int32)
 
@@ -98,7 +105,7 @@ def window_scatter(indices, y, *, spatial):
     return flat.reshape(n, *spatial, c)
 
 
-def window_sum(x, *, window, strides, padding):
+def window_sum(x, *, window, strides, padding, dilation=None):
     return lax.reduce_window(
         x,
         np.zeros((), x.dtype),
@@ -106,6 +113,7 @@ def window_sum(x, *, window, strides, padding):
         around(window, 1),
         around(strides, 1),
         around([tuple(p) for p in padding], (0, 0)),
+        window_dilation=around(dilation or [1] * len(window), 1),
     )
 
 
@@ -139,8 +147,190 @@ def scatter_add_along_axis(indices, updates, *, axis, size):
     return jnp.zeros(shape, updates.dtype).at[tuple(places)].add(updates)
 
 
+def gather(x, indices, *, slice_sizes, mode, **numbers):
+    numbers = lax.GatherDimensionNumbers(**{name: tuple(dims) for name, dims in numbers.items()})
+    return lax.gather(x, indices, numbers, slice_sizes, mode=mode, fill_value=0)
+
+
+def scatter(function):
+    def scattered(x, indices, updates, *, mode, **numbers):
+        numbers = lax.ScatterDimensionNumbers(**{name: tuple(dims) for name, dims in numbers.items()})
+        return function(x, indices, updates, numbers, mode=mode)
+
+    return scattered
+
+
+def linear_recurrence(a, b, *, axis, reverse):
+    a, b = jnp.moveaxis(a, axis, 0), jnp.moveaxis(b, axis, 0)
+
+    def step(y, ab):
+        y = ab[0] * y + ab[1]
+        return y, y
+
+    return jnp.moveaxis(lax.scan(step, jnp.zeros_like(b[:1].sum(0)), (a, b), reverse=reverse)[1], 0, axis)
+
+
 def dot_general(a, b, *, contract, batch):
     return lax.dot_general(a, b, (contract, batch), precision=lax.Precision.HIGHEST)
+
+
+# ---- attention
+
+
+class Logits:
+    """The logits [B, N, T, S] of the seen keys, and what else attention is made of, in at least float32."""
+
+    def __init__(self, q, k, v, bias, mask, scale, window):
+        self.scale, self.shape = number(scale), (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
+        self.q, self.k, self.v = self.wide(q), self.repeated(k), self.repeated(v)
+        t, s = np.ogrid[: self.shape[2], : self.shape[3]]
+        left, right = window
+        inside = (True if left < 0 else s >= t - left) & (True if right < 0 else s <= t + right)
+        self.seen = jnp.broadcast_to(mask & inside, self.shape)
+        self.any = self.seen.any(-1, keepdims=True)
+        logits = self.scale * self.products(self.q, self.k) + self.wide(bias)
+        self.logits = jnp.where(self.seen, logits, -0.7 * float(np.finfo(np.float32).max))
+
+    def wide(self, x):
+        return x.astype(jnp.promote_types(x.dtype, np.float32))
+
+    def repeated(self, x):
+        return jnp.repeat(self.wide(x), self.shape[1] // x.shape[2] if x.shape[2] else 1, axis=2)
+
+    def products(self, a, b):
+        return jnp.einsum("btnh,bsnh->bnts", a, b, precision="highest")
+
+    def mean(self, p, v):
+        return jnp.einsum("bnts,bsnh->btnh", p, v, precision="highest")
+
+    def saved_probabilities(self, lse):
+        p = jnp.exp(self.logits - jnp.moveaxis(self.wide(lse), 1, 2)[..., None])
+        return jnp.where(self.any, jnp.where(self.seen, p, 0), 1 / self.shape[3])
+
+
+def attention(q, k, v, bias, mask, *, scale, window):
+    rows = Logits(q, k, v, bias, mask, scale, window)
+    lse = jax.nn.logsumexp(rows.logits, -1)
+    return rows.mean(jax.nn.softmax(rows.logits, -1), rows.v).astype(q.dtype), jnp.moveaxis(lse, 1, 2)
+
+
+def attention_tangent(q, k, v, bias, mask, out, lse, dq, dk, dv, dbias, *, scale, window):
+    rows = Logits(q, k, v, bias, mask, scale, window)
+    p = rows.saved_probabilities(lse)
+    moved = rows.products(rows.wide(dq), rows.k) + rows.products(rows.q, rows.repeated(dk))
+    ds = jnp.where(rows.seen, rows.scale * moved + rows.wide(dbias), 0)
+    dlse = jnp.moveaxis((p * ds).sum(-1), 1, 2)
+    dout = rows.mean(p * ds, rows.v) + rows.mean(p, rows.repeated(dv)) - dlse[..., None] * rows.wide(out)
+    return dout.astype(q.dtype), dlse
+
+
+def attention_grad(q, k, v, bias, mask, out, lse, out_bar, lse_bar, **attrs):
+    def tangent(*moving):
+        return attention_tangent(q, k, v, bias, mask, out, lse, *moving, **attrs)
+
+    return jax.linear_transpose(tangent, q, k, v, bias)((out_bar, lse_bar))
+
+
+# ---- control flow and functions with rules of their own
+
+
+def scan(*x, body, length, consts, carries, reverse, unroll):
+    f, fixed = interpreted(body["function"]), x[:consts]
+
+    def step(carry, rows):
+        y = f(*fixed, *carry, *rows)
+        return y[:carries], y[carries:]
+
+    carry, ys = lax.scan(step, x[consts : consts + carries], x[consts + carries :], length, reverse, unroll)
+    return *carry, *ys
+
+
+def while_loop(*x, cond, body, cond_consts, body_consts):
+    of_cond, of_body, carry = x[:cond_consts], x[cond_consts:][:body_consts], x[cond_consts + body_consts :]
+    until, step = interpreted(cond["function"]), interpreted(body["function"])
+    return lax.while_loop(lambda c: until(*of_cond, *c)[0], lambda c: step(*of_body, *c), carry)
+
+
+def cond(index, *x, **branches):
+    return lax.switch(index, [interpreted(branches[f"branch{i}"]["function"]) for i in range(len(branches))], *x)
+
+
+def custom_jvp(*x, body, jvp, arguments):
+    f, rule, closed = interpreted(body["function"]), interpreted(jvp["function"]), x[arguments:]
+    g = jax.custom_jvp(lambda *x: f(*x, *closed))
+
+    @g.defjvp
+    def _(primals, tangents):
+        moving = [t for p, t in zip(primals, tangents) if jnp.issubdtype(p.dtype, jnp.inexact)]
+        results = rule(*primals, *closed, *moving)
+        return results[: len(results) // 2], results[len(results) // 2 :]
+
+    return g(*x[:arguments])
+
+
+def custom_vjp(*x, body, fwd, bwd, arguments):
+    f, closed = interpreted(body["function"]), x[arguments:]
+    results = len(body["function"]["outputs"])
+    g = jax.custom_vjp(lambda *x: f(*x, *closed))
+
+    def forward(*x):
+        y = interpreted(fwd["function"])(*x, *closed)
+        return y[:results], y[results:]
+
+    g.defvjp(forward, lambda residuals, y_bar: interpreted(bwd["function"])(*residuals, *y_bar))
+    return g(*x[:arguments])
+
+
+# ---- linear algebra
+
+
+def symmetric(a, lower):
+    half = jnp.tril(a) if lower else jnp.triu(a)
+    return half + jnp.swapaxes(half - half * jnp.eye(a.shape[-1], dtype=a.dtype), -1, -2)
+
+
+def signs(u):
+    """What makes positive the first element of each column that has at least 0.7 of the largest magnitude."""
+    if 0 in u.shape:
+        return jnp.ones((*u.shape[:-2], 1, u.shape[-1]), u.dtype)
+    size = jnp.abs(u)
+    first = jnp.argmax(size >= 0.7 * jnp.max(size, -2, keepdims=True, initial=0), -2, keepdims=True)
+    return lax.stop_gradient(jnp.where(jnp.take_along_axis(u, first, -2) < 0, -1, 1).astype(u.dtype))
+
+
+def svd(a, *, full_matrices, compute_uv):
+    if not compute_uv:
+        return jnp.linalg.svd(a, compute_uv=False)
+    u, s, vh = jnp.linalg.svd(a, full_matrices=False)
+    sign = signs(u)
+    u, vh = u * sign, vh * jnp.swapaxes(sign, -1, -2)
+    if full_matrices:
+        k = s.shape[-1]
+        if u.shape[-2] > k:
+            u = jnp.concatenate([u, lax.linalg.qr(u, full_matrices=True)[0][..., k:]], -1)
+        if vh.shape[-1] > k:
+            more = lax.linalg.qr(jnp.swapaxes(vh, -1, -2), full_matrices=True)[0][..., k:]
+            vh = jnp.concatenate([vh, jnp.swapaxes(more, -1, -2)], -2)
+    return u, s, vh
+
+
+def eigh(a, *, lower):
+    w, v = jnp.linalg.eigh(symmetric(a, lower), symmetrize_input=False)
+    return w, v * signs(v)
+
+
+def fft(x, *, kind, lengths):
+    """XLA takes three dimensions at most; the others are complex transforms on the complex side."""
+
+    def others(y, kind):
+        for dim in range(-len(lengths), -3):
+            y = jnp.moveaxis(lax.fft(jnp.moveaxis(y, dim, -1), kind, (y.shape[dim],)), -1, dim)
+        return y
+
+    last = tuple(lengths[-3:])
+    if kind == "irfft":
+        return lax.fft(others(x, "ifft"), kind, last)
+    return others(lax.fft(x, kind, last), "fft" if kind == "rfft" else kind)
 
 
 # ---- random
@@ -152,18 +342,49 @@ def over_keys(f, keys, *others):
     return f(keys, *others)
 
 
-def random_bits(keys, *block, shape, width, cut=None):
-    dtype = jnp.dtype(f"uint{width}")
+def drawn(draw, keys, block, shape, cut):
+    """draw(key, shape) for each key; with a cut, the block of the larger array, whose blocks samples number below 8."""
     if cut is None:
-        return over_keys(lambda key: jax.random.bits(key, shape, dtype), keys)
+        return over_keys(lambda key: draw(key, tuple(shape)), keys)
 
-    def draw(key):
-        # The blocks of the larger array, which samples number below 8, one after the other.
+    def of_block(key):
         local = [shape[cut], *shape[:cut], *shape[cut + 1 :]]
-        bits = jax.random.bits(key, (8 * local[0], *local[1:]), dtype)
-        return jnp.moveaxis(lax.dynamic_slice_in_dim(bits, block[0] * local[0], local[0]), 0, cut)
+        whole = draw(key, (8 * local[0], *local[1:]))
+        return jnp.moveaxis(lax.dynamic_slice_in_dim(whole, block[0] * local[0], local[0]), 0, cut)
 
-    return over_keys(draw, keys)
+    return over_keys(of_block, keys)
+
+
+def random_bits(keys, *block, shape, width, cut=None):
+    return drawn(lambda key, whole: jax.random.bits(key, whole, jnp.dtype(f"uint{width}")), keys, block, shape, cut)
+
+
+def random_gamma(keys, a, *, log_space):
+    """jax.random.gamma without its split of the key for each element."""
+
+    @jax.custom_jvp
+    def draw(key, a):
+        return jax_random._gamma_one(key, a, log_space)
+
+    @draw.defjvp
+    def _(primals, tangents):
+        key, a = primals
+        x = draw(key, a)
+        return x, tangents[1] * random_gamma_grad(a, x, log_space=log_space)
+
+    return over_keys(draw, keys, a)
+
+
+def random_gamma_grad(a, sample, *, log_space):
+    return jax_random._gamma_grad(sample, a, log_space=log_space)
+
+
+def random_poisson(keys, rate, *, dtype):
+    return over_keys(lambda key, rate: jax.random.poisson(key, rate, (), dtype_of(dtype)), keys, rate)
+
+
+def random_binomial(keys, n, p):
+    return over_keys(lambda key, n, p: jax.random.binomial(key, n, p, (), n.dtype), keys, n, p)
 
 
 # ---- replicas
@@ -239,6 +460,27 @@ OPS = {
     "scatter_add_rows": scatter_add_rows,
     "take_along_axis": take_along_axis,
     "scatter_add_along_axis": scatter_add_along_axis,
+    "complex": lambda re, im: lax.complex(re, im),
+    "integer_pow": lambda x, *, exponent: lax.integer_pow(x, exponent),
+    "zeta": lambda q, *, s: lax.zeta(jnp.full_like(q, number(s)), q),
+    "sort": lambda *x, axis, num_keys: lax.sort(x, dimension=axis, num_keys=num_keys),
+    "linear_recurrence": linear_recurrence,
+    "gather": gather,
+    "scatter": scatter(lax.scatter),
+    "scatter_add": scatter(lax.scatter_add),
+    "scatter_mul": scatter(lax.scatter_mul),
+    "scatter_min": scatter(lax.scatter_min),
+    "scatter_max": scatter(lax.scatter_max),
+    "attention": attention,
+    "attention_tangent": attention_tangent,
+    "attention_grad": attention_grad,
+    "scan": scan,
+    "while_loop": while_loop,
+    "cond": cond,
+    "checkpoint": lambda *x, body, **policy: jax.checkpoint(interpreted(body["function"]))(*x),
+    "checkpoint_name": lambda x, *, name: jax.ad_checkpoint.checkpoint_name(x, name),
+    "custom_jvp": custom_jvp,
+    "custom_vjp": custom_vjp,
     "dot_general": dot_general,
     "conv": conv,
     "conv_input_grad": conv_input_grad,
@@ -248,7 +490,20 @@ OPS = {
     "window_scatter": window_scatter,
     "window_sum": window_sum,
     "window_spread": window_spread,
+    "cholesky": lambda a: lax.linalg.cholesky(symmetric(a, True), symmetrize_input=False),
+    "triangular_solve": lax.linalg.triangular_solve,
+    "lu": lax.linalg.lu,
+    "qr": lambda a, *, full_matrices: lax.linalg.qr(a, full_matrices=full_matrices),
+    "svd": svd,
+    "eigh": eigh,
+    "pinv": lambda a, *, rtol: jnp.linalg.pinv(a, rtol=number(rtol)),
+    "fft": fft,
     "random_bits": random_bits,
+    "random_split": lambda keys, *block, shape, cut=None: drawn(jax.random.split, keys, block, shape, cut),
+    "random_gamma": random_gamma,
+    "random_gamma_grad": random_gamma_grad,
+    "random_poisson": random_poisson,
+    "random_binomial": random_binomial,
     "random_fold_in": lambda keys, data: over_keys(jax.random.fold_in, keys, data),
     "random_wrap": lambda words: jax.random.wrap_key_data(words, impl="threefry2x32"),
     "random_unwrap": jax.random.key_data,
@@ -259,6 +514,8 @@ OPS = {
     "all_gather": lambda x, *, axis, dim: lax.all_gather(x, axis, axis=dim, tiled=True),
     "all_gather_invariant": all_gather_invariant,
     "psum_scatter": lambda x, *, axis, dim: lax.psum_scatter(x, axis, scatter_dimension=dim, tiled=True),
+    "all_to_all": lambda x, *, axis, split, concat: lax.all_to_all(x, axis, split, concat, tiled=True),
+    "ppermute": lambda x, *, axis, pairs: lax.ppermute(x, axis, pairs),
     "axis_index": lambda *, axis: lax.axis_index(axis),
     "pmap": pmap,
 }
