@@ -88,6 +88,7 @@ class Equation {
   }
 
   Term named(const Array& array, const std::string& subscripts) {
+    expanded(subscripts, 0);  // refuses what is no subscript
     const bool ellipsis = subscripts.find("...") != std::string::npos;
     const int letters = static_cast<int>(subscripts.size()) - (ellipsis ? 3 : 0);
     if (ellipsis ? array.ndim() < letters : array.ndim() != letters) {

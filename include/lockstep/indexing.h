@@ -122,7 +122,7 @@ class LOCKSTEP_API Place {
   Place(Array x, std::vector<Index> indices) : x_(std::move(x)), indices_(std::move(indices)) {}
 
   /// As index(), with a mode for array indices.
-  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt) const;
+  Array get(IndexMode mode = IndexMode::clip, const std::optional<Operand>& fill = std::nullopt) const;
   /// `values` broadcast to the shape of get(). Where indices name an element twice, the last value is written; the other
   /// writes apply them all. Array indices outside write nothing, or as `mode` says. Throws ShapeError where values do not
   /// broadcast, DtypeError where the dtype has no such arithmetic.

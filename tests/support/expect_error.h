@@ -16,7 +16,7 @@ void expect_error(const F& function, const Parts&... parts) {
   } catch (const E& error) {
     text = error.what();
   } catch (const std::exception& error) {
-    FAIL("another kind of error was thrown: " << error.what());
+    FAIL("another kind of error was thrown: " << std::string(error.what()));
   }
   REQUIRE_MESSAGE(!text.empty(), "no error was thrown");
   const auto check = [&text](std::string_view part) {

@@ -100,8 +100,11 @@ std::vector<Tangent> extremum_jvp(const JvpContext& context) {
   const Value hit = equal(met(result, indices, updates.shape(), context.attrs), updates);
   const Value attained =
       scatter_add(chosen(kept, full_like(operand, 1)), indices, chosen(hit, full_like(updates, 1)), context.attrs);
-  const auto [d_operand, d_updates] = both_tangents(context);
-  const Value sum = scatter_add(chosen(kept, d_operand), indices, chosen(hit, d_updates), context.attrs);
+  // Of an absent tangent a plain zero, no choice of zeros: that would depend on the primals and look like a residual.
+  const auto share = [&](const Value& which, std::size_t i) {
+    return context.tangents[i] ? chosen(which, *context.tangents[i]) : full_like(context.inputs[i], 0);
+  };
+  const Value sum = scatter_add(share(kept, 0), indices, share(hit, 2), context.attrs);
   return {sum / maximum(attained, full_like(attained, 1))};
 }
 

@@ -14,7 +14,7 @@ TEST_CASE("an array becomes a tensor over its memory and back") {
   Array x = array({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}});
   at::Tensor tensor = to_aten(x);
   DOCTEST_CHECK(tensor.sizes() == at::IntArrayRef{2, 3});
-  DOCTEST_CHECK(tensor.scalar_type() == at::kFloat);
+  DOCTEST_CHECK((tensor.scalar_type() == at::kFloat));
   DOCTEST_CHECK(tensor.data_ptr() == to_aten(x).data_ptr());
   x = Array();  // the tensor keeps the memory
   DOCTEST_CHECK(tensor.sum().item<float>() == 21);
@@ -44,8 +44,8 @@ TEST_CASE("every dtype that both have") {
     CAPTURE(name(dtype));
     const Array x = from_bytes({dtype, Shape{2}, {}}, std::vector<std::byte>(2 * size_of(dtype), std::byte{1}));
     const at::Tensor tensor = to_aten(x);
-    DOCTEST_CHECK(tensor.scalar_type() == type);
-    DOCTEST_CHECK(from_aten(tensor).to_bytes() == x.to_bytes());
+    DOCTEST_CHECK((tensor.scalar_type() == type));
+    DOCTEST_CHECK((from_aten(tensor).to_bytes() == x.to_bytes()));
   }
 }
 
