@@ -215,19 +215,18 @@ TEST_CASE("branches with collectives in a map, and in a loop around it") {
   }
 }
 
-TEST_CASE("shards that would part ways at a collective are refused") {
-  const std::vector<ArrayType> types = {{DType::int32, Shape{4}, {}}, f32({4})};
-  const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch"}, {"batch"}}, {{"batch"}}};
-  const ShardBody plain = [](ir::Builder&, Bodies v) { return Values{v[0]}; };
-  const ShardBody sum = [](ir::Builder&, Bodies v) {
-    return Values{ops::pvary(ops::psum(v[0], {"batch"}), {"batch"})};
-  };
+TEST_CASE("shards that go different ways, with collectives along another axis, are refused") {
+  const std::vector<ArrayType> types = {{DType::int32, Shape{2}, {}}, f32({4})};
+  const MapSpec spec{mesh({{"data", 2}, {"model", 2}}), 2, {{"data"}, {"model"}}, {{"data"}}};
+  const ShardBody first = [](ir::Builder&, Bodies v) { return Values{ops::psum(v[0], {"model"})}; };
+  const ShardBody second = [](ir::Builder&, Bodies v) { return Values{ops::psum(ops::sin(v[0]), {"model"})}; };
   const auto f = mapped(types, spec, [&](ir::Builder&, Bodies v) {
-    return cond(ops::reshape(v[0], Shape{}), {v[1]}, {plain, sum});
+    return cond(ops::reshape(v[0], Shape{}), {v[1]}, {first, second});
   });
   CHECK_THROWS_WITH_AS(lowered(f, permissive_backend()),
-                       doctest::Contains("cond: the predicate varies along batch while what it decides on has "
-                                         "collectives"),
+                       doctest::Contains("cond: the predicate varies along data while what it decides on has "
+                                         "collectives; expected all shards to go the same way; instead reduce the "
+                                         "predicate (psum, pmax) or compute both ways and select"),
                        MeshError);
 }
 

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/error.h>
-
 #include "engine/ir/control_flow.h"
 #include "engine/ir/rewrite.h"
 #include "tests/support/mapped_program.h"
@@ -15,35 +13,20 @@
 // Loops and branches over formulas, and the same programs with every scan and call written out.
 namespace lockstep::tests {
 
-/// Types alone: enough to be lowered.
-inline const ir::Primitive& typed_by_body(const char* name, bool call) {
-  const auto make = [](const char* text, bool is_call) {
-    ir::Primitive primitive;
-    primitive.name = text;
-    primitive.traits.typed_axes = true;
-    primitive.traits.call = is_call;
-    primitive.traits.loop = !is_call;
-    primitive.infer = [](const ir::InferContext& context) {
-      const bool branches = context.attrs.has("branch0");
-      std::vector<ArrayType> types = ir::sub_function(context.attrs, branches ? "branch0" : "body")->output_types();
-      if (!context.attrs.has("length")) return types;
-      const ir::Scan scan = ir::Scan::of(context.attrs);
-      for (std::size_t i = scan.carries; i < types.size(); ++i) types[i].shape = types[i].shape.insert(0, scan.length);
-      return types;
+/// A call whose types are those of its body: enough to be lowered and evaluated.
+inline const ir::Primitive& call_primitive() {
+  static const ir::Primitive primitive = [] {
+    ir::Primitive call;
+    call.name = "test_call";
+    call.traits.typed_axes = true;
+    call.traits.call = true;
+    call.infer = [](const ir::InferContext& context) {
+      return ir::sub_function(context.attrs, "body")->output_types();
     };
-    return primitive;
-  };
-  static const std::vector<ir::Primitive> primitives = {make("scan", false), make("while_loop", false),
-                                                        make("cond", false), make("checkpoint", true)};
-  for (const ir::Primitive& primitive : primitives) {
-    if (primitive.name == name && primitive.traits.call == call) return primitive;
-  }
-  throw IrError("no such primitive");
+    return call;
+  }();
+  return primitive;
 }
-inline const ir::Primitive& scan_primitive() { return typed_by_body("scan", false); }
-inline const ir::Primitive& while_primitive() { return typed_by_body("while_loop", false); }
-inline const ir::Primitive& cond_primitive() { return typed_by_body("cond", false); }
-inline const ir::Primitive& call_primitive() { return typed_by_body("checkpoint", true); }
 
 /// How a scan is written in a test: the body gets consts, carries and one x of each of xs.
 struct ScanSpec {
@@ -66,7 +49,7 @@ inline std::vector<ir::Value> scan(const ScanSpec& spec, const std::vector<ir::V
                       spec.carries,
                       spec.reverse,
                       1};
-  return ops::apply(scan_primitive(), operands, scan.attrs());
+  return ops::apply(ops::primitives::scan(), operands, scan.attrs());
 }
 
 /// The operands are the condition's consts, the body's, and the carries.
@@ -82,7 +65,7 @@ inline std::vector<ir::Value> while_loop(std::size_t cond_consts, std::size_t bo
   const ir::AxisSizes& axes = operands[0].builder().axes();
   const ir::WhileLoop loop{make_function(cond_types, cond, axes), make_function(body_types, body, axes), cond_consts,
                            body_consts};
-  return ops::apply(while_primitive(), operands, loop.attrs());
+  return ops::apply(ops::primitives::while_loop(), operands, loop.attrs());
 }
 
 inline std::vector<ir::Value> cond(const ir::Value& index, const std::vector<ir::Value>& operands,
@@ -95,7 +78,7 @@ inline std::vector<ir::Value> cond(const ir::Value& index, const std::vector<ir:
   }
   std::vector<ir::Value> all = {index};
   all.insert(all.end(), operands.begin(), operands.end());
-  return ops::apply(cond_primitive(), all, cond.attrs());
+  return ops::apply(ops::primitives::cond(), all, cond.attrs());
 }
 
 inline std::vector<ir::Value> call(const std::vector<ir::Value>& operands, const ShardBody& body) {
