@@ -340,7 +340,10 @@ TEST_CASE("a matrix without a result gives NaN, alone in its batch") {
   };
   const auto l = tests::values(linalg::cholesky(batch));
   CHECK(l[0] == doctest::Approx(2));
-  CHECK(all_nan(l, 9, 27));
+  for (std::size_t i = 9; i < 27; ++i) {
+    const bool above = i % 3 > i / 3 % 3;  // the diagonal
+    CHECK((above ? l[i] == 0 : std::isnan(l[i])));
+  }
   const auto eigenvalues = tests::values(linalg::eigvalsh(batch));
   CHECK(eigenvalues[5] == doctest::Approx(-eigenvalues[0]));
   CHECK(all_nan(eigenvalues, 6, 9));
