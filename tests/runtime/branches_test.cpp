@@ -60,7 +60,7 @@ TEST_CASE("a while loop runs as long as its condition holds") {
       });
       return Values{whole(in[2], trips), r[0], r[1], r[2]};
     });
-    std::vector<ir::HostArray> arguments = random_arrays(types, 3);
+    std::vector<ir::HostArray> arguments = random_host_arrays(types, 3);
     arguments[0] = to_host(counter, {static_cast<double>(trips)});
     arguments[2] = to_host(counter, {0});
     check_equal(f, plain, arguments);
@@ -81,7 +81,7 @@ TEST_CASE("a condition that is a carry, and carries that are consts") {
     const auto plain = make_function(types, [&](ir::Builder& b, Bodies in) {
       return Values{ops::convert(ops::full(b, DType::int32, Shape{}, 0), DType::bool_), start == 0 ? in[2] : in[0]};
     });
-    std::vector<ir::HostArray> arguments = random_arrays(types, 3);
+    std::vector<ir::HostArray> arguments = random_host_arrays(types, 3);
     arguments[1] = to_host(flag, {start});
     check_equal(f, plain, arguments);
   }
@@ -116,7 +116,7 @@ TEST_CASE("every shard of a map goes round its loop as often as it has to, and t
           ops::select(ops::less(n, whole(n, 1)), v[1], ops::select(ops::less(n, whole(n, 2)), ops::cos(c), c * v[1]));
       return Values{c, d};
     });
-    const std::vector<ir::HostArray> arguments = {to_host(types[0], {2, 0, 3, 1}), random_arrays(types, 5)[1]};
+    const std::vector<ir::HostArray> arguments = {to_host(types[0], {2, 0, 3, 1}), random_host_arrays(types, 5)[1]};
     check_equal(f, plain, arguments);
   }
 }
@@ -149,7 +149,7 @@ TEST_CASE("a while loop with collectives: all devices go on as one decides") {
         return r;
       });
       const std::vector<ir::HostArray> arguments = {to_host(counter, {static_cast<double>(trips)}),
-                                                    random_arrays(types, 5)[1]};
+                                                    random_host_arrays(types, 5)[1]};
       check_equal(f, plain, arguments);
       std::int64_t counted = -1;
       runtime::run(*lowered(f, permissive_backend()), arguments, {}, &counted);
@@ -179,7 +179,7 @@ TEST_CASE("branches: the index is clamped, results are made, passed through or g
     const auto plain = make_function(types, [&](ir::Builder& b, Bodies in) {
       return branches[static_cast<std::size_t>(std::clamp(index, 0, 2))](b, in.subspan(1));
     });
-    std::vector<ir::HostArray> arguments = random_arrays(types, 3);
+    std::vector<ir::HostArray> arguments = random_host_arrays(types, 3);
     arguments[0] = to_host(counter, {static_cast<double>(index)});
     check_equal(f, plain, arguments);
   }
@@ -210,7 +210,7 @@ TEST_CASE("branches with collectives in a map, and in a loop around it") {
       const auto f = program([&](ir::Builder&, Bodies v) { return cond(v[0], {v[1]}, branches); });
       const auto plain =
           program([&](ir::Builder& b, Bodies v) { return branches[static_cast<std::size_t>(index)](b, v.subspan(1)); });
-      check_equal(f, plain, {to_host(counter, {static_cast<double>(index)}), random_arrays(types, 5)[1]});
+      check_equal(f, plain, {to_host(counter, {static_cast<double>(index)}), random_host_arrays(types, 5)[1]});
     }
   }
 }
@@ -265,7 +265,7 @@ TEST_CASE("what a call computes waits for all of its operands") {
       return Values{y * ops::broadcast_in_dim(s, y.shape(), {})};
     });
   };
-  check_equal(program(true), program(false), random_arrays(types, 5));
+  check_equal(program(true), program(false), random_host_arrays(types, 5));
   const auto kept = lowered(program(false), permissive_backend());
   const auto recomputed = lowered(program(true), permissive_backend());
   CHECK(kept->shard_bytes >= 2 * 64 * sizeof(float));  // sin(x) waits for the sum

@@ -21,7 +21,7 @@ ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes
 std::vector<std::shared_ptr<const Backend>> test_backends() { return {ops::reference_backend(), permissive_backend()}; }
 
 void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
-  const std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), seed);
+  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   const Bytes expected = evaluated(f, arguments);
   for (const auto& backend : test_backends()) {
     for (bool optimize : {false, true}) {
@@ -95,7 +95,7 @@ TEST_CASE("random shard bodies give the same bits on every backend and device co
           make_function(local, rank_layouts, spec.mesh);
           return mapped(types, spec, RandomBody(seed, spec.mesh, 14));
         }();
-        const std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), seed);
+        const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
         if (expected.empty()) expected = evaluated(f, arguments);
         for (const auto& backend : test_backends()) {
           CAPTURE(backend->name());
@@ -187,7 +187,7 @@ TEST_CASE("a donated buffer becomes the result of its type") {
   options.backends = {permissive_backend()};
   options.threads = 2;
   const auto executable = compile::lower(f, options);
-  std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), 5);
+  std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), 5);
   const Bytes expected = evaluated(f, arguments);
   const void* first = arguments[0].buffer->data();
   const void* second = arguments[1].buffer->data();
@@ -209,7 +209,7 @@ TEST_CASE("a donated argument read after the result is written is not its memory
   compile::Options options;
   options.backends = {permissive_backend()};
   const auto executable = compile::lower(f, options);
-  std::vector<ir::HostArray> arguments = random_arrays(f->input_types(), 5);
+  std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), 5);
   const Bytes expected = evaluated(f, arguments);
   const auto results = runtime::run(*executable, std::move(arguments), {true});
   CHECK(bytes_of(results) == expected);
@@ -226,7 +226,7 @@ TEST_CASE("an invariant equation runs once and a psum is counted once") {
   options.backends = {ops::reference_backend()};
   const auto executable = compile::lower(f, options);
   CHECK(executable->plan().collectives == 1);
-  const auto arguments = random_arrays(types, 3);
+  const auto arguments = random_host_arrays(types, 3);
   for (int i = 0; i < 3; ++i) runtime::run(*executable, arguments);
   CHECK(executable->collectives_run() == 3);
   int sines = 0;
@@ -243,7 +243,7 @@ TEST_CASE("per-shard state that is donated is updated where it lies") {
   compile::Options options;
   options.backends = {permissive_backend()};
   const auto executable = compile::lower(f, options);
-  std::vector<ir::HostArray> arguments = random_arrays({type, type}, 5);
+  std::vector<ir::HostArray> arguments = random_host_arrays({type, type}, 5);
   const Bytes expected = evaluated(f, arguments);
   const void* state = arguments[0].buffer->data();
   const auto results = runtime::run(*executable, std::move(arguments), {true, false});
@@ -303,7 +303,7 @@ TEST_CASE("one executable runs in several threads at once") {
   std::vector<std::thread> threads;
   std::vector<int> wrong(3, 0);
   for (std::size_t t = 0; t < wrong.size(); ++t) {
-    const std::vector<ir::HostArray> arguments = random_arrays({type}, t);
+    const std::vector<ir::HostArray> arguments = random_host_arrays({type}, t);
     const Bytes expected = evaluated(f, arguments);
     threads.emplace_back([&, t, arguments, expected] {
       for (int i = 0; i < 50; ++i) wrong[t] += bytes_of(runtime::run(*executable, arguments)) == expected ? 0 : 1;
@@ -336,7 +336,7 @@ TEST_CASE("backends without memory are not enough") {
   compile::Options options;
   options.backends = {std::make_shared<RefusingBackend>(false)};
   const auto executable = compile::lower(f, options);
-  CHECK_THROWS_WITH_AS(runtime::run(*executable, random_arrays({type}, 0)),
+  CHECK_THROWS_WITH_AS(runtime::run(*executable, random_host_arrays({type}, 0)),
                        doctest::Contains("none of the given backends owns memory"), BackendError);
 }
 
@@ -348,7 +348,7 @@ TEST_CASE("wrong arguments and impossible device counts are named") {
   const auto executable = compile::lower(f, options);
   CHECK_THROWS_WITH_AS(runtime::run(*executable, {}), doctest::Contains("0 arguments given, the function takes 1"),
                        ValueError);
-  CHECK_THROWS_WITH_AS(runtime::run(*executable, random_arrays({{DType::float32, Shape{2, 3}, {}}}, 0)),
+  CHECK_THROWS_WITH_AS(runtime::run(*executable, random_host_arrays({{DType::float32, Shape{2, 3}, {}}}, 0)),
                        doctest::Contains("argument 0 is f32[2,3], the function takes f32[6]"), ValueError);
   const MapSpec spec{mesh({{"batch", 4}}), 3, {{"batch"}}, {{"batch"}}};
   const ir::FunctionPtr g = mapped({{DType::float32, Shape{4}, {}}}, spec,

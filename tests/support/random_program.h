@@ -18,22 +18,44 @@ using ops::operator*;
 class RandomProgram {
  public:
   explicit RandomProgram(std::uint64_t seed) : bits_(seed) {}
+  virtual ~RandomProgram() = default;
 
   /// Two or three float64 inputs; two float64 results, the first one a scalar.
   ir::FunctionPtr make(int equations) {
     std::vector<ArrayType> types;
     for (std::size_t i = 0, n = 2 + below(2); i < n; ++i) types.push_back({DType::float64, random_shape(), {}});
     return make_function(types, [&](ir::Builder& builder, std::span<const ir::Value> inputs) {
-      builder_ = &builder;
-      pool_.assign(inputs.begin(), inputs.end());
+      start(builder, inputs);
       for (int i = 0; i < equations; ++i) pool_.push_back(step());
       const ir::Value last = pool_.back();
       return std::vector{to_scalar(ops::sin(last)), pick()};
     });
   }
 
- private:
+ protected:
   using Value = ir::Value;
+
+  void start(ir::Builder& builder, std::span<const Value> inputs) {
+    builder_ = &builder;
+    pool_.assign(inputs.begin(), inputs.end());
+  }
+  std::uint64_t next_seed() { return bits_(); }
+  const std::vector<Value>& pool() const { return pool_; }
+  void add(const Value& v) { pool_.push_back(v); }
+  ir::Builder& builder() { return *builder_; }
+
+  virtual Value step() {
+    switch (below(4)) {
+      case 0:
+        return unary(pick());
+      case 1:
+        return binary();
+      case 2:
+        return moving(pick());
+      default:
+        return reducing(pick());
+    }
+  }
 
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(bits_() % n); }
   Shape random_shape() {
@@ -64,19 +86,7 @@ class RandomProgram {
     return ops::apply_one(primitive, inputs, std::move(attrs));
   }
 
-  Value step() {
-    switch (below(4)) {
-      case 0:
-        return unary(pick());
-      case 1:
-        return binary();
-      case 2:
-        return moving(pick());
-      default:
-        return reducing(pick());
-    }
-  }
-
+ private:
   Value unary(const Value& x) {
     switch (below(12)) {
       case 0:
@@ -140,6 +150,8 @@ class RandomProgram {
       case 1: {
         ops::Dims permutation;
         for (int i = rank; i-- > 0;) permutation.push_back(i);
+        for (int i = rank; i-- > 1;)
+          std::swap(permutation[static_cast<std::size_t>(i)], permutation[below(static_cast<std::size_t>(i) + 1)]);
         return ops::transpose(x, permutation);
       }
       case 2:

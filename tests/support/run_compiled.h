@@ -14,7 +14,7 @@ namespace lockstep::tests {
 using Bytes = std::vector<std::vector<std::byte>>;
 
 /// Arrays of the given types with values from a seed, in [-2, 2).
-inline std::vector<ir::HostArray> random_arrays(const std::vector<ArrayType>& types, std::uint64_t seed) {
+inline std::vector<ir::HostArray> random_host_arrays(const std::vector<ArrayType>& types, std::uint64_t seed) {
   std::mt19937_64 bits(seed);
   std::uniform_real_distribution<double> uniform(-2, 2);
   std::vector<ir::HostArray> arrays;

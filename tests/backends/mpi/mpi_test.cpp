@@ -40,7 +40,7 @@ std::string hash_of_step(const std::shared_ptr<Communicator>& communicator) {
   options.communicator = communicator;
   const auto executable = compile::lower(f, options);
   std::uint64_t hash = 1469598103934665603ULL;
-  for (const auto& array : bytes_of(runtime::run(*executable, random_arrays(f->input_types(), 11)))) {
+  for (const auto& array : bytes_of(runtime::run(*executable, random_host_arrays(f->input_types(), 11)))) {
     for (std::byte b : array) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
   }
   return std::to_string(hash);
