@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 #include <lockstep/transforms.h>
 
+#include "engine/api/non_finite.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
@@ -21,6 +22,7 @@ namespace {
 struct Entry {
   std::vector<Tree> arguments;  ///< Structure alone.
   std::vector<ArrayType> types;
+  ir::FunctionPtr function;
   std::shared_ptr<const compile::Executable> executable;
   std::vector<Array> captured;
   Tree result;
@@ -74,6 +76,7 @@ bool sole_owner(const Array& array) { return array.state().use_count() == 1 && a
 }  // namespace
 
 struct JitCache::Impl {
+  DebugOptions debug;
   std::mutex mutex;
   std::unordered_multimap<std::uint64_t, std::shared_ptr<const Entry>> entries;
   std::shared_ptr<const Entry> latest;
@@ -95,6 +98,7 @@ struct JitCache::Impl {
     reasons.push_back(latest == nullptr ? "first call" : change(*latest, arguments, trees));
     api::TracedTree traced = api::trace_tree(function, arguments, entry->types);
     for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
+    entry->function = traced.function;
     entry->executable = api::compiled(traced.function);
     entry->captured = std::move(traced.captured);
     entry->result = std::move(traced.result);
@@ -104,7 +108,7 @@ struct JitCache::Impl {
   }
 };
 
-JitCache::JitCache() : impl_(std::make_shared<Impl>()) {}
+JitCache::JitCache(const DebugOptions& debug) : impl_(std::make_shared<Impl>()) { impl_->debug = debug; }
 
 Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
   if (trace::is_open()) return function(arguments);
@@ -124,7 +128,11 @@ Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
   for (const Array& leaf : leaves) donated.push_back(sole_owner(leaf));
   donated.resize(leaves.size() + entry->captured.size(), false);
   leaves.insert(leaves.end(), entry->captured.begin(), entry->captured.end());
-  return entry->result.unflatten(api::run(*entry->executable, std::move(leaves), donated));
+  // Kept arguments are shared and therefore not overwritten.
+  const std::vector<Array> kept = impl_->debug.nans || impl_->debug.infs ? leaves : std::vector<Array>();
+  std::vector<Array> results = api::run(*entry->executable, std::move(leaves), donated);
+  if (!kept.empty()) api::check_finite(entry->function, kept, results, impl_->debug);
+  return entry->result.unflatten(std::move(results));
 }
 
 std::size_t JitCache::traces() const {

@@ -71,12 +71,43 @@ std::vector<PerShard> Evaluator::run(const Function& function, const Shards& sha
     std::vector<PerShard> operands;
     for (const Var v : equation.inputs) operands.push_back(values[v.id]);
     std::vector<PerShard> results = run_equation(function, equation, shards, operands);
+    if (observer_ != nullptr) report(function, equation, shards, operands, results);
     for (std::size_t k = 0; k < results.size(); ++k) values[equation.outputs[k].id] = std::move(results[k]);
     for (const Var v : dead[i]) values[v.id].clear();
   }
   std::vector<PerShard> outputs;
   for (const Var v : function.outputs()) outputs.push_back(values[v.id]);
   return outputs;
+}
+
+Evaluator Evaluator::with_active(std::vector<bool> active) const {
+  Evaluator inner = *this;
+  inner.active_ = std::move(active);
+  return inner;
+}
+
+Evaluator Evaluator::in_iteration(std::int64_t i) const {
+  Evaluator inner = *this;
+  inner.iterations_.push_back(i);
+  return inner;
+}
+
+void Evaluator::report(const Function& function, const Equation& equation, const Shards& shards,
+                       const std::vector<PerShard>& operands, const std::vector<PerShard>& results) const {
+  const Traits& traits = equation.primitive->traits;
+  if (traits.call || traits.loop || equation.primitive->name == "pmap") return;
+  const auto on_shard = [&](std::span<const Var> vars, const std::vector<PerShard>& values, std::size_t s) {
+    std::vector<HostArray> arrays;
+    for (std::size_t k = 0; k < vars.size(); ++k) arrays.push_back({function.type(vars[k]), values[k][s]});
+    return arrays;
+  };
+  for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
+    const auto s = static_cast<std::size_t>(shard);
+    if (!is_active(s)) continue;
+    const std::vector<HostArray> inputs = on_shard(equation.inputs, operands, s);
+    const std::vector<HostArray> outputs = on_shard(equation.outputs, results, s);
+    (*observer_)({equation, inputs, outputs, shard, shards.count(), iterations_});
+  }
 }
 
 std::vector<PerShard> Evaluator::run_equation(const Function& function, const Equation& equation, const Shards& shards,
@@ -191,12 +222,13 @@ void check_inputs(const Function& function, std::span<const HostArray> inputs) {
 
 }  // namespace
 
-std::vector<HostArray> eval(const Function& function, std::span<const HostArray> inputs, const Backend& backend) {
+std::vector<HostArray> eval(const Function& function, std::span<const HostArray> inputs, const Backend& backend,
+                            const EvalObserver& observer) {
   check_inputs(function, inputs);
   const std::shared_ptr<void> thread_settings = backend.enter_thread();
   std::vector<PerShard> values;
   for (const HostArray& input : inputs) values.push_back({input.buffer});
-  values = Evaluator(backend).run(function, Shards(AxisSizes()), std::move(values));
+  values = Evaluator(backend, observer ? &observer : nullptr).run(function, Shards(AxisSizes()), std::move(values));
   std::vector<HostArray> outputs;
   for (std::size_t k = 0; k < values.size(); ++k) {
     outputs.push_back({function.type(function.outputs()[k]), values[k].front()});

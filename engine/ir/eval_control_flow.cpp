@@ -80,7 +80,7 @@ std::vector<PerShard> Evaluator::run_scan(const Equation& equation, const Shards
     for (std::size_t x = first_x; x < operands.size(); ++x) {
       arguments.push_back(row(backend_, inputs[x], shards, operands[x], i));
     }
-    const std::vector<PerShard> results = run(*scan.body, shards, std::move(arguments));
+    const std::vector<PerShard> results = in_iteration(i).run(*scan.body, shards, std::move(arguments));
     carry = part(results, 0, scan.carries);
     for (std::size_t k = 0; k < ys.size(); ++k) {
       set_row(outputs[scan.carries + k], shards, ys[k], i, results[scan.carries + k]);
@@ -95,8 +95,8 @@ std::vector<PerShard> Evaluator::run_while_loop(const Equation& equation, const 
   const std::vector<PerShard> cond_consts = part(operands, 0, loop.cond_consts);
   const std::vector<PerShard> body_consts = part(operands, loop.cond_consts, loop.body_consts);
   std::vector<PerShard> carry = part(operands, loop.cond_consts + loop.body_consts, loop.carries());
-  for (;;) {
-    const std::vector<PerShard> predicates = run(*loop.cond, shards, followed(cond_consts, carry));
+  for (std::int64_t i = 0;; ++i) {
+    const std::vector<PerShard> predicates = in_iteration(i).run(*loop.cond, shards, followed(cond_consts, carry));
     std::vector<bool> stays;
     bool any = false;
     for (std::size_t s = 0; s < predicates[0].size(); ++s) {
@@ -108,7 +108,7 @@ std::vector<PerShard> Evaluator::run_while_loop(const Equation& equation, const 
     std::vector<bool> counting = stays;
     for (std::size_t s = 0; s < counting.size(); ++s) counting[s] = counting[s] && is_active(s);
     const std::vector<PerShard> next =
-        Evaluator(backend_, counting).run(*loop.body, shards, followed(body_consts, carry));
+        in_iteration(i).with_active(counting).run(*loop.body, shards, followed(body_consts, carry));
     for (std::size_t k = 0; k < carry.size(); ++k) {
       for (std::size_t s = 0; s < stays.size(); ++s) {
         if (stays[s]) carry[k][s] = next[k][s];
@@ -131,7 +131,7 @@ std::vector<PerShard> Evaluator::run_cond(const Equation& equation, const Shards
     std::vector<bool> takes;
     for (std::size_t s = 0; s < chosen.size(); ++s) takes.push_back(chosen[s] == b && is_active(s));
     if (std::ranges::find(takes, true) == takes.end()) continue;
-    const std::vector<PerShard> values = Evaluator(backend_, takes).run(*cond.branches[b], shards, arguments);
+    const std::vector<PerShard> values = with_active(takes).run(*cond.branches[b], shards, arguments);
     for (std::size_t k = 0; k < values.size(); ++k) {
       for (std::size_t s = 0; s < takes.size(); ++s) {
         if (takes[s] || results[k][s] == nullptr) results[k][s] = values[k][s];

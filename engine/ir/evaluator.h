@@ -16,10 +16,8 @@ using PerShard = std::vector<BufferPtr>;
 
 class Evaluator {
  public:
-  /// `active`: the shards whose values count; empty: all. In a branch that some shards do not take, those must not keep a
-  /// loop running.
-  explicit Evaluator(const Backend& backend, std::vector<bool> active = {})
-      : backend_(backend), active_(std::move(active)) {}
+  explicit Evaluator(const Backend& backend, const EvalObserver* observer = nullptr)
+      : backend_(backend), observer_(observer) {}
 
   /// `inputs[i][s]` is input i on shard s; so are the results.
   std::vector<PerShard> run(const Function& function, const Shards& shards, std::vector<PerShard> inputs) const;
@@ -36,6 +34,12 @@ class Evaluator {
                                        const std::vector<PerShard>& operands) const;
   std::vector<PerShard> run_cond(const Equation& equation, const Shards& shards,
                                  const std::vector<PerShard>& operands) const;
+  /// For sub-functions: with only some shards' values counting (in a branch that some do not take, those must not keep a
+  /// loop running), within one more loop.
+  Evaluator with_active(std::vector<bool> active) const;
+  Evaluator in_iteration(std::int64_t i) const;
+  void report(const Function& function, const Equation& equation, const Shards& shards,
+              const std::vector<PerShard>& operands, const std::vector<PerShard>& results) const;
   bool is_active(std::size_t shard) const { return active_.empty() || active_[shard]; }
 
   std::vector<PerShard> run_pmap(const Function& function, const Equation& equation, const Shards& shards,
@@ -48,7 +52,9 @@ class Evaluator {
                      const Shards& shards, const PerShard& values) const;
 
   const Backend& backend_;
-  std::vector<bool> active_;
+  const EvalObserver* observer_;
+  std::vector<bool> active_;  // the shards whose values count; empty: all
+  std::vector<std::int64_t> iterations_;
 };
 
 std::vector<ArrayType> types_of(const Function& function, std::span<const Var> vars);

@@ -9,6 +9,7 @@
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
 #include <lockstep/data.h>
+#include <lockstep/debug.h>
 #include <lockstep/dlpack.h>
 #include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/debug.h>
 #include <lockstep/export.h>
 #include <lockstep/parallel.h>
 #include <lockstep/tree.h>
@@ -129,7 +130,7 @@ namespace detail {
 /// Owns the first-level cache of one jitted function: structure, leaf types and static values -> executable.
 class LOCKSTEP_API JitCache {
  public:
-  JitCache();
+  explicit JitCache(const DebugOptions& debug = {});
   /// Calls the function compiled for the arguments' types. Leaves that the caller moved in and owns alone are donated.
   Tree call(const TreeFunction& function, std::vector<Tree> arguments);
   /// How often it was traced, and why: one line a trace, naming the argument's path that was new.
@@ -143,11 +144,15 @@ class LOCKSTEP_API JitCache {
 
 }  // namespace detail
 
+struct JitOptions {
+  DebugOptions debug = {};
+};
+
 /// A compiled function: traced once per structure, types and static values of its arguments.
 template <class F>
 class Jitted {
  public:
-  explicit Jitted(F function) : function_(std::move(function)) {}
+  explicit Jitted(F function, const JitOptions& options = {}) : function_(std::move(function)), cache_(options.debug) {}
 
   template <class... Args>
   auto operator()(Args&&... args) const {
@@ -167,8 +172,8 @@ class Jitted {
 };
 
 template <class F>
-Jitted<F> jit(F function) {
-  return Jitted<F>(std::move(function));
+Jitted<F> jit(F function, const JitOptions& options = {}) {
+  return Jitted<F>(std::move(function), options);
 }
 
 }  // namespace lockstep
