@@ -11,6 +11,7 @@
 #include <lockstep/communicator.h>
 #include <lockstep/error.h>
 
+#include "engine/api/dump.h"
 #include "engine/compile/compile.h"
 #include "engine/runtime/run.h"
 #include "engine/trace/array_state.h"
@@ -42,7 +43,10 @@ std::atomic<std::int64_t>& collectives() {
 
 std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function) {
   static const compile::Options options = make_options();
-  return compile::compile(function, options);
+  static const char* const dump_folder = std::getenv("LOCKSTEP_DUMP_IR");
+  auto executable = compile::compile(function, options);
+  if (dump_folder != nullptr) dump_stages(dump_folder, *function, *executable);
+  return executable;
 }
 
 std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,

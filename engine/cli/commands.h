@@ -29,6 +29,7 @@ struct TrainArguments {
   std::int64_t checkpoint_every = 0;  ///< Steps; 0: at the end of each epoch.
   bool resume = false;
   bool check = false;
+  bool debug_nans = false;
 };
 
 int train(const TrainArguments& arguments);

@@ -41,6 +41,7 @@ CLI::App* add_train(CLI::App& app, TrainArguments& a) {
   train->add_option("--checkpoint-every", a.checkpoint_every, "Steps between checkpoints; default: each epoch")
       ->check(positive);
   train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
+  train->add_flag("--debug-nans", a.debug_nans, "Stop at the first NaN and say which op of which layer made it");
   train->add_flag("--check", a.check, "Compare 1 shard with all of them in float64 before the first step");
   return train;
 }

@@ -45,7 +45,7 @@ data::FashionMnist load(const TrainArguments& a) {
 }
 
 DataParallelOptions parallel_options(const TrainArguments& a) {
-  DataParallelOptions options{.devices = {}, .shards = a.shards};
+  DataParallelOptions options{.devices = {}, .shards = a.shards, .debug = {.nans = a.debug_nans}};
   if (a.devices > 0) options.devices = devices("cpu:0-" + std::to_string(a.devices - 1));
   return options;
 }

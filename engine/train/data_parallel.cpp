@@ -21,6 +21,7 @@ TrainStep::TrainStep(detail::StepParts parts) {
                      "; it must be at least 1");
   }
   auto impl = std::make_shared<Impl>();
+  impl->cache = detail::JitCache(parts.options.debug);
   impl->parts = std::move(parts);
   impl_ = std::move(impl);
 }

@@ -11,6 +11,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/data.h>
+#include <lockstep/debug.h>
 #include <lockstep/export.h>
 #include <lockstep/losses.h>
 #include <lockstep/model.h>
@@ -40,6 +41,7 @@ struct DataParallelOptions {
       {};                   ///< Of this process; empty: the largest power of two of cores that divides the shards.
   std::int64_t shards = 0;  ///< V; 0: the largest power of two up to 8 not above the batch.
   std::int64_t microbatches = 1;  ///< Each shard's rows in that many equal parts, gradients added, reduced once.
+  DebugOptions debug = {};        ///< NaNs that a step makes are errors that say where.
 };
 
 namespace detail {

@@ -106,3 +106,16 @@ TEST_CASE("a state leaf that differs between replicas is refused by path, whoeve
   CHECK_ERROR(AggregationError, step(tests::fresh_state(step, counting, batch), batch),
               "the new state's leaf 'seen' is f32[]{batch}");
 }
+
+TEST_CASE("a step says which op of which layer made a NaN") {
+  const auto logarithm = [](const Array& y, const Batch& b) { return weighted(squeeze(log(y), {1}), b.weight); };
+  const Batch batch{zeros({4, 2}) - 1.0, zeros({4, 1}), {}};
+  DataParallelOptions options = tests::parallel({2, 2});
+  step_with(logarithm, options, batch);
+  options.debug.nans = true;
+  const auto negative = [](const Array& y, const Batch& b) {
+    const NamedScope layer("likelihood");
+    return weighted(squeeze(log(y - 1.0), {1}), b.weight);
+  };
+  CHECK_ERROR(NonFiniteError, step_with(negative, options, batch), "log (forward, layer 'likelihood', replica 0 of 2)");
+}

@@ -1,0 +1,36 @@
+#include "engine/api/dump.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "engine/api/runtime.h"
+#include "engine/ir/parse.h"
+#include "engine/ops/primitives.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace lockstep;
+
+TEST_CASE("what becomes of a function is written stage by stage") {
+  const tests::TemporaryFolder folder;
+  const std::string text =
+      "{ lambda a:f32[3].\n    let b:f32[3] = sin a\n        c:f32[3] = sin a\n"
+      "        d:f32[3] = add b c\n    in (d,) }";
+  const ir::FunctionPtr f = ir::parse(text, ops::find_primitive);
+  const auto executable = api::compiled(f);
+  api::dump_stages(folder.path() / "ir", *f, *executable);
+  api::dump_stages(folder.path() / "ir", *f, *executable);
+  REQUIRE(std::distance(std::filesystem::directory_iterator(folder.path() / "ir"), {}) == 1);
+  const auto own = std::filesystem::directory_iterator(folder.path() / "ir")->path();
+  const auto read = [&](const std::string& name) {
+    std::ifstream in(own / name);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  CHECK(read("0-traced.txt") == text + "\n");
+  CHECK(read("3-cse.txt").find("add b b") != std::string::npos);
+  CHECK(read("plan.txt").find("= add f32[3]") != std::string::npos);
+}
