@@ -41,7 +41,7 @@ std::vector<ir::Sample> gather_samples() {
   std::vector<ir::Sample> list;
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::bool_, DType::key}) {
     for (const MoveCase& c : move_cases()) {
-      list.push_back({{samples::input(dtype, c.operand, {0, 2}), window_indices(c.index, c.indices)}, c.attrs, {}});
+      list.push_back({{samples::input(dtype, c.operand, {0, 2}), window_indices(c)}, c.attrs, {}});
     }
   }
   return list;

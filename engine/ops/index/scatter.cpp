@@ -187,8 +187,7 @@ void set_reference(const ir::ReferenceContext& context) {
 ir::Sample scatter_sample(const MoveCase& c, DType dtype, const samples::Range& range) {
   const std::vector<ArrayType> types = {{dtype, c.operand, {}}, {c.index, c.indices, {}}};
   const Shape windows = moves_of_gather({"gather", types, c.attrs, {}}).windows;
-  return {{samples::input(dtype, c.operand, range), window_indices(c.index, c.indices),
-           samples::input(dtype, windows, range)},
+  return {{samples::input(dtype, c.operand, range), window_indices(c), samples::input(dtype, windows, range)},
           renamed(c.attrs, gather_names, scatter_names),
           {}};
 }

@@ -272,8 +272,10 @@ std::vector<MoveCase> move_cases() {
   };
 }
 
-ir::SampleInput window_indices(DType dtype, const Shape& shape) {
-  return samples::input(dtype, shape, {is_unsigned_integer(dtype) ? 0.0 : -2.0, 6});
+ir::SampleInput window_indices(const MoveCase& c) {
+  const bool promised = c.attrs.get<std::string>("mode") == "promise_in_bounds";
+  if (promised) return samples::input(c.index, c.indices, {0, 3});
+  return samples::input(c.index, c.indices, {is_unsigned_integer(c.index) ? 0.0 : -2.0, 6});
 }
 
 }  // namespace lockstep::ops

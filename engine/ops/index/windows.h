@@ -60,8 +60,8 @@ struct MoveCase {
 };
 /// Cases that gather's and scatter's samples are made of.
 std::vector<MoveCase> move_cases();
-/// Numbers beyond both ends of small extents.
-ir::SampleInput window_indices(DType dtype, const Shape& shape);
+/// Numbers beyond both ends of small extents, unless the mode promises otherwise.
+ir::SampleInput window_indices(const MoveCase& c);
 Attrs gather_attrs(const Dims& offset_dims, const Dims& collapsed, const Dims& index_map, const Dims& sizes,
                    std::string_view mode = "clip", const Dims& operand_batching = {},
                    const Dims& indices_batching = {});
