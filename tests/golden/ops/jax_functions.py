@@ -78,15 +78,17 @@ def window_max(x, *, window, strides, padding, dilation=None):
     chosen = jnp.where(jnp.take_along_axis(inside, chosen, 2), chosen, first_inside)
     indices = jnp.take_along_axis(jnp.asarray(places)[None, :, :, None], chosen, 2)[:, :, 0, :]
     shape = (x.shape[0], *counts, x.shape[-1])
-    values = lax.reduce_window(
-        x,
-        np.asarray(lowest, x.dtype),
-        lax.max,
-        around(window, 1),
-        around(strides, 1),
-        around([tuple(p) for p in padding], (0, 0)),
-        window_dilation=around(dilation, 1),
-    )
+    if any(d > 1 for d in dilation):  # JAX has no derivative of a dilated reduce_window.
+        values = jnp.take_along_axis(seen, chosen, 2).reshape(shape)
+    else:
+        values = lax.reduce_window(
+            x,
+            np.asarray(lowest, x.dtype),
+            lax.max,
+            around(window, 1),
+            around(strides, 1),
+            around([tuple(p) for p in padding], (0, 0)),
+        )
     return values, indices.reshape(shape).astype(np.int32)
 
 
@@ -158,6 +160,52 @@ def scatter(function):
         return function(x, indices, updates, numbers, mode=mode)
 
     return scattered
+
+
+def scatter_extreme(function):
+    """JAX's derivative forgets the mode: indices are clipped beforehand."""
+
+    def scattered(x, indices, updates, *, mode, **numbers):
+        if mode == "clip":
+            window = np.ones(x.ndim, int)
+            inside = numbers["inserted_window_dims"] + numbers["operand_batching_dims"]
+            window[[d for d in range(x.ndim) if d not in inside]] = [updates.shape[d] for d in numbers["update_window_dims"]]
+            last = (np.array(x.shape, int) - window)[np.array(numbers["scatter_dims_to_operand_dims"], int)]
+            indices = jnp.clip(indices.astype(np.int64), 0, last)
+        return scatter(function)(x, indices, updates, mode=mode, **numbers)
+
+    return scattered
+
+
+def scatter_mul(x, indices, updates, **attrs):
+    """JAX's, which has no derivative where indices repeat; that is of x times the product as a sum of logarithms."""
+    function = jax.custom_jvp(lambda *operands: scatter(lax.scatter_mul)(*operands, **attrs))
+
+    @function.defjvp
+    def _(primals, tangents):
+        x, indices, updates = primals
+        is_complex = jnp.iscomplexobj(x)
+        signs = jnp.ones_like(updates) if is_complex else jnp.sign(updates)
+        signs = scatter(lax.scatter_mul)(jnp.ones_like(x), indices, signs, **attrs)
+
+        def product(x, updates):
+            logarithms = jnp.log(updates if is_complex else jnp.abs(updates))
+            return x * signs * jnp.exp(scatter(lax.scatter_add)(jnp.zeros_like(x), indices, logarithms, **attrs))
+
+        return function(*primals), jax.jvp(product, (x, updates), (tangents[0], tangents[2]))[1]
+
+    return function(x, indices, updates)
+
+
+def zeta(q, *, s):
+    """JAX's, which has no derivative."""
+
+    def of(s):
+        function = jax.custom_jvp(lambda q: lax.zeta(jnp.full_like(q, s), q))
+        function.defjvp(lambda q, dq: (function(*q), -s * of(s + 1)(*q) * dq[0]))
+        return function
+
+    return of(number(s))(q)
 
 
 def linear_recurrence(a, b, *, axis, reverse):
@@ -462,15 +510,15 @@ OPS = {
     "scatter_add_along_axis": scatter_add_along_axis,
     "complex": lambda re, im: lax.complex(re, im),
     "integer_pow": lambda x, *, exponent: lax.integer_pow(x, exponent),
-    "zeta": lambda q, *, s: lax.zeta(jnp.full_like(q, number(s)), q),
+    "zeta": zeta,
     "sort": lambda *x, axis, num_keys: lax.sort(x, dimension=axis, num_keys=num_keys),
     "linear_recurrence": linear_recurrence,
     "gather": gather,
     "scatter": scatter(lax.scatter),
     "scatter_add": scatter(lax.scatter_add),
-    "scatter_mul": scatter(lax.scatter_mul),
-    "scatter_min": scatter(lax.scatter_min),
-    "scatter_max": scatter(lax.scatter_max),
+    "scatter_mul": scatter_mul,
+    "scatter_min": scatter_extreme(lax.scatter_min),
+    "scatter_max": scatter_extreme(lax.scatter_max),
     "attention": attention,
     "attention_tangent": attention_tangent,
     "attention_grad": attention_grad,
