@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/ir/primitive.h"
+#include "engine/passes/dce_control_flow.h"
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"
 
@@ -63,7 +64,10 @@ FunctionPtr dce(const FunctionPtr& function) {
   for (auto it = draft.equations.rbegin(); it != draft.equations.rend(); ++it) {
     const auto is_live = [&](Var v) { return bool(live[v.id]); };
     if (std::none_of(it->outputs.begin(), it->outputs.end(), is_live)) continue;
-    Equation equation = it->primitive->name == "pmap" ? without_dead_parts(*it, live) : map_sub_functions(*it, dce);
+    Equation equation = *it;
+    if (!drop_dead_parts(equation, live)) {
+      equation = it->primitive->name == "pmap" ? without_dead_parts(*it, live) : map_sub_functions(*it, dce);
+    }
     for (Var v : equation.inputs) live[v.id] = true;
     kept.push_back(std::move(equation));
   }
