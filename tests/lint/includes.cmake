@@ -34,9 +34,9 @@ function(reachable stage result)
   set(${result} "${seen}" PARENT_SCOPE)
 endfunction()
 
-# The public headers a backend may know: its interface, what that is made of, errors, the random cipher, samplers and
-# special functions.
-set(open backend.h communicator.h error.h threefry.h samplers.h special_functions.h)
+# The public headers a backend may know: its interface, what that is made of, errors, instruction sets, the random
+# cipher, samplers and special functions.
+set(open backend.h communicator.h error.h isa.h threefry.h samplers.h special_functions.h)
 set(backend_headers "")
 while(open)
   list(POP_FRONT open header)
