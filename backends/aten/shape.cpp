@@ -35,6 +35,7 @@ std::unique_ptr<Kernel> make_relabelling(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> stop_gradient(const KernelRequest& request) { return make_relabelling(request); }
+std::unique_ptr<Kernel> checkpoint_name(const KernelRequest& request) { return make_relabelling(request); }
 std::unique_ptr<Kernel> reshape(const KernelRequest& request) { return make_relabelling(request); }
 std::unique_ptr<Kernel> bitcast_convert(const KernelRequest& request) { return make_relabelling(request); }
 

@@ -1,5 +1,6 @@
 #include "engine/api/bind.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -8,7 +9,9 @@
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 
+#include "engine/api/key_tracking.h"
 #include "engine/api/runtime.h"
 #include "engine/api/type_hash.h"
 #include "engine/ir/builder.h"
@@ -91,9 +94,16 @@ std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> o
   auto executable = eager_cache().find(hash, primitive, operands, attrs);
   if (executable == nullptr) {
     executable = compiled(single_equation(primitive, operands, attrs));
-    eager_cache().insert(hash, primitive, operands, std::move(attrs), executable);
+    eager_cache().insert(hash, primitive, operands, attrs, executable);
   }
-  return run(*executable, {operands.begin(), operands.end()});
+  const auto is_key = [](const Array& operand) { return operand.dtype() == DType::key; };
+  if (!random::key_reuse_checks() || std::none_of(operands.begin(), operands.end(), is_key)) {
+    return run(*executable, {operands.begin(), operands.end()});
+  }
+  const TrackedCall tracked(*single_equation(primitive, operands, attrs), operands);
+  std::vector<Array> results = run(*executable, {operands.begin(), operands.end()});
+  tracked.mark(results);
+  return results;
 }
 
 Array bind_one(const ir::Primitive& primitive, std::initializer_list<Array> operands, Attrs attrs) {

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
@@ -55,6 +58,39 @@ Array all_gather_invariant(const Array& x, const std::string& axis, std::int64_t
 
 Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim) {
   return along(ops::primitives::psum_scatter(), x, axis, dim);
+}
+
+Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
+  axis_size(axis);
+  return api::bind_one(ops::primitives::all_to_all(), {x},
+                       {{"axis", axis},
+                        {"split", std::int64_t{normalize_axis(split_dim, x.ndim(), "all_to_all")}},
+                        {"concat", std::int64_t{normalize_axis(concat_dim, x.ndim(), "all_to_all")}}});
+}
+
+Array ppermute(const Array& x, const std::string& axis,
+               const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
+  axis_size(axis);
+  std::vector<std::vector<std::int64_t>> moves;
+  for (const auto& [from, to] : pairs) moves.push_back({from, to});
+  return api::bind_one(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", std::move(moves)}});
+}
+
+Array pshuffle(const Array& x, const std::string& axis, const std::vector<std::int64_t>& permutation) {
+  const std::int64_t size = axis_size(axis);
+  std::vector<std::int64_t> sorted = permutation;
+  std::sort(sorted.begin(), sorted.end());
+  bool complete = std::ssize(sorted) == size;
+  for (std::int64_t i = 0; complete && i < size; ++i) complete = sorted[static_cast<std::size_t>(i)] == i;
+  if (!complete) {
+    throw MeshError(fmt::format(
+        "pshuffle: [{}] does not represent a permutation of the {} replicas of {}; name each of 0 to {} once, or use "
+        "ppermute to leave some out",
+        fmt::join(permutation, ", "), size, axis, size - 1));
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t i = 0; i < size; ++i) pairs.emplace_back(permutation[static_cast<std::size_t>(i)], i);
+  return ppermute(x, axis, pairs);
 }
 
 Array axis_index(const std::string& axis) {

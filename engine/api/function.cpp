@@ -2,7 +2,9 @@
 
 #include <lockstep/error.h>
 #include <lockstep/function.h>
+#include <lockstep/random.h>
 
+#include "engine/api/key_tracking.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_trace.h"
 #include "engine/ir/eval.h"
@@ -99,6 +101,8 @@ Plan Function::plan() const {
   });
   return plan;
 }
+
+void random::check_key_reuse(const Function& function) { api::check_keys(*function.impl_->function); }
 
 Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {
   const api::FlatArguments arguments(examples);

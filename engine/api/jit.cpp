@@ -1,11 +1,14 @@
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
+#include "engine/api/key_tracking.h"
 #include "engine/api/non_finite.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_paths.h"
@@ -99,6 +102,7 @@ struct JitCache::Impl {
     api::TracedTree traced = api::trace_tree(function, arguments, entry->types);
     for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
     entry->function = traced.function;
+    if (random::key_reuse_checks()) api::check_keys(*traced.function);
     entry->executable = api::compiled(traced.function);
     entry->captured = std::move(traced.captured);
     entry->result = std::move(traced.result);
@@ -130,7 +134,10 @@ Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
   leaves.insert(leaves.end(), entry->captured.begin(), entry->captured.end());
   // Kept arguments are shared and therefore not overwritten.
   const std::vector<Array> kept = impl_->debug.nans || impl_->debug.infs ? leaves : std::vector<Array>();
+  std::optional<api::TrackedCall> tracked;
+  if (random::key_reuse_checks()) tracked.emplace(*entry->function, leaves);
   std::vector<Array> results = api::run(*entry->executable, std::move(leaves), donated);
+  if (tracked) tracked->mark(results);
   if (!kept.empty()) api::check_finite(entry->function, kept, results, impl_->debug);
   return entry->result.unflatten(std::move(results));
 }

@@ -61,6 +61,8 @@ Array wrap_key_data(const Array& words) {
   return api::bind_one(ops::primitives::random_wrap(), {words});
 }
 
+Array clone(const Array& key) { return wrap_key_data(key_data(key)); }
+
 Array bits(const Array& key, const Shape& shape, int width, const Placement& placement) {
   if (width != 8 && width != 16 && width != 32 && width != 64) {
     throw ValueError(fmt::format("random::bits: width must be 8, 16, 32 or 64, got {}", width));

@@ -89,6 +89,13 @@ void check_not_cut(std::string_view op, const Placement& placement) {
                   op));
 }
 
+Placement in_front(std::string_view op, const Shape& shape, Placement placement) {
+  if (placement.cut) {
+    placement.cut->dim = normalize_axis(placement.cut->dim, shape.rank(), fmt::format("random::{}", op));
+  }
+  return placement;
+}
+
 std::vector<Array> subkeys(const Array& key, std::int64_t n) {
   const Array keys = split(key, n);
   std::vector<Array> list;

@@ -17,6 +17,9 @@ void check_integer(std::string_view op, DType dtype);
 /// Throws MeshError for a Cut: for draws whose elements are not independent of one another.
 void check_not_cut(std::string_view op, const Placement& placement);
 
+/// The placement of a draw with more dimensions behind those of `shape`.
+Placement in_front(std::string_view op, const Shape& shape, Placement placement);
+
 /// The n keys of a split, one by one.
 std::vector<Array> subkeys(const Array& key, std::int64_t n);
 

@@ -15,18 +15,6 @@ namespace lockstep::random {
 
 namespace {
 
-/// The shape with another dimension behind it, and the placement with a dimension of the cut that still means the same.
-struct Widened {
-  Shape shape;
-  Placement placement;
-};
-Widened widened(std::string_view op, Shape shape, std::int64_t extent, Placement placement) {
-  if (placement.cut)
-    placement.cut->dim = normalize_axis(placement.cut->dim, shape.rank(), fmt::format("random::{}", op));
-  shape.append(extent);
-  return {shape, std::move(placement)};
-}
-
 Array draw_normal(std::string_view op, const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
   check_float(op, dtype);
   const double above_minus_one = -1 + format_of(dtype).epsilon() / 2;
@@ -109,8 +97,10 @@ Array weibull_min(const Array& key, const Operand& scale, const Operand& concent
 }
 
 Array maxwell(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
-  const Widened vectors = widened("maxwell", shape, 3, placement);
-  return sqrt(sum(square(draw_normal("maxwell", key, vectors.shape, dtype, vectors.placement)), {{-1}}));
+  Shape vectors = shape;
+  vectors.append(3);
+  const Placement in_vectors = in_front("maxwell", shape, placement);
+  return sqrt(sum(square(draw_normal("maxwell", key, vectors, dtype, in_vectors)), {{-1}}));
 }
 
 Array double_sided_maxwell(const Array& key, const Operand& location, const Operand& scale, const Shape& shape,

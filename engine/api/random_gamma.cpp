@@ -36,14 +36,6 @@ void check_positive(std::string_view op, std::string_view name, double value) {
   throw ValueError(fmt::format("random::{}: {} must be above 0, got {}", op, name, value));
 }
 
-/// A placement for a draw of more dimensions behind those of the shape.
-Placement in_front(std::string_view op, const Shape& shape, Placement placement) {
-  if (placement.cut) {
-    placement.cut->dim = normalize_axis(placement.cut->dim, shape.rank(), fmt::format("random::{}", op));
-  }
-  return placement;
-}
-
 }  // namespace
 
 Array gamma(const Array& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {

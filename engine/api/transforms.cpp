@@ -1,112 +1,29 @@
 #include "engine/transform/transforms.h"
 
-#include <algorithm>
-#include <mutex>
-
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "engine/api/linearized_tree.h"
 #include "engine/api/runtime.h"
-#include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
-#include "engine/trace/trace.h"
 
 namespace lockstep::detail {
 
 namespace {
 
+using api::active_leaves;
+using api::check_forward_mode;
+using api::filled;
 using api::FlatArguments;
+using api::inexact_of;
+using api::linearized;
+using api::matching_leaves;
+using api::Reader;
 using api::TracedTree;
-
-/// Takes arrays in order.
-class Reader {
- public:
-  explicit Reader(std::span<const Array> arrays) : arrays_(arrays) {}
-
-  std::vector<Array> take(std::size_t n) {
-    const auto taken = arrays_.subspan(next_, n);
-    next_ += n;
-    return {taken.begin(), taken.end()};
-  }
-  Array next() { return arrays_[next_++]; }
-
- private:
-  std::span<const Array> arrays_;
-  std::size_t next_ = 0;
-};
-
-/// Leaf by leaf: the next array where `present`, zeros like it elsewhere.
-std::vector<Array> filled(const std::vector<ArrayType>& types, const std::vector<bool>& present, Reader& reader) {
-  std::vector<Array> leaves;
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    leaves.push_back(present[i] ? reader.next() : zeros(types[i].shape, types[i].dtype));
-  }
-  return leaves;
-}
-
-std::vector<bool> inexact_of(const std::vector<ArrayType>& types) {
-  std::vector<bool> flags;
-  for (const ArrayType& type : types) flags.push_back(is_inexact(type.dtype));
-  return flags;
-}
-
-/// Flags for the leaves, false for captured arrays.
-std::vector<bool> with_captured(std::vector<bool> flags, const TracedTree& traced) {
-  flags.resize(flags.size() + traced.captured.size(), false);
-  return flags;
-}
-
-/// Checks that `given` has the structure and types of `expected`, and returns the leaves that `active` selects.
-std::vector<Array> matching_leaves(std::string_view op, std::string_view what, const Tree& expected,
-                                   const std::vector<ArrayType>& types, const Tree& given,
-                                   const std::vector<bool>& active) {
-  if (const auto difference = first_difference(expected, given)) {
-    throw StateError(
-        fmt::format("{}: {} must have the structure of what it belongs to; at \"{}\" {} was expected, {} given", op,
-                    what, difference->path, difference->a, difference->b));
-  }
-  const std::vector<Array> leaves = given.leaves();
-  std::vector<Array> selected;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (!active[i]) continue;
-    if (leaves[i].dtype() != types[i].dtype) {
-      throw DtypeError(fmt::format("{}: {} \"{}\" is {}, expected {}", op, what, given.paths()[i],
-                                   to_string(leaves[i].type()), to_string(types[i])));
-    }
-    if (!(leaves[i].shape() == types[i].shape)) {
-      throw ShapeError(fmt::format("{}: {} \"{}\" is {}, expected {}", op, what, given.paths()[i],
-                                   to_string(leaves[i].type()), to_string(types[i])));
-    }
-    selected.push_back(leaves[i]);
-  }
-  return selected;
-}
-
-std::vector<bool> active_leaves(const FlatArguments& flat, const std::vector<ArrayType>& types,
-                                const std::vector<int>& argnums, std::size_t arguments) {
-  std::vector<bool> active(flat.size(), false);
-  for (const int argnum : argnums) {
-    if (argnum < 0 || static_cast<std::size_t>(argnum) >= arguments) {
-      throw ValueError(
-          fmt::format("value_and_grad: there is no argument {}, the function takes {}", argnum, arguments));
-    }
-  }
-  for (std::size_t i = 0; i < flat.size(); ++i) {
-    const int argument = static_cast<int>(flat.argument(i));
-    if (std::find(argnums.begin(), argnums.end(), argument) == argnums.end()) continue;
-    if (!is_float(types[i].dtype)) {
-      throw DtypeError(fmt::format(
-          "value_and_grad: {} is {}, only float leaves can be differentiated; pass it as another argument, or "
-          "capture it",
-          flat.path(i), to_string(types[i])));
-    }
-    active[i] = true;
-  }
-  return active;
-}
+using api::with_captured;
 
 void check_loss(const TracedTree& traced, const FlatArguments& flat, const std::vector<ArrayType>& types,
                 const std::vector<bool>& active) {
@@ -138,7 +55,7 @@ ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector
                                  const std::vector<int>& argnums) {
   const FlatArguments flat(arguments);
   const std::vector<ArrayType> types = flat.types();
-  const std::vector<bool> active = active_leaves(flat, types, argnums, arguments.size());
+  const std::vector<bool> active = active_leaves("value_and_grad", flat, types, argnums, arguments.size());
   const TracedTree traced = api::trace_tree(function, flat, types);
   check_loss(traced, flat, types, active);
   const ir::FunctionPtr both = transform::value_and_grad(traced.function, with_captured(active, traced));
@@ -164,6 +81,7 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
       matching_leaves("jvp", "tangent", Tree::list(primals), types, Tree::list(tangents), active);
   const TracedTree traced = api::trace_tree(function, flat, types);
   const ir::FunctionPtr both = transform::jvp(traced.function, with_captured(active, traced));
+  check_forward_mode("jvp", *both);
   const std::vector<Array> results =
       api::call(both, api::joined(api::joined(flat.leaves(), traced.captured), directions));
   Reader reader(results);
@@ -172,40 +90,9 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
   return {std::move(value), traced.result.unflatten(filled(output_types, inexact_of(output_types), reader))};
 }
 
-namespace {
-
-/// A function linearized at a point: its value there and what the way back or forth needs.
-struct LinearizedTree {
-  FlatArguments flat;
-  std::vector<ArrayType> types;
-  std::vector<bool> active;
-  TracedTree traced;
-  transform::Linearized parts;
-  std::vector<Array> residuals;
-  Tree value;
-
-  std::vector<ArrayType> output_types() const { return traced.function->output_types(); }
-};
-
-std::shared_ptr<LinearizedTree> linearized(const TreeFunction& function, const std::vector<Tree>& primals) {
-  FlatArguments flat(primals);
-  const std::vector<ArrayType> types = flat.types();
-  const std::vector<bool> active = inexact_of(types);
-  TracedTree traced = api::trace_tree(function, flat, types);
-  transform::Linearized parts = transform::linearize(traced.function, with_captured(active, traced));
-  const std::vector<Array> results = api::call(parts.forward, api::joined(flat.leaves(), traced.captured));
-  Reader reader(results);
-  Tree value = traced.result.unflatten(reader.take(traced.result.size()));
-  std::vector<Array> residuals = reader.take(static_cast<std::size_t>(parts.residuals));
-  return std::make_shared<LinearizedTree>(LinearizedTree{std::move(flat), types, active, std::move(traced),
-                                                         std::move(parts), std::move(residuals), std::move(value)});
-}
-
-}  // namespace
-
 std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
                                                                    const std::vector<Tree>& primals) {
-  auto point = linearized(function, primals);
+  auto point = linearized(function, primals, {});
   const ir::FunctionPtr transposed = transform::transpose(point->parts.linear, point->parts.residuals);
   auto back = [point, transposed](const Tree& cotangent) {
     const std::vector<ArrayType> types = point->output_types();
@@ -220,7 +107,8 @@ std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFun
 
 std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const TreeFunction& function,
                                                                          const std::vector<Tree>& primals) {
-  auto point = linearized(function, primals);
+  auto point = linearized(function, primals, {});
+  check_forward_mode("linearize", *point->parts.linear);
   auto forth = [point](const std::vector<Tree>& tangents) {
     const std::vector<Tree> expected = point->flat.rebuild(point->flat.leaves());
     const std::vector<Array> directions = matching_leaves("linearize", "tangent", Tree::list(expected), point->types,
@@ -261,7 +149,8 @@ std::int64_t batch_size(const FlatArguments& flat, const std::vector<std::option
 }  // namespace
 
 Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
-          const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis) {
+          const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis,
+          const std::string& axis_name) {
   if (in_axes.size() != arguments.size()) {
     throw ValueError(fmt::format("vmap: {} entries of in_axes for {} arguments; give one per argument", in_axes.size(),
                                  arguments.size()));
@@ -278,9 +167,13 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
     batched[i] = true;
     leaves[i] = moveaxis(leaves[i], *axis, 0);
     types[i].shape = leaves[i].shape().erase(0);
+    if (!axis_name.empty()) types[i].varying = types[i].varying.joined({axis_name});
   }
-  const TracedTree traced = api::trace_tree(function, flat, types);
-  const ir::FunctionPtr mapped = transform::vmap(traced.function, with_captured(batched, traced), size);
+  const ir::AxisSizes axes = axis_name.empty() ? ir::AxisSizes() : ir::AxisSizes({{axis_name, size}});
+  const TracedTree traced = api::trace_tree(function, flat, types, axes);
+  const std::vector<bool> all(traced.function->outputs().size(), true);
+  const ir::FunctionPtr mapped =
+      transform::vmap(traced.function, with_captured(batched, traced), all, size, axis_name).function;
   std::vector<Array> results = api::call(mapped, api::joined(std::move(leaves), traced.captured));
   for (Array& result : results) result = moveaxis(result, 0, out_axis);
   return traced.result.unflatten(std::move(results));

@@ -69,6 +69,37 @@ Tree skeleton(const Tree& tree) {
   return map([](const Array&) { return Array(); }, tree);
 }
 
+std::vector<bool> inexact_of(const std::vector<ArrayType>& types) {
+  std::vector<bool> flags;
+  for (const ArrayType& type : types) flags.push_back(is_inexact(type.dtype));
+  return flags;
+}
+
+std::vector<Array> matching_leaves(std::string_view op, std::string_view what, const Tree& expected,
+                                   const std::vector<ArrayType>& types, const Tree& given,
+                                   const std::vector<bool>& active) {
+  if (const auto difference = first_difference(expected, given)) {
+    throw StateError(
+        fmt::format("{}: {} must have the structure of what it belongs to; at \"{}\" {} was expected, {} given", op,
+                    what, difference->path, difference->a, difference->b));
+  }
+  const std::vector<Array> leaves = given.leaves();
+  std::vector<Array> selected;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!active[i]) continue;
+    if (leaves[i].dtype() != types[i].dtype) {
+      throw DtypeError(fmt::format("{}: {} \"{}\" is {}, expected {}", op, what, given.paths()[i],
+                                   to_string(leaves[i].type()), to_string(types[i])));
+    }
+    if (!(leaves[i].shape() == types[i].shape)) {
+      throw ShapeError(fmt::format("{}: {} \"{}\" is {}, expected {}", op, what, given.paths()[i],
+                                   to_string(leaves[i].type()), to_string(types[i])));
+    }
+    selected.push_back(leaves[i]);
+  }
+  return selected;
+}
+
 std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/parallel.h>
@@ -47,6 +48,15 @@ TracedTree trace_tree(const TreeFunction& function, const FlatArguments& argumen
 
 /// The tree with leaves that hold nothing.
 Tree skeleton(const Tree& tree);
+
+/// Per type, whether it is a float or complex one.
+std::vector<bool> inexact_of(const std::vector<ArrayType>& types);
+
+/// Checks that `given` has the structure and types of `expected`, and returns the leaves that `active` selects. Throws
+/// StateError, DtypeError or ShapeError: "{op}: {what} ...".
+std::vector<Array> matching_leaves(std::string_view op, std::string_view what, const Tree& expected,
+                                   const std::vector<ArrayType>& types, const Tree& given,
+                                   const std::vector<bool>& active);
 
 std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b);
 

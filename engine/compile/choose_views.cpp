@@ -18,7 +18,8 @@ struct Accepted {
 };
 
 bool is_plain_alias(const Item& item) {
-  return item.op == "pvary" || item.op == "stop_gradient" || item.op == "collective_start";
+  return item.op == "pvary" || item.op == "stop_gradient" || item.op == "checkpoint_name" ||
+         item.op == "collective_start";
 }
 
 /// Whether the view of a contiguous operand is contiguous too.

@@ -71,6 +71,10 @@ class CollectiveWriter {
       reduce_all(groups, std::vector<int>(groups.size(), item_.outputs[0]));
     } else if (op_ == "psum_scatter") {
       scatter(groups);
+    } else if (op_ == "all_to_all") {
+      exchange_blocks(groups);
+    } else if (op_ == "ppermute") {
+      permute(groups);
     } else {
       gather(groups);
     }
@@ -376,6 +380,62 @@ class CollectiveWriter {
     }
   }
 
+  /// Each member's result is made of its block of every member's operand.
+  void exchange_blocks(const std::vector<Group>& groups) {
+    Unit unit = new_unit();
+    for (const Group& group : groups) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        if (is_local(group[i])) collect_blocks(unit, group, i);
+      }
+    }
+    program_.units.push_back(std::move(unit));
+  }
+
+  void collect_blocks(Unit& unit, const Group& group, std::size_t receiver) {
+    const auto size = static_cast<std::int64_t>(group.size());
+    const int split = static_cast<int>(item_.attrs.get<std::int64_t>("split"));
+    const int concat = static_cast<int>(item_.attrs.get<std::int64_t>("concat"));
+    ArrayType block = type_;
+    block.shape = block.shape.with(split, block.shape[split] / size);
+    const auto step = [&](int dim, const Strides& strides) {
+      return block.shape[dim] * strides[static_cast<std::size_t>(dim)] *
+             static_cast<std::int64_t>(size_of(type_.dtype));
+    };
+    const int result = item_.outputs[0];
+    const Strides into = program_.value(result).strides;
+    for (std::size_t sender = 0; sender < group.size(); ++sender) {
+      const Ref source = leaf(group[sender]);
+      const Value operand = program_.value(source.value);
+      const int from =
+          program_.new_view(source.value, block, operand.strides,
+                            static_cast<std::int64_t>(receiver) * step(split, operand.strides), operand.pmap);
+      const int to = program_.new_view(result, block, into, static_cast<std::int64_t>(sender) * step(concat, into),
+                                       program_.value(result).pmap);
+      add_copy(unit, {from, source.shard}, {to, local(group[receiver])});
+    }
+  }
+
+  void permute(const std::vector<Group>& groups) {
+    Unit unit = new_unit();
+    const auto& pairs = item_.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs");
+    const Kernel* zeros = program_.kernels.adopt(std::make_unique<ZeroKernel>());
+    for (const Group& group : groups) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        if (!is_local(group[i])) continue;
+        const Ref target{item_.outputs[0], local(group[i])};
+        const auto pair = std::find_if(pairs.begin(), pairs.end(),
+                                       [&](const auto& p) { return p[1] == static_cast<std::int64_t>(i); });
+        if (pair != pairs.end()) {
+          add_copy(unit, leaf(group[static_cast<std::size_t>((*pair)[0])]), target);
+        } else {
+          // Zeros wait for the exchange, or processes would not agree on the order of this exchange and the next.
+          unit.calls.push_back({zeros, nullptr, {leaf(group[i])}, {target}, "zeros"});
+        }
+      }
+    }
+    program_.units.push_back(std::move(unit));
+  }
+
   Program& program_;
   const Item& item_;
   std::string op_;
@@ -422,12 +482,15 @@ bool write_through(Program& program, const Item& item) {
 
 bool is_collective(const Item& item) {
   static const std::vector<std::string> ops = {
-      "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter", "collective_wait"};
+      "psum",         "pmax",       "pmin",     "all_gather",     "all_gather_invariant",
+      "psum_scatter", "all_to_all", "ppermute", "collective_wait"};
   return item.kind == Item::Kind::equation && std::find(ops.begin(), ops.end(), item.op) != ops.end();
 }
 
 void add_collective_units(Program& program, const Item& item) {
-  if (program.meshes[static_cast<std::size_t>(item.mesh)].shards > 1) {
+  const bool has_sender =
+      collective_op(item) != "ppermute" || !item.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs").empty();
+  if (program.meshes[static_cast<std::size_t>(item.mesh)].shards > 1 || !has_sender) {
     CollectiveWriter(program, item).run();
     return;
   }

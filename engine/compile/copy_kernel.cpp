@@ -86,4 +86,9 @@ void CopyKernel::run(const KernelArguments& arguments) const {
        size_of(from.dtype));
 }
 
+void ZeroKernel::run(const KernelArguments& arguments) const {
+  const ArrayView& to = arguments.outputs[0];
+  std::memset(to.data, 0, static_cast<std::size_t>(ArrayType{to.dtype, to.shape, {}}.nbytes()));
+}
+
 }  // namespace lockstep::compile

@@ -11,4 +11,11 @@ class CopyKernel final : public Kernel {
   bool accepts_strided() const override { return true; }
 };
 
+/// Writes zeros of any dtype. Its operand is not read: it stands for what the zeros wait for.
+class ZeroKernel final : public Kernel {
+ public:
+  void run(const KernelArguments& arguments) const override;
+  bool accepts_strided() const override { return true; }
+};
+
 }  // namespace lockstep::compile

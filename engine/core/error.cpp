@@ -15,6 +15,8 @@ CheckpointError::~CheckpointError() = default;
 CommunicatorError::~CommunicatorError() = default;
 BackendError::~BackendError() = default;
 IrError::~IrError() = default;
+CheckError::~CheckError() = default;
+KeyReuseError::~KeyReuseError() = default;
 ValueError::~ValueError() = default;
 
 }  // namespace lockstep

@@ -14,8 +14,9 @@ namespace {
 
 using PerShard = std::vector<BufferPtr>;
 
-constexpr std::array<std::string_view, 8> names = {
-    "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter", "axis_index", "collective_wait"};
+constexpr std::array<std::string_view, 10> names = {
+    "psum",         "pmax",       "pmin",     "all_gather", "all_gather_invariant",
+    "psum_scatter", "all_to_all", "ppermute", "axis_index", "collective_wait"};
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -80,6 +81,34 @@ class Collective {
     });
   }
 
+  PerShard all_to_all(const std::string& axis, int split, int concat, const PerShard& operands) const {
+    const std::int64_t size = shards_.axes().size(axis, call_.op);
+    const Shape part = type_.shape.with(split, type_.shape[split] / size);
+    return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
+      BufferPtr result = allocate(backend_, call_.output);
+      const BufferPtr piece = allocate(backend_, {type_.dtype, part, {}});
+      for (const std::int64_t member : shards_.group(shard, axis)) {
+        cut_block(block(type_.shape, part, split, shards_.coordinate(shard, axis)), operands[index(member)]->data(),
+                  piece->data());
+        place_block(block(call_.output.shape, part, concat, shards_.coordinate(member, axis)), piece->data(),
+                    result->data());
+      }
+      return result;
+    });
+  }
+
+  PerShard permute(const std::string& axis, const std::vector<std::vector<std::int64_t>>& pairs,
+                   const PerShard& operands) const {
+    return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
+      const std::int64_t receiver = shards_.coordinate(shard, axis);
+      const auto pair = std::ranges::find_if(pairs, [&](const auto& p) { return p.at(1) == receiver; });
+      if (pair != pairs.end()) return operands[index(shards_.group(shard, axis)[index(pair->at(0))])];
+      BufferPtr zeros = allocate(backend_, call_.output);
+      std::memset(zeros->data(), 0, index(call_.output.nbytes()));
+      return zeros;
+    });
+  }
+
   PerShard axis_index(const std::string& axis) const {
     return shards_.share<BufferPtr>({axis}, [&](std::int64_t shard) {
       BufferPtr result = allocate(backend_, call_.output);
@@ -127,6 +156,13 @@ std::vector<BufferPtr> run_collective(const CollectiveCall& call, const Shards& 
   if (!is_collective(op)) throw IrError("run_collective: " + std::string(op) + " is no collective");
   const auto& axis = call.attrs.get<std::string>("axis");
   if (op == "axis_index") return collective.axis_index(axis);
+  if (op == "ppermute") {
+    return collective.permute(axis, call.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs"), values);
+  }
+  if (op == "all_to_all") {
+    return collective.all_to_all(axis, static_cast<int>(call.attrs.get<std::int64_t>("split")),
+                                 static_cast<int>(call.attrs.get<std::int64_t>("concat")), values);
+  }
   const int dim = normalize_axis(call.attrs.get<std::int64_t>("dim"), call.input.shape.rank(), op);
   if (op == "psum_scatter") return collective.scatter(axis, dim, collective.sum({axis}, values));
   return collective.gather(axis, dim, values);

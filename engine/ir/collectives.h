@@ -23,7 +23,7 @@ DType accumulation_dtype(DType dtype);
 
 /// What a collective does for all shards of a mesh at once.
 struct CollectiveCall {
-  std::string_view op;  ///< psum pmax pmin all_gather all_gather_invariant psum_scatter axis_index collective_wait
+  std::string_view op;  ///< One that `is_collective` knows.
   const Attrs& attrs;
   ArrayType input;  ///< Unused by axis_index.
   ArrayType output;

@@ -31,7 +31,7 @@ std::int64_t AxisSizes::size(std::string_view name, std::string_view op) const {
     if (axis.name == name) return axis.size;
   }
   throw MeshError(std::string(op) + ": unbound axis " + quoted(name) + "; " + list_axes(*this) +
-                  "; call it inside pmap over a mesh with this axis");
+                  "; call it inside pmap over a mesh with this axis, or inside vmap with this axis_name");
 }
 
 std::int64_t AxisSizes::size(const AxisSet& names, std::string_view op) const {

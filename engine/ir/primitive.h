@@ -148,12 +148,15 @@ struct BatchContext {
   Builder& builder;
   const Attrs& attrs;
   std::span<const Value> inputs;  ///< A batched operand carries the batch as dimension 0.
-  std::vector<bool> batched;      ///< At least one is true.
+  std::vector<bool> batched;      ///< At least one is true, or the op or a sub-function names `axis`.
   std::int64_t size;
-  std::string axis = {};  ///< The batch's name for collectives in sub-functions, or empty.
+  /// The mesh axis that becomes the batch, or empty: ops over it and sub-functions under it lose it. An operand that
+  /// varies along it but is the same for the whole batch may come without a batch.
+  std::string axis = {};
   const Transforms* transforms = nullptr;
 };
-/// The outputs, every one batched along dimension 0.
+/// The outputs, batched along dimension 0; one that is the same for the whole batch may be given without by ops of
+/// typed_axes, call and loop.
 using BatchRule = std::function<std::vector<Value>(const BatchContext&)>;
 
 // ---- the oracle ---------------------------------------------------------------------------------------------------
@@ -219,6 +222,7 @@ struct Traits {
   bool alias = false;       ///< May return its first operand's memory unchanged (reshape, pvary, stop_gradient).
   bool call = false;        ///< Its value is that of its sub-function `body` on its operands.
   bool loop = false;        ///< Runs sub-functions in a way of its own (scan, while_loop, cond).
+  bool effect = false;      ///< Does something beside its results: never removed, merged or put in another order.
 };
 
 /// All facts of an op.
@@ -234,6 +238,9 @@ struct Primitive {
   std::function<std::vector<ErrorSample>()> error_samples;
   Traits traits;
 };
+
+/// Whether the equation, or one inside its sub-functions, has an effect.
+bool has_effects(const Equation& equation);
 
 /// The op `pvary`, which Builder inserts. Defined in engine/ops: the IR knows no op but needs this one.
 const Primitive& pvary_primitive();

@@ -29,7 +29,8 @@ bool same(const Equation& a, const Equation& b) {
 
 }  // namespace
 
-// Every op is pure, random bits and collectives included: equal operands and attributes mean an equal value.
+// Every op but those with effects is pure, random bits and collectives included: equal operands and attributes mean an
+// equal value.
 FunctionPtr cse(const FunctionPtr& function) {
   Draft draft(*function);
   Substitution substitution;
@@ -38,6 +39,10 @@ FunctionPtr cse(const FunctionPtr& function) {
   for (Equation& original : draft.equations) {
     Equation equation = map_sub_functions(original, cse);
     substitution.apply(equation.inputs);
+    if (ir::has_effects(equation)) {
+      kept.push_back(std::move(equation));
+      continue;
+    }
     const std::uint64_t key = hash_of(equation);
     const Equation* twin = nullptr;
     for (auto [it, end] = seen.equal_range(key); it != end; ++it) {

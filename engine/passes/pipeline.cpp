@@ -7,8 +7,10 @@ namespace lockstep::passes {
 
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> passes = {
-      {"dce", dce},           {"simplify", simplify}, {"cse", cse},
-      {"simplify", simplify}, {"dce", dce},           {"schedule_collectives", schedule_collectives},
+      {"inline_calls", inline_calls},   {"dce", dce},
+      {"simplify", simplify},           {"cse", cse},
+      {"simplify", simplify},           {"dce", dce},
+      {"order_effects", order_effects}, {"schedule_collectives", schedule_collectives},
   };
   return passes;
 }

@@ -16,7 +16,7 @@ using ir::Var;
 bool can_be_split(const Equation& equation) {
   const std::string& op = equation.primitive->name;
   return op == "psum" || op == "pmax" || op == "pmin" || op == "all_gather" || op == "all_gather_invariant" ||
-         op == "psum_scatter";
+         op == "psum_scatter" || op == "all_to_all" || op == "ppermute";
 }
 
 /// Writes the equations in a new order: a start right behind its operand's definition, a wait right before its first

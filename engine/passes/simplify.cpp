@@ -72,7 +72,7 @@ Dims composed(const Dims& outer, const Dims& inner) {
 bool is_copy_of_operand(const State& state, const Equation& e) {
   const std::string& op = e.primitive->name;
   if (op == "convert" || op == "reshape") return true;  // the types are compared by the caller
-  if (op == "stop_gradient") return true;
+  if (op == "stop_gradient" || op == "checkpoint_name") return true;
   if (op == "pvary") return e.attrs.get<std::vector<std::string>>("axes").empty();
   if (op == "transpose") return is_identity(e.attrs.get<Dims>("permutation"));
   if (op == "broadcast_in_dim") return is_identity(e.attrs.get<Dims>("dims"));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <lockstep/array.h>
 #include <lockstep/backend.h>
@@ -9,6 +10,8 @@
 #include "engine/ir/function.h"
 
 namespace lockstep {
+
+class KeyElement;
 
 /// What an Array holds: memory, or a value of the trace numbered `trace`. Numbers are never used twice, so a value
 /// that outlived its trace is recognised.
@@ -21,6 +24,8 @@ class ArrayState {
   std::shared_ptr<Buffer> buffer;  ///< Row-major; null for a traced value.
   std::uint64_t trace = 0;
   ir::Var var;
+  /// Of an array of keys, one by one: what is known of their uses. Empty until somebody asks (see key_reuse.h).
+  mutable std::vector<std::shared_ptr<KeyElement>> keys;
 };
 
 /// A concrete array over memory.

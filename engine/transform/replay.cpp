@@ -62,7 +62,7 @@ std::vector<bool> needed_for(const Function& f, std::span<const Var> wanted) {
   std::vector<bool> needed(f.equations().size());
   for (std::size_t i = f.equations().size(); i-- > 0;) {
     const Equation& equation = f.equations()[i];
-    needed[i] = std::ranges::any_of(equation.outputs, [&](Var v) { return live[v.id]; });
+    needed[i] = std::ranges::any_of(equation.outputs, [&](Var v) { return live[v.id]; }) || ir::has_effects(equation);
     if (!needed[i]) continue;
     for (const Var v : equation.inputs) live[v.id] = true;
   }

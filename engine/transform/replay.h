@@ -40,7 +40,7 @@ ir::Var as_type(ir::Builder& builder, ir::Var v, const ArrayType& type, std::str
 
 /// Per var, whether it depends on a marked one (marked ones do).
 std::vector<bool> depends_on(const ir::Function& f, std::vector<bool> marked);
-/// Per equation, whether a wanted var needs it.
+/// Per equation, whether a wanted var needs it, or it has an effect.
 std::vector<bool> needed_for(const ir::Function& f, std::span<const ir::Var> wanted);
 
 /// Whether operand `i` is among those in which the op is linear. False for kinds that are not linear at all.

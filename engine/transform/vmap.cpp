@@ -16,17 +16,42 @@ using ir::Function;
 using ir::Value;
 using ir::Var;
 
+ir::AxisSizes without(const ir::AxisSizes& axes, const std::string& name) {
+  std::vector<ir::AxisSizes::Axis> rest = axes.axes();
+  std::erase_if(rest, [&](const ir::AxisSizes::Axis& axis) { return axis.name == name; });
+  return ir::AxisSizes(std::move(rest));
+}
+
+/// Whether an attribute names the axis, or holds a function traced under it.
+bool names_axis(const Attrs& attrs, const std::string& axis) {
+  return std::ranges::any_of(attrs.entries(), [&](const Attrs::Entry& entry) {
+    if (const auto* name = std::get_if<std::string>(&entry.value)) return entry.name == "axis" && *name == axis;
+    if (const auto* names = std::get_if<std::vector<std::string>>(&entry.value)) {
+      return entry.name == "axes" && std::ranges::find(*names, axis) != names->end();
+    }
+    const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+    const auto* function = object == nullptr ? nullptr : dynamic_cast<const Function*>(object->get());
+    return function != nullptr && function->axes().has(axis);
+  });
+}
+
 /// Replays a function, a flag beside every value that carries the batch.
 class Batching {
  public:
   Batching(const Function& f, std::int64_t size, std::string axis)
-      : f_(f), size_(size), axis_(std::move(axis)), builder_(f.axes()), map_(f), batched_(f.types().size()) {}
+      : f_(f),
+        size_(size),
+        axis_(std::move(axis)),
+        builder_(without(f.axes(), axis_)),
+        map_(f),
+        batched_(f.types().size()) {}
 
   ir::Batched run(const std::vector<bool>& batched, const std::vector<bool>& forced) {
     for (std::size_t i = 0; i < batched.size(); ++i) {
       const Var v = f_.inputs()[i];
       ArrayType type = f_.type(v);
       if (batched[i]) type.shape = type.shape.insert(0, size_);
+      type.varying = type.varying.without({axis_});
       map_.set(v, builder_.input(type));
       batched_[v.id] = batched[i];
     }
@@ -47,7 +72,8 @@ class Batching {
  private:
   void replay(const Equation& equation) {
     builder_.set_provenance(equation.provenance);
-    if (std::ranges::any_of(equation.inputs, [&](Var v) { return batched_[v.id]; })) {
+    if (std::ranges::any_of(equation.inputs, [&](Var v) { return batched_[v.id]; }) ||
+        (!axis_.empty() && names_axis(equation.attrs, axis_))) {
       batch(equation);
     } else {
       map_.set(equation.outputs, builder_.apply(*equation.primitive, map_.at(equation.inputs), equation.attrs));
@@ -70,18 +96,20 @@ class Batching {
       throw IrError("vmap: the rule of " + describe(equation) + " gave " + std::to_string(results.size()) +
                     " values for " + std::to_string(equation.outputs.size()) + " results");
     }
-    for (std::size_t i = 0; i < results.size(); ++i) set_batched(equation, equation.outputs[i], results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) set_result(equation, equation.outputs[i], results[i]);
   }
 
-  void set_batched(const Equation& equation, Var v, const Value& result) {
-    ArrayType expected = f_.type(v);
-    expected.shape = expected.shape.insert(0, size_);
-    if (result.dtype() != expected.dtype || result.shape() != expected.shape) {
+  void set_result(const Equation& equation, Var v, const Value& result) {
+    const ArrayType& one = f_.type(v);
+    const Shape all = one.shape.insert(0, size_);
+    const ir::Traits& traits = equation.primitive->traits;
+    const bool same_for_all = (traits.typed_axes || traits.call || traits.loop) && result.shape() == one.shape;
+    if (result.dtype() != one.dtype || (result.shape() != all && !same_for_all)) {
       throw IrError("vmap: the rule of " + describe(equation) + " gave " + to_string(result.type()) + " where " +
-                    to_string(expected) + " is needed");
+                    to_string(ArrayType{one.dtype, all, one.varying}) + " is needed");
     }
     map_.set(v, result.var());
-    batched_[v.id] = true;
+    batched_[v.id] = !same_for_all;
   }
 
   const Function& f_;
@@ -105,6 +133,11 @@ ir::Batched vmap(const FunctionPtr& f, const std::vector<bool>& batched, const s
                      std::to_string(f->inputs().size()) + " inputs; give one per input");
   }
   if (size < 0) throw ValueError("vmap: the batch size must not be negative, got " + std::to_string(size));
+  if (!axis.empty() && f->axes().size(axis, "vmap") != size) {
+    throw MeshError("vmap: axis '" + axis + "' has " + std::to_string(f->axes().size(axis, "vmap")) +
+                    " replicas, but the batch has " + std::to_string(size) + " examples; trace the function under " +
+                    axis + "=" + std::to_string(size));
+  }
   return Batching(*f, size, axis).run(batched, forced);
 }
 

@@ -1,6 +1,12 @@
 #pragma once
 
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/array.h>
 #include <lockstep/error.h>
+#include <lockstep/export.h>
 
 namespace lockstep {
 
@@ -18,5 +24,27 @@ class LOCKSTEP_API NonFiniteError : public Error {
   using Error::Error;
   ~NonFiniteError() override;
 };
+
+// Effects inside compiled functions are never removed or merged, and done in the order in which the function that has
+// them states them; those of a map's or a loop's body are in order among themselves. A replica's number stands in front of
+// what it prints, "[batch=3]". vmap does them for each element. Derivatives do those of the function once.
+
+/// Where debug_print writes, one call a line (without its end), never two at once. An empty function stands for the
+/// default: the standard output.
+LOCKSTEP_API void set_debug_sink(std::function<void(std::string_view)> sink);
+
+namespace detail {
+LOCKSTEP_API void debug_print(std::string_view format, const std::vector<Array>& arrays);
+}
+
+/// Writes the format with each "{}" replaced by an array, as to_string prints it, whenever this place of the program is
+/// run; "{{" and "}}" are braces. Throws ValueError where there are not as many "{}" as arrays.
+template <class... Arrays>
+void debug_print(std::string_view format, const Arrays&... arrays) {
+  detail::debug_print(format, {Array(arrays)...});
+}
+
+/// Makes the call that runs it throw CheckError with the message where an element of the predicate (bool) holds.
+LOCKSTEP_API void error_if(const Array& predicate, std::string_view message);
 
 }  // namespace lockstep

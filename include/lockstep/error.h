@@ -92,6 +92,20 @@ class LOCKSTEP_API IrError : public Error {
   ~IrError() override;
 };
 
+/// A predicate of error_if that held.
+class LOCKSTEP_API CheckError : public Error {
+ public:
+  using Error::Error;
+  ~CheckError() override;
+};
+
+/// A random key that is used a second time.
+class LOCKSTEP_API KeyReuseError : public Error {
+ public:
+  using Error::Error;
+  ~KeyReuseError() override;
+};
+
 /// An argument outside its range that none of the kinds above covers.
 class LOCKSTEP_API ValueError : public Error {
  public:

@@ -24,6 +24,11 @@ struct Plan {
   std::string text;                                 ///< Regions, kernels and slots.
 };
 
+class Function;
+namespace random {
+LOCKSTEP_API void check_key_reuse(const Function& function);  // random.h
+}
+
 /// A traced, closed program, for reading and checking.
 class LOCKSTEP_API Function {
  public:
@@ -43,6 +48,8 @@ class LOCKSTEP_API Function {
   Plan plan() const;
 
  private:
+  friend void random::check_key_reuse(const Function& function);
+
   std::shared_ptr<const Impl> impl_;
 };
 

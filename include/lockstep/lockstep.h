@@ -8,8 +8,10 @@
 #include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
+#include <lockstep/custom_derivatives.h>
 #include <lockstep/data.h>
 #include <lockstep/debug.h>
+#include <lockstep/derivatives.h>
 #include <lockstep/dlpack.h>
 #include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>
@@ -31,6 +33,7 @@
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>
+#include <lockstep/remat.h>
 #include <lockstep/schedules.h>
 #include <lockstep/special_functions.h>
 #include <lockstep/train.h>

@@ -122,6 +122,15 @@ LOCKSTEP_API Array pvary(const Array& x, const AxisSet& axes);
 LOCKSTEP_API Array all_gather(const Array& x, const std::string& axis, std::int64_t dim = 0);
 LOCKSTEP_API Array all_gather_invariant(const Array& x, const std::string& axis, std::int64_t dim = 0);
 LOCKSTEP_API Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim = 0);
+/// Dimension `split_dim` is cut into one block for each replica; the blocks that a replica gets are joined along
+/// `concat_dim` in replica order. Throws ShapeError where the replicas cannot share the extent equally.
+LOCKSTEP_API Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim);
+/// Each pair's first replica sends its x to the second; replicas nobody sends to get zeros. Throws MeshError where a
+/// replica sends or receives twice, or is none of the axis.
+LOCKSTEP_API Array ppermute(const Array& x, const std::string& axis,
+                            const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
+/// Replica i gets the x of replica permutation[i]. Throws MeshError where that is no permutation of the replicas.
+LOCKSTEP_API Array pshuffle(const Array& x, const std::string& axis, const std::vector<std::int64_t>& permutation);
 LOCKSTEP_API Array axis_index(const std::string& axis);
 LOCKSTEP_API std::int64_t axis_size(const std::string& axis);
 /// Axes bound by the enclosing maps.

@@ -9,6 +9,10 @@
 
 /// Counter-based random numbers: Threefry-2x32 with JAX 0.10.2's partitionable layout, so that keys, bits and uniforms
 /// equal JAX's. A key is an array of dtype `key`; drawing twice from one key gives the same values.
+namespace lockstep {
+class Function;
+}
+
 namespace lockstep::random {
 
 /// How a draw behaves inside a map. One of the two must be said there: either every replica draws its own block of one
@@ -33,6 +37,20 @@ LOCKSTEP_API Array fold_in(const Array& key, const Operand& data);
 /// The key's two words, uint32[..., 2], and back.
 LOCKSTEP_API Array key_data(const Array& key);
 LOCKSTEP_API Array wrap_key_data(const Array& words);
+
+/// The same key as one that has not been used: for drawing the same numbers again on purpose.
+LOCKSTEP_API Array clone(const Array& key);
+
+// A key is used up by a draw and by a split; fold_in and key_data leave it as it is. Using it once more gives numbers that
+// depend on the first ones, which is hardly ever meant.
+
+/// Throws KeyReuseError naming both uses, each with its layer path, where the function uses a key twice: also a key that a
+/// scan body captures and draws from, and one that was split before.
+LOCKSTEP_API void check_key_reuse(const Function& function);
+/// Whether jit checks what it traces, and calls without a trace remember which keys they used. The default is what the
+/// environment variable LOCKSTEP_CHECK_KEYS says (0 or 1), else true in debug builds and false in others.
+LOCKSTEP_API void set_key_reuse_checks(bool enabled);
+LOCKSTEP_API bool key_reuse_checks();
 
 // ---- draws -----------------------------------------------------------------------------------------------------------
 // Every draw takes one key and the shape of its result; uniform, normal and bits take an array of keys too and draw for
@@ -120,6 +138,16 @@ LOCKSTEP_API Array generalized_normal(const Array& key, double p, const Shape& s
 /// Uniform in the unit ball of the p-norm in d dimensions: shape + [d].
 LOCKSTEP_API Array ball(const Array& key, std::int64_t d, double p, const Shape& shape, DType dtype = float32,
                         const Placement& placement = {});
+
+/// Normal vectors of the mean [..., n] and covariance [..., n, n] (by its Cholesky factor: NaN where that has none), shape
+/// + [n]. Throws ShapeError where their extents disagree.
+LOCKSTEP_API Array multivariate_normal(const Array& key, const Array& mean, const Array& covariance, const Shape& shape,
+                                       DType dtype = float32, const Placement& placement = {});
+/// Uniform among orthogonal matrices: shape + [n, m] of orthonormal rows if n <= m, else columns; m = 0 stands for n.
+/// float32 and float64. Mezzadri, "How to generate random matrices from the classical compact groups", Notices of the AMS
+/// 54 (2007).
+LOCKSTEP_API Array orthogonal(const Array& key, std::int64_t n, const Shape& shape = {}, DType dtype = float32,
+                              std::int64_t m = 0, const Placement& placement = {});
 
 // ---- draws of integers -----------------------------------------------------------------------------------------------
 

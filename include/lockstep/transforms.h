@@ -37,7 +37,8 @@ LOCKSTEP_API ValueAndGradients value_and_grad(const TreeFunction& function, cons
 LOCKSTEP_API std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>& primals,
                                        const std::vector<Tree>& tangents);
 LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
-                       const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis);
+                       const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis,
+                       const std::string& axis_name);
 
 /// A cotangent's way back: linear in the cotangent.
 LOCKSTEP_API std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
@@ -50,25 +51,32 @@ using Element = std::tuple_element_t<static_cast<std::size_t>(Argnum), Tuple>;
 
 }  // namespace detail
 
-/// (value, gradient with respect to argument `Argnum`). The function returns a float scalar, or a std::pair of it and
-/// auxiliary results that are passed through. Gradients have the argument's C++ type. Throws ShapeError for a value that
-/// is no scalar, DtypeError for an argument with integer leaves, MeshError where the value varies along a mesh axis and
-/// the argument does not.
-template <int Argnum = 0, class F>
+/// (value, gradient with respect to argument `Argnum`; with several argnums the tuple of their gradients). The function
+/// returns a float scalar, or a std::pair of it and auxiliary results that are passed through. Gradients have the
+/// argument's C++ type. Throws ShapeError for a value that is no scalar, DtypeError for an argument with integer leaves,
+/// MeshError where the value varies along a mesh axis and the argument does not.
+template <int Argnum = 0, int... More, class F>
 auto value_and_grad(F function) {
   return [function = std::move(function)]<class... Args>(const Args&... args) {
     using Result = std::invoke_result_t<const F&, const Args&...>;
-    using Gradient = detail::Element<Argnum, std::tuple<Args...>>;
+    using Arguments = std::tuple<Args...>;
     auto [value, gradients] =
-        detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...}, {Argnum});
-    return std::pair<Result, Gradient>(from_tree<Result>(value), from_tree<Gradient>(gradients[0]));
+        detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...}, {Argnum, More...});
+    if constexpr (sizeof...(More) == 0) {
+      using Gradient = detail::Element<Argnum, Arguments>;
+      return std::pair<Result, Gradient>(from_tree<Result>(value), from_tree<Gradient>(gradients[0]));
+    } else {
+      using Gradients = std::tuple<detail::Element<Argnum, Arguments>, detail::Element<More, Arguments>...>;
+      return std::pair<Result, Gradients>(from_tree<Result>(value),
+                                          from_tree<Gradients>(Tree::list(std::move(gradients))));
+    }
   };
 }
 
-/// Only the gradient.
-template <int Argnum = 0, class F>
+/// Only the gradient, or the tuple of gradients.
+template <int Argnum = 0, int... More, class F>
 auto grad(F function) {
-  return [both = value_and_grad<Argnum>(std::move(function))]<class... Args>(const Args&... args) {
+  return [both = value_and_grad<Argnum, More...>(std::move(function))]<class... Args>(const Args&... args) {
     return both(args...).second;
   };
 }
@@ -109,17 +117,21 @@ struct VmapOptions {
   /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument.
   std::vector<std::optional<std::int64_t>> in_axes = {};
   std::int64_t out_axis = 0;
+  /// A name for the batch that collectives inside may use, or empty.
+  std::string axis_name = {};
 };
 
-/// The function over a batch of arguments, equal to a loop over it.
+/// The function over a batch of arguments, equal to a loop over it. With an `axis_name` the batch is an axis as those of
+/// a mesh are: batched arguments vary along it, psum over it sums the batch, and only what does not vary along it is the
+/// same for all examples. Throws MeshError where an enclosing map or vmap has an axis of that name.
 template <class F>
 auto vmap(F function, VmapOptions options = {}) {
   return [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
     using Result = std::invoke_result_t<const F&, const Args&...>;
     auto in_axes = options.in_axes;
     if (in_axes.empty()) in_axes.assign(sizeof...(Args), 0);
-    return from_tree<Result>(
-        detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes, options.out_axis));
+    return from_tree<Result>(detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes,
+                                          options.out_axis, options.axis_name));
   };
 }
 

@@ -83,6 +83,29 @@ Value transpose_gather_invariant(const ir::TransposeContext& context, const Valu
   return apply(primitives::dynamic_slice(), operands, {{"sizes", own.to_vector()}}).front();
 }
 
+/// Over the batch all examples joined, the same for each of them.
+template <PrimitiveGetter self>
+std::vector<Value> batch_gather(const ir::BatchContext& context) {
+  if (!collective::over_batch(context)) return batch::along(self, "dim")(context);
+  const Value all = batch::batched(context, 0);
+  const std::int64_t dim = context.attrs.get<std::int64_t>("dim");
+  const Shape one = all.shape().erase(0);
+  const int d = static_cast<int>(dim);
+  return {reshape(collective::leading_to(all, dim), one.with(d, one[d] * context.size))};
+}
+
+/// Over the batch the sum, its blocks dealt out.
+std::vector<Value> batch_scatter(const ir::BatchContext& context) {
+  if (!collective::over_batch(context)) return batch::along(primitives::psum_scatter, "dim")(context);
+  const Value& x = context.inputs[0];
+  const Value sum = context.batched[0] ? reduce_sum(x, {0}) : x * static_cast<double>(context.size);
+  const std::int64_t dim = context.attrs.get<std::int64_t>("dim");
+  const int d = static_cast<int>(dim);
+  const Shape& whole = sum.shape();
+  const Shape blocks = whole.with(d, whole[d] / context.size).insert(d, context.size);
+  return {collective::to_leading(reshape(sum, blocks), dim)};
+}
+
 /// The replicas' arrays joined along `dim` (which does not count the group dimension).
 ir::ReferenceArray joined(const ir::ReferenceArray& x, int dim) {
   const Shape own = x.type.shape.erase(0);
@@ -176,7 +199,7 @@ const ir::Primitive& primitives::all_gather() {
       .name = "all_gather",
       .infer = infer_gather,
       .derivative = derivative::linear_in_one(0, transpose_gather),
-      .batch = batch::along(primitives::all_gather, "dim"),
+      .batch = batch_gather<primitives::all_gather>,
       .reference = gather_reference,
       .samples = gather_samples,
       .error_samples = gather_errors,
@@ -190,7 +213,7 @@ const ir::Primitive& primitives::all_gather_invariant() {
       .name = "all_gather_invariant",
       .infer = infer_gather_invariant,
       .derivative = derivative::linear_in_one(0, transpose_gather_invariant),
-      .batch = batch::along(primitives::all_gather_invariant, "dim"),
+      .batch = batch_gather<primitives::all_gather_invariant>,
       .reference = gather_reference,
       .samples = gather_samples,
       .error_samples = gather_errors,
@@ -204,7 +227,7 @@ const ir::Primitive& primitives::psum_scatter() {
       .name = "psum_scatter",
       .infer = infer_scatter,
       .derivative = derivative::linear_in_one(0, transpose_scatter),
-      .batch = batch::along(primitives::psum_scatter, "dim"),
+      .batch = batch_scatter,
       .reference = scatter_reference,
       .samples = scatter_samples,
       .error_samples = scatter_errors,

@@ -82,6 +82,29 @@ ir::ReferenceArray group_sum(const ir::ReferenceArray& x) {
   return sum;
 }
 
+bool over_batch(const ir::BatchContext& context) {
+  if (context.axis.empty()) return false;
+  if (context.attrs.has("axes")) return axes_attr(context.attrs).contains(context.axis);
+  return context.attrs.get<std::string>("axis") == context.axis;
+}
+
+AxisSet other_axes(const ir::BatchContext& context) { return axes_attr(context.attrs).without({context.axis}); }
+
+Value leading_to(const Value& x, std::int64_t dim) {
+  Dims permutation;
+  for (std::int64_t d = 1; d < x.rank(); ++d) permutation.push_back(d);
+  permutation.insert(permutation.begin() + dim, 0);
+  return transpose(x, permutation);
+}
+
+Value to_leading(const Value& x, std::int64_t dim) {
+  Dims permutation{dim};
+  for (std::int64_t d = 0; d < x.rank(); ++d) {
+    if (d != dim) permutation.push_back(d);
+  }
+  return transpose(x, permutation);
+}
+
 ir::SampleInput varying_input(DType dtype, const Shape& shape, const AxisSet& axes) {
   return {{dtype, shape, axes}, -2, 2, false};
 }

@@ -42,6 +42,15 @@ T tree_sum(std::int64_t first, std::int64_t last, const Element& element, const 
 /// float32 are rounded to float32, integers wrap. The result has no group dimension.
 ir::ReferenceArray group_sum(const ir::ReferenceArray& x);
 
+/// Whether the batch is the axis of attribute `axis`, or one of the attribute `axes`.
+bool over_batch(const ir::BatchContext& context);
+/// The attribute `axes` without the batch's.
+AxisSet other_axes(const ir::BatchContext& context);
+/// Dimension 0 of `x` moved to stand before what is then dimension `dim`.
+Value leading_to(const Value& x, std::int64_t dim);
+/// Dimension `dim` of `x` moved to the front.
+Value to_leading(const Value& x, std::int64_t dim);
+
 /// A sample's operand that varies along the axes.
 ir::SampleInput varying_input(DType dtype, const Shape& shape, const AxisSet& axes);
 /// Meshes of samples.

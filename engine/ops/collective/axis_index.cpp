@@ -15,6 +15,12 @@ std::vector<ArrayType> infer_index(const ir::InferContext& context) {
   return {{int32, {}, collective::bound_axis(context)}};
 }
 
+/// Over the batch the numbers of its examples.
+std::vector<Value> batch_index(const ir::BatchContext& context) {
+  if (!collective::over_batch(context)) return batch::constant(primitives::axis_index)(context);
+  return {iota(context.builder, int32, Shape{context.size}, 0)};
+}
+
 /// As a collective's: one element for each replica of a group.
 void index_reference(const ir::ReferenceContext& context) {
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) reference::store(context.outputs[0], i, i);
@@ -42,7 +48,7 @@ const ir::Primitive& primitives::axis_index() {
       .name = "axis_index",
       .infer = infer_index,
       .derivative = derivative::zero(),
-      .batch = batch::constant(primitives::axis_index),
+      .batch = batch_index,
       .reference = index_reference,
       .samples = index_samples,
       .error_samples = index_errors,

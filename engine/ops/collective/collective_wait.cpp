@@ -17,16 +17,17 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> startable = {
-    "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter"};
+constexpr std::array<std::string_view, 8> startable = {
+    "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter", "all_to_all", "ppermute"};
 
 /// The collective that a wait completes.
 const ir::Primitive& completed(const Attrs& attrs) {
   const auto& name = attrs.get<std::string>("op");
   if (std::find(startable.begin(), startable.end(), name) == startable.end()) {
-    throw IrError("collective_wait given op=" + name +
-                  "; expected psum, pmax, pmin, all_gather, all_gather_invariant or psum_scatter; instead write the op "
-                  "as an equation of its own");
+    throw IrError(
+        "collective_wait given op=" + name +
+        "; expected psum, pmax, pmin, all_gather, all_gather_invariant, psum_scatter, all_to_all or ppermute; "
+        "instead write the op as an equation of its own");
   }
   return *find_primitive(name);
 }
@@ -68,7 +69,8 @@ ir::Derivative wait_derivative() {
 
 std::vector<Value> batch_wait(const ir::BatchContext& context) {
   const Attrs attrs = context.attrs.without("op");
-  return completed(context.attrs).batch({context.builder, attrs, context.inputs, context.batched, context.size});
+  return completed(context.attrs)
+      .batch({context.builder, attrs, context.inputs, context.batched, context.size, context.axis, context.transforms});
 }
 
 void wait_reference(const ir::ReferenceContext& context) {

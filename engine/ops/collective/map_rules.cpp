@@ -1,18 +1,21 @@
 #include "engine/ops/collective/map_rules.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 #include "engine/ops/values.h"
 
 namespace lockstep::ops::collective {
 
 namespace {
+
+using sub_function::append;
+using sub_function::marked;
 
 using Layout = std::vector<std::string>;
 using Layouts = std::vector<Layout>;
@@ -30,33 +33,10 @@ struct Map {
   /// Its results on whole arrays; nothing where it has none.
   std::vector<Value> apply(ir::Builder& builder, const Attrs& like, std::span<const Value> operands) const {
     if (body->outputs().empty()) return {};
-    std::vector<ir::Var> vars;
-    for (const Value& operand : operands) vars.push_back(operand.var());
-    const Attrs attrs = like.with("body", std::shared_ptr<const AttrObject>(body)).with("in", in).with("out", out);
-    std::vector<Value> results;
-    for (const ir::Var v : builder.apply(primitives::pmap(), vars, attrs)) results.emplace_back(builder, v);
-    return results;
+    return sub_function::apply_to(builder, primitives::pmap(), operands,
+                                  like.with("body", sub_function::attribute(body)).with("in", in).with("out", out));
   }
 };
-
-template <class T>
-std::vector<T> marked(const std::vector<T>& all, const std::vector<bool>& marks, bool mark) {
-  std::vector<T> result;
-  for (std::size_t i = 0; i < marks.size(); ++i) {
-    if (marks[i] == mark) result.push_back(all[i]);
-  }
-  return result;
-}
-
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& more) {
-  to.insert(to.end(), more.begin(), more.end());
-}
-
-ir::FunctionPtr with_signature(const ir::Function& f, std::vector<ir::Var> inputs, std::vector<ir::Var> outputs) {
-  return std::make_shared<const ir::Function>(f.axes(), f.types(), std::move(inputs), f.equations(),
-                                              std::move(outputs));
-}
 
 // ---- residuals
 
@@ -126,39 +106,15 @@ ir::FunctionPtr widen_operands(const ir::Function& unknown, const std::vector<Re
   return builder.finish(builder.inline_function(unknown, arguments));
 }
 
-/// Results of the two maps in the order of the whole one's.
-ir::SplitResult interleaved(const std::vector<bool>& unknown, std::span<const Value> known_results,
-                            std::span<const Value> unknown_results) {
-  ir::SplitResult result{{}, unknown};
-  std::size_t next_known = 0, next_unknown = 0;
-  for (const bool late : unknown) {
-    result.outputs.push_back(late ? unknown_results[next_unknown++] : known_results[next_known++]);
-  }
-  return result;
-}
-
 }  // namespace
 
 ir::JointTangents differentiate_map(const ir::JvpContext& context) {
   Map map = Map::of(context.attrs);
-  std::vector<Value> operands(context.inputs.begin(), context.inputs.end());
-  std::vector<bool> active;
-  for (const ir::Tangent& tangent : context.tangents) {
-    active.push_back(tangent.has_value());
-    if (tangent) operands.push_back(*tangent);
-  }
-  const std::size_t outputs = map.body->outputs().size();
-  const ir::Differentiated both = context.transforms->jvp(map.body, active, std::vector<bool>(outputs, false));
-  map.body = both.function;
-  append(map.in, marked(map.in, active, true));
-  append(map.out, marked(map.out, both.active, true));
-  const std::vector<Value> results = map.apply(context.builder, context.attrs, operands);
-  ir::JointTangents joint{{results.begin(), results.begin() + static_cast<std::ptrdiff_t>(outputs)}, {}};
-  std::size_t next = outputs;
-  for (const bool has_tangent : both.active) {
-    joint.tangents.push_back(has_tangent ? ir::Tangent(results[next++]) : ir::Tangent());
-  }
-  return joint;
+  const sub_function::JvpBody jvp = sub_function::jvp_body(context, map.body);
+  map.body = jvp.both.function;
+  append(map.in, marked(map.in, jvp.active, true));
+  append(map.out, marked(map.out, jvp.both.active, true));
+  return sub_function::joint_tangents(map.apply(context.builder, context.attrs, jvp.operands), jvp.both.active);
 }
 
 ir::SplitResult split_map(const ir::SplitContext& context) {
@@ -166,9 +122,8 @@ ir::SplitResult split_map(const ir::SplitContext& context) {
   const std::vector<bool> forced(map.body->outputs().size(), false);
   const ir::Partitioned parts = context.transforms->partition(map.body, context.unknown, forced);
   const std::vector<Residual> residuals = residuals_of(parts);
-  const std::vector<Value> inputs(context.inputs.begin(), context.inputs.end());
 
-  const std::vector<Value> known_operands = marked(inputs, context.unknown, false);
+  const std::vector<Value> known_operands = marked(context.inputs, context.unknown, false);
   Map known{widen_results(*parts.known, residuals), marked(map.in, context.unknown, false),
             marked(map.out, parts.unknown_outputs, false)};
   const std::size_t known_outputs = known.out.size();
@@ -185,35 +140,18 @@ ir::SplitResult split_map(const ir::SplitContext& context) {
     unknown.in.push_back(residual.operand ? known.in[*residual.operand] : residual.layout(map.body->axes()));
   }
   append(unknown.in, marked(map.in, context.unknown, true));
-  append(operands, marked(inputs, context.unknown, true));
-  return interleaved(parts.unknown_outputs, known_results, unknown.apply(context.builder, context.attrs, operands));
+  append(operands, marked(context.inputs, context.unknown, true));
+  return sub_function::joined_results(parts.unknown_outputs, known_results,
+                                      unknown.apply(context.builder, context.attrs, operands));
 }
 
 std::vector<ir::Tangent> transpose_map(const ir::TransposeContext& context) {
   const Map map = Map::of(context.attrs);
-  std::vector<bool> linear, wanted;
-  std::vector<Value> operands;
-  for (const ir::Tangent& input : context.inputs) {
-    linear.push_back(!input.has_value());
-    if (input) operands.push_back(*input);
-  }
-  const int residuals = static_cast<int>(operands.size());
-  for (const ir::Tangent& cotangent : context.cotangents) {
-    wanted.push_back(cotangent.has_value());
-    if (cotangent) operands.push_back(*cotangent);
-  }
-  std::vector<ir::Var> inputs = marked(map.body->inputs(), linear, false);
-  append(inputs, marked(map.body->inputs(), linear, true));
-  const ir::FunctionPtr body = with_signature(*map.body, std::move(inputs), marked(map.body->outputs(), wanted, true));
-  Map back{context.transforms->transpose(body, residuals), marked(map.in, linear, false), marked(map.in, linear, true)};
-  append(back.in, marked(map.out, wanted, true));
-  const std::vector<Value> results = back.apply(context.builder, context.attrs, operands);
-  std::vector<ir::Tangent> cotangents;
-  std::size_t next = 0;
-  for (const bool is_linear : linear) {
-    cotangents.push_back(is_linear ? ir::Tangent(results[next++]) : ir::Tangent());
-  }
-  return cotangents;
+  const sub_function::TransposedBody transposed = sub_function::transposed_body(context, map.body);
+  Map back{transposed.function, marked(map.in, transposed.linear, false), marked(map.in, transposed.linear, true)};
+  append(back.in, marked(map.out, transposed.given, true));
+  return sub_function::operand_cotangents(back.apply(context.builder, context.attrs, transposed.operands),
+                                          transposed.linear);
 }
 
 std::vector<Value> batch_map(const ir::BatchContext& context) {

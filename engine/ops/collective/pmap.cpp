@@ -9,6 +9,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/samples.h"
+#include "engine/ops/rules/sub_function.h"
 
 namespace lockstep::ops {
 
@@ -146,17 +147,6 @@ ir::Derivative map_derivative() {
   return derivative;
 }
 
-using Body = std::vector<Value> (*)(std::span<const Value>);
-
-ir::FunctionPtr body_of(const ir::AxisSizes& mesh, const std::vector<ArrayType>& types, Body body) {
-  ir::Builder builder(mesh);
-  std::vector<Value> inputs;
-  for (const ArrayType& type : types) inputs.emplace_back(builder, builder.input(type));
-  std::vector<ir::Var> outputs;
-  for (const Value& output : body(inputs)) outputs.push_back(output.var());
-  return builder.finish(std::move(outputs));
-}
-
 Attrs pmap_attrs(const ir::AxisSizes& mesh, const ir::FunctionPtr& body, Layouts in, Layouts out) {
   std::vector<std::string> names;
   std::vector<std::int64_t> sizes;
@@ -164,32 +154,34 @@ Attrs pmap_attrs(const ir::AxisSizes& mesh, const ir::FunctionPtr& body, Layouts
     names.push_back(axis.name);
     sizes.push_back(axis.size);
   }
-  return {{"body", std::shared_ptr<const AttrObject>(body)}, {"axes", std::move(names)}, {"sizes", std::move(sizes)},
-          {"devices", std::vector<std::string>{"cpu:0"}},    {"in", std::move(in)},      {"out", std::move(out)}};
+  return {{"body", sub_function::attribute(body)},        {"axes", std::move(names)}, {"sizes", std::move(sizes)},
+          {"devices", std::vector<std::string>{"cpu:0"}}, {"in", std::move(in)},      {"out", std::move(out)}};
 }
 
 /// Rows times weights, and the sum of all.
-std::vector<Value> rows_body(std::span<const Value> inputs) {
+std::vector<Value> rows_body(ir::Builder&, std::span<const Value> inputs) {
   const Value product = inputs[0] * inputs[1];
   return {product, psum(reduce_sum(product, {0}), {"batch"})};
 }
 
 /// What varies, what does not, and a reduction between.
-std::vector<Value> scaled_body(std::span<const Value> inputs) {
+std::vector<Value> scaled_body(ir::Builder&, std::span<const Value> inputs) {
   const Value weights = exp(inputs[1]);
   const Value rows = sin(inputs[0] * broadcast_in_dim(weights, inputs[0].shape(), {1}));
   return {rows, psum(reduce_sum(rows * rows, {0}), {"batch"}) + weights};
 }
 
-std::vector<Value> grid_body(std::span<const Value> inputs) { return {inputs[0] + inputs[0], inputs[0] * inputs[0]}; }
+std::vector<Value> grid_body(ir::Builder&, std::span<const Value> inputs) {
+  return {inputs[0] + inputs[0], inputs[0] * inputs[0]};
+}
 
 std::vector<ir::Sample> pmap_samples() {
   std::vector<ir::Sample> list;
   for (const std::int64_t shards : {1, 2, 4}) {
     const ir::AxisSizes mesh = collective::mesh(shards);
     for (const std::int64_t rows : {8, 0}) {
-      const ir::FunctionPtr body =
-          body_of(mesh, {{float32, {rows / shards}, {"batch"}}, {float32, {rows / shards}, {"batch"}}}, rows_body);
+      const ir::FunctionPtr body = sub_function::write(
+          mesh, {{float32, {rows / shards}, {"batch"}}, {float32, {rows / shards}, {"batch"}}}, rows_body);
       list.push_back({{samples::input(float32, {rows}), samples::input(float32, {rows})},
                       pmap_attrs(mesh, body, {{"batch"}, {"batch"}}, {{"batch"}, {}}),
                       {}});
@@ -198,13 +190,13 @@ std::vector<ir::Sample> pmap_samples() {
   for (const std::int64_t shards : {1, 2, 4}) {
     const ir::AxisSizes mesh = collective::mesh(shards);
     const ir::FunctionPtr body =
-        body_of(mesh, {{float64, {4 / shards, 3}, {"batch"}}, {float64, {3}, {}}}, scaled_body);
+        sub_function::write(mesh, {{float64, {4 / shards, 3}, {"batch"}}, {float64, {3}, {}}}, scaled_body);
     list.push_back({{samples::input(float64, {4, 3}), samples::input(float64, {3})},
                     pmap_attrs(mesh, body, {{"batch", ""}, {""}}, {{"batch", ""}, {""}}),
                     {}});
   }
   const ir::AxisSizes grid = collective::mesh(2, 4);
-  const ir::FunctionPtr body = body_of(grid, {{float64, {4, 3, 2}, {"batch", "model"}}}, grid_body);
+  const ir::FunctionPtr body = sub_function::write(grid, {{float64, {4, 3, 2}, {"batch", "model"}}}, grid_body);
   list.push_back({{samples::input(float64, {16, 3, 4})},
                   pmap_attrs(grid, body, {{"model", "", "batch"}}, {{"model", "", "batch"}, {"batch", "model", ""}}),
                   {}});
@@ -215,8 +207,8 @@ std::vector<ir::ErrorSample> pmap_errors() {
   const ir::AxisSizes mesh = collective::mesh(2);
   const ArrayType x{float32, {4}, {}};
   const ArrayType local{float32, {2}, {"batch"}};
-  const ir::FunctionPtr twice = body_of(mesh, {local}, grid_body);
-  const ir::FunctionPtr same = body_of(mesh, {x}, grid_body);
+  const ir::FunctionPtr twice = sub_function::write(mesh, {local}, grid_body);
+  const ir::FunctionPtr same = sub_function::write(mesh, {x}, grid_body);
   const Layout cut = {"batch"};
   const Layout whole = {""};
   const Attrs good = pmap_attrs(mesh, twice, {cut}, {cut, cut});

@@ -5,7 +5,6 @@
 
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/primitives.h"
-#include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/samples.h"
@@ -33,6 +32,17 @@ Value extreme_tangent(const ir::JvpContext& context) {
   const Value count = psum(convert(holds, x.dtype()), axes);
   const Value dx = collective::varying_along(*context.tangents[0], axes);
   return psum(select(holds, dx, full_like(dx, 0)), axes) / count;
+}
+
+template <bool largest>
+std::vector<Value> batch_extreme(const ir::BatchContext& context) {
+  const ir::Primitive& self = largest ? primitives::pmax() : primitives::pmin();
+  if (!collective::over_batch(context)) return {apply_one(self, {context.inputs[0]}, context.attrs)};
+  const ir::Primitive& reduce = largest ? primitives::reduce_max() : primitives::reduce_min();
+  const Value& x = context.inputs[0];
+  const Value extreme = context.batched[0] ? apply_one(reduce, {x}, {{"axes", Dims{0}}}) : x;
+  const AxisSet rest = collective::other_axes(context);
+  return {rest.empty() ? extreme : apply_one(self, {extreme}, {{"axes", rest.names()}})};
 }
 
 template <bool largest, class T>
@@ -94,13 +104,13 @@ std::vector<ir::ErrorSample> extreme_errors() {
 }
 
 template <bool largest>
-ir::Primitive extreme(const char* name, PrimitiveGetter self) {
+ir::Primitive extreme(const char* name) {
   return {
       .name = name,
       .infer = infer_extreme,
       .derivative = derivative::jvp(
           [](const ir::JvpContext& context) -> std::vector<ir::Tangent> { return {extreme_tangent(context)}; }),
-      .batch = batch::pointwise(self),
+      .batch = batch_extreme<largest>,
       .reference = extreme_reference<largest>,
       .samples = extreme_samples,
       .error_samples = extreme_errors,
@@ -111,12 +121,12 @@ ir::Primitive extreme(const char* name, PrimitiveGetter self) {
 }  // namespace
 
 const ir::Primitive& primitives::pmax() {
-  static const ir::Primitive primitive = extreme<true>("pmax", primitives::pmax);
+  static const ir::Primitive primitive = extreme<true>("pmax");
   return primitive;
 }
 
 const ir::Primitive& primitives::pmin() {
-  static const ir::Primitive primitive = extreme<false>("pmin", primitives::pmin);
+  static const ir::Primitive primitive = extreme<false>("pmin");
   return primitive;
 }
 

@@ -46,6 +46,20 @@ Value transpose_pvary(const ir::TransposeContext& context, const Value& cotangen
   return psum(collective::varying_along(cotangent, axes), axes);
 }
 
+/// Over the batch a sum of its dimension; what is the same for all of it counts `size` times.
+std::vector<Value> batch_psum(const ir::BatchContext& context) {
+  if (!collective::over_batch(context)) return batch::pointwise(primitives::psum)(context);
+  const Value& x = context.inputs[0];
+  const Value sum = context.batched[0] ? reduce_sum(x, {0}) : x * static_cast<double>(context.size);
+  return {psum(sum, collective::other_axes(context))};
+}
+
+/// The batch varies along its axis by being there.
+std::vector<Value> batch_pvary(const ir::BatchContext& context) {
+  if (!collective::over_batch(context)) return batch::pointwise(primitives::pvary)(context);
+  return {pvary(context.inputs[0], collective::other_axes(context))};
+}
+
 void psum_reference(const ir::ReferenceContext& context) {
   const ir::ReferenceArray sum = collective::group_sum(context.inputs[0]);
   const std::int64_t size = sum.type.size();
@@ -116,7 +130,7 @@ const ir::Primitive& primitives::psum() {
       .name = "psum",
       .infer = infer_psum,
       .derivative = derivative::linear_in_one(0, transpose_psum),
-      .batch = batch::pointwise(primitives::psum),
+      .batch = batch_psum,
       .reference = psum_reference,
       .samples = psum_samples,
       .error_samples = psum_errors,
@@ -130,7 +144,7 @@ const ir::Primitive& primitives::pvary() {
       .name = "pvary",
       .infer = infer_pvary,
       .derivative = derivative::linear_in_one(0, transpose_pvary),
-      .batch = batch::pointwise(primitives::pvary),
+      .batch = batch_pvary,
       .reference = reference::copies(),
       .samples = pvary_samples,
       .error_samples = pvary_errors,

@@ -196,7 +196,7 @@ class ScanSplit {
         stacked_.push_back(k);
       }
     }
-    const FunctionPtr once = pick(known, places(0, operands.consts.size()), constant_);
+    const FunctionPtr once = pick(known, places(0, operands.consts.size()), constant_, Effects::left_out);
     residual_consts_ = call(builder_, *once, operands.consts);
   }
 

@@ -49,15 +49,35 @@ std::vector<Value> call(Builder& builder, const Function& function, std::span<co
   return results;
 }
 
-FunctionPtr pick(const Function& function, const Places& inputs, const Places& outputs) {
+namespace {
+
+/// Per equation, whether it has an effect and needs these inputs alone.
+std::vector<bool> effects_of(const Function& function, const Places& inputs) {
+  std::vector<bool> available(function.types().size());
+  for (const std::size_t i : inputs) available[function.inputs()[i].id] = true;
+  std::vector<bool> effects;
+  for (const Equation& equation : function.equations()) {
+    const bool possible = std::ranges::all_of(equation.inputs, [&](Var v) { return available[v.id]; });
+    for (const Var v : equation.outputs) available[v.id] = possible;
+    effects.push_back(possible && ir::has_effects(equation));
+  }
+  return effects;
+}
+
+}  // namespace
+
+FunctionPtr pick(const Function& function, const Places& inputs, const Places& outputs, Effects effects) {
+  const std::vector<bool> has_effect =
+      effects == Effects::kept ? effects_of(function, inputs) : std::vector<bool>(function.equations().size());
   std::vector<bool> live(function.types().size());
   const std::vector<Var> kept_outputs = at(std::span(function.outputs()), outputs);
   for (const Var v : kept_outputs) live[v.id] = true;
   std::vector<Equation> kept;
-  for (auto equation = function.equations().rbegin(); equation != function.equations().rend(); ++equation) {
-    if (std::ranges::none_of(equation->outputs, [&](Var v) { return live[v.id]; })) continue;
-    for (const Var v : equation->inputs) live[v.id] = true;
-    kept.push_back(*equation);
+  for (std::size_t i = function.equations().size(); i-- > 0;) {
+    const Equation& equation = function.equations()[i];
+    if (!has_effect[i] && std::ranges::none_of(equation.outputs, [&](Var v) { return live[v.id]; })) continue;
+    for (const Var v : equation.inputs) live[v.id] = true;
+    kept.push_back(equation);
   }
   std::reverse(kept.begin(), kept.end());
   return std::make_shared<const Function>(function.axes(), function.types(), at(std::span(function.inputs()), inputs),
@@ -68,7 +88,8 @@ std::vector<bool> used_inputs(const Function& function) {
   std::vector<bool> live(function.types().size());
   for (const Var v : function.outputs()) live[v.id] = true;
   for (auto equation = function.equations().rbegin(); equation != function.equations().rend(); ++equation) {
-    if (std::ranges::none_of(equation->outputs, [&](Var v) { return live[v.id]; })) continue;
+    const bool wanted = std::ranges::any_of(equation->outputs, [&](Var v) { return live[v.id]; });
+    if (!wanted && !ir::has_effects(*equation)) continue;
     for (const Var v : equation->inputs) live[v.id] = true;
   }
   std::vector<bool> used;

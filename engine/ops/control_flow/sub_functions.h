@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -35,10 +36,13 @@ using Body = std::function<std::vector<Value>(ir::Builder&, std::span<const Valu
 FunctionPtr write(const ir::AxisSizes& axes, std::span<const ArrayType> types, const Body& body);
 /// The results of a function, its equations copied.
 std::vector<Value> call(ir::Builder& builder, const ir::Function& function, std::span<const Value> arguments);
+/// Whether equations with effects stay where they can, though no output needs them.
+enum class Effects : std::uint8_t { kept, left_out };
 /// The function with these inputs and outputs, in this order, and the equations that the outputs need. Inputs left out must
 /// not be among what they need.
-FunctionPtr pick(const ir::Function& function, const Places& inputs, const Places& outputs);
-/// Per input, whether an output needs it.
+FunctionPtr pick(const ir::Function& function, const Places& inputs, const Places& outputs,
+                 Effects effects = Effects::kept);
+/// Per input, whether an output or an effect needs it.
 std::vector<bool> used_inputs(const ir::Function& function);
 /// Per var, whether it depends on an input whose flag is set.
 std::vector<bool> dependent_vars(const ir::Function& function, const std::vector<bool>& inputs);

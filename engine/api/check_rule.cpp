@@ -1,0 +1,126 @@
+#include "engine/api/check_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <lockstep/array.h>
+#include <lockstep/custom_derivatives.h>
+
+#include "engine/api/runtime.h"
+#include "engine/ir/primitive.h"
+#include "engine/transform/transforms.h"
+
+namespace lockstep::api {
+
+namespace {
+
+using Numbers = std::vector<ir::ReferenceArray>;
+
+bool can_check(const ir::Function& f) {
+  if (!f.axes().empty()) return false;
+  std::vector<ArrayType> types = f.input_types();
+  const std::vector<ArrayType> results = f.output_types();
+  types.insert(types.end(), results.begin(), results.end());
+  return std::ranges::all_of(types, [](const ArrayType& type) {
+    return !is_inexact(type.dtype) || type.dtype == DType::float32 || type.dtype == DType::float64;
+  });
+}
+
+/// Runs outside of the open traces.
+Numbers run_on(const ir::FunctionPtr& f, const Numbers& inputs) {
+  std::vector<Array> arrays;
+  for (const ir::ReferenceArray& x : inputs) arrays.push_back(from_bytes(x.type, ir::reference_to_bytes(x)));
+  Numbers results;
+  for (const Array& y : run(*compiled(f), std::move(arrays))) {
+    results.push_back(ir::reference_from_bytes(y.type(), y.to_bytes()));
+  }
+  return results;
+}
+
+/// Uniform where floats, zero elsewhere.
+Numbers drawn(const std::vector<ArrayType>& types, std::mt19937_64& bits, double low, double high) {
+  Numbers numbers;
+  for (const ArrayType& type : types) {
+    numbers.push_back(ir::reference_zeros(type));
+    if (!is_float(type.dtype)) continue;
+    for (double& x : numbers.back().floats()) {
+      x = low + (high - low) * static_cast<double>(bits() >> 11) * 0x1p-53;
+      if (type.dtype == DType::float32) x = static_cast<double>(static_cast<float>(x));
+    }
+  }
+  return numbers;
+}
+
+double product(const Numbers& a, const Numbers& b) {
+  double total = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t k = 0; k < a[i].floats().size(); ++k) total += a[i].floats()[k] * b[i].floats()[k];
+  }
+  return total;
+}
+
+Numbers only_floats(Numbers numbers) {
+  std::erase_if(numbers, [](const ir::ReferenceArray& x) { return !is_float(x.type.dtype); });
+  return numbers;
+}
+
+Numbers followed_by(Numbers a, const Numbers& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace
+
+void check_rule(std::string_view op, const ir::FunctionPtr& function, std::size_t arguments, bool forward) {
+  if (!can_check(*function)) return;
+  std::vector<bool> active;
+  bool fine = true;
+  const std::vector<ArrayType> types = function->input_types();
+  std::vector<ArrayType> direction_types;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    active.push_back(i < arguments && is_float(types[i].dtype));
+    if (active[i]) direction_types.push_back(types[i]);
+    fine = fine && types[i].dtype != DType::float32;
+  }
+  if (direction_types.empty()) return;
+  std::mt19937_64 bits(1);
+  const Numbers x = drawn(types, bits, 0.25, 1);
+  const Numbers dx = drawn(direction_types, bits, -1, 1);
+  const double step = fine ? 1e-5 : 1e-2;
+  const auto at = [&](double h) {
+    Numbers moved = x;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      if (!active[i]) continue;
+      const std::vector<double>& by = dx[next++].floats();
+      for (std::size_t k = 0; k < by.size(); ++k) moved[i].floats()[k] += h * by[k];
+    }
+    return only_floats(run_on(function, moved));
+  };
+  const Numbers up = at(step), down = at(-step);
+  std::vector<ArrayType> result_types;
+  for (const ir::ReferenceArray& y : up) result_types.push_back(y.type);
+  const Numbers weights = drawn(result_types, bits, -1, 1);
+  const double expected = (product(weights, up) - product(weights, down)) / (2 * step);
+  double given = 0;
+  if (forward) {
+    const Numbers all = run_on(transform::jvp(function, active), followed_by(x, dx));
+    given = product(weights, {all.end() - static_cast<std::ptrdiff_t>(weights.size()), all.end()});
+  } else {
+    const Numbers all = run_on(transform::vjp(function, active), followed_by(x, weights));
+    given = product(dx, {all.end() - static_cast<std::ptrdiff_t>(dx.size()), all.end()});
+  }
+  const double allowed = (fine ? 1e-5 : 5e-2) * std::max({1.0, std::abs(expected), std::abs(given)});
+  if (!std::isfinite(expected) || std::abs(given - expected) <= allowed) return;
+  throw DerivativeError(
+      fmt::format("{}: the rule gives {} along a random direction where differences of the function give {}, more than "
+                  "the {} allowed "
+                  "apart. Correct the rule, or, where it means another derivative, pass {{.check = RuleCheck::never}}",
+                  op, given, expected, allowed));
+}
+
+}  // namespace lockstep::api

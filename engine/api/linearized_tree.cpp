@@ -1,0 +1,89 @@
+#include "engine/api/linearized_tree.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "engine/api/runtime.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep::api {
+
+namespace {
+
+bool calls(const ir::Function& f, const ir::Primitive& primitive) {
+  return std::ranges::any_of(f.equations(), [&](const ir::Equation& equation) {
+    if (equation.primitive == &primitive) return true;
+    return std::ranges::any_of(equation.attrs.entries(), [&](const Attrs::Entry& entry) {
+      const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+      const auto* function = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
+      return function != nullptr && calls(*function, primitive);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<Array> filled(const std::vector<ArrayType>& types, const std::vector<bool>& present, Reader& reader) {
+  std::vector<Array> leaves;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    leaves.push_back(present[i] ? reader.next() : zeros(types[i].shape, types[i].dtype));
+  }
+  return leaves;
+}
+
+std::vector<bool> with_captured(std::vector<bool> flags, const TracedTree& traced) {
+  flags.resize(flags.size() + traced.captured.size(), false);
+  return flags;
+}
+
+std::vector<bool> active_leaves(std::string_view op, const FlatArguments& flat, const std::vector<ArrayType>& types,
+                                const std::vector<int>& argnums, std::size_t arguments) {
+  std::vector<bool> active(flat.size(), false);
+  for (const int argnum : argnums) {
+    if (argnum < 0 || static_cast<std::size_t>(argnum) >= arguments) {
+      throw ValueError(fmt::format("{}: there is no argument {}, the function takes {}", op, argnum, arguments));
+    }
+  }
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    const int argument = static_cast<int>(flat.argument(i));
+    if (std::find(argnums.begin(), argnums.end(), argument) == argnums.end()) continue;
+    if (!is_float(types[i].dtype)) {
+      throw DtypeError(
+          fmt::format("{}: {} is {}, only float leaves can be differentiated; pass it as another argument, or "
+                      "capture it",
+                      op, flat.path(i), to_string(types[i])));
+    }
+    active[i] = true;
+  }
+  return active;
+}
+
+void check_forward_mode(std::string_view op, const ir::Function& tangents) {
+  if (!calls(tangents, ops::primitives::custom_vjp_tangents())) return;
+  throw TraceError(
+      fmt::format("{}: the function calls a custom_vjp, whose rule has the backward direction alone; use reverse mode "
+                  "(grad, vjp), or "
+                  "give the function a custom_jvp, which serves both",
+                  op));
+}
+
+std::shared_ptr<LinearizedTree> linearized(const TreeFunction& function, const std::vector<Tree>& primals,
+                                           std::vector<bool> active) {
+  FlatArguments flat(primals);
+  const std::vector<ArrayType> types = flat.types();
+  if (active.empty()) active = inexact_of(types);
+  TracedTree traced = trace_tree(function, flat, types);
+  transform::Linearized parts = transform::linearize(traced.function, with_captured(active, traced));
+  const std::vector<Array> results = call(parts.forward, joined(flat.leaves(), traced.captured));
+  Reader reader(results);
+  Tree value = traced.result.unflatten(reader.take(traced.result.size()));
+  std::vector<Array> residuals = reader.take(static_cast<std::size_t>(parts.residuals));
+  return std::make_shared<LinearizedTree>(LinearizedTree{std::move(flat), types, active, std::move(traced),
+                                                         std::move(parts), std::move(residuals), std::move(value)});
+}
+
+}  // namespace lockstep::api

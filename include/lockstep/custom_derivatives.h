@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/error.h>
+#include <lockstep/export.h>
+#include <lockstep/transforms.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+/// A derivative that differs from differences of the function.
+class LOCKSTEP_API DerivativeError : public Error {
+ public:
+  using Error::Error;
+  ~DerivativeError() override;
+};
+
+/// When a rule is compared with differences of its function: at a drawn point, the first time it is used on types. A rule
+/// that means another derivative than the function's (a straight-through estimator, a clipped gradient) says never.
+enum class RuleCheck : std::uint8_t { in_debug_builds, always, never };
+
+struct CustomOptions {
+  RuleCheck check = RuleCheck::in_debug_builds;
+};
+
+namespace detail {
+
+/// Which rules were compared already. Inside a map none is: one replica alone cannot run it.
+class LOCKSTEP_API RuleChecks {
+ public:
+  explicit RuleChecks(CustomOptions options);
+  /// Whether to compare the rules with this hash now.
+  bool is_due(std::uint64_t hash) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// `rule`: (list of primals, list of tangents) -> (result, tangent).
+LOCKSTEP_API Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const std::vector<Tree>& arguments,
+                             const RuleChecks& checks);
+/// `fwd`: arguments -> (result, residuals); `bwd`: (residuals, cotangent) -> list of cotangents.
+LOCKSTEP_API Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const TreeFunction& bwd,
+                             const std::vector<Tree>& arguments, const RuleChecks& checks);
+}  // namespace detail
+
+/// The function with a derivative of its own. `rule` takes the tuple of arguments and the tuple of their tangents and
+/// returns the pair of the result and its tangent, which must be linear in the tangents (reverse mode transposes it).
+/// Tangents of integer leaves are zeros, of result leaves that are no floats ignored. Throws StateError, DtypeError or
+/// ShapeError where the rule's results are not of the function's types, TraceError where a value that either function
+/// closes over is being differentiated.
+template <class F, class Rule>
+auto custom_jvp(F function, Rule rule, CustomOptions options = {}) {
+  return [function = std::move(function), rule = std::move(rule),
+          checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
+    using Result = std::invoke_result_t<const F&, const Args&...>;
+    const auto tree_rule = [&rule](const std::vector<Tree>& trees) {
+      return to_tree(rule(from_tree<std::tuple<Args...>>(trees[0]), from_tree<std::tuple<Args...>>(trees[1])));
+    };
+    return from_tree<Result>(
+        detail::custom_jvp(detail::tree_function<F, Args...>(function), tree_rule, {to_tree(args)...}, checks));
+  };
+}
+
+/// The function with a backward pass of its own. `fwd` takes the arguments and returns the pair of the result and the
+/// residuals, `bwd` takes residuals and the result's cotangent and returns the tuple of the arguments' cotangents: each
+/// of its argument's structure, an empty Tree where it is zero; those of integer leaves are ignored. A cotangent that
+/// varies along a mesh axis its argument does not vary along is summed over it. Reverse mode alone: jvp is a TraceError.
+/// Throws StateError, DtypeError or ShapeError where the rules' results do not fit ("bwd rule must produce ..."),
+/// TraceError where a value that the functions close over is being differentiated, DerivativeError where a check finds the
+/// rule wrong.
+template <class F, class Forward, class Backward>
+auto custom_vjp(F function, Forward fwd, Backward bwd, CustomOptions options = {}) {
+  return [function = std::move(function), fwd = std::move(fwd), bwd = std::move(bwd),
+          checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
+    using Result = std::invoke_result_t<const F&, const Args&...>;
+    using Residuals = typename std::invoke_result_t<const Forward&, const Args&...>::second_type;
+    const auto tree_bwd = [&bwd](const std::vector<Tree>& trees) {
+      return to_tree(bwd(from_tree<Residuals>(trees[0]), from_tree<Result>(trees[1])));
+    };
+    return from_tree<Result>(detail::custom_vjp(detail::tree_function<F, Args...>(function),
+                                                detail::tree_function<Forward, Args...>(fwd), tree_bwd,
+                                                {to_tree(args)...}, checks));
+  };
+}
+
+}  // namespace lockstep

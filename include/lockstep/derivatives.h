@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/custom_derivatives.h>
+#include <lockstep/export.h>
+#include <lockstep/transforms.h>
+#include <lockstep/tree.h>
+
+// Whole derivatives, and checks of them, on top of the transforms.
+namespace lockstep {
+
+namespace detail {
+
+/// The result's tree, each float leaf replaced by a tree like the argument: shapes are (result leaf) + (argument leaf).
+LOCKSTEP_API Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum);
+LOCKSTEP_API Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum);
+LOCKSTEP_API std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunction& function,
+                                                                            const std::vector<Tree>& arguments);
+
+/// An Array where function and argument are Arrays, else a Tree.
+template <class Result, class Argument>
+using Jacobian = std::conditional_t<std::is_same_v<Result, Array> && std::is_same_v<Argument, Array>, Array, Tree>;
+
+template <int Argnum, class F, class... Args>
+using JacobianOf = Jacobian<std::invoke_result_t<const F&, const Args&...>, Element<Argnum, std::tuple<Args...>>>;
+
+}  // namespace detail
+
+/// All derivatives of the result with respect to argument `Argnum`, by forward mode: a column for each element of the
+/// argument. For an Array by an Array of shape result.shape + argument.shape; for trees the result's tree, each leaf
+/// replaced by a tree like the argument. Throws DtypeError for an argument with integer leaves.
+template <int Argnum = 0, class F>
+auto jacfwd(F function) {
+  return [function = std::move(function)]<class... Args>(const Args&... args) {
+    return from_tree<detail::JacobianOf<Argnum, F, Args...>>(
+        detail::jacfwd(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum));
+  };
+}
+
+/// The same by reverse mode: a row for each element of the result.
+template <int Argnum = 0, class F>
+auto jacrev(F function) {
+  return [function = std::move(function)]<class... Args>(const Args&... args) {
+    return from_tree<detail::JacobianOf<Argnum, F, Args...>>(
+        detail::jacrev(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum));
+  };
+}
+
+/// Second derivatives of a scalar function, forward over reverse: jacfwd(jacrev(function)).
+template <int Argnum = 0, class F>
+auto hessian(F function) {
+  return jacfwd<Argnum>(jacrev<Argnum>(std::move(function)));
+}
+
+/// The Hessian of a scalar function of one argument at x, times v, without the Hessian: jvp(grad(function)).
+template <class F, class X>
+X hvp(const F& function, const X& x, const X& v) {
+  const auto gradient = [&function](const X& at) { return grad([&function](const X& u) { return function(u); })(at); };
+  return jvp(gradient, std::tuple<X>(x), std::tuple<X>(v)).second;
+}
+
+/// The transpose of a function that is linear in the float leaves of its arguments: from a cotangent of the result to the
+/// tuple of the arguments' cotangents. The arguments give types alone. Throws TraceError naming an op that is not linear.
+template <class F, class... Args>
+auto linear_transpose(const F& function, const Args&... arguments) {
+  using Result = std::invoke_result_t<const F&, const Args&...>;
+  auto back = detail::linear_transpose(detail::tree_function<F, Args...>(function), {to_tree(arguments)...});
+  return [back = std::move(back)](const Result& cotangent) {
+    return from_tree<std::tuple<Args...>>(Tree::list(back(to_tree(cotangent))));
+  };
+}
+
+// ---- types without running ---------------------------------------------------------------------------------------------
+
+/// The types of a result's leaves by path.
+struct ResultTypes {
+  std::vector<std::string> paths;
+  std::vector<ArrayType> types;
+
+  /// Throws StateError where there is no leaf of that path ("" where the result is an Array).
+  LOCKSTEP_API const ArrayType& at(std::string_view path) const;
+};
+
+namespace detail {
+LOCKSTEP_API ResultTypes eval_shape(const TreeFunction& function, const std::vector<Tree>& arguments);
+}
+
+/// What the function would return, traced and not run.
+template <class F, class... Args>
+ResultTypes eval_shape(const F& function, const Args&... arguments) {
+  return detail::eval_shape(detail::tree_function<F, Args...>(function), {to_tree(arguments)...});
+}
+
+// ---- checking ----------------------------------------------------------------------------------------------------------
+
+struct CheckGradsOptions {
+  int order = 1;           ///< 2 checks the derivatives' derivatives too, and so on.
+  bool forward = true;     ///< jvp
+  bool reverse = true;     ///< vjp
+  double step = 0;         ///< Of the differences; 0: 1e-4 where all float leaves are float64, else 1e-2.
+  double tolerance = 0;    ///< Relative to the derivatives' size, at least 1; 0: 1e-6, else 2e-2.
+  std::uint64_t seed = 0;  ///< Of the directions.
+};
+
+namespace detail {
+LOCKSTEP_API void check_grads(const TreeFunction& function, const std::vector<Tree>& arguments,
+                              const CheckGradsOptions& options);
+}
+
+/// Compares derivatives at a point with central differences along random directions, integer leaves fixed. Throws
+/// DerivativeError with the mode, the order and both numbers. Keep the point off kinks.
+template <class F, class... Args>
+void check_grads(const F& function, const std::tuple<Args...>& arguments, const CheckGradsOptions& options = {}) {
+  const auto trees = [](const auto&... a) { return std::vector<Tree>{to_tree(a)...}; };
+  detail::check_grads(detail::tree_function<F, Args...>(function), std::apply(trees, arguments), options);
+}
+
+}  // namespace lockstep

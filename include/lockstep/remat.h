@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/export.h>
+#include <lockstep/transforms.h>
+#include <lockstep/tree.h>
+
+namespace lockstep {
+
+/// What a rematerialized function keeps for its backward pass.
+struct CheckpointPolicy {
+  std::string name = "nothing_saveable";
+  std::vector<std::string> names = {};
+};
+
+/// The policies. Whatever they say, results of collectives are kept: nothing communicates twice.
+namespace checkpoint_policies {
+inline const CheckpointPolicy nothing_saveable{};  ///< The arguments alone.
+inline const CheckpointPolicy everything_saveable{"everything_saveable"};
+inline const CheckpointPolicy dots_saveable{"dots_saveable"};  ///< Results of matrix products.
+/// Of those, the ones without a batch dimension: usually products with weights.
+inline const CheckpointPolicy dots_with_no_batch_dims_saveable{"dots_with_no_batch_dims_saveable"};
+/// What `checkpoint_name` gave one of the names.
+inline CheckpointPolicy save_only_these_names(std::vector<std::string> names) {
+  return {"save_only_these_names", std::move(names)};
+}
+inline CheckpointPolicy save_anything_except_these_names(std::vector<std::string> names) {
+  return {"save_anything_except_these_names", std::move(names)};
+}
+}  // namespace checkpoint_policies
+
+/// x, under a name that policies know.
+LOCKSTEP_API Array checkpoint_name(const Array& x, const std::string& name);
+
+namespace detail {
+LOCKSTEP_API Tree remat(const TreeFunction& function, const std::vector<Tree>& arguments,
+                        const CheckpointPolicy& policy);
+}
+
+/// The function, whose derivatives in reverse mode keep what `policy` says and compute the rest again when they need it:
+/// memory for time. Values and bits stay, random draws included; collectives run once. Composes with every transform.
+/// (JAX calls it checkpoint or remat; `checkpoint` is here what saves to disk.) Throws ValueError for an unknown policy.
+template <class F>
+auto remat(F function, CheckpointPolicy policy = {}) {
+  return [function = std::move(function), policy = std::move(policy)]<class... Args>(const Args&... args) {
+    using Result = std::invoke_result_t<const F&, const Args&...>;
+    return from_tree<Result>(detail::remat(detail::tree_function<F, Args...>(function), {to_tree(args)...}, policy));
+  };
+}
+
+}  // namespace lockstep
