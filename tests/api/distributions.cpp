@@ -2,14 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
 #include "tests/api/kolmogorov_smirnov.h"
+#include "tests/support/expect_error.h"
 
 // Draws of every continuous distribution against its distribution function.
 using namespace lockstep;
 using tests::check_distribution;
+using tests::expect_error;
 
 namespace {
 
@@ -131,6 +134,29 @@ TEST_CASE("distributions made of gammas") {
   const Array inside = random::ball(random::key(7), 3, 2, many());
   check_distribution(sqrt(sum(square(inside), {{-1}})), [](double r) { return r * r * r; });
   check_distribution(sum(abs(random::ball(random::key(8), 2, 1, many())), {{-1}}), [](double r) { return r * r; });
+}
+
+TEST_CASE("normal vectors and orthogonal matrices") {
+  const Array covariance = array({{2., .5}, {.5, 1.}});
+  const Array x = random::multivariate_normal(random::key(1), array({1., -1.}), covariance, many(), float64);
+  // Any direction is normal: (x - mean) . (1, 2) of variance 2 + 4 * 0.5 + 4.
+  const Array along = sum((x - array({1., -1.})) * array({1., 2.}), {{-1}}) / std::sqrt(8.0);
+  check_distribution(along, normal_cdf);
+  expect_error<ShapeError>(
+      [] {
+        random::multivariate_normal(random::key(1), ones({2}), ones({3, 3}), {});
+      },
+      "multivariate_normal", "[2]", "[3,3]");
+  const Array q = random::orthogonal(random::key(2), 3, {5000});
+  const Array product = matmul(q, swapaxes(q, -1, -2));
+  tests::check_close(max(abs(product - eye(3))) < 1e-5, {}, {1});
+  // An element is a coordinate of a point on the sphere, which is uniform on [-1, 1] in three dimensions.
+  for (std::int64_t i = 0; i < 3; ++i) {
+    check_distribution(slice(q, {0, i, 2 - i}, {5000, i + 1, 3 - i}), [](double c) { return (c + 1) / 2; });
+  }
+  CHECK(random::orthogonal(random::key(3), 2, {4}, float64, 5).shape() == Shape{4, 2, 5});
+  CHECK(random::orthogonal(random::key(3), 5, {}, float32, 2).shape() == Shape{5, 2});
+  expect_error<ValueError>([] { random::orthogonal(random::key(3), 0); }, "random::orthogonal", "at least 1");
 }
 
 TEST_CASE("parameters broadcast to the draw") {

@@ -146,6 +146,16 @@ TEST_CASE("gamma and what is made of it are JAX's up to rounding") {
               Numbers{0.16213508, -0.19942269, -0.63205665, 0.45369157, 0.85719985, -0.069784790}, 2e-6);
 }
 
+TEST_CASE("vectors and matrices are JAX's up to rounding") {
+  const Array covariance = array({{2.f, .5f}, {.5f, 1.f}});
+  check_close(random::multivariate_normal(key(), array({1.f, -1.f}), covariance, {3}), {3, 2},
+              Numbers{2.5600214, 0.19732618, 0.52103078, -0.15884185, -0.51827192, -1.0714676}, 1e-6);
+  check_close(random::orthogonal(key(), 3), {3, 3},
+              Numbers{0.65377116, 0.72546881, 0.21512437, 0.60881394, -0.67313194, 0.41980848, 0.44936496, -0.1434879,
+                      -0.88174963},
+              2e-6);
+}
+
 TEST_CASE("gamma's derivative is JAX's") {
   const Array total = grad([](const Array& a) { return sum(random::gamma(key(), a, {6})); })(array(2.5f));
   check_close(total, {}, {5.6046495}, 1e-5);

@@ -110,9 +110,11 @@ TEST_CASE("axis sizes") {
   CHECK(axes.size("batch", "psum") == 4);
   CHECK(axes.size(AxisSet{"batch", "model"}, "psum") == 8);
   CHECK(message_of<MeshError>([&] { (void)axes.size("time", "psum"); }) ==
-        "psum: unbound axis \"time\"; bound here are batch=4 model=2; call it inside pmap over a mesh with this axis");
+        "psum: unbound axis \"time\"; bound here are batch=4 model=2; call it inside pmap over a mesh with this axis, "
+        "or inside vmap with this axis_name");
   CHECK(message_of<MeshError>([] { (void)AxisSizes().size("time", "axis_index"); }) ==
-        "axis_index: unbound axis \"time\"; no axis is bound here; call it inside pmap over a mesh with this axis");
+        "axis_index: unbound axis \"time\"; no axis is bound here; call it inside pmap over a mesh with this axis, or "
+        "inside vmap with this axis_name");
 }
 
 TEST_CASE("sub_function wants a function") {

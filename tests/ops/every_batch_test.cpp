@@ -57,6 +57,7 @@ void check_batch(const ir::Primitive& op, const ir::Sample& sample, const std::v
 TEST_CASE("every batching rule agrees with a loop, whichever operands are batched") {
   for (const ops::PrimitiveGetter getter : ops::all_primitives()) {
     const ir::Primitive& op = getter();
+    if (!has_value(op)) continue;
     for (const ir::Sample& sample : op.samples()) {
       for (const std::vector<bool>& batched : batched_sets(sample.inputs.size())) {
         CAPTURE(text(op, sample, batched));

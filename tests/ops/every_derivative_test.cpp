@@ -150,7 +150,7 @@ std::vector<std::vector<std::size_t>> linear_sets(const ir::Derivative& derivati
   return sets;
 }
 
-bool differentiable(const ir::Primitive& op) { return op.derivative.kind != Kind::zero; }
+bool differentiable(const ir::Primitive& op) { return op.derivative.kind != Kind::zero && has_forward_derivative(op); }
 
 /// The derivative of a gamma draw is that of its distribution's quantile, not of the path through the sampler; it is
 /// checked in tests/ops/random.

@@ -131,6 +131,26 @@ TEST_CASE("dce drops unused results and operands of a map") {
   CHECK(ir::sub_function(pmap.attrs, "body")->equations().size() == 1);
 }
 
+TEST_CASE("effects are kept apart from one another, in order") {
+  const ir::FunctionPtr f = ir::parse(R"({ lambda a:f32[2]. let b:bool[] = debug_print[axes={} batch=0 format="x"]
+        c:bool[] = debug_print[axes={} batch=0 format="x"]
+        d:f32[2] = sin a
+        e:bool[] = debug_print[axes={} batch=0 format="{}"] d in (a,) })",
+                                      ops::find_primitive);
+  CHECK(passes::dce(f)->equations().size() == 4);
+  CHECK(passes::cse(f)->equations().size() == 4);
+  const ir::FunctionPtr ordered = passes::run_pipeline(f, true);
+  REQUIRE(ordered->equations().size() == 4);
+  std::vector<ir::Equation> prints;
+  for (const ir::Equation& equation : ordered->equations()) {
+    if (equation.primitive->name == "debug_print") prints.push_back(equation);
+  }
+  REQUIRE(prints.size() == 3);
+  CHECK(prints[1].inputs.back() == prints[0].outputs[0]);
+  CHECK(prints[2].inputs.back() == prints[1].outputs[0]);
+  CHECK(passes::run_pipeline(ordered, true)->equals(*ordered));
+}
+
 TEST_CASE("the pipeline verifies between passes when asked and is a fixpoint") {
   const ir::FunctionPtr f = ir::parse(R"({ lambda a:f32[2]. let b:f32[2] = neg a
         c:f32[2] = neg b

@@ -13,21 +13,6 @@
 // Loops and branches over formulas, and the same programs with every scan and call written out.
 namespace lockstep::tests {
 
-/// A call whose types are those of its body: enough to be lowered and evaluated.
-inline const ir::Primitive& call_primitive() {
-  static const ir::Primitive primitive = [] {
-    ir::Primitive call;
-    call.name = "test_call";
-    call.traits.typed_axes = true;
-    call.traits.call = true;
-    call.infer = [](const ir::InferContext& context) {
-      return ir::sub_function(context.attrs, "body")->output_types();
-    };
-    return call;
-  }();
-  return primitive;
-}
-
 /// How a scan is written in a test: the body gets consts, carries and one x of each of xs.
 struct ScanSpec {
   std::int64_t length = 0;
@@ -81,11 +66,15 @@ inline std::vector<ir::Value> cond(const ir::Value& index, const std::vector<ir:
   return ops::apply(ops::primitives::cond(), all, cond.attrs());
 }
 
+/// A call that stays apart.
 inline std::vector<ir::Value> call(const std::vector<ir::Value>& operands, const ShardBody& body) {
   std::vector<ArrayType> types;
   for (const ir::Value& v : operands) types.push_back(v.type());
   const ir::FunctionPtr f = make_function(types, body, operands[0].builder().axes());
-  return ops::apply(call_primitive(), operands, Attrs{{"body", std::shared_ptr<const AttrObject>(f)}});
+  return ops::apply(ops::primitives::checkpoint(), operands,
+                    {{"body", std::shared_ptr<const AttrObject>(f)},
+                     {"policy", std::string("nothing_saveable")},
+                     {"names", std::vector<std::string>()}});
 }
 
 inline ir::FunctionPtr unrolled(const ir::FunctionPtr& function);

@@ -164,7 +164,11 @@ class RandomBody {
     const AxisSet& varying = x.type().varying;
     if (varying.empty()) return ops::sin(x);
     const std::string axis = varying.names()[below(varying.size())];
-    switch (below(6)) {
+    switch (below(8)) {
+      case 6:
+        return exchanged(x, axis);
+      case 7:
+        return permuted(x, axis);
       case 0:
         return ops::psum(x, varying) * 0.125;
       case 1:
@@ -184,6 +188,25 @@ class RandomBody {
     const auto& op = below(2) == 0 ? ops::primitives::all_gather() : ops::primitives::all_gather_invariant();
     return apply(op, {x},
                  {{"axis", axis}, {"dim", static_cast<std::int64_t>(below(static_cast<std::size_t>(x.rank())))}});
+  }
+  /// Whole rows of blocks change hands, along any two dimensions.
+  Value exchanged(const Value& x, const std::string& axis) {
+    for (int d = 0; d < x.rank(); ++d) {
+      if (x.shape()[d] % mesh_.size(axis, "test") != 0) continue;
+      const auto concat = static_cast<std::int64_t>(below(static_cast<std::size_t>(x.rank())));
+      return apply(ops::primitives::all_to_all(), {x},
+                   {{"axis", axis}, {"split", std::int64_t{d}}, {"concat", concat}});
+    }
+    return permuted(x, axis);
+  }
+  /// Some replicas send to their successor; the others' successors get zeros.
+  Value permuted(const Value& x, const std::string& axis) {
+    std::vector<std::vector<std::int64_t>> pairs;
+    const std::int64_t size = mesh_.size(axis, "test");
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (below(4) != 0) pairs.push_back({i, (i + 1) % size});
+    }
+    return apply(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", pairs}});
   }
   Value scattered(const Value& x, const std::string& axis) {
     for (int d = 0; d < x.rank(); ++d) {

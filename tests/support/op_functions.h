@@ -22,6 +22,13 @@ using ir::FunctionPtr;
 using ir::Tangent;
 using ir::Value;
 
+/// The tangents of a custom_vjp have no value, only a transpose.
+inline bool has_value(const ir::Primitive& op) { return &op != &ops::primitives::custom_vjp_tangents(); }
+/// A custom_vjp, and so its tangents, has the backward direction alone: tests/api/custom_derivatives.cpp.
+inline bool has_forward_derivative(const ir::Primitive& op) {
+  return has_value(op) && &op != &ops::primitives::custom_vjp();
+}
+
 inline std::vector<ArrayType> input_types(const ir::Sample& sample) {
   std::vector<ArrayType> types;
   for (const ir::SampleInput& input : sample.inputs) types.push_back(input.type);

@@ -108,9 +108,9 @@ inline std::vector<Memory> draw_memory(const ir::Sample& sample, std::uint64_t s
 
 /// What the executor does without a kernel.
 inline bool has_no_kernel(const ir::Primitive& primitive) {
-  return primitive.traits.collective || primitive.traits.loop || primitive.traits.call || primitive.name == "pmap" ||
-         primitive.name == "pvary" || primitive.name == "axis_index" || primitive.name == "collective_start" ||
-         primitive.name == "collective_wait";
+  return primitive.traits.collective || primitive.traits.loop || primitive.traits.call ||
+         primitive.name == "custom_vjp_tangents" || primitive.name == "pmap" || primitive.name == "pvary" ||
+         primitive.name == "axis_index" || primitive.name == "collective_start" || primitive.name == "collective_wait";
 }
 
 /// Calls check(primitive, sample) for every sample of every op that has kernels.

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax._src.random import core as jax_random
 
 
@@ -526,7 +527,7 @@ OPS = {
     "while_loop": while_loop,
     "cond": cond,
     "checkpoint": lambda *x, body, **policy: jax.checkpoint(interpreted(body["function"]))(*x),
-    "checkpoint_name": lambda x, *, name: jax.ad_checkpoint.checkpoint_name(x, name),
+    "checkpoint_name": lambda x, *, name: checkpoint_name(x, name),
     "custom_jvp": custom_jvp,
     "custom_vjp": custom_vjp,
     "dot_general": dot_general,
