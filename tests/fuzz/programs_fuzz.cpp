@@ -50,7 +50,8 @@ TEST_CASE("random nested programs keep every law") {
     const Law law = broken_law(f, seed, !options.while_loops, backend());
     CHECK_MESSAGE(!law, "broken: " << law.value_or(""));
   }
-  for (const char* op : {"scan", "cond", "while_loop", "pmap", "psum", "pmax", "pvary", "axis_index"}) {
+  for (const char* op : {"scan", "cond", "while_loop", "pmap", "psum", "pmax", "ppermute", "pvary", "axis_index",
+                         "checkpoint", "custom_jvp"}) {
     CHECK_MESSAGE(counts[op] > 10, op);
   }
 }

@@ -8,6 +8,7 @@
 #include "engine/ir/control_flow.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
+#include "engine/transform/transforms.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/random_program.h"
 
@@ -176,25 +177,37 @@ class RandomNestedProgram final : public RandomProgram {
     return ops::apply(ops::primitives::while_loop(), std::vector{bound, zero, x}, loop.attrs())[1];
   }
 
-  /// A part that the backward pass computes again.
+  /// A part that the backward pass computes again, or one with a rule for its derivative.
   Value again() {
     const std::vector<Value> operands = {operand(), operand()};
     const std::vector<ArrayType> types = types_of(operands);
-    const ir::FunctionPtr f = inner(types, {types[0]}, false);
-    std::vector<ir::Var> vars;
-    for (const Value& v : operands) vars.push_back(v.var());
-    return Value(builder(), builder().inline_function(*f, vars)[0]);
+    const bool is_custom = below(3) == 0;
+    const ir::FunctionPtr f = inner(types, {types[0]}, collectives_ && !is_custom);
+    const auto attribute = [](const ir::FunctionPtr& function) { return std::shared_ptr<const AttrObject>(function); };
+    if (is_custom) {
+      return ops::apply(ops::primitives::custom_jvp(), operands,
+                        {{"body", attribute(f)},
+                         {"jvp", attribute(transform::jvp(f, {true, true}))},
+                         {"arguments", std::int64_t{2}}})[0];
+    }
+    const char* const policies[] = {"nothing_saveable", "everything_saveable", "dots_saveable"};
+    return ops::apply(ops::primitives::checkpoint(), operands,
+                      {{"body", attribute(f)},
+                       {"policy", std::string(policies[below(3)])},
+                       {"names", std::vector<std::string>()}})[0];
   }
 
   Value reduced_over_replicas() {
     const Value x = varying(pick(), all_axes());
     const AxisSet axes = all_axes();
     const double share = 1.0 / static_cast<double>(mesh_.total());
-    switch (below(3)) {
+    switch (below(4)) {
       case 0:
         return ops::psum(x, axes) * share;
       case 1:
         return ops::apply_one(ops::primitives::pmax(), {x}, {{"axes", axes.names()}});
+      case 2:
+        return passed_on(x, axes.names()[0]);
       default: {
         const ir::Var index =
             builder().apply(ops::primitives::axis_index(), std::span<const ir::Var>{}, {{"axis", axes.names()[0]}})[0];
@@ -202,6 +215,16 @@ class RandomNestedProgram final : public RandomProgram {
         return ops::sin(x + ops::broadcast_in_dim(number, x.shape(), {}));
       }
     }
+  }
+
+  /// Some replicas send to their successor; the others' successors get zeros.
+  Value passed_on(const Value& x, const std::string& axis) {
+    std::vector<std::vector<std::int64_t>> pairs;
+    const std::int64_t size = mesh_.size(axis, "test");
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (below(4) != 0) pairs.push_back({i, (i + 1) % size});
+    }
+    return ops::apply_one(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", pairs}});
   }
 
   /// One argument cut along its rows, one replicated; one result cut, one reduced.
