@@ -3,16 +3,41 @@
 
 namespace lockstep::models {
 
+namespace {
+
+using Build = Array (*)(Scope&, const Array&);
+
+struct Entry {
+  std::string_view name;
+  Build build;
+};
+
+constexpr Entry known[] = {
+    {"cnn", [](Scope& s, const Array& x) { return cnn(s, x); }},
+    {"lstm", [](Scope& s, const Array& x) { return lstm_classifier(s, x); }},
+    {"mlp", [](Scope& s, const Array& x) { return mlp(s, x); }},
+    {"resnet18", [](Scope& s, const Array& x) { return resnet18(s, x); }},
+    {"resnet20", [](Scope& s, const Array& x) { return resnet(s, x); }},
+    {"vit", [](Scope& s, const Array& x) { return vit(s, x); }},
+};
+
+}  // namespace
+
 const std::vector<std::string_view>& names() {
-  static const std::vector<std::string_view> known = {"cnn", "mlp"};
-  return known;
+  static const std::vector<std::string_view> list = [] {
+    std::vector<std::string_view> all;
+    for (const Entry& entry : known) all.push_back(entry.name);
+    return all;
+  }();
+  return list;
 }
 
 Model<Array, Array> find(std::string_view name) {
-  if (name == "mlp") return Model([](Scope& scope, const Array& x) { return mlp(scope, x); });
-  if (name == "cnn") return Model([](Scope& scope, const Array& x) { return cnn(scope, x); });
   std::string list;
-  for (const std::string_view known : names()) list += (list.empty() ? "" : ", ") + std::string(known);
+  for (const Entry& entry : known) {
+    if (entry.name == name) return Model(entry.build);
+    list += (list.empty() ? "" : ", ") + std::string(entry.name);
+  }
   throw ValueError("[models] no model '" + std::string(name) + "'; known are " + list);
 }
 

@@ -89,6 +89,26 @@ LOCKSTEP_API Array avg_pool2d(const Array& x, const Pool2dOptions& options);
 /// [N, H, W, C] -> [N, C].
 LOCKSTEP_API Array global_avg_pool2d(const Array& x);
 
+struct MultiHeadAttentionOptions {
+  std::int64_t heads = 1;
+  bool is_causal = false;
+  bool use_bias = true;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+};
+/// Self-attention, x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads'
+/// results joined by another, "out". Vaswani et al. 2017.
+LOCKSTEP_API Array multi_head_attention(const Scope& scope, const Array& x, const MultiHeadAttentionOptions& options);
+
+struct LstmOptions {
+  std::int64_t units = 0;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer recurrent_initializer = initializers::glorot_uniform();
+};
+/// x[N, T, features] -> the hidden states [N, T, units], from zeros. Variables kernel [features, 4 units],
+/// recurrent_kernel [units, 4 units], bias [4 units]; gates in the order input, forget, cell, output. Hochreiter and
+/// Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000.
+LOCKSTEP_API Array lstm(const Scope& scope, const Array& x, const LstmOptions& options);
+
 using Layer = std::function<Array(const Scope&, const Array&)>;
 /// Layers one after the other, in scopes "0", "1", ...
 LOCKSTEP_API Array sequential(const Scope& scope, const Array& x, const std::vector<Layer>& layers);

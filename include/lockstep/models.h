@@ -21,6 +21,48 @@ struct CnnOptions {
 /// x[N, H, W, C]. No bias before BatchNorm.
 LOCKSTEP_API Array cnn(Scope& scope, const Array& x, const CnnOptions& options = {});
 
+struct ResnetOptions {
+  std::int64_t classes = 10;
+  std::vector<std::int64_t> filters = {16, 32, 64};  ///< Per stage; each but the first halves height and width.
+  std::int64_t blocks = 3;                           ///< Per stage, two convolutions each.
+};
+/// Residual network for small images: conv - BatchNorm - relu, the stages, mean over the image, dense; x[N, H, W, C]. A
+/// block that changes shape has a 1x1 convolution with BatchNorm on its shortcut. The defaults are ResNet-20, with a
+/// projection. He et al. 2016.
+LOCKSTEP_API Array resnet(Scope& scope, const Array& x, const ResnetOptions& options = {});
+/// Stages of 64, 128, 256 and 512 filters with two blocks each, on the 3x3 stem of small images.
+LOCKSTEP_API Array resnet18(Scope& scope, const Array& x, std::int64_t classes = 10);
+
+struct TransformerOptions {
+  std::int64_t width = 256;
+  std::int64_t depth = 4;
+  std::int64_t heads = 4;
+};
+struct VitOptions {
+  std::int64_t classes = 10;
+  std::int64_t patch = 4;  ///< Divides height and width.
+  TransformerOptions blocks = {.width = 192, .depth = 6, .heads = 3};
+};
+/// Vision transformer on patches, positions learned, mean over the patches before the head; x[N, H, W, C]. Dosovitskiy et
+/// al. 2021. Throws ShapeError where patches do not fit.
+LOCKSTEP_API Array vit(Scope& scope, const Array& x, const VitOptions& options = {});
+
+struct GptOptions {
+  std::int64_t vocabulary = 512;
+  TransformerOptions blocks = {};
+};
+/// Causal transformer: tokens, integers [N, T], to logits [N, T, vocabulary]; positions learned for the T of `init`.
+/// Pre-norm blocks, gelu. Radford et al. 2019.
+LOCKSTEP_API Array gpt(Scope& scope, const Array& tokens, const GptOptions& options = {});
+
+struct LstmClassifierOptions {
+  std::int64_t classes = 10;
+  std::int64_t units = 256;
+  std::int64_t layers = 2;
+};
+/// LSTM layers and a dense head on the last step; x[N, T, ...], what is behind T flattened (an image is read by rows).
+LOCKSTEP_API Array lstm_classifier(Scope& scope, const Array& x, const LstmClassifierOptions& options = {});
+
 /// Names `find` knows.
 LOCKSTEP_API const std::vector<std::string_view>& names();
 /// The model of that name with its defaults. Throws ValueError listing the names.

@@ -67,7 +67,51 @@ TEST_CASE("options change classes, dropout and input size") {
   CHECK(small.variables(x)[5].type.shape == Shape{512, 2});
 }
 
+TEST_CASE("the larger models have as many weights as those of the literature") {
+  const auto weights = [](const auto& model, const Array& x) {
+    std::int64_t count = 0;
+    for (const Variable& v : model.variables(x)) count += v.trainable ? v.type.size() : 0;
+    return count;
+  };
+  const Array image = zeros({1, 32, 32, 3});
+  CHECK(weights(models::find("resnet20"), image) == 272'474);     // 269'722 and two projections
+  CHECK(weights(models::find("resnet18"), image) == 11'173'962);  // torchvision's, with a 3x3 stem and 10 classes
+  CHECK(weights(models::find("vit"), image) == 2'693'194);
+  CHECK(weights(models::find("lstm"), zeros({1, 64, 32})) == 823'818);
+  const Model gpt([](Scope& scope, const Array& tokens) { return models::gpt(scope, tokens); });
+  CHECK(weights(gpt, zeros({1, 128}, int32)) == 3'454'464);
+}
+
+TEST_CASE("gpt sees no later token, vit and lstm see all of their input") {
+  const Model gpt([](Scope& scope, const Array& tokens) {
+    return models::gpt(scope, tokens, {.vocabulary = 11, .blocks = {.width = 8, .depth = 2, .heads = 2}});
+  });
+  const Array tokens = arange(6) + zeros({2, 6}, int32);
+  const auto [weights, state] = gpt.init(random::key(1), tokens);
+  const auto logits = [&, w = weights, s = state](const Array& t) { return gpt.stateless_call(w, s, t, false).first; };
+  const Array changed = where(arange(6) == 3, 9, tokens);
+  const Array same = all(logits(tokens) == logits(changed), Axes{2});
+  CHECK(same.to_vector<bool>() == std::vector<bool>{true, true, true, false, false, false,  //
+                                                    true, true, true, false, false, false});
+  for (const char* name : {"vit", "lstm"}) {
+    const auto model = models::find(name);
+    const Array x = sin(reshape(arange(8 * 8), {1, 8, 8, 1}) * 1.5f);
+    const auto [w, s] = model.init(random::key(2), x);
+    const Array slope =
+        grad([&, w = w, s = s](const Array& v) { return sum(square(model.stateless_call(w, s, v, true).first)); })(x);
+    CHECK(all(slope != 0).item<bool>());
+  }
+}
+
+TEST_CASE("what the models cannot take is refused") {
+  const auto on = [](const char* name, const Array& x) { return models::find(name).variables(x); };
+  CHECK_ERROR(ShapeError, on("vit", zeros({1, 30, 32, 3})), "patches have size 4");
+  CHECK_ERROR(ShapeError, on("lstm", zeros({4, 4})), "give sequences [N, T, ...]");
+  const Model gpt([](Scope& scope, const Array& tokens) { return models::gpt(scope, tokens); });
+  CHECK_ERROR(ShapeError, gpt.variables(zeros({4, 4})), "give integer tokens [N, T]");
+}
+
 TEST_CASE("an unknown model is refused, with the names there are") {
-  CHECK_ERROR(ValueError, models::find("resnet"), "no model 'resnet'; known are cnn, mlp");
-  CHECK_ERROR(ValueError, models::find(""), "known are cnn, mlp");
+  CHECK_ERROR(ValueError, models::find("resnet"), "no model 'resnet'; known are cnn, lstm, mlp, resnet18,");
+  CHECK_ERROR(ValueError, models::find(""), "known are cnn, lstm");
 }

@@ -1,0 +1,39 @@
+#include <lockstep/control_flow.h>
+#include <lockstep/error.h>
+#include <lockstep/layers.h>
+
+namespace lockstep {
+
+Array lstm(const Scope& scope, const Array& x, const LstmOptions& options) {
+  const NamedScope named = scope.named();
+  if (x.ndim() != 3 || !is_float(x.dtype())) {
+    throw ShapeError("[lstm '" + scope.path() + "'] the input is " + to_string(x.type()) +
+                     "; give float sequences [N, T, features]");
+  }
+  if (options.units <= 0) {
+    throw ValueError("[lstm '" + scope.path() + "'] units is " + std::to_string(options.units) +
+                     "; it must be at least 1");
+  }
+  const Array kernel = scope.trainable(
+      "kernel",
+      {.shape = {x.dim(-1), 4 * options.units}, .dtype = x.dtype(), .initializer = options.kernel_initializer});
+  const Array recurrent = scope.trainable(
+      "recurrent_kernel",
+      {.shape = {options.units, 4 * options.units}, .dtype = x.dtype(), .initializer = options.recurrent_initializer});
+  const Array bias = scope.trainable("bias", {.shape = {4 * options.units}, .dtype = x.dtype()});
+
+  // One product for all steps; the loop has the recurrent one alone.
+  const Array inputs = swapaxes(dot_general(x, kernel, {{2}, {0}}) + bias, 0, 1);
+  using State = std::pair<Array, Array>;
+  const auto step = [&](const State& state, const Array& input) {
+    const auto& [h, c] = state;
+    const std::vector<Array> gates = split(input + matmul(h, recurrent), 4, 1);
+    const Array next_c = sigmoid(gates[1]) * c + sigmoid(gates[0]) * tanh(gates[2]);
+    const Array next_h = sigmoid(gates[3]) * tanh(next_c);
+    return std::pair(State(next_h, next_c), next_h);
+  };
+  const Array start = zeros({x.dim(0), options.units}, x.dtype());
+  return swapaxes(scan(step, State(start, start), inputs).second, 0, 1);
+}
+
+}  // namespace lockstep
