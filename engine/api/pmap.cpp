@@ -75,22 +75,35 @@ std::vector<std::pair<const Tree*, std::string>> result_trees(const Tree& result
   return trees;
 }
 
+/// ", made by psum", or nothing for an input.
+std::string maker(const ir::Function& body, ir::Var v) {
+  for (const ir::Equation& equation : body.equations()) {
+    for (const ir::Var output : equation.outputs) {
+      if (output == v) return ", made by " + equation.primitive->name;
+    }
+  }
+  return {};
+}
+
 Layouts output_layouts(const api::TracedTree& traced, const PmapOptions& options) {
   Layouts layouts;
   std::size_t leaf = 0;
   const auto trees = result_trees(traced.result, options.out.size());
   for (std::size_t r = 0; r < trees.size(); ++r) {
     for (const std::string& path : trees[r].first->paths()) {
-      const ArrayType& type = traced.function->type(traced.function->outputs()[leaf++]);
+      const ir::Var output = traced.function->outputs()[leaf++];
+      const ArrayType& type = traced.function->type(output);
       const std::string what = fmt::format("pmap: {}{}{}", trees[r].second, path.empty() ? "" : "/", path);
       Cuts cuts = parallel::cuts_per_dimension(options.out[r], options.mesh, type.shape.rank(), what);
-      const AxisSet left = type.varying.without(parallel::cutting_axes(cuts));
+      const AxisSet cutting = parallel::cutting_axes(cuts);
+      const AxisSet left = type.varying.without(cutting);
       if (!left.empty()) {
-        throw MeshError(
-            fmt::format("{} is {}: replicas along \"{}\" may differ, but its layout does not cut that axis. Reduce it "
-                        "(psum, pmean, "
-                        "all_gather_invariant) or give it the layout sharded(\"{}\")",
-                        what, to_string(type), to_string(left), *left.begin()));
+        throw MeshError(fmt::format(
+            "{} is {}{}: replicas along \"{}\" may differ, but its layout, which cuts it along {}, promises "
+            "that they do not. Reduce it (psum, pmean, all_gather_invariant) or give it the layout "
+            "sharded(\"{}\")",
+            what, to_string(type), maker(*traced.function, output), to_string(left),
+            cutting.empty() ? "no axis" : '"' + to_string(cutting) + '"', *left.begin()));
       }
       layouts.push_back(std::move(cuts));
     }

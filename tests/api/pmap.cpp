@@ -332,6 +332,33 @@ TEST_CASE("what collectives refuse") {
   expect_error<ShapeError>([&] { in_map([](const Array& x) { return psum_scatter(x, "batch"); }); }, "psum_scatter");
 }
 
+TEST_CASE("T52: what is not reduced yet is not taken for the whole") {
+  const Array x = ones({4});
+  const auto of_part = [](const Array& v) { return sin(sum(v)); };
+  expect_error<MeshError>(
+      [&] { pmap(of_part, {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated}})(x); },
+      "f32[]{batch}, made by sin", "replicas along \"batch\" may differ", "Reduce it (psum");
+  const auto slope = [&](const Array& w, const Array& v) {
+    return grad([&](const Array& u) { return of_part(u * v); })(w);
+  };
+  expect_error<MeshError>(
+      [&] {
+        pmap(slope, {.mesh = mesh_of(4), .in = {replicated, sharded("batch")}, .out = {replicated}})(array(1.f), x);
+      },
+      "value_and_grad: the loss f32[]{batch} varies along", "psum the loss");
+}
+
+TEST_CASE("T53: a result that is promised to be the same but varies along two axes") {
+  const Mesh mesh({{"x", 2}, {"y", 2}, {"z", 2}}, devices("cpu:0"));
+  const auto f = pmap([](const Array& v) { return psum(v, {"x"}); },
+                      {.mesh = mesh, .in = {Layout({{0, "x"}, {1, "y"}, {2, "z"}})}, .out = {replicated}});
+  expect_error<MeshError>(
+      [&] {
+        f(ones({2, 2, 2}));
+      },
+      "made by psum", "along \"y,z\" may differ", "cuts it along no axis, promises");
+}
+
 TEST_CASE("T54: a collective outside of any map names the axis and what to do") {
   expect_error<MeshError>([] { psum(ones({2}), {"x"}); }, "psum", "\"x\"", "pmap");
   expect_error<MeshError>([] { jit([](const Array& v) { return psum(v, {"x"}); })(ones({2})); }, "psum", "\"x\"",
