@@ -120,7 +120,14 @@ TEST_CASE("T63: length 0 returns what it started from; reverse walks from the en
   check_close(run(back, reshape(array({1.f, 2.f, 4.f}), {3, 1})), {4}, {3, 4, 4, 0});
   const auto loss = [&](const Array& c) { return sum(scan(step, c, zeros({0, 1})).first * 3.f); };
   check_close(grad(loss)(array({3.f})), {1}, {3});
-  CHECK(scan(step, array({3.f}), ones({5, 1}), {.unroll = 2}).second.shape() == Shape{5, 1});
+  const Array five = wave({5, 1});
+  const auto ys = [&](const ScanOptions& options) {
+    return jit([&](const Array& xs) { return scan(step, array({3.f}), convert(xs, float32), options); })(five);
+  };
+  for (const bool reverse : {false, true}) {
+    check_equal(ys({.reverse = reverse, .unroll = 2}).first, ys({.reverse = reverse}).first);
+    check_equal(ys({.reverse = reverse, .unroll = 2}).second, ys({.reverse = reverse}).second);
+  }
 }
 
 TEST_CASE("T63: gradients of scan, of orders 1, 2 and 3, against the program written out and differences") {

@@ -1,5 +1,7 @@
 #include "engine/ir/control_flow.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "engine/ir/parse.h"
@@ -11,7 +13,7 @@
 namespace lockstep::tests {
 namespace {
 
-ir::FunctionPtr parsed(const char* text) {
+ir::FunctionPtr parsed(const std::string& text) {
   ir::FunctionPtr function = ir::parse(text, ops::find_primitive);
   ir::verify(*function);
   return function;
@@ -53,6 +55,29 @@ TEST_CASE("dce drops a scan's unused results, carries and operands") {
   CHECK(scan.consts == 0);
   CHECK(scan.carries == 2);
   CHECK(scan.body->equations().size() == 4);
+}
+
+TEST_CASE("unroll writes out as many iterations as a scan asks for, and those that remain") {
+  for (const char* const reverse : {"false", "true"}) {
+    for (const int length : {0, 1, 4, 6, 7}) {
+      for (const int at_once : {1, 2, 3, 7, 9}) {
+        CAPTURE(reverse);
+        CAPTURE(length);
+        CAPTURE(at_once);
+        const auto n = std::to_string(length);
+        const ir::FunctionPtr after =
+            checked(passes::unroll,
+                    parsed("{ lambda a:f32[] b:f32[2] c:f32[" + n + ",2]. let d:f32[2] e:f32[" + n + ",2] f:f32[" + n +
+                           "] = scan[body={ lambda g:f32[] h:f32[2] i:f32[2]. let j:f32[2] = mul h i\n" +
+                           "k:f32[2] = sin j\nl:f32[] = sin g\nin (k, j, l) } carries=1 consts=1 length=" + n +
+                           " reverse=" + reverse + " unroll=" + std::to_string(at_once) + "] a b c\nin (d, e, f) }"));
+        const int blocks = length / at_once;
+        const bool loops = blocks > 1 || at_once == 1 || length == 0;
+        CHECK(count(*after, "scan") == (loops ? 1 : 0));
+        CHECK(count(*after, "mul") == (!loops ? length : at_once == 1 || length == 0 ? 0 : length - blocks * at_once));
+      }
+    }
+  }
 }
 
 TEST_CASE("cse and simplify go into loops") {

@@ -127,7 +127,8 @@ class RandomNestedProgram final : public RandomProgram {
       outputs.push_back(x.type());
     }
     if (below(3) == 0) outputs.push_back({DType::float64, Shape{2}, all_axes()});
-    const ir::Scan scan{inner(inputs, outputs, collectives_), length, consts, carries, below(2) == 0, 1};
+    const auto unroll = static_cast<std::int64_t>(1 + below(3));
+    const ir::Scan scan{inner(inputs, outputs, collectives_), length, consts, carries, below(2) == 0, unroll};
     std::vector<Value> results = ops::apply(ops::primitives::scan(), operands, scan.attrs());
     if (length == 0) results.erase(results.begin() + static_cast<std::ptrdiff_t>(carries), results.end());  // no ys
     for (const Value& v : results) add(v);
