@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
+#include <lockstep/models.h>
 #include <lockstep/version.h>
 
 #include "engine/cli/commands.h"
@@ -21,7 +23,7 @@ std::string not_negative(const std::string& text) {
 CLI::App* add_train(CLI::App& app, TrainArguments& a) {
   CLI::App* train = app.add_subcommand("train", "Train a model on a data set, sharded over devices");
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
-  train->add_option("--model", a.model, "mlp or cnn")->capture_default_str();
+  train->add_option("--model", a.model, fmt::format("{}", fmt::join(models::names(), ", ")))->capture_default_str();
   train->add_option("--data", a.data, "fashion-mnist")->capture_default_str();
   train->add_option("--data-dir", a.data_dir, "Folder of the four IDX files");
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));

@@ -10,6 +10,7 @@ Array conv_norm(const Scope& scope, const Array& x, std::int64_t filters, std::i
                          {.filters = filters,
                           .kernel = {kernel, kernel},
                           .strides = {stride, stride},
+                          .padding = Padding::half,
                           .use_bias = false,
                           .kernel_initializer = initializers::he_normal()});
   return batch_norm(scope["norm"], y, {.momentum = 0.9, .epsilon = 1e-5});

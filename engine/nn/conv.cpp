@@ -24,6 +24,11 @@ Pair same_padding(std::int64_t size, std::int64_t window, std::int64_t stride, s
 
 std::vector<Pair> padding_of(Padding padding, const Array& x, Pair window, Pair strides, Pair dilation) {
   if (padding == Padding::valid) return {{0, 0}, {0, 0}};
+  if (padding == Padding::half) {
+    const std::int64_t rows = (window.first - 1) * dilation.first / 2;
+    const std::int64_t columns = (window.second - 1) * dilation.second / 2;
+    return {{rows, rows}, {columns, columns}};
+  }
   return {same_padding(x.dim(1), window.first, strides.first, dilation.first),
           same_padding(x.dim(2), window.second, strides.second, dilation.second)};
 }

@@ -23,7 +23,9 @@ struct DenseOptions {
 /// x[..., in] -> [..., units]: x kernel + bias. Variables kernel [in, units], bias [units].
 LOCKSTEP_API Array dense(const Scope& scope, const Array& x, const DenseOptions& options);
 
-enum class Padding : std::uint8_t { same, valid };
+/// valid: none. same: as many results as windows start inside the image, the smaller half of the padding in front (Keras,
+/// TensorFlow). half: half a window on every side, whatever the stride (PyTorch's padding = kernel / 2).
+enum class Padding : std::uint8_t { same, valid, half };
 
 struct Conv2dOptions {
   std::int64_t filters = 0;
@@ -36,8 +38,7 @@ struct Conv2dOptions {
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
 };
-/// x[N, H, W, C] -> [N, H', W', filters]. Variables kernel [h, w, C/groups, filters], bias [filters]. `same` pads as
-/// Keras: the smaller half in front.
+/// x[N, H, W, C] -> [N, H', W', filters]. Variables kernel [h, w, C/groups, filters], bias [filters].
 LOCKSTEP_API Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options);
 
 struct BatchNormOptions {

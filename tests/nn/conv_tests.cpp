@@ -30,6 +30,7 @@ struct Extent {
 Extent extent(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t dilation, Padding padding) {
   const std::int64_t reach = (window - 1) * dilation + 1;
   if (padding == Padding::valid) return {(size - reach) / stride + 1, 0};
+  if (padding == Padding::half) return {(size + 2 * ((reach - 1) / 2) - reach) / stride + 1, (reach - 1) / 2};
   const std::int64_t missing = size % stride == 0 ? reach - stride : reach - size % stride;
   return {(size + stride - 1) / stride, std::max<std::int64_t>(missing, 0) / 2};
 }
@@ -118,6 +119,8 @@ TEST_CASE("conv2d equals its definition for strides, paddings, dilations and gro
       {3, 3, 5, {.filters = 2, .kernel = {1, 1}}},
       {2, 2, 1, {.filters = 1, .kernel = {5, 5}}},
       {5, 5, 1, {.filters = 1, .kernel = {1, 1}, .strides = {3, 3}}},
+      {6, 5, 2, {.filters = 2, .strides = {2, 2}, .padding = Padding::half}},
+      {7, 8, 1, {.filters = 2, .kernel = {5, 2}, .padding = Padding::half, .dilation = {1, 3}}},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CAPTURE(i);

@@ -1,0 +1,154 @@
+"""usage: jax_step.py FOLDER WORKLOAD. The training steps of benches/workloads.cpp in JAX: one jitted, donating step."""
+
+import sys
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from protocol import inputs, serve
+
+folder, workload = sys.argv[1:3]
+
+
+def dense(w, name, x):
+    y = x @ w[name + "/kernel"]
+    return y + w[name + "/bias"] if name + "/bias" in w else y
+
+
+def conv(w, name, x, stride=1, padding=None):
+    kernel = w[name + "/kernel"]
+    half = (kernel.shape[0] - 1) // 2
+    pads = [(half, half)] * 2 if padding is None else padding
+    dimensions = ("NHWC", "HWIO", "NHWC")
+    y = jax.lax.conv_general_dilated(x, kernel, (stride, stride), pads, dimension_numbers=dimensions)
+    return y + w[name + "/bias"] if name + "/bias" in w else y
+
+
+def max_pool(x):
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def mlp(activation, layers, w, state, x):
+    for name in layers:
+        x = activation(dense(w, name, x))
+    return dense(w, "head", x), state
+
+
+def cnn(w, state, x):
+    for name in ("conv_0", "conv_1"):
+        x = max_pool(jax.nn.relu(conv(w, name, x)))
+    return dense(w, "head", jax.nn.relu(dense(w, "dense", x.reshape(x.shape[0], -1)))), state
+
+
+def resnet(filters, blocks, w, state, x):
+    new = {}
+
+    def conv_norm(name, x, stride):
+        x = conv(w, name + "/conv", x, stride)
+        mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+        for key, value in (("mean", mean), ("variance", variance)):
+            path = f"{name}/norm/moving_{key}"
+            new[path] = 0.9 * state[path] + 0.1 * value
+        scale = jax.lax.rsqrt(variance + 1e-5) * w[name + "/norm/gamma"]
+        return (x - mean) * scale + w[name + "/norm/beta"]
+
+    x = jax.nn.relu(conv_norm("stem", x, 1))
+    for stage, _ in enumerate(filters):
+        for block in range(blocks):
+            name, stride = f"stage_{stage}/block_{block}", 2 if stage > 0 and block == 0 else 1
+            y = conv_norm(name + "/second", jax.nn.relu(conv_norm(name + "/first", x, stride)), 1)
+            if f"{name}/shortcut/conv/kernel" in w:
+                x = conv_norm(name + "/shortcut", x, stride)
+            x = jax.nn.relu(x + y)
+    return dense(w, "head", x.mean((1, 2))), new
+
+
+def layer_norm(w, name, x):
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * w[name + "/gamma"] + w[name + "/beta"]
+
+
+def transformer(depth, heads, causal, w, x):
+    rows, length, width = x.shape
+    for i in range(depth):
+        name = f"block_{i}"
+        joint = dense(w, name + "/attention/qkv", layer_norm(w, name + "/norm_0", x))
+        q, k, v = jnp.split(joint.reshape(rows, length, 3 * heads, -1), 3, 2)
+        y = jax.nn.dot_product_attention(q, k, v, is_causal=causal).reshape(rows, length, width)
+        x = x + dense(w, name + "/attention/out", y)
+        y = jax.nn.gelu(dense(w, name + "/dense_0", layer_norm(w, name + "/norm_1", x)))
+        x = x + dense(w, name + "/dense_1", y)
+    return layer_norm(w, "norm", x)
+
+
+def vit(w, state, x):
+    x = conv(w, "patches", x, 4, [(0, 0), (0, 0)])
+    x = x.reshape(x.shape[0], -1, x.shape[-1]) + w["positions"]
+    return dense(w, "head", transformer(6, 3, False, w, x).mean(1)), state
+
+
+def gpt(w, state, tokens):
+    x = w["tokens/embeddings"][tokens] + w["positions"]
+    return dense(w, "head", transformer(4, 4, True, w, x)), state
+
+
+def lstm(w, state, x):
+    x = x.transpose(1, 0, 2)
+    for name in ("lstm_0", "lstm_1"):
+        joint = x @ w[name + "/kernel"] + w[name + "/bias"]
+
+        def cell(carry, u, recurrent=w[name + "/recurrent_kernel"]):
+            h, c = carry
+            i, f, g, o = jnp.split(u + h @ recurrent, 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        zero = jnp.zeros((x.shape[1], w[name + "/recurrent_kernel"].shape[0]))
+        _, x = jax.lax.scan(cell, (zero, zero), joint)
+    return dense(w, "head", x[-1]), state
+
+
+MODELS = {
+    "tiny": partial(mlp, jnp.tanh, ("dense_0",)),
+    "mlp": partial(mlp, jax.nn.relu, ("dense_0", "dense_1")),
+    "cnn": cnn,
+    "resnet20": partial(resnet, (16, 32, 64), 3),
+    "resnet18": partial(resnet, (64, 128, 256, 512), 2),
+    "vit": vit,
+    "lstm": lstm,
+    "gpt": gpt,
+}
+
+
+def main():
+    model = MODELS[workload]
+    weights, state, batches = jax.tree.map(jnp.asarray, inputs(folder, workload))
+    sgd = workload in ("cnn", "resnet20", "resnet18")
+    optimizer = optax.sgd(0.05, momentum=0.9) if sgd else optax.adamw(1e-3, weight_decay=1e-2)
+
+    def loss_of(weights, state, x, y):
+        logits, state = model(weights, state, x)
+        return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean(), state
+
+    @partial(jax.jit, donate_argnums=(0, 1, 2))
+    def train(weights, state, slots, x, y):
+        (loss, state), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights, state, x, y)
+        updates, slots = optimizer.update(gradients, slots, weights)
+        return optax.apply_updates(weights, updates), state, slots, loss
+
+    run = [weights, state, optimizer.init(weights)]
+    count = 0
+
+    def step():
+        nonlocal count
+        *run[:], loss = train(*run, *batches[count % len(batches)])
+        count += 1
+        return float(loss)
+
+    serve(step)
+
+
+main()

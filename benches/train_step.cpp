@@ -1,0 +1,122 @@
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "workloads.h"
+
+// Times the training step of a workload: forward, backward, optimizer, and the loss read on the host. The first run of a
+// folder writes the weights and batches into it that all systems start from. What it says and hears is what
+// peers/protocol.py describes.
+namespace lockstep::benches {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string workload;
+  std::filesystem::path folder;
+  int devices = 2;
+  std::int64_t shards = 2;
+};
+
+constexpr std::int64_t ring = 8;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void write_inputs(const Workload& workload, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const auto [weights, state] = workload.model.init(random::key(0), workload.x);
+  checkpoint::save(folder / "weights", weights, {});
+  checkpoint::save(folder / "state", state, {});
+  checkpoint::save(folder / "batches", draw_batches(workload, ring), {});
+}
+
+/// One system's step as the table of all systems reads it.
+class Timing {
+ public:
+  Timing(const Workload& workload, const Arguments& a)
+      : step_(data_parallel(workload.model,
+                            [model = workload.model](const Tree& weights, const Tree& state, const Batch& b) {
+                              auto [logits, next] = model.stateless_call(weights, state, b.x, true, {.rows = b.weight});
+                              return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
+                            },
+                            workload.optimizer(),
+                            {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)), .shards = a.shards})),
+        state_(start(workload, a.folder)) {
+    const Tree batches = checkpoint::restore(a.folder / "batches").tree;
+    for (std::int64_t i = 0; i < ring; ++i) {
+      batches_.push_back({batches.at("x").array()[i], batches.at("y").array()[i], ones({workload.rows()})});
+    }
+  }
+
+  double step() {
+    auto [state, logs] = step_(std::move(state_), batches_[static_cast<std::size_t>(count_++ % ring)]);
+    state_ = std::move(state);
+    return logs.at("loss").item<float>();
+  }
+
+ private:
+  TrainState start(const Workload& workload, const std::filesystem::path& folder) const {
+    const auto [weights, state] = workload.model.init(random::key(0), workload.x);
+    return step_.init(checkpoint::restore(folder / "weights", weights), checkpoint::restore(folder / "state", state));
+  }
+
+  TrainStep step_;
+  TrainState state_;
+  std::vector<Batch> batches_;
+  std::int64_t count_ = 0;
+};
+
+int run(int argc, char** argv) {
+  CLI::App app("Times one training step", "bench_train_step");
+  Arguments a;
+  app.add_option("workload", a.workload)->required();
+  app.add_option("--folder", a.folder, "Weights and batches; written where there are none")->required();
+  app.add_option("--devices", a.devices)->capture_default_str();
+  app.add_option("--shards", a.shards)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const Workload workload = find_workload(a.workload);
+  a.folder /= workload.name;
+  if (!std::filesystem::exists(a.folder / "batches")) write_inputs(workload, a.folder);
+
+  Timing timing(workload, a);
+  const auto begin = Clock::now();
+  std::vector<double> losses = {timing.step()};
+  const double first_call = seconds_since(begin);
+  while (losses.size() < 5) losses.push_back(timing.step());
+
+  fmt::print("{{\"first_call_s\":{:.6f},\"losses\":[{:.8f}]}}\n", first_call, fmt::join(losses, ","));
+  std::fflush(stdout);
+  for (double seconds = 0; std::cin >> seconds;) {
+    const auto start = Clock::now();
+    int steps = 0;
+    do {
+      timing.step();
+      ++steps;
+    } while (seconds_since(start) < seconds);
+    fmt::print("{{\"ms\":{:.6f}}}\n", 1e3 * seconds_since(start) / steps);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::benches
+
+int main(int argc, char** argv) {
+  try {
+    return lockstep::benches::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_train_step: %s\n", error.what());
+    return 2;
+  }
+}
