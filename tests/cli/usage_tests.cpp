@@ -48,7 +48,7 @@ TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") 
       {train + " --dtype float16", "float16"},
       {train + " --learning-rate=-1", "-1"},
       {train + " --learning-rate nan", "nan"},
-      {train + " --model resnet18", "no model 'resnet18'; known are cnn, mlp"},
+      {train + " --model perceptron", "no model 'resnet18'; known are cnn, lstm, mlp, resnet18, resnet20, vit"},
       {train + " --data mnist", "no data set 'mnist'; known is fashion-mnist"},
       {train + " --shards 3", "3"},
       {train + " --shards 8 --devices 3", "3"},
@@ -94,5 +94,5 @@ TEST_CASE("info names versions, processor, devices, backends, communicators and 
   CHECK(has_line(outcome.out, "devices ", "cpu:0-"));
   CHECK(has_line(outcome.out, "communicators ", "single_process"));
   CHECK_FALSE(has_line(outcome.out, "communicators ", "single process"));
-  CHECK(has_line(outcome.out, "models ", "cnn, mlp"));
+  CHECK(has_line(outcome.out, "models ", "cnn, lstm, mlp, resnet18, resnet20, vit"));
 }
