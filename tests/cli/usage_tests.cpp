@@ -48,7 +48,7 @@ TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") 
       {train + " --dtype float16", "float16"},
       {train + " --learning-rate=-1", "-1"},
       {train + " --learning-rate nan", "nan"},
-      {train + " --model perceptron", "no model 'resnet18'; known are cnn, lstm, mlp, resnet18, resnet20, vit"},
+      {train + " --model perceptron", "no model 'perceptron'; known are cnn, lstm, mlp, resnet18, resnet20, vit"},
       {train + " --data mnist", "no data set 'mnist'; known is fashion-mnist"},
       {train + " --shards 3", "3"},
       {train + " --shards 8 --devices 3", "3"},
