@@ -9,21 +9,18 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <omp.h>
 #include <torch/headeronly/version.h>
-#include <xmmintrin.h>
 
 #include <lockstep/error.h>
 
 #include "backends/aten/kernel_table.h"
+#include "backends/thread_settings.h"
 
 namespace lockstep::backends {
 
 namespace aten {
 
 namespace {
-
-constexpr unsigned default_float_control = 0x1F80;  // round to nearest, denormals kept, every exception masked
 
 class TensorBuffer final : public Buffer {
  public:
@@ -38,27 +35,6 @@ class TensorBuffer final : public Buffer {
   void* data_;
   std::size_t nbytes_;
   Device device_;
-};
-
-/// One thread and plain IEEE floats for the calling thread, until destroyed there.
-class ThreadSettings {
- public:
-  ThreadSettings() : threads_(omp_get_max_threads()), float_control_(_mm_getcsr()) {
-    // ATen sets a thread's OpenMP width at its first parallel region; asking for the width makes it do so now.
-    at::get_num_threads();
-    omp_set_num_threads(1);
-    _mm_setcsr(default_float_control);
-  }
-  ThreadSettings(const ThreadSettings&) = delete;
-  ThreadSettings& operator=(const ThreadSettings&) = delete;
-  ~ThreadSettings() {
-    omp_set_num_threads(threads_);
-    _mm_setcsr(float_control_);
-  }
-
- private:
-  int threads_;
-  unsigned float_control_;
 };
 
 class AtenBackend final : public Backend {
@@ -85,7 +61,13 @@ class AtenBackend final : public Backend {
     }
   }
 
-  std::shared_ptr<void> enter_thread() const override { return std::make_shared<ThreadSettings>(); }
+  std::shared_ptr<void> enter_thread() const override {
+    auto settings = std::make_shared<ThreadSettings>();
+    // ATen sets a thread's OpenMP width at its first parallel region; asking for the width makes it do so now.
+    at::get_num_threads();
+    settings->apply();
+    return settings;
+  }
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "engine/api/dump.h"
 #include "engine/compile/compile.h"
+#include "engine/ir/joined_backend.h"
 #include "engine/runtime/run.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
@@ -71,9 +72,11 @@ std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> argu
 }
 
 const Backend& plain_backend() {
-  const auto& backends = built_backends();
-  if (backends.empty()) throw BackendError("this build has no backend; configure one of the folders of backends/");
-  return *backends.back();
+  static const std::shared_ptr<const Backend> all = ir::joined(built_backends());
+  if (built_backends().empty()) {
+    throw BackendError("this build has no backend; configure one of the folders of backends/");
+  }
+  return *all;
 }
 
 ir::HostArray host_array(const Array& array) {

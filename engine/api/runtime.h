@@ -28,7 +28,7 @@ std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> argu
 /// Reductions and gathers this process has run, one per collective.
 std::int64_t collectives_run();
 
-/// The backend that evaluates equation by equation: the last of the list, which has a kernel for every op.
+/// What evaluates equation by equation: the backends of this build, with the kernels a compiled function would get.
 const Backend& plain_backend();
 
 /// A concrete array's type and memory. Throws TraceError for a traced value, ValueError for an array that holds nothing.

@@ -7,6 +7,7 @@
 #include <lockstep/error.h>
 
 #include "engine/compile/walker.h"
+#include "engine/ir/joined_backend.h"
 #include "engine/runtime/team.h"
 
 namespace lockstep::runtime {
@@ -79,22 +80,10 @@ void set_bases(const Executable& executable, Frame& frame, const std::vector<Hos
   }
 }
 
-/// The caller's thread settings are the engine's while a call runs.
-class EnteredThread {
- public:
-  explicit EnteredThread(const Executable& executable) {
-    for (const auto& backend : executable.backends) {
-      if (auto token = backend->enter_thread()) tokens_.push_back(std::move(token));
-    }
-  }
-
- private:
-  std::vector<std::shared_ptr<void>> tokens_;
-};
-
 /// Collectives that were computed.
 int execute(const Executable& executable, Frame& frame) {
-  const EnteredThread entered(executable);
+  // The caller's thread settings are the engine's while a call runs.
+  const std::shared_ptr<void> entered = ir::enter_thread(executable.backends);
   const auto walk = [&](compile::Crew& crew) {
     const auto device = static_cast<std::size_t>(crew.device());
     compile::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();

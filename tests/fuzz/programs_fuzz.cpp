@@ -7,6 +7,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/joined_backend.h"
 #include "tests/fuzz/planted_mistakes.h"
 #include "tests/fuzz/program_properties.h"
 
@@ -25,7 +26,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 const std::uint64_t programs = number_from("LOCKSTEP_FUZZ_PROGRAMS", 2000);
 const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);
 
-std::shared_ptr<const Backend> backend() { return built_backends().front(); }
+std::shared_ptr<const Backend> backend() { return ir::joined(built_backends()); }
 
 void count_ops(const ir::Function& f, std::map<std::string, int>& counts) {
   for (const ir::Equation& equation : f.equations()) {

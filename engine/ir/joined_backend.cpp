@@ -1,0 +1,72 @@
+#include "engine/ir/joined_backend.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace lockstep::ir {
+
+namespace {
+
+class Entered {
+ public:
+  explicit Entered(const std::vector<std::shared_ptr<const Backend>>& backends) {
+    for (const auto& backend : backends) {
+      if (auto token = backend->enter_thread()) tokens_.push_back(std::move(token));
+    }
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered() {
+    while (!tokens_.empty()) tokens_.pop_back();
+  }
+
+ private:
+  std::vector<std::shared_ptr<void>> tokens_;
+};
+
+class JoinedBackend final : public Backend {
+ public:
+  explicit JoinedBackend(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {
+    for (const auto& backend : backends_) name_ += (name_.empty() ? "" : ", ") + std::string(backend->name());
+  }
+
+  std::string_view name() const override { return name_; }
+
+  bool supports(DeviceKind kind) const override {
+    return std::any_of(backends_.begin(), backends_.end(),
+                       [kind](const auto& backend) { return backend->supports(kind); });
+  }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+    for (const auto& backend : backends_) {
+      if (auto kernel = backend->make_kernel(request)) return kernel;
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
+    for (const auto& backend : backends_) {
+      if (auto buffer = backend->allocate(nbytes, device)) return buffer;
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<void> enter_thread() const override { return ir::enter_thread(backends_); }
+
+ private:
+  std::vector<std::shared_ptr<const Backend>> backends_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Backend> joined(std::vector<std::shared_ptr<const Backend>> backends) {
+  return std::make_shared<JoinedBackend>(std::move(backends));
+}
+
+std::shared_ptr<void> enter_thread(const std::vector<std::shared_ptr<const Backend>>& backends) {
+  return std::make_shared<Entered>(backends);
+}
+
+}  // namespace lockstep::ir
