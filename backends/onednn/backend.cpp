@@ -1,0 +1,63 @@
+#include "backends/onednn/backend.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <lockstep/error.h>
+#include <lockstep/isa.h>
+
+#include "backends/onednn/kernels.h"
+#include "backends/thread_settings.h"
+
+namespace lockstep::backends {
+
+namespace onednn {
+
+namespace {
+
+class OnednnBackend final : public Backend {
+ public:
+  OnednnBackend() : usable_(usable_isa() != Isa::none) {
+    // Before the first primitive, else oneDNN has settled on what the processor has.
+    if (max_isa() == Isa::avx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+  }
+
+  std::string_view name() const override { return "onednn"; }
+
+  std::string version() const override {
+    const dnnl::version_t* version = dnnl::version();
+    return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
+  }
+
+  bool supports(DeviceKind kind) const override { return usable_ && kind == DeviceKind::cpu; }
+
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+    if (!supports(request.device.kind)) return nullptr;
+    const ThreadSettings one_thread;
+    try {
+      if (request.op == "dot_general") return make_dot_general(request);
+    } catch (const dnnl::error& error) {
+      throw BackendError("onednn backend: no kernel of " + std::string(request.op) +
+                         " could be made: " + std::string(error.what()) + "; set LOCKSTEP_MAX_ISA=none to go without");
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }
+
+  std::shared_ptr<void> enter_thread() const override { return std::make_shared<ThreadSettings>(); }
+
+ private:
+  bool usable_;
+};
+
+}  // namespace
+
+}  // namespace onednn
+
+std::shared_ptr<const Backend> make_onednn_backend() { return std::make_shared<onednn::OnednnBackend>(); }
+
+}  // namespace lockstep::backends

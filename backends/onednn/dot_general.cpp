@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/kernels.h"
+#include "backends/onednn/product_plan.h"
+#include "backends/onednn/small_product.h"
+
+namespace lockstep::backends::onednn {
+
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+/// A batch of matrices. Dimensions of extent 1 get the strides of a packed array, which oneDNN looks for.
+Desc matrices(dnnl::memory::data_type type, Dims extents, Dims strides) {
+  const std::size_t inner = extents.size() - 1;
+  const std::size_t outer = extents.size() - 2;
+  if (extents[inner] == 1) strides[inner] = 1;
+  if (extents[outer] == 1) strides[outer] = strides[inner] == 1 ? extents[inner] : 1;
+  std::int64_t reach = std::max(extents[outer] * strides[outer], extents[inner] * strides[inner]);
+  for (std::size_t d = outer; d-- > 0;) {
+    if (extents[d] == 1) strides[d] = reach;
+    reach = std::max(reach, extents[d] * strides[d]);
+  }
+  return {extents, type, strides};
+}
+
+/// The matrices of an operand of the plan; of all loops at once or of one round.
+Desc operand_desc(const ProductPlan& plan, std::size_t side, dnnl::memory::data_type type, bool all_loops) {
+  Dims extents, strides;
+  const auto add = [&](const Axis& axis, std::int64_t extent) {
+    extents.push_back(extent);
+    strides.push_back(axis.operand[side]);
+  };
+  if (all_loops) {
+    for (const Axis& axis : plan.loops) add(axis, axis.operand[side] == 0 ? 1 : axis.extent);
+  }
+  const Axis& outer = side == 0 ? plan.rows : plan.depth;
+  const Axis& inner = side == 0 ? plan.depth : plan.columns;
+  add(outer, outer.extent);
+  add(inner, inner.extent);
+  return matrices(type, extents, strides);
+}
+
+Desc result_desc(const ProductPlan& plan, dnnl::memory::data_type type, bool all_loops) {
+  Dims extents, strides;
+  const auto add = [&](const Axis& axis) {
+    extents.push_back(axis.extent);
+    strides.push_back(axis.result);
+  };
+  if (all_loops) {
+    for (const Axis& axis : plan.loops) add(axis);
+  }
+  add(plan.rows);
+  add(plan.columns);
+  return matrices(type, extents, strides);
+}
+
+/// Null where oneDNN has only a plain loop for it.
+std::unique_ptr<BoundPrimitive> make_matmul(const ProductPlan& plan, dnnl::memory::data_type type, bool all_loops) {
+  const Desc a = operand_desc(plan, 0, type, all_loops);
+  const Desc b = operand_desc(plan, 1, type, all_loops);
+  const Desc result = result_desc(plan, type, all_loops);
+  const dnnl::matmul::primitive_desc description(cpu(), a, b, result, attributes(), true);
+  if (!description || is_reference(description)) return nullptr;
+  return std::make_unique<BoundPrimitive>(
+      description, dnnl::matmul(description),
+      std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}});
+}
+
+/// A copy of an operand, into the scratch at `offset`.
+struct OperandCopy {
+  std::unique_ptr<BoundPrimitive> reorder;
+  std::size_t offset = 0;
+};
+
+std::unique_ptr<BoundPrimitive> make_reorder(const Copy& copy, dnnl::memory::data_type type) {
+  Dims strides(copy.extents.size());
+  std::int64_t stride = 1;
+  for (std::size_t d = strides.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= copy.extents[d];
+  }
+  const Desc from(copy.extents, type, copy.strides);
+  const Desc to(copy.extents, type, strides);
+  const dnnl::reorder::primitive_desc description(cpu(), from, cpu(), to, attributes(), true);
+  if (!description || is_reference(description)) return nullptr;
+  return std::make_unique<BoundPrimitive>(
+      description, dnnl::reorder(description),
+      std::vector<BoundPrimitive::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+class DotGeneral final : public Kernel {
+ public:
+  DotGeneral(ProductPlan plan, DType dtype) : plan_(std::move(plan)), width_(size_of(dtype)) {}
+
+  /// False where oneDNN has nothing fast.
+  bool prepare(const KernelRequest& request) {
+    const dnnl::memory::data_type type = data_type(request.inputs[0].dtype);
+    std::size_t temporary = 0;
+    for (const std::size_t side : {0U, 1U}) {
+      if (plan_.copies[side].extents.empty()) continue;
+      OperandCopy& copy = copies_[side];
+      copy.reorder = make_reorder(plan_.copies[side], type);
+      if (copy.reorder == nullptr) return false;
+      copy.offset = temporary_;
+      temporary_ += whole_lines(static_cast<std::size_t>(request.inputs[operand(side)].nbytes()));
+      temporary = std::max(temporary, copy.reorder->scratch_bytes());
+    }
+    if (type == dnnl::memory::data_type::f32 && is_small(plan_)) {
+      scratch_bytes_ = temporary_ + std::max(temporary, small_product_scratch(plan_));
+      return true;
+    }
+    if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_matmul(plan_, type, true);
+    if (product_ != nullptr) {
+      plan_.loops.clear();
+    } else {
+      product_ = make_matmul(plan_, type, false);
+    }
+    if (product_ == nullptr) return false;
+    scratch_bytes_ = temporary_ + std::max(temporary, product_->scratch_bytes());
+    return true;
+  }
+
+  void run(const KernelArguments& arguments) const override {
+    std::byte* scratch = static_cast<std::byte*>(arguments.scratch);
+    std::byte* temporary = scratch + temporary_;
+    std::array<const std::byte*, 2> from{};
+    for (const std::size_t side : {0U, 1U}) {
+      from[side] = static_cast<const std::byte*>(arguments.inputs[operand(side)].data);
+      if (copies_[side].reorder == nullptr) continue;
+      std::byte* copy = scratch + copies_[side].offset;
+      copies_[side].reorder->run({from[side], copy}, temporary);
+      from[side] = copy;
+    }
+    run_loops(0, from[0], from[1], static_cast<std::byte*>(arguments.outputs[0].data), temporary);
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  std::size_t operand(std::size_t side) const { return plan_.swapped ? 1 - side : side; }
+
+  void run_loops(std::size_t loop, const std::byte* a, const std::byte* b, std::byte* result, void* scratch) const {
+    if (loop == plan_.loops.size()) {
+      multiply(a, b, result, scratch);
+      return;
+    }
+    const Axis& axis = plan_.loops[loop];
+    const auto step = [this](std::int64_t stride) { return stride * static_cast<std::int64_t>(width_); };
+    for (std::int64_t i = 0; i < axis.extent; ++i) {
+      run_loops(loop + 1, a + i * step(axis.operand[0]), b + i * step(axis.operand[1]), result + i * step(axis.result),
+                scratch);
+    }
+  }
+
+  void multiply(const std::byte* a, const std::byte* b, std::byte* result, void* scratch) const {
+    if (product_ != nullptr) {
+      product_->run({a, b, result}, scratch);
+      return;
+    }
+    small_product(plan_, reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b),
+                  reinterpret_cast<float*>(result), static_cast<float*>(scratch));
+  }
+
+  ProductPlan plan_;
+  std::size_t width_;
+  std::array<OperandCopy, 2> copies_;
+  std::unique_ptr<BoundPrimitive> product_;  ///< Null for small products.
+  std::size_t temporary_ = 0;                ///< Where the scratch behind the copies begins.
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
+  if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;
+  const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
+  if (empty) return nullptr;  // zeros, or nothing at all
+  auto kernel = std::make_unique<DotGeneral>(plan_product(request), request.inputs[0].dtype);
+  if (!kernel->prepare(request)) return nullptr;
+  return kernel;
+}
+
+}  // namespace lockstep::backends::onednn

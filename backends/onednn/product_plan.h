@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::backends::onednn {
+
+/// Several dimensions walked together: how many elements, and a step along them in both operands and in the result.
+struct Axis {
+  std::int64_t extent = 1;
+  std::array<std::int64_t, 2> operand{};
+  std::int64_t result = 0;
+};
+
+/// A row-major copy of an operand with its dimensions in another order: the extents and the operand's strides.
+struct Copy {
+  std::vector<std::int64_t> extents, strides;
+};
+
+/// A dot_general as a loop over products of matrices: result[rows, columns] = a[rows, depth] * b[depth, columns], where
+/// every matrix has stride 1 along one dimension and the result along its columns. Operand 0 of the plan is a.
+struct ProductPlan {
+  std::vector<Axis> loops;  ///< Outermost first.
+  Axis rows, columns, depth;
+  std::array<Copy, 2> copies;  ///< Of operands that do not lie so; without extents where none is needed.
+  bool swapped = false;        ///< a is the op's second operand: a result of one column is taken for one of one row.
+
+  std::int64_t size() const { return rows.extent * columns.extent * depth.extent; }
+};
+
+/// Of an op whose operands and result have elements.
+ProductPlan plan_product(const KernelRequest& request);
+
+}  // namespace lockstep::backends::onednn

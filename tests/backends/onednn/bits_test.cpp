@@ -1,0 +1,144 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <omp.h>
+#include <xmmintrin.h>
+
+#include "backends/aten/backend.h"
+#include "tests/backends/onednn/onednn_runs.h"
+
+// Bits are a function of op, shapes and attributes: not of where operands lie, nor of what else runs in the process.
+namespace lockstep::tests {
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+struct Case {
+  const ir::Primitive* op;
+  std::vector<ArrayType> types;
+  Attrs attrs;
+
+  std::vector<Memory> operands() const {
+    ir::Sample sample;
+    for (const ArrayType& type : types) sample.inputs.push_back({type, -1, 1, false});
+    return draw_memory(sample, 61);
+  }
+};
+
+std::vector<Case> cases() {
+  const auto dot = [](Shape a, Shape b, std::int64_t of_a, std::int64_t of_b) {
+    return Case{&ops::primitives::dot_general(),
+                {{float32, a, {}}, {float32, b, {}}},
+                {{"contract", std::vector<Dims>{{of_a}, {of_b}}}, {"batch", std::vector<Dims>{{}, {}}}}};
+  };
+  return {dot({33, 257}, {257, 45}, 1, 0), dot({130, 257}, {130, 45}, 0, 0), dot({6, 7}, {7, 19}, 1, 0),
+          dot({64, 1500}, {70, 1500}, 1, 1)};
+}
+
+using Bytes = std::vector<std::vector<std::byte>>;
+
+Bytes run_moved(const BackendOp& bound, const std::vector<Memory>& operands, std::size_t shift) {
+  std::vector<Memory> moved;
+  std::vector<ArrayView> views;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::vector<std::byte> bytes = operands[i].bytes();
+    moved.emplace_back(bytes.size() + shift);
+    std::memcpy(moved.back().data() + shift, bytes.data(), bytes.size());
+    views.push_back(contiguous_view(moved.back().data() + shift, bound.inputs[i].dtype, bound.inputs[i].shape));
+  }
+  return bound.run(std::span<const ArrayView>(views));
+}
+
+}  // namespace
+
+TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making") {
+  if (!offers()) return;
+  const std::shared_ptr<void> settings = onednn().enter_thread();
+  for (const Case& c : cases()) {
+    const BackendOp bound(onednn(), *c.op, c.types, c.attrs);
+    const std::vector<Memory> operands = c.operands();
+    const Bytes expected = bound.run(operands);
+    for (const std::size_t shift : {4U, 20U, 64U, 4096U}) {
+      CHECK_MESSAGE(run_moved(bound, operands, shift) == expected, bound.op << " moved by " << shift);
+    }
+    CHECK(BackendOp(onednn(), *c.op, c.types, c.attrs).run(operands) == expected);
+  }
+}
+
+TEST_CASE("a kernel made and run without one thread being asked for has the same bits") {
+  if (!offers()) return;
+  const int threads = omp_get_max_threads();
+  for (const Case& c : cases()) {
+    omp_set_num_threads(4);
+    const BackendOp bound(onednn(), *c.op, c.types, c.attrs);
+    CHECK(omp_get_max_threads() == 4);
+    const std::shared_ptr<void> settings = onednn().enter_thread();
+    CHECK(omp_get_max_threads() == 1);
+    const BackendOp alone(onednn(), *c.op, c.types, c.attrs);
+    CHECK(bound.run(c.operands()) == alone.run(c.operands()));
+  }
+  omp_set_num_threads(threads);
+}
+
+TEST_CASE("entering a thread is undone") {
+  const int threads = omp_get_max_threads();
+  const unsigned control = _mm_getcsr();
+  {
+    const std::shared_ptr<void> settings = onednn().enter_thread();
+    CHECK(omp_get_max_threads() == 1);
+    _mm_setcsr(control | 0x8000U);
+  }
+  CHECK(omp_get_max_threads() == threads);
+  CHECK(_mm_getcsr() == control);
+}
+
+TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the same bits") {
+  if (!offers()) return;
+  const std::shared_ptr<const Backend> aten = backends::make_aten_backend();
+  const std::vector<Case> all = cases();
+  std::vector<BackendOp> ops;
+  std::vector<std::vector<Memory>> operands;
+  for (const Case& c : all) {
+    for (const Backend* backend : {&onednn(), aten.get()}) {
+      ops.emplace_back(*backend, *c.op, c.types, c.attrs);
+      operands.push_back(c.operands());
+    }
+  }
+  std::vector<Bytes> expected;
+  {
+    const std::shared_ptr<void> settings = onednn().enter_thread();
+    for (std::size_t i = 0; i < ops.size(); ++i) expected.push_back(ops[i].run(operands[i]));
+  }
+  std::vector<std::size_t> same(4, 0);
+  std::vector<std::thread> threads;
+  for (std::size_t& count : same) {
+    threads.emplace_back([&] {
+      const std::shared_ptr<void> ours = onednn().enter_thread();
+      const std::shared_ptr<void> theirs = aten->enter_thread();
+      for (int round = 0; round < 20; ++round) {
+        for (std::size_t i = 0; i < ops.size(); ++i) count += ops[i].run(operands[i]) == expected[i] ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(same == std::vector<std::size_t>(4, 20 * ops.size()));
+}
+
+TEST_CASE("without vector instructions, or without leave to use them, nothing is offered") {
+  CHECK(onednn().supports(DeviceKind::cpu) == offers());
+  CHECK_FALSE(onednn().supports(DeviceKind::cuda));
+  CHECK(onednn().allocate(64, {}) == nullptr);
+  CHECK(onednn().name() == "onednn");
+  CHECK(onednn().version().starts_with("3."));
+  for (const Case& c : cases()) {
+    CHECK((BackendOp(onednn(), *c.op, c.types, c.attrs).kernel != nullptr) == offers());
+  }
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/isa.h>
+
+#include "backends/onednn/backend.h"
+#include "engine/ops/primitives.h"
+#include "tests/support/backend_op.h"
+
+// Kernels of the oneDNN backend against the references of the ops.
+namespace lockstep::tests {
+
+inline const Backend& onednn() {
+  static const std::shared_ptr<const Backend> backend = backends::make_onednn_backend();
+  return *backend;
+}
+
+/// An op bound to this backend's kernel, null where it leaves the op to others.
+struct BoundOp : BackendOp {
+  BoundOp(const ir::Primitive& primitive, std::vector<ArrayType> input_types, Attrs attributes)
+      : BackendOp(onednn(), primitive, std::move(input_types), std::move(attributes)) {}
+  BoundOp(const ir::Primitive& primitive, const ir::Sample& sample)
+      : BoundOp(primitive, input_types(sample), sample.attrs) {}
+};
+
+/// Whether the environment lets this backend offer anything here.
+inline bool offers() { return usable_isa() != Isa::none; }
+
+/// Sums of many products of either sign: the error is relative to their sizes, not to their sum. 16-bit floats are
+/// rounded once, at the end.
+inline void check_against_reference(const ir::Primitive& primitive, const ir::Sample& sample, const std::string& name) {
+  const BoundOp bound(primitive, sample);
+  REQUIRE_MESSAGE(bound.kernel != nullptr, name << ": " << describe(primitive, sample));
+  const std::vector<ir::ReferenceArray> inputs = draw(sample, 71);
+  std::vector<ir::ReferenceArray> expected = {ir::reference_zeros(bound.outputs[0])};
+  primitive.reference({inputs, sample.attrs, expected});
+  const ir::ReferenceArray result = ir::reference_from_bytes(bound.outputs[0], bound.run(draw_memory(sample, 71))[0]);
+  const DType dtype = sample.inputs[0].type.dtype;
+  const double room = dtype == bfloat16 ? 0.01 : 20 * tolerance(dtype);
+  CHECK_MESSAGE(first_difference(result, expected[0], room) == -1, name << ": " << describe(primitive, sample));
+}
+
+}  // namespace lockstep::tests
