@@ -39,6 +39,9 @@ class OnednnBackend final : public Backend {
     const ThreadSettings one_thread;
     try {
       if (request.op == "dot_general") return make_dot_general(request);
+      if (request.op == "conv" || request.op == "conv_input_grad" || request.op == "conv_kernel_grad") {
+        return make_convolution(request);
+      }
     } catch (const dnnl::error& error) {
       throw BackendError("onednn backend: no kernel of " + std::string(request.op) +
                          " could be made: " + std::string(error.what()) + "; set LOCKSTEP_MAX_ISA=none to go without");

@@ -6,7 +6,8 @@
 
 namespace lockstep::backends::onednn {
 
-/// Returns null where this backend has nothing better than what stands behind it.
+/// Each returns null where this backend has nothing better than what stands behind it.
 std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request);
+std::unique_ptr<Kernel> make_convolution(const KernelRequest& request);  ///< And both gradients.
 
 }  // namespace lockstep::backends::onednn

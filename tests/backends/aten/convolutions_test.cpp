@@ -1,56 +1,11 @@
-#include <cstdint>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 #include "tests/backends/aten/kernel_runs.h"
+#include "tests/support/convolution_cases.h"
 
-// Convolutions of shapes on which the libraries below take other paths than on the samples'.
 namespace lockstep::tests {
 
 namespace {
-
-using Dims = std::vector<std::int64_t>;
-
-struct Case {
-  const char* name;
-  Shape x, kernel, y;
-  Attrs attrs;
-};
-
-Attrs conv_attrs(Dims strides, std::vector<Dims> padding, Dims dilation, std::int64_t groups) {
-  return {{"strides", std::move(strides)},
-          {"padding", std::move(padding)},
-          {"dilation", std::move(dilation)},
-          {"groups", groups}};
-}
-
-std::vector<Case> cases() {
-  return {
-      {"same padding",
-       {2, 14, 14, 16},
-       {3, 3, 16, 32},
-       {2, 14, 14, 32},
-       conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 1)},
-      {"stride 2", {2, 16, 16, 16}, {3, 3, 16, 16}, {2, 8, 8, 16}, conv_attrs({2, 2}, {{0, 1}, {0, 1}}, {1, 1}, 1)},
-      {"one channel", {4, 28, 28, 1}, {5, 5, 1, 16}, {4, 28, 28, 16}, conv_attrs({1, 1}, {{2, 2}, {2, 2}}, {1, 1}, 1)},
-      {"depthwise", {2, 12, 12, 32}, {3, 3, 1, 32}, {2, 12, 12, 32}, conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32)},
-      {"pointwise", {2, 9, 9, 33}, {1, 1, 33, 17}, {2, 9, 9, 17}, conv_attrs({1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1)},
-      {"dilated", {1, 15, 15, 16}, {3, 3, 16, 16}, {1, 11, 11, 16}, conv_attrs({1, 1}, {{0, 0}, {0, 0}}, {2, 2}, 1)},
-      {"one dimension", {3, 50, 16}, {5, 16, 24}, {3, 25, 24}, conv_attrs({2}, {{2, 1}}, {1}, 1)},
-      {"three dimensions",
-       {1, 6, 7, 8, 8},
-       {3, 3, 3, 8, 8},
-       {1, 6, 7, 8, 8},
-       conv_attrs({1, 1, 1}, {{1, 1}, {1, 1}, {1, 1}}, {1, 1, 1}, 1)},
-      {"one output", {1, 2, 2, 3}, {3, 3, 3, 1}, {1, 3, 3, 1}, conv_attrs({4, 4}, {{5, 5}, {5, 5}}, {1, 1}, 1)},
-      {"four dimensions",
-       {2, 3, 4, 3, 4, 4},
-       {2, 2, 1, 3, 2, 6},
-       {2, 2, 2, 3, 3, 6},
-       conv_attrs({1, 2, 1, 1}, {{0, 0}, {1, 0}, {0, 0}, {0, 1}}, {1, 1, 1, 1}, 2)},
-  };
-}
 
 void check(const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
   const BoundOp bound(primitive, input_types(sample), sample.attrs);
@@ -70,17 +25,8 @@ void check(const ir::Primitive& primitive, const ir::Sample& sample, const char*
 }  // namespace
 
 TEST_CASE("convolutions and both gradients, on every path") {
-  for (const Case& c : cases()) {
-    const Dims spatial(c.x.begin() + 1, c.x.end() - 1);
-    const Dims window(c.kernel.begin(), c.kernel.end() - 2);
-    for (const DType dtype : {float32, float64, bfloat16}) {
-      const ir::SampleInput x{{dtype, c.x, {}}, -1, 1, false};
-      const ir::SampleInput kernel{{dtype, c.kernel, {}}, -1, 1, false};
-      const ir::SampleInput y{{dtype, c.y, {}}, -1, 1, false};
-      check(ops::primitives::conv(), {{x, kernel}, c.attrs, {}}, c.name);
-      check(ops::primitives::conv_input_grad(), {{y, kernel}, c.attrs.with("spatial", spatial), {}}, c.name);
-      check(ops::primitives::conv_kernel_grad(), {{x, y}, c.attrs.with("window", window), {}}, c.name);
-    }
+  for (const ConvolutionCase& c : convolution_cases()) {
+    for (const DType dtype : {float32, float64, bfloat16}) for_each_of_family(c, dtype, check);
   }
 }
 

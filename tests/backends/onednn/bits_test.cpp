@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -11,6 +12,7 @@
 
 #include "backends/aten/backend.h"
 #include "tests/backends/onednn/onednn_runs.h"
+#include "tests/support/convolution_cases.h"
 
 // Bits are a function of op, shapes and attributes: not of where operands lie, nor of what else runs in the process.
 namespace lockstep::tests {
@@ -37,7 +39,19 @@ std::vector<Case> cases() {
                 {{float32, a, {}}, {float32, b, {}}},
                 {{"contract", std::vector<Dims>{{of_a}, {of_b}}}, {"batch", std::vector<Dims>{{}, {}}}}};
   };
-  return {dot({33, 257}, {257, 45}, 1, 0), dot({130, 257}, {130, 45}, 0, 0), dot({6, 7}, {7, 19}, 1, 0),
+  const auto conv = [](const ir::Primitive& op, Shape first, Shape second, Attrs attrs) {
+    return Case{&op, {{float32, first, {}}, {float32, second, {}}}, std::move(attrs)};
+  };
+  const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
+  const Attrs depthwise = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16);
+  const Shape x = {4, 9, 10, 16}, kernel = {3, 3, 16, 24}, y = {4, 9, 5, 24};
+  return {conv(ops::primitives::conv(), x, kernel, attrs),
+          conv(ops::primitives::conv_input_grad(), y, kernel, attrs.with("spatial", Dims{9, 10})),
+          conv(ops::primitives::conv_kernel_grad(), x, y, attrs.with("window", Dims{3, 3})),
+          conv(ops::primitives::conv(), x, {3, 3, 1, 16}, depthwise),
+          dot({33, 257}, {257, 45}, 1, 0),
+          dot({130, 257}, {130, 45}, 0, 0),
+          dot({6, 7}, {7, 19}, 1, 0),
           dot({64, 1500}, {70, 1500}, 1, 1)};
 }
 
