@@ -191,6 +191,16 @@ struct ReferenceContext {
 /// leading dimension of the group's size on every operand and writes one on every result.
 using Reference = std::function<void(const ReferenceContext&)>;
 
+// ---- cost ---------------------------------------------------------------------------------------------------------
+
+struct CostContext {
+  std::span<const ArrayType> inputs;
+  std::span<const ArrayType> outputs;
+  const Attrs& attrs;
+};
+/// Arithmetic operations of one evaluation; a multiply-add counts as two.
+using Flops = std::function<double(const CostContext&)>;
+
 // ---- samples ------------------------------------------------------------------------------------------------------
 
 /// One operand of a sample: drawn uniformly from [low, high) (integers and bool too).
@@ -234,6 +244,7 @@ struct Primitive {
   AlignRule align = {};  ///< Likewise; called by Builder::apply.
   BatchRule batch = {};
   Reference reference = {};
+  Flops flops = {};  ///< Where the default of `flops_of` is wrong.
   std::function<std::vector<Sample>()> samples;
   std::function<std::vector<ErrorSample>()> error_samples;
   Traits traits;
@@ -244,6 +255,10 @@ bool has_effects(const Equation& equation);
 
 /// The op `pvary`, which Builder inserts. Defined in engine/ops: the IR knows no op but needs this one.
 const Primitive& pvary_primitive();
+
+/// Arithmetic operations of one evaluation, and of an op with sub-functions none of theirs: the primitive's own rule, else
+/// one for each element of a pointwise op's results and none for all others, which move elements.
+double flops_of(const Primitive& primitive, const CostContext& context);
 
 /// Result types with `varying` filled in.
 std::vector<ArrayType> infer_types(const Primitive& primitive, std::span<const ArrayType> inputs, const Attrs& attrs,

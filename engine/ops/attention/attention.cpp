@@ -306,6 +306,15 @@ std::vector<ir::ErrorSample> shape_errors(const std::vector<ArrayType>& rest) {
   return list;
 }
 
+/// Of so many products of queries with keys, or of weights with values.
+ir::Flops attention_flops(double products) {
+  return [products](const ir::CostContext& context) {
+    const ArrayType& q = context.inputs[0];
+    const ArrayType& k = context.inputs[1];
+    return 2 * products * static_cast<double>(q.size()) * static_cast<double>(k.shape[1]);
+  };
+}
+
 }  // namespace
 
 const Primitive& primitives::attention() {
@@ -315,6 +324,7 @@ const Primitive& primitives::attention() {
       .derivative = derivative::jvp(attention_jvp),
       .batch = [](const ir::BatchContext& c) { return batch_attention(c, primitives::attention(), false); },
       .reference = attention_reference,
+      .flops = attention_flops(2),
       .samples = attention_samples,
       .error_samples = [] { return shape_errors({}); },
       .traits = {}};
@@ -328,6 +338,7 @@ const Primitive& primitives::attention_tangent() {
       .derivative = derivative::linear(tangent_transpose, {7, 8, 9, 10}, tangent_of_attention_tangent),
       .batch = [](const ir::BatchContext& c) { return batch_attention(c, primitives::attention_tangent(), false); },
       .reference = tangent_reference,
+      .flops = attention_flops(5),
       .samples = tangent_samples,
       .error_samples =
           [] {
@@ -346,6 +357,7 @@ const Primitive& primitives::attention_grad() {
       .derivative = derivative::linear(grad_transpose, {7, 8}, tangent_of_attention_grad),
       .batch = [](const ir::BatchContext& c) { return batch_attention(c, primitives::attention_grad(), true); },
       .reference = grad_reference,
+      .flops = attention_flops(5),
       .samples = grad_samples,
       .error_samples =
           [] {

@@ -122,6 +122,7 @@ const ir::Primitive& primitives::conv() {
       .derivative = derivative::bilinear(x_cotangent, kernel_cotangent),
       .batch = conv_batch_rule(infer_conv, batch_conv),
       .reference = reference,
+      .flops = [](const ir::CostContext& c) { return conv_flops(c.outputs[0], c.inputs[1]); },
       .samples = conv_op_samples,
       .error_samples = errors,
       .traits = {},

@@ -89,6 +89,7 @@ const ir::Primitive& primitives::conv_input_grad() {
       .derivative = derivative::bilinear(y_cotangent, kernel_cotangent),
       .batch = conv_batch_rule(infer_input_grad, batch_input_grad),
       .reference = reference,
+      .flops = [](const ir::CostContext& c) { return conv_flops(c.inputs[0], c.inputs[1]); },
       .samples = input_grad_samples,
       .error_samples = errors,
       .traits = {},

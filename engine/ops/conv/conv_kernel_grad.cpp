@@ -90,6 +90,7 @@ const ir::Primitive& primitives::conv_kernel_grad() {
       .derivative = derivative::bilinear(x_cotangent, y_cotangent),
       .batch = conv_batch_rule(infer_kernel_grad, batch_kernel_grad),
       .reference = reference,
+      .flops = [](const ir::CostContext& c) { return conv_flops(c.inputs[1], c.outputs[0]); },
       .samples = kernel_grad_samples,
       .error_samples = errors,
       .traits = {},

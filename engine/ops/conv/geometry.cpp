@@ -154,6 +154,11 @@ ConvGeometry geometry_of_input_grad(const ir::InferContext& context) {
   return geometry;
 }
 
+double conv_flops(const ArrayType& y, const ArrayType& kernel) {
+  const std::int64_t products = kernel.size() / std::max<std::int64_t>(kernel.shape.dim(-1), 1);
+  return 2 * static_cast<double>(y.size()) * static_cast<double>(products);
+}
+
 ConvGeometry geometry_of_kernel_grad(const ir::InferContext& context) {
   check_operands(context);
   const Shape& x = context.inputs[0].shape;

@@ -43,6 +43,8 @@ Attrs conv_attrs(const ConvAttrs& attrs);
 Value conv(const Value& x, const Value& kernel, const Attrs& attrs);
 Value conv_input_grad(const Value& y, const Value& kernel, const Attrs& attrs, const Dims& spatial);
 Value conv_kernel_grad(const Value& x, const Value& y, const Attrs& attrs, const Dims& window);
+/// Arithmetic operations of any of the three: each element of y meets a whole window, padding counted in.
+double conv_flops(const ArrayType& y, const ArrayType& kernel);
 /// Dimensions between the first `first` and the last `last` ones.
 Dims middle(const Shape& shape, int first, int last);
 

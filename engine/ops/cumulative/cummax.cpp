@@ -30,6 +30,7 @@ Primitive cumulative_extremum(std::string name, PrimitiveGetter self, Before bef
           .batch = batch::along(self, "axis"),
           .reference = accumulates<double, std::int64_t, std::uint64_t>(
               [before](auto a, auto b) { return before(b, a) || b != b ? b : a; }),
+          .flops = flops::per_element(0),
           .samples =
               [] {
                 return cumulative_samples(

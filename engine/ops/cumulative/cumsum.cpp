@@ -76,6 +76,7 @@ const Primitive& primitives::cumsum() {
                 const Value& ct) { return apply_one(primitives::cumsum(), {ct}, Direction(context.attrs).against()); }),
       .batch = batch::along(cumsum, "axis"),
       .reference = accumulates<double, std::int64_t, std::uint64_t, Complex>(Sum{}),
+      .flops = flops::per_element(0),
       .samples =
           [] {
             return cumulative_samples({DType::float64, DType::float32, DType::bfloat16, DType::float16,
@@ -93,6 +94,7 @@ const Primitive& primitives::cumprod() {
                             .derivative = derivative::jvp(cumprod_jvp),
                             .batch = batch::along(cumprod, "axis"),
                             .reference = accumulates<double, std::int64_t, std::uint64_t, Complex>(Product{}),
+                            .flops = flops::per_element(0),
                             .samples =
                                 [] {
                                   return cumulative_samples(
@@ -112,6 +114,7 @@ const Primitive& primitives::cumlogsumexp() {
       .derivative = derivative::jvp(cumlogsumexp_jvp),
       .batch = batch::along(cumlogsumexp, "axis"),
       .reference = accumulates<double>(log_add_exp),
+      .flops = flops::per_element(0),
       .samples =
           [] {
             return cumulative_samples({DType::float64, DType::float32, DType::bfloat16, DType::float16}, -3, 3);

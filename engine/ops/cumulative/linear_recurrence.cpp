@@ -52,6 +52,7 @@ const Primitive& primitives::linear_recurrence() {
       .derivative = recurrence_derivative(),
       .batch = batch::along(linear_recurrence, "axis"),
       .reference = recurrence_reference,
+      .flops = flops::per_element(0, 2),
       .samples =
           [] {
             return cumulative_samples(

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -201,6 +202,15 @@ std::vector<ir::ErrorSample> fft_errors() {
           {{real}, fft_attrs("rfft", {5}), "expected [2,5]", {}}};
 }
 
+/// The usual count for a transform of n points, 5 n log2 n; half of it where one side is real.
+double fft_flops(const ir::CostContext& context) {
+  double points = 1;
+  for (const std::int64_t length : context.attrs.get<Dims>("lengths")) points *= static_cast<double>(length);
+  const bool both = is_complex_kind(context.attrs.get<std::string>("kind"));
+  const auto elements = static_cast<double>(std::max(context.inputs[0].size(), context.outputs[0].size()));
+  return (both ? 5 : 2.5) * elements * std::log2(points);
+}
+
 }  // namespace
 
 const Primitive& primitives::fft() {
@@ -209,6 +219,7 @@ const Primitive& primitives::fft() {
                             .derivative = derivative::linear(fft_transpose),
                             .batch = batch::pointwise(fft),
                             .reference = fft_reference,
+                            .flops = fft_flops,
                             .samples = fft_samples,
                             .error_samples = fft_errors,
                             .traits = {}};

@@ -153,6 +153,7 @@ const Primitive& primitives::scatter_add_along_axis() {
       .derivative = derivative::linear_in_one(1, scatter_transpose),
       .batch = batch::along(scatter_add_along_axis, "axis"),
       .reference = scatter_reference,
+      .flops = flops::per_element(1),
       .samples = scatter_samples,
       .error_samples = samples::errors(
           {{{indices_type, {DType::float32, Shape{3, 3}, {}}},

@@ -186,6 +186,7 @@ const Primitive& primitives::scatter_add_rows() {
       .derivative = derivative::linear_in_one(1, scatter_transpose),
       .batch = scatter_batch,
       .reference = scatter_reference,
+      .flops = flops::per_element(1),
       .samples = scatter_samples,
       .error_samples = samples::errors(
           {{{index_type, table_type}, {{"rows", std::int64_t{3}}}, "updates that begin with the indices' shape", {}},

@@ -260,6 +260,7 @@ const Primitive& primitives::scatter_add() {
       .derivative = derivative::linear(add_transpose, {0, 2}, linear_jvp<primitives::scatter_add>),
       .batch = batch_by<primitives::scatter_add>,
       .reference = combines_wrapping([](auto a, auto b) { return a + b; }),
+      .flops = flops::per_element(2),
       .samples = scatter_samples(summed, {0, 2}),
       .error_samples = scatter_errors(DType::bool_),
       .traits = {}};
@@ -272,6 +273,7 @@ const Primitive& primitives::scatter_mul() {
                             .derivative = derivative::jvp(mul_jvp),
                             .batch = batch_by<primitives::scatter_mul>,
                             .reference = combines_wrapping([](auto a, auto b) { return a * b; }),
+                            .flops = flops::per_element(2),
                             .samples = scatter_samples(summed, {0.5, 2}),
                             .error_samples = scatter_errors(DType::bool_),
                             .traits = {}};
@@ -285,6 +287,7 @@ const Primitive& primitives::scatter_min() {
                             .batch = batch_by<primitives::scatter_min>,
                             .reference = combines<double, std::int64_t, std::uint64_t, bool>(
                                 [](auto a, auto b) { return b < a || b != b ? b : a; }),
+                            .flops = flops::per_element(2),
                             .samples = scatter_samples(ordered, {0, 4, true}),
                             .error_samples = scatter_errors(DType::complex64),
                             .traits = {}};
@@ -298,6 +301,7 @@ const Primitive& primitives::scatter_max() {
                             .batch = batch_by<primitives::scatter_max>,
                             .reference = combines<double, std::int64_t, std::uint64_t, bool>(
                                 [](auto a, auto b) { return b > a || b != b ? b : a; }),
+                            .flops = flops::per_element(2),
                             .samples = scatter_samples(ordered, {0, 4, true}),
                             .error_samples = scatter_errors(DType::complex64),
                             .traits = {}};

@@ -72,6 +72,7 @@ const Primitive& primitives::cholesky() {
       .batch = batch::pointwise(cholesky),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { cholesky_matrix<T>(context, k); }),
+      .flops = flops::per_matrix([](double, double n) { return n * n * n / 3; }),
       .samples = cholesky_samples,
       .error_samples = square_errors({}),
       .traits = {}};

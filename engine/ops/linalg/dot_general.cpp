@@ -268,6 +268,14 @@ std::vector<ir::ErrorSample> dot_errors() {
   };
 }
 
+double dot_flops(const ir::CostContext& context) {
+  double contracted = 1;
+  for (const std::int64_t dim : context.attrs.get<std::vector<Dims>>("contract")[0]) {
+    contracted *= static_cast<double>(context.inputs[0].shape[static_cast<int>(dim)]);
+  }
+  return 2 * contracted * static_cast<double>(context.outputs[0].size());
+}
+
 }  // namespace
 
 const ir::Primitive& primitives::dot_general() {
@@ -277,6 +285,7 @@ const ir::Primitive& primitives::dot_general() {
       .derivative = derivative::bilinear(cotangent_of<0>, cotangent_of<1>),
       .batch = batch_rule,
       .reference = dot_reference,
+      .flops = dot_flops,
       .samples = dot_samples,
       .error_samples = dot_errors,
       .traits = {},

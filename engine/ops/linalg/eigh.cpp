@@ -107,6 +107,7 @@ const Primitive& primitives::eigh() {
       .batch = batch::pointwise(eigh),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { eigh_matrix<T>(context, k); }),
+      .flops = flops::per_matrix([](double, double n) { return 9 * n * n * n; }),
       .samples = eigh_samples,
       .error_samples = square_errors({{"lower", true}}),
       .traits = {}};

@@ -105,6 +105,11 @@ void lu_matrix(const ir::ReferenceContext& context, std::int64_t k) {
   reference::store_row(context.outputs[2], k, permutation);
 }
 
+double lu_flops(double m, double n) {
+  const double k = std::min(m, n);
+  return 2 * m * n * k - (m + n) * k * k + 2 * k * k * k / 3;
+}
+
 }  // namespace
 
 const Primitive& primitives::lu() {
@@ -115,6 +120,7 @@ const Primitive& primitives::lu() {
       .batch = batch::pointwise(lu),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { lu_matrix<T>(context, k); }),
+      .flops = flops::per_matrix(lu_flops),
       .samples =
           [] {
             return matrix_samples({{4, 4}, {5, 3}, {3, 5}, {2, 3, 3}, {1, 1}, {0, 0}, {0, 3}, {3, 0}, {0, 2, 2}}, {},

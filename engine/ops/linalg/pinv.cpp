@@ -53,6 +53,12 @@ std::vector<ir::Sample> pinv_samples() {
   return list;
 }
 
+/// A decomposition into singular values and a product.
+double pinv_flops(double m, double n) {
+  const double k = std::min(m, n), l = std::max(m, n);
+  return 6 * l * l * k + 8 * l * k * k + 9 * k * k * k;
+}
+
 }  // namespace
 
 const Primitive& primitives::pinv() {
@@ -63,6 +69,7 @@ const Primitive& primitives::pinv() {
       .batch = batch::pointwise(pinv),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { pinv_matrix<T>(context, k); }),
+      .flops = flops::per_matrix(pinv_flops),
       .samples = pinv_samples,
       .error_samples =
           matrix_errors({{"rtol", 1e-5}},

@@ -75,6 +75,12 @@ std::vector<ir::Sample> qr_samples() {
   return list;
 }
 
+/// By Householder reflections, and as much again for q.
+double qr_flops(double m, double n) {
+  const double k = std::min(m, n);
+  return 8 * (m * n * k - (m + n) * k * k / 2 + k * k * k / 3);
+}
+
 }  // namespace
 
 const Primitive& primitives::qr() {
@@ -85,6 +91,7 @@ const Primitive& primitives::qr() {
       .batch = batch::pointwise(qr),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { qr_matrix<T>(context, k); }),
+      .flops = flops::per_matrix(qr_flops),
       .samples = qr_samples,
       .error_samples = matrix_errors({{"full_matrices", false}}),
       .traits = {}};

@@ -113,6 +113,12 @@ std::vector<ir::Sample> svd_samples() {
   return list;
 }
 
+/// With both factors (Golub and Van Loan, Matrix Computations, section 8.6).
+double svd_flops(double m, double n) {
+  const double k = std::min(m, n), l = std::max(m, n);
+  return 4 * l * l * k + 8 * l * k * k + 9 * k * k * k;
+}
+
 }  // namespace
 
 const Primitive& primitives::svd() {
@@ -123,6 +129,7 @@ const Primitive& primitives::svd() {
       .batch = batch::pointwise(svd),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { svd_matrix<T>(context, k); }),
+      .flops = flops::per_matrix(svd_flops),
       .samples = svd_samples,
       .error_samples = matrix_errors(svd_attrs(false, true)),
       .traits = {}};

@@ -138,6 +138,10 @@ std::vector<ir::ErrorSample> solve_errors() {
           {{a, b}, right, "as many columns of b as a has, 3", {}}};
 }
 
+double solve_flops(const ir::CostContext& context) {
+  return static_cast<double>(context.inputs[0].shape.dim(-1)) * static_cast<double>(context.inputs[1].size());
+}
+
 }  // namespace
 
 const Primitive& primitives::triangular_solve() {
@@ -148,6 +152,7 @@ const Primitive& primitives::triangular_solve() {
       .batch = batch::pointwise(triangular_solve),
       .reference = reference::by_matrix(
           []<class T>(const ir::ReferenceContext& context, std::int64_t k) { solve_matrix<T>(context, k); }),
+      .flops = solve_flops,
       .samples = solve_samples,
       .error_samples = solve_errors,
       .traits = {}};

@@ -9,6 +9,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/flops.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
@@ -195,6 +196,7 @@ const ir::Primitive& primitives::random_bits() {
       .derivative = derivative::zero(),
       .batch = batch_bits,
       .reference = bits_reference,
+      .flops = flops::per_result(50),
       .samples = bits_samples,
       .error_samples = bits_errors,
       .traits = {},
@@ -209,6 +211,7 @@ const ir::Primitive& primitives::random_split() {
       .derivative = derivative::zero(),
       .batch = batch_split,
       .reference = split_reference,
+      .flops = flops::per_result(100),
       .samples = split_samples,
       .error_samples = split_errors,
       .traits = {},

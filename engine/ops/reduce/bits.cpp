@@ -35,6 +35,7 @@ Primitive bit_reduction(std::string name, PrimitiveGetter self, First first, F f
           .batch = batch::reducer(self),
           .reference = reduces<std::int64_t, std::uint64_t, bool>(
               first, [f](auto a, auto b) { return static_cast<decltype(a)>(f(a, b)); }),
+          .flops = flops::per_element(0),
           .samples =
               [] {
                 return reduction_samples({DType::int32, DType::int64, DType::int8, DType::uint8, DType::bool_}, -9, 9);

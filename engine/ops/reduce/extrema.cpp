@@ -55,6 +55,7 @@ const Primitive& primitives::reduce_max() {
                             .batch = batch::reducer(reduce_max),
                             .reference = reduces<double, std::int64_t, std::uint64_t, bool>(
                                 Bound{true}, [](auto a, auto b) { return b > a || b != b ? b : a; }),
+                            .flops = flops::per_element(0),
                             .samples = extremum_samples,
                             .error_samples = reduction_errors(DType::complex64),
                             .traits = {}};
@@ -68,6 +69,7 @@ const Primitive& primitives::reduce_min() {
                             .batch = batch::reducer(reduce_min),
                             .reference = reduces<double, std::int64_t, std::uint64_t, bool>(
                                 Bound{false}, [](auto a, auto b) { return b < a || b != b ? b : a; }),
+                            .flops = flops::per_element(0),
                             .samples = extremum_samples,
                             .error_samples = reduction_errors(DType::complex64),
                             .traits = {}};

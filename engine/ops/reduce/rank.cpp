@@ -78,6 +78,7 @@ Primitive arg_primitive(std::string name, PrimitiveGetter self, bool largest) {
       .derivative = derivative::zero(),
       .batch = batch::along(self, "axis"),
       .reference = arg_reference(largest),
+      .flops = flops::per_element(0),
       .samples = arg_samples,
       .error_samples = samples::errors(
           {{{x}, arg_attrs(2, DType::int32), "expected axis in [0, 2)", {}},
@@ -163,6 +164,7 @@ const Primitive& primitives::top_k() {
       .derivative = derivative::jvp(top_k_jvp),
       .batch = batch::pointwise(top_k),
       .reference = top_k_reference,
+      .flops = flops::per_element(0),
       .samples = top_k_samples,
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{3}, {}}}, {{"k", std::int64_t{4}}}, "expected k in [0, 3]", {}},

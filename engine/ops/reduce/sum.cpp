@@ -78,6 +78,7 @@ const Primitive& primitives::reduce_sum() {
               return static_cast<T>(a + b);
             }
           }),
+      .flops = flops::per_element(0),
       .samples =
           [] {
             return reduction_samples({DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::int32,
@@ -105,6 +106,7 @@ const Primitive& primitives::reduce_prod() {
               return static_cast<T>(a * b);
             }
           }),
+      .flops = flops::per_element(0),
       .samples =
           [] {
             return reduction_samples({DType::float64, DType::float32, DType::int32, DType::int64, DType::uint8}, -1.5,

@@ -4,6 +4,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/flops.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"

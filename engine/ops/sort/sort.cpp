@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -112,6 +113,14 @@ std::vector<ir::Sample> sort_samples() {
   return result;
 }
 
+/// Comparisons.
+double sort_flops(const ir::CostContext& context) {
+  const Shape& x = context.inputs[0].shape;
+  if (x.size() == 0) return 0;
+  const auto extent = static_cast<double>(x[static_cast<int>(context.attrs.get<std::int64_t>("axis"))]);
+  return static_cast<double>(x.size()) * std::log2(extent);
+}
+
 }  // namespace
 
 const Primitive& primitives::sort() {
@@ -121,6 +130,7 @@ const Primitive& primitives::sort() {
                             .derivative = derivative::jvp(sort_jvp),
                             .batch = batch::along(sort, "axis"),
                             .reference = sort_reference,
+                            .flops = sort_flops,
                             .samples = sort_samples,
                             .error_samples = samples::errors(
                                 {{{x}, sort_attrs(2, 1), "expected axis in [0, 2)", {}},

@@ -123,6 +123,10 @@ Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Di
 
 std::int64_t plane_size(const Shape& shape) { return Shape(spatial_of(shape)).size(); }
 
+double window_flops(const ArrayType& y, const Attrs& attrs) {
+  return static_cast<double>(y.size()) * static_cast<double>(Shape(attrs.get<Dims>("window")).size());
+}
+
 ir::BatchRule rows_batch_rule(const ir::Primitive& (*self)()) {
   return [self](const ir::BatchContext& context) {
     std::vector<Value> operands = batch::all_batched(context);

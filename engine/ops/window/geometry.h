@@ -38,6 +38,9 @@ Attrs window_attrs(const Dims& window, const Dims& strides, const std::vector<Di
 /// Elements of one spatial plane of an array [batch, spatial..., features].
 std::int64_t plane_size(const Shape& shape);
 
+/// Arithmetic operations where each element of y meets a whole window, padding counted in.
+double window_flops(const ArrayType& y, const Attrs& attrs);
+
 Value window_gather(const Value& x, const Value& indices);
 Value window_scatter(const Value& indices, const Value& y, const Dims& spatial);
 

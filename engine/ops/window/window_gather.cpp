@@ -3,6 +3,7 @@
 
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/flops.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
@@ -183,6 +184,7 @@ const ir::Primitive& primitives::window_scatter() {
       .derivative = derivative::linear_in_one(1, transpose_scatter),
       .batch = rows_batch_rule(primitives::window_scatter),
       .reference = scatter_reference,
+      .flops = flops::per_element(1),
       .samples = scatter_samples,
       .error_samples = scatter_errors,
       .traits = {},

@@ -113,6 +113,7 @@ const ir::Primitive& primitives::window_max() {
       .derivative = derivative::jvp(tangents),
       .batch = rows_batch_rule(primitives::window_max),
       .reference = max_reference,
+      .flops = [](const ir::CostContext& c) { return window_flops(c.outputs[0], c.attrs); },
       .samples = max_samples,
       .error_samples = errors,
       .traits = {},
