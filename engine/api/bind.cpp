@@ -89,7 +89,9 @@ ir::FunctionPtr single_equation(const ir::Primitive& primitive, std::span<const 
 
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
   if (trace::is_open()) return trace::bind(primitive, operands, std::move(attrs));
-  for (const Array& operand : operands) host_array(operand);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    check_concrete(operands[i], [&] { return fmt::format("{}: operand {}", primitive.name, i); });
+  }
   const std::uint64_t hash = hash_of(primitive, operands, attrs);
   auto executable = eager_cache().find(hash, primitive, operands, attrs);
   if (executable == nullptr) {

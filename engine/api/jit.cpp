@@ -118,7 +118,9 @@ Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
   if (trace::is_open()) return function(arguments);
   std::vector<Array> leaves;
   for (const Tree& tree : arguments) append_leaves(tree, leaves);
-  for (const Array& leaf : leaves) api::host_array(leaf);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    api::check_concrete(leaves[i], [&] { return api::FlatArguments(arguments).path(i); });
+  }
   const std::uint64_t key = key_of(arguments, leaves);
   std::shared_ptr<const Entry> entry;
   {

@@ -80,13 +80,18 @@ const Backend& plain_backend() {
 }
 
 ir::HostArray host_array(const Array& array) {
-  const ArrayType& type = array.type();
-  if (array.is_traced()) {
-    throw TraceError(fmt::format(
-        "a traced value of type {} was used where its elements are needed; return it from the traced function instead",
-        to_string(type)));
-  }
-  return {type, array.state()->buffer};
+  check_concrete(array, [] { return std::string("use of elements"); });
+  return {array.type(), array.state()->buffer};
+}
+
+void check_concrete(const Array& array, const std::function<std::string()>& use) {
+  if (!array.has_value()) throw ValueError(fmt::format("{}: {}", use(), why_empty(array)));
+  if (!array.is_traced()) return;
+  trace::check_alive(array, use());
+  throw TraceError(
+      fmt::format("{}: a traced value of type {} was used where its elements are needed; return it from the traced "
+                  "function instead",
+                  use(), to_string(array.type())));
 }
 
 std::shared_ptr<Buffer> allocate(std::size_t nbytes) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <lockstep/array.h>
@@ -33,6 +35,8 @@ const Backend& plain_backend();
 
 /// A concrete array's type and memory. Throws TraceError for a traced value, ValueError for an array that holds nothing.
 ir::HostArray host_array(const Array& array);
+/// Throws likewise; `use` says who wants the array.
+void check_concrete(const Array& array, const std::function<std::string()>& use);
 
 /// Memory from the first backend that owns any.
 std::shared_ptr<Buffer> allocate(std::size_t nbytes);

@@ -184,7 +184,8 @@ std::string nearest_paths(const Tree& tree, std::string_view path) {
     return edit_distance(a, path) < edit_distance(b, path);
   });
   if (paths.size() > 3) paths.resize(3);
-  return paths.empty() ? "it is empty" : fmt::format("nearest are \"{}\"", fmt::join(paths, "\", \""));
+  return paths.empty() ? "it is empty, as a tree is that std::move took away"
+                       : fmt::format("nearest are \"{}\"", fmt::join(paths, "\", \""));
 }
 
 void add_structure(StableHash& hash, const Tree& tree) {

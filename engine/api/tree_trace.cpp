@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 
 #include "engine/api/tree_paths.h"
+#include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
 namespace lockstep::api {
@@ -34,7 +35,7 @@ std::vector<ArrayType> FlatArguments::types() const {
   types.reserve(leaves_.size());
   for (std::size_t i = 0; i < leaves_.size(); ++i) {
     if (!leaves_[i].has_value()) {
-      throw ValueError(fmt::format("{}: the array holds nothing; assign a value to it first", path(i)));
+      throw ValueError(fmt::format("{}: {}", path(i), why_empty(leaves_[i])));
     }
     types.push_back(trace::type_in_trace(leaves_[i]));
   }

@@ -12,13 +12,22 @@
 #include "engine/ir/array_text.h"
 #include "engine/ir/primitive.h"
 #include "engine/trace/array_state.h"
+#include "engine/trace/trace.h"
 
 namespace lockstep {
 
 namespace {
 
+/// What a moved array points to, owned by nobody: where its value went. More arguments than that share the last note.
+constexpr std::size_t noted_arguments = 16;
+const ArrayState moved_away({}, nullptr);
+const std::vector<ArrayState> given_away(noted_arguments, moved_away);
+
+std::shared_ptr<const ArrayState> note(const ArrayState& state) { return {std::shared_ptr<void>(), &state}; }
+
 std::span<const std::byte> bytes_of(const Array& array, std::string_view op) {
   if (array.is_traced()) {
+    trace::check_alive(array, std::string(op));
     throw TraceError(std::string(op) + ": " + to_string(array.type()) +
                      " is a traced value and holds no data while its function is traced. Return it from the function "
                      "and read the result there.");
@@ -55,13 +64,19 @@ ir::ReferenceArray one_element(const Array& array, std::string_view op) {
 Array::Array() = default;
 Array::Array(std::shared_ptr<const ArrayState> state) : state_(std::move(state)) {}
 Array::Array(const Array&) = default;
-Array::Array(Array&&) noexcept = default;
+Array::Array(Array&& other) noexcept : state_(std::move(other.state_)) {
+  other.state_ = has_value() ? note(moved_away) : state_;
+}
 Array& Array::operator=(const Array&) = default;
-Array& Array::operator=(Array&&) noexcept = default;
+Array& Array::operator=(Array&& other) noexcept {
+  Array taken(std::move(other));
+  state_.swap(taken.state_);
+  return *this;
+}
 Array::~Array() = default;
 
 const ArrayType& Array::type() const {
-  if (!state_) throw ValueError("Array: holds nothing; assign a value to it before it is used");
+  if (!has_value()) throw ValueError(why_empty(*this));
   return state_->type;
 }
 
@@ -102,6 +117,22 @@ void Array::copy_to(std::span<T> values) const {
   std::copy(elements.begin(), elements.end(), values.begin());
 }
 
+void detail::note_given_away(Array& array, std::size_t argument) noexcept {
+  if (array.state_.get() == &moved_away) array.state_ = note(given_away[std::min(argument, noted_arguments - 1)]);
+}
+
+std::string why_empty(const Array& array) {
+  const ArrayState* state = array.state().get();
+  if (state == nullptr) return "the array holds nothing; assign a value to it first";
+  if (state == &moved_away) {
+    return "the array's value was moved away by std::move; use what it was moved into, or leave out std::move there to "
+           "keep it";
+  }
+  return "the array was given away: std::move made it argument " + std::to_string(state - given_away.data()) +
+         " of a compiled function, which may have written its results where the value lay; use the results, or leave "
+         "out std::move there to keep it";
+}
+
 void detail::check_rows(std::span<const std::size_t> lengths) {
   for (std::size_t i = 1; i < lengths.size(); ++i) {
     if (lengths[i] == lengths[0]) continue;
@@ -131,6 +162,7 @@ T Array::item() const {
 
 Array::operator bool() const {
   if (is_traced()) {
+    trace::check_alive(*this, "condition");
     throw TraceError(
         "a C++ condition on a traced value of type " + to_string(type()) +
         ": its data do not exist while the function is traced, so `if`, `while`, `&&` and `?:` cannot "

@@ -62,12 +62,21 @@ Frame* find_open(std::uint64_t number) {
   return nullptr;
 }
 
-Array to_array(const Frame& frame, Var var) {
-  return Array(std::make_shared<const ArrayState>(frame.builder.type(var), frame.number, var));
+Array to_array(const Frame& frame, Var var, Origin origin) {
+  return Array(std::make_shared<const ArrayState>(frame.builder.type(var), frame.number, var, std::move(origin)));
+}
+
+std::string text_of(const Origin& origin) {
+  if (origin.op.empty()) return "input " + std::to_string(origin.position) + " of the traced function";
+  std::string text = origin.position == 0 ? "the result" : "result " + std::to_string(origin.position);
+  text += " of " + std::string(origin.op);
+  if (origin.scope != nullptr && !origin.scope->empty()) text += " in layer '" + *origin.scope + "'";
+  return text;
 }
 
 [[noreturn]] void throw_leaked(const Array& array, const std::string& use) {
-  throw TraceError(use + ": leaked traced value of type " + to_string(array.type()) +
+  throw TraceError(use + ": leaked traced value of type " + to_string(array.type()) + ", " +
+                   text_of(array.state()->origin) +
                    ": the function it belongs to has finished tracing (or is traced on another thread), so it can no "
                    "longer be used. Return it from that function, as a result or in aux, instead of storing it in a "
                    "variable outside.");
@@ -96,7 +105,7 @@ Var capture_outer(const Array& array, const Use& use) {
         known = frame->outer.emplace(key, frame->builder.input(value.type())).first;
         frame->captured.push_back(value);
       }
-      value = to_array(*frame, known->second);
+      value = to_array(*frame, known->second, array.state()->origin);
     }
     found = found || frame->number == array.state()->trace;
   }
@@ -106,7 +115,7 @@ Var capture_outer(const Array& array, const Use& use) {
 
 Var var_of(Frame& frame, const Array& array, const Use& use) {
   if (!array.has_value()) {
-    throw ValueError(use.text() + ": an Array that holds nothing; assign a value to it first");
+    throw ValueError(use.text() + ": " + why_empty(array));
   }
   if (!array.is_traced()) return capture_concrete(frame, array);
   if (array.state()->trace == frame.number) return array.state()->var;
@@ -120,10 +129,12 @@ std::vector<Var> vars_of(Frame& frame, std::span<const Array> arrays, std::strin
   return vars;
 }
 
-std::vector<Array> to_arrays(const Frame& frame, std::span<const Var> vars) {
+/// The results of `op`.
+std::vector<Array> to_arrays(const Frame& frame, std::span<const Var> vars, std::string_view op) {
   std::vector<Array> arrays;
   arrays.reserve(vars.size());
-  for (const Var var : vars) arrays.push_back(to_array(frame, var));
+  const auto& scope = frame.builder.provenance().scope;
+  for (std::size_t i = 0; i < vars.size(); ++i) arrays.push_back(to_array(frame, vars[i], {op, i, scope}));
   return arrays;
 }
 
@@ -163,7 +174,9 @@ Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisS
   Frame& frame = open.frame();
   std::vector<Array> inputs;
   inputs.reserve(types.size());
-  for (const ArrayType& type : types) inputs.push_back(to_array(frame, frame.builder.input(type)));
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    inputs.push_back(to_array(frame, frame.builder.input(types[i]), {.position = i}));
+  }
   const std::vector<Array> results = body(inputs);
   std::vector<Var> outputs = vars_of(frame, results, "trace", "result");
   return {frame.builder.finish(std::move(outputs)), std::move(frame.captured)};
@@ -179,17 +192,21 @@ const ir::AxisSizes& bound_axes() {
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
   Frame& frame = innermost(primitive.name);
   const std::vector<Var> inputs = vars_of(frame, operands, primitive.name, "operand");
-  return to_arrays(frame, frame.builder.apply(primitive, inputs, std::move(attrs)));
+  return to_arrays(frame, frame.builder.apply(primitive, inputs, std::move(attrs)), primitive.name);
 }
 
 std::vector<Array> inline_call(const ir::Function& function, std::span<const Array> arguments) {
   Frame& frame = innermost("call of a traced function");
   const std::vector<Var> inputs = vars_of(frame, arguments, "call of a traced function", "argument");
-  return to_arrays(frame, frame.builder.inline_function(function, inputs));
+  return to_arrays(frame, frame.builder.inline_function(function, inputs), "a call of a traced function");
+}
+
+void check_alive(const Array& array, const std::string& use) {
+  if (array.is_traced() && find_open(array.state()->trace) == nullptr) throw_leaked(array, use);
 }
 
 ArrayType type_in_trace(const Array& array) {
-  if (array.is_traced() && find_open(array.state()->trace) == nullptr) throw_leaked(array, "type of a value");
+  check_alive(array, "type of a value");
   return array.type();
 }
 

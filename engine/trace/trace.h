@@ -35,6 +35,9 @@ const ir::AxisSizes& bound_axes();
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs);
 /// Copies a function's equations into the innermost open trace.
 std::vector<Array> inline_call(const ir::Function& function, std::span<const Array> arguments);
+/// Throws TraceError where the array is a value of a trace that has closed: `use` says who wanted it, the text where it
+/// came from.
+void check_alive(const Array& array, const std::string& use);
 /// The array's type, `varying` included, as seen in the innermost trace.
 ArrayType type_in_trace(const Array& array);
 

@@ -17,9 +17,15 @@
 namespace lockstep {
 
 class ArrayState;  // a buffer, or a value of an open trace
+class Array;
+
+namespace detail {
+/// Where `array` was moved from, notes that it became a part of that argument of a compiled function.
+LOCKSTEP_API void note_given_away(Array& array, std::size_t argument) noexcept;
+}  // namespace detail
 
 /// A handle: copies are cheap and share one immutable value, which is either a buffer ("concrete") or a value of an open
-/// trace ("traced"). Moving an Array into a function that donates gives its buffer away.
+/// trace ("traced"). Moving an Array into a compiled function gives its buffer away; uses of what is left say so.
 class LOCKSTEP_API Array {
  public:
   Array();  ///< Holds nothing; every use but assignment throws ValueError.
@@ -30,7 +36,7 @@ class LOCKSTEP_API Array {
   Array& operator=(Array&&) noexcept;
   ~Array();
 
-  bool has_value() const { return state_ != nullptr; }
+  bool has_value() const { return state_.use_count() != 0; }  // what is moved from points to a note nobody owns
   bool is_traced() const;
   const ArrayType& type() const;
   DType dtype() const { return type().dtype; }
@@ -68,6 +74,8 @@ class LOCKSTEP_API Array {
   const std::shared_ptr<const ArrayState>& state() const { return state_; }
 
  private:
+  friend void detail::note_given_away(Array& array, std::size_t argument) noexcept;
+
   std::shared_ptr<const ArrayState> state_;
 };
 

@@ -156,6 +156,29 @@ class LOCKSTEP_API JitCache {
 
 }  // namespace detail
 
+namespace detail {
+
+/// What is left of a moved struct notes that it was given away.
+template <TreeStruct T>
+void note_given_away(T& value, std::size_t argument) noexcept {
+  lockstep_visit_members(value, [&](const char*, auto& member) {
+    using Member = std::remove_reference_t<decltype(member)>;
+    if constexpr (std::is_same_v<Member, Array> || TreeStruct<Member>) note_given_away(member, argument);
+  });
+}
+
+/// Argument number `argument` of a call as a tree.
+template <class T>
+Tree argument_tree(T&& value, std::size_t argument) {
+  Tree tree = to_tree(std::forward<T>(value));
+  if constexpr (!std::is_reference_v<T> && (std::is_same_v<T, Array> || TreeStruct<T>)) {
+    note_given_away(value, argument);
+  }
+  return tree;
+}
+
+}  // namespace detail
+
 struct JitOptions {
   DebugOptions debug = {};
 };
@@ -171,7 +194,7 @@ class Jitted {
     using Result = std::invoke_result_t<const F&, const std::remove_cvref_t<Args>&...>;
     std::vector<Tree> trees;
     trees.reserve(sizeof...(Args));
-    (trees.push_back(to_tree(std::forward<Args>(args))), ...);
+    (trees.push_back(detail::argument_tree(std::forward<Args>(args), trees.size())), ...);
     return from_tree<Result>(
         cache_.call(detail::tree_function<F, std::remove_cvref_t<Args>...>(function_), std::move(trees)));
   }

@@ -5,6 +5,7 @@
 #include <lockstep/backend.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>
+#include <lockstep/named_scope.h>
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
@@ -142,6 +143,59 @@ TEST_CASE("a moved tree is donated leaf by leaf") {
   CHECK(kept.to_vector<float>() == std::vector<float>(50, 1.f));
 }
 
+TEST_CASE("T67: an array that was given away is an error that says where it went") {
+  const auto f = jit([](const Array& x) { return x + x - x; });
+  Array x = array({1.f, 2.f});
+  const Array y = f(std::move(x));
+  check_close(y, {2}, {1, 2});
+  const char* origin = "std::move made it argument 0 of a compiled function";
+  const char* remedy = "leave out std::move there to keep it";
+  CHECK(!x.has_value());
+  expect_error<ValueError>([&] { x + 1; }, origin, remedy);
+  expect_error<ValueError>([&] { x.to_vector<float>(); }, origin, remedy);
+  expect_error<ValueError>([&] { f(x); }, "argument 0: ", origin, remedy);
+  expect_error<ValueError>([&] { jit([&](const Array& z) { return matmul(z, x); })(y); }, origin);
+  expect_error<ValueError>([&] { lax::neg(std::span<const Array>(&x, 1), {}); }, "neg: operand 0: ", origin);
+
+  Params p{ones({2}), ones({2})};
+  const auto update = jit([](const Array& step, const Params& q) { return Params{q.w + step, q.b}; });
+  const Params next = update(array(1.f), std::move(p));
+  check_close(next.w, {2}, {2, 2});
+  expect_error<ValueError>([&] { p.b * 2; }, "std::move made it argument 1 of a compiled function");
+
+  x = y;
+  check_close(f(x), {2}, {1, 2});
+  check_close(x, {2}, {1, 2});
+}
+
+TEST_CASE("an array that was moved elsewhere says so, one that never held anything too") {
+  Array x = ones({2});
+  const Array y = std::move(x);
+  const Array z = x;
+  CHECK(!z.has_value());
+  expect_error<ValueError>([&] { z + y; }, "the array's value was moved away by std::move");
+  expect_error<ValueError>([&] { Array() + y; }, "the array holds nothing; assign a value to it first");
+  x = y;
+  check_close(x + y, {2}, {2, 2});
+  Tree tree = Tree::dict({{"w", Tree(ones({2}))}});
+  const Tree other = std::move(tree);
+  expect_error<StateError>([&] { tree.at("w"); }, "std::move took away");
+}
+
+TEST_CASE("T68: an array given away twice in one call is an error; two handles of one array are copied") {
+  const auto f = jit([](const Array& a, const Array& b) { return std::pair(a + 1, b * 2); });
+  Array x = array({1.f, 2.f});
+  expect_error<ValueError>([&] { f(std::move(x), std::move(x)); },
+                           "argument 1: ", "std::move made it argument 0 of a compiled function");
+  Array one = array({1.f, 2.f});
+  Array two = one;
+  const Array kept = one;
+  const auto [sum, product] = f(std::move(one), std::move(two));
+  check_close(sum, {2}, {2, 3});
+  check_close(product, {2}, {2, 4});
+  check_close(kept, {2}, {1, 2});
+}
+
 TEST_CASE("one array given twice is not overwritten") {
   const auto f = jit([](const Array& a, const Array& b) { return a * 2 + b; });
   Array x = full({64}, 1);
@@ -211,15 +265,26 @@ TEST_CASE("reading a traced value is an error") {
 
 TEST_CASE("a traced value that outlives its trace is recognised") {
   Array leaked;
-  jit([&leaked](const Array& x) { return leaked = x * 2, x; })(array({1.f, 2.f}));
-  expect_error<TraceError>([&] { leaked.to_vector<float>(); }, "f32[2]");
-  expect_error<TraceError>([&] { leaked + 1; }, "f32[2]");
+  jit([&leaked](const Array& x) {
+    const NamedScope layer("head");
+    return leaked = x * 2, x;
+  })(array({1.f, 2.f}));
+  const char* origin = "leaked traced value of type f32[2], the result of mul in layer 'head'";
+  expect_error<TraceError>([&] { leaked.to_vector<float>(); }, "to_vector: ", origin);
+  expect_error<TraceError>([&] { leaked + 1; }, "add: operand 0: ", origin);
   expect_error<TraceError>(
       [&] {
         jit([&](const Array& x) { return x + leaked; })(array({1.f, 2.f}));
       },
-      "leaked", "f32[2]", "Return it");
-  expect_error<TraceError>([&] { jit([](const Array& x) { return x; })(leaked); }, "f32[2]");
+      "add: operand 1: ", origin, "Return it");
+  expect_error<TraceError>(
+      [&] {
+        jit([](const Params& p) { return p.w; })(Params{ones({2}), leaked});
+      },
+      "argument 0/b: ", origin);
+  Array x;
+  jit([&x](const Array& a, const Array& b) { return x = b, a + b; })(ones({2}), ones({2}));
+  expect_error<TraceError>([&] { x + 1; }, "f32[2], input 1 of the traced function");
 }
 
 TEST_CASE("one compiled function serves several threads") {

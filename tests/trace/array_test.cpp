@@ -179,7 +179,7 @@ TEST_CASE("what reading an array refuses") {
                        "item: cannot convert c64[] to float32", DtypeError);
   CHECK_THROWS_WITH_AS(static_cast<bool>(stored<std::uint32_t>(DType::key, Shape{}, {1, 2})),
                        "condition: a random key is neither true nor false", DtypeError);
-  CHECK_THROWS_WITH_AS(Array().type(), "Array: holds nothing; assign a value to it before it is used", ValueError);
+  CHECK_THROWS_WITH_AS(Array().type(), "the array holds nothing; assign a value to it first", ValueError);
 }
 
 TEST_CASE("what reading a traced value refuses") {

@@ -9,6 +9,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/trace/array_state.h"
 #include "tests/support/evaluate.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::tests {
 
@@ -147,7 +148,8 @@ TEST_CASE("a leaked value is named by the op that uses it") {
       },
       std::array{vector3});
   const std::string text =
-      ": leaked traced value of type f64[3]: the function it belongs to has finished tracing (or is traced on another "
+      ": leaked traced value of type f64[3], the result of neg: the function it belongs to has finished tracing (or is "
+      "traced on another "
       "thread), so it can no longer be used. Return it from that function, as a result or in aux, instead of storing "
       "it "
       "in a variable outside.";
@@ -165,6 +167,25 @@ TEST_CASE("a leaked value is named by the op that uses it") {
                            std::array{vector3}),
                        ("trace: result 1" + text).c_str(), TraceError);
   CHECK(!trace::is_open());
+}
+
+TEST_CASE("a leaked value is known by its place and layer") {
+  Array input, result;
+  trace::trace(
+      [&](std::span<const Array> x) {
+        const trace::ScopeName layer("block/dense");
+        input = x[1];
+        result = add(x[0], x[1]);
+        return Arrays{};
+      },
+      std::array{vector3, vector3});
+  const auto use = [](const Array& leaked) {
+    trace::trace([&](std::span<const Array>) { return Arrays{neg(leaked)}; }, {});
+  };
+  expect_error<TraceError>([&] { use(input); }, "neg: operand 0", "f64[3], input 1 of the traced function:");
+  expect_error<TraceError>([&] { use(result); }, "f64[3], the result of add in layer 'block/dense':");
+  expect_error<TraceError>([&] { result.to_vector<double>(); }, "to_vector: leaked", "the result of add");
+  expect_error<TraceError>([&] { static_cast<void>(static_cast<bool>(result)); }, "condition: leaked");
 }
 
 TEST_CASE("a value of another thread's trace is leaked too") {
@@ -201,7 +222,7 @@ TEST_CASE("what bind refuses") {
                        "neg: no trace is open on this thread; stage ops inside a function given to trace", TraceError);
   trace::trace(
       [](std::span<const Array>) {
-        CHECK_THROWS_WITH_AS(neg(Array()), "neg: operand 0: an Array that holds nothing; assign a value to it first",
+        CHECK_THROWS_WITH_AS(neg(Array()), "neg: operand 0: the array holds nothing; assign a value to it first",
                              ValueError);
         return Arrays{};
       },
