@@ -89,7 +89,14 @@ Plan Function::plan() const {
   plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
   plan.shard_bytes = static_cast<std::int64_t>(compiled.shard_bytes);
   plan.scratch_bytes = static_cast<std::int64_t>(compiled.scratch_bytes);
+  plan.constant_bytes = static_cast<std::int64_t>(compiled.constant_bytes);
+  plan.result_bytes = static_cast<std::int64_t>(compiled.result_bytes);
   plan.kernels = compiled.kernels;
+  plan.flops = compiled.flops;
+  plan.bytes = compiled.bytes;
+  plan.has_while_loops = compiled.has_while_loops;
+  plan.ops = compiled.ops;
+  plan.collective_costs = compiled.collective_costs;
   plan.text = compiled.text;
   for_each_equation(*passes::run_pipeline(impl_->function, false), [&](const ir::Equation& equation) {
     const std::string& name = equation.primitive->name;

@@ -79,6 +79,7 @@ class CollectiveWriter {
       gather(groups);
     }
     program_.units.back().collectives = 1;
+    program_.units.back().collective = {op_, type_.nbytes()};
   }
 
   /// Joins the shards' blocks into the one value outside of the map.
@@ -503,6 +504,7 @@ void add_collective_units(Program& program, const Item& item) {
   Unit counted;
   counted.mesh = item.mesh;
   counted.collectives = 1;
+  counted.collective = {collective_op(item), operand.type.nbytes()};
   program.units.push_back(std::move(counted));
 }
 

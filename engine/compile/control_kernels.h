@@ -48,6 +48,10 @@ class ControlKernel : public Kernel {
   const std::vector<Body>& bodies() const { return bodies_; }
   /// How often a run goes through the bodies, where that is known; else 1.
   virtual std::int64_t trips() const { return 1; }
+  /// Whether that depends on data.
+  virtual bool is_open_ended() const { return false; }
+  /// Whether a run goes through one body alone.
+  virtual bool chooses() const { return false; }
   /// What stands behind the op's name in a printed plan.
   virtual std::string describe() const { return {}; }
   /// Whether an output may lie in an input's memory.
@@ -123,6 +127,7 @@ class WhileKernel final : public LoopKernel {
  public:
   WhileKernel(const ir::WhileLoop& loop, std::shared_ptr<const Executable> cond, std::shared_ptr<const Executable> body,
               bool together);
+  bool is_open_ended() const override { return true; }
 
  private:
   void walk(const ControlArguments& arguments, Crew& crew) const override;
@@ -134,6 +139,7 @@ class WhileKernel final : public LoopKernel {
 class CondKernel final : public ControlKernel {
  public:
   CondKernel(std::vector<Body> branches, bool together) : ControlKernel(std::move(branches), together) {}
+  bool chooses() const override { return true; }
 
  private:
   void walk(const ControlArguments& arguments, Crew& crew) const override;

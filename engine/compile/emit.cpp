@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/compile/control_kernels.h"
 #include "engine/compile/program.h"
 
 // The planned program as flat lists that a run walks through.
@@ -83,6 +84,28 @@ class Emitter {
     }
     out_.calls.push_back(bound);
     out_.call_names.push_back(call.name);
+    note_call(unit, kernel, bound);
+  }
+
+  void note_call(const Unit& unit, const Kernel* kernel, const Call& call) {
+    const KernelTable::Note note = program_.kernels.note(kernel);
+    CallNote noted{note.backend, unit.provenance, note.flops, 0};
+    // A loop's kernels count for themselves.
+    const bool is_loop = dynamic_cast<const ControlKernel*>(kernel) != nullptr;
+    for (std::uint32_t i = 0; !is_loop && i < call.inputs + call.outputs; ++i) {
+      noted.bytes += bytes_of(out_.views[call.first + i]);
+    }
+    out_.call_notes.push_back(std::move(noted));
+  }
+
+  /// What is read or written of a view: an element that is repeated once.
+  static double bytes_of(const ArrayView& view) {
+    auto bytes = static_cast<double>(size_of(view.dtype));
+    for (int d = 0; d < view.shape.rank(); ++d) {
+      const bool repeated = view.strides[static_cast<std::size_t>(d)] == 0 && view.shape[d] > 0;
+      bytes *= repeated ? 1 : static_cast<double>(view.shape[d]);
+    }
+    return bytes;
   }
 
   std::uint32_t next_call() const { return static_cast<std::uint32_t>(out_.calls.size()); }
@@ -145,6 +168,7 @@ class Emitter {
       work.cost += cost_of(unit(u));
       total += cost_of(unit(u));
       step.collectives += unit(u).collectives;
+      if (unit(u).collectives > 0) step.collective_list.push_back(unit(u).collective);
     }
     const int lanes = total < shared_step_bytes ? 1 : program_.devices;
     step.lanes.resize(static_cast<std::size_t>(lanes));

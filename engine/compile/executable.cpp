@@ -37,15 +37,15 @@ std::string print_operand(const Executable& e, std::uint32_t i) {
   return text;
 }
 
-std::string print_bodies(const ControlKernel& kernel, const std::string& indent) {
+std::string print_bodies(const ControlKernel& kernel, const std::string& indent, bool costs) {
   std::string text;
   for (const Body& body : kernel.bodies()) {
-    text += indent + body.label + ": " + body.executable->print(indent + "  ");
+    text += indent + body.label + ": " + body.executable->print(indent + "  ", costs);
   }
   return text;
 }
 
-std::string print_calls(const Executable& e, CallRange range, const std::string& indent) {
+std::string print_calls(const Executable& e, CallRange range, const std::string& indent, bool costs) {
   std::string text;
   for (std::uint32_t c = range.first; c < range.last; ++c) {
     const Call& call = e.calls[c];
@@ -57,22 +57,23 @@ std::string print_calls(const Executable& e, CallRange range, const std::string&
     for (std::uint32_t i = 0; i < call.inputs; ++i) text += " " + print_operand(e, call.first + i);
     const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
     if (control != nullptr && !control->describe().empty()) text += ", " + control->describe();
+    if (costs && control == nullptr) text += "  # " + print_costs(e.call_notes[c].flops, e.call_notes[c].bytes);
     text += "\n";
-    if (control != nullptr) text += print_bodies(*control, indent + "  ");
+    if (control != nullptr) text += print_bodies(*control, indent + "  ", costs);
   }
   return text;
 }
 
-std::string print_lane(const Executable& e, const Lane& lane, int number, const std::string& indent) {
+std::string print_lane(const Executable& e, const Lane& lane, int number, const std::string& indent, bool costs) {
   std::string text;
   for (const ChainPart& part : lane.parts) {
     const Chain& chain = e.chains[part.chain];
     text += indent + "  device " + std::to_string(number) + ": tiles " + std::to_string(part.first_tile) + " to " +
             std::to_string(part.last_tile - 1) + " of " + std::to_string(chain.tiles) + "\n" +
-            print_calls(e, chain.calls.empty() ? chain.rest_calls : chain.calls, indent + "    ");
+            print_calls(e, chain.calls.empty() ? chain.rest_calls : chain.calls, indent + "    ", costs);
   }
   for (const CallRange& range : lane.calls) {
-    text += indent + "  device " + std::to_string(number) + "\n" + print_calls(e, range, indent + "    ");
+    text += indent + "  device " + std::to_string(number) + "\n" + print_calls(e, range, indent + "    ", costs);
   }
   return text;
 }
@@ -91,7 +92,7 @@ std::string print_result(const Executable& e, std::size_t i) {
 Executable::Executable() = default;
 Executable::~Executable() = default;
 
-std::string Executable::print(const std::string& indent) const {
+std::string Executable::print(const std::string& indent, bool costs) const {
   std::string text = "devices " + std::to_string(devices) + ", arena " + std::to_string(arena_bytes) + ", shard " +
                      std::to_string(shard_bytes) + " x " + std::to_string(local_shards) + ", scratch " +
                      std::to_string(scratch_bytes) + ", constants " + std::to_string(constant_bytes) + "\n";
@@ -100,51 +101,21 @@ std::string Executable::print(const std::string& indent) const {
     text += indent + "step " + std::to_string(s);
     if (step.kind == Step::Kind::region) {
       text += ": region, " + std::to_string(step.local_shards) + " shards on " + std::to_string(step.devices) +
-              " devices\n" + print_calls(*this, step.region, indent + "    ");
+              " devices\n" + print_calls(*this, step.region, indent + "    ", costs);
     } else if (step.kind == Step::Kind::together) {
-      text += ": all devices\n" + print_calls(*this, step.region, indent + "    ");
+      text += ": all devices\n" + print_calls(*this, step.region, indent + "    ", costs);
     } else {
       text += ": once";
       if (step.collectives > 0) text += ", " + std::to_string(step.collectives) + " collectives";
       text += "\n";
       for (std::size_t d = 0; d < step.lanes.size(); ++d) {
-        text += print_lane(*this, step.lanes[d], static_cast<int>(d), indent);
+        text += print_lane(*this, step.lanes[d], static_cast<int>(d), indent, costs);
       }
     }
     if (step.barrier_after) text += indent + "  barrier\n";
   }
   for (std::size_t i = 0; i < results.size(); ++i) text += indent + print_result(*this, i);
   return text;
-}
-
-Plan Executable::plan() const {
-  Plan plan;
-  plan.arena_bytes = arena_bytes;
-  plan.shard_bytes = shard_bytes;
-  plan.scratch_bytes = scratch_bytes;
-  plan.constant_bytes = constant_bytes;
-  plan.devices = devices;
-  plan.local_shards = local_shards;
-  plan.steps = static_cast<int>(steps.size());
-  plan.kernels = static_cast<int>(calls.size());
-  for (const Chain& chain : chains) {
-    plan.kernels -= static_cast<int>(chain.rest_calls.last - chain.rest_calls.first);
-  }
-  for (const Step& step : steps) {
-    plan.barriers += step.barrier_after ? 1 : 0;
-    plan.collectives += step.collectives;
-  }
-  for (const Call& call : calls) {
-    const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
-    if (control == nullptr) continue;
-    for (const Body& body : control->bodies()) {
-      const Plan inner = body.executable->plan();
-      plan.kernels += inner.kernels;
-      plan.collectives += inner.collectives * static_cast<int>(control->trips());
-    }
-  }
-  plan.text = print();
-  return plan;
 }
 
 std::shared_ptr<Buffer> Executable::allocate(std::size_t nbytes) const {

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include <lockstep/backend.h>
+#include <lockstep/plan.h>
 #include <lockstep/types.h>
+
+#include "engine/ir/function.h"
 
 namespace lockstep::compile {
 
@@ -38,6 +41,20 @@ struct Call {
   std::uint32_t first = 0;
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
+};
+
+/// What is known of a call beside what running it takes.
+struct CallNote {
+  std::string backend;  ///< "engine": a kernel of the engine's own.
+  ir::Provenance provenance;
+  double flops = 0;
+  double bytes = 0;  ///< Of all operands and results.
+};
+
+/// A collective: its op, and the bytes of one replica's operand.
+struct Collective {
+  std::string op;
+  std::int64_t bytes = 0;
 };
 
 struct CallRange {
@@ -77,6 +94,7 @@ struct Step {
   CallRange region;         ///< region, and together: one call of a ControlKernel
   std::vector<Lane> lanes;  ///< shared
   int collectives = 0;      ///< Computed by this step.
+  std::vector<Collective> collective_list;
   bool barrier_after = false;
 };
 
@@ -100,7 +118,13 @@ struct Plan {
   int barriers = 0;
   int kernels = 0;      ///< Kernel calls of the whole program, those in bodies too; a tiled one counted once.
   int collectives = 0;  ///< Collectives run by one call: a scan's as often as it runs, those of other bodies once.
-  std::string text;     ///< Regions, kernels and slots, one a line.
+  std::size_t result_bytes = 0;  ///< Of results that are written.
+  double flops = 0;
+  double bytes = 0;
+  bool has_while_loops = false;
+  std::vector<OpCost> ops;                       ///< The dearest first.
+  std::vector<CollectiveCost> collective_costs;  ///< By op and size.
+  std::string text;                              ///< Regions, kernels and slots, one a line, with what they cost.
 };
 
 /// The memory one running call needs. Kept and used again, so that a steady state allocates nothing.
@@ -143,9 +167,11 @@ class Executable {
   std::vector<std::shared_ptr<const Backend>> backends;
   std::vector<std::shared_ptr<const Kernel>> kernels;
   std::vector<std::string> call_names;  ///< One a call, for printing.
+  std::vector<CallNote> call_notes;     ///< Likewise.
 
   Plan plan() const;
-  std::string print(const std::string& indent = {}) const;
+  /// `costs`: each call's arithmetic operations and bytes stand behind it.
+  std::string print(const std::string& indent = {}, bool costs = false) const;
 
   /// Memory from the first backend that has some. Throws BackendError where none has.
   std::shared_ptr<Buffer> allocate(std::size_t nbytes) const;
@@ -161,5 +187,8 @@ class Executable {
   mutable std::vector<std::unique_ptr<Frame>> idle_;
   mutable std::atomic<std::uint64_t> collectives_run_{0};
 };
+
+/// "96 flops, 128 B".
+std::string print_costs(double flops, double bytes);
 
 }  // namespace lockstep::compile

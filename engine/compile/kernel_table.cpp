@@ -6,6 +6,9 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
+
 namespace lockstep::compile {
 namespace {
 
@@ -37,6 +40,11 @@ std::uint64_t hash_of(std::string_view op, const Attrs& attrs, const std::vector
   return h;
 }
 
+double flops_of(const KernelRequest& request) {
+  const ir::Primitive* primitive = ops::find_primitive(request.op);
+  return primitive == nullptr ? 0 : ir::flops_of(*primitive, {request.inputs, request.outputs, request.attrs});
+}
+
 }  // namespace
 
 const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
@@ -55,11 +63,17 @@ const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::spa
     if (!backend->supports(DeviceKind::cpu)) continue;
     if (std::unique_ptr<Kernel> kernel = backend->make_kernel(request)) {
       kernels_.push_back(std::move(kernel));
+      notes_.emplace(kernels_.back().get(), Note{std::string(backend->name()), flops_of(request)});
       entries_.emplace(key, Entry{std::string(op), attrs, std::move(types), kernels_.back().get()});
       return kernels_.back().get();
     }
   }
   throw_no_kernel(op, attrs, request.inputs, request.outputs, backends_);
+}
+
+KernelTable::Note KernelTable::note(const Kernel* kernel) const {
+  const auto it = notes_.find(kernel);
+  return it == notes_.end() ? Note{} : it->second;
 }
 
 const Kernel* KernelTable::adopt(std::unique_ptr<Kernel> kernel) {

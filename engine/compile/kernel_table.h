@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,13 @@ class KernelTable {
   /// Keeps a kernel of the engine's own.
   const Kernel* adopt(std::unique_ptr<Kernel> kernel);
 
+  /// Whose a kernel is ("engine": adopted), and its arithmetic operations.
+  struct Note {
+    std::string backend = "engine";
+    double flops = 0;
+  };
+  Note note(const Kernel* kernel) const;
+
   const std::vector<std::shared_ptr<const Backend>>& backends() const { return backends_; }
   std::vector<std::shared_ptr<const Kernel>> kernels() const { return kernels_; }
 
@@ -35,6 +43,7 @@ class KernelTable {
   std::vector<std::shared_ptr<const Backend>> backends_;
   std::vector<std::shared_ptr<const Kernel>> kernels_;
   std::unordered_multimap<std::uint64_t, Entry> entries_;
+  std::unordered_map<const Kernel*, Note> notes_;
 };
 
 }  // namespace lockstep::compile

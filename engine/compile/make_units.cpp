@@ -181,7 +181,10 @@ void make_units(Program& program) {
     } else {
       add_kernel_unit(program, item);
     }
-    for (std::size_t u = first; u < program.units.size(); ++u) program.units[u].fence = item.fence;
+    for (std::size_t u = first; u < program.units.size(); ++u) {
+      program.units[u].fence = item.fence;
+      program.units[u].provenance = item.provenance;
+    }
   }
   copy_partial_outputs(program);
   note_roots(program);

@@ -91,6 +91,7 @@ struct Item {
   std::int64_t stacked = -1;
   int fence = -1;         ///< An index into Program::fences, or -1.
   bool together = false;  ///< control: all devices walk through it.
+  ir::Provenance provenance = {};
   // Decided by `choose_views`:
   bool alias = false;      ///< No kernel runs: the result lies in the operand's memory.
   std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
@@ -124,6 +125,8 @@ struct Unit {
   bool together = false;   ///< All devices run it, as a step of its own.
   int fence = -1;          ///< Does not start before the values of that fence are there.
   int collectives = 0;
+  Collective collective = {};  ///< Where `collectives` is 1.
+  ir::Provenance provenance = {};
   // Decided by `schedule`:
   int phase = 0;
   int wave = 0;

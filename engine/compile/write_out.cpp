@@ -66,6 +66,7 @@ Item Writer::new_item(const Equation& equation, int mesh) const {
   item.attrs = equation.attrs;
   item.pointwise = equation.primitive->traits.pointwise;
   item.mesh = mesh;
+  item.provenance = equation.provenance;
   return item;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,19 +9,10 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/parallel.h>
+#include <lockstep/plan.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
-
-/// What a compiled function will do, before it runs.
-struct Plan {
-  std::int64_t arena_bytes = 0;                     ///< Invariant values, once per process.
-  std::int64_t shard_bytes = 0;                     ///< Per local shard.
-  std::int64_t scratch_bytes = 0;                   ///< Per device.
-  std::int64_t kernels = 0;                         ///< Bound kernel calls.
-  std::map<std::string, std::int64_t> collectives;  ///< Count by name.
-  std::string text;                                 ///< Regions, kernels and slots.
-};
 
 class Function;
 namespace random {

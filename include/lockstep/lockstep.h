@@ -31,6 +31,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
+#include <lockstep/plan.h>
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>
 #include <lockstep/remat.h>
