@@ -5,6 +5,7 @@
 #include <lockstep/random.h>
 
 #include "engine/api/key_tracking.h"
+#include "engine/api/lint.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_trace.h"
 #include "engine/ir/eval.h"
@@ -110,6 +111,10 @@ Plan Function::plan() const {
 }
 
 void random::check_key_reuse(const Function& function) { api::check_keys(*function.impl_->function); }
+
+std::vector<std::string> Function::lint() const {
+  return api::lint(*impl_->function, impl_->function->inputs().size() - impl_->captured.size());
+}
 
 Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {
   const api::FlatArguments arguments(examples);

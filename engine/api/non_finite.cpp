@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/api/lint.h"
 #include "engine/api/runtime.h"
 #include "engine/ir/eval.h"
 #include "engine/ir/primitive.h"
@@ -77,6 +78,12 @@ std::string operands_of(const ir::EquationRun& run) {
   return text;
 }
 
+std::string known_traps(const ir::Function& function) {
+  std::string text;
+  for (const std::string& trap : lint(function, function.inputs().size())) text += "; " + trap;
+  return text;
+}
+
 }  // namespace
 
 void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arguments,
@@ -90,8 +97,9 @@ void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arg
     if (std::ranges::any_of(run.inputs, held)) return;
     const auto made = std::ranges::find_if(run.outputs, held);
     if (made == run.outputs.end()) return;
-    throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}", run.equation.primitive->name, where(run),
-                                     count_of(contents_of(*made), options), to_string(made->type), operands_of(run)));
+    throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}{}", run.equation.primitive->name, where(run),
+                                     count_of(contents_of(*made), options), to_string(made->type), operands_of(run),
+                                     run.equation.provenance.backward ? known_traps(*function) : ""));
   };
   ir::eval(*function, inputs, plain_backend(), observer);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -1,0 +1,280 @@
+#include "engine/api/lint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "engine/api/runtime.h"
+#include "engine/ir/builder.h"
+#include "engine/ir/eval.h"
+#include "engine/ir/primitive.h"
+#include "engine/transform/transforms.h"
+
+namespace lockstep::api {
+
+namespace {
+
+using ir::Equation;
+using ir::ReferenceArray;
+using ir::Var;
+
+constexpr std::int64_t samples = 1024;
+constexpr std::size_t most_equations = 64;
+const Shape sample_shape{samples};
+
+/// Ops that only move elements, or join elements that may as well be equal: on samples, the identity.
+bool keeps_elements(std::string_view op) {
+  static const std::set<std::string_view> ops = {"broadcast_in_dim", "reshape",    "transpose",  "slice", "reverse",
+                                                 "reduce_sum",       "reduce_max", "reduce_min", "pvary", "psum"};
+  return ops.contains(op);
+}
+
+ArrayType sampled(const ArrayType& type) { return {type.dtype, sample_shape, {}}; }
+
+/// The element-wise part of a function that a value is computed by, for one element: on vectors of samples. What else it
+/// depends on, and what is too far away, are inputs.
+class Cone {
+ public:
+  Cone(const ir::Function& function, const std::map<Var, const Equation*>& definitions, Var root)
+      : function_(function), definitions_(definitions) {
+    visit(root);
+    std::vector<Var> outputs;
+    for (const auto& [equation, var] : equations_) outputs.push_back(var);
+    sampled_ = builder_.finish(std::move(outputs));
+  }
+
+  /// Its inputs are the leaves, its outputs the results of the equations in order, the root's last.
+  const ir::FunctionPtr& sampled_function() const { return sampled_; }
+  const std::vector<Var>& leaves() const { return leaves_; }
+  /// Values worth a try: those at which functions often have poles or kinks, and the constants.
+  const std::set<double>& points() const { return points_; }
+  const Equation& equation(std::size_t i) const { return *equations_[i].first; }
+  std::size_t size() const { return equations_.size(); }
+
+ private:
+  Var visit(Var v) {
+    if (const auto known = vars_.find(v); known != vars_.end()) return known->second;
+    const Var var = visit_new(v);
+    vars_.emplace(v, var);
+    return var;
+  }
+
+  Var visit_new(Var v) {
+    const auto definition = definitions_.find(v);
+    if (definition == definitions_.end() || equations_.size() + depth_ >= most_equations) return leaf(v);
+    const Equation& equation = *definition->second;
+    if (equation.primitive->name == "full") return constant(equation);
+    if (keeps_elements(equation.primitive->name)) return visit(equation.inputs[0]);
+    const auto is_key = [&](Var x) { return function_.type(x).dtype == DType::key; };
+    if (!equation.primitive->traits.pointwise || std::ranges::any_of(equation.inputs, is_key)) return leaf(v);
+    ++depth_;
+    std::vector<Var> operands;
+    for (const Var operand : equation.inputs) operands.push_back(visit(operand));
+    --depth_;
+    const Var result = builder_.apply(*equation.primitive, operands, equation.attrs)[0];
+    equations_.emplace_back(&equation, result);
+    return result;
+  }
+
+  Var leaf(Var v) {
+    leaves_.push_back(v);
+    return builder_.input(sampled(function_.type(v)));
+  }
+
+  Var constant(const Equation& equation) {
+    if (const auto* value = std::get_if<double>(&equation.attrs.at("value"))) points_.insert({*value, -*value});
+    return builder_.apply(*equation.primitive, {}, equation.attrs.with("shape", sample_shape.to_vector()))[0];
+  }
+
+  const ir::Function& function_;
+  const std::map<Var, const Equation*>& definitions_;
+  ir::Builder builder_;
+  std::map<Var, Var> vars_;
+  std::vector<Var> leaves_;
+  std::vector<std::pair<const Equation*, Var>> equations_;
+  std::set<double> points_ = {0, 1, -1, 0.5, -0.5, 2};
+  std::size_t depth_ = 0;
+  ir::FunctionPtr sampled_;
+};
+
+/// Number `i` of the values of leaf number `leaf`: all combinations where they are few, else mixed ones.
+std::size_t choice(std::size_t i, std::size_t leaf, std::size_t leaves, std::size_t points) {
+  if (std::pow(static_cast<double>(points), static_cast<double>(leaves)) <= static_cast<double>(samples)) {
+    for (std::size_t k = 0; k < leaf; ++k) i /= points;
+    return i % points;
+  }
+  std::uint64_t h = (i + 1) * 0x9E3779B97F4A7C15ULL + (leaf + 1) * 0xBF58476D1CE4E5B9ULL;
+  h = (h ^ (h >> 31)) * 0x94D049BB133111EBULL;
+  return static_cast<std::size_t>(h >> 33) % points;
+}
+
+std::vector<ReferenceArray> sample_values(const ir::Function& function, const std::set<double>& points) {
+  const std::vector<double> values(points.begin(), points.end());
+  std::vector<ReferenceArray> arrays;
+  const std::vector<ArrayType> types = function.input_types();
+  for (std::size_t leaf = 0; leaf < types.size(); ++leaf) {
+    ReferenceArray array = ir::reference_zeros(types[leaf]);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
+      const double value = values[choice(i, leaf, types.size(), values.size())];
+      if (is_float(types[leaf].dtype)) {
+        array.floats()[i] = value;
+      } else {
+        const bool is_bool = types[leaf].dtype == DType::bool_;
+        array.integers()[i] = is_bool ? value > 0 : static_cast<std::int64_t>(std::abs(value));
+      }
+    }
+    arrays.push_back(std::move(array));
+  }
+  return arrays;
+}
+
+std::vector<ReferenceArray> evaluated(const ir::Function& function, const std::vector<ReferenceArray>& arguments) {
+  std::vector<ir::HostArray> inputs;
+  for (const ReferenceArray& argument : arguments) {
+    inputs.push_back(ir::host_array(argument.type, ir::reference_to_bytes(argument), plain_backend()));
+  }
+  std::vector<ReferenceArray> results;
+  for (const ir::HostArray& output : ir::eval(function, inputs, plain_backend())) {
+    results.push_back(ir::reference_from_bytes(output.type, ir::host_bytes(output)));
+  }
+  return results;
+}
+
+/// The one output of `f` and, for each active input, its derivative, element by element.
+std::vector<ReferenceArray> with_derivatives(const ir::FunctionPtr& f, const std::vector<bool>& active,
+                                             std::vector<ReferenceArray> arguments) {
+  ReferenceArray ones = ir::reference_zeros(f->output_types()[0]);
+  std::ranges::fill(ones.floats(), 1);
+  arguments.push_back(std::move(ones));
+  return evaluated(*transform::vjp(f, active), arguments);
+}
+
+ir::FunctionPtr with_outputs(const ir::Function& f, std::vector<Var> outputs) {
+  return std::make_shared<const ir::Function>(f.axes(), f.types(), f.inputs(), f.equations(), std::move(outputs));
+}
+
+class Linter {
+ public:
+  Linter(const ir::Function& function, std::size_t active) : function_(function) {
+    for (std::size_t i = 0; i < std::min(active, function.inputs().size()); ++i) {
+      const Var input = function.inputs()[i];
+      if (is_float(function.type(input).dtype)) active_.insert(input);
+    }
+    for (const Equation& equation : function.equations()) {
+      const bool depends = std::ranges::any_of(equation.inputs, [&](Var v) { return active_.contains(v); });
+      for (const Var v : equation.outputs) {
+        definitions_.emplace(v, &equation);
+        if (depends && is_float(function.type(v).dtype)) active_.insert(v);
+      }
+    }
+  }
+
+  void run(std::vector<std::string>& texts) {
+    for (const Equation& equation : function_.equations()) {
+      if (equation.primitive->name == "select" && !equation.provenance.backward &&
+          active_.contains(equation.outputs[0])) {
+        check(equation, texts);
+      }
+      for (const Attrs::Entry& entry : equation.attrs.entries()) {
+        const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+        const auto* body = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
+        if (body != nullptr) Linter(*body, body->inputs().size()).run(texts);
+      }
+    }
+  }
+
+ private:
+  void check(const Equation& select, std::vector<std::string>& texts) {
+    const Cone cone(function_, definitions_, select.outputs[0]);
+    const ir::Function& f = *cone.sampled_function();
+    std::vector<bool> active;
+    for (const Var leaf : cone.leaves()) {
+      if (!is_float(function_.type(leaf).dtype) && is_inexact(function_.type(leaf).dtype)) return;
+      active.push_back(active_.contains(leaf));
+    }
+    if (std::ranges::none_of(active, [](bool is) { return is; })) return;
+    const std::vector<ReferenceArray> leaves = sample_values(f, cone.points());
+    const std::vector<ReferenceArray> found = with_derivatives(with_outputs(f, {f.outputs().back()}), active, leaves);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
+      const auto is_nan = [&](const ReferenceArray& derivative) { return std::isnan(derivative.floats()[i]); };
+      if (!std::isfinite(found[0].floats()[i]) || std::none_of(found.begin() + 1, found.end(), is_nan)) continue;
+      if (report(cone, leaves, i, select, texts)) return;
+    }
+  }
+
+  /// Names the first op that is given finite operands and has no finite value or derivative there.
+  bool report(const Cone& cone, const std::vector<ReferenceArray>& leaves, std::size_t sample, const Equation& select,
+              std::vector<std::string>& texts) {
+    const ir::Function& f = *cone.sampled_function();
+    for (std::size_t e = 0; e < cone.size(); ++e) {
+      const Equation& equation = cone.equation(e);
+      if (equation.primitive->name == "select" || !is_float(f.type(f.outputs()[e]).dtype)) continue;
+      const std::vector<ReferenceArray> operands = operands_of(f, e, leaves);
+      if (!has_pole(equation, operands, sample)) continue;
+      if (reported_.insert(&equation).second) texts.push_back(text(select, equation, operands, sample));
+      return true;
+    }
+    return false;
+  }
+
+  /// What the op of output `e` is given.
+  static std::vector<ReferenceArray> operands_of(const ir::Function& f, std::size_t e,
+                                                 const std::vector<ReferenceArray>& leaves) {
+    for (const Equation& equation : f.equations()) {
+      if (equation.outputs[0] == f.outputs()[e]) return evaluated(*with_outputs(f, equation.inputs), leaves);
+    }
+    return {};
+  }
+
+  static bool has_pole(const Equation& equation, const std::vector<ReferenceArray>& operands, std::size_t sample) {
+    ir::Builder builder;
+    std::vector<Var> inputs;
+    std::vector<bool> active;
+    for (const ReferenceArray& operand : operands) {
+      inputs.push_back(builder.input(operand.type));
+      active.push_back(is_float(operand.type.dtype));
+      if (active.back() && !std::isfinite(operand.floats()[sample])) return false;
+    }
+    if (std::ranges::none_of(active, [](bool is) { return is; })) return false;
+    const ir::FunctionPtr alone = builder.finish(builder.apply(*equation.primitive, inputs, equation.attrs));
+    const std::vector<ReferenceArray> found = with_derivatives(alone, active, operands);
+    return std::ranges::any_of(found, [&](const ReferenceArray& x) { return !std::isfinite(x.floats()[sample]); });
+  }
+
+  static std::string text(const Equation& select, const Equation& equation, const std::vector<ReferenceArray>& operands,
+                          std::size_t sample) {
+    std::string given;
+    for (const ReferenceArray& operand : operands) {
+      if (!is_float(operand.type.dtype)) continue;
+      given += fmt::format("{}{}", given.empty() ? "" : " and ", operand.floats()[sample]);
+    }
+    const std::string& op = equation.primitive->name;
+    const auto& scope = select.provenance.scope;
+    const std::string layer = scope == nullptr || scope->empty() ? "" : fmt::format(" in layer '{}'", *scope);
+    return fmt::format(
+        "select{}: {} of {} has no finite value or derivative; where a select does not take it, its gradient is 0 * "
+        "infinity = "
+        "NaN although the value is finite. Give {} a harmless operand there: where(c, {}(where(c, x, 1)), y) instead "
+        "of where(c, {}(x), y)",
+        layer, op, given, op, op, op);
+  }
+
+  const ir::Function& function_;
+  std::map<Var, const Equation*> definitions_;
+  std::set<Var> active_;
+  std::set<const Equation*> reported_;
+};
+
+}  // namespace
+
+std::vector<std::string> lint(const ir::Function& function, std::size_t active) {
+  std::vector<std::string> texts;
+  Linter(function, active).run(texts);
+  return texts;
+}
+
+}  // namespace lockstep::api
