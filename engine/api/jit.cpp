@@ -10,6 +10,7 @@
 
 #include "engine/api/key_tracking.h"
 #include "engine/api/non_finite.h"
+#include "engine/api/profile_calls.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
@@ -138,7 +139,10 @@ Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
   const std::vector<Array> kept = impl_->debug.nans || impl_->debug.infs ? leaves : std::vector<Array>();
   std::optional<api::TrackedCall> tracked;
   if (random::key_reuse_checks()) tracked.emplace(*entry->function, leaves);
-  std::vector<Array> results = api::run(*entry->executable, std::move(leaves), donated);
+  Profile* const profile = impl_->debug.profile.get();
+  std::vector<Array> results = profile == nullptr
+                                   ? api::run(*entry->executable, std::move(leaves), donated)
+                                   : api::run_profiled(*profile, entry->executable, std::move(leaves), donated);
   if (tracked) tracked->mark(results);
   if (!kept.empty()) api::check_finite(entry->function, kept, results, impl_->debug);
   return entry->result.unflatten(std::move(results));

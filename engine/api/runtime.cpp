@@ -14,7 +14,6 @@
 #include "engine/api/dump.h"
 #include "engine/compile/compile.h"
 #include "engine/ir/joined_backend.h"
-#include "engine/runtime/run.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
@@ -51,13 +50,13 @@ std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& funct
 }
 
 std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
-                       const std::vector<bool>& donated) {
+                       const std::vector<bool>& donated, runtime::Record* record) {
   std::vector<ir::HostArray> inputs;
   inputs.reserve(arguments.size());
   for (const Array& argument : arguments) inputs.push_back(host_array(argument));
   arguments.clear();
   std::int64_t computed = 0;
-  std::vector<ir::HostArray> outputs = runtime::run(executable, std::move(inputs), donated, &computed);
+  std::vector<ir::HostArray> outputs = runtime::run(executable, std::move(inputs), donated, &computed, record);
   if (computed > 0) collectives() += computed;
   std::vector<Array> results;
   for (ir::HostArray& output : outputs) {

@@ -13,6 +13,7 @@
 #include "engine/compile/executable.h"
 #include "engine/ir/eval.h"
 #include "engine/ir/function.h"
+#include "engine/runtime/run.h"
 
 // The one place that knows the backends this build has. Everything public compiles and runs through here.
 namespace lockstep::api {
@@ -20,9 +21,9 @@ namespace lockstep::api {
 /// The executable of a function: compiled once per process, found again by the function's hash.
 std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function);
 
-/// Runs on concrete arrays. `donated[i]`: argument i may be overwritten (empty: none).
+/// Runs on concrete arrays. `donated[i]`: argument i may be overwritten (empty: none). `record`: see runtime::run.
 std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
-                       const std::vector<bool>& donated = {});
+                       const std::vector<bool>& donated = {}, runtime::Record* record = nullptr);
 
 /// The function on arrays: copied into the open trace, or compiled and run.
 std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments);

@@ -30,6 +30,7 @@ struct TrainArguments {
   bool resume = false;
   bool check = false;
   bool debug_nans = false;
+  std::filesystem::path profile;  ///< Where the trace goes; empty: none.
 };
 
 int train(const TrainArguments& arguments);

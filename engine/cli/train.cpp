@@ -10,6 +10,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/machine.h"
+#include "engine/cli/profile_report.h"
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 
@@ -108,7 +109,11 @@ TrainState initial_state(const Model<Array, Array>& model, const TrainStep& step
 
 int train(const TrainArguments& a) {
   const Model<Array, Array> model = models::find(a.model);
-  const DataParallelOptions options = parallel_options(a);
+  DataParallelOptions options = parallel_options(a);
+  if (!a.profile.empty()) {
+    options.debug.profile = std::make_shared<Profile>();
+    options.debug.profile->write_chrome_trace(a.profile);  // a file that cannot be written fails before the first step
+  }
   const TrainStep step = data_parallel(model, loss_of(model, true), optim::adamw(a.learning_rate), options);
   const Mesh mesh = step.mesh(a.batch);
   const Manifest manifest = manifest_of(a, mesh.shards());
@@ -147,6 +152,10 @@ int train(const TrainArguments& a) {
   const std::int64_t report_every = std::gcd(a.log_every, a.checkpoint_every);
   state = fit(step, std::move(state), loader, {.steps = steps, .log_every = report_every, .check_one_meaning = a.check},
               {reporter});
+  if (options.debug.profile != nullptr && !quiet) {
+    options.debug.profile->write_chrome_trace(a.profile);
+    print_profile(*options.debug.profile, measure_peak());
+  }
   if (!quiet) fmt::print("fingerprint {}\n", fingerprint(to_tree(std::move(state))));
   return success;
 }

@@ -35,8 +35,8 @@ int ControlKernel::devices() const {
   return devices;
 }
 
-void ControlKernel::run(const KernelArguments& arguments) const {
-  Alone crew;
+void ControlKernel::run(const KernelArguments& arguments, Recorder* recorder) const {
+  Alone crew(recorder);
   auto* memory = static_cast<std::byte*>(arguments.scratch);
   walk({arguments.inputs, arguments.outputs, memory, memory + shared_bytes_}, crew);
 }

@@ -36,7 +36,8 @@ struct Body {
 class ControlKernel : public Kernel {
  public:
   /// Runs alone. Where `together`, use `walk_together` instead.
-  void run(const KernelArguments& arguments) const final;
+  void run(const KernelArguments& arguments) const final { run(arguments, nullptr); }
+  void run(const KernelArguments& arguments, Recorder* recorder) const;
   std::size_t scratch_bytes() const final;
   /// Every device of the crew calls this at the same step. The last output is a block of `shared_bytes()` bytes.
   void walk_together(const KernelArguments& arguments, Crew& crew) const;

@@ -16,8 +16,16 @@ void Walker::run() {
       }
     }
     if (crew_.device() == 0) crew_.count_collectives(step.collectives);
-    if (step.barrier_after) crew_.meet();
+    if (step.barrier_after) meet();
   }
+}
+
+void Walker::meet() {
+  Recorder* recorder = crew_.recorder();
+  if (recorder == nullptr) return crew_.meet();
+  recorder->begin();
+  crew_.meet();
+  recorder->end(nullptr, 0);
 }
 
 void Walker::run_step(const Step& step) {
@@ -36,13 +44,18 @@ void Walker::run_region(const Step& step) {
     const auto number = static_cast<std::size_t>(shard);
     std::byte* all = bases_[base::all_shards];
     bases_[base::shard] = all == nullptr ? nullptr : all + number * executable_.shard_bytes;
+    if (Recorder* recorder = crew_.recorder()) recorder->set_shard(shard);
     run_calls(step.region, 0, number);
   }
+  if (Recorder* recorder = crew_.recorder()) recorder->set_shard(-1);
 }
 
 void Walker::run_together(const Step& step) {
   const Call& call = executable_.calls[step.region.first];
+  Recorder* recorder = crew_.recorder();
+  if (recorder != nullptr) recorder->begin();
   static_cast<const ControlKernel*>(call.kernel)->walk_together(bind(call, 0, 0), crew_);
+  if (recorder != nullptr) recorder->end(&executable_, step.region.first);
 }
 
 void Walker::run_tiles(const ChainPart& part) {
@@ -54,9 +67,24 @@ void Walker::run_tiles(const ChainPart& part) {
 }
 
 void Walker::run_calls(CallRange range, std::uint64_t tile, std::size_t shard) {
+  if (Recorder* recorder = crew_.recorder()) return run_recorded(range, tile, shard, *recorder);
   for (std::uint32_t c = range.first; c < range.last; ++c) {
     const Call& call = executable_.calls[c];
     call.kernel->run(bind(call, tile, shard));
+  }
+}
+
+void Walker::run_recorded(CallRange range, std::uint64_t tile, std::size_t shard, Recorder& recorder) {
+  for (std::uint32_t c = range.first; c < range.last; ++c) {
+    const Call& call = executable_.calls[c];
+    recorder.begin();
+    const KernelArguments arguments = bind(call, tile, shard);
+    if (const auto* control = dynamic_cast<const ControlKernel*>(call.kernel)) {
+      control->run(arguments, &recorder);
+    } else {
+      call.kernel->run(arguments);
+    }
+    recorder.end(&executable_, c);
   }
 }
 

@@ -6,18 +6,21 @@
 #include <lockstep/backend.h>
 
 #include "engine/compile/executable.h"
+#include "engine/compile/recorder.h"
 
 namespace lockstep::compile {
 
 /// One device among those that run an executable together.
 class Crew {
  public:
-  explicit Crew(int device) : device_(device) {}
+  explicit Crew(int device, Recorder* recorder = nullptr) : device_(device), recorder_(recorder) {}
   virtual ~Crew() = default;
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
   int device() const { return device_; }
+  /// Told what runs, or null.
+  Recorder* recorder() const { return recorder_; }
   /// Waits for all others.
   virtual void meet() = 0;
   /// Whether the call has failed somewhere: the rest of the work is then skipped, but for the meetings.
@@ -30,13 +33,14 @@ class Crew {
 
  private:
   int device_;
+  Recorder* recorder_;
   int collectives_ = 0;
 };
 
 /// The crew of one: exceptions go straight to the caller.
 class Alone final : public Crew {
  public:
-  Alone() : Crew(0) {}
+  explicit Alone(Recorder* recorder = nullptr) : Crew(0, recorder) {}
   void meet() override {}
   bool has_failed() const override { return false; }
   void failed(std::exception_ptr error) override { std::rethrow_exception(error); }
@@ -58,6 +62,8 @@ class Walker {
   void run_together(const Step& step);
   void run_tiles(const ChainPart& part);
   void run_calls(CallRange range, std::uint64_t tile, std::size_t shard);
+  void run_recorded(CallRange range, std::uint64_t tile, std::size_t shard, Recorder& recorder);
+  void meet();
   KernelArguments bind(const Call& call, std::uint64_t tile, std::size_t shard);
 
   const Executable& executable_;

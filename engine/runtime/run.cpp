@@ -22,7 +22,7 @@ namespace base = compile::base;
 /// One device of a team.
 class TeamMember final : public compile::Crew {
  public:
-  TeamMember(Team& team, int device) : Crew(device), team_(team) {}
+  TeamMember(Team& team, int device, compile::Recorder* recorder) : Crew(device, recorder), team_(team) {}
   void meet() override { team_.barrier().arrive_and_wait(); }
   bool has_failed() const override { return team_.has_failed(); }
   void failed(std::exception_ptr error) override { team_.failed(std::move(error)); }
@@ -81,7 +81,11 @@ void set_bases(const Executable& executable, Frame& frame, const std::vector<Hos
 }
 
 /// Collectives that were computed.
-int execute(const Executable& executable, Frame& frame) {
+int execute(const Executable& executable, Frame& frame, Record* record) {
+  if (record != nullptr) record->assign(static_cast<std::size_t>(executable.devices), {});
+  const auto recorder = [&](int device) {
+    return record == nullptr ? nullptr : &(*record)[static_cast<std::size_t>(device)];
+  };
   // The caller's thread settings are the engine's while a call runs.
   const std::shared_ptr<void> entered = ir::enter_thread(executable.backends);
   const auto walk = [&](compile::Crew& crew) {
@@ -89,14 +93,14 @@ int execute(const Executable& executable, Frame& frame) {
     compile::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
   };
   if (executable.devices == 1) {
-    compile::Alone crew;
+    compile::Alone crew(recorder(0));
     walk(crew);
     return crew.collectives();
   }
   TeamLease lease(executable.devices, executable.backends);
   int collectives = 0;
   const auto task = [&](int device) {
-    TeamMember member(lease.team(), device);
+    TeamMember member(lease.team(), device, recorder(device));
     walk(member);
     if (device == 0) collectives = member.collectives();
   };
@@ -121,13 +125,13 @@ class FrameLease {
 }  // namespace
 
 std::vector<HostArray> run(const Executable& executable, std::vector<HostArray> arguments,
-                           const std::vector<bool>& donated, std::int64_t* collectives) {
+                           const std::vector<bool>& donated, std::int64_t* collectives, Record* record) {
   check_arguments(executable, arguments);
   std::vector<std::shared_ptr<Buffer>> buffers = result_buffers(executable, arguments, donated);
   if (!executable.steps.empty()) {
     FrameLease lease(executable);
     set_bases(executable, lease.frame(), arguments, buffers);
-    const int computed = execute(executable, lease.frame());
+    const int computed = execute(executable, lease.frame(), record);
     executable.count_collectives(computed);
     if (collectives != nullptr) *collectives = computed;
   }

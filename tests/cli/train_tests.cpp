@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,26 @@ bool has_start(const Outcome& outcome, const std::string& start) {
 }
 
 }  // namespace
+
+TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has the same bits") {
+  const TemporaryFolder folder;
+  const fs::path trace = folder.path() / "trace.json";
+  const std::string options = "--steps 4 --devices 2 --seed 4";
+  const Outcome profiled = train(folder.path() / "profiled", options + " --profile " + trace.string());
+  CHECK(fingerprint_of(profiled) == fingerprint_of(train(folder.path() / "plain", options)));
+  CHECK(has_start(profiled, "profile of 3 steps on 2 devices: "));
+  CHECK(has_start(profiled, "conv "));
+  CHECK(has_start(profiled, "barrier "));
+  CHECK(has_start(profiled, "layer "));
+  std::ifstream in(trace);
+  const nlohmann::json events = nlohmann::json::parse(in).at("traceEvents");
+  CHECK(std::ranges::any_of(events, [](const auto& e) { return e.at("name") == "conv" && e.at("tid") == 1; }));
+  const Outcome once = train(folder.path() / "once", "--steps 1 --profile " + trace.string());
+  CHECK(has_start(once, "profile: no step was recorded"));
+  const Outcome refused = train(folder.path() / "refused", "--steps 2 --profile " + (folder.path() / "no/t").string());
+  CHECK(refused.code == 1);
+  CHECK(refused.err[0].find("cannot write the trace") != std::string::npos);
+}
 
 TEST_CASE("a run prints its placement, progress, table and fingerprint, and leaves metrics, manifest, checkpoints") {
   const TemporaryFolder folder;
