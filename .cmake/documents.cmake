@@ -6,7 +6,7 @@ function(lockstep_add_printing_test test target expected)
 endfunction()
 
 # lockstep_read_document(<file> <top> <body> <printed>): its ```cpp blocks at file scope and in main, and its ```text
-# blocks behind <!-- prints -->, each joined.
+# blocks behind <!-- prints -->, each joined. Blocks behind <!-- from FILE --> are left out: they are quotes.
 function(lockstep_read_document file top body printed)
   file(READ "${file}" rest)
   string(ASCII 1 semicolon)  # a semicolon would end a list's element
@@ -15,7 +15,7 @@ function(lockstep_read_document file top body printed)
   foreach(text IN LISTS texts)
     set(of_${text} "")
   endforeach()
-  while(rest MATCHES "(<!-- (top|prints) -->\n)?```(cpp|text)\n")
+  while(rest MATCHES "(<!-- (top|prints|from [^ \n]+) -->\n)?```(cpp|text)\n")
     set(opening "${CMAKE_MATCH_0}")
     set(kind "${CMAKE_MATCH_2} ${CMAKE_MATCH_3}")
     string(FIND "${rest}" "${opening}" start)
@@ -26,7 +26,9 @@ function(lockstep_read_document file top body printed)
     string(SUBSTRING "${rest}" 0 ${end} block)
     math(EXPR end "${end} + 3")
     string(SUBSTRING "${rest}" ${end} -1 rest)
-    if(kind STREQUAL "top cpp")
+    if(kind MATCHES "^from ")
+      continue()
+    elseif(kind STREQUAL "top cpp")
       string(APPEND of_top "${block}")
     elseif(kind MATCHES "cpp$")
       string(APPEND of_body "${block}")
