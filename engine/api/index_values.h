@@ -18,6 +18,8 @@ Operand default_fill(DType dtype);
 
 /// Indices as int64 (int32 where the extent allows it and they are no wider); negative ones count from the end.
 Array from_the_end(const Array& indices, std::int64_t extent);
+/// The starts of a slice of x, one a dimension; negative ones count from the end.
+std::vector<Array> starts_of(const Array& x, std::span<const Array> start);
 /// Throws DtypeError naming `op` for an array that is not of integers.
 void expect_integers(std::string_view op, const Array& indices);
 

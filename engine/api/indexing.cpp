@@ -36,6 +36,14 @@ Array from_the_end(const Array& indices, std::int64_t extent) {
   return where(less(wide, 0), wide + extent, wide);
 }
 
+std::vector<Array> starts_of(const Array& x, std::span<const Array> start) {
+  std::vector<Array> resolved(start.begin(), start.end());
+  for (std::size_t i = 0; i < std::min(start.size(), static_cast<std::size_t>(x.ndim())); ++i) {
+    if (is_signed_integer(start[i].dtype())) resolved[i] = from_the_end(start[i], x.dim(static_cast<int>(i)));
+  }
+  return resolved;
+}
+
 }  // namespace api
 
 namespace {
@@ -54,9 +62,8 @@ std::vector<Array> starts(const Array& x, const Array& start, int dim, std::stri
   if (start.ndim() != 0) {
     throw ShapeError(fmt::format("{}: the start must be a scalar, got {}", op, to_string(start.type())));
   }
-  const Array resolved = api::from_the_end(start, x.shape()[dim]);
-  std::vector<Array> all(static_cast<std::size_t>(x.ndim()), zeros({}, resolved.dtype()));
-  all[static_cast<std::size_t>(dim)] = resolved;
+  std::vector<Array> all(static_cast<std::size_t>(x.ndim()), zeros({}, start.dtype()));
+  all[static_cast<std::size_t>(dim)] = start;
   return all;
 }
 
@@ -111,7 +118,7 @@ Array dynamic_update_slice(const Array& x, const Operand& update, std::span<cons
     throw ShapeError("dynamic_update_slice: the update must be an array of x's rank; use full(shape, value)");
   }
   std::vector<Array> operands = {x, convert(update.array(), x.dtype())};
-  operands.insert(operands.end(), start.begin(), start.end());
+  std::ranges::copy(api::starts_of(x, start), std::back_inserter(operands));
   return api::bind(ops::primitives::dynamic_update_slice(), operands).front();
 }
 

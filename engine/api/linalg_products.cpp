@@ -83,7 +83,8 @@ Array pade(const Array& a, int degree) {
 }  // namespace
 
 Array matrix_power(const Array& a, std::int64_t power) {
-  const Array matrix = api::square_matrices("linalg.matrix_power", a);
+  const Array floats = api::square_matrices("linalg.matrix_power", a);
+  const Array matrix = power >= 0 && is_integer(a.dtype()) ? a : floats;
   if (power == 0) return api::identity_of(matrix);
   Array factor = power < 0 ? inv(matrix) : matrix;
   std::optional<Array> result;

@@ -129,7 +129,7 @@ Array moveaxis(const Array& x, const Axes& from, const Axes& to) {
 
 Array rollaxis(const Array& x, std::int64_t axis, std::int64_t start) {
   const int from = normalize_axis(axis, x.ndim(), "rollaxis");
-  const int before = normalize_axis(start, x.ndim() + 1, "rollaxis");
+  const int before = start == x.ndim() ? x.ndim() : normalize_axis(start, x.ndim(), "rollaxis");
   return moveaxis(x, from, from < before ? before - 1 : before);
 }
 

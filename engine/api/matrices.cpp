@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
@@ -37,7 +38,7 @@ void expect_rank(std::string_view op, const Array& x, int rank) {
 }
 
 Array matrix_transpose(const Array& x) { return swapaxes(x, -1, -2); }
-Array conjugated(const Array& x) { return x; }
+Array conjugated(const Array& x) { return conj(x); }
 Array adjoint(const Array& x) { return conjugated(matrix_transpose(x)); }
 
 Array identity_of(const Array& like) {

@@ -61,7 +61,10 @@ Array log_softmax(const Array& x, std::int64_t axis) {
   return sub(value, log(sum(exp(value), Axes{axis}, true)));
 }
 
-Array relu6(const Array& x) { return where(less_equal(x, 0), 0, where(greater_equal(x, 6), 6, x)); }
+Array relu6(const Array& x) {
+  const Array value = floats(x);
+  return where(less_equal(value, 0), 0, where(greater_equal(value, 6), 6, value));
+}
 
 Array elu(const Array& x, double alpha) {
   const Array value = floats(x);

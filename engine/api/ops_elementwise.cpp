@@ -37,12 +37,19 @@ Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
   return Integers::kept;
 }
 
+/// What sums and products of truth values are, as in jax.numpy.
+const ir::Primitive& of_truths(const ir::Primitive& primitive) {
+  if (primitive.name == "add") return ops::primitives::bitwise_or();
+  if (primitive.name == "mul") return ops::primitives::bitwise_and();
+  return primitive;
+}
+
 Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_list<const Operand*> operands) {
   DType dtype = common_dtype(operands);
   if (integers == Integers::floated) dtype = api::inexact(dtype);
   const std::vector<Array> arrays = aligned(primitive.name, operands, dtype);
   if (integers == Integers::identity && !is_inexact(dtype)) return arrays.front();
-  return std::move(api::bind(primitive, arrays).front());
+  return std::move(api::bind(dtype == bool_ ? of_truths(primitive) : primitive, arrays).front());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <lockstep/elementwise.h>
@@ -66,7 +67,9 @@ Array hypot(const Operand& a, const Operand& b) {
   const Array high = maximum(x, y), low = minimum(x, y);
   const Array flat = logical_or(equal(high, 0), isinf(high));
   const Array ratio = where(flat, 0, div(low, where(flat, 1, high)));
-  return mul(high, sqrt(add(square(ratio), 1)));
+  const Array length = mul(high, sqrt(add(square(ratio), 1)));
+  return where(logical_or(isinf(x), isinf(y)), std::numeric_limits<double>::infinity(),
+               length);  // Whatever the other one is, NaN too.
 }
 
 Array log10(const Operand& x) { return div(log(x), std::numbers::ln10); }
@@ -117,9 +120,15 @@ Array heaviside(const Operand& x, const Operand& at_zero) {
   return where(isnan(value), value, step);
 }
 
+Array fmod(const Operand& a, const Operand& b) {
+  const auto [x, y] = common_pair("fmod", a, b);
+  const Array rest = rem(x, y);
+  return is_integer(x.dtype()) ? where(equal(y, 0), 0, rest) : rest;
+}
+
 Array remainder(const Operand& a, const Operand& b) {
   const auto [x, y] = common_pair("remainder", a, b);
-  const Array rest = rem(x, y);
+  const Array rest = fmod(x, y);
   if (!is_float(x.dtype()) && !is_signed_integer(x.dtype())) return rest;
   const Array across = logical_and(not_equal(less(rest, 0), less(y, 0)), not_equal(rest, 0));
   return where(across, add(rest, y), rest);
@@ -129,18 +138,19 @@ Array mod(const Operand& a, const Operand& b) { return remainder(a, b); }
 
 Array floor_divide(const Operand& a, const Operand& b) {
   const auto [x, y] = common_pair("floor_divide", a, b);
+  const Array rest = fmod(x, y);
+  const Array across = logical_and(not_equal(less(x, 0), less(y, 0)), not_equal(rest, 0));
   if (is_integer(x.dtype())) {
-    if (!is_signed_integer(x.dtype())) return div(x, y);
-    const Array across = logical_and(not_equal(less(x, 0), less(y, 0)), not_equal(rem(x, y), 0));
-    return sub(div(x, y), convert(across, x.dtype()));
+    return is_signed_integer(x.dtype()) ? sub(div(x, y), convert(across, x.dtype())) : div(x, y);
   }
   const Array quotient = div(x, y);
   const Array exact = div(sub(x, remainder(x, y)), y);
-  return where(logical_and(is_finite(quotient), is_finite(y)), round(exact), floor(quotient));
+  const Array finite = where(logical_and(is_finite(quotient), is_finite(y)), round(exact), floor(quotient));
+  const Array floored = where(logical_and(is_finite(x), logical_and(isinf(y), across)), -1, finite);
+  return where(logical_and(isinf(x), not_equal(y, 0)), std::numeric_limits<double>::quiet_NaN(), floored);
 }
 
 std::pair<Array, Array> divmod(const Operand& a, const Operand& b) { return {floor_divide(a, b), remainder(a, b)}; }
-Array fmod(const Operand& a, const Operand& b) { return rem(a, b); }
 
 std::pair<Array, Array> modf(const Operand& x) {
   const Array value = add(x, 0.0);

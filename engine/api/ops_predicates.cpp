@@ -102,8 +102,7 @@ Array fmax(const Operand& a, const Operand& b) { return where(logical_or(greater
 Array fmin(const Operand& a, const Operand& b) { return where(logical_or(less(a, b), isnan(b)), a, b); }
 
 Array clamp(const Operand& low, const Array& x, const Operand& high) {
-  const Array met = logical_or(equal(x, low), equal(x, high));
-  const Array value = where(met, stop_gradient(x), x);
+  const Array value = where(logical_and(greater(x, low), less(x, high)), x, stop_gradient(x));
   const Array lifted = where(less(value, low), low, value);
   return convert(where(greater(lifted, high), high, lifted), x.dtype());
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <lockstep/ops.h>
 
 #include "engine/api/bind.h"
+#include "engine/api/index_values.h"
 #include "engine/api/operands.h"
 #include "engine/ops/primitives.h"
 
@@ -190,7 +192,7 @@ Array dynamic_slice(const Array& x, std::span<const Array> start, const Axes& si
   check_count("dynamic_slice", "start", start.size(), x);
   check_count("dynamic_slice", "sizes", sizes.size(), x);
   std::vector<Array> operands = {x};
-  operands.insert(operands.end(), start.begin(), start.end());
+  std::ranges::copy(api::starts_of(x, start), std::back_inserter(operands));
   return std::move(api::bind(ops::primitives::dynamic_slice(), operands, {{"sizes", sizes}}).front());
 }
 

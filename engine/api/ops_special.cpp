@@ -77,6 +77,20 @@ Array log_lower_tail(const Array& x) {
   return add(sub(mul(square(x), -0.5), log(neg(x))), sub(log(sum), 0.5 * std::log(2 * std::numbers::pi)));
 }
 
+/// Gamma(z) over Stirling's formula, as a logarithm, for z >= 8. DLMF 5.11.1.
+Array stirling_rest(const Array& z) {
+  constexpr std::array<double, 7> series = {1.0 / 156,  -691.0 / 360360, 1.0 / 1188, -1.0 / 1680,
+                                            1.0 / 1260, -1.0 / 360,      1.0 / 12};
+  return div(polynomial(div(1.0, square(z)), series), z);
+}
+
+/// log(Gamma(b) / Gamma(a + b)) for b >= 8 and any a from 0 to b: as a difference of logarithms it would lose its digits.
+Array log_gamma_ratio(const Array& a, const Array& b) {
+  const Array both = add(a, b);
+  const Array powers = add(mul(sub(b, 0.5), log1p(div(a, b))), mul(a, sub(log(both), 1)));
+  return sub(sub(stirling_rest(b), stirling_rest(both)), powers);
+}
+
 }  // namespace
 
 Array zeta(double s, const Operand& q) {
@@ -102,7 +116,7 @@ Array gammasgn(const Operand& x) {
 }
 
 Array gamma(const Operand& x) { return mul(gammasgn(x), exp(lgamma(x))); }
-Array factorial(const Operand& n) { return gamma(add(n, 1.0)); }
+Array factorial(const Operand& n) { return where(less(n, 0), 0, gamma(add(n, 1.0))); }
 
 Array multigammaln(const Operand& a, std::int64_t dimensions) {
   if (dimensions < 1) {
@@ -116,7 +130,12 @@ Array multigammaln(const Operand& a, std::int64_t dimensions) {
 
 Array betaln(const Operand& a, const Operand& b) {
   const auto [x, y] = inexact_pair("betaln", a, b);
-  return sub(add(lgamma(x), lgamma(y)), lgamma(add(x, y)));
+  const Array low = minimum(x, y), high = maximum(x, y);
+  const Array large = greater_equal(high, 8);
+  // What is not chosen must be finite, since its derivative is multiplied by 0.
+  const Array far = log_gamma_ratio(low, where(large, high, 8));
+  const Array near = sub(lgamma(high), lgamma(add(low, high)));
+  return add(lgamma(low), where(large, far, near));
 }
 
 Array beta(const Operand& a, const Operand& b) {
@@ -157,7 +176,10 @@ Array rel_entr(const Operand& x, const Operand& y) {
   const Array inside = logical_and(greater(p, 0), greater(q, 0));
   const Array zero = logical_and(equal(p, 0), greater_equal(q, 0));
   const Array above = where(inside, p, 1), below = where(inside, q, 1);
-  const Array value = where(inside, mul(above, log(div(above, below))), where(zero, zeros_like(p), infinity));
+  const Array ratio = div(above, below);
+  const Array usual = logical_and(greater(ratio, 0), is_finite(ratio));
+  const Array logarithm = where(usual, log(where(usual, ratio, 1)), sub(log(above), log(below)));
+  const Array value = where(inside, mul(above, logarithm), where(zero, zeros_like(p), infinity));
   return where(logical_or(isnan(p), isnan(q)), add(p, q), value);
 }
 

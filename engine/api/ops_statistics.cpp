@@ -39,7 +39,7 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
     case Quantile::higher:
       return above;
     case Quantile::nearest:
-      return where(beside(equal(round(places), low)), below, above);
+      return where(less_equal(share, 0.5), below, above);
     case Quantile::midpoint:
       return mul(add(below, above), 0.5);
     case Quantile::linear:
@@ -49,8 +49,10 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
 }
 
 Array quantile_of(std::string_view op, const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
-  const Array rows = in_front(op, x, axis);
-  const Array level = std::move(api::aligned(op, {&q}, rows.dtype()).front());
+  const Array given = in_front(op, x, axis);
+  const DType dtype = q.is_scalar() ? given.dtype() : api::inexact(promote(q.array().dtype(), given.dtype()));
+  const Array rows = convert(given, dtype);
+  const Array level = std::move(api::aligned(op, {&q}, dtype).front());
   const Array places = mul(level, static_cast<double>(rows.dim(0) - 1));
   const Array result = between_rows(sort(rows, 0), places, method);
   return where(any(isnan(rows), Axes{0}), nan, result);
@@ -103,7 +105,9 @@ Array quantile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method
 }
 
 Array percentile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
-  return quantile_of("percentile", x, div(q, 100.0), axis, method);
+  if (q.is_scalar()) return quantile_of("percentile", x, q.real() / 100, axis, method);
+  const DType dtype = api::inexact(promote(q.array().dtype(), x.dtype()));
+  return quantile_of("percentile", x, div(convert(q.array(), dtype), 100), axis, method);
 }
 
 Array median(const Array& x, MaybeAxis axis) { return quantile_of("median", x, 0.5, axis, Quantile::midpoint); }
@@ -121,6 +125,7 @@ Array nanmedian(const Array& x, MaybeAxis axis) {
 }
 
 Array cov(const Array& rows, double ddof) {
+  if (rows.ndim() == 1) return reshape(cov(expand_dims(rows, 0), ddof), {});
   if (rows.ndim() != 2) {
     throw ShapeError(fmt::format("cov: {} given; expected [variables, observations]; reshape it to rank 2",
                                  to_string(rows.shape())));
@@ -131,6 +136,7 @@ Array cov(const Array& rows, double ddof) {
 }
 
 Array corrcoef(const Array& rows) {
+  if (rows.ndim() == 1) return reshape(corrcoef(expand_dims(rows, 0)), {});
   const Array c = cov(rows);
   const Array diagonal = real(sum(mul(c, eye(c.dim(0), c.dtype())), Axes{1}));
   const Array deviation = sqrt(diagonal);

@@ -8,7 +8,7 @@
 #include <lockstep/types.h>
 
 // The activation functions of jax.nn beyond those in ops.h, with its values and its derivatives at kinks. Integers become
-// float32, but for relu6, which keeps them.
+// float32.
 namespace lockstep {
 
 LOCKSTEP_API Array relu6(const Array& x);  ///< min(max(x, 0), 6); derivative 0 at 0 and at 6.

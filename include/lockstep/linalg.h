@@ -134,7 +134,7 @@ LOCKSTEP_API Array trace(const Array& x, std::int64_t offset = 0, std::int64_t a
 
 // ---- functions of a matrix, products ---------------------------------------------------------------------------------
 
-/// Negative powers are those of the inverse.
+/// Negative powers are those of the inverse; without it, integers stay integers.
 LOCKSTEP_API Array matrix_power(const Array& a, std::int64_t power);
 /// By scaling, a Pade approximant and squaring (Higham, 2005), up to 16 times: a matrix of larger norm gives NaN.
 LOCKSTEP_API Array expm(const Array& a);

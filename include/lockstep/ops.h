@@ -18,7 +18,7 @@ using Axes = std::vector<std::int64_t>;
 // Operands are promoted to one dtype and broadcast as in numpy. Integers and bool become float32 in the functions that
 // need floats: cos erf erf_inv exp expm1 fma log log1p logistic nextafter pow rsqrt sin sqrt tanh. `div` truncates
 // integers, operator/ divides truly. Throws ShapeError where shapes do not broadcast, DtypeError where the op does not
-// take the dtype, ValueError for an integer scalar that the dtype cannot hold.
+// take the dtype, ValueError for an integer scalar that the dtype cannot hold. Of bool, add is or and mul is and.
 #define LOCKSTEP_FORM_unary(name) LOCKSTEP_API Array name(const Operand& x);
 #define LOCKSTEP_FORM_binary(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
 #define LOCKSTEP_FORM_comparison(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
@@ -93,7 +93,7 @@ LOCKSTEP_API Array where(const Array& predicate, const Operand& on_true, const O
 LOCKSTEP_API Array clip(const Array& x, const Operand& low, const Operand& high);
 LOCKSTEP_API Array square(const Array& x);
 
-// ---- shape -----------------------------------------------------------------------------------------------------------
+// ---- shape; starts of a dynamic slice are clamped so that it fits, negative ones count from the end -----------------
 /// One extent may be -1.
 LOCKSTEP_API Array reshape(const Array& x, const std::vector<std::int64_t>& shape);
 LOCKSTEP_API Array transpose(const Array& x, const Axes& permutation);

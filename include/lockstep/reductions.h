@@ -72,7 +72,7 @@ LOCKSTEP_API Array nanmin(const Array& x, const std::optional<Axes>& axes = std:
 /// -1 where all are NaN.
 LOCKSTEP_API Array nanargmax(const Array& x, std::int64_t axis);
 LOCKSTEP_API Array nanargmin(const Array& x, std::int64_t axis);
-/// How a quantile that falls between two elements is made of them.
+/// How a quantile that falls between two elements is made of them; `nearest` is the lower one from the middle.
 enum class Quantile : std::uint8_t { linear, lower, higher, nearest, midpoint };
 /// `q` in [0, 1], any shape: its dimensions come first in the result. No axis: of all elements. NaN where an element is.
 LOCKSTEP_API Array quantile(const Array& x, const Operand& q, std::optional<std::int64_t> axis = std::nullopt,
@@ -81,7 +81,7 @@ LOCKSTEP_API Array percentile(const Array& x, const Operand& q, std::optional<st
                               Quantile method = Quantile::linear);
 LOCKSTEP_API Array median(const Array& x, std::optional<std::int64_t> axis = std::nullopt);
 LOCKSTEP_API Array nanmedian(const Array& x, std::optional<std::int64_t> axis = std::nullopt);
-/// Covariances of the rows, divided by n - ddof; and the correlation coefficients.
+/// Covariances of the rows, divided by n - ddof; and the correlation coefficients. Of a vector one number.
 LOCKSTEP_API Array cov(const Array& rows, double ddof = 1);
 LOCKSTEP_API Array corrcoef(const Array& rows);
 
