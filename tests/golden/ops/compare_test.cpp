@@ -1,4 +1,3 @@
-#include <complex>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -10,13 +9,12 @@
 #include <lockstep/array.h>
 #include <lockstep/backend.h>
 
-#include "engine/checkpoint/safetensors.h"
 #include "engine/compile/compile.h"
-#include "engine/data/gzip_file.h"
 #include "engine/ops/primitives.h"
 #include "engine/runtime/run.h"
 #include "tests/golden/ops/cases.h"
 #include "tests/golden/ops/differences.h"
+#include "tests/golden/stored_values.h"
 #include "tests/support/samples.h"
 
 // Every op's results, derivatives and batches, compiled, against JAX 0.10.2. jax_ops.py says how to regenerate.
@@ -26,57 +24,6 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 const std::string regenerate = "; regenerate the file as the head of tests/golden/ops/jax_ops.py says";
-
-/// By case: the hash of its inputs, then every result's bytes.
-std::map<std::string, Bytes> read_golden() {
-  data::GzipFile file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/ops/jax_ops.safetensors.gz");
-  Bytes bytes;
-  for (std::size_t got = 1; got > 0;) {
-    const std::size_t done = bytes.size();
-    bytes.resize(done + (std::size_t{1} << 20));
-    got = file.read(std::span(bytes).subspan(done));
-    bytes.resize(done + got);
-  }
-  std::map<std::string, Bytes> cases;
-  for (const auto& [name, array] : checkpoint::read_safetensors(bytes, file.name())) cases[name] = array.to_bytes();
-  return cases;
-}
-
-/// The first element that differs by more than the bound, or -1.
-std::int64_t first_difference_within(const ir::ReferenceArray& a, const ir::ReferenceArray& b, double bound) {
-  const auto near = [&](double x, double y) {
-    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
-    if (std::isinf(x) || std::isinf(y)) return x == y;
-    return std::abs(x - y) <= bound * (1 + std::abs(y));
-  };
-  for (std::size_t i = 0; i < static_cast<std::size_t>(a.type.size()); ++i) {
-    bool equal = false;
-    if (is_float(a.type.dtype)) {
-      equal = near(a.floats()[i], b.floats()[i]);
-    } else if (is_complex(a.type.dtype)) {
-      equal = near(a.complexes()[i].real(), b.complexes()[i].real()) &&
-              near(a.complexes()[i].imag(), b.complexes()[i].imag());
-    } else {
-      equal = a.integers()[i] == b.integers()[i];
-    }
-    if (!equal) return static_cast<std::int64_t>(i);
-  }
-  return -1;
-}
-
-std::string text(const ir::ReferenceArray& array, std::int64_t at) {
-  const auto i = static_cast<std::size_t>(at);
-  std::ostringstream stream;
-  stream.precision(17);
-  if (is_float(array.type.dtype)) {
-    stream << array.floats()[i];
-  } else if (is_complex(array.type.dtype)) {
-    stream << array.complexes()[i];
-  } else {
-    stream << array.integers()[i];
-  }
-  return stream.str();
-}
 
 std::vector<ir::HostArray> run(const Run& run, const compile::Options& options) {
   std::vector<ir::HostArray> arguments;
@@ -101,8 +48,8 @@ std::size_t compare(const Case& c, const Bytes& golden, const compile::Options& 
       const auto expected = ir::reference_from_bytes(type, std::span(golden).subspan(at, bytes.size()));
       const std::int64_t place = first_difference_within(given, expected, bound(c.op->name, each.way, type.dtype));
       CHECK_MESSAGE(place == -1, "result " << i - each.first << " " << to_string(type) << " element " << place << ": "
-                                           << text(given, std::max<std::int64_t>(place, 0)) << ", JAX has "
-                                           << text(expected, std::max<std::int64_t>(place, 0)));
+                                           << element_text(given, std::max<std::int64_t>(place, 0)) << ", JAX has "
+                                           << element_text(expected, std::max<std::int64_t>(place, 0)));
       at += bytes.size();
       compared += static_cast<std::size_t>(type.size());
     }
@@ -114,7 +61,8 @@ std::size_t compare(const Case& c, const Bytes& golden, const compile::Options& 
 }  // namespace
 
 TEST_CASE("every op, its derivatives and batches have JAX's values") {
-  std::map<std::string, Bytes> golden = read_golden();
+  std::map<std::string, Bytes> golden =
+      read_stored(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/ops/jax_ops.safetensors.gz");
   compile::Options options;
   options.backends = built_backends();
   options.verify = true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "tests/golden/stored_values.h"
+
 namespace lockstep::tests::golden {
 namespace {
 
@@ -52,25 +54,6 @@ bool is_negative(const ir::Sample& sample) { return sample.inputs[0].high <= 0; 
 bool reduces_nothing(const ir::Sample& sample) { return sample.inputs[0].type.size() == 0; }
 
 bool is_derivative(Way way) { return way != Way::forward && way != Way::vmap; }
-
-/// jax.test_util's default_tolerance and default_gradient_tolerance, but closer where the arithmetic allows it: JAX
-/// asks for 1e-15 of a float64 result and widens it op by op; its gradients are compared with differences.
-double bound(bool derivative, DType dtype) {
-  switch (dtype) {
-    case DType::bfloat16:
-      return derivative ? 1e-1 : 1e-2;
-    case DType::float16:
-      return derivative ? 1e-2 : 1e-3;
-    case DType::float32:
-    case DType::complex64:
-      return derivative ? 1e-5 : 1e-6;
-    case DType::float64:
-    case DType::complex128:
-      return derivative ? 1e-10 : 1e-12;
-    default:
-      return 0;
-  }
-}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "engine/ops/primitives.h"
 #include "tests/golden/ops/cases.h"
+#include "tests/golden/stored_values.h"
 
 // What jax_ops.py reads: all cases with their operands, as JSON.
 namespace lockstep::tests::golden {
@@ -60,16 +61,6 @@ json function_json(const ir::Function& f) {
                          {"outputs", ids(equation.outputs)}});
   }
   return {{"inputs", ids(f.inputs())}, {"outputs", ids(f.outputs())}, {"equations", equations}};
-}
-
-std::string hex(const std::vector<std::byte>& bytes) {
-  constexpr const char* digits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : bytes) {
-    text += digits[std::to_integer<unsigned>(byte) >> 4];
-    text += digits[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
 }
 
 json run_json(const Run& run) {

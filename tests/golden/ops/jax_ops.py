@@ -9,7 +9,6 @@ Runs again to the same file. With --keep, cases whose inputs are those of the pr
 """
 
 import argparse
-import gzip
 import json
 import os
 import pathlib
@@ -22,44 +21,17 @@ os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8 --xla_allow_excess_precision=false"
 
+sys.path.insert(1, str(pathlib.Path(__file__).parents[1]))
+
 import jax  # noqa: E402
-import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import Mesh, PartitionSpec  # noqa: E402
 
 from jax_functions import function_of  # noqa: E402
+from jax_values import array_of, bytes_of, is_inexact, read_tensors, write_tensors  # noqa: E402
 
 GOLDEN = pathlib.Path(__file__).with_name("jax_ops.safetensors.gz")
 BATCH = 3
-
-
-def dtype_of(name):
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
-
-
-def is_inexact(name):
-    return "float" in name or "complex" in name
-
-
-def array_of(entry):
-    """An array of the dump."""
-    data = bytes.fromhex(entry["hex"])
-    if entry["dtype"] == "key":
-        words = np.frombuffer(data, np.uint32).reshape([*entry["shape"], 2])
-        return jax.random.wrap_key_data(words, impl="threefry2x32")
-    return np.frombuffer(data, dtype_of(entry["dtype"])).reshape(entry["shape"])
-
-
-def bytes_of(result, entry):
-    """A result's row-major bytes, once its type is that of the dump."""
-    if list(result.shape) != entry["shape"]:
-        raise ValueError(f"shape {list(result.shape)}, expected {entry['shape']}")
-    if entry["dtype"] == "key":
-        return np.asarray(jax.random.key_data(result)).tobytes()
-    array = np.asarray(result)
-    if array.dtype != dtype_of(entry["dtype"]):
-        raise ValueError(f"dtype {array.dtype}, expected {entry['dtype']}")
-    return np.ascontiguousarray(array).tobytes()
 
 
 def local_function(case, run):
@@ -158,30 +130,6 @@ def evaluate(case):
     return data
 
 
-def read_tensors():
-    if not GOLDEN.exists():
-        return {}
-    data = gzip.decompress(GOLDEN.read_bytes())
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    start = 8 + length
-    return {
-        name: data[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]]
-        for name, entry in header.items()
-    }
-
-
-def write_tensors(tensors):
-    header, offset = {}, 0
-    for name, data in sorted(tensors.items()):
-        header[name] = {"dtype": "U8", "shape": [len(data)], "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    plain = struct.pack("<Q", len(text)) + text + b"".join(data for _, data in sorted(tensors.items()))
-    GOLDEN.write_bytes(gzip.compress(plain, compresslevel=9, mtime=0))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dump")
@@ -191,7 +139,7 @@ def main():
     if jax.__version__ != "0.10.2":
         sys.exit(f"this is JAX {jax.__version__}; the values are those of 0.10.2")
     warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-    present = read_tensors()
+    present = read_tensors(GOLDEN)
     only = set(filter(None, options.only.split(",")))
     tensors, failed, written = {}, [], time.monotonic()
     for case in json.loads(pathlib.Path(options.dump).read_text()):
@@ -208,9 +156,9 @@ def main():
             text = f"{type(error).__name__}: {error}".splitlines()[0][:300]
             print(f"{name} {json.dumps(case['attrs'])[:120]}: {text}", file=sys.stderr)
         if time.monotonic() - written > 60:
-            write_tensors(present | tensors)
+            write_tensors(GOLDEN, present | tensors)
             written = time.monotonic()
-    write_tensors(tensors)
+    write_tensors(GOLDEN, tensors)
     print(f"{len(tensors)} cases, {GOLDEN.stat().st_size} bytes")
     if failed:
         sys.exit(f"{len(failed)} cases failed")

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/golden/functions/table.h"
+
+// No public function is forgotten: each has a line in the table, or stands here with the reason why not.
+namespace lockstep::tests::functions {
+namespace {
+
+constexpr std::array<std::string_view, 17> headers = {
+    "activations", "attention", "control_flow", "convolution", "einsum", "elementwise",
+    "fft",         "indexing",  "initializers", "linalg",      "losses", "manipulation",
+    "ops",         "optim",     "reductions",   "schedules",   "metrics"};
+
+struct Untested {
+  std::string_view function;
+  std::string_view reason;
+};
+constexpr std::array untested = {
+    Untested{"resolve_padding", "pairs of numbers; every convolution with a padding by name goes through it"},
+    Untested{"optim::below", "a predicate of paths, no array"},
+    Untested{"at", "makes a Place, whose members have lines"},
+    Untested{"mean_metric", "weighted of losses.h under another name"},
+    Untested{"accuracy", "a metric; tests/nn counts by hand"},
+    Untested{"top_k_accuracy", "a metric; tests/nn counts by hand"},
+    Untested{"value", "a metric; tests/nn counts by hand"},
+};
+
+/// The lines of a header, without those of its namespaces `detail` and `lax`, which are no composites.
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  REQUIRE_MESSAGE(file.good(), path.string());
+  std::vector<std::string> lines;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line == "namespace detail {" || line == "namespace lax {" || line == "namespace special {") inside = true;
+    if (!inside) lines.push_back(line);
+    if (line.rfind("}  // namespace ", 0) == 0) inside = false;
+  }
+  return lines;
+}
+
+/// Every function declared at the beginning of a line, as a user calls it.
+std::set<std::string> functions_of(std::string_view header) {
+  static const std::regex space("namespace (?:lockstep::)?(\\w+) \\{");
+  static const std::regex declaration(
+      "(?:LOCKSTEP_API )?[A-Za-z_](?:[\\w:<>, &*]*[\\w>&*])? (operator[^\\s(]+|\\w+)\\(.*");
+  static const std::regex other("(struct|class|template|using|inline|enum|requires|namespace|static|constexpr) ?.*");
+  std::set<std::string> functions;
+  std::string prefix;
+  const std::filesystem::path include = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "../include/lockstep";
+  for (const std::string& line : lines_of(include / (std::string(header) + ".h"))) {
+    std::smatch match;
+    if (std::regex_match(line, match, space) && match[1] != "lockstep") prefix = match[1].str() + "::";
+    if (std::regex_match(line, other) || !std::regex_match(line, match, declaration)) continue;
+    functions.insert(prefix + match[1].str());
+  }
+  return functions;
+}
+
+}  // namespace
+
+TEST_CASE("every public function is held against JAX, or has a reason why not") {
+  std::set<std::string> held, declared;
+  for (const Line& line : table()) held.insert(std::string(line.function));
+  for (const std::string_view header : headers) declared.merge(functions_of(header));
+  for (const std::string& function : declared) {
+    const bool excused = std::ranges::any_of(untested, [&](const Untested& u) { return u.function == function; });
+    CHECK_MESSAGE((held.contains(function) || excused),
+                  function << " has no line in tests/golden/functions and no reason in coverage_test.cpp");
+    CHECK_MESSAGE(!(held.contains(function) && excused), function << " has a line: take its reason out");
+  }
+  for (const Untested& u : untested) {
+    CHECK_MESSAGE(declared.contains(std::string(u.function)), u.function << " is no public function");
+    CHECK(u.reason.size() > 10);
+  }
+  CHECK(declared.size() > 300);
+  MESSAGE(declared.size() << " functions declared, " << untested.size() << " of them with a reason");
+}
+
+}  // namespace lockstep::tests::functions

@@ -1,0 +1,54 @@
+#include "tests/golden/functions/table.h"
+
+namespace lockstep::tests::functions {
+
+std::vector<DType> operator+(std::vector<DType> a, const std::vector<DType>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Input Input::of(DType held) const {
+  Input input = *this;
+  input.dtype = held;
+  return input;
+}
+
+Input drawn(const Shape& shape, double low, double high) { return {shape, low, high}; }
+Input distinct(const Shape& shape, double low, double high) { return {shape, low, high, true}; }
+Input given(const std::vector<double>& values) { return given(values, {static_cast<std::int64_t>(values.size())}); }
+Input given(const std::vector<double>& values, const Shape& shape) {
+  Input input{shape};
+  input.values = values;
+  return input;
+}
+Input whole(const std::vector<double>& values, DType dtype) { return given(values).of(dtype); }
+Input whole(const std::vector<double>& values, const Shape& shape, DType dtype) {
+  return given(values, shape).of(dtype);
+}
+Input mask(const Shape& shape) { return Input{shape, 0, 2}.of(bool_); }
+Input edges() {
+  Input input;
+  input.edges = true;
+  return input;
+}
+Input edge_column() {
+  Input input{{1, 1}};
+  input.edges = true;
+  return input;
+}
+
+const Lines& table() {
+  static const Lines all = [] {
+    Lines lines;
+    for (const auto part :
+         {elementwise_lines, edge_lines, reduction_lines, order_lines, activation_lines, manipulation_lines,
+          indexing_lines, linalg_lines, signal_lines, training_lines, dtype_lines, kink_lines}) {
+      const Lines more = part();
+      lines.insert(lines.end(), more.begin(), more.end());
+    }
+    return lines;
+  }();
+  return all;
+}
+
+}  // namespace lockstep::tests::functions
