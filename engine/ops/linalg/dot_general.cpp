@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,32 +108,42 @@ Dims counted_from(std::size_t first, std::size_t count) {
   return dims;
 }
 
+/// Where operand `side` has each dimension of a product that has these of its dimensions one after the other.
+Dims places(std::initializer_list<const Dims*> groups) {
+  Dims permutation;
+  for (const Dims* group : groups) permutation.insert(permutation.end(), group->begin(), group->end());
+  Dims inverse(permutation.size());
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    inverse[static_cast<std::size_t>(permutation[i])] = static_cast<std::int64_t>(i);
+  }
+  return inverse;
+}
+
 /// The cotangent of operand `side`: the result's cotangent contracted with the other operand over the latter's free
-/// dimensions, its dimensions then put where the operand has them.
+/// dimensions, in the order of the two that puts the dimensions where the operand has them, if one does.
 Value operand_cotangent(const Value& cotangent, const Value& other, const DotDims& dims, std::size_t side) {
   const std::size_t batch = dims.batch[0].size();
-  const std::size_t other_free_begin = batch + (side == 0 ? dims.free[0].size() : 0);
-  const Dims cotangent_contract = counted_from(other_free_begin, dims.free[1 - side].size());
+  const Dims leading = counted_from(0, batch);
+  const Dims cotangent_contract =
+      counted_from(batch + (side == 0 ? dims.free[0].size() : 0), dims.free[1 - side].size());
+  // The other's contracted dimensions are free in the product, ascending: what they are in operand `side`.
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::size_t i = 0; i < dims.contract[0].size(); ++i) {
+    pairs.emplace_back(dims.contract[1 - side][i], dims.contract[side][i]);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  Dims contracted;
+  for (const auto& [in_other, in_side] : pairs) contracted.push_back(in_side);
+  const Dims swapped = places({&dims.batch[side], &contracted, &dims.free[side]});
+  if (swapped == counted_from(0, swapped.size())) {
+    return apply_one(primitives::dot_general(), {other, cotangent},
+                     dot_attrs({dims.free[1 - side], cotangent_contract}, {dims.batch[1 - side], leading}));
+  }
   const Value product =
       apply_one(primitives::dot_general(), {cotangent, other},
-                dot_attrs({cotangent_contract, dims.free[1 - side]}, {counted_from(0, batch), dims.batch[1 - side]}));
-  // product: batch, free of `side`, then the other's contracted dimensions in ascending order.
-  Dims sorted = dims.contract[1 - side];
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t rank = batch + dims.free[side].size() + sorted.size();
-  Dims permutation(rank);
-  for (std::size_t i = 0; i < batch; ++i) {
-    permutation[static_cast<std::size_t>(dims.batch[side][i])] = static_cast<std::int64_t>(i);
-  }
-  for (std::size_t i = 0; i < dims.free[side].size(); ++i) {
-    permutation[static_cast<std::size_t>(dims.free[side][i])] = static_cast<std::int64_t>(batch + i);
-  }
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    const auto at = std::find(sorted.begin(), sorted.end(), dims.contract[1 - side][i]) - sorted.begin();
-    permutation[static_cast<std::size_t>(dims.contract[side][i])] =
-        static_cast<std::int64_t>(batch + dims.free[side].size()) + at;
-  }
-  if (permutation == counted_from(0, rank)) return product;
+                dot_attrs({cotangent_contract, dims.free[1 - side]}, {leading, dims.batch[1 - side]}));
+  const Dims permutation = places({&dims.batch[side], &dims.free[side], &contracted});
+  if (permutation == counted_from(0, permutation.size())) return product;
   return transpose(product, permutation);
 }
 

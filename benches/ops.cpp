@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <lockstep/backend.h>
+
+#include "engine/compile/compile.h"
+#include "engine/ir/builder.h"
+#include "engine/ops/primitives.h"
+#include "engine/runtime/run.h"
+
+// Times single ops on one device: compiled with all backends of this build, and with ATen's kernels alone. The two take
+// turns, and the clock is the thread's own, so that what else the machine does meets both alike. Medians; the last column
+// is how many times as fast.
+namespace lockstep::benches {
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+struct Case {
+  std::string name;
+  const ir::Primitive* op;
+  std::vector<Shape> operands;
+  Attrs attrs;
+  double flops = 0;  ///< Zero where bytes are what counts.
+};
+
+/// [rows, depth] x [depth, columns]; of either operand the dimension that is contracted.
+Case product(std::string_view name, std::int64_t rows, std::int64_t depth, std::int64_t columns, bool first_transposed,
+             bool second_transposed) {
+  const Shape a = first_transposed ? Shape{depth, rows} : Shape{rows, depth};
+  const Shape b = second_transposed ? Shape{columns, depth} : Shape{depth, columns};
+  const std::vector<Dims> contract = {{first_transposed ? 0 : 1}, {second_transposed ? 1 : 0}};
+  return {fmt::format("{} {}x{}x{}{}{}", name, rows, depth, columns, first_transposed ? " t" : "",
+                      second_transposed ? " 't" : ""),
+          &ops::primitives::dot_general(),
+          {a, b},
+          {{"contract", contract}, {"batch", std::vector<Dims>{{}, {}}}},
+          2.0 * static_cast<double>(rows * depth * columns)};
+}
+
+/// A square kernel with padding that keeps the extents but for the stride; forward and both gradients.
+void add_convolutions(std::vector<Case>& cases, std::string_view name, const Shape& x, std::int64_t window,
+                      std::int64_t features, std::int64_t stride, std::int64_t groups) {
+  const std::int64_t extent = (x[1] - 1) / stride + 1;
+  const std::int64_t padding = window - 1 - (x[1] - 1) % stride;
+  const Dims pair = {padding / 2, padding - padding / 2};
+  const Shape kernel = {window, window, x[3] / groups, features};
+  const Shape y = {x[0], extent, extent, features};
+  const Attrs attrs = {{"strides", Dims{stride, stride}},
+                       {"padding", std::vector<Dims>{pair, pair}},
+                       {"dilation", Dims{1, 1}},
+                       {"groups", groups}};
+  const double flops = 2.0 * static_cast<double>(y.size() * kernel[0] * kernel[1] * kernel[2]);
+  const std::string text = fmt::format("{} {}x{}x{}x{}", name, x[0], x[1], x[2], x[3]);
+  cases.push_back({text, &ops::primitives::conv(), {x, kernel}, attrs, flops});
+  cases.push_back({text + " input gradient",
+                   &ops::primitives::conv_input_grad(),
+                   {y, kernel},
+                   attrs.with("spatial", Dims{x[1], x[2]}),
+                   flops});
+  cases.push_back({text + " kernel gradient",
+                   &ops::primitives::conv_kernel_grad(),
+                   {x, y},
+                   attrs.with("window", Dims{window, window}),
+                   flops});
+}
+
+void add_pooling(std::vector<Case>& cases, const Shape& x) {
+  const Shape y = {x[0], x[1] / 2, x[2] / 2, x[3]};
+  const std::string text = fmt::format("max pool {}x{}x{}x{}", x[0], x[1], x[2], x[3]);
+  const Attrs attrs = {{"window", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"padding", std::vector<Dims>{{0, 0}, {0, 0}}}};
+  cases.push_back({text, &ops::primitives::window_max(), {x}, attrs});
+  cases.push_back({text + " gradient", &ops::primitives::window_scatter(), {y, y}, {{"spatial", Dims{x[1], x[2]}}}});
+  cases.push_back({"sum" + text.substr(3), &ops::primitives::window_sum(), {x}, attrs});
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const std::int64_t n : {8, 16, 32, 64, 256, 1024}) list.push_back(product("square", n, n, n, false, false));
+  list.push_back(product("mlp", 64, 784, 512, false, false));
+  list.push_back(product("mlp", 784, 64, 512, true, false));
+  list.push_back(product("mlp", 64, 512, 512, false, true));
+  list.push_back(product("mlp", 64, 512, 10, false, false));
+  list.push_back(product("gpt", 512, 256, 1024, false, false));
+  list.push_back(product("gpt", 256, 512, 1024, true, false));
+  list.push_back(product("lstm", 16, 256, 1024, false, false));
+  list.push_back(product("lstm", 256, 16, 1024, true, false));
+  list.push_back(product("vector", 1, 512, 512, false, false));
+  list.push_back(product("vector", 512, 512, 1, false, false));
+  add_convolutions(list, "cnn", {32, 28, 28, 1}, 3, 32, 1, 1);
+  add_convolutions(list, "cnn", {32, 14, 14, 32}, 3, 64, 1, 1);
+  add_convolutions(list, "resnet20", {32, 32, 32, 16}, 3, 16, 1, 1);
+  add_convolutions(list, "resnet20 stride 2", {32, 32, 32, 16}, 3, 32, 2, 1);
+  add_convolutions(list, "resnet20", {32, 8, 8, 64}, 3, 64, 1, 1);
+  add_convolutions(list, "resnet18", {16, 4, 4, 512}, 3, 512, 1, 1);
+  add_convolutions(list, "pointwise", {8, 28, 28, 64}, 1, 256, 1, 1);
+  add_convolutions(list, "depthwise", {8, 28, 28, 64}, 3, 64, 1, 64);
+  add_pooling(list, {32, 28, 28, 32});
+  add_pooling(list, {32, 14, 14, 64});
+  return list;
+}
+
+/// The case's operands: floats in [-1, 1), integers zero.
+std::vector<ir::HostArray> draw(const std::vector<ArrayType>& types, const Backend& memory) {
+  std::mt19937 bits(7);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<ir::HostArray> arrays;
+  for (const ArrayType& type : types) {
+    std::vector<float> values(static_cast<std::size_t>(type.size()));
+    if (type.dtype == float32) {
+      for (float& x : values) x = uniform(bits);
+    }
+    arrays.push_back(ir::host_array(type, std::as_bytes(std::span(values)), memory));
+  }
+  return arrays;
+}
+
+ir::FunctionPtr function_of(const Case& c, const std::vector<ArrayType>& types) {
+  ir::Builder builder{ir::AxisSizes()};
+  std::vector<ir::Var> inputs;
+  for (const ArrayType& type : types) inputs.push_back(builder.input(type));
+  return builder.finish(builder.apply(*c.op, inputs, c.attrs));
+}
+
+double median(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  return samples[samples.size() / 2];
+}
+
+/// Seconds that the calling thread has run; kernels of one device run on it.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+class Contestant {
+ public:
+  Contestant(const ir::FunctionPtr& function, const std::vector<std::shared_ptr<const Backend>>& backends,
+             std::vector<ir::HostArray> operands)
+      : executable_(compile::lower(function, {.backends = backends})), operands_(std::move(operands)) {
+    runtime::run(*executable_, operands_);
+  }
+
+  /// Seconds a run, over runs that take at least `least` seconds together.
+  double time(double least) const {
+    const double start = thread_seconds();
+    double elapsed = 0;
+    int runs = 0;
+    for (; elapsed < least; ++runs) {
+      runtime::run(*executable_, operands_);
+      elapsed = thread_seconds() - start;
+    }
+    return elapsed / runs;
+  }
+
+ private:
+  std::shared_ptr<const compile::Executable> executable_;
+  std::vector<ir::HostArray> operands_;
+};
+
+void compare(const Case& c, const std::vector<std::shared_ptr<const Backend>>& aten) {
+  std::vector<ArrayType> types;
+  for (const Shape& shape : c.operands) types.push_back({float32, shape, {}});
+  if (c.op->name == "window_scatter") types[0].dtype = int32;
+  const ir::FunctionPtr function = function_of(c, types);
+  const Contestant ours(function, built_backends(), draw(types, *aten[0]));
+  const Contestant theirs(function, aten, draw(types, *aten[0]));
+  std::vector<double> our_times, their_times;
+  for (int round = 0; round < 9; ++round) {
+    our_times.push_back(ours.time(0.004));
+    their_times.push_back(theirs.time(0.004));
+  }
+  const double a = median(our_times), b = median(their_times);
+  fmt::print("{:44} {:10.1f} us {:7.1f} GFLOP/s   ATen {:10.1f} us {:7.1f} GFLOP/s   {:6.2f}\n", c.name, 1e6 * a,
+             c.flops / a * 1e-9, 1e6 * b, c.flops / b * 1e-9, b / a);
+}
+
+void run(std::string_view filter) {
+  std::vector<std::shared_ptr<const Backend>> aten;
+  for (const auto& backend : built_backends()) {
+    if (backend->name() == "aten") aten.push_back(backend);
+  }
+  for (const Case& c : cases()) {
+    if (c.name.find(filter) != std::string::npos) compare(c, aten);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::benches
+
+/// bench_ops [part of the names to time]
+int main(int count, char** arguments) {
+  try {
+    lockstep::benches::run(count > 1 ? arguments[1] : "");
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_ops: %s\n", error.what());
+    return 2;
+  }
+}
