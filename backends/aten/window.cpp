@@ -9,6 +9,7 @@
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/sums.h"
+#include "backends/vector_variants.h"
 
 namespace lockstep::backends::aten::kernels {
 
@@ -209,21 +210,21 @@ std::unique_ptr<Kernel> window_max(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   if (!is_float(x.dtype) && !is_integer(x.dtype)) return nullptr;
   return make_windows(request, x.shape, request.outputs[0].shape,
-                      with_real(x.dtype, []<class T>() -> Run { return largest<T>; }));
+                      with_real(x.dtype, []<class T>() -> Run { return VectorVariants<largest<T>>::chosen(); }));
 }
 
 std::unique_ptr<Kernel> window_sum(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   if (!can_add(x.dtype)) return nullptr;
   return make_windows(request, x.shape, request.outputs[0].shape,
-                      with_summed(x.dtype, []<class T>() -> Run { return sum<T>; }));
+                      with_summed(x.dtype, []<class T>() -> Run { return VectorVariants<sum<T>>::chosen(); }));
 }
 
 std::unique_ptr<Kernel> window_spread(const KernelRequest& request) {
   const ArrayType& y = request.inputs[0];
   if (!can_add(y.dtype)) return nullptr;
   return make_windows(request, request.outputs[0].shape, y.shape,
-                      with_summed(y.dtype, []<class T>() -> Run { return spread<T>; }));
+                      with_summed(y.dtype, []<class T>() -> Run { return VectorVariants<spread<T>>::chosen(); }));
 }
 
 std::unique_ptr<Kernel> window_gather(const KernelRequest& request) {

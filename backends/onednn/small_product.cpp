@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include <lockstep/isa.h>
+#include "backends/vector_variants.h"
 
 namespace lockstep::backends::onednn {
 
@@ -18,7 +18,7 @@ using Vector = float __attribute__((vector_size(width * sizeof(float))));
 std::int64_t panels(const ProductPlan& plan) { return (plan.columns.extent + width - 1) / width; }
 
 /// b in panels of `width` columns, each [depth, width]; missing columns are zero.
-[[gnu::always_inline]] inline void pack(const ProductPlan& plan, const float* b, float* packed) {
+void pack(const ProductPlan& plan, const float* b, float* packed) {
   const std::int64_t depth = plan.depth.extent;
   for (std::int64_t first = 0; first < plan.columns.extent; first += width) {
     const std::int64_t columns = std::min(width, plan.columns.extent - first);
@@ -30,8 +30,7 @@ std::int64_t panels(const ProductPlan& plan) { return (plan.columns.extent + wid
 }
 
 template <std::int64_t rows>
-[[gnu::always_inline]] inline void multiply_rows(const ProductPlan& plan, const float* a, const float* packed,
-                                                 float* result, std::int64_t columns) {
+void multiply_rows(const ProductPlan& plan, const float* a, const float* packed, float* result, std::int64_t columns) {
   Vector sums[rows] = {};
   for (std::int64_t k = 0; k < plan.depth.extent; ++k) {
     Vector b;
@@ -45,8 +44,7 @@ template <std::int64_t rows>
   }
 }
 
-[[gnu::always_inline]] inline void multiply(const ProductPlan& plan, const float* a, const float* b, float* result,
-                                            float* packed) {
+void multiply(const ProductPlan& plan, const float* a, const float* b, float* result, float* packed) {
   pack(plan, b, packed);
   for (std::int64_t first = 0; first < plan.columns.extent; first += width, packed += plan.depth.extent * width) {
     const std::int64_t columns = std::min(width, plan.columns.extent - first);
@@ -59,33 +57,6 @@ template <std::int64_t rows>
       multiply_rows<1>(plan, a + i * plan.rows.operand[0], packed, result + i * plan.rows.result + first, columns);
     }
   }
-}
-
-using Multiply = void (*)(const ProductPlan&, const float*, const float*, float*, float*);
-
-#if defined(__x86_64__)
-[[gnu::target("avx512f")]] void multiply_avx512(const ProductPlan& plan, const float* a, const float* b, float* result,
-                                                float* packed) {
-  multiply(plan, a, b, result, packed);
-}
-
-[[gnu::target("avx2")]] void multiply_avx2(const ProductPlan& plan, const float* a, const float* b, float* result,
-                                           float* packed) {
-  multiply(plan, a, b, result, packed);
-}
-#endif
-
-void multiply_plain(const ProductPlan& plan, const float* a, const float* b, float* result, float* packed) {
-  multiply(plan, a, b, result, packed);
-}
-
-Multiply chosen() {
-#if defined(__x86_64__)
-  const Isa isa = usable_isa();
-  if (isa == Isa::avx512) return multiply_avx512;
-  if (isa == Isa::avx2) return multiply_avx2;
-#endif
-  return multiply_plain;
 }
 
 }  // namespace
@@ -103,8 +74,8 @@ std::size_t small_product_scratch(const ProductPlan& plan) {
 }
 
 void small_product(const ProductPlan& plan, const float* a, const float* b, float* result, float* scratch) {
-  static const Multiply multiply = chosen();
-  multiply(plan, a, b, result, scratch);
+  static const auto widest = VectorVariants<multiply>::chosen();
+  widest(plan, a, b, result, scratch);
 }
 
 }  // namespace lockstep::backends::onednn
