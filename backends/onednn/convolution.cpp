@@ -98,38 +98,32 @@ class Description {
             true};
   }
   dnnl::convolution_backward_data::primitive_desc input_grad() const {
-    return {cpu(),
-            dnnl::algorithm::convolution_direct,
-            x_,
-            kernel_,
-            y_,
-            geometry_.strides,
-            geometry_.dilation,
-            geometry_.low,
-            geometry_.high,
-            forward(),
-            attributes(),
-            true};
+    return backward<dnnl::convolution_backward_data>();
   }
   dnnl::convolution_backward_weights::primitive_desc kernel_grad() const {
-    return {cpu(),
-            dnnl::algorithm::convolution_direct,
-            x_,
-            kernel_,
-            y_,
-            geometry_.strides,
-            geometry_.dilation,
-            geometry_.low,
-            geometry_.high,
-            forward(),
-            attributes(),
-            true};
+    return backward<dnnl::convolution_backward_weights>();
   }
 
   const Desc& x() const { return x_; }
   const Desc& y() const { return y_; }
 
  private:
+  template <class Backward>
+  typename Backward::primitive_desc backward() const {
+    return {cpu(),
+            dnnl::algorithm::convolution_direct,
+            x_,
+            kernel_,
+            y_,
+            geometry_.strides,
+            geometry_.dilation,
+            geometry_.low,
+            geometry_.high,
+            forward(),
+            attributes(),
+            true};
+  }
+
   dnnl::memory::data_type type_;
   Desc x_, kernel_, y_;
   const Geometry& geometry_;
