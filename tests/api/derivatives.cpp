@@ -7,12 +7,14 @@
 #include <lockstep/remat.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/counted.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
 
 // Jacobians, Hessians, gradients of several arguments, transposes of linear functions, and the checks of derivatives.
 using namespace lockstep;
 using tests::check_close;
+using tests::counted;
 using tests::expect_error;
 using tests::values;
 
@@ -20,10 +22,6 @@ namespace {
 
 void check_equal(const Array& given, const Array& expected) {
   check_close(given, expected.shape(), values(expected), 1e-11);
-}
-
-Array counted(const Shape& shape) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 7);
 }
 
 using Params = std::map<std::string, Array>;

@@ -9,10 +9,12 @@
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/counted.h"
 
 // Gradients through a whole training run, and what it costs to hold the run in memory.
 using namespace lockstep;
 using tests::check_close;
+using tests::counted;
 using tests::values;
 
 namespace {
@@ -23,10 +25,6 @@ struct Learner {
   Array w, velocity;
 };
 LOCKSTEP_TREE(Learner, w, velocity);
-
-Array counted(const Shape& shape) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 7);
-}
 
 /// One step of SGD with momentum on a fixed regression problem.
 Learner trained(const Learner& learner, const Array& rate) {

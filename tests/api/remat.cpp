@@ -10,6 +10,7 @@
 #include <lockstep/remat.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/counted.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
 
@@ -17,6 +18,7 @@
 using namespace lockstep;
 using tests::check_close;
 using tests::check_same_bits;
+using tests::counted;
 using tests::expect_error;
 using tests::values;
 
@@ -24,10 +26,6 @@ namespace {
 
 void check_equal(const Array& given, const Array& expected) {
   check_close(given, expected.shape(), values(expected), 1e-12);
-}
-
-Array counted(const Shape& shape) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 7);
 }
 
 std::vector<CheckpointPolicy> all_policies() {
