@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
@@ -26,6 +27,8 @@ compile::Options make_options() {
   options.backends = built_backends();
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.communicator = world();
+  const char* fuse = std::getenv("LOCKSTEP_FUSE");
+  options.fuse = fuse == nullptr || std::string_view(fuse) != "0";
 #ifndef NDEBUG
   options.verify = true;
 #else

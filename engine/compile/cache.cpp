@@ -22,7 +22,8 @@ struct Setting {
 Setting describe(const Options& options) {
   Setting setting{{}, options.communicator};
   for (const auto& backend : options.backends) setting.text += std::string(backend->name()) + ",";
-  setting.text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "");
+  setting.text +=
+      ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "") + (options.fuse ? ";fused" : "");
   return setting;
 }
 

@@ -2,6 +2,7 @@
 #include <span>
 
 #include "engine/compile/copy_kernel.h"
+#include "engine/compile/element_loops.h"
 #include "engine/compile/program.h"
 
 // Which equations need no kernel because their result can be read where their operand lies. Decided from the last
@@ -131,9 +132,17 @@ class ViewChooser {
   }
 
   const Kernel* flat_kernel(const Item& item, std::vector<ArrayType> types, std::int64_t elements) {
-    for (ArrayType& type : types) type.shape = Shape{elements};
+    const std::int64_t whole = types.back().size();
+    std::vector<bool> is_full;
+    for (ArrayType& type : types) {
+      is_full.push_back(type.size() == whole);
+      type.shape = is_full.back() ? Shape{elements} : Shape{};
+    }
+    const ElementLoop* loop = element_loop(item.attrs);
+    const Attrs attrs =
+        loop == nullptr ? item.attrs : Attrs{{"loop", std::shared_ptr<const AttrObject>(flattened(*loop, is_full))}};
     const std::span<const ArrayType> all(types);
-    return program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
+    return program_.kernels.get(item.op, attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
   }
 
   Program& program_;

@@ -17,6 +17,7 @@ struct Options {
   int threads = 1;                                       ///< Workers that share what stands outside of mapped regions.
   bool verify = false;                                   ///< ir::verify on both sides of every pass.
   bool optimize = true;                                  ///< Whether the passes run.
+  bool fuse = true;                                      ///< Whether element-wise ops are fused, where they run.
   std::shared_ptr<Communicator> communicator;  ///< The processes that share a pmap's shards; null: this one alone.
 };
 

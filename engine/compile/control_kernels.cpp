@@ -71,9 +71,10 @@ LoopKernel::LoopKernel(std::vector<Body> bodies, bool together, std::size_t cons
   }
 }
 
-bool LoopKernel::may_share(std::size_t input, std::size_t output) const {
-  return output < carries_.size() && input == first_carry_ + output &&
-         (carries_[output].in_place || carries_[output].fixed);
+bool LoopKernel::may_share(int input, int output) const {
+  const auto carry = static_cast<std::size_t>(output);
+  return carry < carries_.size() && static_cast<std::size_t>(input) == first_carry_ + carry &&
+         (carries_[carry].in_place || carries_[carry].fixed);
 }
 
 void LoopKernel::start(BoundBody& body, const ControlArguments& arguments, bool odd) const {

@@ -55,8 +55,6 @@ class ControlKernel : public Kernel {
   virtual bool chooses() const { return false; }
   /// What stands behind the op's name in a printed plan.
   virtual std::string describe() const { return {}; }
-  /// Whether an output may lie in an input's memory.
-  virtual bool may_share(std::size_t /*input*/, std::size_t /*output*/) const { return false; }
 
  protected:
   ControlKernel(std::vector<Body> bodies, bool together);
@@ -78,7 +76,7 @@ class ControlKernel : public Kernel {
 /// Loops with carries. A carry is updated where it lies if its body says that this is safe; else two places take turns.
 class LoopKernel : public ControlKernel {
  public:
-  bool may_share(std::size_t input, std::size_t output) const final;
+  bool may_share(int input, int output) const final;
 
  protected:
   /// Of the last body, the first results are the next carries, which stand behind `consts` in its arguments; the first

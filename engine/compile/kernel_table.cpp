@@ -47,8 +47,8 @@ double flops_of(const KernelRequest& request) {
 
 }  // namespace
 
-const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
-                               std::span<const ArrayType> outputs) {
+const Kernel* KernelTable::find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                                std::span<const ArrayType> outputs) {
   std::vector<ArrayType> types;
   for (const ArrayType& type : inputs) types.push_back({type.dtype, type.shape, {}});
   for (const ArrayType& type : outputs) types.push_back({type.dtype, type.shape, {}});
@@ -68,7 +68,14 @@ const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::spa
       return kernels_.back().get();
     }
   }
-  throw_no_kernel(op, attrs, request.inputs, request.outputs, backends_);
+  return nullptr;
+}
+
+const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                               std::span<const ArrayType> outputs) {
+  const Kernel* kernel = find(op, attrs, inputs, outputs);
+  if (kernel == nullptr) throw_no_kernel(op, attrs, inputs, outputs, backends_);
+  return kernel;
 }
 
 KernelTable::Note KernelTable::note(const Kernel* kernel) const {

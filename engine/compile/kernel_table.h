@@ -16,6 +16,9 @@ class KernelTable {
  public:
   explicit KernelTable(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {}
 
+  /// Null where no backend has it.
+  const Kernel* find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                     std::span<const ArrayType> outputs);
   /// Throws BackendError where no backend has it. `varying` of the types is ignored.
   const Kernel* get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
                     std::span<const ArrayType> outputs);

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "engine/compile/compile.h"
 #include "engine/compile/program.h"
+#include "engine/ir/verify.h"
 #include "engine/passes/pass.h"
 
 namespace lockstep::compile {
@@ -25,10 +27,20 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
   return emit(program);
 }
 
+ir::FunctionPtr optimize(const ir::FunctionPtr& function, const Options& options) {
+  if (!options.optimize) return function;
+  const ir::FunctionPtr optimized = passes::run_pipeline(function, options.verify);
+  const bool has_loops = std::ranges::any_of(options.backends, [](const auto& backend) { return backend->fuses(); });
+  if (!options.fuse || !has_loops) return optimized;
+  const ir::FunctionPtr fused = passes::fuse(optimized);
+  if (options.verify) ir::verify(*fused);
+  return fused;
+}
+
 }  // namespace
 
 std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
-  const ir::FunctionPtr optimized = options.optimize ? passes::run_pipeline(function, options.verify) : function;
+  const ir::FunctionPtr optimized = optimize(function, options);
   return lower_with(options, [&](Program& program) { write_out(program, *optimized); });
 }
 

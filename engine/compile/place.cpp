@@ -142,11 +142,6 @@ class Placer {
     return -1;
   }
 
-  static bool accepts_in_place(const Kernel& kernel, std::size_t input, std::size_t output) {
-    if (const auto* control = dynamic_cast<const ControlKernel*>(&kernel)) return control->may_share(input, output);
-    return output == 0 && kernel.accepts_in_place(static_cast<int>(input));
-  }
-
   /// Whether a unit's only call may write root `written` where it reads root `r`.
   bool is_read_in_place(const Unit& it, int r, int written) {
     if (it.calls.size() != 1) return false;
@@ -159,8 +154,8 @@ class Placer {
       const Value& input = program_.value(call.inputs[k].value);
       if (input.root != r) continue;
       if (input.offset != 0 || !input.is_contiguous() || input.type.dtype != output.type.dtype ||
-          input.nbytes() != output.nbytes() || !accepts_in_place(*call.kernel, k, index) ||
-          (call.rest_kernel != nullptr && !accepts_in_place(*call.rest_kernel, k, index))) {
+          input.nbytes() != output.nbytes() || !call.kernel->may_share(static_cast<int>(k), at) ||
+          (call.rest_kernel != nullptr && !call.rest_kernel->may_share(static_cast<int>(k), at))) {
         return false;
       }
     }
@@ -234,12 +229,14 @@ class Placer {
   }
 
   void make_blocks(int u) {
+    std::vector<int> given;  // blocks of operands that a result has taken
     for (int r : unit(u).writes) {
       Root& it = root(r);
       if (!is_planned(it.place)) continue;
       const Interval wanted = interval_of(r);
-      const int shared = block_in_place(r, u);
+      const int shared = block_in_place(r, u, given);
       if (shared >= 0) {
+        given.push_back(shared);
         it.block = shared;
         Interval& interval = blocks_[static_cast<std::size_t>(shared)].interval;
         interval.last = std::max(interval.last, wanted.last);
@@ -265,8 +262,8 @@ class Placer {
     blocks_.push_back({Place::scratch, {unit(u).step, unit(u).group}, {bytes, now, now}});
   }
 
-  /// A dying operand's block that unit `u` may write `r` into, or -1.
-  int block_in_place(int r, int u) {
+  /// A dying operand's block that unit `u` may write `r` into, or -1. Not one of those given away.
+  int block_in_place(int r, int u, const std::vector<int>& given) {
     const Unit& it = unit(u);
     if (it.calls.size() != 1) return -1;
     const int at = output_of(it.calls[0], r);
@@ -278,6 +275,7 @@ class Placer {
       const Root& operand = root(a);
       const Value& value = program_.value(a);
       if (operand.place != root(r).place || operand.per_tile != root(r).per_tile || operand.block < 0) continue;
+      if (std::find(given.begin(), given.end(), operand.block) != given.end()) continue;
       if (operand.place == Place::shard && it.pmap < 0) continue;
       if (operand.place == Place::arena && it.pmap >= 0) continue;
       if (value.nbytes() != program_.value(r).nbytes() || ref.shard >= 0 || program_.value(ref.value).cut >= 0)

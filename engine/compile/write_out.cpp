@@ -4,6 +4,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/compile/element_loops.h"
 #include "engine/compile/writer.h"
 #include "engine/ir/primitive.h"
 
@@ -47,6 +48,8 @@ std::vector<int> Writer::write(const ir::Function& function, std::vector<int> in
     const ir::Traits& traits = equation.primitive->traits;
     if (equation.primitive->name == "pmap") {
       write_pmap(equation, ids);
+    } else if (equation.primitive->name == "fused") {
+      write_fused(function, equation, ids, mesh);
     } else if (traits.call) {
       write_call(equation, ids, mesh);
     } else if (traits.loop) {
@@ -85,12 +88,40 @@ void Writer::add(Item item) {
 void Writer::write_equation(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {
   Item item = new_item(equation, mesh);
   for (Var v : equation.inputs) item.inputs.push_back(ids[v.id]);
+  add_results(function, equation, item, ids, mesh);
+  add(std::move(item));
+}
+
+void Writer::add_results(const ir::Function& function, const Equation& equation, Item& item, std::vector<int>& ids,
+                         int mesh) {
   for (Var v : equation.outputs) {
     const ArrayType& type = function.type(v);
     if (!type.varying.empty()) item.pmap = mesh;
     ids[v.id] = program_.new_value(type, type.varying.empty() ? -1 : mesh);
     item.outputs.push_back(ids[v.id]);
   }
+}
+
+/// As one loop where a backend takes it, else equation by equation.
+void Writer::write_fused(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {
+  const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
+  const LoweredLoop lowered = lower_loop(*body);
+  Item item = new_item(equation, mesh);
+  item.attrs = {{"loop", std::shared_ptr<const AttrObject>(lowered.loop)}};
+  item.pointwise = lowered.is_flat;
+  std::vector<ArrayType> types;
+  for (const std::size_t i : lowered.inputs) {
+    item.inputs.push_back(ids[equation.inputs[i].id]);
+    types.push_back(function.type(equation.inputs[i]));
+  }
+  if (program_.kernels.find(item.op, item.attrs, types, body->output_types()) == nullptr) {
+    std::vector<int> inputs;
+    for (Var v : equation.inputs) inputs.push_back(ids[v.id]);
+    const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
+    for (std::size_t i = 0; i < outputs.size(); ++i) ids[equation.outputs[i].id] = outputs[i];
+    return;
+  }
+  add_results(function, equation, item, ids, mesh);
   add(std::move(item));
 }
 

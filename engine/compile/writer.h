@@ -27,12 +27,15 @@ class Writer {
  private:
   void write_equation(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_pmap(const ir::Equation& equation, std::vector<int>& ids);
+  void write_fused(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_call(const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_control(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_together(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_per_shard(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
 
   Item new_item(const ir::Equation& equation, int mesh) const;
+  void add_results(const ir::Function& function, const ir::Equation& equation, Item& item, std::vector<int>& ids,
+                   int mesh);
   void add(Item item);
   int add_axis_index(const std::string& axis, int mesh);
   int add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh);

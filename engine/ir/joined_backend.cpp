@@ -45,6 +45,10 @@ class JoinedBackend final : public Backend {
     return nullptr;
   }
 
+  bool fuses() const override {
+    return std::any_of(backends_.begin(), backends_.end(), [](const auto& backend) { return backend->fuses(); });
+  }
+
   std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
     for (const auto& backend : backends_) {
       if (auto buffer = backend->allocate(nbytes, device)) return buffer;

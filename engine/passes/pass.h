@@ -20,8 +20,10 @@ ir::FunctionPtr cse(const ir::FunctionPtr& function);       ///< Merges equal eq
 ir::FunctionPtr simplify(const ir::FunctionPtr& function);  ///< Only rewrites that keep every bit, NaN and -0 included.
 ir::FunctionPtr order_effects(const ir::FunctionPtr& function);  ///< Makes each effect an operand of the next one.
 ir::FunctionPtr schedule_collectives(const ir::FunctionPtr& function);  ///< Start as early, wait as late as possible.
+/// Makes one equation, `fused`, of element-wise ones that can be computed in one loop.
+ir::FunctionPtr fuse(const ir::FunctionPtr& function);
 
-/// In the order they run.
+/// In the order they run. `fuse` follows where some backend has kernels for what it makes.
 const std::vector<Pass>& pipeline();
 /// The pipeline, with `verify` before and after each pass when asked.
 ir::FunctionPtr run_pipeline(ir::FunctionPtr function, bool verify_each);

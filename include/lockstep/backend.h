@@ -63,6 +63,8 @@ class LOCKSTEP_API Kernel {
   virtual bool accepts_strided() const { return false; }
   /// Whether output 0 may share memory with the given input (same type, contiguous).
   virtual bool accepts_in_place(int /*input*/) const { return false; }
+  /// Whether any output may share memory with the given input. Several outputs never share one input's memory.
+  virtual bool may_share(int input, int output) const { return output == 0 && accepts_in_place(input); }
 };
 
 /// A source of kernels and memory. For an equation the first backend of the list that returns a kernel is taken.
@@ -76,6 +78,8 @@ class LOCKSTEP_API Backend {
   virtual bool supports(DeviceKind kind) const = 0;
   /// The kernel for a request, or null where the table has none. Never throws for want of a kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const = 0;
+  /// Whether it has kernels of `fused`: loops of element-wise ops (element_loop.h).
+  virtual bool fuses() const { return false; }
   /// Null where this backend owns no memory (then another one of the list does).
   virtual std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const = 0;
   /// Called once on each worker thread before its first kernel: libraries are told to use one thread. Returns a token

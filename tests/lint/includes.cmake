@@ -36,7 +36,7 @@ endfunction()
 
 # The public headers a backend may know: its interface, what that is made of, errors, instruction sets, the random
 # cipher, samplers, special functions and effects.
-set(open backend.h communicator.h error.h isa.h threefry.h samplers.h special_functions.h effects.h)
+set(open backend.h communicator.h element_loop.h error.h isa.h threefry.h samplers.h special_functions.h effects.h)
 set(backend_headers "")
 while(open)
   list(POP_FRONT open header)

@@ -67,6 +67,7 @@ std::span<const Difference> differences() {
       {"custom_vjp_tangents", {}, {}, "JAX has no such op: linearizing a custom_vjp makes it, which is compared"},
       {"custom_vjp", {Way::jvp}, {}, "neither has forward mode"},
       {"debug_print", {}, {}, "its value says only that it is done; tests hold what it prints"},
+      {"fused", {}, {}, "JAX has no such op: a pass makes it of element-wise ops, which are compared"},
       {"error_if", {}, {}, "its value says only that it is done; tests hold what it throws"},
       {"igamma_grad_a", derivatives, {}, "JAX has no derivative of it"},
       {"random_gamma", {}, {}, "16-bit floats are drawn in float32 and rounded here, in 16 bits in JAX", is_narrow},

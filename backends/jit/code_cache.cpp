@@ -1,0 +1,66 @@
+#include "backends/jit/code_cache.h"
+
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace lockstep::backends::jit {
+namespace {
+
+template <class T>
+void append(std::string& text, T value) {
+  static_assert(std::is_integral_v<T>);
+  text.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+std::string key_of(const Loop& loop) {
+  std::string key;
+  for (const Step& step : loop.code.steps()) {
+    append(key, static_cast<std::uint8_t>(step.op));
+    for (const int operand : {step.a, step.b, step.c}) append(key, static_cast<std::int16_t>(operand));
+    append(key, step.bits);
+  }
+  for (const auto* accesses : {&loop.operands, &loop.results}) {
+    append(key, static_cast<std::uint32_t>(accesses->size()));
+    for (const Access& access : *accesses) append(key, static_cast<std::uint8_t>(access.byte * 2 + access.uniform));
+  }
+  for (const int value : loop.values) append(key, value);
+  return key;
+}
+
+/// x + x of one element.
+bool runs(Isa isa) {
+  Loop loop;
+  const int x = loop.code.step(Op::load);
+  loop.values = {loop.code.step(Op::add, x, x)};
+  loop.operands = {{}};
+  loop.results = {{}};
+  float in = 1.5F;
+  float out = 0;
+  std::int64_t numbers[] = {1, 1, reinterpret_cast<std::int64_t>(&in), reinterpret_cast<std::int64_t>(&out), 0, 0};
+  try {
+    generate(loop, isa)->run(numbers);
+  } catch (const std::exception&) {
+    return false;
+  }
+  return out == 3.0F;
+}
+
+}  // namespace
+
+CodeCache::CodeCache(Isa isa) : isa_(isa), refused_(isa != Isa::none && !runs(isa)) {}
+
+std::shared_ptr<const MachineCode> CodeCache::get(const Loop& loop) {
+  const std::string key = key_of(loop);
+  const std::scoped_lock lock(mutex_);
+  const auto found = codes_.find(key);
+  if (found != codes_.end()) return found->second;
+  try {
+    return codes_[key] = generate(loop, isa_);
+  } catch (const std::exception&) {
+    codes_.erase(key);
+    return nullptr;
+  }
+}
+
+}  // namespace lockstep::backends::jit

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <lockstep/isa.h>
+
+#include "backends/jit/generator.h"
+
+namespace lockstep::backends::jit {
+
+/// The machine code of every loop asked for so far; shapes share it. Safe from any thread.
+class CodeCache {
+ public:
+  /// Tries once whether code may be made here at all.
+  explicit CodeCache(Isa isa);
+
+  Isa isa() const { return isa_; }
+  /// Whether the system allows no pages to be executed.
+  bool is_refused() const { return refused_; }
+  /// Null where there is no more memory for code.
+  std::shared_ptr<const MachineCode> get(const Loop& loop);
+
+ private:
+  Isa isa_;
+  bool refused_ = false;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const MachineCode>> codes_;  // by everything that the code is made from
+};
+
+}  // namespace lockstep::backends::jit

@@ -1,0 +1,231 @@
+#include "backends/jit/expand.h"
+
+#include <array>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "backends/jit/functions.h"
+
+namespace lockstep::backends::jit {
+namespace {
+
+/// What lanes hold.
+enum class Kind : std::uint8_t { real, integer, natural, mask };
+constexpr std::array kinds = {std::pair{DType::float32, Kind::real}, std::pair{DType::int32, Kind::integer},
+                              std::pair{DType::uint32, Kind::natural}, std::pair{DType::bool_, Kind::mask}};
+
+std::optional<Kind> kind_of(DType dtype) {
+  for (const auto& [of, kind] : kinds) {
+    if (of == dtype) return kind;
+  }
+  return std::nullopt;
+}
+
+constexpr int none = -1;
+constexpr std::uint32_t one = 0x3F800000U;
+
+/// One instruction on the way to steps.
+struct Call {
+  Code& code;
+  const ElementLoop::Instruction& instruction;
+  Kind from;               ///< Of the last operand.
+  Kind to;                 ///< Of the result.
+  std::array<int, 3> x{};  ///< The operands' steps.
+
+  int step(Op op, int a, int b = -1, int c = -1) const { return code.step(op, a, b, c); }
+  int flipped(int mask) const { return step(Op::bit_xor, mask, code.constant(0xFFFFFFFFU)); }
+  bool is_real() const { return from == Kind::real; }
+  bool is_word() const { return from == Kind::integer || from == Kind::natural; }
+};
+
+/// The step of the result, or none.
+using Rule = std::function<int(const Call&)>;
+
+Rule of_words(Op op) {
+  return [op](const Call& c) { return c.is_word() ? c.step(op, c.x[0], c.x[1]) : none; };
+}
+Rule of_bits(Op op) {
+  return [op](const Call& c) { return c.is_real() ? none : c.step(op, c.x[0], c.x[1]); };
+}
+Rule of_numbers(Op real, Op integer) {
+  return
+      [=](const Call& c) { return c.from == Kind::mask ? none : c.step(c.is_real() ? real : integer, c.x[0], c.x[1]); };
+}
+Rule of_reals(Op op) {
+  return [op](const Call& c) { return c.is_real() ? c.step(op, c.x[0], c.x[1], c.x[2]) : none; };
+}
+Rule function(int (*f)(Code&, int)) {
+  return [f](const Call& c) { return c.is_real() ? f(c.code, c.x[0]) : none; };
+}
+
+/// a op b, where less and int_greater say "a < b" and "a > b".
+enum class Order : std::uint8_t { less, less_equal, greater, greater_equal };
+Rule ordering(Order order) {
+  return [order](const Call& c) {
+    const bool swapped = order == Order::greater || order == Order::greater_equal;
+    const bool or_equal = order == Order::less_equal || order == Order::greater_equal;
+    const int a = swapped ? c.x[1] : c.x[0];
+    const int b = swapped ? c.x[0] : c.x[1];
+    if (c.is_real()) return c.step(or_equal ? Op::less_equal : Op::less, a, b);
+    if (c.from != Kind::integer) return none;
+    return or_equal ? c.flipped(c.step(Op::int_greater, a, b)) : c.step(Op::int_greater, b, a);
+  };
+}
+
+int equality(const Call& c, bool equal) {
+  if (c.is_real()) return c.step(equal ? Op::equal : Op::not_equal, c.x[0], c.x[1]);
+  const int same = c.step(Op::int_equal, c.x[0], c.x[1]);
+  return equal ? same : c.flipped(same);
+}
+
+int extremum(const Call& c, bool largest) {
+  if (c.is_real())
+    return largest ? functions::maximum(c.code, c.x[0], c.x[1]) : functions::minimum(c.code, c.x[0], c.x[1]);
+  if (c.from == Kind::mask) return c.step(largest ? Op::bit_or : Op::bit_and, c.x[0], c.x[1]);
+  if (c.from != Kind::integer) return none;
+  const int greater = c.step(Op::int_greater, c.x[0], c.x[1]);
+  return largest ? c.step(Op::select, greater, c.x[0], c.x[1]) : c.step(Op::select, greater, c.x[1], c.x[0]);
+}
+
+int negative(const Call& c) {
+  if (c.is_real()) return functions::negative(c.code, c.x[0]);
+  return c.is_word() ? c.step(Op::int_sub, c.code.constant(0), c.x[0]) : none;
+}
+
+int convert(const Call& c) {
+  const int x = c.x[0];
+  if (c.from == c.to) return x;
+  if (c.from == Kind::mask) {
+    return c.step(Op::bit_and, x, c.code.constant(c.to == Kind::real ? one : 1U));
+  }
+  const int zero = c.code.constant(0);
+  if (c.to == Kind::mask) {
+    return c.is_real() ? c.step(Op::not_equal, x, zero) : c.flipped(c.step(Op::int_equal, x, zero));
+  }
+  if (c.is_real()) return c.to == Kind::integer ? functions::to_int32(c.code, x) : none;
+  if (c.to == Kind::real) return c.from == Kind::integer ? c.step(Op::to_float, x) : none;
+  return x;  // integers of both signs share their bits
+}
+
+/// By repeated squaring.
+int integer_power(const Call& c) {
+  const auto exponent = c.instruction.attrs.get<std::int64_t>("exponent");
+  if (!c.is_real()) return none;
+  int result = none;
+  int x = c.x[0];
+  for (auto n = static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
+    if ((n & 1) != 0) result = result == none ? x : c.step(Op::mul, result, x);
+    if (n > 1) x = c.step(Op::mul, x, x);
+  }
+  if (result == none) return c.code.constant(one);
+  return exponent < 0 ? c.step(Op::div, c.code.constant(one), result) : result;
+}
+
+int full(const Call& c) {
+  const AttrValue& value = c.instruction.attrs.at("value");
+  if (const auto* real = std::get_if<double>(&value)) return c.code.number(static_cast<float>(*real));
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    return c.code.constant(static_cast<std::uint32_t>(*integer));
+  }
+  const auto* truth = std::get_if<bool>(&value);
+  return truth == nullptr ? none : c.code.constant(*truth ? 0xFFFFFFFFU : 0U);
+}
+
+const std::map<std::string_view, Rule>& rules() {
+  static const std::map<std::string_view, Rule> table = {
+      {"abs", function(functions::magnitude)},
+      {"add", of_numbers(Op::add, Op::int_add)},
+      {"bitcast_convert", [](const Call& c) { return c.from == Kind::mask || c.to == Kind::mask ? none : c.x[0]; }},
+      {"bitwise_and", of_bits(Op::bit_and)},
+      {"bitwise_not", [](const Call& c) { return c.is_real() ? none : c.flipped(c.x[0]); }},
+      {"bitwise_or", of_bits(Op::bit_or)},
+      {"bitwise_xor", of_bits(Op::bit_xor)},
+      {"ceil", of_reals(Op::ceil)},
+      {"convert", convert},
+      {"div", of_reals(Op::div)},
+      {"equal", [](const Call& c) { return equality(c, true); }},
+      {"erf", function(functions::erf)},
+      {"exp", function(functions::exp)},
+      {"expm1", function(functions::expm1)},
+      {"floor", of_reals(Op::floor)},
+      {"fma", of_reals(Op::fma)},
+      {"full", full},
+      {"greater", ordering(Order::greater)},
+      {"greater_equal", ordering(Order::greater_equal)},
+      {"integer_pow", integer_power},
+      {"is_finite",
+       [](const Call& c) {
+         if (!c.is_real()) return none;
+         return c.step(Op::less, functions::magnitude(c.code, c.x[0]), c.code.constant(0x7F800000U));
+       }},
+      {"less", ordering(Order::less)},
+      {"less_equal", ordering(Order::less_equal)},
+      {"log", function(functions::log)},
+      {"log1p", function(functions::log1p)},
+      {"logistic", function(functions::logistic)},
+      {"maximum", [](const Call& c) { return extremum(c, true); }},
+      {"minimum", [](const Call& c) { return extremum(c, false); }},
+      {"mul", of_numbers(Op::mul, Op::int_mul)},
+      {"neg", negative},
+      {"not_equal", [](const Call& c) { return equality(c, false); }},
+      {"round", of_reals(Op::round)},
+      {"rsqrt",
+       [](const Call& c) {
+         return c.is_real() ? c.step(Op::div, c.code.constant(one), c.step(Op::sqrt, c.x[0])) : none;
+       }},
+      {"select", [](const Call& c) { return c.step(Op::select, c.x[0], c.x[1], c.x[2]); }},
+      {"shift_left", of_words(Op::shift_left)},
+      {"shift_right_arithmetic", of_words(Op::shift_sign)},
+      {"shift_right_logical", of_words(Op::shift_right)},
+      {"sign", function(functions::sign)},
+      {"sqrt", of_reals(Op::sqrt)},
+      {"stop_gradient", [](const Call& c) { return c.x[0]; }},
+      {"sub", of_numbers(Op::sub, Op::int_sub)},
+      {"tanh", function(functions::tanh)},
+  };
+  return table;
+}
+
+std::optional<int> expand_one(Code& code, const ElementLoop& loop, const ElementLoop::Instruction& instruction,
+                              const std::vector<int>& values) {
+  const auto rule = rules().find(instruction.op);
+  const std::optional<Kind> to = kind_of(instruction.dtype);
+  if (rule == rules().end() || !to || instruction.operands.size() > 3) return std::nullopt;
+  Call call{code, instruction, *to, *to, {-1, -1, -1}};
+  for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
+    const std::optional<Kind> from = kind_of(loop.dtype(instruction.operands[i]));
+    if (!from) return std::nullopt;
+    call.from = *from;
+    call.x[i] = values[static_cast<std::size_t>(instruction.operands[i])];
+  }
+  const int step = rule->second(call);
+  if (step == none) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+std::optional<Loop> expand(const ElementLoop& loop) {
+  Loop result;
+  std::vector<int> values;
+  for (const ElementLoop::Operand& operand : loop.operands()) {
+    if (!kind_of(operand.dtype)) return std::nullopt;
+    values.push_back(result.code.step(Op::load, -1, -1, -1, static_cast<std::uint32_t>(values.size())));
+    result.operands.push_back({operand.dtype == DType::bool_, false});
+  }
+  for (const ElementLoop::Instruction& instruction : loop.instructions()) {
+    const std::optional<int> step = expand_one(result.code, loop, instruction, values);
+    if (!step) return std::nullopt;
+    values.push_back(*step);
+  }
+  for (const int v : loop.results()) {
+    result.values.push_back(values[static_cast<std::size_t>(v)]);
+    result.results.push_back({loop.dtype(v) == DType::bool_, false});
+  }
+  return result;
+}
+
+}  // namespace lockstep::backends::jit

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+
+#include <lockstep/element_loop.h>
+
+#include "backends/jit/code.h"
+
+namespace lockstep::backends::jit {
+
+/// The steps of a loop of float32, int32, uint32 and bool; nothing where it has an op or dtype that is no sequence of
+/// steps. Operands and results are not marked uniform.
+std::optional<Loop> expand(const ElementLoop& loop);
+
+}  // namespace lockstep::backends::jit

@@ -1,0 +1,218 @@
+#include "backends/jit/functions.h"
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+namespace lockstep::backends::jit::functions {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float log2_e = 1.44269504F;
+// log 2 in two parts, the first with so few digits that multiples of it are exact.
+constexpr float log_2_high = 0.693359375F;
+constexpr float log_2_low = -2.12194440e-4F;
+
+/// Formulas as they are written; a step knows its code.
+struct Value {
+  Code* code;
+  int step;
+};
+Value number(Value like, float x) { return {like.code, like.code->number(x)}; }
+Value bits(Value like, std::uint32_t x) { return {like.code, like.code->constant(x)}; }
+Value apply(Op op, Value a) { return {a.code, a.code->step(op, a.step)}; }
+Value apply(Op op, Value a, Value b) { return {a.code, a.code->step(op, a.step, b.step)}; }
+Value apply(Op op, Value a, Value b, Value c) { return {a.code, a.code->step(op, a.step, b.step, c.step)}; }
+
+Value operator+(Value a, Value b) { return apply(Op::add, a, b); }
+Value operator-(Value a, Value b) { return apply(Op::sub, a, b); }
+Value operator*(Value a, Value b) { return apply(Op::mul, a, b); }
+Value operator/(Value a, Value b) { return apply(Op::div, a, b); }
+Value operator+(Value a, float b) { return a + number(a, b); }
+Value operator-(Value a, float b) { return a - number(a, b); }
+Value operator*(Value a, float b) { return a * number(a, b); }
+Value operator<(Value a, Value b) { return apply(Op::less, a, b); }
+Value operator<(Value a, float b) { return a < number(a, b); }
+Value operator>(Value a, float b) { return number(a, b) < a; }
+Value operator&(Value a, Value b) { return apply(Op::bit_and, a, b); }
+Value operator|(Value a, Value b) { return apply(Op::bit_or, a, b); }
+Value fma(Value a, Value b, Value c) { return apply(Op::fma, a, b, c); }
+Value fma(Value a, float b, Value c) { return fma(a, number(a, b), c); }
+Value fma(Value a, Value b, float c) { return fma(a, b, number(a, c)); }
+Value select(Value mask, Value on_true, Value on_false) { return apply(Op::select, mask, on_true, on_false); }
+Value is_nan(Value x) { return apply(Op::not_equal, x, x); }
+Value sign_bit(Value x) { return x & bits(x, 0x80000000U); }
+Value size(Value x) { return x & bits(x, 0x7FFFFFFFU); }
+Value flipped(Value x) { return apply(Op::bit_xor, x, bits(x, 0x80000000U)); }
+
+/// The polynomial with these coefficients, that of the highest power first.
+Value polynomial(Value x, std::span<const float> coefficients) {
+  Value sum = number(x, coefficients[0]);
+  for (const float c : coefficients.subspan(1)) sum = fma(sum, x, c);
+  return sum;
+}
+
+/// Within [low, high]; NaN stays.
+Value clamped(Value x, float low, float high) {
+  return apply(Op::max, number(x, low), apply(Op::min, number(x, high), x));
+}
+
+/// 2^k of an integer -126 <= k <= 127.
+Value power_of_two(Value k) { return apply(Op::shift_left, apply(Op::int_add, k, bits(k, 127)), bits(k, 23)); }
+
+/// x = k log 2 + r, |r| <= log(2) / 2; and p(r) with e^r = 1 + r + r^2 p(r).
+struct Reduced {
+  Value k;
+  Value r;
+  Value p;
+};
+Reduced reduce(Value x) {
+  // The series' coefficients, the last ones fitted to the interval.
+  constexpr std::array coefficients = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
+                                       4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+  const Value k = apply(Op::round, x * log2_e);
+  const Value r = fma(k, -log_2_low, fma(k, -log_2_high, x));
+  return {k, r, polynomial(r, coefficients)};
+}
+
+Value exp_of(Value x) {
+  const Reduced by = reduce(clamped(x, -104.0F, 89.0F));
+  const Value e = fma(by.r * by.r, by.p, by.r) + 1.0F;
+  // In two factors: 2^k alone may be no normal number.
+  const Value k = apply(Op::to_int, by.k);
+  const Value half = apply(Op::shift_sign, k, bits(k, 1));
+  return e * power_of_two(half) * power_of_two(apply(Op::int_sub, k, half));
+}
+
+Value expm1_of(Value x) {
+  const Reduced by = reduce(clamped(x, -30.0F, 89.0F));
+  const Value e = fma(by.r * by.r, by.p, by.r);
+  // 2^k e^r - 1 with half the power, which is a number for k = 128 too.
+  const Value half = power_of_two(apply(Op::int_sub, apply(Op::to_int, by.k), bits(x, 1)));
+  const Value value = fma(half, e, half - 0.5F) * 2.0F;
+  return select(size(x) < 1e-8F, x, value);
+}
+
+/// log(1 + f) without f, for m = 1 + f within [sqrt(1/2), sqrt(2)]: s (f^2/2 + R) with s = f / (2 + f).
+struct Series {
+  Value half_square;
+  Value product;
+};
+Series log_series(Value f) {
+  constexpr std::array coefficients = {0.24279078841F, 0.28498786688F, 0.40000972152F, 0.66666662693F};
+  const Value s = f / (f + 2.0F);
+  const Value z = s * s;
+  const Value half_square = f * 0.5F * f;
+  return {half_square, s * fma(z, polynomial(z, coefficients), half_square)};
+}
+
+/// x = 2^k m, m within [sqrt(1/2), sqrt(2)], for normal x > 0.
+struct Scaled {
+  Value k;
+  Value m;
+};
+Scaled scaled(Value x) {
+  const Value above = apply(Op::int_sub, x, bits(x, 0x3F3504F3U));
+  const Value k = apply(Op::shift_sign, above, bits(x, 23));
+  const Value m = apply(Op::int_sub, x, apply(Op::shift_left, k, bits(x, 23)));
+  return {apply(Op::to_float, k), m};
+}
+
+/// What a logarithm is where `x`, of which it is taken, is no positive number.
+Value with_edges(Value x, Value logarithm) {
+  const Value zero = number(x, 0.0F);
+  Value value = select(x < infinity, logarithm, x);  // infinity and NaN stay
+  value = select(apply(Op::equal, x, zero), number(x, -infinity), value);
+  return select(x < zero, number(x, not_a_number), value);
+}
+
+constexpr float log_split_high = 6.9313812256e-1F;
+constexpr float log_split_low = 9.0580006145e-6F;
+
+Value log_of(Value x) {
+  const Value small = x < std::numeric_limits<float>::min();
+  const Scaled by = scaled(select(small, x * 8388608.0F, x));
+  const Value k = select(small, by.k - 23.0F, by.k);
+  const Value f = by.m - 1.0F;
+  const Series series = log_series(f);
+  const Value low = fma(k, log_split_low, series.product);
+  return with_edges(x, fma(k, log_split_high, f - (series.half_square - low)));
+}
+
+Value log1p_of(Value x) {
+  const Value near = (x > -0.29289F) & (x < 0.41421F);
+  const Value u = x + 1.0F;
+  const Scaled by = scaled(u);
+  // What u has lost of 1 + x.
+  const Value lost = select(x > 1.0F, number(x, 1.0F) - (u - x), x - (u - 1.0F)) / u;
+  const Value zero = number(x, 0.0F);
+  const Value k = select(near, zero, by.k);
+  const Value f = select(near, x, by.m - 1.0F);
+  const Series series = log_series(f);
+  const Value low = fma(k, log_split_low, select(near, zero, lost)) + series.product;
+  const Value value = with_edges(u, fma(k, log_split_high, f - (series.half_square - low)));
+  return select(size(x) < 1e-8F, x, value);
+}
+
+Value tanh_of(Value x) {
+  const Value e = expm1_of(size(x) * -2.0F);
+  const Value value = flipped(e) / (e + 2.0F);
+  return size(value) | sign_bit(x);
+}
+
+Value logistic_of(Value x) {
+  const Value e = exp_of(size(x) | bits(x, 0x80000000U));
+  const Value one = number(x, 1.0F);
+  return select(x < 0.0F, e, one) / (e + one);
+}
+
+Value erf_of(Value x) {
+  constexpr std::array near_zero = {-5.96761703e-4F, 4.99119423e-3F,  -2.67681349e-2F,
+                                    1.12819925e-1F,  -3.76125336e-1F, 1.28379166e-1F};
+  constexpr std::array beyond = {-1.72853470e-5F, 3.83197126e-4F,  -3.88396438e-3F, 2.42546219e-2F,
+                                 -1.06777877e-1F, -6.34846687e-1F, -1.28717512e-1F};
+  const Value t = size(x);
+  const Value small = fma(polynomial(x * x, near_zero), x, x);
+  // Beyond 4 the polynomial is not to be trusted, and erf is 1.
+  const Value u = apply(Op::min, number(x, 4.0F), t);
+  const Value tail = number(x, 1.0F) - exp_of(fma(polynomial(u, beyond), u, flipped(u)));
+  return select(t > 0.921875F, tail | sign_bit(x), small);
+}
+
+}  // namespace
+
+int negative(Code& code, int x) { return flipped({&code, x}).step; }
+int magnitude(Code& code, int x) { return size({&code, x}).step; }
+
+int maximum(Code& code, int a, int b) {
+  const Value x{&code, a};
+  return select(is_nan(x), x, apply(Op::max, x, {&code, b})).step;
+}
+
+int minimum(Code& code, int a, int b) {
+  const Value x{&code, a};
+  return select(is_nan(x), x, apply(Op::min, x, {&code, b})).step;
+}
+
+int sign(Code& code, int x) {
+  const Value v{&code, x};
+  return select(v > 0.0F, number(v, 1.0F), select(v < 0.0F, number(v, -1.0F), v)).step;
+}
+
+int to_int32(Code& code, int x) {
+  const Value v{&code, x};
+  const Value high = select(v < 2147483648.0F, apply(Op::to_int, v), bits(v, 0x7FFFFFFFU));
+  return select(is_nan(v), bits(v, 0), high).step;
+}
+
+int exp(Code& code, int x) { return exp_of({&code, x}).step; }
+int expm1(Code& code, int x) { return expm1_of({&code, x}).step; }
+int log(Code& code, int x) { return log_of({&code, x}).step; }
+int log1p(Code& code, int x) { return log1p_of({&code, x}).step; }
+int tanh(Code& code, int x) { return tanh_of({&code, x}).step; }
+int logistic(Code& code, int x) { return logistic_of({&code, x}).step; }
+int erf(Code& code, int x) { return erf_of({&code, x}).step; }
+
+}  // namespace lockstep::backends::jit::functions

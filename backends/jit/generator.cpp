@@ -1,0 +1,563 @@
+#include "backends/jit/generator.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <xbyak/xbyak.h>
+
+#include "backends/jit/registers.h"
+
+namespace lockstep::backends::jit {
+namespace {
+
+using Xbyak::Address;
+using Xbyak::Label;
+using Xbyak::Operand;
+using Xbyak::Opmask;
+using Xbyak::Reg64;
+using Xbyak::Xmm;
+
+constexpr std::size_t bytes_of_a_step = 256;  // both bodies, spills and its constant included
+constexpr std::size_t bytes_around = 8192;
+constexpr std::size_t bytes_of_an_operand = 512;
+constexpr std::size_t vector_bytes = 64;
+constexpr int scratch_slots = 1;
+/// Those that hold addresses.
+constexpr std::array<int, 8> base_registers = {Operand::RBX, Operand::R8,  Operand::R9,  Operand::R10,
+                                               Operand::R11, Operand::R12, Operand::R13, Operand::R14};
+
+/// What an instruction reads: a register, or memory of a vector's size.
+struct Source {
+  bool in_memory = false;
+  Xmm vector{0};
+  Address address{0, false, Xbyak::RegExp()};
+  const Operand& operand() const { return in_memory ? static_cast<const Operand&>(address) : vector; }
+};
+
+class Generator final : public MachineCode, private Xbyak::CodeGenerator {
+ public:
+  Generator(const Loop& loop, bool wide)
+      : CodeGenerator(bytes_around + loop.code.steps().size() * bytes_of_a_step +
+                          (loop.operands.size() + loop.results.size()) * bytes_of_an_operand,
+                      Xbyak::DontSetProtectRWE),
+        loop_(loop),
+        wide_(wide),
+        lanes_(wide ? 16 : 8),
+        plan_(loop_, wide ? 32 : 15, wide ? 5 : 0) {
+    write();
+    setProtectModeRE();
+    entry_ = getCode<void (*)(std::int64_t*)>();
+  }
+
+  void run(std::int64_t* numbers) const override { entry_(numbers); }
+  bool may_share(std::size_t operand, std::size_t result) const override { return plan_.may_share(operand, result); }
+  std::size_t bytes() const override { return getSize(); }
+
+ private:
+  // ---- registers of the loop
+
+  const Reg64& numbers_ = rdi;
+  const Reg64& length_ = rsi;
+  const Reg64& index_ = rdx;
+  const Reg64& count_ = rcx;  // where the whole vectors end; free in the tail
+  const Reg64& scratch_ = rax;
+  const Reg64& second_scratch_ = r15;
+
+  /// Xmm names a register of any width: its kind is a field.
+  Xmm vector(int r) const { return wide_ ? static_cast<Xmm>(Xbyak::Zmm(r)) : static_cast<Xmm>(Xbyak::Ymm(r)); }
+
+  std::size_t number_of(std::size_t array) const { return 16 + 8 * array; }
+  std::size_t arrays() const { return loop_.operands.size() + loop_.results.size(); }
+  Address number(std::size_t at) { return qword[numbers_ + static_cast<int>(at)]; }
+
+  /// The register with an array's address; loads it where there were too few.
+  Reg64 base(std::size_t array) {
+    if (has_base_register(array)) return Reg64(base_registers[static_cast<std::size_t>(base_of_[array])]);
+    mov(scratch_, number(number_of(array)));
+    return scratch_;
+  }
+
+  void number_bases() {
+    int next = 0;
+    for (std::size_t k = 0; k < arrays(); ++k) base_of_.push_back(access(k).uniform ? -1 : next++);
+  }
+  bool has_base_register(std::size_t array) const {
+    return base_of_[array] >= 0 && static_cast<std::size_t>(base_of_[array]) < base_registers.size();
+  }
+  const Access& access(std::size_t array) const {
+    const std::size_t operands = loop_.operands.size();
+    return array < operands ? loop_.operands[array] : loop_.results[array - operands];
+  }
+  void load_bases() {
+    for (std::size_t k = 0; k < arrays(); ++k) {
+      if (has_base_register(k)) mov(base(k), number(number_of(k)));
+    }
+  }
+
+  Address slot(int at) { return ptr[rsp + (at + scratch_slots) * static_cast<int>(vector_bytes)]; }
+  Address in_memory(const Home& home) {
+    return home.constant >= 0 ? ptr[rip + pool_ + home.constant * static_cast<int>(vector_bytes)] : slot(home.slot);
+  }
+
+  // ---- the whole function
+
+  void write() {
+    number_bases();
+    push(rbp);
+    mov(rbp, rsp);
+    for (const Reg64& r : {rbx, r12, r13, r14, r15}) push(r);
+    and_(rsp, -static_cast<int>(vector_bytes));
+    sub(rsp, 0x7FFFFFFF);
+    const std::size_t frame = getSize() - 4;
+    mov(length_, number(0));
+    load_fixed(false);
+    write_rows();
+    lea(rsp, ptr[rbp - 40]);
+    for (const Reg64& r : {r15, r14, r13, r12, rbx}) pop(r);
+    pop(rbp);
+    vzeroupper();
+    ret();
+    const int slots = plan_.fixed_slots() + spill_slots_ + scratch_slots;
+    rewrite(frame, static_cast<std::uint64_t>(slots) * vector_bytes, 4);
+    write_pool();
+  }
+
+  void write_rows() {
+    Label row, whole, tail, next, end;
+    L(row);
+    load_bases();
+    load_fixed(true);
+    xor_(index_, index_);
+    mov(count_, length_);
+    and_(count_, -lanes_);
+    jz(tail, T_NEAR);
+    align(32);
+    L(whole);
+    write_body(false);
+    add(index_, lanes_);
+    cmp(index_, count_);
+    jb(whole, T_NEAR);
+    L(tail);
+    cmp(index_, length_);
+    jae(next, T_NEAR);
+    set_tail_mask();
+    write_body(true);
+    L(next);
+    dec(number(8));
+    jz(end, T_NEAR);
+    for (std::size_t k = 0; k < arrays(); ++k) {
+      mov(scratch_, number(number_of(arrays() + k)));
+      add(number(number_of(k)), scratch_);
+    }
+    jmp(row, T_NEAR);
+    L(end);
+  }
+
+  void set_tail_mask() {
+    mov(count_, length_);
+    sub(count_, index_);
+    if (wide_) {
+      mov(eax, 1);
+      shl(eax, cl);
+      dec(eax);
+      kmovw(k7, eax);
+    } else {
+      lea(second_scratch_, ptr[rip + masks_]);
+      mov(scratch_, count_);
+      shl(scratch_, 2);
+      sub(second_scratch_, scratch_);
+      vmovups(ymm15, ptr[second_scratch_ + 32]);
+    }
+  }
+
+  /// What stays for all rows, or for one, into registers or slots.
+  void load_fixed(bool of_row) {
+    for (const int value : plan_.fixed()) {
+      const Home& home = plan_.fixed_home(value);
+      if (of_row && home.operand >= 0) load_uniform(home);
+      if (!of_row && home.constant >= 0 && home.reg >= 0) vmovups(vector(home.reg), in_memory(home));
+    }
+  }
+
+  void load_uniform(const Home& home) {
+    const auto array = static_cast<std::size_t>(home.operand);
+    const int reg = home.reg >= 0 ? home.reg : 0;
+    mov(scratch_, number(number_of(array)));
+    if (access(array).byte) {
+      movzx(eax, byte[scratch_]);
+      neg(eax);
+      sbb(eax, eax);
+      vmovd(xmm0, eax);
+      vpbroadcastd(vector(reg), xmm0);
+    } else {
+      vbroadcastss(vector(reg), dword[scratch_]);
+    }
+    if (home.reg < 0) vmovups(slot(home.slot), vector(reg));
+  }
+
+  void write_pool() {
+    align(vector_bytes);
+    L(pool_);
+    for (const std::uint32_t bits : plan_.pool()) {
+      for (std::size_t i = 0; i < vector_bytes / 4; ++i) dd(bits);
+    }
+    L(masks_);
+    for (int i = 0; i < 16; ++i) dd(i < 8 ? 0xFFFFFFFFU : 0U);
+  }
+
+  // ---- the steps
+
+  void write_body(bool is_tail) {
+    is_tail_ = is_tail;
+    Allocator allocator(plan_, [this](int reg, int at) { vmovups(slot(at), vector(reg)); });
+    allocator_ = &allocator;
+    const std::vector<int>& order = plan_.order();
+    for (std::size_t p = 0; p < order.size(); ++p) {
+      const int value = order[p];
+      const Step& step = loop_.code[value];
+      allocator.begin(static_cast<int>(p), step);
+      write_step(value, step);
+      for (std::size_t r = 0; r < loop_.values.size(); ++r) {
+        if (loop_.values[r] == value && !plan_.is_late(value)) store(r, allocator.home(value).reg);
+      }
+      allocator.end(value);
+    }
+    allocator.begin(static_cast<int>(order.size()), {});
+    for (std::size_t r = 0; r < loop_.values.size(); ++r) {
+      if (plan_.is_late(loop_.values[r])) store(r, in_register(loop_.values[r]));
+    }
+    give_temporaries_back();
+    spill_slots_ = std::max(spill_slots_, allocator.slots());
+    allocator_ = nullptr;
+  }
+
+  /// Where the value can be read from; a slot or a constant where it is in no register.
+  Source source(int value) {
+    Source result;
+    const Home& home = allocator_->home(value);
+    if (home.reg >= 0) {
+      result.vector = vector(home.reg);
+    } else {
+      result.in_memory = true;
+      result.address = in_memory(home);
+    }
+    return result;
+  }
+
+  int in_register(int value) {
+    if (const int reg = allocator_->home(value).reg; reg >= 0) return reg;
+    const int reg = allocator_->take();
+    vmovups(vector(reg), in_memory(allocator_->home(value)));
+    if (plan_.is_fixed(value)) {
+      temporaries_.push_back(reg);
+    } else {
+      allocator_->own(reg, value);
+    }
+    return reg;
+  }
+
+  /// The register of the step's result, which may be one that an operand has left.
+  Xmm result(int value, const Step& step) {
+    allocator_->release(step);
+    give_temporaries_back();
+    const int reg = allocator_->take();
+    allocator_->own(reg, value);
+    return vector(reg);
+  }
+  void give_temporaries_back() {
+    for (const int reg : temporaries_) allocator_->give_back(reg);
+    temporaries_.clear();
+  }
+
+  void write_step(int value, const Step& step) {
+    using G = Xbyak::CodeGenerator;
+    switch (step.op) {
+      case Op::load:
+        return load(value, step);
+      case Op::constant:
+        return;
+      case Op::add:
+        return binary(value, step, &G::vaddps);
+      case Op::sub:
+        return binary(value, step, &G::vsubps);
+      case Op::mul:
+        return binary(value, step, &G::vmulps);
+      case Op::div:
+        return binary(value, step, &G::vdivps);
+      case Op::min:
+        return binary(value, step, &G::vminps);
+      case Op::max:
+        return binary(value, step, &G::vmaxps);
+      case Op::bit_and:
+        return binary(value, step, &G::vandps);
+      case Op::bit_or:
+        return binary(value, step, &G::vorps);
+      case Op::bit_xor:
+        return binary(value, step, &G::vxorps);
+      case Op::int_add:
+        return binary(value, step, &G::vpaddd);
+      case Op::int_sub:
+        return binary(value, step, &G::vpsubd);
+      case Op::int_mul:
+        return binary(value, step, &G::vpmulld);
+      case Op::shift_left:
+        return binary(value, step, &G::vpsllvd);
+      case Op::shift_right:
+        return binary(value, step, &G::vpsrlvd);
+      case Op::shift_sign:
+        return binary(value, step, &G::vpsravd);
+      case Op::sqrt:
+        return unary(value, step, &G::vsqrtps);
+      case Op::to_int:
+        return unary(value, step, &G::vcvttps2dq);
+      case Op::to_float:
+        return unary(value, step, &G::vcvtdq2ps);
+      case Op::round:
+        return rounding(value, step, 8);
+      case Op::floor:
+        return rounding(value, step, 9);
+      case Op::ceil:
+        return rounding(value, step, 10);
+      case Op::equal:
+        return comparison(value, step, 0x00);
+      case Op::not_equal:
+        return comparison(value, step, 0x04);
+      case Op::less:
+        return comparison(value, step, 0x11);
+      case Op::less_equal:
+        return comparison(value, step, 0x12);
+      case Op::int_equal:
+      case Op::int_greater:
+        return comparison(value, step, 0);
+      case Op::fma:
+        return fused_multiply_add(value, step);
+      case Op::select:
+        return select(value, step);
+    }
+  }
+
+  template <class X, class Y>
+  void binary(int value, const Step& step, void (Xbyak::CodeGenerator::*write)(const Xmm&, const X&, const Y&)) {
+    const Xmm a = vector(in_register(step.a));
+    const Source b = source(step.b);
+    const Xmm to = result(value, step);
+    (this->*write)(to, a, b.operand());
+  }
+
+  template <class X>
+  void unary(int value, const Step& step, void (Xbyak::CodeGenerator::*write)(const Xmm&, const X&)) {
+    const Source a = source(step.a);
+    const Xmm to = result(value, step);
+    (this->*write)(to, a.operand());
+  }
+
+  void rounding(int value, const Step& step, std::uint8_t mode) {
+    const Source a = source(step.a);
+    const Xmm to = result(value, step);
+    if (wide_) {
+      vrndscaleps(to, a.operand(), mode);
+    } else {
+      vroundps(to, a.operand(), mode);
+    }
+  }
+
+  /// A mask made in `mask` becomes a value: it stays there where only selects read it and a mask register is free.
+  Opmask mask_for(int value) {
+    if (!plan_.only_selects(value)) return k1;
+    const int own = allocator_->own_mask(value);
+    return own < 0 ? k1 : Opmask(own + 2);
+  }
+
+  void comparison(int value, const Step& step, std::uint8_t relation) {
+    const Xmm a = vector(in_register(step.a));
+    const Source b = source(step.b);
+    if (!wide_) {
+      const Xmm to = result(value, step);
+      if (step.op == Op::int_equal) return vpcmpeqd(to, a, b.operand());
+      if (step.op == Op::int_greater) return vpcmpgtd(to, a, b.operand());
+      return vcmpps(to, a, b.operand(), relation);
+    }
+    const Opmask mask = mask_for(value);
+    if (step.op == Op::int_equal) {
+      vpcmpeqd(mask, a, b.operand());
+    } else if (step.op == Op::int_greater) {
+      vpcmpgtd(mask, a, b.operand());
+    } else {
+      vcmpps(mask, a, b.operand(), relation);
+    }
+    finish_mask(value, step, mask);
+  }
+
+  void finish_mask(int value, const Step& step, const Opmask& mask) {
+    if (allocator_->home(value).mask < 0) return vpmovm2d(result(value, step), mask);
+    allocator_->release(step);
+    give_temporaries_back();
+  }
+
+  void select(int value, const Step& step) {
+    const Xmm otherwise = vector(in_register(step.c));
+    const Source taken = source(step.b);
+    if (!wide_) {
+      const Xmm mask = vector(in_register(step.a));
+      return vblendvps(result(value, step), otherwise, taken.operand(), mask);
+    }
+    Opmask mask = k1;
+    if (const int own = allocator_->home(step.a).mask; own >= 0) {
+      mask = Opmask(own + 2);
+    } else {
+      vpmovd2m(k1, vector(in_register(step.a)));
+    }
+    vblendmps(result(value, step) | mask, otherwise, taken.operand());
+  }
+
+  /// Whether the step alone still needs the operand, once.
+  bool dies(int operand, const Step& step, int position) const {
+    return !plan_.is_fixed(operand) && plan_.next_use(operand, position) == Plan::never &&
+           (operand == step.a) + (operand == step.b) + (operand == step.c) == 1;
+  }
+
+  void fused_multiply_add(int value, const Step& step) {
+    const int position = plan_.position(value);
+    int a = step.a;
+    int b = step.b;
+    if (!dies(a, step, position) && dies(b, step, position)) std::swap(a, b);
+    const Xmm factor = vector(in_register(a));
+    const Xmm other = vector(in_register(b));
+    if (!dies(a, step, position) && dies(step.c, step, position)) {
+      const Xmm sum = vector(in_register(step.c));
+      allocator_->release(step);
+      give_temporaries_back();
+      allocator_->own(allocator_->take_again(sum.getIdx()), value);
+      return vfmadd231ps(sum, factor, other);
+    }
+    const Source added = source(step.c);
+    if (dies(a, step, position)) {
+      allocator_->release(step);
+      give_temporaries_back();
+      allocator_->own(allocator_->take_again(factor.getIdx()), value);
+      return vfmadd213ps(factor, other, added.operand());
+    }
+    // No operand's register is free to be written, so it must be one that is none of theirs.
+    const int reg = allocator_->take();
+    vmovaps(vector(reg), factor);
+    vfmadd213ps(vector(reg), other, added.operand());
+    allocator_->release(step);
+    give_temporaries_back();
+    allocator_->own(reg, value);
+  }
+
+  // ---- memory
+
+  Address element(const Reg64& base, bool is_byte) { return ptr[base + index_ * (is_byte ? 1 : 4)]; }
+
+  void load(int value, const Step& step) {
+    const Reg64 from = base(step.bits);
+    if (access(step.bits).byte) return load_mask(value, step, from);
+    const Xmm to = result(value, step);
+    if (!is_tail_) return vmovups(to, element(from, false));
+    if (wide_) return vmovups(to | k7 | T_z, element(from, false));
+    vmaskmovps(to, ymm15, element(from, false));
+  }
+
+  void load_mask(int value, const Step& step, const Reg64& from) {
+    const int reg = allocator_->take();
+    const Xmm bytes = vector(reg);
+    if (wide_) {
+      if (is_tail_) {
+        vpmovzxbd(bytes | k7 | T_z, element(from, true));
+      } else {
+        vpmovzxbd(bytes, element(from, true));
+      }
+      const Opmask mask = mask_for(value);
+      vptestmd(mask, bytes, bytes);
+      allocator_->give_back(reg);
+      return finish_mask(value, step, mask);
+    }
+    if (is_tail_) {
+      mov(qword[rsp], 0);
+      copy_rest([&](int i) { mov(second_scratch_.cvt8(), byte[from + index_ + i]); },
+                [&](int i) { mov(byte[rsp + i], second_scratch_.cvt8()); });
+      vpmovzxbd(bytes, ptr[rsp]);
+    } else {
+      vpmovzxbd(bytes, element(from, true));
+    }
+    const int zero = allocator_->take();
+    vpxor(vector(zero), vector(zero), vector(zero));
+    vpcmpgtd(bytes, bytes, vector(zero));
+    allocator_->give_back(zero);
+    allocator_->own(reg, value);
+  }
+
+  /// Byte by byte what is left of a row, `count_` bytes.
+  template <class Read, class Write>
+  void copy_rest(Read read, Write write) {
+    Label done;
+    for (int i = 0; i < lanes_ - 1; ++i) {
+      cmp(count_, i);
+      jbe(done, T_NEAR);
+      read(i);
+      write(i);
+    }
+    L(done);
+  }
+
+  void store(std::size_t result, int reg) {
+    const std::size_t array = loop_.operands.size() + result;
+    const Reg64 to = base(array);
+    const Xmm from = vector(reg);
+    if (access(array).byte) return store_mask(to, from);
+    if (!is_tail_) return vmovups(element(to, false), from);
+    if (wide_) return vmovups(element(to, false) | k7, from);
+    vmaskmovps(element(to, false), ymm15, from);
+  }
+
+  void store_mask(const Reg64& to, const Xmm& from) {
+    const int reg = allocator_->take();
+    const Xmm bytes = vector(reg);
+    if (wide_) {
+      vpsrld(bytes, from, 31);
+      if (is_tail_) {
+        vpmovdb(element(to, true) | k7, bytes);
+      } else {
+        vpmovdb(element(to, true), bytes);
+      }
+    } else {
+      const Xmm low(reg);
+      vpsrld(bytes, from, 31);
+      const int high = allocator_->take();
+      vextracti128(Xmm(high), Xbyak::Ymm(reg), 1);
+      vpackssdw(low, low, Xmm(high));
+      vpacksswb(low, low, low);
+      allocator_->give_back(high);
+      if (is_tail_) {
+        vmovq(qword[rsp], low);
+        copy_rest([&](int i) { mov(second_scratch_.cvt8(), byte[rsp + i]); },
+                  [&](int i) { mov(byte[to + index_ + i], second_scratch_.cvt8()); });
+      } else {
+        vmovq(ptr[to + index_], low);
+      }
+    }
+    allocator_->give_back(reg);
+  }
+
+  const Loop loop_;
+  const bool wide_;
+  const int lanes_;
+  Plan plan_;
+  std::vector<int> base_of_;  // by array: an index into base_registers, perhaps beyond; -1 where it is uniform
+  bool is_tail_ = false;
+  int spill_slots_ = 0;
+  Allocator* allocator_ = nullptr;  // while a body is written
+  std::vector<int> temporaries_;    // registers with constants, for one step
+  Label pool_, masks_;
+  void (*entry_)(std::int64_t*) = nullptr;
+};
+
+}  // namespace
+
+std::shared_ptr<const MachineCode> generate(const Loop& loop, Isa isa) {
+  return std::make_shared<Generator>(loop, isa == Isa::avx512);
+}
+
+}  // namespace lockstep::backends::jit

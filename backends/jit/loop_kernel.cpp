@@ -1,0 +1,302 @@
+#include "backends/jit/loop_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backends/jit/expand.h"
+
+namespace lockstep::backends::jit {
+namespace {
+
+constexpr std::size_t most_arrays = 48;
+constexpr std::size_t most_steps = 4000;
+/// Elements of a row that are moved together where they do not lie one behind the other.
+constexpr std::int64_t packed_elements = 256;
+/// Short rows, up to that many elements in all, are computed as one.
+constexpr std::int64_t joined_elements = 512;
+constexpr std::int64_t short_row = 128;
+
+using Strides = std::array<std::int64_t, Shape::max_rank>;
+
+/// The loops around the elements, adjacent dimensions merged wherever all arrays allow it; strides in bytes.
+struct Nest {
+  int rank = 1;
+  Strides extents{1};
+  std::array<Strides, most_arrays> strides{};
+
+  Nest(const Shape& shape, std::span<const Strides> arrays) {
+    int last = -1;
+    for (int d = 0; d < shape.rank(); ++d) {
+      const auto from = static_cast<std::size_t>(d);
+      if (shape[d] == 1) continue;
+      bool merges = last >= 0;
+      for (std::size_t k = 0; merges && k < arrays.size(); ++k) {
+        merges = strides[k][static_cast<std::size_t>(last)] == arrays[k][from] * shape[d];
+      }
+      if (!merges) ++last;
+      const auto at = static_cast<std::size_t>(last);
+      extents[at] = merges ? extents[at] * shape[d] : shape[d];
+      for (std::size_t k = 0; k < arrays.size(); ++k) strides[k][at] = arrays[k][from];
+    }
+    rank = std::max(last + 1, 1);
+  }
+  std::size_t inner() const { return static_cast<std::size_t>(rank - 1); }
+  std::int64_t rows() const { return rank > 1 ? extents[inner() - 1] : 1; }
+};
+
+/// Strides of the loop's dimensions for an operand of this shape and strides (in elements).
+template <class OperandStrides>
+Strides loop_strides(const ElementLoop::Operand& operand, const Shape& shape, const OperandStrides& strides) {
+  Strides result{};
+  for (std::size_t d = 0; d < operand.dims.size(); ++d) {
+    const bool moves = shape[static_cast<int>(d)] != 1;
+    result[static_cast<std::size_t>(operand.dims[d])] =
+        moves ? strides[d] * static_cast<std::int64_t>(size_of(operand.dtype)) : 0;
+  }
+  return result;
+}
+
+Strides row_major(const Shape& shape, DType dtype) {
+  Strides result{};
+  const std::vector<std::int64_t> strides = row_major_strides(shape);
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    result[d] = strides[d] * static_cast<std::int64_t>(size_of(dtype));
+  }
+  return result;
+}
+
+Nest plain_nest(const ElementLoop& loop, const KernelRequest& request) {
+  std::vector<Strides> strides;
+  for (std::size_t k = 0; k < request.inputs.size(); ++k) {
+    const Shape& shape = request.inputs[k].shape;
+    strides.push_back(loop_strides(loop.operands()[k], shape, row_major_strides(shape)));
+  }
+  for (const ArrayType& output : request.outputs) strides.push_back(row_major(output.shape, output.dtype));
+  return Nest(request.outputs[0].shape, strides);
+}
+
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(const ElementLoop& loop, const KernelRequest& request, const Nest& nest, std::vector<Access> accesses,
+             std::shared_ptr<const MachineCode> code)
+      : shape_(request.outputs[0].shape),
+        operands_(loop.operands()),
+        nest_(nest),
+        accesses_(std::move(accesses)),
+        code_(std::move(code)) {
+    for (const ArrayType& input : request.inputs) {
+      plain_.push_back(row_major_strides(input.shape));
+      is_full_.push_back(input.shape == shape_);
+    }
+    for (const ArrayType& output : request.outputs) {
+      result_types_.push_back(output.dtype);
+      result_strides_.push_back(row_major(output.shape, output.dtype));
+    }
+  }
+
+  bool accepts_strided() const override { return true; }
+  bool accepts_in_place(int input) const override { return may_share(input, 0); }
+  bool may_share(int input, int output) const override {
+    const auto k = static_cast<std::size_t>(input);
+    const auto r = static_cast<std::size_t>(output);
+    return k < operands_.size() && r < result_types_.size() && is_full_[k] && operands_[k].dtype == result_types_[r] &&
+           code_->may_share(k, r);
+  }
+
+  void run(const KernelArguments& arguments) const override {
+    if (shape_.size() == 0) return;
+    Bases bases;
+    std::size_t k = 0;
+    bool plain = true;
+    for (const ArrayView& view : arguments.inputs) {
+      plain = plain && is_plain(view, k);
+      bases[k++] = static_cast<std::byte*>(view.data);
+    }
+    for (const ArrayView& view : arguments.outputs) bases[k++] = static_cast<std::byte*>(view.data);
+    if (plain && nest_.rank <= 2) {
+      run_plane(nest_, bases);
+    } else if (plain) {
+      run_nest(nest_, bases);
+    } else {
+      run_nest(nest_of(arguments.inputs), bases);
+    }
+  }
+
+ private:
+  using Bases = std::array<std::byte*, most_arrays>;
+
+  /// Row-major, or one element.
+  bool is_plain(const ArrayView& view, std::size_t k) const {
+    if (operands_[k].dims.empty()) return true;
+    for (int d = 0; d < view.shape.rank(); ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      if (view.shape[d] != 1 && view.strides[at] != plain_[k][at]) return false;
+    }
+    return true;
+  }
+
+  Nest nest_of(std::span<const ArrayView> inputs) const {
+    std::vector<Strides> strides;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      strides.push_back(loop_strides(operands_[k], inputs[k].shape, inputs[k].strides));
+    }
+    strides.insert(strides.end(), result_strides_.begin(), result_strides_.end());
+    return Nest(shape_, strides);
+  }
+
+  void run_nest(const Nest& nest, Bases at) const {
+    const bool packs = needs_packing(nest);
+    const int outer = packs ? nest.rank - 1 : std::max(nest.rank - 2, 0);
+    std::array<std::int64_t, Shape::max_rank> index{};
+    for (;;) {
+      if (packs) {
+        run_packed(nest, at);
+      } else {
+        run_plane(nest, at);
+      }
+      int d = outer - 1;
+      for (; d >= 0; --d) {
+        const auto dim = static_cast<std::size_t>(d);
+        const bool wraps = ++index[dim] == nest.extents[dim];
+        if (wraps) index[dim] = 0;
+        for (std::size_t k = 0; k < accesses_.size(); ++k) {
+          at[k] += nest.strides[k][dim] * (wraps ? 1 - nest.extents[dim] : 1);
+        }
+        if (!wraps) break;
+      }
+      if (d < 0) return;
+    }
+  }
+
+  void run_plane(const Nest& nest, const Bases& at) const {
+    if (joins_rows(nest)) return run_joined(nest, at);
+    run_rows(nest, at, {nest.rows(), nest.extents[nest.inner()], 1});
+  }
+
+  /// `joined` rows count as one.
+  struct Rows {
+    std::int64_t count;
+    std::int64_t length;
+    std::int64_t joined;
+  };
+  void run_rows(const Nest& nest, const Bases& at, Rows rows) const {
+    std::array<std::int64_t, 2 + 2 * most_arrays> numbers;
+    numbers[0] = rows.length;
+    numbers[1] = rows.count;
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      numbers[2 + k] = reinterpret_cast<std::int64_t>(at[k]);
+      numbers[2 + accesses_.size() + k] = nest.rank > 1 ? nest.strides[k][nest.inner() - 1] * rows.joined : 0;
+    }
+    code_->run(numbers.data());
+  }
+
+  // ---- short rows, such as the channels of an image: a row's start costs more than its elements
+
+  /// Where every array either goes on from row to row or is the same for each.
+  bool joins_rows(const Nest& nest) const {
+    const std::int64_t length = nest.extents[nest.inner()];
+    if (nest.rows() < 4 || length > short_row) return false;
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      const std::int64_t row = nest.strides[k][nest.inner() - 1];
+      if (row != 0 && (accesses_[k].uniform || row != length * element_bytes(k))) return false;
+    }
+    return true;
+  }
+
+  void run_joined(const Nest& nest, Bases at) const {
+    std::array<std::byte, most_arrays * joined_elements * 4> memory;
+    const std::int64_t length = nest.extents[nest.inner()];
+    const std::int64_t joined = std::min(joined_elements / length, nest.rows());
+    for (std::size_t k = 0; k < accesses_.size(); ++k) {
+      if (accesses_[k].uniform || nest.strides[k][nest.inner() - 1] != 0) continue;
+      std::byte* repeated = memory.data() + static_cast<std::int64_t>(k) * joined_elements * 4;
+      const auto bytes = static_cast<std::size_t>(length * element_bytes(k));
+      for (std::int64_t i = 0; i < joined; ++i) {
+        std::memcpy(repeated + static_cast<std::size_t>(i) * bytes, at[k], bytes);
+      }
+      at[k] = repeated;
+    }
+    const std::int64_t whole = nest.rows() / joined;
+    run_rows(nest, at, {whole, joined * length, joined});
+    const std::int64_t rest = nest.rows() - whole * joined;
+    if (rest == 0) return;
+    for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += nest.strides[k][nest.inner() - 1] * joined * whole;
+    run_rows(nest, at, {1, rest * length, joined});
+  }
+
+  // ---- rows whose elements do not lie one behind the other
+
+  std::int64_t element_bytes(std::size_t k) const { return accesses_[k].byte ? 1 : 4; }
+  bool is_packed(const Nest& nest, std::size_t k) const {
+    return !accesses_[k].uniform && nest.strides[k][nest.inner()] != element_bytes(k) &&
+           nest.extents[nest.inner()] != 1;
+  }
+  bool needs_packing(const Nest& nest) const {
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      if (is_packed(nest, k)) return true;
+    }
+    return false;
+  }
+
+  void run_packed(const Nest& nest, const Bases& row) const {
+    std::array<std::byte, most_arrays * packed_elements * 4> memory;
+    const std::int64_t length = nest.extents[nest.inner()];
+    for (std::int64_t first = 0; first < length; first += packed_elements) {
+      const std::int64_t n = std::min(packed_elements, length - first);
+      Bases at{};
+      for (std::size_t k = 0; k < accesses_.size(); ++k) {
+        at[k] = row[k] + first * nest.strides[k][nest.inner()];
+        if (k >= operands_.size() || !is_packed(nest, k)) continue;
+        std::byte* packed = memory.data() + static_cast<std::int64_t>(k) * packed_elements * 4;
+        pack(at[k], nest.strides[k][nest.inner()], element_bytes(k), n, packed);
+        at[k] = packed;
+      }
+      run_rows(nest, at, {1, n, 1});
+    }
+  }
+
+  static void pack(const std::byte* from, std::int64_t stride, std::int64_t bytes, std::int64_t n, std::byte* to) {
+    if (bytes == 1) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * 4, from + i * stride, 4);
+  }
+
+  Shape shape_;
+  std::vector<ElementLoop::Operand> operands_;
+  Nest nest_;                     // of row-major operands
+  std::vector<Access> accesses_;  // operands, then results
+  std::shared_ptr<const MachineCode> code_;
+  std::vector<std::vector<std::int64_t>> plain_;
+  std::vector<bool> is_full_;
+  std::vector<DType> result_types_;
+  std::vector<Strides> result_strides_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_loop_kernel(const ElementLoop& loop, const KernelRequest& request, CodeCache& codes) {
+  const std::size_t arrays = request.inputs.size() + request.outputs.size();
+  if (request.outputs.empty() || arrays > most_arrays || loop.operands().size() != request.inputs.size())
+    return nullptr;
+  std::optional<Loop> steps = expand(loop);
+  if (!steps || steps->code.steps().size() > most_steps) return nullptr;
+  const Nest nest = plain_nest(loop, request);
+  std::vector<Access> accesses;
+  for (std::size_t k = 0; k < steps->operands.size(); ++k) {
+    steps->operands[k].uniform = nest.strides[k][nest.inner()] == 0 && nest.extents[nest.inner()] > 1;
+    accesses.push_back(steps->operands[k]);
+  }
+  accesses.insert(accesses.end(), steps->results.begin(), steps->results.end());
+  std::shared_ptr<const MachineCode> code = codes.get(*steps);
+  if (code == nullptr) return nullptr;
+  return std::make_unique<LoopKernel>(loop, request, nest, std::move(accesses), std::move(code));
+}
+
+}  // namespace lockstep::backends::jit

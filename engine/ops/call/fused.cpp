@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <lockstep/error.h>
+
+#include "engine/ops/call/align.h"
+#include "engine/ops/primitives.h"
+#include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/samples.h"
+#include "engine/ops/rules/sub_function.h"
+
+// What the pass `fuse` makes of element-wise equations. Every transform of it is that of its body, written in place.
+namespace lockstep::ops {
+
+namespace {
+
+using ir::FunctionPtr;
+using ir::Var;
+
+FunctionPtr body_of(const Attrs& attrs) { return ir::sub_function(attrs, "body"); }
+
+std::vector<ArrayType> infer_fused(const ir::InferContext& context) {
+  std::vector<ArrayType> results = sub_function::infer(context);
+  for (const ArrayType& type : results) {
+    if (type.shape == results[0].shape) continue;
+    throw IrError("fused given a body with results of shapes " + to_string(results[0].shape) + " and " +
+                  to_string(type.shape) + "; expected one shape; instead apply it once for each shape");
+  }
+  return results;
+}
+
+std::vector<Value> in_place(ir::Builder& builder, const FunctionPtr& function, std::span<const Value> operands) {
+  std::vector<Var> arguments;
+  for (const Value& operand : operands) arguments.push_back(operand.var());
+  std::vector<Value> results;
+  for (const Var v : builder.inline_function(*function, arguments)) results.emplace_back(builder, v);
+  return results;
+}
+
+ir::Derivative fused_derivative() {
+  ir::Derivative derivative;
+  derivative.kind = ir::Derivative::Kind::joint;
+  derivative.joint = [](const ir::JvpContext& context) {
+    const sub_function::JvpBody body = sub_function::jvp_body(context, body_of(context.attrs));
+    return sub_function::joint_tangents(in_place(context.builder, body.both.function, body.operands), body.both.active);
+  };
+  derivative.transpose = [](const ir::TransposeContext& context) {
+    const sub_function::TransposedBody body = sub_function::transposed_body(context, body_of(context.attrs));
+    return sub_function::operand_cotangents(in_place(context.builder, body.function, body.operands), body.linear);
+  };
+  return derivative;
+}
+
+ir::SplitResult split_fused(const ir::SplitContext& context) {
+  const FunctionPtr body = body_of(context.attrs);
+  const ir::Partitioned parts =
+      context.transforms->partition(body, context.unknown, std::vector<bool>(body->outputs().size(), false));
+  std::vector<Value> early =
+      in_place(context.builder, parts.known, sub_function::marked(context.inputs, context.unknown, false));
+  std::vector<Value> operands(early.end() - parts.residuals, early.end());
+  early.erase(early.end() - parts.residuals, early.end());
+  sub_function::append(operands, sub_function::marked(context.inputs, context.unknown, true));
+  return sub_function::joined_results(parts.unknown_outputs, early, in_place(context.builder, parts.unknown, operands));
+}
+
+std::vector<Value> batch_fused(const ir::BatchContext& context) {
+  const FunctionPtr body = body_of(context.attrs);
+  const ir::Batched batched = context.transforms->vmap(
+      body, context.batched, std::vector<bool>(body->outputs().size(), true), context.size, context.axis);
+  return in_place(context.builder, batched.function, context.inputs);
+}
+
+// ---- samples
+
+std::vector<Value> wave(ir::Builder&, std::span<const Value> x) { return {tanh(x[0] * x[1]), x[0] - exp(x[1])}; }
+
+Attrs attributes(const FunctionPtr& body) { return {{"body", sub_function::attribute(body)}}; }
+
+std::vector<ir::Sample> fused_samples() {
+  std::vector<ir::Sample> list;
+  for (const ArrayType& type : {ArrayType{float64, {3, 2}, {}}, ArrayType{float64, {1}, {}},
+                                ArrayType{float32, {4}, {}}, ArrayType{float64, {0, 2}, {}}}) {
+    const samples::Range range;
+    list.push_back({{samples::input(type.dtype, type.shape, range), samples::input(type.dtype, type.shape, range)},
+                    attributes(sub_function::write({}, {type, type}, wave)),
+                    {}});
+  }
+  return list;
+}
+
+std::vector<ir::ErrorSample> fused_errors() {
+  const ArrayType x{float32, {3}, {}};
+  const ArrayType y{float32, {2}, {}};
+  const auto both = [](ir::Builder&, std::span<const Value> v) { return std::vector<Value>{exp(v[0]), exp(v[1])}; };
+  return {
+      {{x}, attributes(sub_function::write({}, {x, x}, wave)), "fused given 1 operands; expected 2", {}},
+      {{x, y},
+       attributes(sub_function::write({}, {x, y}, both)),
+       "results of shapes [3] and [2]; expected one shape",
+       {}},
+  };
+}
+
+}  // namespace
+
+const ir::Primitive& primitives::fused() {
+  static const ir::Primitive primitive{
+      .name = "fused",
+      .infer = infer_fused,
+      .derivative = fused_derivative(),
+      .split = split_fused,
+      .align = call::align_checkpoint,
+      .batch = batch_fused,
+      .reference = nullptr,
+      .samples = fused_samples,
+      .error_samples = fused_errors,
+      .traits = {.typed_axes = true, .call = true},
+  };
+  return primitive;
+}
+
+}  // namespace lockstep::ops

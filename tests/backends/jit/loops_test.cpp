@@ -1,0 +1,203 @@
+#include "tests/backends/jit/loops.h"
+
+#include <algorithm>
+#include <random>
+
+#include "backends/jit/expand.h"
+
+// Machine code against the same steps taken one element after the other.
+namespace lockstep::tests {
+namespace {
+
+using Instruction = ElementLoop::Instruction;
+
+/// Instructions on float32 whose operands lie far back, so that more values are alive than there are registers.
+std::shared_ptr<const ElementLoop> random_loop(std::uint64_t seed, int operands, int instructions) {
+  std::mt19937_64 bits(seed);
+  std::vector<ElementLoop::Operand> in(static_cast<std::size_t>(operands), {DType::float32, {0}});
+  in.push_back({DType::bool_, {0}});
+  std::vector<Instruction> all;
+  std::vector<int> reals;
+  for (int k = 0; k < operands; ++k) reals.push_back(k);
+  const auto next = [&] { return operands + 1 + static_cast<int>(all.size()); };
+  const auto pick = [&] { return reals[bits() % reals.size()]; };
+  const auto add = [&](std::string op, DType dtype, std::vector<int> of) {
+    all.push_back({std::move(op), {}, dtype, std::move(of)});
+    return next() - 1;
+  };
+  constexpr std::array two = {"add", "sub", "mul", "div", "maximum", "minimum"};
+  constexpr std::array one = {"neg", "abs", "sqrt", "floor", "round", "exp", "tanh", "log1p"};
+  while (static_cast<int>(all.size()) < instructions) {
+    switch (bits() % 5) {
+      case 0:
+        reals.push_back(add(one[bits() % one.size()], DType::float32, {pick()}));
+        break;
+      case 1:
+        reals.push_back(add("fma", DType::float32, {pick(), pick(), pick()}));
+        break;
+      case 2: {
+        const int mask = bits() % 3 == 0 ? operands : add("less", DType::bool_, {pick(), pick()});
+        reals.push_back(add("select", DType::float32, {mask, pick(), pick()}));
+        break;
+      }
+      default:
+        reals.push_back(add(two[bits() % two.size()], DType::float32, {pick(), pick()}));
+    }
+  }
+  std::vector<int> results(reals.end() - 3, reals.end());
+  results.push_back(pick());
+  results.push_back(add("greater_equal", DType::bool_, {pick(), pick()}));
+  results.push_back(operands);
+  return loop_of(std::move(in), std::move(all), std::move(results));
+}
+
+std::vector<BoundLoop::Bytes> random_operands(const BoundLoop& bound, std::uint64_t seed) {
+  std::mt19937_64 bits(seed);
+  std::uniform_real_distribution<float> uniform(-3, 3);
+  std::vector<BoundLoop::Bytes> operands;
+  for (const ArrayType& type : bound.inputs) {
+    BoundLoop::Bytes bytes(static_cast<std::size_t>(type.nbytes()));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(type.size()); ++i) {
+      const float x = uniform(bits);
+      if (type.dtype == DType::bool_) {
+        bytes[i] = std::byte{static_cast<std::uint8_t>(x > 0)};
+      } else {
+        std::memcpy(bytes.data() + 4 * i, &x, 4);
+      }
+    }
+    operands.push_back(std::move(bytes));
+  }
+  return operands;
+}
+
+std::uint32_t lane_at(const BoundLoop::Bytes& bytes, DType dtype, std::size_t i) {
+  if (dtype == DType::bool_) return bytes[i] == std::byte{0} ? 0 : 0xFFFFFFFFU;
+  std::uint32_t lane = 0;
+  std::memcpy(&lane, bytes.data() + 4 * i, 4);
+  return lane;
+}
+
+}  // namespace
+
+TEST_CASE("random loops of all lengths have the values of their steps") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    const auto loop = random_loop(seed, 1 + static_cast<int>(seed % 14), 5 + static_cast<int>(3 * seed));
+    const auto steps = backends::jit::expand(*loop);
+    REQUIRE(steps.has_value());
+    const auto n = static_cast<std::int64_t>(1 + (seed * 7) % 41);
+    const std::vector<ArrayType> types = [&] {
+      std::vector<ArrayType> all;
+      for (const ElementLoop::Operand& operand : loop->operands()) all.push_back({operand.dtype, Shape{n}, {}});
+      return all;
+    }();
+    for (const Isa isa : usable_sets()) {
+      const auto backend = backends::jit::make_backend(isa);
+      const BoundLoop bound(*backend, loop, types, Shape{n});
+      REQUIRE(bound.kernel != nullptr);
+      const auto operands = random_operands(bound, seed);
+      const auto results = bound.run(operands);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+        std::vector<std::uint32_t> lanes;
+        for (std::size_t k = 0; k < operands.size(); ++k) lanes.push_back(lane_at(operands[k], types[k].dtype, i));
+        const auto expected = run_steps(*steps, lanes);
+        for (std::size_t r = 0; r < results.size(); ++r) {
+          wrong += same_float(lane_at(results[r], bound.outputs[r].dtype, i), expected[r]) ? 0 : 1;
+        }
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("short rows with operands for each column") {
+  const auto loop =
+      loop_of({{DType::float32, {0, 1}}, {DType::float32, {1}}, {DType::bool_, {1}}, {DType::float32, {}}},
+              {{"mul", {}, DType::float32, {0, 1}},
+               {"select", {}, DType::float32, {2, 4, 3}},
+               {"less", {}, DType::bool_, {5, 0}}},
+              {5, 6});
+  for (const std::int64_t rows : {1, 3, 4, 31, 32, 33, 100, 515}) {
+    for (const std::int64_t columns : {1, 2, 10, 16, 48, 127, 128, 129}) {
+      CAPTURE(rows);
+      CAPTURE(columns);
+      const Shape shape{rows, columns};
+      const std::vector<ArrayType> types = {{DType::float32, shape, {}},
+                                            {DType::float32, Shape{columns}, {}},
+                                            {DType::bool_, Shape{columns}, {}},
+                                            {DType::float32, Shape{}, {}}};
+      for (const Isa isa : usable_sets()) {
+        const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, shape);
+        const auto operands = random_operands(bound, 3);
+        const auto results = bound.run(operands);
+        const auto real = [](const BoundLoop::Bytes& bytes, std::size_t i) {
+          return std::bit_cast<float>(lane_at(bytes, DType::float32, i));
+        };
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(rows * columns); ++i) {
+          const std::size_t column = i % static_cast<std::size_t>(columns);
+          const float x = real(operands[0], i);
+          const float y = operands[2][column] != std::byte{0} ? x * real(operands[1], column) : real(operands[3], 0);
+          wrong += real(results[0], i) == y && (results[1][i] != std::byte{0}) == (y < x) ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("operands of any strides, and small ones spread over the loop") {
+  const std::vector<ElementLoop::Operand> operands = {{DType::float32, {0, 1, 2}},
+                                                      {DType::float32, {2}},
+                                                      {DType::float32, {0}},
+                                                      {DType::float32, {}},
+                                                      {DType::float32, {0, 1, 2}}};
+  const auto loop = loop_of(operands,
+                            {{"fma", {}, DType::float32, {0, 1, 2}},
+                             {"sub", {}, DType::float32, {5, 3}},
+                             {"mul", {}, DType::float32, {6, 4}}},
+                            {7});
+  const Shape shape{3, 5, 37};
+  const std::vector<ArrayType> types = {{DType::float32, shape, {}},
+                                        {DType::float32, Shape{37}, {}},
+                                        {DType::float32, Shape{3}, {}},
+                                        {DType::float32, Shape{}, {}},
+                                        {DType::float32, Shape{1, 5, 1}, {}}};
+  std::vector<std::vector<float>> memory;
+  for (std::size_t k = 0; k < types.size(); ++k) {
+    memory.emplace_back(static_cast<std::size_t>(types[k].size()));
+    for (std::size_t i = 0; i < memory[k].size(); ++i) memory[k][i] = static_cast<float>((i * 7 + k) % 23) / 3 - 2;
+  }
+  for (const Isa isa : usable_sets()) {
+    const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, shape);
+    REQUIRE(bound.kernel != nullptr);
+    CHECK(bound.kernel->accepts_strided());
+    CHECK(bound.kernel->accepts_in_place(0));
+    CHECK(!bound.kernel->accepts_in_place(1));
+    std::vector<ArrayView> views;
+    for (std::size_t k = 0; k < types.size(); ++k) {
+      views.push_back(contiguous_view(memory[k].data(), types[k].dtype, types[k].shape));
+    }
+    // The first operand as the transpose of an array of [37, 5, 3].
+    for (const bool transposed : {false, true}) {
+      if (transposed) views[0].strides = {1, 3, 15};
+      const auto result = bound.run_views(views)[0];
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < 3; ++i) {
+        for (std::size_t j = 0; j < 5; ++j) {
+          for (std::size_t k = 0; k < 37; ++k) {
+            const float x = memory[0][transposed ? i + 3 * j + 15 * k : (i * 5 + j) * 37 + k];
+            const float expected = (std::fma(x, memory[1][k], memory[2][i]) - memory[3][0]) * memory[4][j];
+            float given = 0;
+            std::memcpy(&given, result.data() + 4 * ((i * 5 + j) * 37 + k), 4);
+            wrong += given == expected ? 0 : 1;
+          }
+        }
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,182 @@
+#include <random>
+
+#include "engine/ir/joined_backend.h"
+#include "engine/passes/pass.h"
+#include "tests/backends/jit/loops.h"
+#include "tests/support/mapped_program.h"
+#include "tests/support/random_program.h"
+#include "tests/support/run_compiled.h"
+
+// Compiled programs: with fused loops and without, and equation by equation, bit for bit.
+namespace lockstep::backends {
+std::shared_ptr<const Backend> make_aten_backend();
+}
+
+namespace lockstep::tests {
+namespace {
+
+using ir::Value;
+using Values = std::vector<Value>;
+
+Bytes run(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+          const std::shared_ptr<const Backend>& backend, bool fuse, std::string* text = nullptr) {
+  compile::Options options;
+  options.backends = {backend};
+  options.threads = 2;
+  options.verify = true;
+  options.fuse = fuse;
+  const auto executable = compile::lower(f, options);
+  if (text != nullptr) *text = executable->print();
+  return bytes_of(runtime::run(*executable, arguments));
+}
+
+/// How many loops there are in the fused program.
+int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
+  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+  int loops = 0;
+  for (const Isa isa : usable_sets()) {
+    CAPTURE(std::string(name(isa)));
+    const auto backend = ir::joined({backends::jit::make_backend(isa), backends::make_aten_backend()});
+    const Bytes expected = bytes_of(ir::eval(*f, arguments, *backend));
+    CHECK(run(f, arguments, backend, false) == expected);
+    std::string text;
+    CHECK(run(f, arguments, backend, true, &text) == expected);
+    loops = 0;
+    for (std::size_t at = text.find(" fused "); at != std::string::npos; at = text.find(" fused ", at + 1)) ++loops;
+  }
+  return loops;
+}
+
+/// Element-wise programs on float32, with masks and broadcasts.
+class RandomElements {
+ public:
+  RandomElements(std::uint64_t seed, Shape shape) : bits_(seed), shape_(std::move(shape)) {}
+
+  ir::FunctionPtr make(int equations) {
+    const std::int64_t rows = shape_[0], columns = shape_[1];
+    const std::vector<ArrayType> types = {{DType::float32, shape_, {}},
+                                          {DType::float32, shape_, {}},
+                                          {DType::float32, Shape{columns}, {}},
+                                          {DType::float32, Shape{rows}, {}},
+                                          {DType::float32, Shape{1, columns}, {}},
+                                          {DType::float32, Shape{}, {}}};
+    return make_function(types, [&](ir::Builder&, std::span<const Value> x) {
+      pool_ = {x[0],
+               x[1],
+               ops::broadcast_in_dim(x[2], shape_, {1}),
+               ops::broadcast_in_dim(x[3], shape_, {0}),
+               ops::broadcast_in_dim(x[4], shape_, {0, 1}),
+               ops::broadcast_in_dim(x[5], shape_, {}),
+               ops::full_like(x[0], 0.75)};
+      for (int i = 0; i < equations; ++i) pool_.push_back(step());
+      Values results;
+      for (std::size_t i = pool_.size() - 3; i < pool_.size(); ++i) results.push_back(pool_[i]);
+      results.push_back(ops::reduce_sum(pick(), {0}));
+      results.push_back(ops::greater(pick(), pick()));
+      results.push_back(ops::convert(pick(), DType::int32));
+      return results;
+    });
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(bits_() % n); }
+  Value pick() { return pool_[below(pool_.size())]; }
+
+  Value step() {
+    switch (below(16)) {
+      case 0:
+        return pick() + pick();
+      case 1:
+        return pick() - pick();
+      case 2:
+        return pick() * pick();
+      case 3:
+        return ops::div(pick(), pick());
+      case 4:
+        return ops::maximum(pick(), pick());
+      case 5:
+        return ops::minimum(pick(), pick());
+      case 6:
+        return ops::select(ops::less(pick(), pick()), pick(), pick());
+      case 7:
+        return ops::sqrt(ops::abs(pick()));
+      case 8:
+        return ops::tanh(pick());
+      case 9:
+        return ops::exp(ops::neg(ops::abs(pick())));
+      case 10:
+        return ops::log(ops::abs(pick()));
+      case 11:
+        return ops::fma(pick(), pick(), pick());
+      case 12:
+        return ops::convert(ops::convert(pick(), DType::int32), DType::float32);
+      case 13:
+        return ops::logistic(pick());
+      case 14:
+        return ops::convert(ops::bitwise_and(ops::greater(pick(), pick()), ops::less_equal(pick(), pick())),
+                            DType::float32);
+      default:
+        return ops::floor(pick()) + ops::sign(pick());
+    }
+  }
+
+  std::mt19937_64 bits_;
+  Shape shape_;
+  Values pool_;
+};
+
+}  // namespace
+
+TEST_CASE("random element-wise programs: fused, not fused, and equation by equation") {
+  const std::vector<Shape> shapes = {Shape{1, 1},  Shape{3, 5},   Shape{16, 16},  Shape{7, 33},
+                                     Shape{40, 1}, Shape{1, 100}, Shape{5, 4099}, Shape{0, 4}};
+  int loops = 0;
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    CAPTURE(seed);
+    const Shape& shape = shapes[seed % shapes.size()];
+    loops += check_equal(RandomElements(seed, shape).make(6 + static_cast<int>(seed)), seed);
+  }
+  if (!usable_sets().empty()) CHECK(loops > 80);
+}
+
+TEST_CASE("random shard bodies: fused, not fused, and equation by equation") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    MapSpec spec{ir::AxisSizes({{"batch", 4}}), 2, {{"batch", ""}, {"", ""}}, {{}, {}, {}, {"batch"}}};
+    const std::vector<ArrayType> types = {{DType::float32, Shape{8, 24}, {}}, {DType::float32, Shape{3, 8}, {}}};
+    const auto body = [&](ir::Builder& b, std::span<const Value> x) {
+      std::vector<Value> results = RandomBody(seed, spec.mesh, 16)(b, x);
+      for (std::size_t i = 0; i < 3; ++i) spec.out[i].assign(static_cast<std::size_t>(results[i].rank()), "");
+      return results;
+    };
+    make_function({local_type(types[0], spec.in[0], spec.mesh), types[1]}, body, spec.mesh);
+    check_equal(mapped(types, spec, body), seed);
+  }
+}
+
+TEST_CASE("an optimizer's update is one loop, in tiles, written in place") {
+  const ArrayType type{DType::float32, Shape{300, 200}, {}};
+  const ArrayType scalar{DType::float32, Shape{}, {}};
+  const ir::FunctionPtr f =
+      make_function({type, type, type, type, scalar}, [&](ir::Builder&, std::span<const Value> x) {
+        const Value rate = ops::broadcast_in_dim(x[4], type.shape, {});
+        const Value m = x[1] * 0.9 + x[3] * 0.1;
+        const Value v = x[2] * 0.999 + x[3] * x[3] * 0.001;
+        return Values{x[0] - rate * ops::div(m, ops::sqrt(v) + ops::full_like(v, 1e-8)), m, v};
+      });
+  for (const Isa isa : usable_sets()) {
+    const auto backend = ir::joined({backends::jit::make_backend(isa), backends::make_aten_backend()});
+    compile::Options options;
+    options.backends = {backend};
+    options.threads = 2;
+    options.verify = true;
+    const auto executable = compile::lower(f, options);
+    INFO(executable->print());
+    CHECK(executable->plan().kernels == 1);
+    CHECK(executable->chains.size() == 1);
+    for (int r = 0; r < 3; ++r) CHECK(executable->results[static_cast<std::size_t>(r)].donor == r);
+    check_equal(f, 5);
+  }
+}
+
+}  // namespace lockstep::tests

@@ -1,0 +1,120 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "engine/ir/parse.h"
+#include "engine/ir/verify.h"
+#include "engine/ops/primitives.h"
+#include "engine/passes/pass.h"
+#include "tests/support/evaluate.h"
+
+// Which equations become one loop.
+namespace lockstep::tests {
+namespace {
+
+std::string fused(const std::string& text) {
+  const ir::FunctionPtr before = ir::parse(text, ops::find_primitive);
+  ir::verify(*before);
+  const ir::FunctionPtr result = passes::fuse(before);
+  ir::verify(*result);
+  CHECK(passes::fuse(result)->equals(*result));
+  return result->print(0);
+}
+
+/// `text` as print writes it.
+std::string printed(const std::string& text) { return ir::parse(text, ops::find_primitive)->print(0); }
+
+struct Golden {
+  const char* what;
+  const char* before;
+  const char* after;
+};
+
+constexpr Golden table[] = {
+    {"a chain with a constant",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = full[dtype=f32 shape=[4] value=2.0]
+        d:f32[4] = mul a c
+        e:f32[4] = add d b
+        f:f32[4] = tanh e in (f,) })",
+     R"({ lambda a:f32[4] b:f32[4]. let f:f32[4] = fused[body={ lambda a:f32[4] b:f32[4].
+          let c:f32[4] = full[dtype=f32 shape=[4] value=2.0]
+              d:f32[4] = mul a c
+              e:f32[4] = add d b
+              f:f32[4] = tanh e
+          in (f,) }] a b in (f,) })"},
+    {"a row spread over a matrix, and a value needed outside",
+     R"({ lambda a:f32[3,4] b:f32[4]. let c:f32[3,4] = broadcast_in_dim[dims=[1] shape=[3,4]] b
+        d:f32[3,4] = add a c
+        e:f32[3,4] = exp d
+        f:f32[3] = reduce_sum[axes=[1]] e in (d,f) })",
+     R"({ lambda a:f32[3,4] b:f32[4]. let d:f32[3,4] e:f32[3,4] = fused[body={ lambda a:f32[3,4] b:f32[4].
+          let c:f32[3,4] = broadcast_in_dim[dims=[1] shape=[3,4]] b
+              d:f32[3,4] = add a c
+              e:f32[3,4] = exp d
+          in (d,e) }] a b
+        f:f32[3] = reduce_sum[axes=[1]] e in (d,f) })"},
+    {"what leads out and back in is cut",
+     R"({ lambda a:f32[4]. let b:f32[4] = exp a
+        c:f32[4] = neg b
+        d:f32[4] = cumsum[axis=0 reverse=false] c
+        e:f32[4] = mul d b
+        f:f32[4] = add e b in (f,) })",
+     R"({ lambda a:f32[4]. let b:f32[4] c:f32[4] = fused[body={ lambda a:f32[4].
+          let b:f32[4] = exp a
+              c:f32[4] = neg b
+          in (b,c) }] a
+        d:f32[4] = cumsum[axis=0 reverse=false] c
+        f:f32[4] = fused[body={ lambda a:f32[4] b:f32[4].
+          let c:f32[4] = mul a b
+              d:f32[4] = add c b
+          in (d,) }] d b in (f,) })"},
+    {"two that read one value, and only one op is left alone",
+     R"({ lambda a:f32[4] b:f32[2]. let c:f32[4] = abs a
+        d:bool[4] = less a a
+        e:f32[2] = sqrt b in (c,d,e) })",
+     R"({ lambda a:f32[4] b:f32[2]. let c:f32[4] d:bool[4] = fused[body={ lambda a:f32[4].
+          let b:f32[4] = abs a
+              c:bool[4] = less a a
+          in (b,c) }] a
+        e:f32[2] = sqrt b in (c,d,e) })"},
+    {"other shapes and dtypes stand apart",
+     R"({ lambda a:f32[4] b:f64[4]. let c:f64[4] = mul b b
+        d:f64[4] = add c b
+        e:f32[4] = sin a
+        f:f32[4] = cos e in (d,f) })",
+     R"({ lambda a:f32[4] b:f64[4]. let c:f64[4] = mul b b
+        d:f64[4] = add c b
+        e:f32[4] = sin a
+        f:f32[4] = cos e in (d,f) })"},
+};
+
+}  // namespace
+
+TEST_CASE("element-wise equations are fused") {
+  for (const Golden& golden : table) {
+    CAPTURE(golden.what);
+    CHECK(fused(golden.before) == printed(golden.after));
+  }
+}
+
+TEST_CASE("bodies of maps and loops are fused, and varying values apart from invariant ones") {
+  const std::string text = fused(R"({ lambda a:f32[4] b:f32[4].
+      let c:f32[4] = pmap[axes=batch body={ lambda [batch=2]; a:f32[2]{batch} b:f32[4].
+            let c:f32[4] = mul b b
+                d:f32[4] = add c b
+                e:f32[] = reduce_sum[axes=[0]] d
+                f:f32[]{batch} = pvary[axes=batch] e
+                g:f32[2]{batch} = broadcast_in_dim[dims=[] shape=[2]] f
+                h:f32[2]{batch} = mul a g
+                i:f32[2]{batch} = exp h
+            in (i,) } devices={"cpu:0"} in=({batch},{""}) out=({batch}) sizes=[2]] a b
+      in (c,) })");
+  CHECK(text.find(":f32[4] = fused[") != std::string::npos);
+  CHECK(text.find("f32[2]{batch} = fused[") != std::string::npos);
+  const std::string loop = fused(R"({ lambda a:f32[4].
+      let b:f32[4] = scan[body={ lambda a:f32[4]. let b:f32[4] = mul a a
+              c:f32[4] = sub b a in (c,) } carries=1 consts=0 length=3 reverse=false unroll=1] a in (b,) })");
+  CHECK(loop.find("= fused[") != std::string::npos);
+}
+
+}  // namespace lockstep::tests
