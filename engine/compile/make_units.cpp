@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include <lockstep/element_loop.h>
 #include <lockstep/error.h>
 
 #include "engine/compile/copy_kernel.h"
@@ -117,13 +118,18 @@ std::vector<Ref> refs(const std::vector<int>& values) {
   return result;
 }
 
+std::string label(const Item& item) {
+  const ElementLoop* loop = element_loop(item.attrs);
+  return loop == nullptr ? item.op : loop->label();
+}
+
 void add_kernel_unit(Program& program, const Item& item) {
   Unit unit;
   unit.mesh = item.mesh;
   unit.pmap = item.pmap;
   unit.tiled = item.tiled;
   unit.together = item.together;
-  UnitCall call{item.kernel, item.rest_kernel, refs(item.inputs), refs(item.outputs), item.op};
+  UnitCall call{item.kernel, item.rest_kernel, refs(item.inputs), refs(item.outputs), label(item)};
   if (item.kind == Item::Kind::cut_in) {
     const Value& to = program.value(item.outputs[0]);
     const int source = program.new_value(to.type, item.pmap);

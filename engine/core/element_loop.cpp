@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -106,6 +107,20 @@ ElementLoop::ElementLoop(std::vector<Operand> operands, std::vector<Instruction>
 DType ElementLoop::dtype(int value) const {
   const auto v = static_cast<std::size_t>(value);
   return v < operands_.size() ? operands_[v].dtype : instructions_[v - operands_.size()].dtype;
+}
+
+std::string ElementLoop::label() const {
+  std::vector<std::string_view> ops;
+  std::string text;
+  int arithmetic = 0;
+  for (const Instruction& instruction : instructions_) {
+    if (instruction.op == "full") continue;
+    ++arithmetic;
+    if (std::ranges::count(ops, instruction.op) != 0) continue;
+    ops.push_back(instruction.op);
+    text += (text.empty() ? "" : ", ") + instruction.op;
+  }
+  return arithmetic == 1 ? text : "fused(" + text + ")";
 }
 
 bool ElementLoop::equals(const AttrObject& other) const {

@@ -37,6 +37,8 @@ class LOCKSTEP_API ElementLoop final : public AttrObject {
   const std::vector<Instruction>& instructions() const { return instructions_; }
   const std::vector<int>& results() const { return results_; }  ///< Values.
   DType dtype(int value) const;
+  /// For people: the op where there is one alone, else "fused(mul, add)", each op named once.
+  std::string label() const;
 
   std::uint64_t hash() const override { return hash_; }
   bool equals(const AttrObject& other) const override;

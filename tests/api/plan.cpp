@@ -99,13 +99,25 @@ TEST_CASE("a scan counts its steps, a while_loop one iteration, a cond its deare
   CHECK(of_loop.has_while_loops);
   CHECK(holds(of_loop.text, " or more, results "));
 
-  const auto chosen = [](const Array& x) {
-    return cond(
-        sum(x) > 0, [](const Array& a) { return tanh(exp(a)); }, [](const Array& a) { return sin(a); }, x);
-  };
-  const Plan of_cond = trace_function(chosen, ones({3})).plan();
-  CHECK(cost_of(of_cond, "tanh").flops == 3);
-  CHECK(cost_of(of_cond, "sin").runs == 0);
+  const auto predicate = [](const Array& x) { return sum(x) > 0; };
+  const auto dear = [](const Array& x) { return tanh(exp(x)); };
+  const auto cheap = [](const Array& x) { return sin(x); };
+  const auto chosen = [&](const Array& x) { return cond(predicate(x), dear, cheap, x); };
+  const auto flops = [](const auto& f) { return trace_function(f, ones({3})).plan().flops; };
+  CHECK(flops(dear) == 6);
+  CHECK(flops(chosen) == flops(predicate) + 1 + flops(dear));  // The predicate becomes an index.
+  CHECK(cost_of(trace_function(chosen, ones({3})).plan(), "sin").runs == 0);
+}
+
+TEST_CASE("ops that run as one loop are one row, which names them") {
+  const auto f = [](const Array& x) { return sum(tanh(x * 2.f) + x * x); };
+  const Plan plan = trace_function(f, ones({4, 3})).plan();
+  CHECK(plan.flops == trace_function(f, ones({4, 3})).plan().flops);
+  const OpCost loop = cost_of(plan, "fused(mul, tanh, add)");
+  if (loop.runs == 0) return;  // A processor for which no loops are made.
+  CHECK(loop.flops == 4 * 12);
+  CHECK(loop.bytes == 2 * 4 * 12);
+  CHECK(cost_of(plan, "tanh").runs == 0);
 }
 
 TEST_CASE("collectives inside a scan are counted as often as it runs") {

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/element_loop.h>
 #include <lockstep/error.h>
 
 #include "engine/ops/call/align.h"
@@ -72,6 +73,32 @@ std::vector<Value> batch_fused(const ir::BatchContext& context) {
   return in_place(context.builder, batched.function, context.inputs);
 }
 
+/// Those of its ops, of which each gives as many elements as the result has.
+double fused_flops(const ir::CostContext& context) {
+  double sum = 0;
+  const auto add = [&sum](const ir::Primitive& op, std::span<const ArrayType> inputs,
+                          std::span<const ArrayType> outputs, const Attrs& attrs) {
+    sum += ir::flops_of(op, {inputs, outputs, attrs});
+  };
+  if (const ElementLoop* loop = element_loop(context.attrs)) {
+    const Shape& shape = context.outputs[0].shape;
+    for (const ElementLoop::Instruction& instruction : loop->instructions()) {
+      std::vector<ArrayType> inputs;
+      for (const int v : instruction.operands) inputs.push_back({loop->dtype(v), shape, {}});
+      const ArrayType output{instruction.dtype, shape, {}};
+      add(*find_primitive(instruction.op), inputs, {&output, 1}, instruction.attrs);
+    }
+    return sum;
+  }
+  const FunctionPtr body = body_of(context.attrs);
+  for (const ir::Equation& e : body->equations()) {
+    std::vector<ArrayType> inputs;
+    for (const Var v : e.inputs) inputs.push_back(body->type(v));
+    add(*e.primitive, inputs, {&body->type(e.outputs[0]), 1}, e.attrs);
+  }
+  return sum;
+}
+
 // ---- samples
 
 std::vector<Value> wave(ir::Builder&, std::span<const Value> x) { return {tanh(x[0] * x[1]), x[0] - exp(x[1])}; }
@@ -114,6 +141,7 @@ const ir::Primitive& primitives::fused() {
       .align = call::align_checkpoint,
       .batch = batch_fused,
       .reference = nullptr,
+      .flops = fused_flops,
       .samples = fused_samples,
       .error_samples = fused_errors,
       .traits = {.typed_axes = true, .call = true},
