@@ -3,7 +3,9 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -26,6 +28,7 @@ struct Arguments {
   std::filesystem::path folder;
   int devices = 2;
   std::int64_t shards = 2;
+  std::filesystem::path profile;
 };
 
 constexpr std::int64_t ring = 8;
@@ -43,14 +46,16 @@ void write_inputs(const Workload& workload, const std::filesystem::path& folder)
 /// One system's step as the table of all systems reads it.
 class Timing {
  public:
-  Timing(const Workload& workload, const Arguments& a)
+  Timing(const Workload& workload, const Arguments& a, std::shared_ptr<Profile> profile)
       : step_(data_parallel(workload.model,
                             [model = workload.model](const Tree& weights, const Tree& state, const Batch& b) {
                               auto [logits, next] = model.stateless_call(weights, state, b.x, true, {.rows = b.weight});
                               return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
                             },
                             workload.optimizer(),
-                            {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)), .shards = a.shards})),
+                            {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
+                             .shards = a.shards,
+                             .debug = {.profile = std::move(profile)}})),
         state_(start(workload, a.folder)) {
     const Tree batches = checkpoint::restore(a.folder / "batches").tree;
     for (std::int64_t i = 0; i < ring; ++i) {
@@ -83,12 +88,14 @@ int run(int argc, char** argv) {
   app.add_option("--folder", a.folder, "Weights and batches; written where there are none")->required();
   app.add_option("--devices", a.devices)->capture_default_str();
   app.add_option("--shards", a.shards)->capture_default_str();
+  app.add_option("--profile", a.profile, "Records some steps: a Chrome trace in this file, a table on standard error");
   CLI11_PARSE(app, argc, argv);
   const Workload workload = find_workload(a.workload);
   a.folder /= workload.name;
   if (!std::filesystem::exists(a.folder / "batches")) write_inputs(workload, a.folder);
 
-  Timing timing(workload, a);
+  const auto profile = a.profile.empty() ? nullptr : std::make_shared<Profile>(ProfileOptions{.skip = 5});
+  Timing timing(workload, a, profile);
   const auto begin = Clock::now();
   std::vector<double> losses = {timing.step()};
   const double first_call = seconds_since(begin);
@@ -96,6 +103,11 @@ int run(int argc, char** argv) {
 
   fmt::print("{{\"first_call_s\":{:.6f},\"losses\":[{:.8f}]}}\n", first_call, fmt::join(losses, ","));
   std::fflush(stdout);
+  if (profile != nullptr) {
+    while (!profile->is_complete()) timing.step();
+    profile->write_chrome_trace(a.profile);
+    fmt::print(stderr, "{}", profile->table(measure_peak()));
+  }
   for (double seconds = 0; std::cin >> seconds;) {
     const auto start = Clock::now();
     int steps = 0;

@@ -10,7 +10,6 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/machine.h"
-#include "engine/cli/profile_report.h"
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 
@@ -154,7 +153,7 @@ int train(const TrainArguments& a) {
               {reporter});
   if (options.debug.profile != nullptr && !quiet) {
     options.debug.profile->write_chrome_trace(a.profile);
-    print_profile(*options.debug.profile, measure_peak());
+    fmt::print("\nprofile: {}", options.debug.profile->table(measure_peak()));
   }
   if (!quiet) fmt::print("fingerprint {}\n", fingerprint(to_tree(std::move(state))));
   return success;

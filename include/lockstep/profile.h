@@ -24,6 +24,14 @@ struct ProfileRow {
   double bytes = 0;
 };
 
+/// What one device reaches here: a product of float32 matrices of 1024 rows and columns, and a copy of 64 MiB, the best
+/// of several runs each.
+struct Peak {
+  double flops_per_second = 0;
+  double bytes_per_second = 0;  ///< Read and written.
+};
+LOCKSTEP_API Peak measure_peak();
+
 /// When which kernel of a compiled function ran: hand one to jit or data_parallel, call the function, read it.
 ///
 ///     const auto profile = std::make_shared<ls::Profile>();
@@ -45,6 +53,8 @@ class LOCKSTEP_API Profile {
   /// The dearest first.
   std::vector<ProfileRow> by_op() const;
   std::vector<ProfileRow> by_layer() const;
+  /// Both as text: time, share of the whole, FLOP/s and bytes/s beside what the machine can do.
+  std::string table(const Peak& peak) const;
   /// The trace event format that chrome://tracing and Perfetto load: a row for each device, a slice for each kernel with
   /// its op, layer, direction, shard, call, flops and bytes.
   std::string chrome_trace() const;
@@ -57,13 +67,5 @@ class LOCKSTEP_API Profile {
  private:
   std::shared_ptr<Impl> impl_;
 };
-
-/// What one device reaches here: a product of float32 matrices of 1024 rows and columns, and a copy of 64 MiB, the best
-/// of several runs each.
-struct Peak {
-  double flops_per_second = 0;
-  double bytes_per_second = 0;  ///< Read and written.
-};
-LOCKSTEP_API Peak measure_peak();
 
 }  // namespace lockstep

@@ -62,7 +62,7 @@ TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has
   const std::string options = "--steps 4 --devices 2 --seed 4";
   const Outcome profiled = train(folder.path() / "profiled", options + " --profile " + trace.string());
   CHECK(fingerprint_of(profiled) == fingerprint_of(train(folder.path() / "plain", options)));
-  CHECK(has_start(profiled, "profile of 3 steps on 2 devices: "));
+  CHECK(has_start(profiled, "profile: 3 calls on 2 devices: "));
   CHECK(has_start(profiled, "conv "));
   CHECK(has_start(profiled, "barrier "));
   CHECK(has_start(profiled, "layer "));
@@ -70,7 +70,7 @@ TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has
   const nlohmann::json events = nlohmann::json::parse(in).at("traceEvents");
   CHECK(std::ranges::any_of(events, [](const auto& e) { return e.at("name") == "conv" && e.at("tid") == 1; }));
   const Outcome once = train(folder.path() / "once", "--steps 1 --profile " + trace.string());
-  CHECK(has_start(once, "profile: no step was recorded"));
+  CHECK(has_start(once, "profile: no call was recorded"));
   const Outcome refused = train(folder.path() / "refused", "--steps 2 --profile " + (folder.path() / "no/t").string());
   CHECK(refused.code == 1);
   CHECK(refused.err[0].find("cannot write the trace") != std::string::npos);

@@ -42,7 +42,7 @@ int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
     std::string text;
     CHECK(run(f, arguments, backend, true, &text) == expected);
     loops = 0;
-    for (std::size_t at = text.find(" fused "); at != std::string::npos; at = text.find(" fused ", at + 1)) ++loops;
+    for (std::size_t at = text.find(" fused("); at != std::string::npos; at = text.find(" fused(", at + 1)) ++loops;
   }
   return loops;
 }
