@@ -47,6 +47,7 @@ class Fuser {
 
   FunctionPtr run() {
     for (std::size_t i = 0; i < equations().size(); ++i) visit(static_cast<int>(i));
+    sink();
     choose_groups();
     return write();
   }
@@ -201,6 +202,79 @@ class Fuser {
     old = {};
   }
 
+  // ---- equations that stand far from the group that reads them, such as what an optimizer does with its old state
+
+  /// Moves an equation to the group that alone reads it, where less memory is read and written then.
+  void sink() {
+    readers_.assign(f_.types().size(), {});
+    for (std::size_t i = 0; i < equations().size(); ++i) {
+      for (const Var v : equations()[i].inputs) readers_[v.id].push_back(static_cast<int>(i));
+    }
+    for (const Var v : f_.outputs()) readers_[v.id].push_back(none);
+    for (int i = static_cast<int>(equations().size()); i-- > 0;) {
+      const int own = group_of_index(i);
+      if (own == none) continue;
+      const int to = only_reader(equation(i).outputs[0]);
+      if (to != none && to != own && fits(to, f_.type(equation(i).outputs[0])) && fits_in_one({to}, alone(i)) &&
+          bytes_spared(i, own, to) > 0) {
+        move(i, own, to);
+      }
+    }
+  }
+
+  /// The group that reads the value; none where there are several, or others do.
+  int only_reader(Var v) {
+    int result = none;
+    for (const int reader : readers_[v.id]) {
+      const int g = reader == none ? none : group_of_index(reader);
+      if (g == none || (result != none && g != result)) return none;
+      result = g;
+    }
+    return result;
+  }
+
+  Group alone(int i) const {
+    Group group{0, {i}, {}, false};
+    for (const Var v : equation(i).inputs) {
+      if (constant(v) == nullptr && !std::ranges::count(group.reads, v)) group.reads.push_back(v);
+    }
+    return group;
+  }
+
+  double bytes(Var v) const {
+    const Equation* spread = spreading(v);
+    const ArrayType& type = f_.type(spread == nullptr ? v : spread->inputs[0]);
+    return static_cast<double>(type.size()) * static_cast<double>(size_of(type.dtype));
+  }
+
+  /// By computing the equation in the group `to` rather than in `own`.
+  double bytes_spared(int i, int own, int to) {
+    const Var result = equation(i).outputs[0];
+    double spared = 2 * bytes(result);
+    for (const Var v : alone(i).reads) {
+      if (!std::ranges::count(group(to).reads, v)) spared -= bytes(v);
+      const auto is_here = [&](int reader) { return reader != none && group_of_index(reader) == own; };
+      const auto here = std::ranges::count_if(readers_[v.id], is_here);
+      if (group_of(v) != own || spreading(v) != nullptr) {
+        if (here == 1) spared += bytes(v);
+      } else if (here == static_cast<std::ptrdiff_t>(readers_[v.id].size())) {
+        spared -= bytes(v);
+      }
+    }
+    return spared;
+  }
+
+  void move(int i, int own, int to) {
+    std::erase(group(own).members, i);
+    if (group(own).members.empty()) group(own) = {};
+    group(to).members.push_back(i);
+    std::erase(group(to).reads, equation(i).outputs[0]);
+    for (const Var v : alone(i).reads) {
+      if (!std::ranges::count(group(to).reads, v)) group(to).reads.push_back(v);
+    }
+    group_of_equation_[i] = to;
+  }
+
   // ---- what becomes of them
 
   /// Those of at least two members and not too many arrays; and which values each must give.
@@ -310,8 +384,9 @@ class Fuser {
   std::vector<Group> groups_;
   std::vector<int> parent_;  // of groups that were joined with others
   std::map<int, int> group_of_equation_;
-  std::map<std::uint32_t, int> reader_;  // by var: the group that read it last
-  std::vector<bool> is_given_;           // by var: read outside of its group
+  std::map<std::uint32_t, int> reader_;    // by var: the group that read it last
+  std::vector<std::vector<int>> readers_;  // by var: equations, `none` for the function's result
+  std::vector<bool> is_given_;             // by var: read outside of its group
 };
 
 }  // namespace

@@ -77,6 +77,26 @@ constexpr Golden table[] = {
               c:bool[4] = less a a
           in (b,c) }] a
         e:f32[2] = sqrt b in (c,d,e) })"},
+    {"what one group alone reads is computed there",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = mul a a
+        d:f32[4] = cumsum[axis=0 reverse=false] b
+        e:f32[4] = exp d
+        f:f32[4] = add c e in (f,) })",
+     R"({ lambda a:f32[4] b:f32[4]. let d:f32[4] = cumsum[axis=0 reverse=false] b
+        f:f32[4] = fused[body={ lambda a:f32[4] d:f32[4]. let c:f32[4] = mul a a
+              e:f32[4] = exp d
+              f:f32[4] = add c e
+          in (f,) }] a d in (f,) })"},
+    {"but not where it is smaller than what it is computed from",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = exp a
+        d:bool[4] = less_equal c a
+        e:f32[4] = cumsum[axis=0 reverse=false] b
+        f:f32[4] = select d e b in (f,c) })",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] d:bool[4] = fused[body={ lambda a:f32[4]. let c:f32[4] = exp a
+              d:bool[4] = less_equal c a
+          in (c,d) }] a
+        e:f32[4] = cumsum[axis=0 reverse=false] b
+        f:f32[4] = select d e b in (f,c) })"},
     {"other shapes and dtypes stand apart",
      R"({ lambda a:f32[4] b:f64[4]. let c:f64[4] = mul b b
         d:f64[4] = add c b
