@@ -73,10 +73,19 @@ class Code {
   std::map<std::tuple<Op, int, int, int, std::uint32_t>, int> numbers_;
 };
 
+/// Sums of rows have so many partial sums: element i of a row belongs to number i % sum_lanes.
+constexpr std::int64_t sum_lanes = 64;
+
 /// How an operand or result lies in memory.
 struct Access {
+  enum class Written : std::uint8_t {
+    once,
+    added,          ///< To what is there.
+    added_to_lanes  ///< To the partial sums of a row.
+  };
   bool byte = false;     ///< bool, one byte; else 4 bytes.
   bool uniform = false;  ///< One element for a whole row.
+  Written written = Written::once;
   bool operator==(const Access&) const = default;
 };
 

@@ -25,6 +25,7 @@ std::optional<Kind> kind_of(DType dtype) {
 }
 
 constexpr int none = -1;
+constexpr std::size_t most_steps = 4000;
 constexpr std::uint32_t one = 0x3F800000U;
 
 /// One instruction on the way to steps.
@@ -221,10 +222,12 @@ std::optional<Loop> expand(const ElementLoop& loop) {
     if (!step) return std::nullopt;
     values.push_back(*step);
   }
-  for (const int v : loop.results()) {
-    result.values.push_back(values[static_cast<std::size_t>(v)]);
-    result.results.push_back({loop.dtype(v) == DType::bool_, false});
+  for (const auto& [value, sum_over] : loop.results()) {
+    if (!sum_over.empty() && loop.dtype(value) != DType::float32) return std::nullopt;
+    result.values.push_back(values[static_cast<std::size_t>(value)]);
+    result.results.push_back({loop.dtype(value) == DType::bool_, false});
   }
+  if (result.code.steps().size() > most_steps) return std::nullopt;
   return result;
 }
 

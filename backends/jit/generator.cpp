@@ -504,12 +504,40 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
 
   void store(std::size_t result, int reg) {
     const std::size_t array = loop_.operands.size() + result;
+    if (access(array).written != Access::Written::once) return add_to_memory(array, reg);
     const Reg64 to = base(array);
     const Xmm from = vector(reg);
     if (access(array).byte) return store_mask(to, from);
     if (!is_tail_) return vmovups(element(to, false), from);
     if (wide_) return vmovups(element(to, false) | k7, from);
     vmaskmovps(element(to, false), ymm15, from);
+  }
+
+  void add_to_memory(std::size_t array, int reg) {
+    const Reg64 to = base(array);
+    Address sums = element(to, false);
+    if (access(array).written == Access::Written::added_to_lanes) {
+      mov(second_scratch_, index_);
+      and_(second_scratch_, static_cast<int>(sum_lanes) - 1);
+      sums = ptr[to + second_scratch_ * 4];
+    }
+    allocator_->pin(reg);
+    const int other = allocator_->take();
+    const Xmm sum = vector(other);
+    if (!is_tail_) {
+      vmovups(sum, sums);
+      vaddps(sum, sum, vector(reg));
+      vmovups(sums, sum);
+    } else if (wide_) {
+      vmovups(sum | k7 | T_z, sums);
+      vaddps(sum, sum, vector(reg));
+      vmovups(sums | k7, sum);
+    } else {
+      vmaskmovps(sum, ymm15, sums);
+      vaddps(sum, sum, vector(reg));
+      vmaskmovps(sums, ymm15, sum);
+    }
+    allocator_->give_back(other);
   }
 
   void store_mask(const Reg64& to, const Xmm& from) {

@@ -9,66 +9,17 @@
 #include <vector>
 
 #include "backends/jit/expand.h"
+#include "backends/jit/nest.h"
+#include "backends/jit/sums_kernel.h"
 
 namespace lockstep::backends::jit {
 namespace {
 
-constexpr std::size_t most_arrays = 48;
-constexpr std::size_t most_steps = 4000;
 /// Elements of a row that are moved together where they do not lie one behind the other.
 constexpr std::int64_t packed_elements = 256;
 /// Short rows, up to that many elements in all, are computed as one.
 constexpr std::int64_t joined_elements = 512;
 constexpr std::int64_t short_row = 128;
-
-using Strides = std::array<std::int64_t, Shape::max_rank>;
-
-/// The loops around the elements, adjacent dimensions merged wherever all arrays allow it; strides in bytes.
-struct Nest {
-  int rank = 1;
-  Strides extents{1};
-  std::array<Strides, most_arrays> strides{};
-
-  Nest(const Shape& shape, std::span<const Strides> arrays) {
-    int last = -1;
-    for (int d = 0; d < shape.rank(); ++d) {
-      const auto from = static_cast<std::size_t>(d);
-      if (shape[d] == 1) continue;
-      bool merges = last >= 0;
-      for (std::size_t k = 0; merges && k < arrays.size(); ++k) {
-        merges = strides[k][static_cast<std::size_t>(last)] == arrays[k][from] * shape[d];
-      }
-      if (!merges) ++last;
-      const auto at = static_cast<std::size_t>(last);
-      extents[at] = merges ? extents[at] * shape[d] : shape[d];
-      for (std::size_t k = 0; k < arrays.size(); ++k) strides[k][at] = arrays[k][from];
-    }
-    rank = std::max(last + 1, 1);
-  }
-  std::size_t inner() const { return static_cast<std::size_t>(rank - 1); }
-  std::int64_t rows() const { return rank > 1 ? extents[inner() - 1] : 1; }
-};
-
-/// Strides of the loop's dimensions for an operand of this shape and strides (in elements).
-template <class OperandStrides>
-Strides loop_strides(const ElementLoop::Operand& operand, const Shape& shape, const OperandStrides& strides) {
-  Strides result{};
-  for (std::size_t d = 0; d < operand.dims.size(); ++d) {
-    const bool moves = shape[static_cast<int>(d)] != 1;
-    result[static_cast<std::size_t>(operand.dims[d])] =
-        moves ? strides[d] * static_cast<std::int64_t>(size_of(operand.dtype)) : 0;
-  }
-  return result;
-}
-
-Strides row_major(const Shape& shape, DType dtype) {
-  Strides result{};
-  const std::vector<std::int64_t> strides = row_major_strides(shape);
-  for (std::size_t d = 0; d < strides.size(); ++d) {
-    result[d] = strides[d] * static_cast<std::int64_t>(size_of(dtype));
-  }
-  return result;
-}
 
 Nest plain_nest(const ElementLoop& loop, const KernelRequest& request) {
   std::vector<Strides> strides;
@@ -285,8 +236,9 @@ std::unique_ptr<Kernel> make_loop_kernel(const ElementLoop& loop, const KernelRe
   const std::size_t arrays = request.inputs.size() + request.outputs.size();
   if (request.outputs.empty() || arrays > most_arrays || loop.operands().size() != request.inputs.size())
     return nullptr;
+  if (loop.has_sums()) return make_sums_kernel(loop, request, codes);
   std::optional<Loop> steps = expand(loop);
-  if (!steps || steps->code.steps().size() > most_steps) return nullptr;
+  if (!steps) return nullptr;
   const Nest nest = plain_nest(loop, request);
   std::vector<Access> accesses;
   for (std::size_t k = 0; k < steps->operands.size(); ++k) {

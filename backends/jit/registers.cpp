@@ -199,6 +199,10 @@ int Allocator::take() {
 
 void Allocator::give_back(int reg) { owner_[static_cast<std::size_t>(reg)] = nobody; }
 
+void Allocator::pin(int reg) {
+  if (reg < plan_.vectors()) pinned_[static_cast<std::size_t>(reg)] = true;
+}
+
 int Allocator::take_again(int reg) {
   owner_[static_cast<std::size_t>(reg)] = taken;
   return reg;

@@ -79,6 +79,8 @@ class Allocator {
   /// A register of nobody's, until it is given back or a value's.
   int take();
   void give_back(int reg);
+  /// Leaves the register to its value during this step.
+  void pin(int reg);
   /// A register that `release` has just freed.
   int take_again(int reg);
   void own(int reg, int value);

@@ -14,19 +14,32 @@ using Dims = std::vector<std::int64_t>;
 
 class LoopWriter {
  public:
-  explicit LoopWriter(const ir::Function& body) : body_(body), shape_(body.type(body.outputs().at(0)).shape) {}
+  explicit LoopWriter(const ir::Function& body) : body_(body), shape_(body.type(body.outputs().at(0)).shape) {
+    for (const ir::Equation& e : body.equations()) {
+      if (e.primitive->name != "reduce_sum") continue;
+      sums_.emplace(e.outputs[0], &e);
+      if (e.outputs[0] == body.outputs()[0]) shape_ = body.type(e.inputs[0]).shape;
+    }
+  }
 
   LoweredLoop run() {
     find_operands();
     for (const ir::Equation& e : body_.equations()) write(e);
-    std::vector<int> results;
-    for (const ir::Var v : body_.outputs()) results.push_back(values_.at(v));
+    std::vector<ElementLoop::Result> results;
+    for (const ir::Var v : body_.outputs()) {
+      const auto sum = sums_.find(v);
+      if (sum == sums_.end()) {
+        results.push_back({values_.at(v), {}});
+      } else {
+        results.push_back({values_.at(sum->second->inputs[0]), sum->second->attrs.get<Dims>("axes")});
+      }
+    }
     LoweredLoop lowered;
     lowered.inputs = inputs_;
-    lowered.is_flat = std::ranges::all_of(inputs_, [&](std::size_t i) {
-      const ArrayType& type = body_.type(body_.inputs()[i]);
-      return type.shape == shape_ || type.size() == 1;
-    });
+    lowered.is_flat = sums_.empty() && std::ranges::all_of(inputs_, [&](std::size_t i) {
+                        const ArrayType& type = body_.type(body_.inputs()[i]);
+                        return type.shape == shape_ || type.size() == 1;
+                      });
     lowered.loop =
         std::make_shared<const ElementLoop>(std::move(operands_), std::move(instructions_), std::move(results));
     return lowered;
@@ -58,7 +71,7 @@ class LoopWriter {
 
   void write(const ir::Equation& e) {
     const std::string& op = e.primitive->name;
-    if (op == "broadcast_in_dim") return;
+    if (op == "broadcast_in_dim" || op == "reduce_sum") return;
     if (op == "pvary") {
       values_[e.outputs[0]] = values_.at(e.inputs[0]);
       return;
@@ -72,6 +85,7 @@ class LoopWriter {
 
   const ir::Function& body_;
   Shape shape_;
+  std::map<ir::Var, const ir::Equation*> sums_;  // by result
   std::map<ir::Var, int> values_;
   std::vector<ElementLoop::Operand> operands_;
   std::vector<std::size_t> inputs_;

@@ -78,7 +78,8 @@ unsigned compared_by(std::string_view op) {
   return op == "is_finite" ? real : 0;
 }
 
-std::string list(const std::vector<int>& values) {
+template <class T>
+std::string list(const std::vector<T>& values) {
   std::string text;
   for (const int value : values) text += (text.empty() ? "" : " ") + std::to_string(value);
   return text;
@@ -86,7 +87,8 @@ std::string list(const std::vector<int>& values) {
 
 }  // namespace
 
-ElementLoop::ElementLoop(std::vector<Operand> operands, std::vector<Instruction> instructions, std::vector<int> results)
+ElementLoop::ElementLoop(std::vector<Operand> operands, std::vector<Instruction> instructions,
+                         std::vector<Result> results)
     : operands_(std::move(operands)), instructions_(std::move(instructions)), results_(std::move(results)) {
   StableHash hash;
   for (const Operand& operand : operands_) {
@@ -100,13 +102,35 @@ ElementLoop::ElementLoop(std::vector<Operand> operands, std::vector<Instruction>
     hash.add(static_cast<std::uint64_t>(instruction.dtype));
     for (const int v : instruction.operands) hash.add(static_cast<std::uint64_t>(v));
   }
-  for (const int v : results_) hash.add(static_cast<std::uint64_t>(v));
+  for (const Result& result : results_) {
+    hash.add(static_cast<std::uint64_t>(result.value));
+    hash.add(result.sum_over.size());
+    for (const std::int64_t d : result.sum_over) hash.add(static_cast<std::uint64_t>(d));
+  }
   hash_ = hash.value();
 }
 
 DType ElementLoop::dtype(int value) const {
   const auto v = static_cast<std::size_t>(value);
   return v < operands_.size() ? operands_[v].dtype : instructions_[v - operands_.size()].dtype;
+}
+
+bool ElementLoop::has_sums() const {
+  return std::ranges::any_of(results_, [](const Result& result) { return !result.sum_over.empty(); });
+}
+
+Shape ElementLoop::shape(std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) const {
+  for (std::size_t r = 0; r < results_.size(); ++r) {
+    if (results_[r].sum_over.empty()) return outputs[r].shape;
+  }
+  std::vector<std::int64_t> extents(static_cast<std::size_t>(outputs[0].shape.rank()) + results_[0].sum_over.size(), 1);
+  for (std::size_t k = 0; k < operands_.size(); ++k) {
+    for (std::size_t d = 0; d < operands_[k].dims.size(); ++d) {
+      const std::int64_t extent = inputs[k].shape[static_cast<int>(d)];
+      if (extent != 1) extents[static_cast<std::size_t>(operands_[k].dims[d])] = extent;
+    }
+  }
+  return Shape(extents);
 }
 
 std::string ElementLoop::label() const {
@@ -119,6 +143,10 @@ std::string ElementLoop::label() const {
     if (std::ranges::count(ops, instruction.op) != 0) continue;
     ops.push_back(instruction.op);
     text += (text.empty() ? "" : ", ") + instruction.op;
+  }
+  if (has_sums()) {
+    ++arithmetic;
+    text += text.empty() ? "reduce_sum" : ", reduce_sum";
   }
   return arithmetic == 1 ? text : "fused(" + text + ")";
 }
@@ -141,7 +169,12 @@ std::string ElementLoop::print(int /*indent*/) const {
     if (!instruction.attrs.empty()) text += "[" + to_string(instruction.attrs) + "]";
     if (!instruction.operands.empty()) text += " " + list(instruction.operands);
   }
-  return text + " -> " + list(results_) + " }";
+  text += " ->";
+  for (const Result& result : results_) {
+    text += " " + std::to_string(result.value);
+    if (!result.sum_over.empty()) text += "[sum over " + list(result.sum_over) + "]";
+  }
+  return text + " }";
 }
 
 bool can_stand_in_a_loop(std::string_view op, DType operand, DType result) {
@@ -153,6 +186,24 @@ bool can_stand_in_a_loop(std::string_view op, DType operand, DType result) {
   if (op == "bitcast_convert") return from != truth && to != truth;
   if (to == truth && (compared_by(op) & from) != 0) return true;
   return from == to && (operands_of(op) & from) != 0;
+}
+
+std::optional<SumLayout> sum_layout(const Shape& shape, std::span<const std::int64_t> axes) {
+  std::string sides;  // of each dimension that counts: s for summed, k for kept
+  std::vector<int> dims;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    sides += std::ranges::count(axes, d) != 0 ? 's' : 'k';
+    dims.push_back(d);
+  }
+  const std::size_t summed = std::ranges::count(sides, 's');
+  const std::size_t kept = sides.size() - summed;
+  if (axes.empty() || summed == 0) return std::nullopt;
+  if (sides == std::string(kept, 'k') + std::string(summed, 's')) {
+    return SumLayout{SumLayout::Kind::rows, kept == 0 ? 0 : dims[kept - 1] + 1};
+  }
+  if (sides != std::string(summed, 's') + std::string(kept, 'k')) return std::nullopt;
+  return SumLayout{SumLayout::Kind::columns, dims[summed - 1] + 1};
 }
 
 const ElementLoop* element_loop(const Attrs& attrs) {

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,7 +28,18 @@ using ir::Var;
 constexpr std::size_t most_members = 64;
 constexpr std::size_t most_arrays = 40;
 constexpr std::size_t most_reads = 28;
+constexpr std::size_t most_sums = 8;
 constexpr int none = -1;
+/// Work outside of maps is cut into tiles, so that all devices share it; sums are not. Arrays from that size on are
+/// rather cut.
+constexpr std::int64_t most_summed_outside = 1 << 16;
+
+bool is_sum(const ir::Function& f, const Equation& e) {
+  if (e.primitive != &ops::primitives::reduce_sum()) return false;
+  const ArrayType& type = f.type(e.inputs[0]);
+  return type.dtype == DType::float32 && (!type.varying.empty() || type.size() < most_summed_outside) &&
+         sum_layout(type.shape, e.attrs.get<std::vector<std::int64_t>>("axes")).has_value();
+}
 
 bool is_element_op(const ir::Function& f, const Equation& e) {
   if (!e.primitive->traits.pointwise || e.outputs.size() != 1 || e.inputs.empty()) return false;
@@ -57,6 +70,7 @@ class Fuser {
     int level = 0;
     std::vector<int> members;  // equations
     std::vector<Var> reads;    // what members read, constants left out
+    std::vector<int> sums;     // equations that add up what members give
     bool is_chosen = false;
   };
 
@@ -112,6 +126,9 @@ class Fuser {
     for (const Var v : e.inputs) level = std::max(level, level_[v.id]);
     if (is_element_op(f_, e)) {
       level = add_to_group(i);
+    } else if (is_sum(f_, e) && spreading(e.inputs[0]) == nullptr && group_of(e.inputs[0]) != none) {
+      // It stands in the group but is none of the values that others may continue it from.
+      group_of_sum_[i] = group_of(e.inputs[0]);
     } else if (!spreads(e)) {
       ++level;
     }
@@ -123,7 +140,7 @@ class Fuser {
 
   /// The level of the group that the equation comes to stand in.
   int add_to_group(int i) {
-    Group own{1, {i}, {}, false};
+    Group own{1, {i}, {}, {}, false};
     for (const Var v : equation(i).inputs) {
       own.level = std::max(own.level, read_level(v) + 1);
       if (constant(v) == nullptr && !std::ranges::count(own.reads, v)) own.reads.push_back(v);
@@ -226,7 +243,7 @@ class Fuser {
   int only_reader(Var v) {
     int result = none;
     for (const int reader : readers_[v.id]) {
-      const int g = reader == none ? none : group_of_index(reader);
+      const int g = reader == none ? none : group_that_holds(reader);
       if (g == none || (result != none && g != result)) return none;
       result = g;
     }
@@ -234,7 +251,7 @@ class Fuser {
   }
 
   Group alone(int i) const {
-    Group group{0, {i}, {}, false};
+    Group group{0, {i}, {}, {}, false};
     for (const Var v : equation(i).inputs) {
       if (constant(v) == nullptr && !std::ranges::count(group.reads, v)) group.reads.push_back(v);
     }
@@ -253,7 +270,7 @@ class Fuser {
     double spared = 2 * bytes(result);
     for (const Var v : alone(i).reads) {
       if (!std::ranges::count(group(to).reads, v)) spared -= bytes(v);
-      const auto is_here = [&](int reader) { return reader != none && group_of_index(reader) == own; };
+      const auto is_here = [&](int reader) { return reader != none && group_that_holds(reader) == own; };
       const auto here = std::ranges::count_if(readers_[v.id], is_here);
       if (group_of(v) != own || spreading(v) != nullptr) {
         if (here == 1) spared += bytes(v);
@@ -279,10 +296,11 @@ class Fuser {
 
   /// Those of at least two members and not too many arrays; and which values each must give.
   void choose_groups() {
+    take_sums();
     is_given_.assign(f_.types().size(), false);
     for (const Var v : f_.outputs()) is_given_[v.id] = true;
     for (std::size_t i = 0; i < equations().size(); ++i) {
-      const int own = group_of_index(static_cast<int>(i));
+      const int own = group_that_holds(static_cast<int>(i));
       for (const Var v : equations()[i].inputs) {
         if (own == none || group_of(v) != own) is_given_[v.id] = true;
       }
@@ -290,9 +308,10 @@ class Fuser {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       Group& it = groups_[g];
       std::ranges::sort(it.members);
-      std::size_t arrays = it.reads.size();
+      std::size_t arrays = it.reads.size() + it.sums.size();
       for (const int i : it.members) arrays += is_given_[equation(i).outputs[0].id] ? 1 : 0;
-      const bool pays = it.members.size() > 1 || (it.members.size() == 1 && reads_repeated(it.members[0]));
+      const bool pays = it.members.size() > 1 || (!it.members.empty() && !it.sums.empty()) ||
+                        (it.members.size() == 1 && reads_repeated(it.members[0]));
       it.is_chosen = pays && arrays <= most_arrays;
     }
   }
@@ -302,6 +321,58 @@ class Fuser {
                                [&](Var v) { return constant(v) != nullptr || spreading(v) != nullptr; });
   }
 
+  /// What else a group computes in its loop: sums, unless its arrays lie in a way that a loop with sums cannot take.
+  void take_sums() {
+    for (auto& [i, g] : group_of_sum_) {
+      g = find(g);
+      group(g).sums.push_back(i);
+    }
+    for (Group& it : groups_) {
+      if (sums_fit(it)) continue;
+      for (const int i : it.sums) group_of_sum_.erase(i);
+      it.sums.clear();
+    }
+  }
+
+  bool sums_fit(const Group& it) const {
+    if (it.sums.empty()) return true;
+    const Shape& shape = f_.type(equation(it.sums[0]).inputs[0]).shape;
+    std::optional<int> rows;
+    std::array<bool, 2> has{};
+    for (const int i : it.sums) {
+      const auto layout = sum_layout(shape, equation(i).attrs.get<std::vector<std::int64_t>>("axes"));
+      has[layout->kind == SumLayout::Kind::rows ? 0 : 1] = true;
+      if (rows.value_or(layout->rows) != layout->rows) return false;
+      rows = layout->rows;
+    }
+    std::int64_t columns = 1;
+    for (int d = *rows; d < shape.rank(); ++d) columns *= shape[d];
+    if (has[0] && has[1] && columns <= narrow_columns) return false;
+    const auto is_whole = [&](Var v) { return spreading(v) == nullptr; };
+    return it.sums.size() <= most_sums && std::ranges::any_of(it.reads, is_whole) &&
+           std::ranges::all_of(it.reads, [&](Var v) { return is_whole(v) || spreads_whole_rows(v, *rows); });
+  }
+
+  /// Whether an operand that is spread has all columns of the matrix or one.
+  bool spreads_whole_rows(Var v, int rows) const {
+    const Equation& e = *spreading(v);
+    const Shape& from = f_.type(e.inputs[0]).shape;
+    const Shape& to = f_.type(v).shape;
+    const auto dims = e.attrs.get<std::vector<std::int64_t>>("dims");
+    std::int64_t columns = 1;
+    for (int d = 0; d < from.rank(); ++d) {
+      if (dims[static_cast<std::size_t>(d)] >= rows) columns *= from[d];
+    }
+    std::int64_t all = 1;
+    for (int d = rows; d < to.rank(); ++d) all *= to[d];
+    return columns == 1 || columns == all;
+  }
+
+  /// As a member or as a sum.
+  int group_that_holds(int i) {
+    const auto it = group_of_sum_.find(i);
+    return it == group_of_sum_.end() ? group_of_index(i) : find(it->second);
+  }
   int group_of_index(int i) {
     const auto it = group_of_equation_.find(i);
     return it == group_of_equation_.end() ? none : find(it->second);
@@ -318,9 +389,9 @@ class Fuser {
       const auto [i, is_ready] = open.back();
       open.pop_back();
       if (is_written[static_cast<std::size_t>(i)]) continue;
-      const int g = group_of_index(i);
+      const int g = group_that_holds(i);
       const bool grouped = g != none && group(g).is_chosen;
-      const std::vector<int> members = grouped ? group(g).members : std::vector<int>{i};
+      const std::vector<int> members = grouped ? with_sums(group(g)) : std::vector<int>{i};
       if (is_ready) {
         draft.equations.push_back(grouped ? fused(g) : equation(i));
         for (const int m : members) is_written[static_cast<std::size_t>(m)] = true;
@@ -338,6 +409,12 @@ class Fuser {
       }
     }
     return draft.finish();
+  }
+
+  static std::vector<int> with_sums(const Group& it) {
+    std::vector<int> all = it.members;
+    all.insert(all.end(), it.sums.begin(), it.sums.end());
+    return all;
   }
 
   Equation fused(int g) {
@@ -364,7 +441,7 @@ class Fuser {
       return input(v);
     };
     std::vector<Var> outputs;
-    for (const int i : group(g).members) {
+    for (const int i : with_sums(group(g))) {
       const Equation& e = equation(i);
       std::vector<Var> operands;
       for (const Var v : e.inputs) operands.push_back(operand(v));
@@ -384,6 +461,7 @@ class Fuser {
   std::vector<Group> groups_;
   std::vector<int> parent_;  // of groups that were joined with others
   std::map<int, int> group_of_equation_;
+  std::map<int, int> group_of_sum_;
   std::map<std::uint32_t, int> reader_;    // by var: the group that read it last
   std::vector<std::vector<int>> readers_;  // by var: equations, `none` for the function's result
   std::vector<bool> is_given_;             // by var: read outside of its group

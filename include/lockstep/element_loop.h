@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +13,9 @@
 
 namespace lockstep {
 
-/// Several element-wise ops computed in one loop: what a kernel of `fused` is asked for, in the attribute `loop`. All
-/// results have one shape, that of the loop. Values are numbered: first the operands, then what the instructions give.
+/// Several element-wise ops, and sums of what they give, computed in one loop: what a kernel of `fused` is asked for, in
+/// the attribute `loop`. All results that are no sums have one shape, that of the loop; where there are none, some operand
+/// has. Values are numbered: first the operands, then what the instructions give.
 class LOCKSTEP_API ElementLoop final : public AttrObject {
  public:
   /// Dimension i of the operand runs along dimension dims[i] of the loop (ascending); extents are equal, or 1 where one
@@ -31,12 +34,21 @@ class LOCKSTEP_API ElementLoop final : public AttrObject {
     bool operator==(const Instruction&) const = default;
   };
 
-  ElementLoop(std::vector<Operand> operands, std::vector<Instruction> instructions, std::vector<int> results);
+  struct Result {
+    int value = 0;
+    std::vector<std::int64_t> sum_over;  ///< Dimensions of the loop; none where the value is given as it is.
+    bool operator==(const Result&) const = default;
+  };
+
+  ElementLoop(std::vector<Operand> operands, std::vector<Instruction> instructions, std::vector<Result> results);
 
   const std::vector<Operand>& operands() const { return operands_; }
   const std::vector<Instruction>& instructions() const { return instructions_; }
-  const std::vector<int>& results() const { return results_; }  ///< Values.
+  const std::vector<Result>& results() const { return results_; }
   DType dtype(int value) const;
+  bool has_sums() const;
+  /// Of the loop, given its operands and results.
+  Shape shape(std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) const;
   /// For people: the op where there is one alone, else "fused(mul, add)", each op named once.
   std::string label() const;
 
@@ -47,13 +59,25 @@ class LOCKSTEP_API ElementLoop final : public AttrObject {
  private:
   std::vector<Operand> operands_;
   std::vector<Instruction> instructions_;
-  std::vector<int> results_;
+  std::vector<Result> results_;
   std::uint64_t hash_ = 0;
 };
 
 /// Whether groups are made of this op from an operand to a result of these dtypes. A backend that says that it has fused
 /// loops takes them all.
 LOCKSTEP_API bool can_stand_in_a_loop(std::string_view op, DType operand, DType result);
+
+/// How a sum over some dimensions of an array is taken for one over a matrix, whose rows run over the first `rows`
+/// dimensions. Dimensions of extent 1 belong to either side.
+struct SumLayout {
+  enum class Kind { rows, columns } kind = Kind::rows;  ///< A sum for each row, or for each column.
+  int rows = 0;
+};
+/// Nothing where the dimensions that stay stand on both sides of those that do not, or none is summed over.
+LOCKSTEP_API std::optional<SumLayout> sum_layout(const Shape& shape, std::span<const std::int64_t> axes);
+
+/// Rows up to this length are summed several at a time; a loop over them has either sums of rows or of columns.
+constexpr std::int64_t narrow_columns = 128;
 
 /// The loop in the attribute `loop`, or null where there is none.
 LOCKSTEP_API const ElementLoop* element_loop(const Attrs& attrs);

@@ -47,12 +47,29 @@ constexpr Golden table[] = {
         d:f32[3,4] = add a c
         e:f32[3,4] = exp d
         f:f32[3] = reduce_sum[axes=[1]] e in (d,f) })",
-     R"({ lambda a:f32[3,4] b:f32[4]. let d:f32[3,4] e:f32[3,4] = fused[body={ lambda a:f32[3,4] b:f32[4].
+     R"({ lambda a:f32[3,4] b:f32[4]. let d:f32[3,4] f:f32[3] = fused[body={ lambda a:f32[3,4] b:f32[4].
           let c:f32[3,4] = broadcast_in_dim[dims=[1] shape=[3,4]] b
               d:f32[3,4] = add a c
               e:f32[3,4] = exp d
-          in (d,e) }] a b
-        f:f32[3] = reduce_sum[axes=[1]] e in (d,f) })"},
+              f:f32[3] = reduce_sum[axes=[1]] e
+          in (d,f) }] a b in (d,f) })"},
+    {"sums of a value, but not what is computed from them",
+     R"({ lambda a:f32[6,4]. let b:f32[6,4] = mul a a
+        c:f32[4] = reduce_sum[axes=[0]] b
+        d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
+        e:f32[6,4] = div b d in (e,) })",
+     R"({ lambda a:f32[6,4]. let b:f32[6,4] c:f32[4] = fused[body={ lambda a:f32[6,4]. let b:f32[6,4] = mul a a
+              c:f32[4] = reduce_sum[axes=[0]] b
+          in (b,c) }] a
+        e:f32[6,4] = fused[body={ lambda a:f32[6,4] b:f32[4].
+          let c:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] b
+              d:f32[6,4] = div a c
+          in (d,) }] b c in (e,) })"},
+    {"sums over other dimensions stand apart",
+     R"({ lambda a:f32[2,6,4]. let b:f32[2,6,4] = mul a a
+        c:f32[2,4] = reduce_sum[axes=[1]] b in (c,) })",
+     R"({ lambda a:f32[2,6,4]. let b:f32[2,6,4] = mul a a
+        c:f32[2,4] = reduce_sum[axes=[1]] b in (c,) })"},
     {"what leads out and back in is cut",
      R"({ lambda a:f32[4]. let b:f32[4] = exp a
         c:f32[4] = neg b
@@ -129,7 +146,7 @@ TEST_CASE("bodies of maps and loops are fused, and varying values apart from inv
                 i:f32[2]{batch} = exp h
             in (i,) } devices={"cpu:0"} in=({batch},{""}) out=({batch}) sizes=[2]] a b
       in (c,) })");
-  CHECK(text.find(":f32[4] = fused[") != std::string::npos);
+  CHECK(text.find(":f32[] = fused[") != std::string::npos);
   CHECK(text.find("f32[2]{batch} = fused[") != std::string::npos);
   const std::string loop = fused(R"({ lambda a:f32[4].
       let b:f32[4] = scan[body={ lambda a:f32[4]. let b:f32[4] = mul a a

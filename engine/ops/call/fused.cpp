@@ -22,12 +22,22 @@ using ir::Var;
 
 FunctionPtr body_of(const Attrs& attrs) { return ir::sub_function(attrs, "body"); }
 
+/// That of a value or, of a sum, of what is summed.
+const Shape& loop_shape(const ir::Function& body, Var v) {
+  for (const ir::Equation& e : body.equations()) {
+    if (e.primitive == &primitives::reduce_sum() && e.outputs[0] == v) return body.type(e.inputs[0]).shape;
+  }
+  return body.type(v).shape;
+}
+
 std::vector<ArrayType> infer_fused(const ir::InferContext& context) {
   std::vector<ArrayType> results = sub_function::infer(context);
-  for (const ArrayType& type : results) {
-    if (type.shape == results[0].shape) continue;
-    throw IrError("fused given a body with results of shapes " + to_string(results[0].shape) + " and " +
-                  to_string(type.shape) + "; expected one shape; instead apply it once for each shape");
+  const FunctionPtr body = body_of(context.attrs);
+  for (const Var v : body->outputs()) {
+    const Shape& first = loop_shape(*body, body->outputs()[0]);
+    if (loop_shape(*body, v) == first) continue;
+    throw IrError("fused given a body with results of shapes " + to_string(first) + " and " +
+                  to_string(loop_shape(*body, v)) + "; expected one shape; instead apply it once for each shape");
   }
   return results;
 }
@@ -81,14 +91,15 @@ double fused_flops(const ir::CostContext& context) {
     sum += ir::flops_of(op, {inputs, outputs, attrs});
   };
   if (const ElementLoop* loop = element_loop(context.attrs)) {
-    const Shape& shape = context.outputs[0].shape;
+    const Shape shape = loop->shape(context.inputs, context.outputs);
     for (const ElementLoop::Instruction& instruction : loop->instructions()) {
       std::vector<ArrayType> inputs;
       for (const int v : instruction.operands) inputs.push_back({loop->dtype(v), shape, {}});
       const ArrayType output{instruction.dtype, shape, {}};
       add(*find_primitive(instruction.op), inputs, {&output, 1}, instruction.attrs);
     }
-    return sum;
+    const auto is_sum = [](const ElementLoop::Result& result) { return !result.sum_over.empty(); };
+    return sum + static_cast<double>(std::ranges::count_if(loop->results(), is_sum) * shape.size());
   }
   const FunctionPtr body = body_of(context.attrs);
   for (const ir::Equation& e : body->equations()) {
@@ -103,6 +114,11 @@ double fused_flops(const ir::CostContext& context) {
 
 std::vector<Value> wave(ir::Builder&, std::span<const Value> x) { return {tanh(x[0] * x[1]), x[0] - exp(x[1])}; }
 
+std::vector<Value> wave_and_sums(ir::Builder&, std::span<const Value> x) {
+  const Value y = tanh(x[0] * x[1]);
+  return {y, reduce_sum(y, {0}), reduce_sum(x[0], {0})};
+}
+
 Attrs attributes(const FunctionPtr& body) { return {{"body", sub_function::attribute(body)}}; }
 
 std::vector<ir::Sample> fused_samples() {
@@ -114,6 +130,11 @@ std::vector<ir::Sample> fused_samples() {
                     attributes(sub_function::write({}, {type, type}, wave)),
                     {}});
   }
+  const ArrayType type{float64, {3, 2}, {}};
+  const samples::Range range;
+  list.push_back({{samples::input(float64, {3, 2}, range), samples::input(float64, {3, 2}, range)},
+                  attributes(sub_function::write({}, {type, type}, wave_and_sums)),
+                  {}});
   return list;
 }
 

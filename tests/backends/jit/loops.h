@@ -31,8 +31,10 @@ inline std::vector<Isa> usable_sets() {
 
 inline std::shared_ptr<const ElementLoop> loop_of(std::vector<ElementLoop::Operand> operands,
                                                   std::vector<ElementLoop::Instruction> instructions,
-                                                  std::vector<int> results) {
-  return std::make_shared<const ElementLoop>(std::move(operands), std::move(instructions), std::move(results));
+                                                  const std::vector<int>& results) {
+  std::vector<ElementLoop::Result> as_they_are;
+  for (const int value : results) as_they_are.push_back({value, {}});
+  return std::make_shared<const ElementLoop>(std::move(operands), std::move(instructions), std::move(as_they_are));
 }
 
 /// A kernel of `fused` for a loop over `shape`.
@@ -45,7 +47,13 @@ struct BoundLoop {
   BoundLoop(const Backend& backend, const std::shared_ptr<const ElementLoop>& loop, std::vector<ArrayType> operands,
             const Shape& shape)
       : attrs({{"loop", std::shared_ptr<const AttrObject>(loop)}}), inputs(std::move(operands)) {
-    for (const int v : loop->results()) outputs.push_back({loop->dtype(v), shape, {}});
+    for (const auto& [value, sum_over] : loop->results()) {
+      Shape left;
+      for (int d = 0; d < shape.rank(); ++d) {
+        if (std::ranges::count(sum_over, d) == 0) left.append(shape[d]);
+      }
+      outputs.push_back({loop->dtype(value), left, {}});
+    }
     kernel = backend.make_kernel({"fused", attrs, inputs, outputs, {}});
   }
 
@@ -64,7 +72,8 @@ struct BoundLoop {
       results.emplace_back(static_cast<std::size_t>(type.nbytes()), std::byte{0x5A});
       out.push_back(contiguous_view(results.back().data(), type.dtype, type.shape));
     }
-    kernel->run({views, out, nullptr});
+    std::vector<std::byte> scratch(kernel->scratch_bytes(), std::byte{0x5A});
+    kernel->run({views, out, scratch.data()});
     return results;
   }
 };

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <lockstep/element_loop.h>
+
+namespace lockstep::backends::jit {
+
+/// Operands and results of one loop.
+constexpr std::size_t most_arrays = 48;
+
+using Strides = std::array<std::int64_t, Shape::max_rank>;
+
+/// The loops around the elements, adjacent dimensions merged wherever all arrays allow it; strides in bytes.
+struct Nest {
+  int rank = 1;
+  Strides extents{1};
+  std::array<Strides, most_arrays> strides{};
+
+  explicit Nest(const Shape& shape, std::span<const Strides> arrays) : Nest(shape, arrays, shape.rank()) {}
+  /// Dimensions before `inner` and those from there on stay apart; the latter must merge into one.
+  Nest(const Shape& shape, std::span<const Strides> arrays, int inner) {
+    int last = -1;
+    bool is_inner = false;
+    for (int d = 0; d < shape.rank(); ++d) {
+      const auto from = static_cast<std::size_t>(d);
+      if (shape[d] == 1) continue;
+      bool merges = last >= 0 && (d < inner || is_inner);
+      is_inner = d >= inner;
+      for (std::size_t k = 0; merges && k < arrays.size(); ++k) {
+        merges = strides[k][static_cast<std::size_t>(last)] == arrays[k][from] * shape[d];
+      }
+      if (!merges) ++last;
+      const auto at = static_cast<std::size_t>(last);
+      extents[at] = merges ? extents[at] * shape[d] : shape[d];
+      for (std::size_t k = 0; k < arrays.size(); ++k) strides[k][at] = arrays[k][from];
+    }
+    rank = std::max(last + 1, 1);
+  }
+  std::size_t inner() const { return static_cast<std::size_t>(rank - 1); }
+  std::int64_t rows() const { return rank > 1 ? extents[inner() - 1] : 1; }
+};
+
+/// Strides of the loop's dimensions for an operand of this shape and strides (in elements).
+template <class OperandStrides>
+Strides loop_strides(const ElementLoop::Operand& operand, const Shape& shape, const OperandStrides& strides) {
+  Strides result{};
+  for (std::size_t d = 0; d < operand.dims.size(); ++d) {
+    const bool moves = shape[static_cast<int>(d)] != 1;
+    result[static_cast<std::size_t>(operand.dims[d])] =
+        moves ? strides[d] * static_cast<std::int64_t>(size_of(operand.dtype)) : 0;
+  }
+  return result;
+}
+
+inline Strides row_major(const Shape& shape, DType dtype) {
+  Strides result{};
+  const std::vector<std::int64_t> strides = row_major_strides(shape);
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    result[d] = strides[d] * static_cast<std::int64_t>(size_of(dtype));
+  }
+  return result;
+}
+
+}  // namespace lockstep::backends::jit

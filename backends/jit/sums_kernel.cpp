@@ -1,0 +1,350 @@
+#include "backends/jit/sums_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backends/jit/expand.h"
+#include "backends/jit/nest.h"
+
+// The loop runs over a matrix: rows are what its shape has before SumLayout::rows, columns what it has from there on.
+// Machine code adds to partial sums in memory, which are few enough to stay in the first cache.
+namespace lockstep::backends::jit {
+namespace {
+
+/// Narrow rows are added several at a time: row r to partial sums number r % `rows_at_once`.
+constexpr std::int64_t joined_elements = 512;
+/// So many additions to one partial sum, then it goes to its total and starts anew: errors grow with the square root of
+/// the number of elements at most.
+constexpr std::int64_t block = 256;
+/// Rows whose partial sums exist at once.
+constexpr std::int64_t most_rows_at_once = 64;
+
+using Bases = std::array<std::byte*, most_arrays>;
+
+struct Matrix {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  int split = 0;
+  std::int64_t rows_at_once = 1;
+
+  Matrix(const Shape& shape, int split_at) : split(split_at) {
+    for (int d = 0; d < shape.rank(); ++d) (d < split ? rows : columns) *= shape[d];
+    if (columns <= narrow_columns && columns > 0) rows_at_once = joined_elements / columns;
+  }
+};
+
+/// A result that is a sum.
+struct Sum {
+  std::size_t array;  // its number among operands and results
+  bool of_columns;
+  std::size_t partial;  // where its partial sums are in scratch, in floats
+};
+
+class SumsKernel final : public Kernel {
+ public:
+  SumsKernel(const KernelRequest& request, Matrix matrix, Nest nest, std::vector<Access> accesses,
+             std::vector<Sum> sums, std::shared_ptr<const MachineCode> code)
+      : matrix_(matrix),
+        nest_(nest),
+        accesses_(std::move(accesses)),
+        operands_(request.inputs.size()),
+        sums_(std::move(sums)),
+        code_(std::move(code)) {
+    for (const ArrayType& type : request.outputs) result_types_.push_back(type);
+    for (const ArrayType& type : request.inputs) operand_types_.push_back(type);
+    width_ = matrix_.columns * matrix_.rows_at_once;
+    for (Sum& sum : sums_) {
+      has_rows_ = has_rows_ || !sum.of_columns;
+      sum.partial = floats_;
+      floats_ += sum.of_columns ? 2 * padded(width_) : most_rows_at_once * sum_lanes;
+    }
+    joins_ = matrix_.rows_at_once > 1 && !has_rows_ && can_join();
+    if (has_rows_) matrix_.rows_at_once = 1, width_ = matrix_.columns;
+    for (std::size_t k = 0; k < arrays(); ++k) {
+      repeated_.push_back(joins_ && !is_sum(k) && !accesses_[k].uniform && row_stride(k) == 0 ? floats_ : nowhere);
+      if (repeated_.back() != nowhere) floats_ += padded(width_);
+    }
+  }
+
+  std::size_t scratch_bytes() const override { return floats_ * sizeof(float); }
+  bool may_share(int input, int output) const override {
+    const auto k = static_cast<std::size_t>(input);
+    const auto r = static_cast<std::size_t>(output);
+    return k < operands_ && r < result_types_.size() && !is_sum(operands_ + r) &&
+           operand_types_[k] == result_types_[r] && code_->may_share(k, r);
+  }
+  bool accepts_in_place(int input) const override { return may_share(input, 0); }
+
+  void run(const KernelArguments& arguments) const override {
+    Run run{static_cast<float*>(arguments.scratch), {}, 0};
+    std::size_t k = 0;
+    for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
+      for (const ArrayView& view : *views) run.arrays[k++] = static_cast<std::byte*>(view.data);
+    }
+    for (const Sum& sum : sums_) {
+      if (sum.of_columns) std::fill_n(run.scratch + sum.partial, 2 * padded(width_), 0.0F);
+    }
+    if (matrix_.rows > 0 && matrix_.columns > 0) {
+      run_planes(run);
+    } else {
+      for (const Sum& sum : sums_) std::memset(run.arrays[sum.array], 0, bytes_of(sum));
+    }
+    for (const Sum& sum : sums_) {
+      if (sum.of_columns && matrix_.columns > 0) finish_columns(run, sum);
+    }
+  }
+
+ private:
+  static constexpr std::size_t nowhere = ~std::size_t{0};
+  struct Run {
+    float* scratch;
+    Bases arrays;
+    std::int64_t row;  // of the matrix, that comes next
+  };
+
+  static std::size_t padded(std::int64_t floats) { return (static_cast<std::size_t>(floats) + 15) / 16 * 16; }
+  std::size_t arrays() const { return accesses_.size(); }
+  bool is_sum(std::size_t array) const { return accesses_[array].written != Access::Written::once; }
+  std::int64_t element_bytes(std::size_t k) const { return accesses_[k].byte ? 1 : 4; }
+  std::int64_t row_stride(std::size_t k) const { return nest_.rank > 1 ? nest_.strides[k][nest_.inner() - 1] : 0; }
+  std::size_t bytes_of(const Sum& sum) const {
+    return static_cast<std::size_t>(result_types_[sum.array - operands_].nbytes());
+  }
+
+  /// Whether rows one behind the other are a longer row to every array.
+  bool can_join() const {
+    for (std::size_t k = 0; k < arrays(); ++k) {
+      const std::int64_t stride = row_stride(k);
+      if (is_sum(k) || stride == 0) continue;
+      if (accesses_[k].uniform || stride != matrix_.columns * element_bytes(k)) return false;
+    }
+    return true;
+  }
+
+  /// The nest's last two dimensions are a plane; the others count planes.
+  void run_planes(Run& run) const {
+    std::array<std::int64_t, Shape::max_rank> index{};
+    Bases at = run.arrays;
+    for (;;) {
+      run_plane(run, at);
+      int d = nest_.rank - 3;
+      for (; d >= 0; --d) {
+        const auto dim = static_cast<std::size_t>(d);
+        const bool wraps = ++index[dim] == nest_.extents[dim];
+        if (wraps) index[dim] = 0;
+        for (std::size_t k = 0; k < arrays(); ++k) {
+          at[k] += nest_.strides[k][dim] * (wraps ? 1 - nest_.extents[dim] : 1);
+        }
+        if (!wraps) break;
+      }
+      if (d < 0) return;
+    }
+  }
+
+  void run_plane(Run& run, Bases at) const {
+    std::int64_t rows = nest_.rows();
+    if (joins_) repeat(run, at, std::min(rows, matrix_.rows_at_once));
+    while (rows > 0) {
+      const std::int64_t done =
+          has_rows_ ? run_with_sums_of_rows(run, at, rows) : run_with_sums_of_columns(run, at, rows);
+      for (std::size_t k = 0; k < arrays(); ++k) at[k] += row_stride(k) * done;
+      rows -= done;
+      run.row += done;
+      if (run.row % (block * matrix_.rows_at_once) == 0) flush_columns(run);
+    }
+  }
+
+  void repeat(const Run& run, const Bases& at, std::int64_t times) const {
+    for (std::size_t k = 0; k < arrays(); ++k) {
+      if (repeated_[k] == nowhere) continue;
+      const auto bytes = static_cast<std::size_t>(matrix_.columns * element_bytes(k));
+      auto* to = reinterpret_cast<std::byte*>(run.scratch + repeated_[k]);
+      for (std::int64_t i = 0; i < times; ++i) std::memcpy(to + static_cast<std::size_t>(i) * bytes, at[k], bytes);
+    }
+  }
+
+  /// What the machine code takes: `count` rows of `length` elements; `joined` rows of the matrix are one of them.
+  struct Rows {
+    std::int64_t count;
+    std::int64_t length;
+    std::int64_t joined;
+  };
+  template <class SumAt>
+  void run_rows(const Run& run, const Bases& at, Rows rows, std::int64_t first_column, SumAt sum_at) const {
+    std::array<std::int64_t, 2 + 2 * most_arrays> numbers;
+    numbers[0] = rows.length;
+    numbers[1] = rows.count;
+    for (std::size_t k = 0; k < arrays(); ++k) {
+      const std::byte* base = at[k];
+      if (repeated_[k] != nowhere) {
+        base = reinterpret_cast<const std::byte*>(run.scratch + repeated_[k]);
+      } else if (!accesses_[k].uniform) {
+        base += first_column * element_bytes(k);
+      }
+      numbers[2 + k] = reinterpret_cast<std::int64_t>(base);
+      numbers[2 + arrays() + k] = row_stride(k) * rows.joined;
+    }
+    for (const Sum& sum : sums_) {
+      const auto [offset, stride] = sum_at(sum);
+      numbers[2 + sum.array] = reinterpret_cast<std::int64_t>(run.scratch + sum.partial + offset);
+      numbers[2 + arrays() + sum.array] = stride * static_cast<std::int64_t>(sizeof(float));
+    }
+    code_->run(numbers.data());
+  }
+
+  struct Place {
+    std::int64_t offset;  // of floats, where the first row is added
+    std::int64_t stride;  // from row to row
+  };
+
+  /// The rows taken, as many as go on in one call.
+  std::int64_t run_with_sums_of_columns(const Run& run, const Bases& at, std::int64_t rows) const {
+    const std::int64_t at_once = matrix_.rows_at_once;
+    const std::int64_t phase = run.row % at_once;
+    const Place place{phase * matrix_.columns, 0};
+    if (at_once > 1 && !joins_) {
+      const std::int64_t n = std::min(rows, at_once - phase);
+      run_rows(run, at, {n, matrix_.columns, 1}, 0, [&](const Sum&) { return Place{place.offset, matrix_.columns}; });
+      return n;
+    }
+    if (phase != 0 || rows < at_once) {
+      const std::int64_t n = std::min(rows, at_once - phase);
+      run_rows(run, at, {1, n * matrix_.columns, 1}, 0, [&](const Sum&) { return place; });
+      return n;
+    }
+    const std::int64_t left = block - run.row / at_once % block;
+    const std::int64_t n = std::min(rows / at_once, left);
+    run_rows(run, at, {n, width_, at_once}, 0, [&](const Sum&) { return place; });
+    return n * at_once;
+  }
+
+  std::int64_t run_with_sums_of_rows(const Run& run, const Bases& at, std::int64_t rows) const {
+    constexpr std::int64_t longest = block * sum_lanes;
+    const bool is_long = matrix_.columns > longest;
+    const std::int64_t n = is_long ? 1 : std::min({rows, most_rows_at_once, block - run.row % block});
+    for (const Sum& sum : sums_) {
+      if (!sum.of_columns) std::fill_n(run.scratch + sum.partial, n * sum_lanes, 0.0F);
+    }
+    std::array<float, sum_lanes> totals[most_arrays];
+    if (is_long) std::fill_n(totals, sums_.size(), std::array<float, sum_lanes>{});
+    for (std::int64_t first = 0; first < matrix_.columns; first += longest) {
+      const std::int64_t length = std::min(longest, matrix_.columns - first);
+      run_rows(run, at, {n, length, 1}, first, [&](const Sum& sum) {
+        return sum.of_columns ? Place{first, 0} : Place{0, sum_lanes};
+      });
+      if (is_long) add_to_totals(run, totals);
+    }
+    for (std::size_t s = 0; s < sums_.size(); ++s) {
+      if (sums_[s].of_columns) continue;
+      float* lanes = is_long ? totals[s].data() : run.scratch + sums_[s].partial;
+      float* to = reinterpret_cast<float*>(run.arrays[sums_[s].array]) + run.row;
+      for (std::int64_t i = 0; i < n; ++i) to[i] = folded(lanes + i * sum_lanes);
+    }
+    return n;
+  }
+
+  void add_to_totals(const Run& run, std::array<float, sum_lanes>* totals) const {
+    for (std::size_t s = 0; s < sums_.size(); ++s) {
+      if (sums_[s].of_columns) continue;
+      float* lanes = run.scratch + sums_[s].partial;
+      for (std::size_t i = 0; i < sum_lanes; ++i) totals[s][i] += lanes[i];
+      std::fill_n(lanes, sum_lanes, 0.0F);
+    }
+  }
+
+  /// Halves are added to each other until one is left.
+  static float folded(float* lanes) {
+    for (std::int64_t half = sum_lanes / 2; half > 0; half /= 2) {
+      for (std::int64_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    }
+    return lanes[0];
+  }
+
+  void flush_columns(const Run& run) const {
+    for (const Sum& sum : sums_) {
+      if (!sum.of_columns) continue;
+      float* partial = run.scratch + sum.partial;
+      float* total = partial + padded(width_);
+      for (std::int64_t i = 0; i < width_; ++i) total[i] += partial[i];
+      std::fill_n(partial, width_, 0.0F);
+    }
+  }
+
+  void finish_columns(const Run& run, const Sum& sum) const {
+    float* to = reinterpret_cast<float*>(run.arrays[sum.array]);
+    const float* partial = run.scratch + sum.partial;
+    const float* total = partial + padded(width_);
+    for (std::int64_t c = 0; c < matrix_.columns; ++c) {
+      float all = 0;
+      for (std::int64_t i = c; i < width_; i += matrix_.columns) all += total[i] + partial[i];
+      to[c] = all;
+    }
+  }
+
+  Matrix matrix_;
+  Nest nest_;
+  std::vector<Access> accesses_;  // operands, then results
+  std::size_t operands_;
+  std::vector<Sum> sums_;
+  std::shared_ptr<const MachineCode> code_;
+  std::vector<ArrayType> operand_types_;
+  std::vector<ArrayType> result_types_;
+  std::int64_t width_ = 0;  // of the partial sums of columns
+  bool has_rows_ = false;
+  bool joins_ = false;
+  std::vector<std::size_t> repeated_;  // by array: where in scratch its row stands several times
+  std::size_t floats_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_sums_kernel(const ElementLoop& loop, const KernelRequest& request, CodeCache& codes) {
+  const std::size_t arrays = request.inputs.size() + request.outputs.size();
+  if (arrays > most_arrays || loop.operands().size() != request.inputs.size()) return nullptr;
+  std::optional<Loop> steps = expand(loop);
+  if (!steps) return nullptr;
+  const Shape shape = loop.shape(request.inputs, request.outputs);
+  std::optional<int> split;
+  std::vector<Sum> sums;
+  for (std::size_t r = 0; r < request.outputs.size(); ++r) {
+    const ElementLoop::Result& result = loop.results()[r];
+    if (result.sum_over.empty()) continue;
+    const std::optional<SumLayout> layout = sum_layout(shape, result.sum_over);
+    if (!layout || split.value_or(layout->rows) != layout->rows) return nullptr;
+    split = layout->rows;
+    const bool of_columns = layout->kind == SumLayout::Kind::columns;
+    steps->results[r].written = of_columns ? Access::Written::added : Access::Written::added_to_lanes;
+    sums.push_back({request.inputs.size() + r, of_columns, 0});
+  }
+  const Matrix matrix(shape, *split);
+  const auto is_of_columns = [](const Sum& sum) { return sum.of_columns; };
+  const bool has_both = !std::ranges::all_of(sums, is_of_columns) && std::ranges::any_of(sums, is_of_columns);
+  if (has_both && matrix.rows_at_once > 1) return nullptr;
+  std::vector<Strides> strides;
+  for (std::size_t k = 0; k < request.inputs.size(); ++k) {
+    const Shape& operand = request.inputs[k].shape;
+    strides.push_back(loop_strides(loop.operands()[k], operand, row_major_strides(operand)));
+  }
+  for (std::size_t r = 0; r < request.outputs.size(); ++r) {
+    const ArrayType& type = request.outputs[r];
+    strides.push_back(loop.results()[r].sum_over.empty() ? row_major(type.shape, type.dtype) : Strides{});
+  }
+  const Nest nest(shape, strides, *split);
+  if (shape.size() != 0 && nest.extents[nest.inner()] != matrix.columns) return nullptr;
+  std::vector<Access> accesses;
+  for (std::size_t k = 0; k < steps->operands.size(); ++k) {
+    steps->operands[k].uniform = nest.strides[k][nest.inner()] == 0 && nest.extents[nest.inner()] > 1;
+    accesses.push_back(steps->operands[k]);
+  }
+  accesses.insert(accesses.end(), steps->results.begin(), steps->results.end());
+  std::shared_ptr<const MachineCode> code = codes.get(*steps);
+  if (code == nullptr) return nullptr;
+  return std::make_unique<SumsKernel>(request, matrix, nest, std::move(accesses), std::move(sums), std::move(code));
+}
+
+}  // namespace lockstep::backends::jit
