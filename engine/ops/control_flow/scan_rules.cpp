@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "engine/ir/control_flow.h"
 #include "engine/ops/control_flow/rules.h"
+#include "engine/ops/control_flow/stacked_products.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
 
@@ -248,12 +251,13 @@ class ScanTranspose {
       if (k < scan_.carries || cotangents[k]) outputs_.push_back(k);
     }
     transpose_body();
+    stack_products();
     const ir::Function& body = *scan_.body;
     Groups<Value> operands;
     operands.consts.assign(residual_consts.begin(), residual_consts.end());
     operands.xs.assign(residual_xs.begin(), residual_xs.end());
-    for (std::size_t i = consts_; i < scan_.consts; ++i) {
-      operands.carries.push_back(zeros_of(builder_, body.type(body.inputs()[i])));
+    for (const std::size_t i : summed_) {
+      operands.carries.push_back(zeros_of(builder_, body.type(body.inputs()[consts_ + i])));
     }
     for (const std::size_t k : outputs_) {
       if (k < scan_.carries) {
@@ -268,7 +272,7 @@ class ScanTranspose {
     backward.consts = operands.consts.size();
     backward.carries = operands.carries.size();
     backward.reverse = !scan_.reverse;
-    return bind_scan(builder_, backward, operands.all());
+    return with_products(bind_scan(builder_, backward, operands.all()), residual_xs);
   }
 
  private:
@@ -283,11 +287,84 @@ class ScanTranspose {
     transposed_ = transforms_.transpose(pick(*scan_.body, order, outputs_), static_cast<int>(consts_ + xs_));
   }
 
+  /// Sums for linear consts that are products become one product behind the loop, which stacks the factors, where those
+  /// are no larger than what adding to the sum in each iteration would read and write.
+  void stack_products() {
+    std::vector<ir::Var> outputs;
+    for (std::size_t i = 0; i < linear_consts(); ++i) {
+      const ir::Var sum = transposed_->outputs()[i];
+      std::optional<std::vector<Product>> products = as_products(*transposed_, sum);
+      if (products && stacked_size(*products) <= 2 * transposed_->type(sum).size()) {
+        products_.push_back(std::move(*products));
+      } else {
+        products_.emplace_back();
+        summed_.push_back(i);
+        outputs.push_back(sum);
+      }
+    }
+    const auto& all = transposed_->outputs();
+    outputs.insert(outputs.end(), all.begin() + static_cast<std::ptrdiff_t>(linear_consts()), all.end());
+    for (const std::vector<Product>& products : products_) {
+      for (const Product& product : products) {
+        for (const ir::Var factor : {product.left(), product.right()}) {
+          if (!residual_x(factor) && std::ranges::count(factors_, factor) == 0) factors_.push_back(factor);
+        }
+      }
+    }
+    outputs.insert(outputs.end(), factors_.begin(), factors_.end());
+    const ir::Function whole(transposed_->axes(), transposed_->types(), transposed_->inputs(), transposed_->equations(),
+                             outputs);
+    loop_ = pick(whole, places(0, whole.inputs().size()), places(0, outputs.size()));
+  }
+
+  /// Which of the residual xs the value is.
+  std::optional<std::size_t> residual_x(ir::Var v) const {
+    for (std::size_t k = 0; k < xs_; ++k) {
+      if (transposed_->inputs()[consts_ + k] == v) return k;
+    }
+    return std::nullopt;
+  }
+
+  /// Elements of the factors that are not stacked yet; more than there may be where a factor is the same each time.
+  std::int64_t stacked_size(const std::vector<Product>& products) const {
+    const auto constants = std::span(transposed_->inputs()).first(consts_);
+    std::int64_t sum = 0;
+    for (const Product& product : products) {
+      for (const ir::Var factor : {product.left(), product.right()}) {
+        if (std::ranges::count(constants, factor) != 0) return std::numeric_limits<std::int64_t>::max();
+        if (!residual_x(factor)) sum += transposed_->type(factor).size();
+      }
+    }
+    return sum;
+  }
+
+  /// The loop's results, sums and products in their places, stacked factors left out.
+  std::vector<Value> with_products(const std::vector<Value>& results, std::span<const Value> residual_xs) {
+    const std::size_t first_factor = results.size() - factors_.size();
+    const auto stacked = [&](ir::Var factor) {
+      if (const auto k = residual_x(factor)) return residual_xs[*k];
+      return results[first_factor + static_cast<std::size_t>(std::ranges::find(factors_, factor) - factors_.begin())];
+    };
+    std::vector<Value> all;
+    auto next = results.begin();
+    for (const std::vector<Product>& products : products_) {
+      std::optional<Value> sum;
+      for (const Product& product : products) {
+        const Value term = product.sum(builder_, stacked(product.left()), stacked(product.right()));
+        sum = sum ? *sum + term : term;
+      }
+      all.push_back(sum ? *sum : *next++);
+    }
+    all.insert(all.end(), next, results.begin() + static_cast<std::ptrdiff_t>(first_factor));
+    return all;
+  }
+
   /// Body of (residual consts, [sums for linear consts, cotangents of the carry], [residual xs, cotangents of ys]).
   FunctionPtr backward_body(const Groups<Value>& operands) const {
     std::vector<ArrayType> types = types_of(operands.consts);
     const std::size_t carries = types.size();
-    for (std::size_t i = consts_; i < scan_.consts + scan_.carries; ++i) {
+    for (const std::size_t i : summed_) types.push_back(scan_.body->type(scan_.body->inputs()[consts_ + i]));
+    for (std::size_t i = scan_.consts; i < scan_.consts + scan_.carries; ++i) {
       types.push_back(scan_.body->type(scan_.body->inputs()[i]));
     }
     const std::size_t xs = types.size();
@@ -300,11 +377,11 @@ class ScanTranspose {
       const std::size_t ys = xs + xs_;
       arguments.insert(arguments.end(), in.begin() + static_cast<std::ptrdiff_t>(xs),
                        in.begin() + static_cast<std::ptrdiff_t>(ys));
-      arguments.insert(arguments.end(), in.begin() + static_cast<std::ptrdiff_t>(carries + linear_consts()),
+      arguments.insert(arguments.end(), in.begin() + static_cast<std::ptrdiff_t>(carries + summed_.size()),
                        in.begin() + static_cast<std::ptrdiff_t>(xs));
       arguments.insert(arguments.end(), in.begin() + static_cast<std::ptrdiff_t>(ys), in.end());
-      std::vector<Value> results = call(inner, *transposed_, arguments);
-      for (std::size_t i = 0; i < linear_consts(); ++i) results[i] = in[carries + i] + results[i];
+      std::vector<Value> results = call(inner, *loop_, arguments);
+      for (std::size_t i = 0; i < summed_.size(); ++i) results[i] = in[carries + i] + results[i];
       return results;
     });
   }
@@ -315,6 +392,10 @@ class ScanTranspose {
   const ir::Transforms& transforms_;
   Places outputs_;  // carries, and ys that have a cotangent
   FunctionPtr transposed_;
+  FunctionPtr loop_;                            // the same with other outputs: factors for products
+  Places summed_;                               // linear consts that the loop adds up
+  std::vector<std::vector<Product>> products_;  // by linear const; none where it is summed
+  std::vector<ir::Var> factors_;                // of transposed_, stacked by the loop
 };
 
 }  // namespace
