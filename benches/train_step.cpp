@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -12,6 +13,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "adam.h"
+#include "drawn_model.h"
+#include "memory.h"
 #include "workloads.h"
 
 // Times the training step of a workload: forward, backward, optimizer, and the loss read on the host. The first run of a
@@ -35,12 +39,21 @@ constexpr std::int64_t ring = 8;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-void write_inputs(const Workload& workload, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
+bool is_adam(const Arguments& a) { return a.workload == "adam10m"; }
+
+Workload workload_of(const Arguments& a) {
+  const std::filesystem::path drawn = a.folder / "model.json";
+  return std::filesystem::exists(drawn) ? read_drawn_model(a.workload, drawn) : find_workload(a.workload);
+}
+
+void write_inputs(const Arguments& a) {
+  std::filesystem::create_directories(a.folder);
+  if (is_adam(a)) return write_adam_inputs(a.folder);
+  const Workload workload = workload_of(a);
   const auto [weights, state] = workload.model.init(random::key(0), workload.x);
-  checkpoint::save(folder / "weights", weights, {});
-  checkpoint::save(folder / "state", state, {});
-  checkpoint::save(folder / "batches", draw_batches(workload, ring), {});
+  checkpoint::save(a.folder / "weights", weights, {});
+  checkpoint::save(a.folder / "state", state, {});
+  checkpoint::save(a.folder / "batches", draw_batches(workload, ring), {});
 }
 
 /// One system's step as the table of all systems reads it.
@@ -81,6 +94,12 @@ class Timing {
   std::int64_t count_ = 0;
 };
 
+std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Profile>& profile) {
+  if (is_adam(a)) return adam_step(a.folder);
+  const auto timing = std::make_shared<Timing>(workload_of(a), a, profile);
+  return [timing] { return timing->step(); };
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Times one training step", "bench_train_step");
   Arguments a;
@@ -88,23 +107,28 @@ int run(int argc, char** argv) {
   app.add_option("--folder", a.folder, "Weights and batches; written where there are none")->required();
   app.add_option("--devices", a.devices)->capture_default_str();
   app.add_option("--shards", a.shards)->capture_default_str();
+  bool draws_only = false;
+  app.add_flag("--draw", draws_only, "Writes weights and batches where there are none, and ends");
   app.add_option("--profile", a.profile, "Records some steps: a Chrome trace in this file, a table on standard error");
   CLI11_PARSE(app, argc, argv);
-  const Workload workload = find_workload(a.workload);
-  a.folder /= workload.name;
-  if (!std::filesystem::exists(a.folder / "batches")) write_inputs(workload, a.folder);
+  a.folder /= a.workload;
+  if (!std::filesystem::exists(a.folder / "batches")) write_inputs(a);
+  if (draws_only) return 0;
 
+  const double memory_before = resident_mib();
   const auto profile = a.profile.empty() ? nullptr : std::make_shared<Profile>(ProfileOptions{.skip = 5});
-  Timing timing(workload, a, profile);
+  const std::function<double()> step = make_step(a, profile);
   const auto begin = Clock::now();
-  std::vector<double> losses = {timing.step()};
+  std::vector<double> losses = {step()};
   const double first_call = seconds_since(begin);
-  while (losses.size() < 5) losses.push_back(timing.step());
+  while (losses.size() < 5) losses.push_back(step());
+  const double memory = peak_resident_mib() - memory_before;
 
-  fmt::print("{{\"first_call_s\":{:.6f},\"losses\":[{:.8f}]}}\n", first_call, fmt::join(losses, ","));
+  fmt::print("{{\"first_call_s\":{:.6f},\"losses\":[{:.8f}],\"memory_mib\":{:.1f}}}\n", first_call,
+             fmt::join(losses, ","), memory);
   std::fflush(stdout);
   if (profile != nullptr) {
-    while (!profile->is_complete()) timing.step();
+    while (!profile->is_complete()) step();
     profile->write_chrome_trace(a.profile);
     fmt::print(stderr, "{}", profile->table(measure_peak()));
   }
@@ -112,7 +136,7 @@ int run(int argc, char** argv) {
     const auto start = Clock::now();
     int steps = 0;
     do {
-      timing.step();
+      step();
       ++steps;
     } while (seconds_since(start) < seconds);
     fmt::print("{{\"ms\":{:.6f}}}\n", 1e3 * seconds_since(start) / steps);

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from protocol import inputs, serve
+from protocol import drawn_spec, inputs, serve
 
 folder, workload = sys.argv[1:3]
 
@@ -111,6 +111,33 @@ def lstm(w, state, x):
     return dense(w, "head", x[-1]), state
 
 
+def drawn(spec, w, state, x):
+    """Of random_models.py."""
+    new = {}
+    for i, layer in enumerate(spec["layers"]):
+        name = f"layer_{i}"
+        if "units" in layer:
+            x = dense(w, name + "/dense", x.mean((1, 2)) if x.ndim == 4 else x)
+        else:
+            reach = (layer["kernel"] - 1) * layer["dilation"] // 2
+            x = jax.lax.conv_general_dilated(
+                x, w[name + "/conv/kernel"], [layer["stride"]] * 2, [(reach, reach)] * 2,
+                rhs_dilation=[layer["dilation"]] * 2, feature_group_count=layer["groups"],
+                dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = x + w[name + "/conv/bias"] if name + "/conv/bias" in w else x
+        if layer["norm"] == "layer":
+            x = layer_norm(w, name + "/norm", x)
+        elif layer["norm"] == "batch":
+            axes = tuple(range(x.ndim - 1))
+            mean, variance = x.mean(axes), x.var(axes)
+            for key, value in (("mean", mean), ("variance", variance)):
+                path = f"{name}/norm/moving_{key}"
+                new[path] = 0.9 * state[path] + 0.1 * value
+            x = (x - mean) * (jax.lax.rsqrt(variance + 1e-5) * w[name + "/norm/gamma"]) + w[name + "/norm/beta"]
+        x = getattr(jax.nn if layer["activation"] != "tanh" else jnp, layer["activation"])(x)
+    return dense(w, "head", x.mean((1, 2)) if x.ndim == 4 else x), new
+
+
 MODELS = {
     "tiny": partial(mlp, jnp.tanh, ("dense_0",)),
     "mlp": partial(mlp, jax.nn.relu, ("dense_0", "dense_1")),
@@ -123,10 +150,30 @@ MODELS = {
 }
 
 
+def adam():
+    weights, _, batches = jax.tree.map(jnp.asarray, inputs(folder, workload))
+    optimizer, gradient = optax.adam(1e-3), batches[0][0]
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def update(w, slots, g):
+        updates, slots = optimizer.update(g, slots, w)
+        w = optax.apply_updates(w, updates)
+        return w, slots, w[0]
+
+    run = [weights["w"], optimizer.init(weights["w"])]
+
+    def step():
+        *run[:], first = update(*run, gradient)
+        return float(first)
+
+    serve(step)
+
+
 def main():
-    model = MODELS[workload]
+    spec = drawn_spec(folder, workload)
+    model = partial(drawn, spec) if spec else MODELS[workload]
     weights, state, batches = jax.tree.map(jnp.asarray, inputs(folder, workload))
-    sgd = workload in ("cnn", "resnet20", "resnet18")
+    sgd = not spec["adamw"] if spec else workload in ("cnn", "resnet20", "resnet18")
     optimizer = optax.sgd(0.05, momentum=0.9) if sgd else optax.adamw(1e-3, weight_decay=1e-2)
 
     def loss_of(weights, state, x, y):
@@ -151,4 +198,4 @@ def main():
     serve(step)
 
 
-main()
+adam() if workload == "adam10m" else main()

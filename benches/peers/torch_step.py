@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from protocol import inputs, serve
+from protocol import drawn_spec, inputs, serve
 
 folder, workload, variant = sys.argv[1:4]
 tuned, compiled = variant.endswith("-tuned"), variant.startswith("compile")
@@ -143,6 +143,52 @@ class Lstm(nn.Module):
         return self.head(self.lstm(x)[0][:, -1])
 
 
+class Layer(nn.Module):
+    """Of random_models.py."""
+
+    def __init__(self, spec, channels):
+        super().__init__()
+        self.spec, bias = spec, not spec["norm"]
+        self.width = spec.get("units") or spec["filters"]
+        if "units" in spec:
+            self.dense = nn.Linear(channels, self.width, bias=bias)
+        else:
+            k, d = spec["kernel"], spec["dilation"]
+            self.conv = nn.Conv2d(channels, self.width, k, spec["stride"], (k - 1) * d // 2, d, spec["groups"], bias=bias)
+        if spec["norm"] == "layer":
+            self.norm = nn.LayerNorm(self.width, eps=1e-5)
+        elif spec["norm"] == "batch":
+            self.norm = (nn.BatchNorm1d if "units" in spec else nn.BatchNorm2d)(self.width)
+
+    def forward(self, x):
+        if "units" in self.spec:
+            x = self.dense(x.mean((2, 3)) if x.dim() == 4 else x)
+        else:
+            x = self.conv(x)
+        if self.spec["norm"] == "layer" and x.dim() == 4:
+            x = self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        elif self.spec["norm"]:
+            x = self.norm(x)
+        if self.spec["activation"] == "gelu":
+            return F.gelu(x, approximate="tanh")
+        return getattr(torch if self.spec["activation"] == "tanh" else F, self.spec["activation"])(x)
+
+
+class Drawn(nn.Module):
+    def __init__(self, spec):
+        super().__init__()
+        channels, self.layers = spec["input"][-1], len(spec["layers"])
+        for i, layer in enumerate(spec["layers"]):
+            self.add_module(f"layer_{i}", Layer(layer, channels))
+            channels = self.get_submodule(f"layer_{i}").width
+        self.head = nn.Linear(channels, 10)
+
+    def forward(self, x):
+        for i in range(self.layers):
+            x = self.get_submodule(f"layer_{i}")(x)
+        return self.head(x.mean((2, 3)) if x.dim() == 4 else x)
+
+
 MODELS = {
     "tiny": lambda: Mlp((8, 32, 10), torch.tanh),
     "mlp": lambda: Mlp((784, 512, 512, 10), F.relu),
@@ -179,9 +225,24 @@ def load(model, weights):
             left.requires_grad_(False)
 
 
+def adam():
+    weights, _, batches = inputs(folder, workload)
+    w = nn.Parameter(torch.from_numpy(weights["w"]))
+    w.grad = torch.from_numpy(batches[0][0])
+    optimizer = torch.optim.Adam([w], 1e-3, **({"fused": True} if tuned else {}))
+    update = torch.compile(optimizer.step) if compiled and not tuned else optimizer.step
+
+    def step():
+        update()
+        return w[0].item()
+
+    serve(step)
+
+
 def main():
     weights, _, batches = inputs(folder, workload)
-    model = MODELS[workload]()
+    spec = drawn_spec(folder, workload)
+    model = Drawn(spec) if spec else MODELS[workload]()
     load(model, weights)
     images = batches[0][0].ndim == 4
     if tuned and images:
@@ -196,7 +257,7 @@ def main():
     batches = [(tensor(x), torch.from_numpy(y.astype(np.int64))) for x, y in batches]
     trained = [p for p in model.parameters() if p.requires_grad]
     fused = {"fused": True} if tuned else {}
-    sgd = workload in ("cnn", "resnet20", "resnet18")
+    sgd = not spec["adamw"] if spec else workload in ("cnn", "resnet20", "resnet18")
     if sgd:
         optimizer = torch.optim.SGD(trained, 0.05, momentum=0.9, **fused)
     else:
@@ -219,4 +280,4 @@ def main():
     serve(step)
 
 
-main()
+adam() if workload == "adam10m" else main()
