@@ -36,6 +36,13 @@ Arrays split_at(const Array& x, const Axes& positions, std::int64_t axis) {
   return pieces;
 }
 
+Arrays unstack(const Array& x, std::int64_t axis) {
+  const int dim = normalize_axis(axis, x.ndim(), "unstack");
+  Arrays slices;
+  for (std::int64_t i = 0; i < x.shape()[dim]; ++i) slices.push_back(squeeze(slice_in_dim(x, i, i + 1, dim), {dim}));
+  return slices;
+}
+
 Arrays array_split(const Array& x, std::int64_t parts, std::int64_t axis) {
   if (parts <= 0) throw ValueError(fmt::format("array_split: needs one part or more, got {}", parts));
   const int dim = normalize_axis(axis, x.ndim(), "array_split");

@@ -42,6 +42,11 @@ Array cholesky(const Array& a, bool upper, bool symmetrize_input) {
   return upper ? api::adjoint(l) : l;
 }
 
+ChoFactor cho_factor(const Array& a, bool lower) {
+  const Array matrix = square_matrices("linalg.cho_factor", a);
+  return {cholesky(lower ? matrix : api::adjoint(matrix), !lower, false), lower};
+}
+
 Qr qr(const Array& a, bool full_matrices) {
   const std::vector<Array> factors =
       api::bind(ops::primitives::qr(), {{matrices("linalg.qr", a)}}, {{"full_matrices", full_matrices}});
@@ -106,6 +111,8 @@ Array cho_solve(const Array& factor, const Array& b, bool lower) {
   const Array y = api::triangular_solve(right.a, right.b, {.lower = lower, .transposed = !lower, .conjugated = !lower});
   return right.as_given(api::triangular_solve(right.a, y, {.lower = lower, .transposed = lower, .conjugated = lower}));
 }
+
+Array cho_solve(const ChoFactor& factor, const Array& b) { return cho_solve(factor.factor, b, factor.lower); }
 
 Array solve_triangular(const Array& a, const Array& b, const TriangularOptions& options) {
   const RightSide right("linalg.solve_triangular", square_matrices("linalg.solve_triangular", a), b);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/linalg.h>
 
@@ -195,6 +196,29 @@ Array tensordot(const Array& a, const Array& b, std::int64_t axes) {
 }
 
 Array tensordot(const Array& a, const Array& b, const std::pair<Axes, Axes>& axes) { return dot_general(a, b, axes); }
+
+Array dot(const Array& a, const Array& b) {
+  if (a.ndim() == 0 || b.ndim() == 0) return a * b;
+  return tensordot(a, b, {{-1}, {b.ndim() == 1 ? -1 : -2}});
+}
+
+Array matvec(const Array& matrices, const Array& vectors) {
+  return squeeze(matmul(matrices, expand_dims(vectors, -1)), {-1});
+}
+
+Array vecmat(const Array& vectors, const Array& matrices) {
+  return squeeze(matmul(expand_dims(api::conjugated(vectors), -2), matrices), {-2});
+}
+
+Array diagflat(const Array& x, std::int64_t offset) { return diag(ravelled(x), offset); }
+
+Array vander(const Array& x, const std::optional<std::int64_t>& columns, bool increasing) {
+  api::expect_rank("linalg.vander", x, 1);
+  const std::int64_t n = columns.value_or(x.size());
+  const Array ascending = arange(n);
+  const Array exponents = increasing ? ascending : n - 1 - ascending;
+  return power(expand_dims(x, 1), is_integer(x.dtype()) ? convert(exponents, x.dtype()) : exponents);
+}
 
 Array vdot(const Array& a, const Array& b) {
   if (a.size() != b.size()) {

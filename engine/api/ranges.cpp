@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -89,6 +90,36 @@ Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing) {
     grids.push_back(broadcast_to(reshape(vectors[i], column), Shape(shape)));
   }
   return grids;
+}
+
+namespace {
+
+void expect_samples(std::string_view name, std::int64_t n) {
+  if (n < 0) throw ValueError(fmt::format("{}: the number of samples is {}; give 0 or more", name, n));
+}
+
+/// The sum of terms[k] cos(2 pi k i / (n - 1)) for i below n.
+Array cosine_window(std::string_view name, std::int64_t n, std::initializer_list<double> terms, DType dtype) {
+  expect_samples(name, n);
+  if (n == 1) return full({1}, 1.0, dtype);
+  const Array angle = arange(n, float64) * (2 * std::numbers::pi / static_cast<double>(n - 1));
+  Array sum = zeros({n}, float64);
+  double k = 0;
+  for (const double term : terms) sum = sum + term * cos(k++ * angle);
+  return convert(sum, dtype);
+}
+
+}  // namespace
+
+Array hanning(std::int64_t n, DType dtype) { return cosine_window("hanning", n, {0.5, -0.5}, dtype); }
+Array hamming(std::int64_t n, DType dtype) { return cosine_window("hamming", n, {0.54, -0.46}, dtype); }
+Array blackman(std::int64_t n, DType dtype) { return cosine_window("blackman", n, {0.42, -0.5, 0.08}, dtype); }
+
+Array bartlett(std::int64_t n, DType dtype) {
+  expect_samples("bartlett", n);
+  if (n == 1) return full({1}, 1.0, dtype);
+  const Array place = arange(n, float64) * (2.0 / static_cast<double>(n - 1));
+  return convert(1.0 - abs(place - 1.0), dtype);
 }
 
 Array tri(std::int64_t rows, std::int64_t columns, std::int64_t k, DType dtype) {

@@ -69,6 +69,18 @@ Initializer uniform(double low, double high) {
   };
 }
 
+Initializer orthogonal(double scale) {
+  return [scale](const Array& key, const Shape& shape, DType dtype) {
+    if (shape.rank() < 2) {
+      throw ShapeError("[initializers::orthogonal] the shape is " + to_string(shape) + "; give one of rank 2 or more");
+    }
+    if (shape.size() == 0) return zeros(shape, dtype);
+    const std::int64_t columns = shape[shape.rank() - 1];
+    const Array matrix = random::orthogonal(key, shape.size() / columns, {}, dtype, columns, same_on_all);
+    return reshape(matrix, shape.to_vector()) * scale;
+  };
+}
+
 Initializer glorot_uniform() { return variance_scaling(1, Fan::average, Distribution::uniform); }
 Initializer glorot_normal() { return variance_scaling(1, Fan::average, Distribution::truncated_normal); }
 Initializer he_uniform() { return variance_scaling(2, Fan::in, Distribution::uniform); }

@@ -22,6 +22,10 @@ LOCKSTEP_API Initializer truncated_normal(double stddev = 0.05);
 /// Uniform on [low, high).
 LOCKSTEP_API Initializer uniform(double low = -0.05, double high = 0.05);
 
+/// Orthonormal rows or columns, whichever are fewer, of the last dimension and all others merged, times `scale`. Throws
+/// ShapeError below rank 2. Saxe et al. 2014.
+LOCKSTEP_API Initializer orthogonal(double scale = 1);
+
 // The scaled families draw with variance scale / fan. A kernel's last dimension is its output, the one before its input,
 // all others multiply both (a convolution's window).
 /// Uniform with variance 2 / (fan_in + fan_out). Glorot and Bengio 2010.

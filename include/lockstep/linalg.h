@@ -24,6 +24,13 @@ namespace lockstep::linalg {
 /// derivative is symmetric; else the lower triangle alone is read.
 LOCKSTEP_API Array cholesky(const Array& a, bool upper = false, bool symmetrize_input = true);
 
+struct ChoFactor {
+  Array factor;
+  bool lower = false;
+};
+/// The factor of a matrix of which one triangle alone is read, and which of the two it is: for cho_solve.
+LOCKSTEP_API ChoFactor cho_factor(const Array& a, bool lower = false);
+
 struct Qr {
   Array q;  ///< Orthonormal columns.
   Array r;  ///< Upper triangular, signs as LAPACK's.
@@ -67,6 +74,7 @@ LOCKSTEP_API Array inv(const Array& a);
 LOCKSTEP_API Array lu_solve(const LuFactor& factors, const Array& b, bool transposed = false);
 /// As solve, from cholesky's lower (or upper) factor.
 LOCKSTEP_API Array cho_solve(const Array& factor, const Array& b, bool lower = true);
+LOCKSTEP_API Array cho_solve(const ChoFactor& factor, const Array& b);
 
 struct TriangularOptions {
   bool lower = false;
@@ -141,6 +149,12 @@ LOCKSTEP_API Array expm(const Array& a);
 
 /// The product of all, in the order that multiplies least; the first and the last may be vectors.
 LOCKSTEP_API Array multi_dot(std::span<const Array> arrays);
+/// numpy.dot: sums of products over the last axis of a and the last but one of b (the only one of a vector); a scalar
+/// multiplies.
+LOCKSTEP_API Array dot(const Array& a, const Array& b);
+/// Matrices [..., m, n] times vectors [..., n]; and vectors [..., m], conjugated, times matrices.
+LOCKSTEP_API Array matvec(const Array& matrices, const Array& vectors);
+LOCKSTEP_API Array vecmat(const Array& vectors, const Array& matrices);
 /// Of vectors of 3 elements (or 2, those with a third of 0) along an axis.
 LOCKSTEP_API Array cross(const Array& a, const Array& b, std::int64_t axis = -1);
 /// Products of all pairs of elements, [a.size, b.size].
@@ -160,6 +174,11 @@ LOCKSTEP_API Array vdot(const Array& a, const Array& b);
 LOCKSTEP_API Array diagonal(const Array& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
 /// Of a vector the matrix with that diagonal, of a matrix its diagonal.
 LOCKSTEP_API Array diag(const Array& x, std::int64_t offset = 0);
+/// The matrix with x, flattened, as a diagonal.
+LOCKSTEP_API Array diagflat(const Array& x, std::int64_t offset = 0);
+/// Powers of a vector's elements as columns, from the highest down to 0, or ascending; as many as elements unless given.
+LOCKSTEP_API Array vander(const Array& x, const std::optional<std::int64_t>& columns = std::nullopt,
+                          bool increasing = false);
 /// Zeros above (tril) or below (triu) diagonal `k` of the last two dimensions.
 LOCKSTEP_API Array tril(const Array& x, std::int64_t k = 0);
 LOCKSTEP_API Array triu(const Array& x, std::int64_t k = 0);

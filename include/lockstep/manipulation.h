@@ -46,6 +46,11 @@ LOCKSTEP_API Array logspace(double start, double stop, std::int64_t num = 50, bo
                             DType dtype = float32);
 /// The coordinates of a grid, one array per vector: numpy's "xy" (the first two swapped) or "ij" indexing.
 LOCKSTEP_API Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing = "xy");
+/// numpy's windows of n samples for Fourier transforms: a triangle, and sums of cosines. One sample is 1.
+LOCKSTEP_API Array bartlett(std::int64_t n, DType dtype = float32);
+LOCKSTEP_API Array blackman(std::int64_t n, DType dtype = float32);
+LOCKSTEP_API Array hamming(std::int64_t n, DType dtype = float32);
+LOCKSTEP_API Array hanning(std::int64_t n, DType dtype = float32);
 /// Ones where column <= row + k, else zeros.
 LOCKSTEP_API Array tri(std::int64_t rows, std::int64_t columns, std::int64_t k = 0, DType dtype = float32);
 /// Rows and columns of the elements on and below (above) the k-th diagonal, int32.
@@ -102,6 +107,8 @@ LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, co
 
 /// Cut before each of the positions.
 LOCKSTEP_API Arrays split_at(const Array& x, const Axes& positions, std::int64_t axis);
+/// The slices of an axis, without it.
+LOCKSTEP_API Arrays unstack(const Array& x, std::int64_t axis = 0);
 /// As even as it goes: the first pieces are one longer.
 LOCKSTEP_API Arrays array_split(const Array& x, std::int64_t parts, std::int64_t axis = 0);
 LOCKSTEP_API Arrays hsplit(const Array& x, std::int64_t parts);  ///< Along axis 1 (axis 0 of a vector).

@@ -381,6 +381,11 @@ TEST_CASE("what linalg refuses") {
   expect_error<ShapeError>([&] { linalg::diagonal(oblong, 0, 1, -1); }, "linalg.diagonal", "axes 1 and -1");
   expect_error<ShapeError>([&] { linalg::diag(ones({2, 2, 2})); }, "linalg.diag", "rank 1");
   expect_error<ShapeError>([&] { linalg::tril(flat); }, "linalg.tril", "rank 2 or more");
+  expect_error<ShapeError>([&] { linalg::cho_factor(oblong); }, "linalg.cho_factor", "square matrices, got f32[2,3]");
+  expect_error<ShapeError>([&] { linalg::vander(oblong); }, "linalg.vander", "an array of rank 1, got f32[2,3]");
+  expect_error<ShapeError>([&] { linalg::dot(oblong, oblong); }, "[2,3]");
+  expect_error<ShapeError>([&] { linalg::matvec(oblong, ones({2})); }, "[2,3]");
+  expect_error<ShapeError>([&] { linalg::vecmat(flat, oblong); }, "[2,3]");
   expect_error<TraceError>([&] { grad([](const Array& a) { return sum(linalg::qr(a, true).q); })(tall); }, "qr",
                            "all 3 columns of q", "full_matrices=false");
   expect_error<TraceError>([&] { grad([](const Array& a) { return sum(linalg::svd(a).u); })(tall); }, "svd",

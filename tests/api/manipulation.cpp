@@ -157,6 +157,9 @@ TEST_CASE("what does not fit is refused") {
   expect_error<ValueError>([] { arange(0, 3, 0); }, "arange", "step must not be 0");
   expect_error<ValueError>([] { linspace(0, 1, -1); }, "linspace", "-1");
   expect_error<DtypeError>([] { linspace(0, 1, 3, true, int32); }, "linspace", "int32");
+  expect_error<ValueError>([] { hanning(-1); }, "hanning", "samples is -1; give 0 or more");
+  expect_error<ValueError>([] { bartlett(-2); }, "bartlett", "samples is -2; give 0 or more");
+  expect_error<ShapeError>([] { unstack(array(1.f)); }, "unstack");
   expect_error<ValueError>([&] { meshgrid(vectors, "yx"); }, "meshgrid", "\"yx\"");
   expect_error<ShapeError>([&] { meshgrid(Arrays{x}); }, "meshgrid", "[2,3]");
   expect_error<ShapeError>([&] { expand_dims(v, Axes{0, 0}); }, "expand_dims", "must differ");

@@ -5,9 +5,12 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/error.h>
 #include <lockstep/initializers.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
+
+#include "tests/support/expect_error.h"
 
 using namespace lockstep;
 
@@ -108,6 +111,18 @@ TEST_CASE("the scaled families: variance = scale / fan, for dense and convolutio
       CHECK(m.low < -0.98 * bound);
     }
   }
+}
+
+TEST_CASE("orthogonal kernels: columns or rows, whichever are fewer, are orthonormal") {
+  for (const Shape& shape : {Shape{3, 2, 4}, Shape{3, 5}}) {
+    const std::int64_t columns = shape[shape.rank() - 1], rows = shape.size() / columns;
+    const Array w = reshape(initializers::orthogonal(2)(random::key(5), shape, float64), {rows, columns});
+    const Array products = rows < columns ? matmul(w, transpose(w)) : matmul(transpose(w), w);
+    CHECK(max(abs(products - 4 * eye(std::min(rows, columns), float64))).item<double>() < 1e-12);
+  }
+  CHECK(initializers::orthogonal()(random::key(5), {0, 3}, float32).size() == 0);
+  tests::expect_error<ShapeError>([] { initializers::orthogonal()(random::key(5), {3}, float32); },
+                                  "initializers::orthogonal", "[3]", "rank 2 or more");
 }
 
 TEST_CASE("a scalar has fans of 1; sizes of 0 are no error") {

@@ -80,6 +80,11 @@ Lines creation() {
        [](A x, A y) {
          return meshgrid(Arrays{x, y, x}, "ij");
        }},
+      {"bartlett", "jnp.bartlett(7)", {}, [] { return bartlett(7); }},
+      {"blackman", "jnp.blackman(6).astype('float64')", {}, [] { return blackman(6, float64); }},
+      {"hamming", "jnp.hamming(6)", {}, [] { return hamming(6); }},
+      {"hanning", "jnp.hanning(7)", {}, [] { return hanning(7); }},
+      {"hanning", "jnp.hanning(1)", {}, [] { return hanning(1); }},
       {"tri", "jnp.tri(3, 5, 1)", {}, [] { return tri(3, 5, 1); }},
       {"tri", "jnp.tri(3, 2, -1, dtype='int32')", {}, [] { return tri(3, 2, -1, int32); }},
       {"tril_indices", "jnp.tril_indices(3, 1, 4)", {}, [] { return tril_indices(3, 1, 4); }},
@@ -277,6 +282,7 @@ Lines cut_and_joined() {
        [](A x) {
          return split_at(x, {1, 1, 3}, -1);
        }},
+      {"unstack", "jnp.unstack(x, axis=-1)", {m}, [](A x) { return unstack(x, -1); }},
       {"array_split", "jnp.array_split(x, 3)", {v}, [](A x) { return array_split(x, 3); }},
       {"array_split", "jnp.array_split(x, 3, 1)", {drawn({2, 7})}, [](A x) { return array_split(x, 3, 1); }},
       {"hsplit", "jnp.hsplit(x, 2)", {m}, [](A x) { return hsplit(x, 2); }},

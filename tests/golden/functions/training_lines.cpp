@@ -104,6 +104,8 @@ Lines initial_values() {
       initializers::lecun_uniform());
   add("initializers::lecun_normal", "nn.initializers.lecun_normal()(x, (4, 3, 5), dtype)",
       initializers::lecun_normal());
+  add("initializers::orthogonal", "nn.initializers.orthogonal(0.5)(x, (4, 3, 5), dtype)",
+      initializers::orthogonal(0.5));
   return lines;
 }
 
