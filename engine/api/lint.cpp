@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <set>
 #include <string_view>
@@ -36,11 +37,12 @@ bool keeps_elements(std::string_view op) {
 ArrayType sampled(const ArrayType& type) { return {type.dtype, sample_shape, {}}; }
 
 /// The element-wise part of a function that a value is computed by, for one element: on vectors of samples. What else it
-/// depends on, and what is too far away, are inputs.
+/// depends on, and what is farther away than the nearest equations, are inputs.
 class Cone {
  public:
   Cone(const ir::Function& function, const std::map<Var, const Equation*>& definitions, Var root)
       : function_(function), definitions_(definitions) {
+    choose_nearest(root);
     visit(root);
     std::vector<Var> outputs;
     for (const auto& [equation, var] : equations_) outputs.push_back(var);
@@ -50,12 +52,48 @@ class Cone {
   /// Its inputs are the leaves, its outputs the results of the equations in order, the root's last.
   const ir::FunctionPtr& sampled_function() const { return sampled_; }
   const std::vector<Var>& leaves() const { return leaves_; }
+  /// Whether a leaf is computed element by element, too.
+  bool was_cut(Var leaf) const {
+    const Equation* equation = definition(leaf);
+    return equation != nullptr && is_element_wise(*equation);
+  }
   /// Values worth a try: those at which functions often have poles or kinks, and the constants.
   const std::set<double>& points() const { return points_; }
   const Equation& equation(std::size_t i) const { return *equations_[i].first; }
   std::size_t size() const { return equations_.size(); }
 
  private:
+  /// What defines a value, but for ops that only move elements; null for an input.
+  const Equation* definition(Var v) const {
+    const auto found = definitions_.find(v);
+    if (found == definitions_.end()) return nullptr;
+    const Equation* equation = found->second;
+    return keeps_elements(equation->primitive->name) ? definition(equation->inputs[0]) : equation;
+  }
+
+  bool is_element_wise(const Equation& equation) const {
+    const auto is_key = [&](Var x) { return function_.type(x).dtype == DType::key; };
+    return equation.primitive->traits.pointwise && std::ranges::none_of(equation.inputs, is_key);
+  }
+
+  /// A guard stands next to what it guards: it must not be left out for what is far away.
+  void choose_nearest(Var root) {
+    std::deque<Var> next = {root};
+    for (; !next.empty() && chosen_.size() < most_equations; next.pop_front()) {
+      const Equation* equation = choose(next.front(), next);
+      // Without the predicate it would guard nothing.
+      if (equation != nullptr && equation->primitive->name == "select") choose(equation->inputs[0], next);
+    }
+  }
+
+  /// The equation of a value, where it is one to choose; its operands are next.
+  const Equation* choose(Var v, std::deque<Var>& next) {
+    const Equation* equation = definition(v);
+    if (equation == nullptr || !is_element_wise(*equation) || !chosen_.insert(equation).second) return nullptr;
+    next.insert(next.end(), equation->inputs.begin(), equation->inputs.end());
+    return equation;
+  }
+
   Var visit(Var v) {
     if (const auto known = vars_.find(v); known != vars_.end()) return known->second;
     const Var var = visit_new(v);
@@ -64,17 +102,14 @@ class Cone {
   }
 
   Var visit_new(Var v) {
-    const auto definition = definitions_.find(v);
-    if (definition == definitions_.end() || equations_.size() + depth_ >= most_equations) return leaf(v);
-    const Equation& equation = *definition->second;
+    const auto found = definitions_.find(v);
+    if (found == definitions_.end()) return leaf(v);
+    const Equation& equation = *found->second;
     if (equation.primitive->name == "full") return constant(equation);
     if (keeps_elements(equation.primitive->name)) return visit(equation.inputs[0]);
-    const auto is_key = [&](Var x) { return function_.type(x).dtype == DType::key; };
-    if (!equation.primitive->traits.pointwise || std::ranges::any_of(equation.inputs, is_key)) return leaf(v);
-    ++depth_;
+    if (!chosen_.contains(&equation)) return leaf(v);
     std::vector<Var> operands;
     for (const Var operand : equation.inputs) operands.push_back(visit(operand));
-    --depth_;
     const Var result = builder_.apply(*equation.primitive, operands, equation.attrs)[0];
     equations_.emplace_back(&equation, result);
     return result;
@@ -97,39 +132,62 @@ class Cone {
   std::vector<Var> leaves_;
   std::vector<std::pair<const Equation*, Var>> equations_;
   std::set<double> points_ = {0, 1, -1, 0.5, -0.5, 2};
-  std::size_t depth_ = 0;
+  std::set<const Equation*> chosen_;
   ir::FunctionPtr sampled_;
 };
 
-/// Number `i` of the values of leaf number `leaf`: all combinations where they are few, else mixed ones.
-std::size_t choice(std::size_t i, std::size_t leaf, std::size_t leaves, std::size_t points) {
-  if (std::pow(static_cast<double>(points), static_cast<double>(leaves)) <= static_cast<double>(samples)) {
-    for (std::size_t k = 0; k < leaf; ++k) i /= points;
-    return i % points;
+/// Which of each leaf's values sample number `i` has: all combinations where they are few, else mixed ones.
+std::vector<std::size_t> choices(std::size_t i, const std::vector<std::vector<double>>& values) {
+  double combinations = 1;
+  for (const std::vector<double>& each : values) combinations *= static_cast<double>(each.size());
+  std::vector<std::size_t> chosen;
+  for (std::size_t leaf = 0; leaf < values.size(); ++leaf) {
+    if (combinations <= static_cast<double>(samples)) {
+      chosen.push_back(i % values[leaf].size());
+      i /= values[leaf].size();
+    } else {
+      std::uint64_t h = (i + 1) * 0x9E3779B97F4A7C15ULL + (leaf + 1) * 0xBF58476D1CE4E5B9ULL;
+      h = (h ^ (h >> 31)) * 0x94D049BB133111EBULL;
+      chosen.push_back(static_cast<std::size_t>(h >> 33) % values[leaf].size());
+    }
   }
-  std::uint64_t h = (i + 1) * 0x9E3779B97F4A7C15ULL + (leaf + 1) * 0xBF58476D1CE4E5B9ULL;
-  h = (h ^ (h >> 31)) * 0x94D049BB133111EBULL;
-  return static_cast<std::size_t>(h >> 33) % points;
+  return chosen;
 }
 
-std::vector<ReferenceArray> sample_values(const ir::Function& function, const std::set<double>& points) {
-  const std::vector<double> values(points.begin(), points.end());
-  std::vector<ReferenceArray> arrays;
+std::vector<ReferenceArray> sample_values(const ir::Function& function,
+                                          const std::vector<std::vector<double>>& values) {
   const std::vector<ArrayType> types = function.input_types();
-  for (std::size_t leaf = 0; leaf < types.size(); ++leaf) {
-    ReferenceArray array = ir::reference_zeros(types[leaf]);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
-      const double value = values[choice(i, leaf, types.size(), values.size())];
+  std::vector<ReferenceArray> arrays;
+  for (const ArrayType& type : types) arrays.push_back(ir::reference_zeros(type));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
+    const std::vector<std::size_t> chosen = choices(i, values);
+    for (std::size_t leaf = 0; leaf < types.size(); ++leaf) {
+      const double value = values[leaf][chosen[leaf]];
       if (is_float(types[leaf].dtype)) {
-        array.floats()[i] = value;
+        arrays[leaf].floats()[i] = value;
       } else {
         const bool is_bool = types[leaf].dtype == DType::bool_;
-        array.integers()[i] = is_bool ? value > 0 : static_cast<std::int64_t>(std::abs(value));
+        arrays[leaf].integers()[i] = is_bool ? value > 0 : static_cast<std::int64_t>(std::abs(value));
       }
     }
-    arrays.push_back(std::move(array));
   }
   return arrays;
+}
+
+/// Some finite values of an array, the least and the largest among them; 0 where there is none.
+std::vector<double> spread_values(const ReferenceArray& x) {
+  constexpr std::size_t most = 12;
+  std::set<double> distinct;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
+    const double value = is_float(x.type.dtype) ? x.floats()[i] : static_cast<double>(x.integers()[i]);
+    if (std::isfinite(value)) distinct.insert(value);
+  }
+  if (distinct.empty()) return {0};
+  const std::vector<double> all(distinct.begin(), distinct.end());
+  if (all.size() <= most) return all;
+  std::vector<double> some;
+  for (std::size_t k = 0; k < most; ++k) some.push_back(all[k * (all.size() - 1) / (most - 1)]);
+  return some;
 }
 
 std::vector<ReferenceArray> evaluated(const ir::Function& function, const std::vector<ReferenceArray>& arguments) {
@@ -159,13 +217,15 @@ ir::FunctionPtr with_outputs(const ir::Function& f, std::vector<Var> outputs) {
 
 class Linter {
  public:
-  Linter(const ir::Function& function, std::size_t active) : function_(function) {
-    for (std::size_t i = 0; i < std::min(active, function.inputs().size()); ++i) {
+  /// `active`: whether each input is differentiated.
+  Linter(const ir::Function& function, const std::vector<bool>& active) : function_(function) {
+    for (std::size_t i = 0; i < active.size(); ++i) {
       const Var input = function.inputs()[i];
-      if (is_float(function.type(input).dtype)) active_.insert(input);
+      if (active[i] && is_float(function.type(input).dtype)) active_.insert(input);
     }
     for (const Equation& equation : function.equations()) {
-      const bool depends = std::ranges::any_of(equation.inputs, [&](Var v) { return active_.contains(v); });
+      const bool flows = equation.primitive->derivative.kind != ir::Derivative::Kind::zero;
+      const bool depends = flows && std::ranges::any_of(equation.inputs, [&](Var v) { return active_.contains(v); });
       for (const Var v : equation.outputs) {
         definitions_.emplace(v, &equation);
         if (depends && is_float(function.type(v).dtype)) active_.insert(v);
@@ -182,12 +242,43 @@ class Linter {
       for (const Attrs::Entry& entry : equation.attrs.entries()) {
         const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
         const auto* body = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
-        if (body != nullptr) Linter(*body, body->inputs().size()).run(texts);
+        if (body != nullptr) Linter(*body, active_inputs(equation, *body)).run(texts);
       }
     }
   }
 
  private:
+  /// Of a sub-function: those whose operands are, and all where what goes around in a loop may become so.
+  std::vector<bool> active_inputs(const Equation& equation, const ir::Function& body) const {
+    const auto is_active = [&](Var v) { return active_.contains(v); };
+    std::vector<bool> active(body.inputs().size(), std::ranges::any_of(equation.inputs, is_active));
+    if (equation.primitive->traits.loop || equation.inputs.size() != active.size()) return active;
+    std::transform(equation.inputs.begin(), equation.inputs.end(), active.begin(), is_active);
+    return active;
+  }
+
+  /// Values worth a try. What was cut off for being far away has those that it takes at such values: a count is not
+  /// negative there.
+  std::vector<std::vector<double>> values_of_leaves(const Cone& cone) {
+    std::vector<std::vector<double>> values;
+    for (const Var leaf : cone.leaves()) {
+      values.push_back(cone.was_cut(leaf) ? values_taken(leaf)
+                                          : std::vector<double>(cone.points().begin(), cone.points().end()));
+    }
+    return values;
+  }
+
+  const std::vector<double>& values_taken(Var v) {
+    const auto [place, is_new] = taken_.try_emplace(v);
+    if (is_new) {
+      const Cone cone(function_, definitions_, v);
+      const ir::Function& f = *cone.sampled_function();
+      const auto leaves = sample_values(f, values_of_leaves(cone));
+      place->second = spread_values(evaluated(*with_outputs(f, {f.outputs().back()}), leaves)[0]);
+    }
+    return place->second;
+  }
+
   void check(const Equation& select, std::vector<std::string>& texts) {
     const Cone cone(function_, definitions_, select.outputs[0]);
     const ir::Function& f = *cone.sampled_function();
@@ -197,7 +288,7 @@ class Linter {
       active.push_back(active_.contains(leaf));
     }
     if (std::ranges::none_of(active, [](bool is) { return is; })) return;
-    const std::vector<ReferenceArray> leaves = sample_values(f, cone.points());
+    const std::vector<ReferenceArray> leaves = sample_values(f, values_of_leaves(cone));
     const std::vector<ReferenceArray> found = with_derivatives(with_outputs(f, {f.outputs().back()}), active, leaves);
     for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
       const auto is_nan = [&](const ReferenceArray& derivative) { return std::isnan(derivative.floats()[i]); };
@@ -266,6 +357,7 @@ class Linter {
   const ir::Function& function_;
   std::map<Var, const Equation*> definitions_;
   std::set<Var> active_;
+  std::map<Var, std::vector<double>> taken_;
   std::set<const Equation*> reported_;
 };
 
@@ -273,7 +365,7 @@ class Linter {
 
 std::vector<std::string> lint(const ir::Function& function, std::size_t active) {
   std::vector<std::string> texts;
-  Linter(function, active).run(texts);
+  Linter(function, std::vector<bool>(active, true)).run(texts);
   return texts;
 }
 

@@ -44,7 +44,10 @@ CLI::App* add_train(CLI::App& app, TrainArguments& a) {
       ->check(positive);
   train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
   train->add_flag("--debug-nans", a.debug_nans, "Stop at the first NaN and say which op of which layer made it");
-  train->add_flag("--check", a.check, "Compare 1 shard with all of them in float64 before the first step");
+  train->add_flag(
+      "--check", a.check,
+      "Before the first step, compare 1 shard with all of them in float64, and look for gradients that will "
+      "be NaN");
   train->add_option("--profile", a.profile,
                     "Record 10 steps after the first, write them for chrome://tracing or Perfetto, and print what they "
                     "were spent on");

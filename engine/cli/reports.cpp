@@ -23,6 +23,15 @@ double value_of(const std::map<std::string, double>& values, const std::string& 
 
 }  // namespace
 
+std::vector<std::string> check_lines(std::int64_t shards, const std::vector<std::string>& findings) {
+  std::vector<std::string> lines = {
+      shards == 1 ? "check: one shard, with which no other is to be compared"
+                  : fmt::format("check: loss, gradients and state are those of one shard with {}, too", shards)};
+  if (findings.empty()) lines.emplace_back("check: no gradient was found that becomes NaN where the loss is finite");
+  for (const std::string& finding : findings) lines.push_back("check: " + finding);
+  return lines;
+}
+
 Reporter::Reporter(RunFolder& folder, const data::Loader& loader, Evaluation evaluate, ReportOptions options)
     : folder_(folder),
       loader_(loader),
@@ -63,6 +72,11 @@ void Reporter::log(const StepReport& report) {
   row["epoch"] = static_cast<double>(report.epoch);
   row["images_per_second"] = rate;
   folder_.append_metrics(row);
+}
+
+void Reporter::on_check(const std::vector<std::string>& findings) {
+  if (options_.quiet) return;
+  for (const std::string& line : check_lines(options_.shards, findings)) fmt::print("{}\n", line);
 }
 
 void Reporter::on_step(const StepReport& report, const TrainState& state) {

@@ -16,10 +16,14 @@ namespace lockstep::cli {
 /// Means over a data set, by name.
 using Evaluation = std::function<std::map<std::string, double>(const TrainState& state)>;
 
+/// What `train --check` found: lines, of which the first says that the step means the same with any number of shards.
+std::vector<std::string> check_lines(std::int64_t shards, const std::vector<std::string>& findings);
+
 struct ReportOptions {
   std::int64_t first_step = 0;  ///< Steps made before this run: those of a resumed one.
   std::int64_t steps = 0;
   std::int64_t batch = 0;
+  std::int64_t shards = 1;
   std::int64_t log_every = 1;
   std::int64_t checkpoint_every = 0;
   bool quiet = false;     ///< Another process speaks.
@@ -31,6 +35,7 @@ struct ReportOptions {
 class Reporter final : public Callback {
  public:
   Reporter(RunFolder& folder, const data::Loader& loader, Evaluation evaluate, ReportOptions options);
+  void on_check(const std::vector<std::string>& findings) override;
   void on_step(const StepReport& report, const TrainState& state) override;
   void on_epoch(const StepReport& report, const TrainState& state) override;
   void on_end(const StepReport& report, const TrainState& state) override;

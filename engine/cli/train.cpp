@@ -142,6 +142,7 @@ int train(const TrainArguments& a) {
                                                    ReportOptions{.first_step = state.step.item<std::int64_t>(),
                                                                  .steps = steps,
                                                                  .batch = a.batch,
+                                                                 .shards = mesh.shards(),
                                                                  .log_every = a.log_every,
                                                                  .checkpoint_every = a.checkpoint_every,
                                                                  .quiet = quiet,

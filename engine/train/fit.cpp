@@ -21,9 +21,20 @@ std::map<std::string, double> on_host(const Logs& logs) {
   return values;
 }
 
+using Callbacks = std::vector<std::shared_ptr<Callback>>;
+
+void check(const TrainStep& step, const TrainState& state, const Batch& batch, const TrainerOptions& options,
+           const Callbacks& callbacks) {
+  if (options.check_one_meaning || always_check) check_one_meaning(step, state, batch);
+  if (!options.check_one_meaning) return;
+  const std::vector<std::string> findings = lint(step, state, batch);
+  for (const auto& callback : callbacks) callback->on_check(findings);
+}
+
 }  // namespace
 
 Callback::~Callback() = default;
+void Callback::on_check(const std::vector<std::string>&) {}
 void Callback::on_step(const StepReport&, const TrainState&) {}
 void Callback::on_epoch(const StepReport&, const TrainState&) {}
 void Callback::on_end(const StepReport&, const TrainState&) {}
@@ -34,12 +45,12 @@ TrainState fit(const TrainStep& step, TrainState state, data::Loader& loader, co
     throw ValueError("[fit] log_every is " + std::to_string(options.log_every) + "; it must be at least 1");
   }
   StepReport report{.step = state.step.item<std::int64_t>(), .epoch = loader.position().epoch, .logs = {}};
-  bool check = options.check_one_meaning || always_check;
+  bool is_first = true;
   auto since = Clock::now();
   while (report.step < options.steps) {
     const Batch batch = loader.next();
-    if (check) check_one_meaning(step, state, batch);
-    check = false;
+    if (is_first) check(step, state, batch, options, callbacks);
+    is_first = false;
     auto [next, logs] = step(std::move(state), batch);
     state = std::move(next);
     ++report.step;

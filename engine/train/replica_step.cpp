@@ -106,6 +106,12 @@ Differentiated differentiate(const detail::StepParts& parts, const TrainState& s
           .metrics = from_tree<std::map<std::string, Array>>(value.items()[3])};
 }
 
+Array replica_loss(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
+                   const Batch& shard) {
+  const Tree varying = entering(trainable, declarations(parts, shard.x));
+  return loss_over_batch(accumulated(parts, varying, non_trainable, shard).loss);
+}
+
 Tree replica_step(const detail::StepParts& parts, const TrainState& state, const Batch& shard) {
   Differentiated d = differentiate(parts, state, shard);
   auto [updates, slots] = parts.optimizer.update(d.gradients, state.optimizer, state.trainable);

@@ -22,6 +22,10 @@ struct Differentiated {
 };
 Differentiated differentiate(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
 
+/// The loss that it differentiates.
+Array replica_loss(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
+                   const Batch& shard);
+
 /// One replica's step, for the body of a map: a pair of TrainState and Logs.
 Tree replica_step(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
 

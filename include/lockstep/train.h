@@ -102,6 +102,10 @@ class LOCKSTEP_API EvaluateStep {
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
                                     double tolerance = 1e-7);
 
+/// What will make a NaN of a gradient although the loss is finite: `Function::lint` of the step's loss as a function of the
+/// trainable variables.
+LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch);
+
 // ---- a training loop -------------------------------------------------------------------------------------------------
 
 struct StepReport {
@@ -115,6 +119,8 @@ struct StepReport {
 class LOCKSTEP_API Callback {
  public:
   virtual ~Callback();
+  /// Where the trainer was asked to check, before the first step: what `lint` found.
+  virtual void on_check(const std::vector<std::string>& findings);
   virtual void on_step(const StepReport& report, const TrainState& state);
   virtual void on_epoch(const StepReport& report, const TrainState& state);
   virtual void on_end(const StepReport& report, const TrainState& state);
@@ -122,8 +128,9 @@ class LOCKSTEP_API Callback {
 
 struct TrainerOptions {
   std::int64_t steps = 0;
-  std::int64_t log_every = 1;      ///< Logs are read on the host every so many steps.
-  bool check_one_meaning = false;  ///< Before the first step; debug builds always do.
+  std::int64_t log_every = 1;  ///< Logs are read on the host every so many steps.
+  /// Checks for one meaning, and lints, before the first step. Debug builds always check for one meaning.
+  bool check_one_meaning = false;
 };
 
 /// Pulls batches, steps, reports. Returns the final state.

@@ -25,6 +25,13 @@ Texts lint_of(const F& f) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// Never negative, which is decided farther away than lint looks at once.
+Array far_square(const Array& x) {
+  Array s = square(x);
+  for (int i = 0; i < 80; ++i) s = s + s;
+  return s;
+}
+
 Array guarded_log(const Array& x) { return sum(where(x > 0, log(where(x > 0, x, 1)), 0)); }
 Array naive_log(const Array& x) { return sum(where(x > 0, log(x), 0)); }
 
@@ -58,6 +65,7 @@ TEST_CASE("lint knows the op, its operands and the layer") {
       {"log of -", [](const Array& x) { return where(x > 0, x * log(x), 0); }},
       {"rsqrt of 0", [](const Array& x) { return where(sum(x) > 0, x * rsqrt(sum(square(x))), x); }},
       {"sqrt of ", [](const Array& x) { return where(x >= 3, sqrt(x - 3), 0); }},
+      {"rsqrt of 0", [](const Array& x) { return where(x > 0, rsqrt(far_square(x)), 0); }},
       {"in layer 'norm'",
        [](const Array& x) {
          const NamedScope layer("norm");
@@ -86,6 +94,17 @@ TEST_CASE("lint is silent where gradients are finite") {
       {"integers", [](const Array& x) { return where(x > 0, convert(convert(x, int32) / 2, float32), 0); }},
       {"relu and gelu", [](const Array& x) { return relu(x) + gelu(x) + elu(x) + softplus(x) + log_softmax(x); }},
       {"no derivative", [](const Array& x) { return where(x > 0, log(stop_gradient(x)), 0); }},
+      {"far from where its sign is decided", [](const Array& x) { return where(x > 0, rsqrt(far_square(x) + 1), 0); }},
+      {"a guard beside a long way",
+       [](const Array& x) {
+         const Array count = sum(convert(x > 0, float32));
+         return where(count == 0, 0, sum(far_square(x)) / where(count == 0, 1, count));
+       }},
+      {"none of what comes after",
+       [](const Array& x) {
+         const Array held = matmul(stop_gradient(x), ones({4, 4}));
+         return where(held > 0, log(held), 0);
+       }},
   };
   for (const Row& row : rows) {
     CAPTURE(row.what);

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/cli/reports.h"
 #include "tests/cli/program.h"
 #include "tests/support/launcher.h"
 #include "tests/support/throws_with.h"
@@ -85,6 +86,8 @@ TEST_CASE("a run prints its placement, progress, table and fingerprint, and leav
   CHECK(has_line(outcome, "model cnn data fashion-mnist seed 4 batch 64 shards 8 steps 13"));
   CHECK(has_line(outcome, "device cpu:0 runs shards 0-3"));
   CHECK(has_line(outcome, "device cpu:1 runs shards 4-7"));
+  CHECK(has_line(outcome, "check: loss, gradients and state are those of one shard with 8, too"));
+  CHECK(has_line(outcome, "check: no gradient was found that becomes NaN where the loss is finite"));
   CHECK(has_start(outcome, "epoch 1 step 5/13 loss "));
   CHECK(has_start(outcome, "epoch 1 validation loss "));
   CHECK(has_start(outcome, "epoch 2 validation loss "));
@@ -127,6 +130,18 @@ TEST_CASE("a run prints its placement, progress, table and fingerprint, and leav
   } else {
     MESSAGE("no python3: the fingerprint was not recomputed");
   }
+}
+
+TEST_CASE("a check prints what it compared and each place that makes a NaN") {
+  using lockstep::cli::check_lines;
+  const std::vector<std::string> alone = check_lines(1, {});
+  REQUIRE(alone.size() == 2);
+  CHECK(alone[0] == "check: one shard, with which no other is to be compared");
+  const std::vector<std::string> two = check_lines(4, {"select: log of 0", "select in layer 'norm': sqrt of 0"});
+  REQUIRE(two.size() == 3);
+  CHECK(two[0] == "check: loss, gradients and state are those of one shard with 4, too");
+  CHECK(two[1] == "check: select: log of 0");
+  CHECK(two[2] == "check: select in layer 'norm': sqrt of 0");
 }
 
 TEST_CASE("one fingerprint for 1, 2, 4 and 8 devices and for a second run; another for another seed or V") {

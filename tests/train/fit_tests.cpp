@@ -21,7 +21,13 @@ class Diary final : public Callback {
   void on_step(const StepReport& report, const TrainState& state) override { note("step", report, state); }
   void on_epoch(const StepReport& report, const TrainState& state) override { note("epoch", report, state); }
   void on_end(const StepReport& report, const TrainState& state) override { note("end", report, state); }
+  void on_check(const std::vector<std::string>& found) override {
+    ++checks;
+    findings = found;
+  }
   std::vector<std::string> lines;
+  std::vector<std::string> findings;
+  int checks = 0;
 
  private:
   void note(const std::string& event, const StepReport& report, const TrainState& state) {
@@ -84,6 +90,24 @@ TEST_CASE("fit goes on where a state and a position stand") {
   const TrainState half = run(tests::fresh_state(step, model, like), {}, step, {.steps = 3}, diary);
   const TrainState rest = run(half, {.epoch = 1, .row = 4}, step, {.steps = 5}, diary);
   CHECK(fingerprint(to_tree(rest)) == fingerprint(to_tree(whole)));
+}
+
+TEST_CASE("fit lints the loss where it is asked to check, and tells the callbacks") {
+  const Model logs([](Scope& scope, const Array& x) {
+    const Array h = dense(scope["head"], x, {.units = 1});
+    const NamedScope layer("logs");
+    return where(h > 0, log(h), 0);
+  });
+  const TrainStep step = data_parallel(logs, tests::loss_of(logs), optim::sgd(0.1), tests::parallel({2, 2}));
+  const TrainState state = tests::fresh_state(step, logs, tests::regression_batch(4, 2, float32));
+  const auto checked = std::make_shared<Diary>();
+  run(state, {}, step, {.steps = 2, .check_one_meaning = true}, checked);
+  CHECK(checked->checks == 1);
+  REQUIRE(checked->findings.size() == 1);
+  CHECK(tests::contains(checked->findings[0], "select in layer 'logs': log of "));
+  const auto unchecked = std::make_shared<Diary>();
+  run(state, {}, step, {.steps = 2}, unchecked);
+  CHECK(unchecked->checks == 0);
 }
 
 TEST_CASE("fit checks for one meaning before the first step, and refuses a log_every below 1") {
