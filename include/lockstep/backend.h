@@ -87,7 +87,10 @@ class LOCKSTEP_API Backend {
   virtual std::shared_ptr<void> enter_thread() const { return nullptr; }
 };
 
-/// The backends this build has, in order of preference. Written by CMake.
+/// The backends this build has, in order of preference, anew: they are held to what LOCKSTEP_MAX_ISA says now. Written by
+/// CMake.
+LOCKSTEP_API std::vector<std::shared_ptr<const Backend>> make_backends();
+/// Those of this process.
 LOCKSTEP_API const std::vector<std::shared_ptr<const Backend>>& built_backends();
 
 }  // namespace lockstep

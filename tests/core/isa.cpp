@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -6,36 +5,14 @@
 #include <lockstep/error.h>
 #include <lockstep/isa.h>
 
+#include "tests/support/max_isa.h"
+
 using lockstep::Isa;
-
-namespace {
-
-/// The variable set to a value, and back at the end.
-class MaxIsa {
- public:
-  explicit MaxIsa(const char* value) {
-    if (const char* was = std::getenv("LOCKSTEP_MAX_ISA"); was != nullptr) was_ = was;
-    setenv("LOCKSTEP_MAX_ISA", value, 1);
-  }
-  ~MaxIsa() {
-    if (was_.empty()) {
-      unsetenv("LOCKSTEP_MAX_ISA");
-    } else {
-      setenv("LOCKSTEP_MAX_ISA", was_.c_str(), 1);
-    }
-  }
-  MaxIsa(const MaxIsa&) = delete;
-  MaxIsa& operator=(const MaxIsa&) = delete;
-
- private:
-  std::string was_;
-};
-
-}  // namespace
+using lockstep::tests::MaxIsa;
 
 TEST_CASE("LOCKSTEP_MAX_ISA caps the instructions") {
   for (const Isa isa : {Isa::none, Isa::avx2, Isa::avx512}) {
-    const MaxIsa set(std::string(lockstep::name(isa)).c_str());
+    const MaxIsa set{std::string(lockstep::name(isa))};
     CHECK(lockstep::max_isa() == isa);
     CHECK(lockstep::usable_isa() <= isa);
   }
