@@ -13,6 +13,7 @@
 
 using namespace lockstep;
 using tests::check_close;
+using tests::check_equal;
 using tests::check_same_bits;
 using tests::expect_error;
 
@@ -37,10 +38,6 @@ Array run(const F& f, const Args&... args) {
   check_same_bits(jit(f)(args...), eager);
   check_same_bits(trace_function(f, args...).eval({args...})[0], eager);
   return eager;
-}
-
-void check_equal(const Array& a, const Array& b, double tolerance = 1e-12) {
-  check_close(a, b.shape(), tests::values(b), tolerance);
 }
 
 /// A recurrent cell over the rows of x, its last state and all outputs in one number.

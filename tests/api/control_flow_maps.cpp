@@ -13,6 +13,7 @@
 // Loops and branches inside maps.
 using namespace lockstep;
 using tests::check_close;
+using tests::check_equal;
 using tests::check_same_bits;
 using tests::expect_error;
 
@@ -26,10 +27,6 @@ Mesh mesh_of(std::int64_t shards, int devices = 1) {
 
 Array wave(const Shape& shape, double phase = 0) {
   return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 1.7 + phase);
-}
-
-void check_equal(const Array& a, const Array& b, double tolerance = 1e-12) {
-  check_close(a, b.shape(), tests::values(b), tolerance);
 }
 
 /// Eager, compiled and evaluated alike, bit for bit, on one device and on two.

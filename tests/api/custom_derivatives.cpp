@@ -14,15 +14,10 @@
 
 // Functions with derivative rules of their own: that the rules are used, and everywhere.
 using namespace lockstep;
-using tests::check_close;
+using tests::check_equal;
 using tests::expect_error;
-using tests::values;
 
 namespace {
-
-void check_equal(const Array& given, const Array& expected) {
-  check_close(given, expected.shape(), values(expected), 1e-12);
-}
 
 /// Away from zero.
 Array counted(const Shape& shape) { return tests::counted(shape) + 2; }

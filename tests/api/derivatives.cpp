@@ -13,16 +13,11 @@
 
 // Jacobians, Hessians, gradients of several arguments, transposes of linear functions, and the checks of derivatives.
 using namespace lockstep;
-using tests::check_close;
+using tests::check_equal;
 using tests::counted;
 using tests::expect_error;
-using tests::values;
 
 namespace {
-
-void check_equal(const Array& given, const Array& expected) {
-  check_close(given, expected.shape(), values(expected), 1e-11);
-}
 
 using Params = std::map<std::string, Array>;
 

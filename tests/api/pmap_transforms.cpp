@@ -10,18 +10,13 @@
 
 // Transforms of a map from outside, and maps of transforms, against the same formulas on whole arrays.
 using namespace lockstep;
-using tests::check_close;
+using tests::check_equal;
 using tests::Replicas;
-using tests::values;
 
 namespace {
 
 Array rows() { return sin(reshape(convert(arange(24), float64), {8, 3})); }
 Array weights() { return cos(convert(arange(3), float64)); }
-
-void check_equal(const Array& given, const Array& expected) {
-  check_close(given, expected.shape(), values(expected), 1e-12);
-}
 
 /// Rows of a nonlinear layer, their mean over the batch, and the norm of the weights.
 using Results = std::tuple<Array, Array, Array>;

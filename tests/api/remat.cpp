@@ -16,17 +16,12 @@
 
 // Rematerialized functions have the values and derivatives of the functions themselves, and keep what the policy says.
 using namespace lockstep;
-using tests::check_close;
+using tests::check_equal;
 using tests::check_same_bits;
 using tests::counted;
 using tests::expect_error;
-using tests::values;
 
 namespace {
-
-void check_equal(const Array& given, const Array& expected) {
-  check_close(given, expected.shape(), values(expected), 1e-12);
-}
 
 std::vector<CheckpointPolicy> all_policies() {
   namespace policies = checkpoint_policies;

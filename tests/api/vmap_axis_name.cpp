@@ -18,6 +18,7 @@
 // Collectives over the batch of a vmap, against formulas on the whole batch.
 using namespace lockstep;
 using tests::check_close;
+using tests::check_equal;
 using tests::check_same_bits;
 using tests::expect_error;
 using tests::values;
@@ -26,10 +27,6 @@ namespace {
 
 Array counted(const Shape& shape) {
   return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 7);
-}
-
-void check_equal(const Array& given, const Array& expected) {
-  check_close(given, expected.shape(), values(expected), 1e-12);
 }
 
 Array repeated(const Array& x, std::int64_t count) {

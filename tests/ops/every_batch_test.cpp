@@ -11,14 +11,6 @@
 namespace lockstep::tests {
 namespace {
 
-std::string text(const ir::Primitive& op, const ir::Sample& sample, const std::vector<bool>& batched) {
-  std::string result = op.name;
-  for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
-    result += (batched[i] ? " batched " : " ") + to_string(sample.inputs[i].type);
-  }
-  return result + " " + to_string(sample.attrs);
-}
-
 /// Every way in which at least one operand is batched.
 std::vector<std::vector<bool>> batched_sets(std::size_t operands) {
   std::vector<std::vector<bool>> sets;
@@ -77,7 +69,7 @@ TEST_CASE("ops without operands are repeated") {
     const ir::Primitive& op = getter();
     for (const ir::Sample& sample : op.samples()) {
       if (!sample.inputs.empty()) continue;
-      CAPTURE(text(op, sample, {}));
+      CAPTURE(text(op, sample));
       check_batch(op, sample, {}, 2);
     }
   }

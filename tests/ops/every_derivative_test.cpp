@@ -16,7 +16,6 @@
 namespace lockstep::tests {
 namespace {
 
-using Arrays = std::vector<ir::ReferenceArray>;
 using Kind = ir::Derivative::Kind;
 
 bool differences_exist(const ir::Primitive& op, const ir::Sample& sample) {
@@ -164,12 +163,6 @@ bool transposable(const ir::Primitive& op, const ir::Sample& sample) {
   if (!op.derivative.transpose || op.derivative.kind == Kind::joint) return false;
   if (op.name != "collective_wait") return true;
   return bool(ops::find_primitive(sample.attrs.get<std::string>("op"))->derivative.transpose);
-}
-
-std::string text(const ir::Primitive& op, const ir::Sample& sample) {
-  std::string result = op.name;
-  for (const ir::SampleInput& input : sample.inputs) result += " " + to_string(input.type);
-  return result + " " + to_string(sample.attrs);
 }
 
 }  // namespace

@@ -14,15 +14,6 @@ namespace {
 
 using Kind = ir::Derivative::Kind;
 
-/// Their value is that of what is in them, so they have no reference.
-bool has_sub_functions(const ir::Primitive& op) { return op.name == "pmap" || op.traits.loop || op.traits.call; }
-
-std::string text(const ir::Primitive& op, const ir::Sample& sample) {
-  std::string result = op.name;
-  for (const ir::SampleInput& input : sample.inputs) result += " " + to_string(input.type);
-  return result + (has_sub_functions(op) ? std::string() : " " + to_string(sample.attrs));
-}
-
 bool has_size(const ir::Primitive& op, std::int64_t size) {
   for (const ir::Sample& sample : op.samples()) {
     for (const ArrayType& type : input_types(sample)) {

@@ -32,6 +32,10 @@ inline void check_close(const Array& array, const Shape& shape, const std::vecto
   }
 }
 
+inline void check_equal(const Array& given, const Array& expected, double tolerance = 1e-12) {
+  check_close(given, expected.shape(), values(expected), tolerance);
+}
+
 /// Type and bits.
 inline void check_same_bits(const Array& a, const Array& b) {
   CHECK(to_string(a.type()) == to_string(b.type()));

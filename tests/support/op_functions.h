@@ -18,6 +18,7 @@
 // only what ops with sub-functions are handed is used.
 namespace lockstep::tests {
 
+using Arrays = std::vector<ir::ReferenceArray>;
 using ir::FunctionPtr;
 using ir::Tangent;
 using ir::Value;
@@ -27,6 +28,23 @@ inline bool has_value(const ir::Primitive& op) { return &op != &ops::primitives:
 /// A custom_vjp, and so its tangents, has the backward direction alone: tests/api/custom_derivatives.cpp.
 inline bool has_forward_derivative(const ir::Primitive& op) {
   return has_value(op) && &op != &ops::primitives::custom_vjp();
+}
+
+/// Its value is that of what is in it, so it has no reference.
+inline bool has_sub_functions(const ir::Primitive& op) { return op.name == "pmap" || op.traits.loop || op.traits.call; }
+
+/// What a failed check names: the op, its operands and, but for sub-functions, its attributes.
+inline std::string text(const ir::Primitive& op, const ir::Sample& sample, const std::vector<bool>& batched = {}) {
+  std::string result = op.name;
+  for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
+    result += (i < batched.size() && batched[i] ? " batched " : " ") + to_string(sample.inputs[i].type);
+  }
+  return result + (has_sub_functions(op) ? std::string() : " " + to_string(sample.attrs));
+}
+
+inline Arrays followed_by(Arrays a, const Arrays& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 inline std::vector<ArrayType> input_types(const ir::Sample& sample) {

@@ -12,14 +12,6 @@
 namespace lockstep::tests {
 namespace {
 
-using Arrays = std::vector<ir::ReferenceArray>;
-
-std::string text(const ir::Primitive& op, const ir::Sample& sample) {
-  std::string result = op.name;
-  for (const ir::SampleInput& input : sample.inputs) result += " " + to_string(input.type);
-  return result + " " + to_string(sample.attrs);
-}
-
 Arrays directions(const std::vector<ArrayType>& types, std::uint64_t seed) {
   Arrays arrays;
   for (const ArrayType& type : types) arrays.push_back(direction(type, seed++));
@@ -29,11 +21,6 @@ Arrays directions(const std::vector<ArrayType>& types, std::uint64_t seed) {
 /// Nothing flows through these operands: the op refuses to.
 bool refuses(const ir::Primitive& op, std::size_t operand) {
   return (op.name == "igamma_grad_a" && operand == 0) || (op.name == "betainc" && operand < 2);
-}
-
-Arrays followed_by(Arrays a, const Arrays& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 Arrays from(const Arrays& a, std::size_t first) { return {a.begin() + static_cast<std::ptrdiff_t>(first), a.end()}; }

@@ -17,19 +17,6 @@
 namespace lockstep::tests {
 namespace {
 
-using Arrays = std::vector<ir::ReferenceArray>;
-
-std::string text(const ir::Primitive& op, const ir::Sample& sample) {
-  std::string result = op.name;
-  for (const ir::SampleInput& input : sample.inputs) result += " " + to_string(input.type);
-  return result + " " + to_string(sample.attrs);
-}
-
-Arrays followed_by(Arrays a, const Arrays& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 Arrays last(const Arrays& a, std::size_t count) { return {a.end() - static_cast<std::ptrdiff_t>(count), a.end()}; }
 
 /// Ops whose derivative is an op without one, as the first-order tests say of it: the second order is refused.

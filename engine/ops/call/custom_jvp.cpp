@@ -92,16 +92,6 @@ Attrs attributes(const ArrayType& type) {
           {"arguments", std::int64_t{1}}};
 }
 
-std::vector<ir::Sample> custom_samples() {
-  std::vector<ir::Sample> list;
-  for (const DType dtype : samples::floats) {
-    for (const Shape& shape : samples::small_shapes()) {
-      list.push_back({{samples::input(dtype, shape)}, attributes({dtype, shape, {}}), {}});
-    }
-  }
-  return list;
-}
-
 std::vector<ir::ErrorSample> custom_errors() {
   const ArrayType x{float32, {3}, {}};
   const Attrs good = attributes(x);
@@ -122,7 +112,7 @@ const ir::Primitive& primitives::custom_jvp() {
       .align = call::align_custom_jvp,
       .batch = batch_custom,
       .reference = nullptr,
-      .samples = custom_samples,
+      .samples = [] { return call::samples_of(attributes); },
       .error_samples = custom_errors,
       .traits = {.typed_axes = true, .call = true},
   };

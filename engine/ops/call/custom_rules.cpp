@@ -8,6 +8,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/samples.h"
 
 namespace lockstep::ops::call {
 
@@ -156,6 +157,16 @@ std::vector<ir::Tangent> inlined_without_zeros(ir::Builder& builder, const ir::F
   std::vector<ir::Tangent> results;
   for (const ir::Var v : f.outputs()) results.push_back(values[v.id]);
   return results;
+}
+
+std::vector<ir::Sample> samples_of(Attrs (*attributes)(const ArrayType&)) {
+  std::vector<ir::Sample> list;
+  for (const DType dtype : samples::floats) {
+    for (const Shape& shape : samples::small_shapes()) {
+      list.push_back({{samples::input(dtype, shape)}, attributes({dtype, shape, {}}), {}});
+    }
+  }
+  return list;
 }
 
 ir::FunctionPtr cotangents_varying_as(const ir::FunctionPtr& bwd, const std::vector<AxisSet>& arguments) {

@@ -36,6 +36,9 @@ std::vector<Value> inlined(ir::Builder& builder, const ir::Function& f, std::spa
 std::vector<ir::Tangent> inlined_without_zeros(ir::Builder& builder, const ir::Function& f,
                                                std::span<const ir::Tangent> operands);
 
+/// One argument of each float dtype and small shape, with the attributes for its type.
+std::vector<ir::Sample> samples_of(Attrs (*attributes)(const ArrayType&));
+
 /// A backward rule whose cotangents vary as their arguments do: what varies along more is summed over it.
 ir::FunctionPtr cotangents_varying_as(const ir::FunctionPtr& bwd, const std::vector<AxisSet>& arguments);
 

@@ -182,18 +182,8 @@ Attrs attributes(const ArrayType& type) {
           {"arguments", std::int64_t{1}}};
 }
 
-std::vector<ir::Sample> custom_samples() {
-  std::vector<ir::Sample> list;
-  for (const DType dtype : samples::floats) {
-    for (const Shape& shape : samples::small_shapes()) {
-      list.push_back({{samples::input(dtype, shape)}, attributes({dtype, shape, {}}), {}});
-    }
-  }
-  return list;
-}
-
 std::vector<ir::Sample> tangent_samples() {
-  std::vector<ir::Sample> list = custom_samples();
+  std::vector<ir::Sample> list = call::samples_of(attributes);
   for (ir::Sample& sample : list) {
     sample.inputs.push_back(sample.inputs[0]);
     sample.attrs = {{"bwd", sample.attrs.at("bwd")}, {"residuals", std::int64_t{1}}};
@@ -222,7 +212,7 @@ const ir::Primitive& primitives::custom_vjp() {
       .align = call::align_custom_vjp,
       .batch = batch_custom,
       .reference = nullptr,
-      .samples = custom_samples,
+      .samples = [] { return call::samples_of(attributes); },
       .error_samples = custom_errors,
       .traits = {.typed_axes = true, .call = true},
   };
