@@ -26,11 +26,11 @@ struct VectorVariants<function> {
 #if defined(__x86_64__)
  private:
   // Flattened: what is called inside is compiled for these instructions only where it is inlined.
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"), gnu::flatten]] static void avx512(
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"), gnu::flatten]] static void avx512(
       Arguments... arguments) {
     function(arguments...);
   }
-  [[gnu::target("avx2"), gnu::flatten]] static void avx2(Arguments... arguments) { function(arguments...); }
+  [[gnu::target("avx2,fma"), gnu::flatten]] static void avx2(Arguments... arguments) { function(arguments...); }
 #endif
 };
 

@@ -16,47 +16,14 @@
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/tensors.h"
+#include "backends/attention_geometry.h"
 
 namespace lockstep::backends::aten::kernels {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// Queries are taken in blocks, one head at a time, so that only a block of rows of the T x S matrix exists at once.
 constexpr std::int64_t block_rows = 64;
-
-struct Attention {
-  std::int64_t batch, queries, heads, features, keys, key_heads;
-  Shape bias, mask;
-  double scale;
-  std::int64_t left, right;
-
-  explicit Attention(const KernelRequest& request)
-      : batch(request.inputs[0].shape[0]),
-        queries(request.inputs[0].shape[1]),
-        heads(request.inputs[0].shape[2]),
-        features(request.inputs[0].shape[3]),
-        keys(request.inputs[1].shape[1]),
-        key_heads(request.inputs[1].shape[2]),
-        bias(request.inputs[3].shape),
-        mask(request.inputs[4].shape),
-        scale(request.attrs.get<double>("scale")),
-        left(request.attrs.get<Dims>("window")[0]),
-        right(request.attrs.get<Dims>("window")[1]) {}
-
-  /// Strides of a row-major array of rank 4 with 0 where it is broadcast.
-  static std::array<std::int64_t, 4> strides(const Shape& shape) {
-    std::array<std::int64_t, 4> result{};
-    std::int64_t stride = 1;
-    for (int d = 3; d >= 0; --d) {
-      result[static_cast<std::size_t>(d)] = shape[d] == 1 ? 0 : stride;
-      stride *= shape[d];
-    }
-    return result;
-  }
-  std::int64_t lse(std::int64_t b, std::int64_t t, std::int64_t n) const { return (b * queries + t) * heads + n; }
-};
 
 /// A block of queries of one head.
 struct Block {
@@ -67,7 +34,7 @@ struct Block {
 template <class T>
 class Run {
  public:
-  Run(const Attention& attention, const KernelArguments& arguments) : a_(attention), arguments_(arguments) {
+  Run(const AttentionGeometry& attention, const KernelArguments& arguments) : a_(attention), arguments_(arguments) {
     for (const ArrayView& input : arguments.inputs) {
       inputs_.push_back(input.dtype == DType::bool_ ? tensor_of(input) : wide(tensor_of(input)));
     }
@@ -118,8 +85,8 @@ class Run {
   /// Calls visit(query, bias of the row, its step, visible) for each row of a block; visible(s) says whether key s is.
   template <class Visit>
   void for_each_row(const Block& block, Visit visit) const {
-    const auto bias = Attention::strides(a_.bias);
-    const auto mask = Attention::strides(a_.mask);
+    const auto bias = AttentionGeometry::broadcast_strides(a_.bias);
+    const auto mask = AttentionGeometry::broadcast_strides(a_.mask);
     const bool* mask_data = static_cast<const bool*>(inputs_[4].const_data_ptr());
     for (std::int64_t i = 0; i < block.rows; ++i) {
       const std::int64_t t = block.first + i;
@@ -170,7 +137,7 @@ class Run {
     return p;
   }
 
-  const Attention& a_;
+  const AttentionGeometry& a_;
 
  private:
   static at::Tensor wide(const at::Tensor& x) { return x.element_size() < 4 ? x.to(at::kFloat) : x; }
@@ -181,7 +148,7 @@ class Run {
 };
 
 template <class T>
-void forward(const Attention& a, const KernelArguments& arguments) {
+void forward(const AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const Block& block) {
@@ -214,7 +181,7 @@ void forward(const Attention& a, const KernelArguments& arguments) {
 }
 
 template <class T>
-void tangent(const Attention& a, const KernelArguments& arguments) {
+void tangent(const AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const Block& block) {
@@ -253,7 +220,7 @@ void tangent(const Attention& a, const KernelArguments& arguments) {
 }
 
 template <class T>
-void gradient(const Attention& a, const KernelArguments& arguments) {
+void gradient(const AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   for (std::size_t i = 1; i < 4; ++i) std::fill_n(run.out(i), arguments.outputs[i].shape.size(), T(0));
   std::array<bool, block_rows> blind{};
@@ -287,14 +254,14 @@ void gradient(const Attention& a, const KernelArguments& arguments) {
   run.finish();
 }
 
-using RunKernel = void (*)(const Attention&, const KernelArguments&);
+using RunKernel = void (*)(const AttentionGeometry&, const KernelArguments&);
 
 /// `matrices` blocks of rows of the T x S matrix are scratch.
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request, RunKernel wide, RunKernel narrow,
                                        std::size_t matrices) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype)) return nullptr;
-  const Attention attention(request);
+  const AttentionGeometry attention(request);
   const bool doubled = dtype == DType::float64;
   const std::size_t elements = matrices * static_cast<std::size_t>(block_rows * attention.keys);
   return make_function_kernel(

@@ -42,6 +42,7 @@ class OnednnBackend final : public Backend {
       if (request.op == "conv" || request.op == "conv_input_grad" || request.op == "conv_kernel_grad") {
         return make_convolution(request);
       }
+      if (request.op == "attention" || request.op == "attention_grad") return make_attention(request);
     } catch (const dnnl::error& error) {
       throw BackendError("onednn backend: no kernel of " + std::string(request.op) +
                          " could be made: " + std::string(error.what()) + "; set LOCKSTEP_MAX_ISA=none to go without");

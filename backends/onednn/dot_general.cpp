@@ -12,6 +12,7 @@
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/matmul.h"
 #include "backends/onednn/product_plan.h"
 #include "backends/onednn/small_product.h"
 
@@ -21,20 +22,6 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
-
-/// A batch of matrices. Dimensions of extent 1 get the strides of a packed array, which oneDNN looks for.
-Desc matrices(dnnl::memory::data_type type, Dims extents, Dims strides) {
-  const std::size_t inner = extents.size() - 1;
-  const std::size_t outer = extents.size() - 2;
-  if (extents[inner] == 1) strides[inner] = 1;
-  if (extents[outer] == 1) strides[outer] = strides[inner] == 1 ? extents[inner] : 1;
-  std::int64_t reach = std::max(extents[outer] * strides[outer], extents[inner] * strides[inner]);
-  for (std::size_t d = outer; d-- > 0;) {
-    if (extents[d] == 1) strides[d] = reach;
-    reach = std::max(reach, extents[d] * strides[d]);
-  }
-  return {extents, type, strides};
-}
 
 /// The matrices of an operand of the plan; of all loops at once or of one round.
 Desc operand_desc(const ProductPlan& plan, std::size_t side, dnnl::memory::data_type type, bool all_loops) {
@@ -68,15 +55,9 @@ Desc result_desc(const ProductPlan& plan, dnnl::memory::data_type type, bool all
 }
 
 /// Null where oneDNN has only a plain loop for it.
-std::unique_ptr<BoundPrimitive> make_matmul(const ProductPlan& plan, dnnl::memory::data_type type, bool all_loops) {
-  const Desc a = operand_desc(plan, 0, type, all_loops);
-  const Desc b = operand_desc(plan, 1, type, all_loops);
-  const Desc result = result_desc(plan, type, all_loops);
-  const dnnl::matmul::primitive_desc description(cpu(), a, b, result, attributes(), true);
-  if (!description || is_reference(description)) return nullptr;
-  return std::make_unique<BoundPrimitive>(
-      description, dnnl::matmul(description),
-      std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}});
+std::unique_ptr<BoundPrimitive> make_product(const ProductPlan& plan, dnnl::memory::data_type type, bool all_loops) {
+  return make_matmul(operand_desc(plan, 0, type, all_loops), operand_desc(plan, 1, type, all_loops),
+                     result_desc(plan, type, all_loops));
 }
 
 /// A copy of an operand, into the scratch at `offset`.
@@ -124,11 +105,11 @@ class DotGeneral final : public Kernel {
     }
     // Measured: a matrix times a vector, memory-bound, is two to four times as fast elsewhere.
     if (plan_.rows.extent == 1 || plan_.columns.extent == 1) return false;
-    if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_matmul(plan_, type, true);
+    if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_product(plan_, type, true);
     if (product_ != nullptr) {
       plan_.loops.clear();
     } else {
-      product_ = make_matmul(plan_, type, false);
+      product_ = make_product(plan_, type, false);
     }
     if (product_ == nullptr) return false;
     scratch_bytes_ = temporary_ + std::max(temporary, product_->scratch_bytes());

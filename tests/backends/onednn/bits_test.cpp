@@ -28,7 +28,7 @@ struct Case {
 
   std::vector<Memory> operands() const {
     ir::Sample sample;
-    for (const ArrayType& type : types) sample.inputs.push_back({type, -1, 1, false});
+    for (const ArrayType& type : types) sample.inputs.push_back({type, type.dtype == bool_ ? 0.4 : -1, 2, false});
     return draw_memory(sample, 61);
   }
 };
@@ -42,6 +42,16 @@ std::vector<Case> cases() {
   const auto conv = [](const ir::Primitive& op, Shape first, Shape second, Attrs attrs) {
     return Case{&op, {{float32, first, {}}, {float32, second, {}}}, std::move(attrs)};
   };
+  const auto attention = [](const ir::Primitive& op, std::vector<Shape> rest) {
+    std::vector<ArrayType> types;
+    for (const Shape& shape : {Shape{2, 70, 4, 24}, Shape{2, 90, 2, 24}, Shape{2, 90, 2, 24}, Shape{1, 4, 1, 90}}) {
+      types.push_back({float32, shape, {}});
+    }
+    types.push_back({bool_, {2, 1, 1, 90}, {}});
+    for (const Shape& shape : rest) types.push_back({float32, shape, {}});
+    return Case{&op, types, {{"scale", 0.3}, {"window", Dims{-1, 10}}}};
+  };
+  const Shape q = {2, 70, 4, 24}, lse = {2, 70, 4};
   const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
   const Attrs depthwise = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16);
   const Shape x = {4, 9, 10, 16}, kernel = {3, 3, 16, 24}, y = {4, 9, 5, 24};
@@ -49,6 +59,8 @@ std::vector<Case> cases() {
           conv(ops::primitives::conv_input_grad(), y, kernel, attrs.with("spatial", Dims{9, 10})),
           conv(ops::primitives::conv_kernel_grad(), x, y, attrs.with("window", Dims{3, 3})),
           conv(ops::primitives::conv(), x, {3, 3, 1, 16}, depthwise),
+          attention(ops::primitives::attention(), {}),
+          attention(ops::primitives::attention_grad(), {q, lse, q, lse}),
           dot({33, 257}, {257, 45}, 1, 0),
           dot({130, 257}, {130, 45}, 0, 0),
           dot({6, 7}, {7, 19}, 1, 0),

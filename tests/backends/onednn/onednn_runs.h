@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -36,12 +38,17 @@ inline void check_against_reference(const ir::Primitive& primitive, const ir::Sa
   const BoundOp bound(primitive, sample);
   REQUIRE_MESSAGE(bound.kernel != nullptr, name << ": " << describe(primitive, sample));
   const std::vector<ir::ReferenceArray> inputs = draw(sample, 71);
-  std::vector<ir::ReferenceArray> expected = {ir::reference_zeros(bound.outputs[0])};
+  std::vector<ir::ReferenceArray> expected;
+  for (const ArrayType& type : bound.outputs) expected.push_back(ir::reference_zeros(type));
   primitive.reference({inputs, sample.attrs, expected});
-  const ir::ReferenceArray result = ir::reference_from_bytes(bound.outputs[0], bound.run(draw_memory(sample, 71))[0]);
+  const std::vector<std::vector<std::byte>> results = bound.run(draw_memory(sample, 71));
   const DType dtype = sample.inputs[0].type.dtype;
   const double room = dtype == bfloat16 ? 0.01 : 20 * tolerance(dtype);
-  CHECK_MESSAGE(first_difference(result, expected[0], room) == -1, name << ": " << describe(primitive, sample));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ir::ReferenceArray result = ir::reference_from_bytes(bound.outputs[i], results[i]);
+    CHECK_MESSAGE(first_difference(result, expected[i], room) == -1,
+                  name << ", result " << i << ": " << describe(primitive, sample));
+  }
 }
 
 }  // namespace lockstep::tests

@@ -1,0 +1,300 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backends/attention_geometry.h"
+#include "backends/onednn/attention_rows.h"
+#include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/kernels.h"
+#include "backends/onednn/matmul.h"
+
+namespace lockstep::backends::onednn {
+
+namespace {
+
+using Desc = dnnl::memory::desc;
+
+constexpr std::int64_t whole(std::int64_t n, std::int64_t of) { return (n + of - 1) / of * of; }
+
+/// The products of a block of queries with a range of keys. "Like q" and "like k" is where the arrays have it.
+struct Products {
+  std::unique_ptr<BoundPrimitive> scores;     ///< weights = like q times (like k) transposed
+  std::unique_ptr<BoundPrimitive> mixed;      ///< like q = weights times like k
+  std::unique_ptr<BoundPrimitive> spread;     ///< like k = weights transposed times like q
+  std::unique_ptr<BoundPrimitive> spread_on;  ///< like k += weights transposed times like q
+};
+
+/// Consecutive queries of a head, and the range of keys outside of which the window lets them see none.
+struct Block {
+  std::int64_t first, rows, first_key, keys;
+  const Products* products = nullptr;  ///< Null where the range is empty.
+};
+
+/// The blocks of a head, those of the last queries first, and what is computed for them.
+class Blocks {
+ public:
+  /// `gradient`: whether weights are spread. False where oneDNN has nothing fast.
+  bool prepare(const AttentionGeometry& g, bool gradient) {
+    const std::int64_t most = most_rows_of(g);
+    const std::int64_t blocks = (g.queries + most - 1) / most;
+    const std::int64_t rows = std::min(g.queries, whole((g.queries + blocks - 1) / blocks, 8));
+    for (std::int64_t first = 0; first < g.queries; first += rows) {
+      blocks_.push_back(block_of(g, first, std::min(rows, g.queries - first)));
+      stride_ = std::max(stride_, whole(blocks_.back().keys, row_width));
+    }
+    rows_ = rows;
+    std::reverse(blocks_.begin(), blocks_.end());
+    for (Block& block : blocks_) {
+      if (block.keys == 0) continue;
+      Products& products = products_[{block.rows, block.keys}];
+      if (products.scores == nullptr && !make(g, block, gradient, products)) return false;
+      block.products = &products;
+    }
+    return true;
+  }
+
+  /// Whether the first block has all keys, so that it can be the first to write to arrays like k.
+  bool first_has_all_keys(const AttentionGeometry& g) const { return blocks_[0].keys == g.keys; }
+
+  auto begin() const { return blocks_.begin(); }
+  auto end() const { return blocks_.end(); }
+  std::int64_t stride() const { return stride_; }
+  /// Floats in a matrix of weights.
+  std::int64_t matrix() const { return rows_ * stride_; }
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  /// Measured: more rows make faster products, fewer leave out more of what a window hides.
+  static std::int64_t most_rows_of(const AttentionGeometry& g) {
+    constexpr std::int64_t most_weights = std::int64_t{1} << 20;
+    const std::int64_t most = g.left < 0 && g.right < 0 ? most_rows : most_rows / 2;
+    return std::clamp<std::int64_t>(most_weights / g.keys / 8 * 8, 16, most);
+  }
+
+  /// Ranges end on multiples of a grain, so that there are few sizes of products.
+  static Block block_of(const AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
+    constexpr std::int64_t most_grains = 16;
+    const std::int64_t grain = std::max<std::int64_t>(64, whole((g.keys + most_grains - 1) / most_grains, 64));
+    const std::int64_t from = g.left < 0 ? 0 : std::max<std::int64_t>(first - g.left, 0) / grain * grain;
+    const std::int64_t to =
+        g.right < 0 ? g.keys : std::min(g.keys, whole(std::min(g.keys, first + rows + g.right), grain));
+    return {first, rows, from, std::max<std::int64_t>(to - from, 0)};
+  }
+
+  bool make(const AttentionGeometry& g, const Block& block, bool gradient, Products& products) {
+    const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
+      return matrices(dnnl::memory::data_type::f32, {rows, columns}, {row, column});
+    };
+    const std::int64_t query = g.heads * g.features, key = g.key_heads * g.features;
+    const Desc q = matrix(block.rows, g.features, query, 1), k = matrix(block.keys, g.features, key, 1);
+    const Desc weights = matrix(block.rows, block.keys, stride_, 1);
+    products.scores = make_matmul(q, matrix(g.features, block.keys, 1, key), weights);
+    products.mixed = make_matmul(weights, k, q);
+    if (gradient) {
+      const Desc transposed = matrix(block.keys, block.rows, 1, stride_);
+      products.spread = make_matmul(transposed, q, k);
+      products.spread_on = make_matmul(transposed, q, k, true);
+    }
+    for (const auto* product : {&products.scores, &products.mixed, &products.spread, &products.spread_on}) {
+      const bool needed = gradient || product == &products.scores || product == &products.mixed;
+      if (needed && *product == nullptr) return false;
+      if (*product != nullptr) scratch_bytes_ = std::max(scratch_bytes_, (*product)->scratch_bytes());
+    }
+    return true;
+  }
+
+  std::vector<Block> blocks_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Products> products_;  ///< By rows and keys.
+  std::int64_t rows_ = 0, stride_ = 0;
+  std::size_t scratch_bytes_ = 0;
+};
+
+/// The arrays of a run, seen from one block.
+class View {
+ public:
+  View(const AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments)
+      : g_(g),
+        blocks_(blocks),
+        arguments_(arguments),
+        bias_(AttentionGeometry::broadcast_strides(g.bias)),
+        mask_(AttentionGeometry::broadcast_strides(g.mask)) {}
+
+  /// Calls visit() for every block of every head; in between the functions below speak of that block.
+  template <class Visit>
+  void for_each_block(Visit visit) {
+    for (batch_ = 0; batch_ < g_.batch; ++batch_) {
+      for (head_ = 0; head_ < g_.heads; ++head_) {
+        for (const Block& block : blocks_) {
+          block_ = &block;
+          visit();
+        }
+      }
+    }
+  }
+
+  const Block& block() const { return *block_; }
+  /// Whether it is the first block of its head of the keys.
+  bool is_first() const { return block_ == &*blocks_.begin() && head_ % (g_.heads / g_.key_heads) == 0; }
+  std::int64_t query_stride() const { return g_.heads * g_.features; }
+  std::int64_t key_stride() const { return g_.key_heads * g_.features; }
+
+  /// Of the block's first query in arrays like q, like the log-sum-exps and like the bias.
+  std::int64_t query() const { return lse() * g_.features; }
+  std::int64_t lse() const { return g_.lse(batch_, block_->first, head_); }
+  std::int64_t bias() const { return place(bias_); }
+  /// Of a key of the block's head in arrays like k.
+  std::int64_t key(std::int64_t s) const {
+    return ((batch_ * g_.keys + s) * g_.key_heads + head_ / (g_.heads / g_.key_heads)) * g_.features;
+  }
+
+  const float* in(std::size_t i) const { return static_cast<const float*>(arguments_.inputs[i].data); }
+  float* out(std::size_t i) const { return static_cast<float*>(arguments_.outputs[i].data); }
+  float* matrix(std::int64_t i) const { return static_cast<float*>(arguments_.scratch) + i * blocks_.matrix(); }
+  /// What products may use, behind so many matrices.
+  void* temporary(std::int64_t matrices) const { return matrix(matrices); }
+
+  AttentionRows rows() const {
+    return {.rows = block_->rows,
+            .first_query = block_->first,
+            .keys = block_->keys,
+            .first_key = block_->first_key,
+            .stride = blocks_.stride(),
+            .left = g_.left,
+            .right = g_.right,
+            .scale = static_cast<float>(g_.scale),
+            .bias = in(3) + place(bias_),
+            .bias_row = bias_[2],
+            .bias_key = bias_[3],
+            .mask = static_cast<const bool*>(arguments_.inputs[4].data) + place(mask_),
+            .mask_row = mask_[2],
+            .mask_key = mask_[3],
+            .saved_row = g_.heads,
+            .weights = matrix(0)};
+  }
+
+ private:
+  std::int64_t place(const std::array<std::int64_t, 4>& strides) const {
+    return batch_ * strides[0] + head_ * strides[1] + block_->first * strides[2];
+  }
+
+  const AttentionGeometry& g_;
+  const Blocks& blocks_;
+  const KernelArguments& arguments_;
+  std::array<std::int64_t, 4> bias_, mask_;
+  std::int64_t batch_ = 0, head_ = 0;
+  const Block* block_ = nullptr;
+};
+
+void forward(const AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
+  View view(g, blocks, arguments);
+  std::array<float, most_rows> inverse{};
+  view.for_each_block([&] {
+    const Block& block = view.block();
+    const AttentionRows rows = view.rows();
+    float* out = view.out(0) + view.query();
+    float* lse = view.out(1) + view.lse();
+    inverse.fill(0);
+    if (const Products* products = block.products) {
+      products->scores->run({view.in(0) + view.query(), view.in(1) + view.key(block.first_key), rows.weights},
+                            view.temporary(1));
+      soften(rows, inverse.data(), lse);
+      products->mixed->run({rows.weights, view.in(2) + view.key(block.first_key), out}, view.temporary(1));
+      scale_rows(out, block.rows, view.query_stride(), g.features, inverse.data());
+    }
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      if (inverse[static_cast<std::size_t>(i)] != 0) continue;
+      // All keys count alike, each as JAX's masked logit.
+      float* row = out + i * view.query_stride();
+      const float part = 1 / static_cast<float>(g.keys);
+      add_up_rows(view.in(2) + view.key(0), g.keys, view.key_stride(), g.features, row);
+      scale_rows(row, 1, 0, g.features, &part);
+      lse[i * g.heads] = static_cast<float>(-0.7 * static_cast<double>(std::numeric_limits<float>::max()) +
+                                            std::log(static_cast<double>(g.keys)));
+    }
+  });
+}
+
+void gradient(const AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
+  View view(g, blocks, arguments);
+  const bool stores = blocks.first_has_all_keys(g);
+  for (std::size_t i = stores ? 3 : 1; i < 4; ++i) std::fill_n(view.out(i), arguments.outputs[i].shape.size(), 0.0F);
+  std::array<float, most_rows> constants{};
+  std::array<bool, most_rows> seen{};
+  view.for_each_block([&] {
+    const Block& block = view.block();
+    const AttentionRows rows = view.rows();
+    const float* q = view.in(0) + view.query();
+    const float* ct = view.in(7) + view.query();
+    const std::int64_t key = view.key(block.first_key);
+    float* ct_logits = view.matrix(1);
+    void* temporary = view.temporary(2);
+    seen.fill(false);
+    if (const Products* products = block.products) {
+      products->scores->run({q, view.in(1) + key, rows.weights}, temporary);
+      weigh(rows, view.in(6) + view.lse(), seen.data());
+      const auto& spread = stores && view.is_first() ? products->spread : products->spread_on;
+      spread->run({rows.weights, ct, view.out(2) + key}, temporary);
+      products->scores->run({ct, view.in(2) + key, ct_logits}, temporary);
+      multiply_rows(ct, view.in(5) + view.query(), block.rows, view.query_stride(), g.features, constants.data());
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        float& constant = constants[static_cast<std::size_t>(i)];
+        constant = view.in(8)[view.lse() + i * g.heads] - constant;
+      }
+      differentiate(rows, ct_logits, constants.data(), view.out(3) + view.bias());
+      products->mixed->run({ct_logits, view.in(1) + key, view.out(0) + view.query()}, temporary);
+      spread->run({ct_logits, q, view.out(1) + key}, temporary);
+    }
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      if (seen[static_cast<std::size_t>(i)]) continue;
+      if (block.products == nullptr) {
+        std::fill_n(view.out(0) + view.query() + i * view.query_stride(), g.features, 0.0F);
+      }
+      add_to_rows(view.out(2) + view.key(0), g.keys, view.key_stride(), g.features, ct + i * view.query_stride(),
+                  1 / static_cast<float>(g.keys));
+    }
+  });
+}
+
+class Attention final : public Kernel {
+ public:
+  using Run = void (*)(const AttentionGeometry&, const Blocks&, const KernelArguments&);
+
+  Attention(const KernelRequest& request, Run run, std::int64_t matrices)
+      : geometry_(request), run_(run), matrices_(matrices) {}
+
+  /// False where oneDNN has nothing fast.
+  bool prepare(bool gradient) { return blocks_.prepare(geometry_, gradient); }
+
+  void run(const KernelArguments& arguments) const override { run_(geometry_, blocks_, arguments); }
+
+  std::size_t scratch_bytes() const override {
+    return whole_lines(static_cast<std::size_t>(matrices_ * blocks_.matrix()) * sizeof(float)) +
+           blocks_.scratch_bytes();
+  }
+
+ private:
+  AttentionGeometry geometry_;
+  Blocks blocks_;
+  Run run_;
+  std::int64_t matrices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request) {
+  if (request.inputs[0].dtype != DType::float32) return nullptr;
+  if (request.inputs[0].size() == 0 || request.inputs[1].size() == 0) return nullptr;
+  const bool is_gradient = request.op == "attention_grad";
+  auto kernel = std::make_unique<Attention>(request, is_gradient ? gradient : forward, is_gradient ? 2 : 1);
+  if (!kernel->prepare(is_gradient)) return nullptr;
+  return kernel;
+}
+
+}  // namespace lockstep::backends::onednn

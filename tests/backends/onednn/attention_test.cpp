@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backends/aten/backend.h"
+#include "backends/onednn/attention_rows.h"
+#include "tests/backends/onednn/onednn_runs.h"
+
+namespace lockstep::tests {
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+struct Case {
+  std::string name;
+  Shape q, k;
+  Shape bias = {1, 1, 1, 1}, mask = {1, 1, 1, 1};
+  Dims window = {-1, -1};
+};
+
+/// As many queries as keys.
+Case square(std::int64_t length, std::int64_t features, Dims window = {-1, -1}) {
+  const Shape shape{1, length, 2, features};
+  return {"square", shape, shape, {1, 1, 1, 1}, {1, 1, 1, 1}, std::move(window)};
+}
+
+/// Blocks and vectors that end before, on and behind their borders, and everything that may hide a key.
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const std::int64_t length : {1, 63, 64, 65, 257}) {
+    list.push_back(square(length, 16));
+    list.push_back(square(length, 40, {-1, 0}));
+  }
+  list.push_back(square(130, 64, {20, 5}));
+  list.push_back(square(300, 16, {0, 0}));
+  list.push_back(square(65, 128, {-1, 0}));
+  list.push_back(square(70, 16, {std::int64_t{1} << 40, std::int64_t{1} << 40}));
+  list.push_back({"one query", {2, 1, 2, 64}, {2, 257, 2, 64}});
+  list.push_back({"one key", {2, 70, 2, 16}, {2, 1, 2, 16}});
+  list.push_back({"one feature", {1, 66, 2, 1}, {1, 70, 2, 1}});
+  list.push_back({"grouped", {2, 66, 6, 16}, {2, 80, 2, 16}, {1, 1, 1, 1}, {1, 1, 1, 1}, {-1, 0}});
+  list.push_back({"all heads on one", {1, 33, 4, 40}, {1, 130, 1, 40}});
+  list.push_back({"bias of every place", {2, 65, 2, 16}, {2, 67, 2, 16}, {2, 2, 65, 67}});
+  list.push_back({"bias of queries", {2, 65, 2, 16}, {2, 67, 2, 16}, {1, 2, 65, 1}});
+  list.push_back({"bias of keys, sliding", {2, 65, 2, 16}, {2, 67, 2, 16}, {1, 1, 1, 67}, {1, 1, 1, 1}, {9, 3}});
+  list.push_back({"mask of every place", {2, 65, 2, 16}, {2, 67, 2, 16}, {1, 1, 1, 1}, {2, 2, 65, 67}, {-1, 0}});
+  list.push_back({"mask of keys", {3, 65, 2, 16}, {3, 67, 2, 16}, {1, 1, 1, 1}, {3, 1, 1, 67}});
+  list.push_back({"mask of queries", {2, 65, 2, 16}, {2, 67, 2, 16}, {1, 2, 1, 1}, {1, 1, 65, 1}});
+  list.push_back({"queries beyond all keys", {1, 200, 2, 16}, {1, 70, 2, 16}, {1, 1, 1, 1}, {1, 1, 1, 1}, {10, 0}});
+  list.push_back({"both", {2, 66, 4, 16}, {2, 70, 2, 16}, {1, 4, 66, 70}, {2, 1, 66, 70}, {40, 10}});
+  list.push_back({"long", {1, 70, 1, 16}, {1, 1100, 1, 16}, {1, 1, 1, 1}, {1, 1, 1, 1}, {-1, 900}});
+  return list;
+}
+
+ir::Sample sample_of(const Case& c, const ir::Primitive& op, DType dtype = float32) {
+  ir::Sample sample;
+  const auto add = [&](const Shape& shape) { sample.inputs.push_back({{dtype, shape, {}}, -1, 1, false}); };
+  for (const Shape& shape : {c.q, c.k, c.k, c.bias}) add(shape);
+  sample.inputs.push_back({{bool_, c.mask, {}}, c.mask.size() == 1 ? 1.0 : 0.4, 2, false});
+  if (&op == &ops::primitives::attention_grad()) {
+    const Shape lse{c.q[0], c.q[1], c.q[2]};
+    for (const Shape& shape : {c.q, lse, c.q, lse}) add(shape);
+  }
+  sample.attrs = {{"scale", 1 / std::sqrt(static_cast<double>(c.q[3]))}, {"window", c.window}};
+  return sample;
+}
+
+const std::vector<const ir::Primitive*>& both_ops() {
+  static const std::vector<const ir::Primitive*> ops = {&ops::primitives::attention(),
+                                                        &ops::primitives::attention_grad()};
+  return ops;
+}
+
+float* floats(const Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
+
+/// Whether results agree: NaN where there is NaN, infinities likewise, numbers within a bound.
+void check_same_kind(const std::vector<std::vector<std::byte>>& a, const std::vector<std::vector<std::byte>>& b,
+                     const std::string& name) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t different = 0;
+    for (std::size_t at = 0; at < a[i].size(); at += sizeof(float)) {
+      float x = 0, y = 0;
+      std::memcpy(&x, a[i].data() + at, sizeof(x));
+      std::memcpy(&y, b[i].data() + at, sizeof(y));
+      different += close(static_cast<double>(x), static_cast<double>(y), 2e-4) ? 0 : 1;
+    }
+    CHECK_MESSAGE(different == 0, name << ", result " << i);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention and its gradient have the reference's values") {
+  if (!offers()) return;
+  for (const ir::Primitive* op : both_ops()) {
+    for (const Case& c : cases()) check_against_reference(*op, sample_of(c, *op), c.name);
+    for (const ir::Sample& sample : op->samples()) {
+      const ArrayType& q = sample.inputs[0].type;
+      if (q.dtype == float32 && q.size() > 0) check_against_reference(*op, sample, "sample");
+    }
+  }
+}
+
+TEST_CASE("NaN and infinities go where ATen's kernels take them") {
+  if (!offers()) return;
+  const std::shared_ptr<const Backend> aten = backends::make_aten_backend();
+  const Case c{"", {2, 66, 2, 16}, {2, 67, 2, 16}, {1, 2, 66, 67}, {2, 1, 66, 67}};
+  for (const ir::Primitive* op : both_ops()) {
+    const ir::Sample sample = sample_of(c, *op);
+    const BoundOp ours(*op, sample);
+    const BackendOp theirs(*aten, *op, input_types(sample), sample.attrs);
+    for (const float x : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+      for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
+        if (i == 4) continue;
+        const std::vector<Memory> operands = draw_memory(sample, 5);
+        floats(operands[i])[sample.inputs[i].type.size() / 3] = x;
+        check_same_kind(ours.run(operands), theirs.run(operands),
+                        op->name + " with " + std::to_string(x) + " in operand " + std::to_string(i));
+      }
+      const std::vector<Memory> operands = draw_memory(sample, 5);
+      for (std::int64_t j = 0; j < 67; ++j) floats(operands[3])[10 * 67 + j] = x;  // all a query's logits
+      check_same_kind(ours.run(operands), theirs.run(operands), op->name + ", a whole row of " + std::to_string(x));
+    }
+  }
+}
+
+TEST_CASE("what lies beyond the range of keys that a window shows is not read") {
+  if (!offers()) return;
+  const ir::Primitive& op = ops::primitives::attention();
+  const ir::Sample sample = sample_of(square(256, 16, {-1, 0}), op);
+  const BoundOp bound(op, sample);
+  const std::vector<Memory> operands = draw_memory(sample, 5);
+  const std::vector<std::byte> expected = bound.run(operands)[0];
+  std::fill_n(floats(operands[2]) + 64 * 2 * 16, 192 * 2 * 16, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<std::byte> result = bound.run(operands)[0];
+  CHECK(std::memcmp(result.data(), expected.data(), 64 * 2 * 16 * sizeof(float)) == 0);
+}
+
+TEST_CASE("weights keep the bound of their exponential") {
+  if (!offers()) return;
+  constexpr std::int64_t count = std::int64_t{1} << 16;
+  const float bias = 0, saved = 0;
+  const bool mask = true;
+  bool seen = false;
+  double most = 0;
+  const Memory memory(count * sizeof(float));
+  float* values = floats(memory);
+  const backends::onednn::AttentionRows row{.rows = 1,
+                                            .first_query = 0,
+                                            .keys = count,
+                                            .first_key = 0,
+                                            .stride = count,
+                                            .left = -1,
+                                            .right = -1,
+                                            .scale = 1,
+                                            .bias = &bias,
+                                            .bias_row = 0,
+                                            .bias_key = 0,
+                                            .mask = &mask,
+                                            .mask_row = 0,
+                                            .mask_key = 0,
+                                            .saved_row = 0,
+                                            .weights = values};
+  for (std::uint32_t part = 0; part < 64; ++part) {
+    std::vector<float> x(count);
+    for (std::uint32_t i = 0; i < count; ++i) x[i] = std::bit_cast<float>((part * 65536 + i) * 1021);
+    std::copy(x.begin(), x.end(), values);
+    weigh(row, &saved, &seen);
+    REQUIRE(seen);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float y = values[i];
+      if (std::isnan(x[i])) CHECK(std::isnan(y));
+      if (x[i] < -87.7F) CHECK(y == 0);
+      if (x[i] > 88.4F) CHECK(y == std::numeric_limits<float>::infinity());
+      if (!(x[i] >= -87.3F && x[i] <= 88.3F)) continue;
+      const double exact = std::exp(static_cast<double>(x[i]));
+      most = std::max(most, std::abs(static_cast<double>(y) - exact) / std::ldexp(1.0, std::ilogb(exact) - 23));
+    }
+  }
+  CHECK(most < 1);
+  CHECK(most > 0.4);
+}
+
+TEST_CASE("attention of other dtypes, without elements, and the tangent are left to others") {
+  const Case c = square(4, 2);
+  for (const DType dtype : {float64, bfloat16, float16}) {
+    CHECK(BoundOp(ops::primitives::attention(), sample_of(c, ops::primitives::attention(), dtype)).kernel == nullptr);
+  }
+  for (const ir::Primitive* op : both_ops()) {
+    CHECK((BoundOp(*op, sample_of(c, *op)).kernel != nullptr) == offers());
+    CHECK(BoundOp(*op, sample_of({"", {0, 4, 2, 2}, {0, 4, 2, 2}}, *op)).kernel == nullptr);
+    CHECK(BoundOp(*op, sample_of({"", {1, 0, 2, 2}, {1, 4, 2, 2}}, *op)).kernel == nullptr);
+    CHECK(BoundOp(*op, sample_of({"", {1, 3, 2, 0}, {1, 4, 2, 0}}, *op)).kernel == nullptr);
+  }
+  const ir::Sample tangent = ops::primitives::attention_tangent().samples()[0];
+  CHECK(BoundOp(ops::primitives::attention_tangent(), tangent).kernel == nullptr);
+}
+
+}  // namespace lockstep::tests
