@@ -85,6 +85,22 @@ void add_pooling(std::vector<Case>& cases, const Shape& x) {
   cases.push_back({"sum" + text.substr(3), &ops::primitives::window_sum(), {x}, attrs});
 }
 
+/// Queries, keys and values of one shape [batch, length, heads, features], no bias, and a mask that hides nothing. What
+/// a causal window hides counts as computed.
+void add_attention(std::vector<Case>& cases, std::string_view name, const Shape& q, bool is_causal) {
+  const Shape lse = {q[0], q[1], q[2]}, one = {1, 1, 1, 1};
+  const Attrs attrs = {{"scale", 0.125}, {"window", is_causal ? Dims{-1, 0} : Dims{-1, -1}}};
+  const double flops = 4.0 * static_cast<double>(q.size() * q[1]);
+  const std::string text =
+      fmt::format("{} attention {}x{}x{}x{}{}", name, q[0], q[1], q[2], q[3], is_causal ? " causal" : "");
+  cases.push_back({text, &ops::primitives::attention(), {q, q, q, one, one}, attrs, flops});
+  cases.push_back({text + " gradient",
+                   &ops::primitives::attention_grad(),
+                   {q, q, q, one, one, q, lse, q, lse},
+                   attrs,
+                   2.5 * flops});
+}
+
 std::vector<Case> cases() {
   std::vector<Case> list;
   for (const std::int64_t n : {8, 16, 32, 64, 256, 1024}) list.push_back(product("square", n, n, n, false, false));
@@ -106,12 +122,17 @@ std::vector<Case> cases() {
   add_convolutions(list, "resnet18", {16, 4, 4, 512}, 3, 512, 1, 1);
   add_convolutions(list, "pointwise", {8, 28, 28, 64}, 1, 256, 1, 1);
   add_convolutions(list, "depthwise", {8, 28, 28, 64}, 3, 64, 1, 64);
+  add_attention(list, "vit", {16, 64, 3, 64}, false);
+  add_attention(list, "gpt", {4, 128, 4, 64}, true);
+  add_attention(list, "long", {1, 1024, 4, 64}, true);
+  add_attention(list, "narrow", {4, 256, 4, 32}, false);
+  add_attention(list, "wide", {2, 256, 4, 128}, true);
   add_pooling(list, {32, 28, 28, 32});
   add_pooling(list, {32, 14, 14, 64});
   return list;
 }
 
-/// The case's operands: floats in [-1, 1), integers zero.
+/// The case's operands: floats in [-1, 1), integers zero, bools true.
 std::vector<ir::HostArray> draw(const std::vector<ArrayType>& types, const Backend& memory) {
   std::mt19937 bits(7);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -121,7 +142,10 @@ std::vector<ir::HostArray> draw(const std::vector<ArrayType>& types, const Backe
     if (type.dtype == float32) {
       for (float& x : values) x = uniform(bits);
     }
-    arrays.push_back(ir::host_array(type, std::as_bytes(std::span(values)), memory));
+    std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+    const std::vector<std::byte> truths(values.size(), std::byte{1});
+    if (type.dtype == bool_) bytes = truths;
+    arrays.push_back(ir::host_array(type, bytes, memory));
   }
   return arrays;
 }
@@ -174,6 +198,7 @@ void compare(const Case& c, const std::vector<std::shared_ptr<const Backend>>& a
   std::vector<ArrayType> types;
   for (const Shape& shape : c.operands) types.push_back({float32, shape, {}});
   if (c.op->name == "window_scatter") types[0].dtype = int32;
+  if (c.op->name.starts_with("attention")) types[4].dtype = bool_;
   const ir::FunctionPtr function = function_of(c, types);
   const Contestant ours(function, built_backends(), draw(types, *aten[0]));
   const Contestant theirs(function, aten, draw(types, *aten[0]));
