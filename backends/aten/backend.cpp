@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/headeronly/version.h>
 
+#include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 
 #include "backends/aten/kernel_table.h"
@@ -37,6 +38,25 @@ class TensorBuffer final : public Buffer {
   Device device_;
 };
 
+/// A small result in a block that is used again: making a tensor would cost more than most that is done with it.
+class BlockBuffer final : public Buffer {
+ public:
+  static constexpr std::size_t most_bytes = 4096;
+
+  BlockBuffer(std::size_t nbytes, Device device) : data_(take_block(nbytes)), nbytes_(nbytes), device_(device) {}
+  BlockBuffer(const BlockBuffer&) = delete;
+  BlockBuffer& operator=(const BlockBuffer&) = delete;
+  ~BlockBuffer() override { give_block(data_, nbytes_); }
+  void* data() const override { return data_; }
+  std::size_t nbytes() const override { return nbytes_; }
+  Device device() const override { return device_; }
+
+ private:
+  void* data_;
+  std::size_t nbytes_;
+  Device device_;
+};
+
 class AtenBackend final : public Backend {
  public:
   std::string_view name() const override { return "aten"; }
@@ -51,6 +71,9 @@ class AtenBackend final : public Backend {
 
   std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
     if (!supports(device.kind)) return nullptr;
+    if (nbytes <= BlockBuffer::most_bytes) {
+      return std::allocate_shared<BlockBuffer>(BlockAllocator<BlockBuffer>(), nbytes, device);
+    }
     try {
       at::Tensor tensor(at::detail::empty_cpu({static_cast<std::int64_t>(nbytes)}, at::kByte));
       return std::make_shared<TensorBuffer>(std::move(tensor), nbytes, device);
@@ -62,7 +85,7 @@ class AtenBackend final : public Backend {
   }
 
   std::shared_ptr<void> enter_thread() const override {
-    auto settings = std::make_shared<ThreadSettings>();
+    auto settings = std::allocate_shared<ThreadSettings>(BlockAllocator<ThreadSettings>());
     // ATen sets a thread's OpenMP width at its first parallel region; asking for the width makes it do so now.
     at::get_num_threads();
     settings->apply();

@@ -6,6 +6,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 #include <lockstep/isa.h>
 
@@ -52,7 +53,9 @@ class OnednnBackend final : public Backend {
 
   std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }
 
-  std::shared_ptr<void> enter_thread() const override { return std::make_shared<ThreadSettings>(); }
+  std::shared_ptr<void> enter_thread() const override {
+    return std::allocate_shared<ThreadSettings>(BlockAllocator<ThreadSettings>());
+  }
 
  private:
   bool usable_;

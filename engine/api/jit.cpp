@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -12,9 +17,11 @@
 #include "engine/api/non_finite.h"
 #include "engine/api/profile_calls.h"
 #include "engine/api/runtime.h"
+#include "engine/api/tree_node.h"
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
 #include "engine/api/type_hash.h"
+#include "engine/core/idle_slots.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
@@ -30,22 +37,76 @@ struct Entry {
   std::shared_ptr<const compile::Executable> executable;
   std::vector<Array> captured;
   Tree result;
+};
 
-  bool matches(const std::vector<Tree>& trees, const std::vector<Array>& leaves) const {
-    if (arguments.size() != trees.size() || types.size() != leaves.size()) return false;
-    for (std::size_t i = 0; i < leaves.size(); ++i) {
-      if (!(types[i] == leaves[i].type())) return false;
-    }
-    for (std::size_t i = 0; i < trees.size(); ++i) {
-      if (!arguments[i].same_structure(trees[i])) return false;
+/// Compares arguments with those of an entry, and lists their leaves on the way.
+class Matching {
+ public:
+  Matching(const Entry& entry, std::vector<api::CallArgument>& leaves) : types_(entry.types), leaves_(leaves) {}
+
+  bool matches(const std::vector<Tree>& expected, std::span<Tree> given) {
+    leaves_.clear();
+    if (expected.size() != given.size()) return false;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (!visit(expected[i], given[i], true)) return false;
     }
     return true;
   }
+
+ private:
+  /// `owned`: whether nobody but the call holds what is above.
+  bool visit(const Tree& expected, Tree& given, bool owned) {
+    if (expected.kind() != given.kind()) return false;
+    if (given.is_leaf()) return visit_leaf(TreeAccess::leaf(given), owned);
+    if (given.kind() == Tree::Kind::none) return true;
+    if (given.kind() == Tree::Kind::fixed) return is_same(expected.fixed(), given.fixed());
+    if (given.kind() == Tree::Kind::dict && TreeAccess::keys(expected) != TreeAccess::keys(given) &&
+        *TreeAccess::keys(expected) != *TreeAccess::keys(given)) {
+      return false;
+    }
+    const std::span<const Tree> wanted = TreeAccess::items(expected);
+    const std::span<Tree> items = TreeAccess::items(given);
+    if (wanted.size() != items.size()) return false;
+    owned = owned && !items.empty() && TreeAccess::node(given)->has_one_owner();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!visit(wanted[i], items[i], owned)) return false;
+    }
+    return true;
+  }
+
+  bool visit_leaf(Array& leaf, bool owned) {
+    const ArrayState* const state = leaf.state().get();
+    if (state == nullptr || state->buffer == nullptr) return false;
+    if (!is_like(types_[leaves_.size()], state->type)) return false;
+    leaves_.push_back({&leaf, owned ? &leaf : nullptr});
+    return true;
+  }
+
+  static bool is_same(const StaticValue& a, const StaticValue& b) {
+    const double* const x = std::get_if<double>(&a);
+    const double* const y = std::get_if<double>(&b);
+    return a == b || (x != nullptr && y != nullptr && std::isnan(*x) && std::isnan(*y));
+  }
+
+  static bool is_like(const ArrayType& a, const ArrayType& b) {
+    if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank()) return false;
+    for (int i = 0; i < a.shape.rank(); ++i) {
+      if (a.shape[i] != b.shape[i]) return false;
+    }
+    return true;
+  }
+
+  const std::vector<ArrayType>& types_;
+  std::vector<api::CallArgument>& leaves_;
 };
 
-std::uint64_t key_of(const std::vector<Tree>& trees, const std::vector<Array>& leaves) {
+std::uint64_t key_of(std::span<const Tree> trees) {
   StableHash hash;
-  for (const Tree& tree : trees) hash.add(tree.structure_hash());
+  std::vector<Array> leaves;
+  for (const Tree& tree : trees) {
+    hash.add(tree.structure_hash());
+    append_leaves(tree, leaves);
+  }
   for (const Array& leaf : leaves) api::add_type(hash, leaf.type());
   return hash.value();
 }
@@ -74,78 +135,152 @@ std::string change(const Entry& before, const api::FlatArguments& now, const std
   return more == 0 ? text : fmt::format("{}, and {} more", text, more);
 }
 
-/// Whether the caller gave this array away and nobody else holds its memory.
-bool sole_owner(const Array& array) { return array.state().use_count() == 1 && array.state()->buffer.use_count() == 1; }
+/// Throws where a leaf holds nothing or is a traced value.
+void check_leaves(const std::vector<Tree>& trees) {
+  const api::FlatArguments flat(trees);
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    api::check_concrete(flat.leaves()[i], [&] { return flat.path(i); });
+  }
+}
+
+std::vector<Array> arrays_of(const std::vector<api::CallArgument>& arguments) {
+  std::vector<Array> arrays;
+  for (const api::CallArgument& argument : arguments) arrays.push_back(*argument.array);
+  return arrays;
+}
+
+/// The structure with what `next()` gives in place of each leaf.
+template <class Next>
+Tree filled(const Tree& structure, Next& next) {
+  if (structure.is_leaf()) return Tree(next());
+  if (structure.kind() != Tree::Kind::list && structure.kind() != Tree::Kind::dict) return structure;
+  const bool is_dict = structure.kind() == Tree::Kind::dict;
+  const std::span<const Tree> from = TreeAccess::items(structure);
+  TreeBuilder builder(from.size(), is_dict ? TreeAccess::keys(structure) : nullptr);
+  for (const Tree& part : from) builder.add(filled(part, next));
+  return builder.finish();
+}
 
 }  // namespace
 
 struct JitCache::Impl {
   DebugOptions debug;
-  std::mutex mutex;
-  std::unordered_multimap<std::uint64_t, std::shared_ptr<const Entry>> entries;
-  std::shared_ptr<const Entry> latest;
+  /// The entry that fitted last. Entries stay as long as the cache.
+  std::atomic<const Entry*> latest{nullptr};
+  IdleSlots<api::CallSpace, 8> spaces;
+
+  mutable std::mutex mutex;  ///< Of what follows, which a steady call does not touch.
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<const Entry>> entries;
+  const Entry* traced = nullptr;  ///< The newest.
   std::vector<std::string> reasons;
 
-  std::shared_ptr<const Entry> find(std::uint64_t key, const std::vector<Tree>& trees,
-                                    const std::vector<Array>& leaves) const {
-    auto [begin, end] = entries.equal_range(key);
-    for (auto it = begin; it != end; ++it) {
-      if (it->second->matches(trees, leaves)) return it->second;
-    }
-    return nullptr;
+  /// The entry for the arguments, whose leaves it lists.
+  const Entry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves) {
+    const Entry* entry = latest.load(std::memory_order_acquire);
+    if (entry != nullptr && Matching(*entry, leaves).matches(entry->arguments, arguments)) return *entry;
+    entry = &find_or_trace(function, {arguments.begin(), arguments.end()});
+    latest.store(entry, std::memory_order_release);
+    Matching(*entry, leaves).matches(entry->arguments, arguments);
+    return *entry;
   }
 
-  std::shared_ptr<const Entry> trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees) {
+  const Entry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees) {
+    check_leaves(trees);
+    const std::uint64_t key = key_of(trees);
+    const std::lock_guard lock(mutex);
+    std::vector<api::CallArgument> leaves;
+    auto [begin, end] = entries.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      if (Matching(*it->second, leaves).matches(it->second->arguments, trees)) return *it->second;
+    }
+    return trace(key, function, trees);
+  }
+
+  const Entry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees) {
     const api::FlatArguments arguments(trees);
-    auto entry = std::make_shared<Entry>();
+    auto entry = std::make_unique<Entry>();
     entry->types = arguments.types();
-    reasons.push_back(latest == nullptr ? "first call" : change(*latest, arguments, trees));
-    api::TracedTree traced = api::trace_tree(function, arguments, entry->types);
+    reasons.push_back(traced == nullptr ? "first call" : change(*traced, arguments, trees));
+    api::TracedTree result = api::trace_tree(function, arguments, entry->types);
     for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
-    entry->function = traced.function;
-    if (random::key_reuse_checks()) api::check_keys(*traced.function);
-    entry->executable = api::compiled(traced.function);
-    entry->captured = std::move(traced.captured);
-    entry->result = std::move(traced.result);
-    entries.emplace(key, entry);
-    latest = entry;
-    return entry;
+    entry->function = result.function;
+    if (random::key_reuse_checks()) api::check_keys(*result.function);
+    entry->executable = api::compiled(result.function);
+    entry->captured = std::move(result.captured);
+    entry->result = std::move(result.result);
+    traced = entries.emplace(key, std::move(entry))->second.get();
+    return *traced;
+  }
+
+  /// Runs the entry on `space.arguments`, and whatever else the options ask for.
+  Tree run(const Entry& entry, api::CallSpace& space) const {
+    for (const Array& captured : entry.captured) space.arguments.push_back({&captured, nullptr});
+    const bool watches = debug.nans || debug.infs || random::key_reuse_checks();
+    if (watches) return run_watched(entry, space);
+    execute(entry, space);
+    std::size_t i = 0;
+    const auto next = [&] { return api::result(*entry.executable, space, i++); };
+    return filled(entry.result, next);
+  }
+
+  void execute(const Entry& entry, api::CallSpace& space) const {
+    if (debug.profile == nullptr) return api::run(*entry.executable, space);
+    api::run_profiled(*debug.profile, entry.executable, space);
+  }
+
+  Tree run_watched(const Entry& entry, api::CallSpace& space) const {
+    const bool finite = debug.nans || debug.infs;
+    // Kept arguments are shared and therefore not overwritten.
+    const std::vector<Array> kept = finite ? arrays_of(space.arguments) : std::vector<Array>();
+    std::optional<api::TrackedCall> tracked;
+    if (random::key_reuse_checks()) tracked.emplace(*entry.function, arrays_of(space.arguments));
+    execute(entry, space);
+    std::vector<Array> results;
+    for (std::size_t i = 0; i < entry.executable->results.size(); ++i) {
+      results.push_back(api::result(*entry.executable, space, i));
+    }
+    if (tracked) tracked->mark(results);
+    if (finite) api::check_finite(entry.function, kept, results, debug);
+    return entry.result.unflatten(std::move(results));
   }
 };
 
+namespace {
+
+/// Gives the space back when the call is over, however it ends.
+template <class Slots>
+class SpaceLease {
+ public:
+  explicit SpaceLease(Slots& slots) : slots_(slots), space_(slots.take()) {
+    if (space_ == nullptr) space_ = std::make_unique<api::CallSpace>();
+  }
+  SpaceLease(const SpaceLease&) = delete;
+  SpaceLease& operator=(const SpaceLease&) = delete;
+  ~SpaceLease() {
+    space_->clear();
+    slots_.put(std::move(space_));
+  }
+  api::CallSpace& space() { return *space_; }
+
+ private:
+  Slots& slots_;
+  std::unique_ptr<api::CallSpace> space_;
+};
+
+}  // namespace
+
 JitCache::JitCache(const DebugOptions& debug) : impl_(std::make_shared<Impl>()) { impl_->debug = debug; }
 
+Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
+  if (trace::is_open()) return function({arguments.begin(), arguments.end()});
+  SpaceLease lease(impl_->spaces);
+  api::CallSpace& space = lease.space();
+  const Entry& entry = impl_->find(function, arguments, space.arguments);
+  return impl_->run(entry, space);
+}
+
 Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
-  if (trace::is_open()) return function(arguments);
-  std::vector<Array> leaves;
-  for (const Tree& tree : arguments) append_leaves(tree, leaves);
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    api::check_concrete(leaves[i], [&] { return api::FlatArguments(arguments).path(i); });
-  }
-  const std::uint64_t key = key_of(arguments, leaves);
-  std::shared_ptr<const Entry> entry;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    entry = impl_->find(key, arguments, leaves);
-    if (entry == nullptr) entry = impl_->trace(key, function, arguments);
-  }
-  arguments.clear();
-  std::vector<bool> donated;
-  donated.reserve(leaves.size() + entry->captured.size());
-  for (const Array& leaf : leaves) donated.push_back(sole_owner(leaf));
-  donated.resize(leaves.size() + entry->captured.size(), false);
-  leaves.insert(leaves.end(), entry->captured.begin(), entry->captured.end());
-  // Kept arguments are shared and therefore not overwritten.
-  const std::vector<Array> kept = impl_->debug.nans || impl_->debug.infs ? leaves : std::vector<Array>();
-  std::optional<api::TrackedCall> tracked;
-  if (random::key_reuse_checks()) tracked.emplace(*entry->function, leaves);
-  Profile* const profile = impl_->debug.profile.get();
-  std::vector<Array> results = profile == nullptr
-                                   ? api::run(*entry->executable, std::move(leaves), donated)
-                                   : api::run_profiled(*profile, entry->executable, std::move(leaves), donated);
-  if (tracked) tracked->mark(results);
-  if (!kept.empty()) api::check_finite(entry->function, kept, results, impl_->debug);
-  return entry->result.unflatten(std::move(results));
+  return call(function, std::span<Tree>(arguments));
 }
 
 std::size_t JitCache::traces() const {

@@ -86,8 +86,8 @@ std::string known_traps(const ir::Function& function) {
 
 }  // namespace
 
-void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arguments,
-                  const std::vector<Array>& results, const DebugOptions& options) {
+void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arguments, std::span<const Array> results,
+                  const DebugOptions& options) {
   const auto found = [&](const Array& array) { return holds(host_array(array), options); };
   if (std::ranges::none_of(results, found)) return;
   std::vector<ir::HostArray> inputs;

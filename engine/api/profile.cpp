@@ -242,16 +242,14 @@ Peak measure_peak() {
 
 namespace api {
 
-std::vector<Array> run_profiled(Profile& profile, const std::shared_ptr<const compile::Executable>& executable,
-                                std::vector<Array> arguments, const std::vector<bool>& donated) {
+void run_profiled(Profile& profile, const std::shared_ptr<const compile::Executable>& executable, CallSpace& space) {
   const std::int64_t number = profile.impl()->next();
-  if (number < 0) return run(*executable, std::move(arguments), donated);
+  if (number < 0) return run(*executable, space);
   RecordedCall call{.executable = executable, .record = {}, .number = number};
   call.begin = now();
-  std::vector<Array> results = run(*executable, std::move(arguments), donated, &call.record);
+  run(*executable, space, &call.record);
   call.end = now();
   profile.impl()->add(std::move(call));
-  return results;
 }
 
 }  // namespace api

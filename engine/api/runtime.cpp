@@ -52,19 +52,78 @@ std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& funct
   return executable;
 }
 
+namespace {
+
+using compile::ResultSource;
+
+/// Whether nobody but the call holds array and memory.
+bool may_overwrite(const CallArgument& argument) {
+  return argument.own != nullptr && argument.own->state().use_count() == 1;
+}
+
+Array passed_on(const ArrayType& type, const ResultSource& source, const CallArgument& argument) {
+  if (source.is_retyped) return make_array(type, argument.array->state()->buffer);
+  if (argument.own != nullptr && source.is_last) return std::move(*argument.own);
+  return *argument.array;
+}
+
+/// A result that lies where its donor lay.
+Array in_place(const ArrayType& type, const ResultSource& source, Array& donor) {
+  const bool is_like_donor = !source.is_retyped && !source.is_repeated && donor.state()->keys.empty();
+  return is_like_donor ? std::move(donor) : make_array(type, donor.state()->buffer);
+}
+
+}  // namespace
+
+Array result(const compile::Executable& executable, CallSpace& space, std::size_t i) {
+  const ResultSource& source = executable.results[i];
+  const ArrayType& type = executable.result_types[i];
+  const auto index = static_cast<std::size_t>(source.index);
+  if (source.kind == ResultSource::Kind::argument) return passed_on(type, source, space.arguments[index]);
+  const bool repeats = source.kind == ResultSource::Kind::result;
+  std::shared_ptr<Buffer>& written = space.written[repeats ? index : i];
+  if (written == nullptr) {
+    const ResultSource& first = repeats ? executable.results[index] : source;
+    return in_place(type, first, *space.arguments[static_cast<std::size_t>(first.donor)].own);
+  }
+  return source.is_repeated || repeats ? make_array(type, written) : make_array(type, std::move(written));
+}
+
+void CallSpace::clear() {
+  arguments.clear();
+  memory.clear();
+  written.clear();
+}
+
+void run(const compile::Executable& executable, CallSpace& space, runtime::Record* record) {
+  if (!executable.has_written_results && executable.steps.empty()) return;
+  for (const CallArgument& argument : space.arguments)
+    space.memory.push_back({&argument.array->state()->buffer, false});
+  for (const ResultSource& source : executable.results) {
+    if (source.donor < 0) continue;
+    const auto donor = static_cast<std::size_t>(source.donor);
+    space.memory[donor].donated = may_overwrite(space.arguments[donor]);
+  }
+  space.written.resize(executable.results.size());
+  std::int64_t computed = 0;
+  runtime::run(executable, space.memory, space.written, &computed, record);
+  if (computed > 0) collectives() += computed;
+}
+
 std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
                        const std::vector<bool>& donated, runtime::Record* record) {
-  std::vector<ir::HostArray> inputs;
-  inputs.reserve(arguments.size());
-  for (const Array& argument : arguments) inputs.push_back(host_array(argument));
-  arguments.clear();
-  std::int64_t computed = 0;
-  std::vector<ir::HostArray> outputs = runtime::run(executable, std::move(inputs), donated, &computed, record);
-  if (computed > 0) collectives() += computed;
-  std::vector<Array> results;
-  for (ir::HostArray& output : outputs) {
-    results.push_back(make_array(output.type, std::move(output.buffer)));
+  runtime::check_count(executable, arguments.size());
+  CallSpace space;
+  space.arguments.reserve(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    check_concrete(arguments[i], [] { return std::string("use of elements"); });
+    runtime::check_type(executable, i, arguments[i].type());
+    space.arguments.push_back({&arguments[i], i < donated.size() && donated[i] ? &arguments[i] : nullptr});
   }
+  run(executable, space, record);
+  std::vector<Array> results;
+  results.reserve(executable.results.size());
+  for (std::size_t i = 0; i < executable.results.size(); ++i) results.push_back(result(executable, space, i));
   return results;
 }
 

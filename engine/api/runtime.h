@@ -21,7 +21,27 @@ namespace lockstep::api {
 /// The executable of a function: compiled once per process, found again by the function's hash.
 std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function);
 
-/// Runs on concrete arrays. `donated[i]`: argument i may be overwritten (empty: none). `record`: see runtime::run.
+/// One argument of a call. Where the call owns the handle, a result may take it over: with its memory where nobody else
+/// holds that, or as it is.
+struct CallArgument {
+  const Array* array = nullptr;
+  Array* own = nullptr;  ///< The same, or null.
+};
+
+/// What a call needs beside the memory of arrays; used again, so that steady calls allocate nothing.
+struct CallSpace {
+  std::vector<CallArgument> arguments;
+  std::vector<runtime::Argument> memory;
+  std::vector<std::shared_ptr<Buffer>> written;  ///< By result; null where it lies in its donor or is an argument.
+
+  void clear();
+};
+
+/// Runs on concrete arrays of the function's types, `space.arguments`. `record`: see runtime::run.
+void run(const compile::Executable& executable, CallSpace& space, runtime::Record* record = nullptr);
+/// Result i of such a run, to be asked for once each, in order; one that is an argument is that handle.
+Array result(const compile::Executable& executable, CallSpace& space, std::size_t i);
+/// The same for any arrays, which are checked. `donated[i]`: argument i may be overwritten (empty: none).
 std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
                        const std::vector<bool>& donated = {}, runtime::Record* record = nullptr);
 

@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 #include <lockstep/tree.h>
 
+#include "engine/api/tree_node.h"
 #include "engine/api/tree_paths.h"
 #include "engine/core/hash.h"
 #include "engine/core/quoting.h"
@@ -13,6 +14,8 @@
 namespace lockstep {
 
 namespace {
+
+using detail::TreeAccess;
 
 std::string_view kind_name(Tree::Kind kind) {
   switch (kind) {
@@ -85,46 +88,60 @@ std::string joined(const std::string& prefix, const std::string& name) {
 }
 
 /// `visit(path, leaf)` for every leaf, in order of path.
-template <class T, class Visit>
-void for_each_leaf(T& tree, const std::string& path, const Visit& visit) {
+template <class Visit>
+void for_each_leaf(const Tree& tree, const std::string& path, const Visit& visit) {
   if (tree.kind() == Tree::Kind::leaf) visit(path, tree.array());
   if (tree.kind() == Tree::Kind::list) {
     std::size_t i = 0;
-    for (auto& item : tree.items()) for_each_leaf(item, joined(path, std::to_string(i++)), visit);
+    for (const Tree& item : tree.items()) for_each_leaf(item, joined(path, std::to_string(i++)), visit);
   }
   if (tree.kind() == Tree::Kind::dict) {
-    for (auto& [key, item] : tree.entries()) for_each_leaf(item, joined(path, key), visit);
+    for (const auto& [key, item] : tree.entries()) for_each_leaf(item, joined(path, key), visit);
   }
+}
+
+/// `visit(leaf)` likewise.
+template <class Visit>
+void for_each_leaf(const Tree& tree, const Visit& visit) {
+  if (tree.kind() == Tree::Kind::leaf) visit(tree.array());
+  for (const Tree& item : TreeAccess::items(tree)) for_each_leaf(item, visit);
+}
+
+/// A tree like `tree`, with `function(item, i)` in place of item i.
+template <class ItemFunction>
+Tree map_items(const Tree& tree, const ItemFunction& function) {
+  const bool is_dict = tree.kind() == Tree::Kind::dict;
+  const std::span<const Tree> from = TreeAccess::items(tree);
+  detail::TreeBuilder builder(from.size(), is_dict ? TreeAccess::keys(tree) : nullptr);
+  for (std::size_t i = 0; i < from.size(); ++i) builder.add(function(from[i], i));
+  return builder.finish();
+}
+
+bool has_items(const Tree& tree) { return tree.kind() == Tree::Kind::list || tree.kind() == Tree::Kind::dict; }
+
+/// `function(leaf)` in place of each leaf, in order of path.
+template <class LeafFunction>
+Tree map_leaves(const Tree& tree, const LeafFunction& function) {
+  if (tree.kind() == Tree::Kind::leaf) return Tree(function(tree.array()));
+  if (!has_items(tree)) return tree;
+  return map_items(tree, [&](const Tree& item, std::size_t) { return map_leaves(item, function); });
 }
 
 Tree map_leaves(const Tree& tree, const std::function<Array(const std::string&, const Array&)>& function,
                 const std::string& path) {
-  switch (tree.kind()) {
-    case Tree::Kind::leaf:
-      return Tree(function(path, tree.array()));
-    case Tree::Kind::list: {
-      std::vector<Tree> items;
-      for (std::size_t i = 0; i < tree.items().size(); ++i) {
-        items.push_back(map_leaves(tree.items()[i], function, joined(path, std::to_string(i))));
-      }
-      return Tree::list(std::move(items));
-    }
-    case Tree::Kind::dict: {
-      std::map<std::string, Tree> entries;
-      for (const auto& [key, item] : tree.entries()) {
-        entries.emplace(key, map_leaves(item, function, joined(path, key)));
-      }
-      return Tree::dict(std::move(entries));
-    }
-    default:
-      return tree;
-  }
+  if (tree.kind() == Tree::Kind::leaf) return Tree(function(path, tree.array()));
+  if (!has_items(tree)) return tree;
+  return map_items(tree, [&](const Tree& item, std::size_t i) {
+    return map_leaves(item, function,
+                      joined(path, tree.kind() == Tree::Kind::dict ? (*TreeAccess::keys(tree))[i] : std::to_string(i)));
+  });
 }
 
 const Tree* child(const Tree& tree, std::string_view name) {
   if (tree.kind() == Tree::Kind::dict) {
-    const auto found = tree.entries().find(std::string(name));
-    return found == tree.entries().end() ? nullptr : &found->second;
+    const TreeEntries entries = tree.entries();
+    const auto found = entries.find(name);
+    return found == entries.end() ? nullptr : &found->second;
   }
   if (tree.kind() == Tree::Kind::list) {
     for (std::size_t i = 0; i < tree.items().size(); ++i) {
@@ -213,42 +230,40 @@ void add_structure(StableHash& hash, const Tree& tree) {
 
 }  // namespace
 
-Tree::Tree() = default;
-Tree::Tree(Array leaf) : kind_(Kind::leaf), leaf_(std::move(leaf)) {}
-Tree::Tree(StaticValue value) : kind_(Kind::fixed), fixed_(std::move(value)) {}
-
-Tree Tree::list(std::vector<Tree> items) {
-  Tree tree;
-  tree.kind_ = Kind::list;
-  tree.items_ = std::move(items);
-  return tree;
-}
-
-Tree Tree::dict(std::map<std::string, Tree> entries) {
-  Tree tree;
-  tree.kind_ = Kind::dict;
-  tree.entries_ = std::move(entries);
-  return tree;
-}
-
 const Array& Tree::array() const {
   if (kind_ != Kind::leaf) wrong_kind("a leaf", *this);
   return leaf_;
 }
 
+void Tree::refuse_as_leaf() const { wrong_kind("a leaf", *this); }
+
 const StaticValue& Tree::fixed() const {
+  static const StaticValue moved_away = false;
   if (kind_ != Kind::fixed) wrong_kind("a static value", *this);
-  return fixed_;
+  return node_ == nullptr ? moved_away : node_->fixed;
 }
 
-const std::vector<Tree>& Tree::items() const {
+std::span<const Tree> Tree::items() const {
   if (kind_ != Kind::list) wrong_kind("a list", *this);
-  return items_;
+  return TreeAccess::items(*this);
 }
 
-const std::map<std::string, Tree>& Tree::entries() const {
+TreeEntries Tree::entries() const {
   if (kind_ != Kind::dict) wrong_kind("a dict", *this);
-  return entries_;
+  return {*keys(), TreeAccess::items(*this)};
+}
+
+TreeEntries::Iterator TreeEntries::find(std::string_view key) const {
+  const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
+  if (found == keys_.end() || *found != key) return end();
+  const auto i = found - keys_.begin();
+  return {keys_.data() + i, items_.data() + i};
+}
+
+const Tree& TreeEntries::at(std::string_view key) const {
+  const auto found = find(key);
+  if (found == end()) throw StateError(fmt::format("tree: there is no \"{}\" among {} entries", key, size()));
+  return found->second;
 }
 
 const Tree& Tree::at(std::string_view path) const {
@@ -264,29 +279,33 @@ bool Tree::contains(std::string_view path) const { return find(*this, path) != n
 Tree Tree::with(std::string_view path, Tree value) const {
   if (path.empty()) return value;
   const auto [name, rest] = split_path(path);
-  Tree copy = *this;
-  if (kind_ == Kind::none) copy.kind_ = Kind::dict;
-  if (copy.kind_ == Kind::dict) {
-    Tree& entry = copy.entries_[std::string(name)];
+  if (kind_ == Kind::dict || kind_ == Kind::none) {
+    std::map<std::string, Tree> entries;
+    if (kind_ == Kind::dict) {
+      for (const auto& [key, item] : this->entries()) entries.emplace_hint(entries.end(), key, item);
+    }
+    Tree& entry = entries[std::string(name)];
     entry = entry.with(rest, std::move(value));
+    return dict(std::move(entries));
+  }
+  if (kind_ != Kind::list) {
+    throw StateError(
+        fmt::format("tree: cannot set \"{}\" below {}; only dicts and lists have entries", path, kind_name(kind_)));
+  }
+  const std::span<const Tree> items = this->items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (std::to_string(i) != name) continue;
+    Tree copy = *this;
+    copy.own_items()[i] = items[i].with(rest, std::move(value));
     return copy;
   }
-  if (copy.kind_ == Kind::list) {
-    for (std::size_t i = 0; i < copy.items_.size(); ++i) {
-      if (std::to_string(i) != name) continue;
-      copy.items_[i] = copy.items_[i].with(rest, std::move(value));
-      return copy;
-    }
-    throw StateError(fmt::format("tree: cannot set \"{}\" in a list of {} items; write an index below {}", name,
-                                 items_.size(), items_.size()));
-  }
-  throw StateError(
-      fmt::format("tree: cannot set \"{}\" below {}; only dicts and lists have entries", path, kind_name(kind_)));
+  throw StateError(fmt::format("tree: cannot set \"{}\" in a list of {} items; write an index below {}", name,
+                               items.size(), items.size()));
 }
 
 std::size_t Tree::size() const {
   std::size_t count = 0;
-  for_each_leaf(*this, "", [&](const std::string&, const Array&) { ++count; });
+  for_each_leaf(*this, [&](const Array&) { ++count; });
   return count;
 }
 
@@ -297,21 +316,14 @@ std::vector<Array> Tree::leaves() const {
 }
 
 void append_leaves(const Tree& tree, std::vector<Array>& leaves) {
-  if (tree.kind() == Tree::Kind::leaf) leaves.push_back(tree.array());
-  if (tree.kind() == Tree::Kind::list) {
-    for (const Tree& item : tree.items()) append_leaves(item, leaves);
-  }
-  if (tree.kind() == Tree::Kind::dict) {
-    for (const auto& [key, item] : tree.entries()) append_leaves(item, leaves);
-  }
+  for_each_leaf(tree, [&](const Array& leaf) { leaves.push_back(leaf); });
 }
 
 std::vector<Array> Tree::take_leaves() && {
   std::vector<Array> leaves;
-  const auto take = [&leaves](auto&& self, Tree& tree) -> void {
+  const auto take = [&leaves](const auto& self, Tree& tree) -> void {
     if (tree.kind_ == Kind::leaf) leaves.push_back(std::move(tree.leaf_));
-    for (Tree& item : tree.items_) self(self, item);
-    for (auto& [key, item] : tree.entries_) self(self, item);
+    for (Tree& item : tree.own_items()) self(self, item);
   };
   take(take, *this);
   *this = Tree();
@@ -331,8 +343,7 @@ Tree Tree::unflatten(std::vector<Array> leaves) const {
     throw StateError(
         fmt::format("tree: unflatten got {} leaves for a structure of {}: {}", leaves.size(), count, structure()));
   }
-  return map_leaves(
-      *this, [&](const std::string&, const Array&) { return std::move(leaves[next++]); }, "");
+  return map_leaves(*this, [&](const Array&) { return std::move(leaves[next++]); });
 }
 
 std::string Tree::structure() const {
@@ -347,12 +358,10 @@ std::uint64_t Tree::structure_hash() const {
 
 bool Tree::same_structure(const Tree& other) const {
   if (kind_ != other.kind_) return false;
-  if (kind_ == Kind::fixed) return fixed_ == other.fixed_;
-  return std::equal(items_.begin(), items_.end(), other.items_.begin(), other.items_.end(),
-                    [](const Tree& a, const Tree& b) { return a.same_structure(b); }) &&
-         std::equal(
-             entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(),
-             [](const auto& a, const auto& b) { return a.first == b.first && a.second.same_structure(b.second); });
+  if (kind_ == Kind::fixed) return fixed() == other.fixed();
+  if (kind_ == Kind::dict && keys() != other.keys() && *keys() != *other.keys()) return false;
+  return std::ranges::equal(TreeAccess::items(*this), TreeAccess::items(other),
+                            [](const Tree& a, const Tree& b) { return a.same_structure(b); });
 }
 
 std::optional<Difference> first_difference(const Tree& a, const Tree& b, const std::string& path) {
@@ -364,9 +373,11 @@ std::optional<Difference> first_difference(const Tree& a, const Tree& b, const s
       if (auto found = first_difference(a.items()[i], b.items()[i], joined(path, std::to_string(i)))) return found;
     }
   }
+  if (a.kind() != Tree::Kind::dict) return std::nullopt;
+  const TreeEntries others = b.entries();
   for (const auto& [key, item] : a.entries()) {
-    const auto other = b.entries().find(key);
-    if (other == b.entries().end()) return Difference{joined(path, key), described(item), "missing"};
+    const auto other = others.find(key);
+    if (other == others.end()) return Difference{joined(path, key), described(item), "missing"};
     if (auto found = first_difference(item, other->second, joined(path, key))) return found;
   }
   for (const auto& [key, item] : b.entries()) {
@@ -375,10 +386,7 @@ std::optional<Difference> first_difference(const Tree& a, const Tree& b, const s
   return std::nullopt;
 }
 
-Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) {
-  return map_leaves(
-      tree, [&](const std::string&, const Array& leaf) { return function(leaf); }, "");
-}
+Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) { return map_leaves(tree, function); }
 
 Tree map(const std::function<Array(const Array&, const Array&)>& function, const Tree& a, const Tree& b) {
   if (const auto difference = first_difference(a, b)) {
@@ -388,8 +396,7 @@ Tree map(const std::function<Array(const Array&, const Array&)>& function, const
   }
   const std::vector<Array> others = b.leaves();
   std::size_t next = 0;
-  return map_leaves(
-      a, [&](const std::string&, const Array& leaf) { return function(leaf, others[next++]); }, "");
+  return map_leaves(a, [&](const Array& leaf) { return function(leaf, others[next++]); });
 }
 
 Tree map_with_path(const std::function<Array(const std::string&, const Array&)>& function, const Tree& tree) {

@@ -272,7 +272,21 @@ void describe_results(const Program& program, Executable& out) {
     } else {
       source.donor = program.donors[i];
     }
+    const int from = source.kind == ResultSource::Kind::argument ? source.index : source.donor;
+    const ArrayType& type = out.result_types[i];
+    if (source.kind == ResultSource::Kind::result) {
+      out.results[static_cast<std::size_t>(source.index)].is_repeated = true;
+    } else if (from >= 0) {
+      source.is_retyped = !(type == out.argument_types[static_cast<std::size_t>(from)]);
+    }
+    out.has_written_results = out.has_written_results || source.kind == ResultSource::Kind::fresh;
     out.results.push_back(source);
+  }
+  std::vector<bool> seen(out.argument_types.size(), false);
+  for (auto it = out.results.rbegin(); it != out.results.rend(); ++it) {
+    if (it->kind != ResultSource::Kind::argument) continue;
+    it->is_last = !seen[static_cast<std::size_t>(it->index)];
+    seen[static_cast<std::size_t>(it->index)] = true;
   }
 }
 

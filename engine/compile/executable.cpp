@@ -9,9 +9,6 @@
 namespace lockstep::compile {
 namespace {
 
-/// Idle frames kept; more than this many calls at once allocate anew.
-constexpr std::size_t kept_frames = 8;
-
 std::string name_of(const Executable& e, std::uint32_t b) {
   const std::vector<std::string> names = {"arena", "shard", "scratch", "constants", "shards"};
   if (b < base::first_argument) return names[b];
@@ -126,14 +123,7 @@ std::shared_ptr<Buffer> Executable::allocate(std::size_t nbytes) const {
 }
 
 std::unique_ptr<Frame> Executable::take_frame() const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Frame> frame = std::move(idle_.back());
-      idle_.pop_back();
-      return frame;
-    }
-  }
+  if (auto frame = idle_.take()) return frame;
   auto frame = std::make_unique<Frame>();
   if (arena_bytes > 0) frame->arena = allocate(arena_bytes);
   if (shard_bytes > 0) frame->shards = allocate(shard_bytes * static_cast<std::size_t>(std::max(local_shards, 1)));
@@ -146,9 +136,6 @@ std::unique_ptr<Frame> Executable::take_frame() const {
   return frame;
 }
 
-void Executable::give_back(std::unique_ptr<Frame> frame) const {
-  const std::lock_guard lock(mutex_);
-  if (idle_.size() < kept_frames) idle_.push_back(std::move(frame));
-}
+void Executable::give_back(std::unique_ptr<Frame> frame) const { idle_.put(std::move(frame)); }
 
 }  // namespace lockstep::compile

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include <lockstep/plan.h>
 #include <lockstep/types.h>
 
+#include "engine/core/idle_slots.h"
 #include "engine/ir/function.h"
 
 namespace lockstep::compile {
@@ -102,8 +102,11 @@ struct Step {
 struct ResultSource {
   enum class Kind : std::uint8_t { fresh, argument, result };
   Kind kind = Kind::fresh;
-  int index = -1;  ///< The argument or the earlier result whose buffer is returned.
-  int donor = -1;  ///< fresh: the argument whose buffer is written if it was donated, or -1.
+  int index = -1;            ///< The argument or the earlier result whose buffer is returned.
+  int donor = -1;            ///< fresh: the argument whose buffer is written if it was donated, or -1.
+  bool is_retyped = false;   ///< Whether its type differs from that of the argument or result it lies in.
+  bool is_last = false;      ///< argument: whether no later result is that argument.
+  bool is_repeated = false;  ///< fresh: whether a later result is this one.
 };
 
 /// What an executable needs and does, for tests and for people.
@@ -148,6 +151,7 @@ class Executable {
   std::vector<ArrayType> argument_types;
   std::vector<ArrayType> result_types;
   std::vector<ResultSource> results;
+  bool has_written_results = false;  ///< Whether one is neither an argument nor an earlier result.
 
   std::vector<Step> steps;
   std::vector<Chain> chains;
@@ -183,8 +187,8 @@ class Executable {
   void count_collectives(int n) const { collectives_run_.fetch_add(static_cast<std::uint64_t>(n)); }
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Frame>> idle_;
+  static constexpr std::size_t kept_frames = 8;  ///< More than this many calls at once allocate anew.
+  mutable IdleSlots<Frame, kept_frames> idle_;
   mutable std::atomic<std::uint64_t> collectives_run_{0};
 };
 

@@ -8,23 +8,6 @@ namespace lockstep::ir {
 
 namespace {
 
-class Entered {
- public:
-  explicit Entered(const std::vector<std::shared_ptr<const Backend>>& backends) {
-    for (const auto& backend : backends) {
-      if (auto token = backend->enter_thread()) tokens_.push_back(std::move(token));
-    }
-  }
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
-  ~Entered() {
-    while (!tokens_.empty()) tokens_.pop_back();
-  }
-
- private:
-  std::vector<std::shared_ptr<void>> tokens_;
-};
-
 class JoinedBackend final : public Backend {
  public:
   explicit JoinedBackend(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {
@@ -56,7 +39,7 @@ class JoinedBackend final : public Backend {
     return nullptr;
   }
 
-  std::shared_ptr<void> enter_thread() const override { return ir::enter_thread(backends_); }
+  std::shared_ptr<void> enter_thread() const override { return std::make_shared<EnteredThread>(backends_); }
 
  private:
   std::vector<std::shared_ptr<const Backend>> backends_;
@@ -69,8 +52,21 @@ std::shared_ptr<const Backend> joined(std::vector<std::shared_ptr<const Backend>
   return std::make_shared<JoinedBackend>(std::move(backends));
 }
 
-std::shared_ptr<void> enter_thread(const std::vector<std::shared_ptr<const Backend>>& backends) {
-  return std::make_shared<Entered>(backends);
+EnteredThread::EnteredThread(std::span<const std::shared_ptr<const Backend>> backends) {
+  for (const auto& backend : backends) {
+    auto token = backend->enter_thread();
+    if (token == nullptr) continue;
+    if (count_ < few) {
+      tokens_[count_++] = std::move(token);
+    } else {
+      more_.push_back(std::move(token));
+    }
+  }
+}
+
+EnteredThread::~EnteredThread() {
+  while (!more_.empty()) more_.pop_back();
+  while (count_ > 0) tokens_[--count_].reset();
 }
 
 }  // namespace lockstep::ir

@@ -56,7 +56,7 @@ GradientTransformation masked(GradientTransformation inner, Mask mask) {
   auto init = [inner, mask](const Tree& params) { return inner.init(taken(params, mask)); };
   auto update = [inner, mask](const Tree& gradients, const Tree& state, const Tree& params) {
     auto [updates, next] = inner.update(taken(gradients, mask), state, taken(params, mask));
-    const auto& changed = updates.entries();
+    const TreeEntries changed = updates.entries();
     Tree merged = map_with_path(
         [&](const std::string& path, const Array& leaf) {
           const auto found = changed.find(path);

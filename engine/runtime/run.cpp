@@ -1,5 +1,6 @@
 #include "engine/runtime/run.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -31,52 +32,45 @@ class TeamMember final : public compile::Crew {
   Team& team_;
 };
 
-void check_arguments(const Executable& executable, const std::vector<HostArray>& arguments) {
-  const auto& types = executable.argument_types;
-  if (arguments.size() != types.size()) {
-    throw ValueError("run: " + std::to_string(arguments.size()) + " arguments given, the function takes " +
-                     std::to_string(types.size()) + "; pass one array for each input.");
-  }
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const ArrayType& given = arguments[i].type;
-    if (given.dtype == types[i].dtype && given.shape == types[i].shape && arguments[i].buffer != nullptr) continue;
-    throw ValueError("run: argument " + std::to_string(i) + " is " + to_string(given) + ", the function takes " +
-                     to_string(types[i]) + "; convert or reshape it, or compile for its type.");
-  }
+/// Whether result i is written where its donor lies.
+bool in_donor(const ResultSource& source, std::span<const Argument> arguments) {
+  if (source.donor < 0) return false;
+  const Argument& donor = arguments[static_cast<std::size_t>(source.donor)];
+  return donor.donated && donor.buffer->use_count() == 1 && (*donor.buffer)->writable();
 }
 
-/// The buffers of the results that are written, donated ones where they may be.
-std::vector<std::shared_ptr<Buffer>> result_buffers(const Executable& executable, std::vector<HostArray>& arguments,
-                                                    const std::vector<bool>& donated) {
-  std::vector<std::shared_ptr<Buffer>> buffers(executable.results.size());
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
+std::byte* data(const std::shared_ptr<Buffer>& buffer) {
+  return buffer == nullptr ? nullptr : static_cast<std::byte*>(buffer->data());
+}
+
+/// Memory for the results that are written, but for those that lie in their donors.
+void take_results(const Executable& executable, std::span<const Argument> arguments,
+                  std::span<std::shared_ptr<Buffer>> written) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
     const ResultSource& source = executable.results[i];
-    if (source.kind != ResultSource::Kind::fresh) continue;
-    const auto donor = static_cast<std::size_t>(source.donor);
-    if (source.donor >= 0 && donor < donated.size() && donated[donor] && arguments[donor].buffer.use_count() == 1 &&
-        arguments[donor].buffer->writable()) {
-      buffers[i] = arguments[donor].buffer;
-    } else {
-      buffers[i] = executable.allocate(static_cast<std::size_t>(executable.result_types[i].nbytes()));
-    }
+    if (source.kind != ResultSource::Kind::fresh || in_donor(source, arguments)) continue;
+    written[i] = executable.allocate(static_cast<std::size_t>(executable.result_types[i].nbytes()));
   }
-  return buffers;
 }
 
-void set_bases(const Executable& executable, Frame& frame, const std::vector<HostArray>& arguments,
-               const std::vector<std::shared_ptr<Buffer>>& results) {
-  const auto data = [](const std::shared_ptr<Buffer>& buffer) {
-    return buffer == nullptr ? nullptr : static_cast<std::byte*>(buffer->data());
-  };
+void set_bases(const Executable& executable, Frame& frame, std::span<const Argument> arguments,
+               std::span<const std::shared_ptr<Buffer>> written) {
+  std::vector<std::byte*>& first = frame.bases.front();
+  std::byte** const argument_bases = first.data() + base::first_argument;
+  std::byte** next = argument_bases;
+  for (const Argument& argument : arguments) *next++ = data(*argument.buffer);
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const ResultSource& source = executable.results[i];
+    const bool donated = source.kind == ResultSource::Kind::fresh && written[i] == nullptr;
+    *next++ = donated ? argument_bases[source.donor] : data(written[i]);
+  }
   for (std::size_t d = 0; d < frame.bases.size(); ++d) {
     std::vector<std::byte*>& bases = frame.bases[d];
     bases[base::arena] = data(frame.arena);
     bases[base::scratch] = data(frame.scratch[d]);
     bases[base::constants] = data(executable.constants);
     bases[base::all_shards] = data(frame.shards);
-    std::size_t next = base::first_argument;
-    for (const HostArray& argument : arguments) bases[next++] = data(argument.buffer);
-    for (const auto& result : results) bases[next++] = data(result);
+    if (d > 0) std::copy(first.begin() + base::first_argument, first.end(), bases.begin() + base::first_argument);
   }
 }
 
@@ -87,7 +81,7 @@ int execute(const Executable& executable, Frame& frame, Record* record) {
     return record == nullptr ? nullptr : &(*record)[static_cast<std::size_t>(device)];
   };
   // The caller's thread settings are the engine's while a call runs.
-  const std::shared_ptr<void> entered = ir::enter_thread(executable.backends);
+  const ir::EnteredThread entered(executable.backends);
   const auto walk = [&](compile::Crew& crew) {
     const auto device = static_cast<std::size_t>(crew.device());
     compile::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
@@ -124,24 +118,48 @@ class FrameLease {
 
 }  // namespace
 
+void run(const Executable& executable, std::span<const Argument> arguments, std::span<std::shared_ptr<Buffer>> written,
+         std::int64_t* collectives, Record* record) {
+  take_results(executable, arguments, written);
+  if (executable.steps.empty()) return;
+  FrameLease lease(executable);
+  set_bases(executable, lease.frame(), arguments, written);
+  const int computed = execute(executable, lease.frame(), record);
+  executable.count_collectives(computed);
+  if (collectives != nullptr) *collectives = computed;
+}
+
+void check_count(const Executable& executable, std::size_t arguments) {
+  if (arguments == executable.argument_types.size()) return;
+  throw ValueError("run: " + std::to_string(arguments) + " arguments given, the function takes " +
+                   std::to_string(executable.argument_types.size()) + "; pass one array for each input.");
+}
+
+void check_type(const Executable& executable, std::size_t i, const ArrayType& given) {
+  const ArrayType& expected = executable.argument_types[i];
+  if (given.dtype == expected.dtype && given.shape == expected.shape) return;
+  throw ValueError("run: argument " + std::to_string(i) + " is " + to_string(given) + ", the function takes " +
+                   to_string(expected) + "; convert or reshape it, or compile for its type.");
+}
+
 std::vector<HostArray> run(const Executable& executable, std::vector<HostArray> arguments,
                            const std::vector<bool>& donated, std::int64_t* collectives, Record* record) {
-  check_arguments(executable, arguments);
-  std::vector<std::shared_ptr<Buffer>> buffers = result_buffers(executable, arguments, donated);
-  if (!executable.steps.empty()) {
-    FrameLease lease(executable);
-    set_bases(executable, lease.frame(), arguments, buffers);
-    const int computed = execute(executable, lease.frame(), record);
-    executable.count_collectives(computed);
-    if (collectives != nullptr) *collectives = computed;
+  check_count(executable, arguments.size());
+  std::vector<Argument> memory;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    check_type(executable, i, arguments[i].type);
+    memory.push_back({&arguments[i].buffer, i < donated.size() && donated[i]});
   }
+  std::vector<std::shared_ptr<Buffer>> written(executable.results.size());
+  run(executable, memory, written, collectives, record);
   std::vector<HostArray> results;
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
     const ResultSource& source = executable.results[i];
     const auto index = static_cast<std::size_t>(source.index);
     std::shared_ptr<Buffer> buffer = source.kind == ResultSource::Kind::argument ? arguments[index].buffer
-                                     : source.kind == ResultSource::Kind::result ? buffers[index]
-                                                                                 : buffers[i];
+                                     : source.kind == ResultSource::Kind::result ? results[index].buffer
+                                     : written[i] != nullptr                     ? std::move(written[i])
+                                                             : arguments[static_cast<std::size_t>(source.donor)].buffer;
     results.push_back({executable.result_types[i], std::move(buffer)});
   }
   return results;

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
+
+#include <lockstep/backend.h>
 
 #include "engine/compile/executable.h"
 #include "engine/compile/recorder.h"
@@ -12,10 +16,26 @@ namespace lockstep::runtime {
 /// What each device did in one run.
 using Record = std::vector<compile::Recorder>;
 
-/// Runs an executable. Arguments are moved in; a donated one whose buffer has no other owner may become a result.
+/// One argument of a run: its memory, and whether a result may be written there if nobody else holds it.
+struct Argument {
+  const std::shared_ptr<Buffer>* buffer = nullptr;
+  bool donated = false;
+};
+
+/// Runs an executable on arguments of its types. `written[i]` becomes the memory of result i where that is made anew; it
+/// stays null where the result lies in its donor's memory or is an argument or an earlier result (Executable::results).
 /// `collectives` becomes the number of collectives computed, each as often as it was; `record`, where there is one, what
-/// ran when. Throws ValueError where count or
-/// types differ from the function's, and whatever a kernel throws.
+/// ran when. Throws whatever a kernel throws. A steady state allocates nothing but the memory of results.
+void run(const compile::Executable& executable, std::span<const Argument> arguments,
+         std::span<std::shared_ptr<Buffer>> written, std::int64_t* collectives = nullptr, Record* record = nullptr);
+
+/// Throws ValueError where the function takes another number of arguments.
+void check_count(const compile::Executable& executable, std::size_t arguments);
+/// Throws ValueError where the function's argument `i` is of another type.
+void check_type(const compile::Executable& executable, std::size_t i, const ArrayType& given);
+
+/// The same with types, which are checked. Arguments are moved in; a donated one whose buffer has no other owner may
+/// become a result.
 std::vector<ir::HostArray> run(const compile::Executable& executable, std::vector<ir::HostArray> arguments,
                                const std::vector<bool>& donated = {}, std::int64_t* collectives = nullptr,
                                Record* record = nullptr);

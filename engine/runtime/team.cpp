@@ -1,7 +1,11 @@
 #include "engine/runtime/team.h"
 
-#include <map>
+#include <array>
+#include <optional>
+#include <string_view>
 #include <utility>
+
+#include "engine/ir/joined_backend.h"
 
 namespace lockstep::runtime {
 
@@ -18,10 +22,10 @@ Team::~Team() {
 }
 
 void Team::work(int device) {
-  std::vector<std::shared_ptr<void>> settings;
+  std::optional<ir::EnteredThread> entered;
   std::exception_ptr refused;
   try {
-    for (const auto& backend : backends_) settings.push_back(backend->enter_thread());
+    entered.emplace(backends_);
   } catch (...) {
     refused = std::current_exception();
   }
@@ -64,25 +68,43 @@ void Team::failed(std::exception_ptr error) noexcept {
 
 namespace {
 
-/// Teams by size and backends. Workers sleep while a team is idle.
+/// Idle teams by size and backends; their workers sleep. Taking and putting locks nothing. A slot is for teams of one key
+/// for ever; where all are taken, a team that comes back ends.
 class Pool {
  public:
   std::unique_ptr<Team> take(std::size_t key) {
-    const std::lock_guard lock(mutex_);
-    auto& idle = idle_[key];
-    if (idle.empty()) return nullptr;
-    std::unique_ptr<Team> team = std::move(idle.back());
-    idle.pop_back();
-    return team;
+    for (Slot& slot : slots_) {
+      if (slot.key.load(std::memory_order_acquire) != key) continue;
+      if (Team* team = slot.team.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Team>(team);
+    }
+    return nullptr;
   }
+
   void put(std::size_t key, std::unique_ptr<Team> team) {
-    const std::lock_guard lock(mutex_);
-    idle_[key].push_back(std::move(team));
+    for (Slot& slot : slots_) {
+      std::size_t owner = 0;
+      slot.key.compare_exchange_strong(owner, key, std::memory_order_acq_rel);
+      if (owner != 0 && owner != key) continue;
+      Team* empty = nullptr;
+      if (!slot.team.compare_exchange_strong(empty, team.get(), std::memory_order_acq_rel)) continue;
+      static_cast<void>(team.release());
+      return;
+    }
+  }
+
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    for (Slot& slot : slots_) delete slot.team.load(std::memory_order_acquire);
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::unique_ptr<Team>>> idle_;
+  struct Slot {
+    std::atomic<std::size_t> key{0};
+    std::atomic<Team*> team{nullptr};
+  };
+  std::array<Slot, 64> slots_;
 };
 
 Pool& pool() {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <lockstep/array.h>
+#include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 
 #include "engine/ir/array_text.h"
@@ -18,10 +19,10 @@ namespace lockstep {
 
 namespace {
 
-/// What a moved array points to, owned by nobody: where its value went. More arguments than that share the last note.
+/// What an array given away points to, owned by nobody. More arguments than that share the last note.
 constexpr std::size_t noted_arguments = 16;
-const ArrayState moved_away({}, nullptr);
-const std::vector<ArrayState> given_away(noted_arguments, moved_away);
+const ArrayState moved_note({}, nullptr);
+const std::vector<ArrayState> given_away(noted_arguments, moved_note);
 
 std::shared_ptr<const ArrayState> note(const ArrayState& state) { return {std::shared_ptr<void>(), &state}; }
 
@@ -61,19 +62,7 @@ ir::ReferenceArray one_element(const Array& array, std::string_view op) {
 
 }  // namespace
 
-Array::Array() = default;
-Array::Array(std::shared_ptr<const ArrayState> state) : state_(std::move(state)) {}
-Array::Array(const Array&) = default;
-Array::Array(Array&& other) noexcept : state_(std::move(other.state_)) {
-  other.state_ = has_value() ? note(moved_away) : state_;
-}
-Array& Array::operator=(const Array&) = default;
-Array& Array::operator=(Array&& other) noexcept {
-  Array taken(std::move(other));
-  state_.swap(taken.state_);
-  return *this;
-}
-Array::~Array() = default;
+const ArrayState* const detail::moved_away = &moved_note;
 
 const ArrayType& Array::type() const {
   if (!has_value()) throw ValueError(why_empty(*this));
@@ -118,13 +107,13 @@ void Array::copy_to(std::span<T> values) const {
 }
 
 void detail::note_given_away(Array& array, std::size_t argument) noexcept {
-  if (array.state_.get() == &moved_away) array.state_ = note(given_away[std::min(argument, noted_arguments - 1)]);
+  if (array.state_.get() == moved_away) array.state_ = note(given_away[std::min(argument, noted_arguments - 1)]);
 }
 
 std::string why_empty(const Array& array) {
   const ArrayState* state = array.state().get();
   if (state == nullptr) return "the array holds nothing; assign a value to it first";
-  if (state == &moved_away) {
+  if (state == detail::moved_away) {
     return "the array's value was moved away by std::move; use what it was moved into, or leave out std::move there to "
            "keep it";
   }
@@ -195,7 +184,7 @@ LOCKSTEP_ELEMENT(std::complex<double>)
 #undef LOCKSTEP_ELEMENT
 
 Array make_array(const ArrayType& type, std::shared_ptr<Buffer> buffer) {
-  return Array(std::make_shared<const ArrayState>(type, std::move(buffer)));
+  return Array(std::allocate_shared<const ArrayState>(BlockAllocator<ArrayState>(), type, std::move(buffer)));
 }
 
 std::string to_string(const Array& array, const PrintOptions& options) {

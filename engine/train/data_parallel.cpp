@@ -1,3 +1,6 @@
+#include <array>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -9,6 +12,24 @@
 #include "engine/train/replica_step.h"
 
 namespace lockstep {
+
+namespace {
+
+/// A batch as an argument: weights that are not given are made where the step is traced.
+struct Rows {
+  Rows() = default;
+  explicit Rows(const Batch& batch) : x(batch.x), y(batch.y) {
+    if (batch.weight.has_value()) weight = batch.weight;
+  }
+  Batch batch() const { return {x, y, weight.value_or(Array())}; }
+
+  Array x;
+  Array y;
+  std::optional<Array> weight;
+};
+LOCKSTEP_TREE(Rows, x, y, weight);
+
+}  // namespace
 
 struct TrainStep::Impl {
   detail::StepParts parts;
@@ -38,11 +59,13 @@ TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
 }
 
 std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {
-  const Batch rows = train::checked(batch);
-  const Mesh mesh = this->mesh(rows.x.dim(0));
-  const auto function = [&](const std::vector<Tree>& arguments) {
+  train::check(batch);
+  // Called once per types: what is done here, ones for missing weights too, costs a steady step nothing.
+  const auto function = [this](const std::vector<Tree>& arguments) {
     const detail::StepParts& parts = impl_->parts;
-    const Batch whole = train::padded(from_tree<Batch>(arguments[1]), mesh.shards() * parts.options.microbatches);
+    const Batch rows = train::checked(from_tree<Rows>(arguments[1]).batch());
+    const Mesh mesh = this->mesh(rows.x.dim(0));
+    const Batch whole = train::padded(rows, mesh.shards() * parts.options.microbatches);
     const auto mapped = [&parts](const std::vector<Tree>& shard) {
       return train::replica_step(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
     };
@@ -50,11 +73,8 @@ std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch&
                              {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
                              {arguments[0], to_tree(whole)}, 1);
   };
-  std::vector<Tree> arguments;
-  arguments.push_back(to_tree(std::move(state)));
-  arguments.push_back(to_tree(rows));
-  const Tree result = impl_->cache.call(function, std::move(arguments));
-  return from_tree<std::pair<TrainState, Logs>>(result);
+  std::array<Tree, 2> arguments = {to_tree(std::move(state)), to_tree(Rows(batch))};
+  return from_tree<std::pair<TrainState, Logs>>(impl_->cache.call(function, std::span<Tree>(arguments)));
 }
 
 struct EvaluateStep::Impl {

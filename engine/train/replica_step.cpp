@@ -68,18 +68,23 @@ WithAux accumulated(const detail::StepParts& parts, const Tree& trainable, const
 
 }  // namespace
 
-Batch checked(const Batch& batch) {
+void check(const Batch& batch) {
   if (!batch.x.has_value() || !batch.y.has_value() || batch.x.ndim() == 0 || batch.x.dim(0) == 0) {
     throw DataError("[batch] x or y is empty; give at least one row");
   }
   const std::int64_t rows = batch.x.dim(0);
-  Batch result = batch;
-  if (!result.weight.has_value()) result.weight = ones({rows});
   const auto rows_of = [](const Array& x) { return x.ndim() == 0 ? 0 : x.dim(0); };
-  if (rows_of(result.y) != rows || result.weight.shape() != Shape{rows}) {
-    throw DataError("[batch] x is " + to_string(result.x.type()) + ", y " + to_string(result.y.type()) + ", weight " +
-                    to_string(result.weight.type()) + "; give all three the same number of rows, weight of rank 1");
-  }
+  const bool has_weight = batch.weight.has_value();
+  if (rows_of(batch.y) == rows && (!has_weight || (batch.weight.ndim() == 1 && batch.weight.dim(0) == rows))) return;
+  const ArrayType weight = has_weight ? batch.weight.type() : ArrayType{float32, {rows}, {}};
+  throw DataError("[batch] x is " + to_string(batch.x.type()) + ", y " + to_string(batch.y.type()) + ", weight " +
+                  to_string(weight) + "; give all three the same number of rows, weight of rank 1");
+}
+
+Batch checked(const Batch& batch) {
+  check(batch);
+  Batch result = batch;
+  if (!result.weight.has_value()) result.weight = ones({batch.x.dim(0)});
   return result;
 }
 
@@ -103,7 +108,7 @@ Differentiated differentiate(const detail::StepParts& parts, const TrainState& s
   return {.loss = value.items()[0].array(),
           .gradients = combine_gradients(gradients[0], declared, local),
           .state = next,
-          .metrics = from_tree<std::map<std::string, Array>>(value.items()[3])};
+          .metrics = from_tree<Logs>(value.items()[3])};
 }
 
 Array replica_loss(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,

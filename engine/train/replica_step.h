@@ -10,7 +10,9 @@ namespace lockstep::train {
 /// The mesh of a batch of that many rows. Default devices share the cores with the other processes.
 Mesh batch_mesh(const DataParallelOptions& options, std::int64_t rows);
 
-/// The batch with weights (ones where none are given). Throws DataError unless x, y and weight have equally many rows.
+/// Throws DataError unless x, y and, where it is given, weight have equally many rows.
+void check(const Batch& batch);
+/// The checked batch with weights, ones where none are given.
 Batch checked(const Batch& batch);
 
 /// Loss, reduced gradients and new state of one replica; all but the inputs is invariant.
@@ -18,7 +20,7 @@ struct Differentiated {
   Array loss;
   Tree gradients;
   Tree state;
-  std::map<std::string, Array> metrics;
+  Logs metrics;
 };
 Differentiated differentiate(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
 

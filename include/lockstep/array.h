@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/export.h>
@@ -22,19 +23,28 @@ class Array;
 namespace detail {
 /// Where `array` was moved from, notes that it became a part of that argument of a compiled function.
 LOCKSTEP_API void note_given_away(Array& array, std::size_t argument) noexcept;
+/// What a moved array points to, owned by nobody: the note that its value was moved away.
+LOCKSTEP_API extern const ArrayState* const moved_away;
 }  // namespace detail
 
 /// A handle: copies are cheap and share one immutable value, which is either a buffer ("concrete") or a value of an open
 /// trace ("traced"). Moving an Array into a compiled function gives its buffer away; uses of what is left say so.
 class LOCKSTEP_API Array {
  public:
-  Array();  ///< Holds nothing; every use but assignment throws ValueError.
-  explicit Array(std::shared_ptr<const ArrayState> state);
-  Array(const Array&);
-  Array(Array&&) noexcept;
-  Array& operator=(const Array&);
-  Array& operator=(Array&&) noexcept;
-  ~Array();
+  Array() = default;  ///< Holds nothing; every use but assignment throws ValueError.
+  explicit Array(std::shared_ptr<const ArrayState> state) : state_(std::move(state)) {}
+  Array(const Array&) = default;
+  Array(Array&& other) noexcept : state_(std::move(other.state_)) {
+    if (state_ != nullptr) other.state_ = {std::shared_ptr<void>(), detail::moved_away};
+  }
+  Array& operator=(const Array&) = default;
+  Array& operator=(Array&& other) noexcept {
+    Array taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Array() = default;
+  void swap(Array& other) noexcept { state_.swap(other.state_); }
 
   bool has_value() const { return state_.use_count() != 0; }  // what is moved from points to a note nobody owns
   bool is_traced() const;

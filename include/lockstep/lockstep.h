@@ -4,6 +4,7 @@
 #include <lockstep/array.h>
 #include <lockstep/attention.h>
 #include <lockstep/backend.h>
+#include <lockstep/block_pool.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>

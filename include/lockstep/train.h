@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/block_pool.h>
 #include <lockstep/data.h>
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
@@ -31,7 +32,7 @@ struct TrainState {
 LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step);
 
 /// Scalars of one step: "loss", "grad_norm" and the metrics.
-using Logs = std::map<std::string, Array>;
+using Logs = std::map<std::string, Array, std::less<std::string>, BlockAllocator<std::pair<const std::string, Array>>>;
 
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
 using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& non_trainable, const Batch& batch)>;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -143,7 +145,9 @@ namespace detail {
 class LOCKSTEP_API JitCache {
  public:
   explicit JitCache(const DebugOptions& debug = {});
-  /// Calls the function compiled for the arguments' types. Leaves that the caller moved in and owns alone are donated.
+  /// Calls the function compiled for the arguments' types. Arguments are consumed: leaves that nobody else holds are
+  /// donated.
+  Tree call(const TreeFunction& function, std::span<Tree> arguments);
   Tree call(const TreeFunction& function, std::vector<Tree> arguments);
   /// How often it was traced, and why: one line a trace, naming the argument's path that was new.
   std::size_t traces() const;
@@ -192,11 +196,11 @@ class Jitted {
   template <class... Args>
   auto operator()(Args&&... args) const {
     using Result = std::invoke_result_t<const F&, const std::remove_cvref_t<Args>&...>;
-    std::vector<Tree> trees;
-    trees.reserve(sizeof...(Args));
-    (trees.push_back(detail::argument_tree(std::forward<Args>(args), trees.size())), ...);
+    std::size_t number = 0;
+    std::array<Tree, sizeof...(Args)> trees;
+    ((trees[number] = detail::argument_tree(std::forward<Args>(args), number), ++number), ...);
     return from_tree<Result>(
-        cache_.call(detail::tree_function<F, std::remove_cvref_t<Args>...>(function_), std::move(trees)));
+        cache_.call(detail::tree_function<F, std::remove_cvref_t<Args>...>(function_), std::span<Tree>(trees)));
   }
   std::size_t traces() const { return cache_.traces(); }
   std::vector<std::string> retrace_reasons() const { return cache_.retrace_reasons(); }

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -20,14 +24,43 @@ namespace lockstep {
 /// A static value inside a tree: part of a function's identity, never traced.
 using StaticValue = std::variant<bool, std::int64_t, double, std::string>;
 
-/// Nested containers of arrays (a pytree): a leaf, a static value, nothing, a list, or a dict ordered by key.
+class TreeEntries;
+
+namespace detail {
+class TreeNode;    // of a list, a dict or a static value
+class TreeAccess;  // what the engine may see of it
+class TreeBuilder;
+/// The keys of a dict, sorted, without repetition; trees made from one another share them.
+using TreeKeys = std::shared_ptr<const std::vector<std::string>>;
+}  // namespace detail
+
+/// Nested containers of arrays (a pytree): a leaf, a static value, nothing, a list, or a dict ordered by key. A handle:
+/// copies are cheap and share what they hold, which does not change.
 class LOCKSTEP_API Tree {
  public:
   enum class Kind : std::uint8_t { none, leaf, fixed, list, dict };
 
-  Tree();            ///< None.
-  Tree(Array leaf);  // NOLINT: implicit by design
+  Tree() = default;                                                ///< None.
+  Tree(Array leaf) : leaf_(std::move(leaf)), kind_(Kind::leaf) {}  // NOLINT: implicit by design
   explicit Tree(StaticValue value);
+  Tree(const Tree& other) : leaf_(other.leaf_), node_(other.node_), kind_(other.kind_) {
+    if (node_ != nullptr) share();
+  }
+  Tree(Tree&& other) noexcept
+      : leaf_(std::move(other.leaf_)), node_(std::exchange(other.node_, nullptr)), kind_(other.kind_) {}
+  Tree& operator=(const Tree& other) {
+    Tree copy(other);
+    swap(copy);
+    return *this;
+  }
+  Tree& operator=(Tree&& other) noexcept {
+    Tree taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Tree() {
+    if (node_ != nullptr) release();
+  }
   static Tree list(std::vector<Tree> items);
   static Tree dict(std::map<std::string, Tree> items);
 
@@ -35,9 +68,14 @@ class LOCKSTEP_API Tree {
   bool is_leaf() const { return kind_ == Kind::leaf; }
   /// The leaf's array. Throws StateError naming the kind otherwise.
   const Array& array() const;
+  /// The leaf's array, moved out. Throws likewise.
+  Array take_array() && {
+    if (kind_ != Kind::leaf) refuse_as_leaf();
+    return std::move(leaf_);
+  }
   const StaticValue& fixed() const;
-  const std::vector<Tree>& items() const;              ///< Of a list.
-  const std::map<std::string, Tree>& entries() const;  ///< Of a dict.
+  std::span<const Tree> items() const;  ///< Of a list.
+  TreeEntries entries() const;          ///< Of a dict.
 
   /// The sub-tree at "conv/kernel" (dict keys and list indices). Throws StateError with the nearest paths that exist.
   const Tree& at(std::string_view path) const;
@@ -61,11 +99,108 @@ class LOCKSTEP_API Tree {
   bool same_structure(const Tree& other) const;
 
  private:
-  Kind kind_ = Kind::none;
+  template <class T>
+  friend struct TreeTraits;
+  friend class detail::TreeAccess;
+  friend class detail::TreeBuilder;
+
+  /// A dict of Nones.
+  static Tree blank_dict(const detail::TreeKeys& keys);
+  /// Items of a list or values of a dict that this tree alone holds, to be written or moved out. Shared ones are copied.
+  std::span<Tree> own_items();
+  /// Of a dict.
+  const detail::TreeKeys& keys() const;
+  [[noreturn]] void refuse_as_leaf() const;
+  void share() const noexcept;
+  void release() noexcept;
+  void swap(Tree& other) noexcept {
+    leaf_.swap(other.leaf_);
+    std::swap(node_, other.node_);
+    std::swap(kind_, other.kind_);
+  }
+
   Array leaf_;
-  StaticValue fixed_ = false;
-  std::vector<Tree> items_;
-  std::map<std::string, Tree> entries_;
+  detail::TreeNode* node_ = nullptr;  ///< Null where there is nothing below, as in a tree that std::move took away.
+  Kind kind_ = Kind::none;
+};
+
+namespace detail {
+
+/// Makes a list, or a dict where there are keys, item by item.
+class LOCKSTEP_API TreeBuilder {
+ public:
+  /// For at most `capacity` items; a dict has one for each key.
+  explicit TreeBuilder(std::size_t capacity, TreeKeys keys = nullptr);
+  TreeBuilder(const TreeBuilder&) = delete;
+  TreeBuilder& operator=(const TreeBuilder&) = delete;
+  ~TreeBuilder();
+
+  void add(Tree item) { std::construct_at(next_++, std::move(item)); }
+  Tree finish();
+
+ private:
+  Tree::Kind kind_;
+  TreeNode* node_;
+  Tree* first_;
+  Tree* next_;
+};
+
+}  // namespace detail
+
+/// What a dict holds, in order of key.
+class LOCKSTEP_API TreeEntries {
+ public:
+  using Entry = std::pair<const std::string&, const Tree&>;
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Entry;
+    using difference_type = std::ptrdiff_t;
+    using reference = Entry;
+    /// Keeps the entry while `->` is evaluated.
+    class pointer {
+     public:
+      explicit pointer(Entry entry) : entry_(entry) {}
+      const Entry* operator->() const { return &entry_; }
+
+     private:
+      Entry entry_;
+    };
+
+    Iterator(const std::string* key, const Tree* item) : key_(key), item_(item) {}
+    Entry operator*() const { return {*key_, *item_}; }
+    pointer operator->() const { return pointer(**this); }
+    Iterator& operator++() {
+      ++key_;
+      ++item_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const std::string* key_;
+    const Tree* item_;
+  };
+
+  TreeEntries(std::span<const std::string> keys, std::span<const Tree> items) : keys_(keys), items_(items) {}
+
+  std::size_t size() const { return keys_.size(); }
+  bool empty() const { return keys_.empty(); }
+  Iterator begin() const { return {keys_.data(), items_.data()}; }
+  Iterator end() const { return {keys_.data() + size(), items_.data() + size()}; }
+  Iterator find(std::string_view key) const;  ///< `end()` where there is none.
+  bool contains(std::string_view key) const { return find(key) != end(); }
+  const Tree& at(std::string_view key) const;  ///< Throws StateError where there is none.
+
+ private:
+  std::span<const std::string> keys_;
+  std::span<const Tree> items_;
 };
 
 /// `function` on every leaf, in order of path.
@@ -81,6 +216,21 @@ LOCKSTEP_API std::string to_string(const Tree& tree);
 
 // ---- C++ types as trees ---------------------------------------------------------------------------------------------
 
+namespace detail {
+
+/// The members of a struct as keys of a dict, and where each stands among the sorted keys.
+struct LOCKSTEP_API MemberKeys {
+  explicit MemberKeys(const std::vector<std::string>& names);
+
+  TreeKeys keys;
+  std::vector<std::size_t> place;
+};
+
+/// Throws StateError unless there are at least as many items.
+LOCKSTEP_API void check_items(std::size_t items, std::size_t expected);
+
+}  // namespace detail
+
 template <class T>
 struct TreeTraits;
 
@@ -93,20 +243,22 @@ template <class T>
 requires(!std::is_lvalue_reference_v<T>) Tree to_tree(T&& value) {
   return TreeTraits<std::remove_cvref_t<T>>::to_tree(std::move(value));
 }
-template <class T>
-T from_tree(const Tree& tree) {
-  return TreeTraits<T>::from_tree(tree);
+/// The C++ value; what a tree that is moved in owns alone is moved out of it.
+template <class T, class TreeArgument>
+T from_tree(TreeArgument&& tree) {
+  return TreeTraits<T>::from_tree(std::forward<TreeArgument>(tree));
 }
 
 template <>
 struct TreeTraits<Array> {
   static Tree to_tree(Array value) { return Tree(std::move(value)); }
   static Array from_tree(const Tree& tree) { return tree.array(); }
+  static Array from_tree(Tree&& tree) { return std::move(tree).take_array(); }
 };
 template <>
 struct TreeTraits<Tree> {
   static Tree to_tree(Tree value) { return value; }
-  static Tree from_tree(const Tree& tree) { return tree; }
+  static Tree from_tree(Tree tree) { return tree; }
 };
 template <class T>
 requires std::is_arithmetic_v<T>
@@ -139,28 +291,38 @@ struct TreeTraits<std::string> {
 };
 template <class T>
 struct TreeTraits<std::vector<T>> {
-  static Tree to_tree(std::vector<T> value) {
-    std::vector<Tree> items;
-    items.reserve(value.size());
-    for (T& item : value) items.push_back(TreeTraits<T>::to_tree(std::move(item)));
-    return Tree::list(std::move(items));
+  static Tree to_tree(const std::vector<T>& value) {
+    detail::TreeBuilder builder(value.size());
+    for (const T& item : value) builder.add(TreeTraits<T>::to_tree(item));
+    return builder.finish();
   }
-  static std::vector<T> from_tree(const Tree& tree) {
+  static Tree to_tree(std::vector<T>&& value) {
+    detail::TreeBuilder builder(value.size());
+    for (T& item : value) builder.add(TreeTraits<T>::to_tree(std::move(item)));
+    return builder.finish();
+  }
+  static std::vector<T> from_tree(Tree tree) {
     std::vector<T> value;
-    for (const Tree& item : tree.items()) value.push_back(TreeTraits<T>::from_tree(item));
+    value.reserve(tree.items().size());
+    for (Tree& item : tree.own_items()) value.push_back(TreeTraits<T>::from_tree(std::move(item)));
     return value;
   }
 };
-template <class T>
-struct TreeTraits<std::map<std::string, T>> {
-  static Tree to_tree(std::map<std::string, T> value) {
+template <class T, class Less, class Allocator>
+struct TreeTraits<std::map<std::string, T, Less, Allocator>> {
+  using Map = std::map<std::string, T, Less, Allocator>;
+  static Tree to_tree(Map value) {
     std::map<std::string, Tree> entries;
     for (auto& [key, item] : value) entries.emplace(key, TreeTraits<T>::to_tree(std::move(item)));
     return Tree::dict(std::move(entries));
   }
-  static std::map<std::string, T> from_tree(const Tree& tree) {
-    std::map<std::string, T> value;
-    for (const auto& [key, item] : tree.entries()) value.emplace(key, TreeTraits<T>::from_tree(item));
+  static Map from_tree(Tree tree) {
+    Map value;
+    const std::span<Tree> items = tree.own_items();
+    std::size_t i = 0;
+    for (const auto& [key, item] : tree.entries()) {
+      value.emplace_hint(value.end(), key, TreeTraits<T>::from_tree(std::move(items[i++])));
+    }
     return value;
   }
 };
@@ -175,26 +337,29 @@ struct TreeTraits<std::optional<T>> {
 template <class... Ts>
 struct TreeTraits<std::tuple<Ts...>> {
   static Tree to_tree(std::tuple<Ts...> value) {
-    return std::apply([](Ts&... items) { return Tree::list({TreeTraits<Ts>::to_tree(std::move(items))...}); }, value);
+    detail::TreeBuilder builder(sizeof...(Ts));
+    std::apply([&](Ts&... items) { (builder.add(TreeTraits<Ts>::to_tree(std::move(items))), ...); }, value);
+    return builder.finish();
   }
-  static std::tuple<Ts...> from_tree(const Tree& tree) {
-    return from_items(tree.items(), std::index_sequence_for<Ts...>{});
+  static std::tuple<Ts...> from_tree(Tree tree) {
+    detail::check_items(tree.items().size(), sizeof...(Ts));
+    return from_items(tree.own_items().data(), std::index_sequence_for<Ts...>{});
   }
 
  private:
   template <std::size_t... I>
-  static std::tuple<Ts...> from_items(const std::vector<Tree>& items, std::index_sequence<I...>) {
-    return {TreeTraits<Ts>::from_tree(items.at(I))...};
+  static std::tuple<Ts...> from_items(Tree* items, std::index_sequence<I...>) {
+    return {TreeTraits<Ts>::from_tree(std::move(items[I]))...};
   }
 };
 template <class A, class B>
 struct TreeTraits<std::pair<A, B>> {
   static Tree to_tree(std::pair<A, B> value) {
-    return Tree::list(
-        {TreeTraits<A>::to_tree(std::move(value.first)), TreeTraits<B>::to_tree(std::move(value.second))});
+    return TreeTraits<std::tuple<A, B>>::to_tree({std::move(value.first), std::move(value.second)});
   }
-  static std::pair<A, B> from_tree(const Tree& tree) {
-    return {TreeTraits<A>::from_tree(tree.items().at(0)), TreeTraits<B>::from_tree(tree.items().at(1))};
+  static std::pair<A, B> from_tree(Tree tree) {
+    auto [a, b] = TreeTraits<std::tuple<A, B>>::from_tree(std::move(tree));
+    return {std::move(a), std::move(b)};
   }
 };
 
@@ -207,18 +372,40 @@ concept TreeStruct = requires(T& value) {
 template <TreeStruct T>
 struct TreeTraits<T> {
   static Tree to_tree(T value) {
-    std::map<std::string, Tree> entries;
-    lockstep_visit_members(value, [&](const char* name, auto& member) {
-      entries.emplace(name, TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member)));
+    const detail::MemberKeys& members = member_keys(value);
+    Tree tree = Tree::blank_dict(members.keys);
+    const std::span<Tree> items = tree.own_items();
+    std::size_t i = 0;
+    lockstep_visit_members(value, [&](const char*, auto& member) {
+      items[members.place[i++]] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
     });
-    return Tree::dict(std::move(entries));
+    return tree;
   }
-  static T from_tree(const Tree& tree) {
+  static T from_tree(Tree tree) {
     T value{};
-    lockstep_visit_members(value, [&](const char* name, auto& member) {
-      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
-    });
+    const detail::MemberKeys& members = member_keys(value);
+    if (tree.kind() == Tree::Kind::dict && tree.keys() == members.keys) {
+      const std::span<Tree> items = tree.own_items();
+      std::size_t i = 0;
+      lockstep_visit_members(value, [&](const char*, auto& member) {
+        member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(std::move(items[members.place[i++]]));
+      });
+    } else {
+      lockstep_visit_members(value, [&](const char* name, auto& member) {
+        member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
+      });
+    }
     return value;
+  }
+
+ private:
+  static const detail::MemberKeys& member_keys(T& value) {
+    static const detail::MemberKeys keys = [&] {
+      std::vector<std::string> names;
+      lockstep_visit_members(value, [&](const char* name, auto&) { names.emplace_back(name); });
+      return detail::MemberKeys(names);
+    }();
+    return keys;
   }
 };
 

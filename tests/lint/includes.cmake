@@ -34,9 +34,10 @@ function(reachable stage result)
   set(${result} "${seen}" PARENT_SCOPE)
 endfunction()
 
-# The public headers a backend may know: its interface, what that is made of, errors, instruction sets, the random
-# cipher, samplers, special functions and effects.
-set(open backend.h communicator.h element_loop.h error.h isa.h threefry.h samplers.h special_functions.h effects.h)
+# The public headers a backend may know: its interface, what that is made of, errors, small blocks of memory, instruction
+# sets, the random cipher, samplers, special functions and effects.
+set(open backend.h communicator.h element_loop.h error.h block_pool.h isa.h threefry.h samplers.h special_functions.h
+  effects.h)
 set(backend_headers "")
 while(open)
   list(POP_FRONT open header)

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <lockstep/tree.h>
+
+namespace lockstep::detail {
+
+/// What a list, a dict or a static value holds. The items stand behind it, in the same block of memory.
+class TreeNode {
+ public:
+  /// A node with one owner and room for `capacity` items.
+  static TreeNode* make(std::size_t capacity, TreeKeys keys);
+  TreeNode(const TreeNode&) = delete;
+  TreeNode& operator=(const TreeNode&) = delete;
+
+  void add_owner() noexcept { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void drop_owner() noexcept {
+    if (has_one_owner() || owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+  }
+  bool has_one_owner() const noexcept { return owners_.load(std::memory_order_acquire) == 1; }
+
+  std::span<Tree> items() { return {first(), count_}; }
+  Tree* first() { return reinterpret_cast<Tree*>(this + 1); }
+  /// That so many items have been made, from `first()` on.
+  void set_count(std::size_t count) { count_ = count; }
+
+  TreeKeys keys;  ///< Of a dict.
+  StaticValue fixed = false;
+
+ private:
+  TreeNode(std::size_t capacity, TreeKeys its_keys) : keys(std::move(its_keys)), capacity_(capacity) {}
+  ~TreeNode() = default;
+  void destroy() noexcept;
+  std::size_t bytes() const { return sizeof(TreeNode) + capacity_ * sizeof(Tree); }
+
+  std::atomic<std::size_t> owners_{1};
+  std::size_t capacity_;
+  std::size_t count_ = 0;
+};
+
+static_assert(alignof(TreeNode) >= alignof(Tree) && sizeof(TreeNode) % alignof(Tree) == 0);
+
+/// Trees from inside.
+class TreeAccess {
+ public:
+  static TreeNode* node(const Tree& tree) { return tree.node_; }
+  static const Array& leaf(const Tree& tree) { return tree.leaf_; }
+  static Array& leaf(Tree& tree) { return tree.leaf_; }
+  static std::span<Tree> items(const Tree& tree) {
+    return tree.node_ == nullptr ? std::span<Tree>() : tree.node_->items();
+  }
+  static const TreeKeys& keys(const Tree& tree) { return tree.keys(); }
+};
+
+}  // namespace lockstep::detail

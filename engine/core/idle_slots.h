@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+namespace lockstep {
+
+/// Up to `n` objects that wait for their next use. Any thread may take and put without a lock; what finds no slot is
+/// destroyed.
+template <class T, std::size_t n>
+class IdleSlots {
+ public:
+  IdleSlots() = default;
+  IdleSlots(const IdleSlots&) = delete;
+  IdleSlots& operator=(const IdleSlots&) = delete;
+  ~IdleSlots() {
+    for (auto& slot : slots_) delete slot.load(std::memory_order_acquire);
+  }
+
+  /// An idle object, or null.
+  std::unique_ptr<T> take() {
+    for (auto& slot : slots_) {
+      if (slot.load(std::memory_order_relaxed) == nullptr) continue;
+      if (T* found = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<T>(found);
+    }
+    return nullptr;
+  }
+
+  void put(std::unique_ptr<T> object) {
+    for (auto& slot : slots_) {
+      T* empty = nullptr;
+      if (!slot.compare_exchange_strong(empty, object.get(), std::memory_order_release, std::memory_order_relaxed)) {
+        continue;
+      }
+      static_cast<void>(object.release());
+      return;
+    }
+  }
+
+ private:
+  std::array<std::atomic<T*>, n> slots_{};
+};
+
+}  // namespace lockstep
