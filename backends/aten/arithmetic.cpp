@@ -6,8 +6,6 @@
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/sub.h>
 
@@ -39,6 +37,14 @@ std::unique_ptr<Kernel> make_modular(const KernelRequest& request, F) {
   if (!is_integer(request.inputs[0].dtype)) return nullptr;
   return with_bits(request.inputs[0].dtype, [&]<class T>() {
     return make_map<T, T, T>(request, [](T a, T b) { return static_cast<T>(F{}(Modular<T>{a}, Modular<T>{b})); });
+  });
+}
+
+/// One IEEE operation on floats; 16-bit ones are widened and rounded once.
+template <class F>
+std::unique_ptr<Kernel> make_exact(const KernelRequest& request, F) {
+  return with_float(request.inputs[0].dtype, [&]<class T>() {
+    return make_vector_map<T, T, T>(request, [](T a, T b) { return static_cast<T>(F{}(Wide<T>(a), Wide<T>(b))); });
   });
 }
 
@@ -118,14 +124,18 @@ T next_after(T x, T towards) {
 }  // namespace
 
 std::unique_ptr<Kernel> add(const KernelRequest& request) {
-  if (!is_inexact(request.inputs[0].dtype)) return make_modular(request, [](auto a, auto b) { return a + b; });
+  const DType dtype = request.inputs[0].dtype;
+  if (is_float(dtype)) return make_exact(request, [](auto a, auto b) { return a + b; });
+  if (!is_complex(dtype)) return make_modular(request, [](auto a, auto b) { return a + b; });
   return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
     at::add_out(out, tensor_of(inputs[0]), tensor_of(inputs[1]));
   });
 }
 
 std::unique_ptr<Kernel> sub(const KernelRequest& request) {
-  if (!is_inexact(request.inputs[0].dtype)) return make_modular(request, [](auto a, auto b) { return a - b; });
+  const DType dtype = request.inputs[0].dtype;
+  if (is_float(dtype)) return make_exact(request, [](auto a, auto b) { return a - b; });
+  if (!is_complex(dtype)) return make_modular(request, [](auto a, auto b) { return a - b; });
   return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
     at::sub_out(out, tensor_of(inputs[0]), tensor_of(inputs[1]));
   });
@@ -138,9 +148,7 @@ std::unique_ptr<Kernel> mul(const KernelRequest& request) {
     return with_complex(dtype, [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return a * b; }); });
   }
   if (!is_float(dtype)) return make_modular(request, [](auto a, auto b) { return a * b; });
-  return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
-    at::mul_out(out, tensor_of(inputs[0]), tensor_of(inputs[1]));
-  });
+  return make_exact(request, [](auto a, auto b) { return a * b; });
 }
 
 std::unique_ptr<Kernel> div(const KernelRequest& request) {
@@ -152,17 +160,19 @@ std::unique_ptr<Kernel> div(const KernelRequest& request) {
     return with_integer(dtype,
                         [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return quotient(a, b); }); });
   }
-  if (!is_float(dtype)) return nullptr;
-  return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
-    at::div_out(out, tensor_of(inputs[0]), tensor_of(inputs[1]));
-  });
+  return is_float(dtype) ? make_exact(request, [](auto a, auto b) { return a / b; }) : nullptr;
 }
 
 std::unique_ptr<Kernel> neg(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
-  if (is_inexact(dtype)) {
+  if (is_complex(dtype)) {
     return make_operator(
         request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::neg_out(out, tensor_of(inputs[0])); });
+  }
+  if (is_float(dtype)) {
+    return with_float(dtype, [&]<class T>() {
+      return make_vector_map<T, T>(request, [](T x) { return static_cast<T>(-Wide<T>(x)); });
+    });
   }
   if (!is_integer(dtype)) return nullptr;
   return with_bits(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return negative(x); }); });

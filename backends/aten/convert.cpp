@@ -54,6 +54,12 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   const DType from = request.inputs[0].dtype;
   const DType to = request.outputs[0].dtype;
   if (from == DType::key || to == DType::key) return nullptr;
+  if (from == DType::float32 && to == DType::float64) {
+    return make_vector_map<double, float>(request, [](float x) { return static_cast<double>(x); });
+  }
+  if (from == DType::float64 && to == DType::float32) {
+    return make_vector_map<float, double>(request, [](double x) { return static_cast<float>(x); });
+  }
   if (from == to || (is_float(from) && is_float(to))) {
     return make_function_kernel(
         request,

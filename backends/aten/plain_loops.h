@@ -9,6 +9,7 @@
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/loop_nest.h"
+#include "backends/vector_variants.h"
 
 namespace lockstep::backends::aten {
 
@@ -84,6 +85,14 @@ void run_map(const KernelArguments& arguments) {
 template <class Out, class... In, class F>
 std::unique_ptr<Kernel> make_map(const KernelRequest& request, F) {
   return make_function_kernel(request, &run_map<Out, F, In...>,
+                              {.strided = true, .in_place = in_place_inputs(request)});
+}
+
+/// The same, compiled for each level of vector instructions: for an `f` of single IEEE operations, whose bits are equal in
+/// all of them.
+template <class Out, class... In, class F>
+std::unique_ptr<Kernel> make_vector_map(const KernelRequest& request, F) {
+  return make_function_kernel(request, VectorVariants<run_map<Out, F, In...>>::chosen(),
                               {.strided = true, .in_place = in_place_inputs(request)});
 }
 

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/sum.h>
 
+#include "backends/aten/block_reductions.h"
 #include "backends/aten/element_types.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/moves.h"
@@ -178,9 +180,11 @@ template <class F>
 std::unique_ptr<Kernel> make_extremum(const KernelRequest& request, Operator by_aten) {
   const ArrayType& x = request.inputs[0];
   if (is_float(x.dtype)) {
+    constexpr bool is_largest = std::is_same_v<F, Largest>;
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    if (x.size() == 0) return make_limit(request, std::is_same_v<F, Largest> ? -infinity : infinity);
-    return make_reduction(request, by_aten);
+    if (x.size() == 0) return make_limit(request, is_largest ? -infinity : infinity);
+    auto in_blocks = is_largest ? make_block_max(request) : make_block_min(request);
+    return in_blocks != nullptr ? std::move(in_blocks) : make_reduction(request, by_aten);
   }
   if (is_integer(x.dtype)) {
     return with_integer(x.dtype, [&]<class T>() { return make_fold(request, fold<T, T, F>); });
@@ -192,6 +196,9 @@ std::unique_ptr<Kernel> make_extremum(const KernelRequest& request, Operator by_
 
 std::unique_ptr<Kernel> reduce_sum(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
+  if (is_float(dtype)) {
+    if (auto in_blocks = make_block_sum(request)) return in_blocks;
+  }
   if (is_inexact(dtype)) return make_reduction(request, sum_out);
   if (!is_integer(dtype)) return nullptr;
   return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, std::uint64_t, Sum>); });

@@ -2,6 +2,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -170,8 +172,11 @@ std::unique_ptr<Kernel> make_windows(const KernelRequest& request, const Shape& 
 template <class Visit>
 void for_each_target(const ArrayView& indices, const Shape& x, Visit visit) {
   const std::int64_t features = x.dim(-1);
-  const std::int64_t plane = spatial_of(x).size();
-  const std::int64_t rows = spatial_of(indices.shape).size();
+  const auto size = [](const Shape& shape) {
+    return std::accumulate(shape.begin() + 1, shape.end() - 1, std::int64_t{1}, std::multiplies<>());
+  };
+  const std::int64_t plane = size(x);
+  const std::int64_t rows = size(indices.shape);
   const std::int32_t* index = static_cast<const std::int32_t*>(indices.data);
   std::int64_t i = 0;
   for (std::int64_t n = 0; n < x[0]; ++n) {

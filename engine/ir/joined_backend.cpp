@@ -55,7 +55,7 @@ std::shared_ptr<const Backend> joined(std::vector<std::shared_ptr<const Backend>
 EnteredThread::EnteredThread(std::span<const std::shared_ptr<const Backend>> backends) {
   for (const auto& backend : backends) {
     auto token = backend->enter_thread();
-    if (token == nullptr) continue;
+    if (token.use_count() == 0) continue;  // a token may own what is to be done, and no object
     if (count_ < few) {
       tokens_[count_++] = std::move(token);
     } else {

@@ -26,12 +26,12 @@ struct Origin {
 /// that outlived its trace is recognised.
 class ArrayState {
  public:
-  ArrayState(ArrayType type, std::shared_ptr<Buffer> buffer) : type(std::move(type)), buffer(std::move(buffer)) {}
+  ArrayState(ArrayType type, std::shared_ptr<Buffer> buffer) : buffer(std::move(buffer)), type(std::move(type)) {}
   ArrayState(ArrayType type, std::uint64_t trace, ir::Var var, Origin origin)
       : type(std::move(type)), trace(trace), var(var), origin(std::move(origin)) {}
 
+  std::shared_ptr<Buffer> buffer;  ///< Row-major; null for a traced value. In front: what a call reads lies together.
   ArrayType type;
-  std::shared_ptr<Buffer> buffer;  ///< Row-major; null for a traced value.
   std::uint64_t trace = 0;
   ir::Var var;
   /// Of an array of keys, one by one: what is known of their uses. Empty until somebody asks (see key_reuse.h).

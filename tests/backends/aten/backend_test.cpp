@@ -1,4 +1,5 @@
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -76,10 +77,10 @@ TEST_CASE("memory that is not there is an error that says how much was asked for
 }
 
 TEST_CASE("what ATen refuses is a BackendError that names the op") {
-  const BoundOp bound(ops::primitives::add(), {{float32, {2}, {}}, {float32, {2}, {}}}, {});
-  std::vector<float> data(8);
-  const std::vector<ArrayView> unequal = {contiguous_view(data.data(), float32, {2}),
-                                          contiguous_view(data.data(), float32, {3})};
+  const BoundOp bound(ops::primitives::add(), {{complex64, {2}, {}}, {complex64, {2}, {}}}, {});
+  std::vector<std::complex<float>> data(8);
+  const std::vector<ArrayView> unequal = {contiguous_view(data.data(), complex64, {2}),
+                                          contiguous_view(data.data(), complex64, {3})};
   CHECK_THROWS_WITH_AS(bound.run(std::span<const ArrayView>(unequal)), doctest::Contains("aten kernel of add: "),
                        BackendError);
 }

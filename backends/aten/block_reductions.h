@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::backends::aten {
+
+/// Reductions of floats over neighbouring axes, in loops of their own. Null where other axes stand between those that are
+/// reduced.
+std::unique_ptr<Kernel> make_block_sum(const KernelRequest& request);
+/// NaN where an element is; -infinity or infinity of no elements.
+std::unique_ptr<Kernel> make_block_max(const KernelRequest& request);
+std::unique_ptr<Kernel> make_block_min(const KernelRequest& request);
+
+}  // namespace lockstep::backends::aten
