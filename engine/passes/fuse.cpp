@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -60,6 +61,8 @@ class Fuser {
 
   FunctionPtr run() {
     for (std::size_t i = 0; i < equations().size(); ++i) visit(static_cast<int>(i));
+    note_readers();
+    raise_groups();
     sink();
     choose_groups();
     return write();
@@ -221,13 +224,60 @@ class Fuser {
 
   // ---- equations that stand far from the group that reads them, such as what an optimizer does with its old state
 
-  /// Moves an equation to the group that alone reads it, where less memory is read and written then.
-  void sink() {
+  void note_readers() {
     readers_.assign(f_.types().size(), {});
     for (std::size_t i = 0; i < equations().size(); ++i) {
       for (const Var v : equations()[i].inputs) readers_[v.id].push_back(static_cast<int>(i));
     }
     for (const Var v : f_.outputs()) readers_[v.id].push_back(none);
+  }
+
+  /// Joins groups with a higher one that reads them, where nothing else at that level or below does.
+  void raise_groups() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
+        if (group(g).members.empty()) continue;
+        const std::vector<Var> values = values_of(g);
+        const int to = lowest_reader(g, values);
+        if (to == none || !fits(to, type_of(g)) || !fits_in_one({g}, group(to))) continue;
+        for (const Var v : values) level_[v.id] = group(to).level;
+        join(g, to);
+        changed = true;
+      }
+    }
+  }
+
+  /// What members and sums of a group give.
+  std::vector<Var> values_of(int g) {
+    std::vector<Var> values;
+    for (const int i : group(g).members) values.push_back(equation(i).outputs[0]);
+    for (const auto& [i, of] : group_of_sum_) {
+      if (find(of) == g) values.push_back(equation(i).outputs[0]);
+    }
+    return values;
+  }
+
+  /// The other group that is alone at the lowest level where these values are read, or none.
+  int lowest_reader(int own, const std::vector<Var>& values) {
+    int result = none;
+    int lowest = std::numeric_limits<int>::max();
+    for (const Var v : values) {
+      for (const int reader : readers_[v.id]) {
+        const int g = reader == none ? own : group_that_holds(reader);
+        if (g == own) continue;
+        const std::vector<Var>& given = equation(reader).outputs;
+        const int level = g != none ? group(g).level : given.empty() ? 0 : level_[given[0].id];
+        if (level == lowest && g != result) result = none;
+        if (level < lowest) result = g;
+        lowest = std::min(level, lowest);
+      }
+    }
+    return result;
+  }
+
+  /// Moves an equation to the group that alone reads it, where less memory is read and written then.
+  void sink() {
     for (int i = static_cast<int>(equations().size()); i-- > 0;) {
       const int own = group_of_index(i);
       if (own == none) continue;

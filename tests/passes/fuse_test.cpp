@@ -104,16 +104,43 @@ constexpr Golden table[] = {
               e:f32[4] = exp d
               f:f32[4] = add c e
           in (f,) }] a d in (f,) })"},
+    {"a result of the function may be computed later, with what reads it",
+     R"({ lambda a:f32[4] b:f32[]. let c:f32[4] = mul a a
+        d:f32[4] = neg c
+        e:f32[] = sin b
+        f:f32[4] = broadcast_in_dim[dims=[] shape=[4]] e
+        g:f32[4] = div d f in (d,g) })",
+     R"({ lambda a:f32[4] b:f32[]. let e:f32[] = sin b
+        d:f32[4] g:f32[4] = fused[body={ lambda a:f32[4] e:f32[]. let c:f32[4] = mul a a
+              d:f32[4] = neg c
+              f:f32[4] = broadcast_in_dim[dims=[] shape=[4]] e
+              g:f32[4] = div d f
+          in (d,g) }] a e in (d,g) })"},
+    {"but not where somebody else reads it before",
+     R"({ lambda a:f32[4]. let c:f32[4] = mul a a
+        d:f32[4] = neg c
+        e:f32[4] = cumsum[axis=0 reverse=false] d
+        f:f32[4] = exp e
+        g:f32[4] = div d f in (d,g) })",
+     R"({ lambda a:f32[4]. let d:f32[4] = fused[body={ lambda a:f32[4]. let c:f32[4] = mul a a
+              d:f32[4] = neg c
+          in (d,) }] a
+        e:f32[4] = cumsum[axis=0 reverse=false] d
+        g:f32[4] = fused[body={ lambda e:f32[4] d:f32[4]. let f:f32[4] = exp e
+              g:f32[4] = div d f
+          in (g,) }] e d in (d,g) })"},
     {"but not where it is smaller than what it is computed from",
      R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = exp a
         d:bool[4] = less_equal c a
         e:f32[4] = cumsum[axis=0 reverse=false] b
-        f:f32[4] = select d e b in (f,c) })",
+        f:f32[4] = select d e b
+        g:f32[4] = cumsum[axis=0 reverse=false] c in (f,g) })",
      R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] d:bool[4] = fused[body={ lambda a:f32[4]. let c:f32[4] = exp a
               d:bool[4] = less_equal c a
           in (c,d) }] a
         e:f32[4] = cumsum[axis=0 reverse=false] b
-        f:f32[4] = select d e b in (f,c) })"},
+        f:f32[4] = select d e b
+        g:f32[4] = cumsum[axis=0 reverse=false] c in (f,g) })"},
     {"other shapes and dtypes stand apart",
      R"({ lambda a:f32[4] b:f64[4]. let c:f64[4] = mul b b
         d:f64[4] = add c b
