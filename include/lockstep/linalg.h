@@ -13,9 +13,10 @@
 #include <lockstep/ops.h>
 
 /// Linear algebra as in numpy.linalg and jax.numpy.linalg. Matrices are the last two dimensions, all before them is a
-/// batch. What factors or solves takes float32 and float64 (integers and bool become float32) and gives NaN for a matrix
-/// that has no such result; it throws ShapeError for operands of a wrong rank or for a matrix that must be square and is
-/// not, DtypeError for other dtypes. All of it differentiates, any number of times, and batches.
+/// batch. What factors or solves takes float32, float64, complex64 and complex128 (integers and bool become float32) and
+/// gives NaN for a matrix that has no such result; it throws ShapeError for operands of a wrong rank or for a matrix
+/// that must be square and is not, DtypeError for other dtypes. All of it differentiates, any number of times, and
+/// batches.
 namespace lockstep::linalg {
 
 // ---- factors ---------------------------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ struct Svd {
   Array s;  ///< Descending.
   Array vh;
 };
-/// a = u diag(s) vh. In each column of u the first element of at least 0.7 of the largest magnitude is positive.
+/// a = u diag(s) vh. In each column of u the first element of at least 0.7 of the largest magnitude is real, positive.
 /// full_matrices makes u and vh square; only of square matrices these then have a derivative.
 LOCKSTEP_API Svd svd(const Array& a, bool full_matrices = true);
 LOCKSTEP_API Array svdvals(const Array& a);
@@ -52,7 +53,7 @@ struct Eigh {
   Array eigenvalues;   ///< Ascending.
   Array eigenvectors;  ///< Columns, signs as in svd.
 };
-/// Of a symmetric matrix. Without `symmetrize_input` one triangle alone is read.
+/// Of a Hermitian matrix. Without `symmetrize_input` one triangle alone is read.
 LOCKSTEP_API Eigh eigh(const Array& a, bool lower = true, bool symmetrize_input = true);
 LOCKSTEP_API Array eigvalsh(const Array& a, bool lower = true, bool symmetrize_input = true);
 

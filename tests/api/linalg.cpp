@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
@@ -354,6 +355,32 @@ TEST_CASE("a matrix without a result gives NaN, alone in its batch") {
   CHECK(all_nan(tests::values(linalg::pinv(batch)), 18, 27));
   CHECK(!std::isfinite(tests::values(linalg::solve(zeros({2, 2}), ones({2})))[0]));
   CHECK(tests::values(linalg::slogdet(zeros({2, 2})).logabsdet)[0] == -infinity);
+}
+
+TEST_CASE("complex matrices are the products of their factors; their eigenvalues and singular values are real") {
+  const auto adjoint = [](const Array& x) { return conj(transpose(x)); };
+  const auto check = [](const Array& given, const Array& expected) {
+    CHECK(given.dtype() == complex128);
+    CHECK(max(abs(given - expected)).item<double>() < 1e-13);
+  };
+  const Array a = complex(general, cos(general));
+  const Array positive = matmul(a, adjoint(a)) + eye(3, complex128);
+  const Array l = linalg::cholesky(positive);
+  check(matmul(l, adjoint(l)), positive);
+  const Array upper = linalg::cholesky(positive, true);
+  check(matmul(adjoint(upper), upper), positive);
+  const auto [q, r] = linalg::qr(a);
+  check(matmul(q, r), a);
+  const auto [u, s, vh] = linalg::svd(a);
+  CHECK(s.dtype() == float64);
+  check(matmul(u * s, vh), a);
+  const auto [eigenvalues, vectors] = linalg::eigh(positive);
+  CHECK(eigenvalues.dtype() == float64);
+  check(matmul(vectors * eigenvalues, adjoint(vectors)), positive);
+  check(matmul(linalg::inv(a), a), eye(3, complex128));
+  check(matmul(a, linalg::solve(a, adjoint(a))), adjoint(a));
+  check(linalg::cho_solve(linalg::cho_factor(positive), positive), eye(3, complex128));
+  check(linalg::det(adjoint(a)), conj(linalg::det(a)));
 }
 
 TEST_CASE("what linalg refuses") {

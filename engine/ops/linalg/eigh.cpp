@@ -20,7 +20,8 @@ std::vector<ArrayType> eigh_infer(const ir::InferContext& context) {
   return {{part_dtype(dtype), batch_then(a, {a.dim(-1)}), {}}, {dtype, a, {}}};
 }
 
-/// dw = diag(v^H da v), dv = v (F * v^H da v) with F(i, j) = 1 / (w_j - w_i) off the diagonal.
+/// dw = diag(v^H da v), dv = v (F * v^H da v) with F(i, j) = 1 / (w_j - w_i) off the diagonal; and what keeps the deciding
+/// elements of complex vectors real.
 std::vector<Tangent> eigh_jvp(const JvpContext& context) {
   const Value& w = context.outputs[0];
   const Value& v = context.outputs[1];
@@ -30,7 +31,8 @@ std::vector<Tangent> eigh_jvp(const JvpContext& context) {
   const Value across = convert(broadcast_reduced(w, v.shape(), {v.rank() - 2}), v.dtype());
   const Value ones = identity(v.builder(), v.dtype(), v.shape());
   const Value weights = full_like(ones, 1) / (across - matrix_transpose(across) + ones) - ones;
-  return {real_part(matrix_diagonal(inner)), matmul(v, weights * inner)};
+  const Value dv = matmul(v, weights * inner);
+  return {real_part(matrix_diagonal(inner)), turned_back(v, dv, turn_of(v, dv))};
 }
 
 double real_of(double x) { return x; }

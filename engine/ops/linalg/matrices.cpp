@@ -45,7 +45,7 @@ Value matrix_transpose(const Value& x) {
   return transpose(x, permutation);
 }
 
-Value conjugate(const Value& x) { return x; }
+Value conjugate(const Value& x) { return is_complex(x.dtype()) ? conj(x) : x; }
 
 Value adjoint(const Value& x) { return conjugate(matrix_transpose(x)); }
 
@@ -85,9 +85,33 @@ Value identity(ir::Builder& builder, DType dtype, const Shape& shape) {
   return where_positions(ones, equal, ones);
 }
 
-Value plus_imaginary_diagonal(const Value& x, const Value&) { return x; }
+Value plus_imaginary_diagonal(const Value& x, const Value& source) {
+  if (!is_complex(x.dtype())) return x;
+  const Value imaginary = where_positions(imag(source), equal, imag(source));
+  return x + complex(full_like(imaginary, 0), imaginary);
+}
 
-Value real_part(const Value& x) { return x; }
+Value real_part(const Value& x) { return is_complex(x.dtype()) ? real(x) : x; }
+
+std::optional<Value> turn_of(const Value& x, const Value& dx) {
+  if (!is_complex(x.dtype()) || x.type().size() == 0) return std::nullopt;
+  const Dims down{x.rank() - 2};
+  const auto reduced = [&](const ir::Primitive& op, const Value& y) { return apply_one(op, {y}, {{"axes", down}}); };
+  const auto repeated = [&](const Value& row) { return broadcast_reduced(row, x.shape(), down); };
+  const Value size = abs(x);
+  const Value row = iota(x.builder(), DType::int32, x.shape(), x.rank() - 2);
+  const Value large = greater_equal(size, repeated(reduced(primitives::reduce_max(), size)) * 0.7);
+  const Value first =
+      reduced(primitives::reduce_min(), select(large, row, full_like(row, static_cast<double>(rows(x)))));
+  const Value decides = equal(row, repeated(first));
+  const auto deciding = [&](const Value& part) { return reduce_sum(select(decides, part, full_like(part, 0)), down); };
+  const Value angle = deciding(imag(dx)) / deciding(real(x));
+  return complex(full_like(angle, 0), angle);
+}
+
+Value turned_back(const Value& x, const Value& dx, const std::optional<Value>& turn) {
+  return turn ? dx - x * broadcast_reduced(*turn, x.shape(), {x.rank() - 2}) : dx;
+}
 
 DType part_dtype(DType dtype) {
   if (dtype == DType::complex64) return DType::float32;

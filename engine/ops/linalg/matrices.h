@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/values.h"
@@ -10,7 +11,8 @@ namespace lockstep::ops {
 
 /// What LAPACK computes in.
 inline constexpr infer::DtypeClass matrix_dtypes{
-    "float32 or float64", [](DType d) { return d == DType::float32 || d == DType::float64; }, "convert(x, float32)"};
+    "float32, float64, complex64 or complex128",
+    [](DType d) { return d == DType::float32 || d == DType::float64 || is_complex(d); }, "convert(x, float32)"};
 
 /// Operand `operand` is a batch of matrices of a dtype that LAPACK has.
 void expect_matrices(const ir::InferContext& context, std::size_t operand);
@@ -45,6 +47,11 @@ Value plus_imaginary_diagonal(const Value& x, const Value& source);
 Value real_part(const Value& x);
 /// The dtype of a number's real part.
 DType part_dtype(DType dtype);
+/// Of orthonormal columns whose deciding element (ops.def, svd) is real, and their tangent: i times the angle by which the
+/// tangent turns each deciding element away from the real numbers. Nothing for real columns.
+std::optional<Value> turn_of(const Value& x, const Value& dx);
+/// The tangent of such columns without that turn.
+Value turned_back(const Value& x, const Value& dx, const std::optional<Value>& turn);
 /// A part of the last two dimensions.
 Value block(const Value& x, std::int64_t row, std::int64_t row_end, std::int64_t column, std::int64_t column_end);
 

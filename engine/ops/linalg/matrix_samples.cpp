@@ -9,7 +9,7 @@ ir::SampleInput matrix_input(DType dtype, const Shape& shape, const MatrixRange&
 }
 
 const std::vector<DType>& matrix_sample_dtypes() {
-  static const std::vector<DType> dtypes = {DType::float64, DType::float32};
+  static const std::vector<DType> dtypes = {DType::float64, DType::float32, DType::complex128, DType::complex64};
   return dtypes;
 }
 

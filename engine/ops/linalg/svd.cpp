@@ -49,7 +49,8 @@ Value outside(const Value& basis, const Value& part, const Value& s) {
   return beyond / Factors::along_columns(s, beyond);
 }
 
-/// Giles, "An extended collection of matrix derivative results" (2008), with the vectors beyond the square case.
+/// Giles, "An extended collection of matrix derivative results" (2008), with the vectors beyond the square case. Of complex
+/// vectors u and v turn together, so that the deciding elements of u stay real.
 std::vector<Tangent> vector_tangents(const Factors& f, const Value& s) {
   const Value ones = identity(f.u.builder(), f.inner.dtype(), f.inner.shape());
   const Value gaps = (f.across + f.down) * (f.across - f.down) + ones;
@@ -60,7 +61,8 @@ std::vector<Tangent> vector_tangents(const Factors& f, const Value& s) {
   Value dv = matmul(f.v, weights * (left + adjoint(left)));
   if (rows(f.u) > columns(f.u)) du = du + outside(f.u, matmul(f.da, f.v), s);
   if (rows(f.v) > columns(f.v)) dv = dv + outside(f.v, matmul(adjoint(f.da), f.u), s);
-  return {du, real_part(matrix_diagonal(f.inner)), adjoint(dv)};
+  const auto turn = turn_of(f.u, du);
+  return {turned_back(f.u, du, turn), real_part(matrix_diagonal(f.inner)), adjoint(turned_back(f.v, dv, turn))};
 }
 
 std::vector<Tangent> svd_jvp(const JvpContext& context) {

@@ -1,3 +1,4 @@
+#include <lockstep/elementwise.h>
 #include <lockstep/linalg.h>
 #include <lockstep/ops.h>
 
@@ -11,13 +12,13 @@ namespace {
 const std::vector<DType> numbers = floats + integers + complexes;
 const std::vector<DType> everything = numbers + booleans;
 const Room solves{1e-4, 1e-11, "conditions above 10"};
-const Options solving = {.room = solves};
+const Options solving = {.dtypes = floats + complexes, .room = solves};
 
 const Input square = drawn({2, 4, 4}), tall = drawn({5, 3}), wide = drawn({3, 5}), b = drawn({2, 4, 3});
 const Input one = drawn({4, 4}), v = drawn({4});
 
 /// Well conditioned.
-Array definite(A a) { return matmul(a, swapaxes(a, -1, -2)) + eye(a.dim(-1), a.dtype()); }
+Array definite(A a) { return matmul(a, conj(swapaxes(a, -1, -2))) + eye(a.dim(-1), a.dtype()); }
 
 Lines factors() {
   return {
@@ -61,7 +62,9 @@ Lines factors() {
        "jnp.linalg.qr(x, 'complete')[1]",
        {tall},
        [](A x) { return linalg::qr(x, true).r; },
-       {.no_derivative = "a matrix does not determine the columns that full_matrices adds", .room = solves}},
+       {.dtypes = floats + complexes,
+        .no_derivative = "a matrix does not determine the columns that full_matrices adds",
+        .room = solves}},
       {"linalg::svd",
        "signed_svd(x)",
        {tall},
@@ -69,7 +72,7 @@ Lines factors() {
          const auto [u, s, vh] = linalg::svd(x, false);
          return Arrays{u, s, vh};
        },
-       {.no_derivative = "JAX's signs are those of LAPACK", .room = solves}},
+       {.dtypes = floats + complexes, .no_derivative = "JAX's signs are those of LAPACK", .room = solves}},
       {"linalg::svd",
        "(lambda f: (f[0] * f[1]) @ f[2])(jnp.linalg.svd(x, full_matrices=False))",
        {wide},
@@ -80,11 +83,11 @@ Lines factors() {
        solving},
       {"linalg::svdvals", "jnp.linalg.svdvals(x)", {wide}, [](A x) { return linalg::svdvals(x); }, solving},
       {"linalg::eigh",
-       "(lambda f: (f[0], (f[1] * f[0][..., None, :]**2) @ f[1].mT))(jnp.linalg.eigh(x))",
+       "(lambda f: (f[0], (f[1] * f[0][..., None, :]**2) @ f[1].conj().mT))(jnp.linalg.eigh(x))",
        {square},
        [](A x) {
          const auto [values, vectors] = linalg::eigh(x);
-         return Arrays{values, matmul(vectors * expand_dims(values * values, -2), swapaxes(vectors, -1, -2))};
+         return Arrays{values, matmul(vectors * expand_dims(values * values, -2), conj(swapaxes(vectors, -1, -2)))};
        },
        solving},
       {"linalg::eigvalsh", "jnp.linalg.eigvalsh(x)", {square}, [](A x) { return linalg::eigvalsh(x); }, solving},
@@ -92,7 +95,7 @@ Lines factors() {
        "jnp.linalg.eigvalsh(x, UPLO='U', symmetrize_input=False)",
        {one},
        [](A x) { return linalg::eigvalsh(x, false, false); },
-       {.no_derivative = "of one triangle or of both", .room = solves}},
+       {.dtypes = floats + complexes, .no_derivative = "of one triangle or of both", .room = solves}},
       {"linalg::lu_factor",
        "lax.linalg.lu(x)",
        {square},
@@ -216,13 +219,13 @@ Lines numbers_of_a_matrix() {
        "jnp.linalg.matrix_power(x, -2)",
        {one},
        [](A x) { return linalg::matrix_power(x, -2); },
-       {.room = {1e-3, 1e-10, "a power of an inverse"}}},
+       {.dtypes = floats + complexes, .room = {1e-3, 1e-10, "a power of an inverse"}}},
       {"linalg::expm", "jsp.linalg.expm(x)", {one}, [](A x) { return linalg::expm(x); }, solving},
       {"linalg::expm",
        "jsp.linalg.expm(x)",
        {drawn({2, 3, 3}, -8, 8)},
        [](A x) { return linalg::expm(x); },
-       {.room = {1e-3, 1e-9, "repeated squares"}}},
+       {.dtypes = floats + complexes, .room = {1e-3, 1e-9, "repeated squares"}}},
   };
   const auto norm = [&](std::string_view jax, const Input& x, const linalg::NormOptions& options,
                         const std::vector<DType>& dtypes = floats) {

@@ -46,15 +46,15 @@ def attention_with_residual(query, key, value):
 
 
 def definite(a):
-    return a @ a.mT + jnp.eye(a.shape[-1], dtype=a.dtype)
+    return a @ a.conj().mT + jnp.eye(a.shape[-1], dtype=a.dtype)
 
 
 def signed_svd(a):
-    """With the first element of at least 0.7 of the largest magnitude in each column of u positive."""
+    """With the first element of at least 0.7 of the largest magnitude in each column of u real and positive."""
     u, s, vh = jnp.linalg.svd(a, full_matrices=False)
     first = jnp.argmax(jnp.abs(u) >= 0.7 * jnp.max(jnp.abs(u), -2, keepdims=True), -2, keepdims=True)
-    sign = jnp.sign(jnp.take_along_axis(u, first, -2))
-    return u * sign, s, vh * sign.mT
+    sign = jnp.sign(jnp.take_along_axis(u, first, -2)).conj()
+    return u * sign, s, vh * sign.conj().mT
 
 
 # ---- windows and convolutions: [N, spatial..., C], kernels [window..., C / groups, O]

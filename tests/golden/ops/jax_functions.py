@@ -333,18 +333,25 @@ def custom_vjp(*x, body, fwd, bwd, arguments):
 # ---- linear algebra
 
 
-def symmetric(a, lower):
+def adjoint(a):
+    return jnp.conj(jnp.swapaxes(a, -1, -2))
+
+
+def hermitian(a, lower):
     half = jnp.tril(a) if lower else jnp.triu(a)
-    return half + jnp.swapaxes(half - half * jnp.eye(a.shape[-1], dtype=a.dtype), -1, -2)
+    return jnp.where(jnp.eye(a.shape[-1], dtype=bool), jnp.real(a), half + adjoint(half))
 
 
 def signs(u):
-    """What makes positive the first element of each column that has at least 0.7 of the largest magnitude."""
+    """What makes real and positive the first element of each column that has at least 0.7 of the largest magnitude."""
     if 0 in u.shape:
         return jnp.ones((*u.shape[:-2], 1, u.shape[-1]), u.dtype)
     size = jnp.abs(u)
     first = jnp.argmax(size >= 0.7 * jnp.max(size, -2, keepdims=True, initial=0), -2, keepdims=True)
-    return lax.stop_gradient(jnp.where(jnp.take_along_axis(u, first, -2) < 0, -1, 1).astype(u.dtype))
+    deciding = jnp.take_along_axis(u, first, -2)
+    if jnp.iscomplexobj(u):
+        return jnp.conj(deciding) / jnp.abs(deciding)
+    return lax.stop_gradient(jnp.where(deciding < 0, -1, 1).astype(u.dtype))
 
 
 def svd(a, *, full_matrices, compute_uv):
@@ -352,19 +359,19 @@ def svd(a, *, full_matrices, compute_uv):
         return jnp.linalg.svd(a, compute_uv=False)
     u, s, vh = jnp.linalg.svd(a, full_matrices=False)
     sign = signs(u)
-    u, vh = u * sign, vh * jnp.swapaxes(sign, -1, -2)
+    u, vh = u * sign, vh * adjoint(sign)
     if full_matrices:
         k = s.shape[-1]
         if u.shape[-2] > k:
             u = jnp.concatenate([u, lax.linalg.qr(u, full_matrices=True)[0][..., k:]], -1)
         if vh.shape[-1] > k:
-            more = lax.linalg.qr(jnp.swapaxes(vh, -1, -2), full_matrices=True)[0][..., k:]
-            vh = jnp.concatenate([vh, jnp.swapaxes(more, -1, -2)], -2)
+            more = lax.linalg.qr(adjoint(vh), full_matrices=True)[0][..., k:]
+            vh = jnp.concatenate([vh, adjoint(more)], -2)
     return u, s, vh
 
 
 def eigh(a, *, lower):
-    w, v = jnp.linalg.eigh(symmetric(a, lower), symmetrize_input=False)
+    w, v = jnp.linalg.eigh(hermitian(a, lower), symmetrize_input=False)
     return w, v * signs(v)
 
 
@@ -539,7 +546,7 @@ OPS = {
     "window_scatter": window_scatter,
     "window_sum": window_sum,
     "window_spread": window_spread,
-    "cholesky": lambda a: lax.linalg.cholesky(symmetric(a, True), symmetrize_input=False),
+    "cholesky": lambda a: lax.linalg.cholesky(hermitian(a, True), symmetrize_input=False),
     "triangular_solve": lax.linalg.triangular_solve,
     "lu": lax.linalg.lu,
     "qr": lambda a, *, full_matrices: lax.linalg.qr(a, full_matrices=full_matrices),
