@@ -14,8 +14,8 @@
 #include "backends/vector_variants.h"
 
 // The order of a sum is a function of the shape alone (docs/reproducibility.md): sums of at most `block_rows` elements,
-// joined in pairs as the digits of a binary counter are carried. Loops run over what is kept, or over `lanes` partial sums,
-// so that vectors of any width add in this order.
+// joined in pairs as the digits of a binary counter are carried. Loops run over what is kept, or over `lanes` partial
+// sums, so that vectors of any width add in this order.
 namespace lockstep::backends::aten {
 
 namespace {

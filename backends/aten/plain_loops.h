@@ -88,8 +88,8 @@ std::unique_ptr<Kernel> make_map(const KernelRequest& request, F) {
                               {.strided = true, .in_place = in_place_inputs(request)});
 }
 
-/// The same, compiled for each level of vector instructions: for an `f` of single IEEE operations, whose bits are equal in
-/// all of them.
+/// The same, compiled for each level of vector instructions: for an `f` of single IEEE operations, whose bits are equal
+/// in all of them.
 template <class Out, class... In, class F>
 std::unique_ptr<Kernel> make_vector_map(const KernelRequest& request, F) {
   return make_function_kernel(request, VectorVariants<run_map<Out, F, In...>>::chosen(),
