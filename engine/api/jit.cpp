@@ -149,16 +149,23 @@ std::vector<Array> arrays_of(const std::vector<api::CallArgument>& arguments) {
   return arrays;
 }
 
-/// The structure with what `next()` gives in place of each leaf.
+/// The structure with what `next()` gives in place of each leaf. Items are made where they stay.
 template <class Next>
 Tree filled(const Tree& structure, Next& next) {
   if (structure.is_leaf()) return Tree(next());
   if (structure.kind() != Tree::Kind::list && structure.kind() != Tree::Kind::dict) return structure;
-  const bool is_dict = structure.kind() == Tree::Kind::dict;
   const std::span<const Tree> from = TreeAccess::items(structure);
-  TreeBuilder builder(from.size(), is_dict ? TreeAccess::keys(structure) : nullptr);
-  for (const Tree& part : from) builder.add(filled(part, next));
-  return builder.finish();
+  const bool is_dict = structure.kind() == Tree::Kind::dict;
+  OwnedNode node(TreeNode::make(from.size(), is_dict ? TreeAccess::keys(structure) : nullptr));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i].is_leaf()) {
+      std::construct_at(node->first() + i, next());
+    } else {
+      std::construct_at(node->first() + i, filled(from[i], next));
+    }
+    node->set_count(i + 1);
+  }
+  return TreeAccess::of(std::move(node));
 }
 
 }  // namespace

@@ -45,9 +45,21 @@ class TreeNode {
 
 static_assert(alignof(TreeNode) >= alignof(Tree) && sizeof(TreeNode) % alignof(Tree) == 0);
 
+struct DropOwner {
+  void operator()(TreeNode* node) const noexcept { node->drop_owner(); }
+};
+using OwnedNode = std::unique_ptr<TreeNode, DropOwner>;
+
 /// Trees from inside.
 class TreeAccess {
  public:
+  /// A list or dict of what the node holds.
+  static Tree of(OwnedNode node) {
+    Tree tree;
+    tree.kind_ = node->keys == nullptr ? Tree::Kind::list : Tree::Kind::dict;
+    tree.node_ = node.release();
+    return tree;
+  }
   static TreeNode* node(const Tree& tree) { return tree.node_; }
   static const Array& leaf(const Tree& tree) { return tree.leaf_; }
   static Array& leaf(Tree& tree) { return tree.leaf_; }
