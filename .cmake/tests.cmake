@@ -63,6 +63,17 @@ function(lockstep_add_tests folder)
   lockstep_sanitizer_environment(${folder})
 endfunction()
 
+# The tests of a folder once more for each lower set of instructions that machine code may be held to.
+function(lockstep_add_capped_tests folder)
+  string(REPLACE "/" "_" target "tests_${folder}")
+  foreach(isa avx2 none)
+    add_test(NAME ${folder}/${isa} COMMAND ${target})
+    set_tests_properties(${folder}/${isa} PROPERTIES
+      LABELS unit TIMEOUT 1500 ENVIRONMENT "LOCKSTEP_MAX_ISA=${isa}")
+    lockstep_sanitizer_environment(${folder}/${isa})
+  endforeach()
+endfunction()
+
 # Sanitizers are told about third parties, and about nothing of ours.
 function(lockstep_sanitizer_environment test)
   if(LOCKSTEP_SANITIZE MATCHES "thread")

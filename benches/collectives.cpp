@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -9,31 +7,13 @@
 
 #include <lockstep/lockstep.h>
 
+#include "timing.h"
+
 // What collectives cost: psum, all_gather and psum_scatter of V shards on D devices of this process, beside the bytes that
 // the sum must read and write at least.
 namespace lockstep::benches {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_per_call(const std::function<void()>& f) {
-  f();
-  std::vector<double> samples;
-  for (int sample = 0; sample < 15; ++sample) {
-    int calls = 0;
-    const auto start = Clock::now();
-    double elapsed = 0;
-    do {
-      f();
-      ++calls;
-      elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    } while (elapsed < 0.02);
-    samples.push_back(elapsed / calls);
-  }
-  std::ranges::sort(samples);
-  return samples[samples.size() / 2];
-}
 
 struct Exchange {
   const char* name;

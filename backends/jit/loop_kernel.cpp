@@ -21,16 +21,6 @@ constexpr std::int64_t packed_elements = 256;
 constexpr std::int64_t joined_elements = 512;
 constexpr std::int64_t short_row = 128;
 
-Nest plain_nest(const ElementLoop& loop, const KernelRequest& request) {
-  std::vector<Strides> strides;
-  for (std::size_t k = 0; k < request.inputs.size(); ++k) {
-    const Shape& shape = request.inputs[k].shape;
-    strides.push_back(loop_strides(loop.operands()[k], shape, row_major_strides(shape)));
-  }
-  for (const ArrayType& output : request.outputs) strides.push_back(row_major(output.shape, output.dtype));
-  return Nest(request.outputs[0].shape, strides);
-}
-
 class LoopKernel final : public Kernel {
  public:
   LoopKernel(const ElementLoop& loop, const KernelRequest& request, const Nest& nest, std::vector<Access> accesses,
@@ -239,13 +229,8 @@ std::unique_ptr<Kernel> make_loop_kernel(const ElementLoop& loop, const KernelRe
   if (loop.has_sums()) return make_sums_kernel(loop, request, codes);
   std::optional<Loop> steps = expand(loop);
   if (!steps) return nullptr;
-  const Nest nest = plain_nest(loop, request);
-  std::vector<Access> accesses;
-  for (std::size_t k = 0; k < steps->operands.size(); ++k) {
-    steps->operands[k].uniform = nest.strides[k][nest.inner()] == 0 && nest.extents[nest.inner()] > 1;
-    accesses.push_back(steps->operands[k]);
-  }
-  accesses.insert(accesses.end(), steps->results.begin(), steps->results.end());
+  const Nest nest(request.outputs[0].shape, row_major_arrays(loop, request));
+  std::vector<Access> accesses = mark_uniform(*steps, nest);
   std::shared_ptr<const MachineCode> code = codes.get(*steps);
   if (code == nullptr) return nullptr;
   return std::make_unique<LoopKernel>(loop, request, nest, std::move(accesses), std::move(code));

@@ -7,7 +7,10 @@
 #include <span>
 #include <vector>
 
+#include <lockstep/backend.h>
 #include <lockstep/element_loop.h>
+
+#include "backends/jit/code.h"
 
 namespace lockstep::backends::jit {
 
@@ -65,6 +68,30 @@ inline Strides row_major(const Shape& shape, DType dtype) {
     result[d] = strides[d] * static_cast<std::int64_t>(size_of(dtype));
   }
   return result;
+}
+
+/// Of a loop's operands and results, all row-major; a sum moves along none of the dimensions.
+inline std::vector<Strides> row_major_arrays(const ElementLoop& loop, const KernelRequest& request) {
+  std::vector<Strides> strides;
+  for (std::size_t k = 0; k < request.inputs.size(); ++k) {
+    const Shape& shape = request.inputs[k].shape;
+    strides.push_back(loop_strides(loop.operands()[k], shape, row_major_strides(shape)));
+  }
+  for (std::size_t r = 0; r < request.outputs.size(); ++r) {
+    const ArrayType& type = request.outputs[r];
+    strides.push_back(loop.results()[r].sum_over.empty() ? row_major(type.shape, type.dtype) : Strides{});
+  }
+  return strides;
+}
+
+/// Marks the operands of which a row has one element. All accesses, operands first.
+inline std::vector<Access> mark_uniform(Loop& steps, const Nest& nest) {
+  for (std::size_t k = 0; k < steps.operands.size(); ++k) {
+    steps.operands[k].uniform = nest.strides[k][nest.inner()] == 0 && nest.extents[nest.inner()] > 1;
+  }
+  std::vector<Access> accesses = steps.operands;
+  accesses.insert(accesses.end(), steps.results.begin(), steps.results.end());
+  return accesses;
 }
 
 }  // namespace lockstep::backends::jit

@@ -304,8 +304,6 @@ class SumsKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_sums_kernel(const ElementLoop& loop, const KernelRequest& request, CodeCache& codes) {
-  const std::size_t arrays = request.inputs.size() + request.outputs.size();
-  if (arrays > most_arrays || loop.operands().size() != request.inputs.size()) return nullptr;
   std::optional<Loop> steps = expand(loop);
   if (!steps) return nullptr;
   const Shape shape = loop.shape(request.inputs, request.outputs);
@@ -325,23 +323,9 @@ std::unique_ptr<Kernel> make_sums_kernel(const ElementLoop& loop, const KernelRe
   const auto is_of_columns = [](const Sum& sum) { return sum.of_columns; };
   const bool has_both = !std::ranges::all_of(sums, is_of_columns) && std::ranges::any_of(sums, is_of_columns);
   if (has_both && matrix.rows_at_once > 1) return nullptr;
-  std::vector<Strides> strides;
-  for (std::size_t k = 0; k < request.inputs.size(); ++k) {
-    const Shape& operand = request.inputs[k].shape;
-    strides.push_back(loop_strides(loop.operands()[k], operand, row_major_strides(operand)));
-  }
-  for (std::size_t r = 0; r < request.outputs.size(); ++r) {
-    const ArrayType& type = request.outputs[r];
-    strides.push_back(loop.results()[r].sum_over.empty() ? row_major(type.shape, type.dtype) : Strides{});
-  }
-  const Nest nest(shape, strides, *split);
+  const Nest nest(shape, row_major_arrays(loop, request), *split);
   if (shape.size() != 0 && nest.extents[nest.inner()] != matrix.columns) return nullptr;
-  std::vector<Access> accesses;
-  for (std::size_t k = 0; k < steps->operands.size(); ++k) {
-    steps->operands[k].uniform = nest.strides[k][nest.inner()] == 0 && nest.extents[nest.inner()] > 1;
-    accesses.push_back(steps->operands[k]);
-  }
-  accesses.insert(accesses.end(), steps->results.begin(), steps->results.end());
+  std::vector<Access> accesses = mark_uniform(*steps, nest);
   std::shared_ptr<const MachineCode> code = codes.get(*steps);
   if (code == nullptr) return nullptr;
   return std::make_unique<SumsKernel>(request, matrix, nest, std::move(accesses), std::move(sums), std::move(code));

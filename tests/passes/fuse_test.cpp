@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/ir/parse.h"
-#include "engine/ir/verify.h"
-#include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
+#include "tests/passes/golden.h"
 #include "tests/support/evaluate.h"
 
 // Which equations become one loop.
@@ -13,22 +11,10 @@ namespace lockstep::tests {
 namespace {
 
 std::string fused(const std::string& text) {
-  const ir::FunctionPtr before = ir::parse(text, ops::find_primitive);
-  ir::verify(*before);
-  const ir::FunctionPtr result = passes::fuse(before);
-  ir::verify(*result);
+  const ir::FunctionPtr result = run_pass(passes::fuse, text);
   CHECK(passes::fuse(result)->equals(*result));
   return result->print(0);
 }
-
-/// `text` as print writes it.
-std::string printed(const std::string& text) { return ir::parse(text, ops::find_primitive)->print(0); }
-
-struct Golden {
-  const char* what;
-  const char* before;
-  const char* after;
-};
 
 constexpr Golden table[] = {
     {"a chain with a constant",

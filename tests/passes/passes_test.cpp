@@ -6,28 +6,16 @@
 #include "engine/ir/verify.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
+#include "tests/passes/golden.h"
 #include "tests/support/mapped_program.h"
 
 namespace lockstep::tests {
 namespace {
 
-/// The text of a function after a pass; both are verified.
+/// The text of a function after a pass.
 std::string after(ir::FunctionPtr (*pass)(const ir::FunctionPtr&), const std::string& text) {
-  const ir::FunctionPtr before = ir::parse(text, ops::find_primitive);
-  ir::verify(*before);
-  const ir::FunctionPtr result = pass(before);
-  ir::verify(*result);
-  return result->print(0);
+  return run_pass(pass, text)->print(0);
 }
-
-/// `text` as print writes it.
-std::string printed(const std::string& text) { return ir::parse(text, ops::find_primitive)->print(0); }
-
-struct Golden {
-  const char* what;
-  const char* before;
-  const char* after;
-};
 
 }  // namespace
 

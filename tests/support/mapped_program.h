@@ -223,4 +223,17 @@ class RandomBody {
   std::vector<Value> pool_;
 };
 
+/// A random body over four shards on two devices, of an array cut along its rows and a whole one; the last result is cut.
+inline ir::FunctionPtr random_mapped(std::uint64_t seed) {
+  MapSpec spec{ir::AxisSizes({{"batch", 4}}), 2, {{"batch", ""}, {"", ""}}, {{}, {}, {}, {"batch"}}};
+  const std::vector<ArrayType> types = {{DType::float32, Shape{8, 24}, {}}, {DType::float32, Shape{3, 8}, {}}};
+  const auto body = [&](ir::Builder& b, std::span<const ir::Value> x) {
+    std::vector<ir::Value> results = RandomBody(seed, spec.mesh, 16)(b, x);
+    for (std::size_t i = 0; i < 3; ++i) spec.out[i].assign(static_cast<std::size_t>(results[i].rank()), "");
+    return results;
+  };
+  make_function({local_type(types[0], spec.in[0], spec.mesh), types[1]}, body, spec.mesh);
+  return mapped(types, spec, body);
+}
+
 }  // namespace lockstep::tests

@@ -38,15 +38,7 @@ TEST_CASE("random programs, compiled and evaluated by aten") {
 TEST_CASE("random shard bodies, compiled and evaluated by aten") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
-    MapSpec spec{ir::AxisSizes({{"batch", 4}}), 2, {{"batch", ""}, {"", ""}}, {{}, {}, {}, {"batch"}}};
-    const std::vector<ArrayType> types = {{DType::float32, Shape{8, 24}, {}}, {DType::float32, Shape{3, 8}, {}}};
-    const auto body = [&](ir::Builder& b, std::span<const Value> x) {
-      std::vector<Value> results = RandomBody(seed, spec.mesh, 16)(b, x);
-      for (std::size_t i = 0; i < 3; ++i) spec.out[i].assign(static_cast<std::size_t>(results[i].rank()), "");
-      return results;
-    };
-    make_function({local_type(types[0], spec.in[0], spec.mesh), types[1]}, body, spec.mesh);
-    check_equal_with_aten(mapped(types, spec, body), seed);
+    check_equal_with_aten(random_mapped(seed), seed);
   }
 }
 
