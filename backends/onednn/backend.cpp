@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -49,6 +50,13 @@ class OnednnBackend final : public Backend {
                          " could be made: " + std::string(error.what()) + "; set LOCKSTEP_MAX_ISA=none to go without");
     }
     return nullptr;
+  }
+
+  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request) const override {
+    const ThreadSettings one_thread;
+    if (request.op == "dot_general") return make_dot_general_parts(request);
+    if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request);
+    return {};
   }
 
   std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }

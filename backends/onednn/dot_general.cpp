@@ -13,6 +13,7 @@
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
+#include "backends/onednn/parts.h"
 #include "backends/onednn/product_plan.h"
 #include "backends/onednn/small_product.h"
 
@@ -116,6 +117,11 @@ class DotGeneral final : public Kernel {
     return true;
   }
 
+  /// Of matrices that lie as the plan says, copied operands in their copies.
+  void run_at(const std::byte* a, const std::byte* b, std::byte* result, void* scratch) const {
+    run_loops(0, a, b, result, scratch);
+  }
+
   void run(const KernelArguments& arguments) const override {
     std::byte* scratch = static_cast<std::byte*>(arguments.scratch);
     std::byte* temporary = scratch + temporary_;
@@ -127,7 +133,7 @@ class DotGeneral final : public Kernel {
       copies_[side].reorder->run({from[side], copy}, temporary);
       from[side] = copy;
     }
-    run_loops(0, from[0], from[1], static_cast<std::byte*>(arguments.outputs[0].data), temporary);
+    run_at(from[0], from[1], static_cast<std::byte*>(arguments.outputs[0].data), temporary);
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
@@ -165,7 +171,90 @@ class DotGeneral final : public Kernel {
   std::size_t scratch_bytes_ = 0;
 };
 
+/// Some rows, columns or loops of a product that needs no copies.
+class ProductPart final : public Kernel {
+ public:
+  ProductPart(std::shared_ptr<const DotGeneral> product, bool swapped, std::array<std::size_t, 2> operands,
+              std::size_t result)
+      : product_(std::move(product)), swapped_(swapped), operands_(operands), result_(result) {}
+
+  void run(const KernelArguments& arguments) const override {
+    const auto at = [&](std::size_t side) {
+      return static_cast<const std::byte*>(arguments.inputs[swapped_ ? 1 - side : side].data) + operands_[side];
+    };
+    product_->run_at(at(0), at(1), static_cast<std::byte*>(arguments.outputs[0].data) + result_, arguments.scratch);
+  }
+
+  std::size_t scratch_bytes() const override { return product_->scratch_bytes(); }
+
+ private:
+  std::shared_ptr<const DotGeneral> product_;
+  bool swapped_;
+  std::array<std::size_t, 2> operands_;  ///< Where the part's elements begin, in bytes.
+  std::size_t result_;
+};
+
+/// An axis to cut, and how far each part reaches.
+struct AxisCut {
+  Axis* axis = nullptr;
+  std::int64_t extent = 0;
+};
+
+/// Ways to cut a product, the best first. A matrix is cut where each part is still large, since each brings the other
+/// operand to oneDNN's layout.
+std::vector<AxisCut> ways_to_cut(ProductPlan& plan) {
+  constexpr std::int64_t least_side = 256;
+  std::int64_t size = plan.size();
+  for (const Axis& loop : plan.loops) size *= loop.extent;
+  std::vector<AxisCut> ways;
+  const auto add = [&](Axis& axis, std::int64_t least) {
+    const std::int64_t parts = std::min({most_parts, size / least_part, axis.extent / least});
+    if (parts >= 2) ways.push_back({&axis, (axis.extent + parts - 1) / parts});
+  };
+  Axis* const sides[] = {&plan.rows, &plan.columns};
+  const std::size_t longer = plan.rows.extent >= plan.columns.extent ? 0 : 1;
+  add(*sides[longer], least_side);
+  add(*sides[1 - longer], least_side);
+  if (!plan.loops.empty()) add(plan.loops[0], 1);
+  return ways;
+}
+
+std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, ProductPlan& plan, const AxisCut& cut) {
+  const Axis whole = *cut.axis;
+  const DType dtype = request.inputs[0].dtype;
+  std::vector<std::unique_ptr<Kernel>> parts;
+  std::shared_ptr<const DotGeneral> product;
+  for (std::int64_t first = 0; first < whole.extent; first += cut.extent) {
+    const std::int64_t extent = std::min(cut.extent, whole.extent - first);
+    if (product == nullptr || extent != cut.extent) {
+      cut.axis->extent = extent;
+      auto made = std::make_shared<DotGeneral>(plan, dtype);
+      if (!made->prepare(request)) return {};
+      product = std::move(made);
+    }
+    const auto at = [&](std::int64_t stride) { return static_cast<std::size_t>(first * stride) * size_of(dtype); };
+    parts.push_back(std::make_unique<ProductPart>(
+        product, plan.swapped, std::array<std::size_t, 2>{at(whole.operand[0]), at(whole.operand[1])},
+        at(whole.result)));
+  }
+  *cut.axis = whole;
+  return parts;
+}
+
 }  // namespace
+
+std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request) {
+  ProductPlan plan = plan_product(request);
+  if (!plan.copies[0].extents.empty() || !plan.copies[1].extents.empty()) return {};
+  const std::vector<AxisCut> ways = ways_to_cut(plan);
+  if (ways.empty()) return {};
+  const std::unique_ptr<Kernel> whole = make_dot_general(request);
+  for (const AxisCut& cut : ways) {
+    std::vector<std::unique_ptr<Kernel>> parts = cut_product(request, plan, cut);
+    if (!parts.empty() && have_same_bits(request, *whole, parts)) return parts;
+  }
+  return {};
+}
 
 std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;

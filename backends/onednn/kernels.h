@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <lockstep/backend.h>
 
@@ -8,7 +9,11 @@ namespace lockstep::backends::onednn {
 
 /// Each returns null where this backend has nothing better than what stands behind it.
 std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request);
+/// Parts of that kernel for several threads: some of its rows or columns each. Empty where it is small.
+std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request);
 std::unique_ptr<Kernel> make_convolution(const KernelRequest& request);  ///< And both gradients.
-std::unique_ptr<Kernel> make_attention(const KernelRequest& request);    ///< And the gradient.
+/// Some images each; empty for a kernel's gradient, which sums over images.
+std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request);
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request);  ///< And the gradient.
 
 }  // namespace lockstep::backends::onednn

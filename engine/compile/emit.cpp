@@ -95,6 +95,7 @@ class Emitter {
     for (std::uint32_t i = 0; !is_loop && i < call.inputs + call.outputs; ++i) {
       noted.bytes += bytes_of(out_.views[call.first + i]);
     }
+    if (unit.in_parts) noted.bytes /= static_cast<double>(unit.calls.size());
     out_.call_notes.push_back(std::move(noted));
   }
 
@@ -141,6 +142,7 @@ class Emitter {
 
   struct Work {
     std::vector<int> units;
+    const UnitCall* part = nullptr;  ///< The one call of its unit that it is, where that is in parts.
     bool tiled = false;
     bool on_caller = false;
     std::int64_t cost = 0;
@@ -158,9 +160,15 @@ class Emitter {
 
   void emit_shared(const Program::StepPlan& plan) {
     std::map<int, Work> groups;
+    std::vector<Work> whole;
     Step step;
     std::int64_t total = 0;
     for (int u : plan.units) {
+      if (unit(u).in_parts) {
+        add_parts(u, whole);
+        total += cost_of(unit(u));
+        continue;
+      }
       Work& work = groups[unit(u).group];
       work.units.push_back(u);
       work.tiled = unit(u).tiled > 0;
@@ -172,7 +180,6 @@ class Emitter {
     }
     const int lanes = total < shared_step_bytes ? 1 : program_.devices;
     step.lanes.resize(static_cast<std::size_t>(lanes));
-    std::vector<Work> whole;
     std::int64_t tiled_total = 0;
     for (auto& [group, work] : groups) {
       if (work.tiled) tiled_total += work.cost;
@@ -190,6 +197,18 @@ class Emitter {
     while (step.lanes.size() > 1 && step.lanes.back().empty()) step.lanes.pop_back();
     step.devices = static_cast<int>(step.lanes.size());
     out_.steps.push_back(std::move(step));
+  }
+
+  void add_parts(int u, std::vector<Work>& whole) const {
+    const std::vector<UnitCall>& calls = unit(u).calls;
+    const std::int64_t cost = cost_of(unit(u)) / static_cast<std::int64_t>(calls.size());
+    for (const UnitCall& call : calls) whole.push_back({.units = {u}, .part = &call, .cost = cost});
+  }
+
+  CallRange add_part(const Unit& of, const UnitCall& part) {
+    const std::uint32_t first = next_call();
+    add_call(of, part, part.kernel, 0);
+    return {first, next_call()};
   }
 
   std::uint32_t add_chain(const std::vector<int>& units) {
@@ -243,7 +262,8 @@ class Emitter {
         lane = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
       }
       load[lane] += std::max<std::int64_t>(work.cost, 1);
-      step.lanes[lane].calls.push_back(add_units(work.units));
+      step.lanes[lane].calls.push_back(work.part == nullptr ? add_units(work.units)
+                                                            : add_part(unit(work.units[0]), *work.part));
     }
   }
 

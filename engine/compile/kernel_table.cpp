@@ -47,15 +47,16 @@ double flops_of(const KernelRequest& request) {
 
 }  // namespace
 
-const Kernel* KernelTable::find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
-                                std::span<const ArrayType> outputs) {
+const KernelTable::Entry* KernelTable::find_entry(std::string_view op, const Attrs& attrs,
+                                                  std::span<const ArrayType> inputs,
+                                                  std::span<const ArrayType> outputs) {
   std::vector<ArrayType> types;
   for (const ArrayType& type : inputs) types.push_back({type.dtype, type.shape, {}});
   for (const ArrayType& type : outputs) types.push_back({type.dtype, type.shape, {}});
   const std::uint64_t key = hash_of(op, attrs, types);
   for (auto [it, end] = entries_.equal_range(key); it != end; ++it) {
     const Entry& entry = it->second;
-    if (entry.op == op && entry.attrs == attrs && entry.types == types) return entry.kernel;
+    if (entry.op == op && entry.attrs == attrs && entry.types == types) return &entry;
   }
   const std::span<const ArrayType> all(types);
   const KernelRequest request{op, attrs, all.first(inputs.size()), all.subspan(inputs.size()), Device{}};
@@ -64,11 +65,34 @@ const Kernel* KernelTable::find(std::string_view op, const Attrs& attrs, std::sp
     if (std::unique_ptr<Kernel> kernel = backend->make_kernel(request)) {
       kernels_.push_back(std::move(kernel));
       notes_.emplace(kernels_.back().get(), Note{std::string(backend->name()), flops_of(request)});
-      entries_.emplace(key, Entry{std::string(op), attrs, std::move(types), kernels_.back().get()});
-      return kernels_.back().get();
+      return &entries_
+                  .emplace(key, Entry{std::string(op), attrs, std::move(types), kernels_.back().get(), backend.get()})
+                  ->second;
     }
   }
   return nullptr;
+}
+
+const Kernel* KernelTable::find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                                std::span<const ArrayType> outputs) {
+  const Entry* entry = find_entry(op, attrs, inputs, outputs);
+  return entry == nullptr ? nullptr : entry->kernel;
+}
+
+std::vector<const Kernel*> KernelTable::parts(std::string_view op, const Attrs& attrs,
+                                              std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) {
+  const Entry* entry = find_entry(op, attrs, inputs, outputs);
+  if (entry == nullptr) return {};
+  const std::span<const ArrayType> types(entry->types);
+  std::vector<const Kernel*> result;
+  std::vector<std::unique_ptr<Kernel>> made =
+      entry->backend->make_parts({op, attrs, types.first(inputs.size()), types.subspan(inputs.size()), Device{}});
+  const Note whole = note(entry->kernel);
+  for (std::unique_ptr<Kernel>& part : made) {
+    result.push_back(adopt(std::move(part)));
+    notes_.emplace(result.back(), Note{whole.backend, whole.flops / static_cast<double>(made.size())});
+  }
+  return result;
 }
 
 const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,

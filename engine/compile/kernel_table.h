@@ -22,6 +22,9 @@ class KernelTable {
   /// Throws BackendError where no backend has it. `varying` of the types is ignored.
   const Kernel* get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
                     std::span<const ArrayType> outputs);
+  /// The parts of what `find` gave for the request, to be run on several devices; empty where it stays whole.
+  std::vector<const Kernel*> parts(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                                   std::span<const ArrayType> outputs);
   /// Keeps a kernel of the engine's own.
   const Kernel* adopt(std::unique_ptr<Kernel> kernel);
 
@@ -41,7 +44,11 @@ class KernelTable {
     Attrs attrs;
     std::vector<ArrayType> types;
     const Kernel* kernel;
+    const Backend* backend;
   };
+
+  const Entry* find_entry(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                          std::span<const ArrayType> outputs);
 
   std::vector<std::shared_ptr<const Backend>> backends_;
   std::vector<std::shared_ptr<const Kernel>> kernels_;

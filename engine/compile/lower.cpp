@@ -22,7 +22,7 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
   write(program);
   choose_views(program);
   make_units(program);
-  schedule(program, options.threads);
+  schedule(program);
   place(program);
   return emit(program);
 }

@@ -123,6 +123,17 @@ std::string label(const Item& item) {
   return loop == nullptr ? item.op : loop->label();
 }
 
+/// A large kernel outside of maps, cut for the devices that are there.
+std::vector<const Kernel*> parts(Program& program, const Item& item) {
+  if (item.kind != Item::Kind::equation || item.pmap >= 0 || item.tiled > 0 || program.sharing_devices() == 1)
+    return {};
+  std::vector<ArrayType> types;
+  for (int v : item.inputs) types.push_back(program.value(v).type);
+  for (int v : item.outputs) types.push_back(program.value(v).type);
+  const std::span<const ArrayType> all(types);
+  return program.kernels.parts(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
+}
+
 void add_kernel_unit(Program& program, const Item& item) {
   Unit unit;
   unit.mesh = item.mesh;
@@ -137,7 +148,11 @@ void add_kernel_unit(Program& program, const Item& item) {
     call.inputs = {{source, -1}};
   }
   if (item.kind == Item::Kind::pick) call.inputs[0].shard = 0;
-  unit.calls.push_back(std::move(call));
+  for (const Kernel* part : parts(program, item)) {
+    unit.in_parts = true;
+    unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
+  }
+  if (!unit.in_parts) unit.calls.push_back(std::move(call));
   program.units.push_back(std::move(unit));
 }
 

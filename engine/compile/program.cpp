@@ -1,5 +1,7 @@
 #include "engine/compile/program.h"
 
+#include <algorithm>
+
 namespace lockstep::compile {
 
 Strides contiguous_strides(const Shape& shape) {
@@ -35,6 +37,13 @@ std::int64_t Mesh::coordinate(int shard, std::string_view axis) const {
     rest /= it->size;
   }
   return 0;
+}
+
+int Program::sharing_devices() const {
+  if (meshes.empty()) return options.threads;
+  int most = 1;
+  for (const Mesh& mesh : meshes) most = std::max(most, mesh.devices);
+  return most;
 }
 
 int Program::new_value(const ArrayType& type, int pmap) {

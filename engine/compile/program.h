@@ -123,6 +123,7 @@ struct Unit {
   std::int64_t tiled = 0;
   bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
   bool together = false;   ///< All devices run it, as a step of its own.
+  bool in_parts = false;   ///< Its calls are parts of one kernel, dealt out to the devices.
   int fence = -1;          ///< Does not start before the values of that fence are there.
   int collectives = 0;
   Collective collective = {};  ///< Where `collectives` is 1.
@@ -175,6 +176,8 @@ struct Program {
   std::size_t shard_bytes = 0;
   std::size_t scratch_bytes = 0;
 
+  /// How many devices share what stands outside of maps.
+  int sharing_devices() const;
   /// A value with memory of its own.
   int new_value(const ArrayType& type, int pmap);
   /// A value that lies in another one's memory.
@@ -191,7 +194,7 @@ void write_out(Program& program, const ir::Function& function);
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 void choose_views(Program& program);
 void make_units(Program& program);
-void schedule(Program& program, int threads);
+void schedule(Program& program);
 void place(Program& program);
 std::shared_ptr<const Executable> emit(Program& program);
 

@@ -105,7 +105,8 @@ class Scheduler {
       for (int w : writers(u)) {
         const Unit& before = unit(w);
         if (before.phase != it.phase) continue;
-        const bool joins = before.tiled == it.tiled && !before.together && !it.together;
+        const bool joins =
+            before.tiled == it.tiled && !before.together && !it.together && !before.in_parts && !it.in_parts;
         it.wave = std::max(it.wave, joins ? before.wave : before.wave + 1);
       }
     }
@@ -164,17 +165,16 @@ class Scheduler {
 
 }  // namespace
 
-void schedule(Program& program, int threads) {
+void schedule(Program& program) {
   Scheduler(program).run();
-  program.devices = 1;
-  for (const Mesh& mesh : program.meshes) program.devices = std::max(program.devices, mesh.devices);
+  program.devices = program.meshes.empty() ? 1 : program.sharing_devices();
   for (const Unit& unit : program.units) {
     if (!unit.together) continue;
     program.devices = std::max(program.devices, static_cast<const ControlKernel*>(unit.calls[0].kernel)->devices());
   }
   const bool is_cut = std::any_of(program.units.begin(), program.units.end(),
-                                  [](const Unit& unit) { return unit.tiled > tile_elements; });
-  if (program.meshes.empty() && is_cut) program.devices = std::max(program.devices, threads);
+                                  [](const Unit& unit) { return unit.tiled > tile_elements || unit.in_parts; });
+  if (program.meshes.empty() && is_cut) program.devices = std::max(program.devices, program.sharing_devices());
 }
 
 }  // namespace lockstep::compile

@@ -8,8 +8,8 @@
 
 #include "engine/ops/reference_backend.h"
 
-// The reference backend with kernels that take any strides, work in place and need scratch memory, and with fresh memory
-// filled with rubbish: what is planned wrongly shows in the results.
+// The reference backend with kernels that take any strides, work in place and need scratch memory, that cuts the work of
+// every op into parts, and with fresh memory filled with rubbish: what is planned wrongly shows in the results.
 namespace lockstep::tests {
 
 class PermissiveKernel final : public Kernel {
@@ -52,6 +52,28 @@ class PermissiveKernel final : public Kernel {
   std::unique_ptr<Kernel> inner_;
 };
 
+/// One of the parts of an op's work: some bytes of its result.
+class PartKernel final : public Kernel {
+ public:
+  PartKernel(std::unique_ptr<Kernel> whole, std::size_t part, std::size_t parts)
+      : whole_(std::move(whole)), part_(part), parts_(parts) {}
+
+  void run(const KernelArguments& arguments) const override {
+    const ArrayView& output = arguments.outputs[0];
+    const std::size_t bytes = static_cast<std::size_t>(output.shape.size()) * size_of(output.dtype);
+    std::vector<std::byte> result(bytes);
+    const ArrayView view = contiguous_view(result.data(), output.dtype, output.shape);
+    whole_->run({arguments.inputs, {&view, 1}, arguments.scratch});
+    const std::size_t first = bytes * part_ / parts_, last = bytes * (part_ + 1) / parts_;
+    if (first < last) std::memcpy(static_cast<std::byte*>(output.data) + first, result.data() + first, last - first);
+  }
+  std::size_t scratch_bytes() const override { return whole_->scratch_bytes(); }
+
+ private:
+  std::unique_ptr<Kernel> whole_;
+  std::size_t part_, parts_;
+};
+
 class PermissiveBackend final : public Backend {
  public:
   std::string_view name() const override { return "permissive"; }
@@ -59,6 +81,15 @@ class PermissiveBackend final : public Backend {
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
     auto inner = ops::reference_backend()->make_kernel(request);
     return inner == nullptr ? nullptr : std::make_unique<PermissiveKernel>(std::move(inner));
+  }
+  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request) const override {
+    std::vector<std::unique_ptr<Kernel>> result;
+    constexpr std::size_t parts = 3;
+    if (request.outputs.size() != 1 || request.inputs.empty()) return result;
+    for (std::size_t part = 0; part < parts; ++part) {
+      result.push_back(std::make_unique<PartKernel>(make_kernel(request), part, parts));
+    }
+    return result;
   }
   std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
     auto buffer = ops::reference_backend()->allocate(nbytes, device);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::backends::onednn {
+
+/// Into how many parts work is cut at most.
+constexpr std::int64_t most_parts = 16;
+/// Fewer multiplications than this are not worth meeting for.
+constexpr std::int64_t least_part = std::int64_t{1} << 22;
+
+/// Whether parts of a kernel, floats in and out, give its bits: both are run on operands drawn at random. oneDNN blocks a
+/// product's depth by all its extents, so where a part is added up in the same order is for a trial to say.
+bool have_same_bits(const KernelRequest& request, const Kernel& whole,
+                    const std::vector<std::unique_ptr<Kernel>>& parts);
+
+}  // namespace lockstep::backends::onednn

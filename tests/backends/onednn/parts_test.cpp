@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/backends/onednn/onednn_runs.h"
+#include "tests/support/convolution_cases.h"
+
+// The parts of a large kernel, which several threads run, compute what the whole one does, bit for bit.
+namespace lockstep::tests {
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+enum class Cut { yes, no, where_bits_allow };
+
+struct Case {
+  const ir::Primitive* op;
+  Shape first, second;
+  Attrs attrs;
+  Cut cut;
+};
+
+Case product(const Shape& a, const Shape& b, std::int64_t of_a, std::int64_t of_b, Cut cut = Cut::where_bits_allow) {
+  return {&ops::primitives::dot_general(),
+          a,
+          b,
+          {{"contract", std::vector<Dims>{{of_a}, {of_b}}}, {"batch", std::vector<Dims>{{}, {}}}},
+          cut};
+}
+
+std::vector<Case> cases() {
+  const Attrs batched = {{"contract", std::vector<Dims>{{2}, {1}}}, {"batch", std::vector<Dims>{{0}, {0}}}};
+  const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
+  const Shape x = {11, 28, 30, 24}, kernel = {3, 3, 24, 40}, y = {11, 28, 15, 40};
+  return {product({1030, 300}, {300, 130}, 1, 0, Cut::yes),
+          product({1030, 300}, {130, 300}, 1, 1, Cut::yes),
+          product({300, 1030}, {300, 130}, 0, 0),
+          product({300, 1030}, {130, 300}, 0, 1),
+          product({130, 300}, {300, 1030}, 1, 0),
+          product({64, 2100}, {2100, 515}, 1, 0),
+          product({2100, 520}, {2100, 64}, 0, 0),
+          product({2100, 64}, {2100, 520}, 0, 0),
+          product({515, 2100}, {2100, 17}, 1, 0),
+          product({513, 4200}, {512, 4200}, 1, 1),
+          product({1025, 4200}, {4200, 33}, 1, 0),
+          {&ops::primitives::dot_general(), {13, 100, 90}, {13, 90, 110}, batched, Cut::yes},
+          {&ops::primitives::conv(), x, kernel, attrs, Cut::yes},
+          {&ops::primitives::conv_input_grad(), y, kernel, attrs.with("spatial", Dims{28, 30}), Cut::yes},
+          {&ops::primitives::conv_kernel_grad(), x, y, attrs.with("window", Dims{3, 3}), Cut::no},
+          product({1024, 8}, {8, 64}, 1, 0, Cut::no),
+          product({200, 400}, {400, 200}, 1, 0, Cut::no)};
+}
+
+}  // namespace
+
+TEST_CASE("parts of products and convolutions, in any order, have the bits of the whole") {
+  if (!offers()) return;
+  const std::shared_ptr<void> settings = onednn().enter_thread();
+  for (const Case& c : cases()) {
+    const BackendOp bound(onednn(), *c.op, {{float32, c.first, {}}, {float32, c.second, {}}}, c.attrs);
+    CAPTURE(bound.op);
+    CAPTURE(to_string(bound.inputs[0]));
+    CAPTURE(to_string(bound.inputs[1]));
+    REQUIRE(bound.kernel != nullptr);
+    std::vector<std::unique_ptr<Kernel>> parts =
+        onednn().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}});
+    CHECK(parts.size() <= 16);
+    if (c.cut != Cut::where_bits_allow) CHECK((parts.size() > 1) == (c.cut == Cut::yes));
+    if (parts.empty()) continue;
+    ir::Sample sample;
+    for (const ArrayType& type : bound.inputs) sample.inputs.push_back({type, -1, 1, false});
+    const std::vector<Memory> operands = draw_memory(sample, 5);
+    std::vector<ArrayView> inputs;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      inputs.push_back(contiguous_view(operands[i].data(), float32, bound.inputs[i].shape));
+    }
+    const Memory result(static_cast<std::size_t>(bound.outputs[0].nbytes()));
+    const ArrayView output = contiguous_view(result.data(), float32, bound.outputs[0].shape);
+    std::reverse(parts.begin(), parts.end());
+    for (const std::unique_ptr<Kernel>& part : parts) {
+      const Memory scratch(part->scratch_bytes());
+      part->run({inputs, {&output, 1}, scratch.data()});
+    }
+    CHECK(result.bytes() == bound.run(operands)[0]);
+  }
+}
+
+}  // namespace lockstep::tests
