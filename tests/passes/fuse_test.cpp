@@ -44,13 +44,13 @@ constexpr Golden table[] = {
         c:f32[4] = reduce_sum[axes=[0]] b
         d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
         e:f32[6,4] = div b d in (e,) })",
-     R"({ lambda a:f32[6,4]. let b:f32[6,4] c:f32[4] = fused[body={ lambda a:f32[6,4]. let b:f32[6,4] = mul a a
+     R"({ lambda a:f32[6,4]. let c:f32[4] = fused[body={ lambda a:f32[6,4]. let b:f32[6,4] = mul a a
               c:f32[4] = reduce_sum[axes=[0]] b
-          in (b,c) }] a
-        e:f32[6,4] = fused[body={ lambda a:f32[6,4] b:f32[4].
-          let c:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] b
-              d:f32[6,4] = div a c
-          in (d,) }] b c in (e,) })"},
+          in (c,) }] a
+        e:f32[6,4] = fused[body={ lambda a:f32[6,4] c:f32[4]. let b:f32[6,4] = mul a a
+              d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
+              e:f32[6,4] = div b d
+          in (e,) }] a c in (e,) })"},
     {"sums over other dimensions stand apart",
      R"({ lambda a:f32[2,6,4]. let b:f32[2,6,4] = mul a a
         c:f32[2,4] = reduce_sum[axes=[1]] b in (c,) })",
@@ -62,15 +62,65 @@ constexpr Golden table[] = {
         d:f32[4] = cumsum[axis=0 reverse=false] c
         e:f32[4] = mul d b
         f:f32[4] = add e b in (f,) })",
-     R"({ lambda a:f32[4]. let b:f32[4] c:f32[4] = fused[body={ lambda a:f32[4].
+     R"({ lambda a:f32[4]. let c:f32[4] = fused[body={ lambda a:f32[4].
           let b:f32[4] = exp a
+              c:f32[4] = neg b
+          in (c,) }] a
+        d:f32[4] = cumsum[axis=0 reverse=false] c
+        f:f32[4] = fused[body={ lambda a:f32[4] d:f32[4].
+          let b:f32[4] = exp a
+              e:f32[4] = mul d b
+              f:f32[4] = add e b
+          in (f,) }] a d in (f,) })"},
+    {"what a value is made of is read rather than the value, where all that read it can compute it",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = add a b
+        d:f32[4] = tanh c
+        e:f32[4] = mul d d
+        f:f32[4] = mul c d
+        g:f32[4] = cumsum[axis=0 reverse=false] f
+        h:f32[4] = mul g c
+        i:f32[4] = mul h d
+        j:f32[4] = sub i e in (j,) })",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] f:f32[4] = fused[body={ lambda a:f32[4] b:f32[4].
+          let c:f32[4] = add a b
+              d:f32[4] = tanh c
+              f:f32[4] = mul c d
+          in (c,f) }] a b
+        g:f32[4] = cumsum[axis=0 reverse=false] f
+        j:f32[4] = fused[body={ lambda c:f32[4] g:f32[4]. let d:f32[4] = tanh c
+              e:f32[4] = mul d d
+              h:f32[4] = mul g c
+              i:f32[4] = mul h d
+              j:f32[4] = sub i e
+          in (j,) }] c g in (j,) })"},
+    {"it is kept where it is made of more than it spares",
+     R"({ lambda a:f32[4] b:f32[4] c:f32[4]. let d:f32[4] = mul a b
+        e:f32[4] = add d c
+        f:f32[4] = cumsum[axis=0 reverse=false] e
+        g:f32[4] = mul f e
+        h:f32[4] = neg g in (h,) })",
+     R"({ lambda a:f32[4] b:f32[4] c:f32[4]. let e:f32[4] = fused[body={ lambda a:f32[4] b:f32[4] c:f32[4].
+          let d:f32[4] = mul a b
+              e:f32[4] = add d c
+          in (e,) }] a b c
+        f:f32[4] = cumsum[axis=0 reverse=false] e
+        h:f32[4] = fused[body={ lambda f:f32[4] e:f32[4]. let g:f32[4] = mul f e
+              h:f32[4] = neg g
+          in (h,) }] f e in (h,) })"},
+    {"a value that stays in memory is computed again where that costs no other operand",
+     R"({ lambda a:f32[4]. let b:f32[4] = exp a
+        c:f32[4] = neg b
+        d:f32[4] = cumsum[axis=0 reverse=false] c
+        e:f32[4] = mul d a
+        f:f32[4] = sub e b in (b,f) })",
+     R"({ lambda a:f32[4]. let b:f32[4] c:f32[4] = fused[body={ lambda a:f32[4]. let b:f32[4] = exp a
               c:f32[4] = neg b
           in (b,c) }] a
         d:f32[4] = cumsum[axis=0 reverse=false] c
-        f:f32[4] = fused[body={ lambda a:f32[4] b:f32[4].
-          let c:f32[4] = mul a b
-              d:f32[4] = add c b
-          in (d,) }] d b in (f,) })"},
+        f:f32[4] = fused[body={ lambda a:f32[4] d:f32[4]. let b:f32[4] = exp a
+              e:f32[4] = mul d a
+              f:f32[4] = sub e b
+          in (f,) }] a d in (b,f) })"},
     {"two that read one value, and only one op is left alone",
      R"({ lambda a:f32[4] b:f32[2]. let c:f32[4] = abs a
         d:bool[4] = less a a

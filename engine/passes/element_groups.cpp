@@ -1,0 +1,409 @@
+#include "engine/passes/element_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <lockstep/element_loop.h>
+
+#include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep::passes {
+
+using ir::Equation;
+using ir::Var;
+
+namespace {
+
+// What a kernel can be expected to take.
+constexpr std::size_t most_members = 64;
+constexpr std::size_t most_reads = 28;
+constexpr std::size_t most_sums = 8;
+/// Work outside of maps is cut into tiles, so that all devices share it; sums are not. Arrays from that size on are
+/// rather cut.
+constexpr std::int64_t most_summed_outside = 1 << 16;
+
+bool is_sum(const ir::Function& f, const Equation& e) {
+  if (e.primitive != &ops::primitives::reduce_sum()) return false;
+  const ArrayType& type = f.type(e.inputs[0]);
+  return type.dtype == DType::float32 && (!type.varying.empty() || type.size() < most_summed_outside) &&
+         sum_layout(type.shape, e.attrs.get<std::vector<std::int64_t>>("axes")).has_value();
+}
+
+bool is_element_op(const ir::Function& f, const Equation& e) {
+  if (!e.primitive->traits.pointwise || e.outputs.size() != 1 || e.inputs.empty()) return false;
+  const ArrayType& result = f.type(e.outputs[0]);
+  return std::ranges::all_of(e.inputs, [&](Var v) {
+    return f.type(v).shape == result.shape && can_stand_in_a_loop(e.primitive->name, f.type(v).dtype, result.dtype);
+  });
+}
+
+bool is_move_of_constants(const std::string& op) {
+  return op == "pvary" || op == "broadcast_in_dim" || op == "reshape" || op == "transpose";
+}
+
+template <class T>
+bool contains(const std::vector<T>& all, const T& one) {
+  return std::ranges::count(all, one) != 0;
+}
+
+}  // namespace
+
+std::vector<int> ElementGroup::computed() const {
+  std::vector<int> all = members;
+  all.insert(all.end(), copies.begin(), copies.end());
+  std::ranges::sort(all);
+  all.insert(all.end(), sums.begin(), sums.end());
+  return all;
+}
+
+ElementGroups::ElementGroups(const ir::Function& function)
+    : f_(function), definition_(f_.types().size(), none), level_(f_.types().size(), 0) {
+  for (std::size_t i = 0; i < equations().size(); ++i) visit(static_cast<int>(i));
+  note_readers();
+  raise_groups();
+  sink();
+  take_sums();
+}
+
+// ---- values
+
+bool ElementGroups::spreads(const Equation& e) const {
+  return e.primitive == &ops::primitives::broadcast_in_dim() &&
+         f_.type(e.inputs[0]).shape != f_.type(e.outputs[0]).shape;
+}
+
+const Equation* ElementGroups::defined_by(Var v) const {
+  const int i = definition_[v.id];
+  return i < 0 ? nullptr : &equation(i);
+}
+
+const Equation* ElementGroups::constant(Var v) const {
+  const Equation* e = defined_by(v);
+  while (e != nullptr && is_move_of_constants(e->primitive->name)) e = defined_by(e->inputs[0]);
+  return e != nullptr && e->primitive == &ops::primitives::full() ? e : nullptr;
+}
+
+const Equation* ElementGroups::spreading(Var v) const {
+  const Equation* e = defined_by(v);
+  return e != nullptr && spreads(*e) ? e : nullptr;
+}
+
+double ElementGroups::bytes(Var v) const {
+  const Equation* spread = spreading(v);
+  const ArrayType& type = f_.type(spread == nullptr ? v : spread->inputs[0]);
+  return static_cast<double>(type.size()) * static_cast<double>(size_of(type.dtype));
+}
+
+// ---- groups
+
+int ElementGroups::find(int group) {
+  while (parent_[static_cast<std::size_t>(group)] != group) {
+    int& up = parent_[static_cast<std::size_t>(group)];
+    up = parent_[static_cast<std::size_t>(up)];
+    group = up;
+  }
+  return group;
+}
+
+int ElementGroups::group_of(Var v) {
+  const int i = definition_[v.id];
+  return i < 0 ? none : group_of_index(i);
+}
+
+int ElementGroups::group_of_index(int i) {
+  const auto it = group_of_equation_.find(i);
+  return it == group_of_equation_.end() ? none : find(it->second);
+}
+
+int ElementGroups::group_that_holds(int i) {
+  const auto it = group_of_sum_.find(i);
+  return it == group_of_sum_.end() ? group_of_index(i) : find(it->second);
+}
+
+bool ElementGroups::computes(int g, Var v) {
+  const int i = definition_[v.id];
+  return i >= 0 && (group_that_holds(i) == g || contains(group(g).copies, i));
+}
+
+bool ElementGroups::fits(int g, const ArrayType& type) {
+  return type_of(g).shape == type.shape && type_of(g).varying == type.varying;
+}
+
+bool ElementGroups::fits_in_one(std::size_t members, std::size_t reads) {
+  return members <= most_members && reads <= most_reads;
+}
+
+void ElementGroups::visit(int i) {
+  const Equation& e = equation(i);
+  int level = 0;
+  for (const Var v : e.inputs) level = std::max(level, level_[v.id]);
+  if (is_element_op(f_, e)) {
+    level = add_to_group(i);
+  } else if (is_sum(f_, e) && spreading(e.inputs[0]) == nullptr && group_of(e.inputs[0]) != none) {
+    // It stands in the group but is none of the values that others may continue it from.
+    group_of_sum_[i] = group_of(e.inputs[0]);
+  } else if (!spreads(e)) {
+    ++level;
+  }
+  for (const Var v : e.outputs) {
+    level_[v.id] = level;
+    definition_[v.id] = i;
+  }
+}
+
+/// The level of the group that the equation comes to stand in.
+int ElementGroups::add_to_group(int i) {
+  ElementGroup own = alone(i);
+  own.level = 1;
+  for (const Var v : equation(i).inputs) own.level = std::max(own.level, read_level(v) + 1);
+  std::vector<int> joined = groups_it_continues(i, own.level - 1);
+  if (!joined.empty() && fit_in_one(joined, own)) {
+    --own.level;
+  } else {
+    joined.clear();
+  }
+  const int beside = neighbour(i, own);
+  if (beside != none && !contains(joined, beside)) {
+    joined.push_back(beside);
+    if (!fit_in_one(joined, own)) joined.pop_back();
+  }
+  const int g = new_group(std::move(own));
+  for (const int other : joined) join(other, g);
+  for (const Var v : group(g).reads) reader_[v.id] = g;
+  return group(g).level;
+}
+
+ElementGroup ElementGroups::alone(int i) const {
+  ElementGroup group;
+  group.members = {i};
+  for (const Var v : equation(i).inputs) {
+    if (constant(v) == nullptr && !contains(group.reads, v)) group.reads.push_back(v);
+  }
+  return group;
+}
+
+/// The groups whose values at `level`, the highest one that it reads, are all that it reads there; none where it
+/// reads anything else there.
+std::vector<int> ElementGroups::groups_it_continues(int i, int level) {
+  const ArrayType& type = f_.type(result_of(i));
+  std::vector<int> result;
+  for (const Var v : equation(i).inputs) {
+    if (read_level(v) < level || constant(v) != nullptr) continue;
+    const int g = spreading(v) != nullptr ? none : group_of(v);
+    if (g == none || !fits(g, type)) return {};
+    if (!contains(result, g)) result.push_back(g);
+  }
+  return result;
+}
+
+/// A group of the same level that reads one of its operands too.
+int ElementGroups::neighbour(int i, const ElementGroup& own) {
+  for (const Var v : own.reads) {
+    const auto it = reader_.find(v.id);
+    if (it == reader_.end()) continue;
+    const int g = find(it->second);
+    if (group(g).level == own.level && fits(g, f_.type(result_of(i)))) return g;
+  }
+  return none;
+}
+
+bool ElementGroups::fit_in_one(const std::vector<int>& joined, const ElementGroup& own) {
+  std::size_t members = own.members.size();
+  std::vector<Var> reads = own.reads;
+  for (const int g : joined) {
+    members += group(g).members.size();
+    reads.insert(reads.end(), group(g).reads.begin(), group(g).reads.end());
+  }
+  std::ranges::sort(reads);
+  const auto repeated = std::ranges::unique(reads);
+  return fits_in_one(members, static_cast<std::size_t>(repeated.begin() - reads.begin()));
+}
+
+int ElementGroups::new_group(ElementGroup made) {
+  const int g = static_cast<int>(groups_.size());
+  group_of_equation_[made.members[0]] = g;
+  groups_.push_back(std::move(made));
+  parent_.push_back(g);
+  return g;
+}
+
+void ElementGroups::join(int from, int into) {
+  parent_[static_cast<std::size_t>(from)] = into;
+  ElementGroup& old = group(from);
+  ElementGroup& all = group(into);
+  all.members.insert(all.members.end(), old.members.begin(), old.members.end());
+  for (const Var v : old.reads) {
+    if (!contains(all.reads, v)) all.reads.push_back(v);
+  }
+  std::erase_if(all.reads, [&](Var v) { return spreading(v) == nullptr && group_of(v) == into; });
+  old = {};
+}
+
+// ---- equations that stand far from the group that reads them, such as what an optimizer does with its old state
+
+void ElementGroups::note_readers() {
+  readers_.assign(f_.types().size(), {});
+  for (std::size_t i = 0; i < equations().size(); ++i) {
+    for (const Var v : equations()[i].inputs) readers_[v.id].push_back(static_cast<int>(i));
+  }
+  for (const Var v : f_.outputs()) readers_[v.id].push_back(none);
+}
+
+/// Joins groups with a higher one that reads them, where nothing else at that level or below does.
+void ElementGroups::raise_groups() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int g = 0; g < count(); ++g) {
+      if (group(g).members.empty()) continue;
+      const std::vector<Var> values = values_of(g);
+      const int to = lowest_reader(g, values);
+      if (to == none || !fits(to, type_of(g)) || !fit_in_one({g}, group(to))) continue;
+      for (const Var v : values) level_[v.id] = group(to).level;
+      join(g, to);
+      changed = true;
+    }
+  }
+}
+
+/// What members and sums of a group give.
+std::vector<Var> ElementGroups::values_of(int g) {
+  std::vector<Var> values;
+  for (const int i : group(g).members) values.push_back(result_of(i));
+  for (const auto& [i, of] : group_of_sum_) {
+    if (find(of) == g) values.push_back(result_of(i));
+  }
+  return values;
+}
+
+/// The other group that is alone at the lowest level where these values are read, or none.
+int ElementGroups::lowest_reader(int own, const std::vector<Var>& values) {
+  int result = none;
+  int lowest = std::numeric_limits<int>::max();
+  for (const Var v : values) {
+    for (const int reader : readers_[v.id]) {
+      const int g = reader == none ? own : group_that_holds(reader);
+      if (g == own) continue;
+      const std::vector<Var>& given = equation(reader).outputs;
+      const int level = g != none ? group(g).level : given.empty() ? 0 : level_[given[0].id];
+      if (level == lowest && g != result) result = none;
+      if (level < lowest) result = g;
+      lowest = std::min(level, lowest);
+    }
+  }
+  return result;
+}
+
+/// Moves an equation to the group that alone reads it, where less memory is read and written then.
+void ElementGroups::sink() {
+  for (int i = static_cast<int>(equations().size()); i-- > 0;) {
+    const int own = group_of_index(i);
+    if (own == none) continue;
+    const int to = only_reader(result_of(i));
+    if (to != none && to != own && fits(to, f_.type(result_of(i))) && fit_in_one({to}, alone(i)) &&
+        bytes_spared(i, own, to) > 0) {
+      move(i, own, to);
+    }
+  }
+}
+
+/// The group that reads the value; none where there are several, or others do.
+int ElementGroups::only_reader(Var v) {
+  int result = none;
+  for (const int reader : readers_[v.id]) {
+    const int g = reader == none ? none : group_that_holds(reader);
+    if (g == none || (result != none && g != result)) return none;
+    result = g;
+  }
+  return result;
+}
+
+/// By computing the equation in the group `to` rather than in `own`.
+double ElementGroups::bytes_spared(int i, int own, int to) {
+  double spared = 2 * bytes(result_of(i));
+  for (const Var v : alone(i).reads) {
+    if (!contains(group(to).reads, v)) spared -= bytes(v);
+    const auto is_here = [&](int reader) { return reader != none && group_that_holds(reader) == own; };
+    const auto here = std::ranges::count_if(readers_[v.id], is_here);
+    if (group_of(v) != own || spreading(v) != nullptr) {
+      if (here == 1) spared += bytes(v);
+    } else if (here == static_cast<std::ptrdiff_t>(readers_[v.id].size())) {
+      spared -= bytes(v);
+    }
+  }
+  return spared;
+}
+
+void ElementGroups::move(int i, int own, int to) {
+  std::erase(group(own).members, i);
+  if (group(own).members.empty()) group(own) = {};
+  group(to).members.push_back(i);
+  std::erase(group(to).reads, result_of(i));
+  for (const Var v : alone(i).reads) {
+    if (!contains(group(to).reads, v)) group(to).reads.push_back(v);
+  }
+  group_of_equation_[i] = to;
+}
+
+void ElementGroups::drop(int i) {
+  const int own = group_of_index(i);
+  std::erase(group(own).members, i);
+  group_of_equation_.erase(i);
+  dropped_.insert(i);
+  for (const Var v : equation(i).inputs) std::erase(readers_[v.id], i);
+  if (group(own).members.empty()) group(own) = {};
+}
+
+// ---- sums
+
+void ElementGroups::take_sums() {
+  for (auto& [i, g] : group_of_sum_) {
+    g = find(g);
+    group(g).sums.push_back(i);
+  }
+  for (ElementGroup& it : groups_) {
+    if (sums_fit(it)) continue;
+    for (const int i : it.sums) group_of_sum_.erase(i);
+    it.sums.clear();
+  }
+}
+
+bool ElementGroups::sums_fit(const ElementGroup& it) const {
+  if (it.sums.empty()) return true;
+  const Shape& shape = f_.type(equation(it.sums[0]).inputs[0]).shape;
+  std::optional<int> rows;
+  std::array<bool, 2> has{};
+  for (const int i : it.sums) {
+    const auto layout = sum_layout(shape, equation(i).attrs.get<std::vector<std::int64_t>>("axes"));
+    has[layout->kind == SumLayout::Kind::rows ? 0 : 1] = true;
+    if (rows.value_or(layout->rows) != layout->rows) return false;
+    rows = layout->rows;
+  }
+  std::int64_t columns = 1;
+  for (int d = *rows; d < shape.rank(); ++d) columns *= shape[d];
+  if (has[0] && has[1] && columns <= narrow_columns) return false;
+  const auto is_whole = [&](Var v) { return spreading(v) == nullptr; };
+  return it.sums.size() <= most_sums && std::ranges::any_of(it.reads, is_whole) &&
+         std::ranges::all_of(it.reads, [&](Var v) { return is_whole(v) || spreads_whole_rows(v, *rows); });
+}
+
+/// Whether an operand that is spread has all columns of the matrix or one.
+bool ElementGroups::spreads_whole_rows(Var v, int rows) const {
+  const Equation& e = *spreading(v);
+  const Shape& from = f_.type(e.inputs[0]).shape;
+  const Shape& to = f_.type(v).shape;
+  const auto dims = e.attrs.get<std::vector<std::int64_t>>("dims");
+  std::int64_t columns = 1;
+  for (int d = 0; d < from.rank(); ++d) {
+    if (dims[static_cast<std::size_t>(d)] >= rows) columns *= from[d];
+  }
+  std::int64_t all = 1;
+  for (int d = rows; d < to.rank(); ++d) all *= to[d];
+  return columns == 1 || columns == all;
+}
+
+}  // namespace lockstep::passes

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "engine/ir/function.h"
+
+// Groups of element-wise equations, each to become one equation. Every equation has a level, above those of all that it
+// reads; those of a group share one. What a group reads lies below it, so no way leads out of a group and back into it,
+// and groups of one level may always be joined.
+namespace lockstep::passes {
+
+/// No group, no equation.
+inline constexpr int none = -1;
+
+struct ElementGroup {
+  int level = 0;
+  std::vector<int> members;    ///< Equations.
+  std::vector<ir::Var> reads;  ///< What members and copies read, constants left out.
+  std::vector<int> copies;     ///< Equations of other groups that are computed here again, for members to read.
+  std::vector<int> sums;       ///< Equations that add up what members give.
+  bool is_chosen = false;
+
+  /// Members, copies and sums, as they stand in the function.
+  std::vector<int> computed() const;
+};
+
+/// The groups of a function, which must outlive them.
+class ElementGroups {
+ public:
+  explicit ElementGroups(const ir::Function& function);
+
+  const ir::Function& function() const { return f_; }
+  const std::vector<ir::Equation>& equations() const { return f_.equations(); }
+  const ir::Equation& equation(int i) const { return equations()[static_cast<std::size_t>(i)]; }
+  ir::Var result_of(int i) const { return equation(i).outputs[0]; }
+  /// The equation that defines `v`, or `none`.
+  int definition(ir::Var v) const { return definition_[v.id]; }
+  /// The `full` that gives all elements of `v` their value, or null.
+  const ir::Equation* constant(ir::Var v) const;
+  /// The equation that repeats a smaller array along other dimensions, or null.
+  const ir::Equation* spreading(ir::Var v) const;
+  /// Of the array that lies in memory: the smaller one where it is spread.
+  double bytes(ir::Var v) const;
+  /// What reads `v`: equations, `none` for the function's result.
+  const std::vector<int>& readers(ir::Var v) const { return readers_[v.id]; }
+
+  /// All there ever were; those that were joined with others have no members.
+  int count() const { return static_cast<int>(groups_.size()); }
+  ElementGroup& group(int g) { return groups_[static_cast<std::size_t>(g)]; }
+  /// The group that gives `v`, or `none`.
+  int group_of(ir::Var v);
+  /// The group in which equation `i` stands, as a member or as a sum.
+  int group_that_holds(int i);
+  /// Whether `v` is computed in group `g`: by a member, a sum or a copy.
+  bool computes(int g, ir::Var v);
+  /// Whether arrays of that type go with those of the group.
+  bool fits(int g, const ArrayType& type);
+  /// Whether a kernel can be expected to take a loop of so many equations and operands.
+  static bool fits_in_one(std::size_t members, std::size_t reads);
+  /// Whether the sums of `it` can stand in one loop with all that it reads.
+  bool sums_fit(const ElementGroup& it) const;
+  /// Takes an equation that nothing reads any more out of its group, whose reads stay as they are.
+  void drop(int i);
+  /// Whether it was dropped: what reads it computes it again.
+  bool is_dropped(int i) const { return dropped_.contains(i); }
+
+ private:
+  void visit(int i);
+  int add_to_group(int i);
+  std::vector<int> groups_it_continues(int i, int level);
+  int neighbour(int i, const ElementGroup& own);
+  bool fit_in_one(const std::vector<int>& joined, const ElementGroup& own);
+  int new_group(ElementGroup made);
+  void join(int from, int into);
+  void note_readers();
+  void raise_groups();
+  std::vector<ir::Var> values_of(int g);
+  int lowest_reader(int own, const std::vector<ir::Var>& values);
+  void sink();
+  int only_reader(ir::Var v);
+  ElementGroup alone(int i) const;
+  double bytes_spared(int i, int own, int to);
+  void move(int i, int own, int to);
+  void take_sums();
+
+  bool spreads(const ir::Equation& e) const;
+  bool spreads_whole_rows(ir::Var v, int rows) const;
+  const ir::Equation* defined_by(ir::Var v) const;
+  int read_level(ir::Var v) const { return constant(v) == nullptr ? level_[v.id] : 0; }
+  const ArrayType& type_of(int g) { return f_.type(result_of(group(g).members[0])); }
+  int find(int group);
+  int group_of_index(int i);
+
+  const ir::Function& f_;
+  std::vector<int> definition_;  // by var: the equation
+  std::vector<int> level_;       // by var
+  std::vector<ElementGroup> groups_;
+  std::vector<int> parent_;  // of groups that were joined with others
+  std::map<int, int> group_of_equation_;
+  std::map<int, int> group_of_sum_;
+  std::set<int> dropped_;
+  std::map<std::uint32_t, int> reader_;    // by var: the group that read it last
+  std::vector<std::vector<int>> readers_;  // by var: equations, `none` for the function's result
+};
+
+/// Has groups compute again what they would read from far away, where less memory is read and written then: from a
+/// forward to a backward pass goes what their element-wise values are made of rather than these values.
+void recompute(ElementGroups& groups);
+
+}  // namespace lockstep::passes
