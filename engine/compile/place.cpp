@@ -98,9 +98,16 @@ class Placer {
     if (value.pmap != writer.pmap || !stays) {
       it.place = value.pmap >= 0 ? Place::shard : Place::arena;
     } else {
-      it.place = Place::scratch;
+      it.place = has_shard_alone(value) ? Place::shard : Place::scratch;
       it.per_tile = writer.tiled > 0;
     }
+  }
+
+  /// Whether each device has but one shard, whose block then serves as its scratch too: one plan packs closer than two.
+  bool has_shard_alone(const Value& value) const {
+    if (value.pmap < 0) return false;
+    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(value.pmap)];
+    return mesh.local_shards == mesh.devices;
   }
 
   // ---- donation --------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -18,7 +19,7 @@ class Scheduler {
 
   void run() {
     assign_phases();
-    sink_regions();
+    sink();
     assign_waves();
     make_steps();
     join_groups();
@@ -66,27 +67,52 @@ class Scheduler {
     return reader.pmap >= 0 ? writer.phase + 1 : writer.phase;
   }
 
-  /// Moves a region's equation to its first reader's region where less then crosses the regions' ends.
-  void sink_regions() {
-    std::vector<int> limit(program_.units.size(), -1);
+  /// Moves work to later phases where less then crosses the regions' ends: all of it as far as what reads it allows, or
+  /// those equations of regions alone that read less than they write.
+  void sink() {
+    sink_where([&](const Unit& it) { return it.pmap >= 0 && bytes(it.reads, it.pmap) < bytes(it.writes, it.pmap); });
+    std::vector<int> phases;
+    for (const Unit& it : program_.units) phases.push_back(it.phase);
+    const std::int64_t crossing = crossing_bytes();
+    sink_where([](const Unit& it) { return !it.together; });
+    if (crossing_bytes() < crossing) return;
+    for (int u = 0; u < units(); ++u) unit(u).phase = phases[static_cast<std::size_t>(u)];
+  }
+
+  template <class Condition>
+  void sink_where(const Condition& sinks) {
+    std::vector<int> limit(program_.units.size(), std::numeric_limits<int>::max());
     std::vector<int> last_region(program_.meshes.size(), 0);
+    int last_shared = 0;
     for (const Unit& it : program_.units) {
-      if (it.pmap < 0) continue;
-      int& last = last_region[static_cast<std::size_t>(it.pmap)];
+      int& last = it.pmap < 0 ? last_shared : last_region[static_cast<std::size_t>(it.pmap)];
       last = std::max(last, it.phase);
     }
     for (int u = units() - 1; u >= 0; --u) {
       Unit& it = unit(u);
-      int& own_limit = limit[static_cast<std::size_t>(u)];
-      if (it.pmap >= 0 && bytes(it.reads, it.pmap) < bytes(it.writes, it.pmap)) {
-        it.phase = std::max(it.phase, std::min(own_limit, last_region[static_cast<std::size_t>(it.pmap)]));
-      }
+      const int last = it.pmap < 0 ? last_shared : last_region[static_cast<std::size_t>(it.pmap)];
+      const int latest = std::min(limit[static_cast<std::size_t>(u)], last);
+      if (sinks(it)) it.phase = std::max(it.phase, latest);
       for (int w : writers(u)) {
         int& bound = limit[static_cast<std::size_t>(w)];
-        const int latest = it.pmap == unit(w).pmap ? it.phase : it.phase - 1;
-        bound = bound < 0 ? latest : std::min(bound, latest);
+        bound = std::min(bound, it.pmap == unit(w).pmap ? it.phase : it.phase - 1);
       }
     }
+  }
+
+  /// Of per-shard values that a later region than their own reads.
+  std::int64_t crossing_bytes() {
+    std::vector<bool> crosses(program_.values.size(), false);
+    std::int64_t total = 0;
+    for (const Unit& it : program_.units) {
+      for (int root : it.reads) {
+        const int w = writer_[static_cast<std::size_t>(root)];
+        if (w < 0 || crosses[static_cast<std::size_t>(root)] || unit(w).pmap < 0 || unit(w).phase == it.phase) continue;
+        crosses[static_cast<std::size_t>(root)] = true;
+        total += program_.value(root).type.nbytes();
+      }
+    }
+    return total;
   }
 
   /// Bytes of the per-shard values with memory of their own among `roots`.

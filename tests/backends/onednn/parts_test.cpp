@@ -69,7 +69,8 @@ TEST_CASE("parts of products and convolutions, in any order, have the bits of th
     std::vector<std::unique_ptr<Kernel>> parts =
         onednn().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}});
     CHECK(parts.size() <= 16);
-    if (c.cut != Cut::where_bits_allow) CHECK((parts.size() > 1) == (c.cut == Cut::yes));
+    if (c.cut == Cut::no) CHECK(parts.empty());
+    if (c.cut == Cut::yes && usable_isa() == Isa::avx512) CHECK(parts.size() > 1);
     if (parts.empty()) continue;
     ir::Sample sample;
     for (const ArrayType& type : bound.inputs) sample.inputs.push_back({type, -1, 1, false});
