@@ -68,14 +68,15 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
     Tree mu = map([&](const Array& g, const Array& m) { return b1 * m + (1.0 - b1) * g; }, updates, state.at("mu"));
     Tree nu =
         map([&](const Array& g, const Array& n) { return b2 * n + (1.0 - b2) * (g * g); }, updates, state.at("nu"));
-    // In float64 so that 1 - b2^t does not cancel in the first steps; the factors are two scalars a step.
+    // In float64 so that 1 - b2^t does not cancel in the first steps. Scalars of a step: a division for each parameter
+    // would take as long as all else.
     const Array t = convert(count, float64);
-    const Array mu_correction = 1.0 - pow(full({}, b1, float64), t);
-    const Array nu_correction = 1.0 - pow(full({}, b2, float64), t);
+    const Array mu_scale = 1.0 / (1.0 - pow(full({}, b1, float64), t));
+    const Array nu_scale = 1.0 / (1.0 - pow(full({}, b2, float64), t));
     Tree direction = map(
         [&](const Array& m, const Array& n) {
-          const Array m_hat = m / convert(mu_correction, m.dtype());
-          const Array n_hat = n / convert(nu_correction, n.dtype());
+          const Array m_hat = m * convert(mu_scale, m.dtype());
+          const Array n_hat = n * convert(nu_scale, n.dtype());
           return m_hat / (sqrt(n_hat) + epsilon);
         },
         mu, nu);
