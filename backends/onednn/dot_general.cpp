@@ -11,6 +11,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/few_rows.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
 #include "backends/onednn/parts.h"
@@ -101,11 +102,17 @@ class DotGeneral final : public Kernel {
       temporary = std::max(temporary, copy.reorder->scratch_bytes());
     }
     if (type == dnnl::memory::data_type::f32 && is_small(plan_)) {
+      own_product_ = &DotGeneral::multiply_small;
       scratch_bytes_ = temporary_ + std::max(temporary, small_product_scratch(plan_));
       return true;
     }
     // Measured: a matrix times a vector, memory-bound, is two to four times as fast elsewhere.
     if (plan_.rows.extent == 1 || plan_.columns.extent == 1) return false;
+    if (type == dnnl::memory::data_type::f32 && has_few_rows(plan_)) {
+      own_product_ = &DotGeneral::multiply_few_rows;
+      scratch_bytes_ = temporary_ + temporary;
+      return true;
+    }
     if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_product(plan_, type, true);
     if (product_ != nullptr) {
       plan_.loops.clear();
@@ -159,14 +166,23 @@ class DotGeneral final : public Kernel {
       product_->run({a, b, result}, scratch);
       return;
     }
-    small_product(plan_, reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b),
-                  reinterpret_cast<float*>(result), static_cast<float*>(scratch));
+    (this->*own_product_)(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b),
+                          reinterpret_cast<float*>(result), static_cast<float*>(scratch));
+  }
+
+  void multiply_small(const float* a, const float* b, float* result, float* scratch) const {
+    small_product(plan_, a, b, result, scratch);
+  }
+
+  void multiply_few_rows(const float* a, const float* b, float* result, float* /*scratch*/) const {
+    few_rows_product(plan_, a, b, result);
   }
 
   ProductPlan plan_;
   std::size_t width_;
   std::array<OperandCopy, 2> copies_;
-  std::unique_ptr<BoundPrimitive> product_;  ///< Null for small products.
+  std::unique_ptr<BoundPrimitive> product_;  ///< Null where a loop of ours is faster.
+  void (DotGeneral::*own_product_)(const float*, const float*, float*, float*) const = nullptr;
   std::size_t temporary_ = 0;                ///< Where the scratch behind the copies begins.
   std::size_t scratch_bytes_ = 0;
 };

@@ -1,0 +1,54 @@
+#include "backends/onednn/few_rows.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include <lockstep/isa.h>
+
+#include "backends/onednn/few_rows_blocks.h"
+
+namespace lockstep::backends::onednn {
+
+bool has_few_rows(const ProductPlan& plan) {
+#if defined(__x86_64__)
+  const std::int64_t rows = plan.rows.extent;
+  const std::int64_t depth = plan.depth.extent;
+  // All measured. Where a call of oneDNN costs more than what it does better:
+  if (plan.columns.operand[1] == 1) {
+    constexpr std::int64_t most_products = std::int64_t{1} << 16;
+    // Rows of b so far apart share few lines of a cache: then oneDNN copies them.
+    constexpr std::int64_t copied_step = 512;
+    constexpr std::int64_t most_rows = 48;
+    return plan.size() <= most_products || (rows <= most_rows && plan.depth.operand[1] % copied_step == 0);
+  }
+  if (plan.depth.operand[0] != 1 || plan.depth.operand[1] != 1) return false;
+  constexpr std::int64_t most_products = std::int64_t{1} << 14;
+  constexpr std::int64_t least_depth = 32;
+  constexpr std::int64_t most_rows = 32;
+  return (plan.size() <= most_products && depth >= least_depth) || rows <= std::min(most_rows, depth / lanes);
+#else
+  static_cast<void>(plan);
+  return false;
+#endif
+}
+
+void few_rows_product(const ProductPlan& plan, const float* a, const float* b, float* result) {
+#if defined(__x86_64__)
+  static const auto widest = usable_isa() == Isa::avx512 ? multiply_few_rows_avx512 : multiply_few_rows_avx2;
+  widest({.a = a,
+          .b = b,
+          .result = result,
+          .rows = plan.rows.extent,
+          .columns = plan.columns.extent,
+          .depth = plan.depth.extent,
+          .a_row = plan.rows.operand[0],
+          .a_depth = plan.depth.operand[0],
+          .b_depth = plan.depth.operand[1],
+          .b_column = plan.columns.operand[1],
+          .result_row = plan.rows.result});
+#else
+  static_cast<void>(plan), static_cast<void>(a), static_cast<void>(b), static_cast<void>(result);
+#endif
+}
+
+}  // namespace lockstep::backends::onednn

@@ -1,0 +1,64 @@
+#if defined(__AVX2__)
+
+#include <algorithm>
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "backends/onednn/few_rows_blocks.h"
+
+namespace lockstep::backends::onednn {
+
+namespace {
+
+/// 16 lanes in two registers, so that sums have the order they have with AVX-512.
+struct Lanes {
+  static constexpr std::int64_t most_sums = 6, most_vectors = 1, dot_rows = 1;
+
+  static Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  static Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static Lanes load(const float* from) { return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)}; }
+  static Lanes load(const float* from, std::int64_t count) {
+    return {_mm256_maskload_ps(from, mask(count)), _mm256_maskload_ps(from + 8, mask(count - 8))};
+  }
+  void store(float* to) const {
+    _mm256_storeu_ps(to, low);
+    _mm256_storeu_ps(to + 8, high);
+  }
+  void store(float* to, std::int64_t count) const {
+    _mm256_maskstore_ps(to, mask(count), low);
+    _mm256_maskstore_ps(to + 8, mask(count - 8), high);
+  }
+  static Lanes fma(Lanes a, Lanes b, Lanes c) {
+    return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+  }
+
+  /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one.
+  static void store_sums(const Lanes (&of)[4], float* to, std::int64_t count) {
+    const auto fours = [&](int i) {
+      const __m256 x = _mm256_add_ps(of[i].low, of[i].high), y = _mm256_add_ps(of[i + 1].low, of[i + 1].high);
+      return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
+    };
+    const __m256 first = fours(0), second = fours(2);
+    const __m256 twos = _mm256_add_ps(_mm256_shuffle_ps(first, second, 0x44), _mm256_shuffle_ps(first, second, 0xee));
+    const __m256 ones = _mm256_add_ps(_mm256_shuffle_ps(twos, twos, 0x88), _mm256_shuffle_ps(twos, twos, 0xdd));
+    const __m128 sums = _mm_unpacklo_ps(_mm256_castps256_ps128(ones), _mm256_extractf128_ps(ones, 1));
+    _mm_maskstore_ps(to, _mm256_castsi256_si128(mask(count)), sums);
+  }
+
+  /// The first `count` of 8 lanes.
+  static __m256i mask(std::int64_t count) {
+    const __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(std::clamp<std::int64_t>(count, 0, 8))), number);
+  }
+
+  __m256 low, high;
+};
+
+}  // namespace
+
+void multiply_few_rows_avx2(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
+
+}  // namespace lockstep::backends::onednn
+
+#endif
