@@ -10,8 +10,10 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/convolution_geometry.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/parts.h"
+#include "backends/onednn/window_product.h"
 
 namespace lockstep::backends::onednn {
 
@@ -19,30 +21,6 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
-
-/// A convolution of the family, whichever of its three arrays is the result.
-struct Geometry {
-  Shape x, kernel, y;
-  Dims strides, dilation, low, high;
-  std::int64_t groups = 1;
-
-  explicit Geometry(const KernelRequest& request)
-      : strides(request.attrs.get<Dims>("strides")),
-        dilation(request.attrs.get<Dims>("dilation")),
-        groups(request.attrs.get<std::int64_t>("groups")) {
-    const Shape& first = request.inputs[0].shape;
-    const Shape& second = request.inputs[1].shape;
-    const Shape& result = request.outputs[0].shape;
-    x = request.op == "conv_input_grad" ? result : first;
-    kernel = request.op == "conv_kernel_grad" ? result : second;
-    y = request.op == "conv" ? result : request.op == "conv_input_grad" ? first : second;
-    for (std::int64_t& step : dilation) --step;  // oneDNN counts the elements between
-    for (const Dims& pair : request.attrs.get<std::vector<Dims>>("padding")) {
-      low.push_back(pair[0]);
-      high.push_back(pair[1]);
-    }
-  }
-};
 
 /// [N, spatial..., C] as oneDNN orders it: N, C, spatial.
 Desc image(const Shape& shape, dnnl::memory::data_type type) {
@@ -57,7 +35,7 @@ Desc image(const Shape& shape, dnnl::memory::data_type type) {
 }
 
 /// [window..., C/groups, O] as oneDNN orders it: groups, O/groups, C/groups, window.
-Desc filter(const Geometry& geometry, dnnl::memory::data_type type, bool any_layout) {
+Desc filter(const ConvolutionGeometry& geometry, dnnl::memory::data_type type, bool any_layout) {
   const Shape& shape = geometry.kernel;
   const std::vector<std::int64_t> row_major = row_major_strides(shape);
   const std::int64_t features = shape.dim(-1) / geometry.groups;
@@ -78,12 +56,14 @@ Desc filter(const Geometry& geometry, dnnl::memory::data_type type, bool any_lay
 /// The primitive's description for a request, empty where oneDNN has none.
 class Description {
  public:
-  Description(const KernelRequest& request, const Geometry& geometry, bool any_layout)
+  Description(const KernelRequest& request, const ConvolutionGeometry& geometry, bool any_layout)
       : type_(data_type(request.inputs[0].dtype)),
         x_(image(geometry.x, type_)),
         kernel_(filter(geometry, type_, any_layout)),
         y_(image(geometry.y, type_)),
-        geometry_(geometry) {}
+        geometry_(geometry) {
+    for (std::int64_t step : geometry.dilation) between_.push_back(step - 1);
+  }
 
   dnnl::convolution_forward::primitive_desc forward() const {
     return {cpu(),
@@ -93,7 +73,7 @@ class Description {
             kernel_,
             y_,
             geometry_.strides,
-            geometry_.dilation,
+            between_,
             geometry_.low,
             geometry_.high,
             attributes(),
@@ -118,7 +98,7 @@ class Description {
             kernel_,
             y_,
             geometry_.strides,
-            geometry_.dilation,
+            between_,
             geometry_.low,
             geometry_.high,
             forward(),
@@ -128,7 +108,8 @@ class Description {
 
   dnnl::memory::data_type type_;
   Desc x_, kernel_, y_;
-  const Geometry& geometry_;
+  Dims between_;  ///< Elements between those of a window: what oneDNN calls dilation.
+  const ConvolutionGeometry& geometry_;
 };
 
 /// A convolution with its kernel in the layout that oneDNN likes best, brought there or back in each run: measured, this
@@ -136,8 +117,7 @@ class Description {
 class Convolution final : public Kernel {
  public:
   /// False where oneDNN has nothing fast.
-  bool prepare(const KernelRequest& request) {
-    const Geometry geometry(request);
+  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
     const Description description(request, geometry, true);
     const Desc plain = filter(geometry, data_type(request.inputs[0].dtype), false);
     if (!(request.op == "conv"              ? bind_forward(description, plain)
@@ -279,8 +259,10 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   if (spatial < 1 || spatial > 3) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
+  const ConvolutionGeometry geometry(request);
+  if (auto product = make_window_product(request, geometry)) return product;
   auto kernel = std::make_unique<Convolution>();
-  if (!kernel->prepare(request)) return nullptr;
+  if (!kernel->prepare(request, geometry)) return nullptr;
   return kernel;
 }
 

@@ -183,7 +183,7 @@ class DotGeneral final : public Kernel {
   std::array<OperandCopy, 2> copies_;
   std::unique_ptr<BoundPrimitive> product_;  ///< Null where a loop of ours is faster.
   void (DotGeneral::*own_product_)(const float*, const float*, float*, float*) const = nullptr;
-  std::size_t temporary_ = 0;                ///< Where the scratch behind the copies begins.
+  std::size_t temporary_ = 0;  ///< Where the scratch behind the copies begins.
   std::size_t scratch_bytes_ = 0;
 };
 

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::backends::onednn {
+
+/// A convolution of the family, whichever of its three arrays is the result.
+struct ConvolutionGeometry {
+  Shape x, kernel, y;
+  std::vector<std::int64_t> strides, dilation, low, high;
+  std::int64_t groups = 1;
+
+  explicit ConvolutionGeometry(const KernelRequest& request);
+
+  int spatial_rank() const { return x.rank() - 2; }
+  /// Whether any window is not next to the one before.
+  bool is_strided() const;
+  /// Places of a window.
+  std::int64_t window_size() const { return kernel.size() / (kernel.dim(-2) * kernel.dim(-1)); }
+};
+
+}  // namespace lockstep::backends::onednn
