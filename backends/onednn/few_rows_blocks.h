@@ -87,8 +87,8 @@ void multiply_block(const RowsProduct& p, const float* a, const float* b, float*
   });
 }
 
-/// Where b has step 1 along its columns: each element of the result is a chain of fused multiply-adds, in blocks of depth
-/// which keep what all rows read of b in the first-level cache.
+/// Where b has step 1 along its columns: each element of the result is a chain of fused multiply-adds, in blocks of
+/// depth which keep what all rows read of b in the first-level cache.
 template <class Lanes>
 void multiply_by_columns(const RowsProduct& p) {
   constexpr std::int64_t most_depth = 64;

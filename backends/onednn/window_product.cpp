@@ -49,7 +49,7 @@ void for_each_index(const Windows::Dims& extents, Visit visit) {
   }
 }
 
-/// Calls visit(place), row-major over images, places of y and places of its window: where in x it begins, -1 for padding.
+/// Calls visit(place), row-major over images, places of y and places of its window: where in x, or -1 for padding.
 template <class Visit>
 void for_each_place(const Windows& w, Visit visit) {
   for (std::int64_t image = 0; image < w.images; ++image) {

@@ -9,11 +9,11 @@
 namespace lockstep::backends::onednn {
 
 /// A convolution or gradient as one product with the kernel as a matrix [window and channels of x, channels of y], the
-/// other one being the windows of x side by side: for images so small that oneDNN's convolutions, which work row by row of
-/// an image, are slower. Null where they are not (decided by shapes alone), or for other dtypes than float32.
+/// other one being the windows of x side by side: for images so small that oneDNN's convolutions, which work row by row
+/// of an image, are slower. Null where they are not (decided by shapes alone), or for other dtypes than float32.
 ///
-/// The gradient with respect to x adds up what the product has for each element from +0: places of y in row-major order,
-/// in each its window's places likewise.
+/// The gradient with respect to x adds up what the product has for each element from +0: places of y in row-major
+/// order, in each its window's places likewise.
 std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const ConvolutionGeometry& geometry);
 
 }  // namespace lockstep::backends::onednn
