@@ -2,8 +2,13 @@
 
     python benches/compare.py build/release/bin [--workloads tiny,mlp] [--rounds 9] [--seconds 0.5] [--out results]
 
-Python needs benches/peers/requirements.txt. Every system runs in a process of its own and waits while another one is
-timed. A sample counts only if other processes used under 2% of the machine while it was taken.
+Python needs benches/peers/requirements.txt, torch.compile a C++ compiler:
+
+    python3 -m venv build/deps/peers && build/deps/peers/bin/pip install -r benches/peers/requirements.txt
+
+A system that does not start is named with its reason, and the others are timed. Every system runs in a
+process of its own and waits while another one is timed. A sample counts only if other processes used under 2% of the
+machine while it was taken.
 """
 
 import argparse
@@ -14,13 +19,15 @@ import platform
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
 WORKLOADS = "tiny mlp cnn resnet20 resnet18 vit lstm gpt adam10m".split()
 MOST_FOREIGN_WORK = 0.02  # a share of the machine; a sample taken while others did more does not count
-VARIANTS = ("eager", "eager-tuned", "compile", "compile-tuned")
+LONGEST_START = 1200  # seconds to the first losses, compilation included; a system that needs more is absent
+VARIANTS = ("eager", "eager-tuned", "compiled", "compiled-tuned")
 
 
 def systems(binaries, folder, workload):
@@ -49,7 +56,12 @@ class Process:
         self.name, start = name, time.perf_counter()
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
         self.process = subprocess.Popen(command, **pipes)
-        self.first = self.read()
+        alarm = threading.Timer(LONGEST_START, self.process.kill)
+        alarm.start()
+        try:
+            self.first = self.read()
+        finally:
+            alarm.cancel()
         self.start_s = time.perf_counter() - start
         self.samples, self.disturbed = [], 0
 
