@@ -2,11 +2,12 @@
 
     python benches/compare.py build/release/bin [--workloads tiny,mlp] [--rounds 9] [--seconds 0.5] [--out results]
 
-Python needs benches/peers/requirements.txt, torch.compile a C++ compiler:
+Python needs benches/peers/requirements.txt, torch.compile and MLX need a C++ compiler, LibTorch a build of its own:
 
     python3 -m venv build/deps/peers && build/deps/peers/bin/pip install -r benches/peers/requirements.txt
+    cmake -S benches/peers -B build/peers && cmake --build build/peers
 
-A system that does not start is named with its reason, and the others are timed. Every system runs in a
+A system that is not there or does not start is named with its reason, and the others are timed. Every system runs in a
 process of its own and waits while another one is timed. A sample counts only if other processes used under 2% of the
 machine while it was taken.
 """
@@ -24,6 +25,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
+LIBTORCH = HERE.parent / "build" / "peers" / "libtorch_step"
 WORKLOADS = "tiny mlp cnn resnet20 resnet18 vit lstm gpt adam10m".split()
 MOST_FOREIGN_WORK = 0.02  # a share of the machine; a sample taken while others did more does not count
 LONGEST_START = 1200  # seconds to the first losses, compilation included; a system that needs more is absent
@@ -38,6 +40,9 @@ def systems(binaries, folder, workload):
     yield "jax", [sys.executable, str(PEERS / "jax_step.py"), folder, workload]
     for variant in VARIANTS:
         yield f"torch {variant}", [sys.executable, str(PEERS / "torch_step.py"), folder, workload, variant]
+    yield "libtorch", [str(LIBTORCH), folder, workload]
+    yield "keras", [sys.executable, str(PEERS / "keras_step.py"), folder, workload]
+    yield "mlx", [sys.executable, str(PEERS / "mlx_step.py"), folder, workload]
 
 
 def jiffies(path, first, last):
@@ -99,7 +104,7 @@ def measure(binaries, folder, workload, rounds, seconds, only):
             continue
         try:
             running.append(Process(name, command))
-        except RuntimeError as error:
+        except (RuntimeError, FileNotFoundError) as error:
             absent[name] = str(error)
     for _ in range(rounds * 3):
         waiting = [p for p in running if len(p.samples) < rounds]
