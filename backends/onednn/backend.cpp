@@ -38,25 +38,22 @@ class OnednnBackend final : public Backend {
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
     if (!supports(request.device.kind)) return nullptr;
-    const ThreadSettings one_thread;
-    try {
+    return guarded<std::unique_ptr<Kernel>>(request, [&]() -> std::unique_ptr<Kernel> {
       if (request.op == "dot_general") return make_dot_general(request);
       if (request.op == "conv" || request.op == "conv_input_grad" || request.op == "conv_kernel_grad") {
         return make_convolution(request);
       }
       if (request.op == "attention" || request.op == "attention_grad") return make_attention(request);
-    } catch (const dnnl::error& error) {
-      throw BackendError("onednn backend: no kernel of " + std::string(request.op) +
-                         " could be made: " + std::string(error.what()) + "; set LOCKSTEP_MAX_ISA=none to go without");
-    }
-    return nullptr;
+      return nullptr;
+    });
   }
 
   std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request) const override {
-    const ThreadSettings one_thread;
-    if (request.op == "dot_general") return make_dot_general_parts(request);
-    if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request);
-    return {};
+    return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
+      if (request.op == "dot_general") return make_dot_general_parts(request);
+      if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request);
+      return {};
+    });
   }
 
   std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }
@@ -66,6 +63,17 @@ class OnednnBackend final : public Backend {
   }
 
  private:
+  template <class Made, class Make>
+  static Made guarded(const KernelRequest& request, const Make& make) {
+    const ThreadSettings one_thread;
+    try {
+      return make();
+    } catch (const dnnl::error& error) {
+      throw BackendError("onednn backend: no kernel of " + std::string(request.op) +
+                         " could be made: " + std::string(error.what()) + "; set LOCKSTEP_MAX_ISA=none to go without");
+    }
+  }
+
   bool usable_;
 };
 

@@ -226,7 +226,7 @@ class ImagesPart final : public Kernel {
 }  // namespace
 
 std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request) {
-  const Geometry geometry(request);
+  const ConvolutionGeometry geometry(request);
   const std::int64_t images = geometry.x[0];
   const std::int64_t size = geometry.y.size() * (geometry.kernel.size() / geometry.kernel.dim(-1));
   const std::int64_t count = std::min({most_parts, size / least_part, images});
