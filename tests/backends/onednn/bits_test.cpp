@@ -53,17 +53,23 @@ std::vector<Case> cases() {
   };
   const Shape q = {2, 70, 4, 24}, lse = {2, 70, 4};
   const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
+  const Attrs pointwise = conv_attrs({1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1);
+  const Attrs halved = conv_attrs({2, 2}, {{1, 1}, {1, 1}}, {1, 1}, 1);
   const Attrs depthwise = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16);
   const Shape x = {4, 9, 10, 16}, kernel = {3, 3, 16, 24}, y = {4, 9, 5, 24};
   return {conv(ops::primitives::conv(), x, kernel, attrs),
           conv(ops::primitives::conv_input_grad(), y, kernel, attrs.with("spatial", Dims{9, 10})),
           conv(ops::primitives::conv_kernel_grad(), x, y, attrs.with("window", Dims{3, 3})),
           conv(ops::primitives::conv(), x, {3, 3, 1, 16}, depthwise),
+          conv(ops::primitives::conv(), {4, 4, 4, 33}, {1, 1, 33, 17}, pointwise),
+          conv(ops::primitives::conv_input_grad(), {4, 4, 4, 24}, {3, 3, 16, 24}, halved.with("spatial", Dims{8, 8})),
           attention(ops::primitives::attention(), {}),
           attention(ops::primitives::attention_grad(), {q, lse, q, lse}),
           dot({33, 257}, {257, 45}, 1, 0),
           dot({130, 257}, {130, 45}, 0, 0),
           dot({6, 7}, {7, 19}, 1, 0),
+          dot({15, 150}, {150, 512}, 1, 0),
+          dot({7, 300}, {70, 300}, 1, 1),
           dot({64, 1500}, {70, 1500}, 1, 1)};
 }
 
