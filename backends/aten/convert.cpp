@@ -43,6 +43,13 @@ To converted(From x) {
   }
 }
 
+/// Bits of the nearest bfloat16, ties to even; NaN stays a quiet NaN of its sign. ATen's NaN depends on the position.
+constexpr auto rounded_to_bfloat16 = [](std::uint32_t bits) {
+  const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  const std::uint32_t rounded = is_nan ? bits | 0x00400000U : bits + 0x7FFFU + ((bits >> 16) & 1U);
+  return static_cast<std::uint16_t>(rounded >> 16);
+};
+
 template <class F>
 auto with_any(DType dtype, F&& f) {
   return is_complex(dtype) ? with_complex(dtype, f) : with_real(dtype, f);
@@ -59,6 +66,9 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   }
   if (from == DType::float64 && to == DType::float32) {
     return make_vector_map<float, double>(request, [](double x) { return static_cast<float>(x); });
+  }
+  if (from == DType::float32 && to == DType::bfloat16) {
+    return make_vector_map<std::uint16_t, std::uint32_t>(request, rounded_to_bfloat16);
   }
   if (from == to || (is_float(from) && is_float(to))) {
     return make_function_kernel(

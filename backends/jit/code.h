@@ -11,7 +11,7 @@ namespace lockstep::backends::jit {
 
 /// What one lane of 32 bits can do: floats and integers as the processor has them, masks as all bits or none.
 enum class Op : std::uint8_t {
-  load,      ///< Operand number `bits`; a bool becomes a mask.
+  load,      ///< Operand number `bits`; a bool becomes a mask, a bfloat16 a float.
   constant,  ///< `bits`
   add,
   sub,
@@ -76,6 +76,12 @@ class Code {
 /// Sums of rows have so many partial sums: element i of a row belongs to number i % sum_lanes.
 constexpr std::int64_t sum_lanes = 64;
 
+/// What memory holds of a lane: a bool is one byte and a mask, a bfloat16 two bytes and a float32 of few digits.
+enum class Element : std::uint8_t { word, byte, bfloat16 };
+constexpr std::int64_t size_of(Element element) {
+  return element == Element::word ? 4 : element == Element::bfloat16 ? 2 : 1;
+}
+
 /// How an operand or result lies in memory.
 struct Access {
   enum class Written : std::uint8_t {
@@ -83,7 +89,7 @@ struct Access {
     added,          ///< To what is there.
     added_to_lanes  ///< To the partial sums of a row.
   };
-  bool byte = false;     ///< bool, one byte; else 4 bytes.
+  Element element = Element::word;
   bool uniform = false;  ///< One element for a whole row.
   Written written = Written::once;
   bool operator==(const Access&) const = default;

@@ -22,8 +22,10 @@ std::string key_of(const Loop& loop) {
   }
   for (const auto* accesses : {&loop.operands, &loop.results}) {
     append(key, static_cast<std::uint32_t>(accesses->size()));
-    for (const Access& access : *accesses)
-      append(key, static_cast<std::uint8_t>(static_cast<int>(access.written) * 4 + access.byte * 2 + access.uniform));
+    for (const Access& access : *accesses) {
+      append(key, static_cast<std::uint8_t>(access.element));
+      append(key, static_cast<std::uint8_t>(static_cast<int>(access.written) * 2 + access.uniform));
+    }
   }
   for (const int value : loop.values) append(key, value);
   return key;

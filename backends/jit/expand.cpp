@@ -13,9 +13,14 @@ namespace lockstep::backends::jit {
 namespace {
 
 /// What lanes hold.
-enum class Kind : std::uint8_t { real, integer, natural, mask };
+enum class Kind : std::uint8_t { real, integer, natural, mask, brain };
 constexpr std::array kinds = {std::pair{DType::float32, Kind::real}, std::pair{DType::int32, Kind::integer},
-                              std::pair{DType::uint32, Kind::natural}, std::pair{DType::bool_, Kind::mask}};
+                              std::pair{DType::uint32, Kind::natural}, std::pair{DType::bool_, Kind::mask},
+                              std::pair{DType::bfloat16, Kind::brain}};
+
+Element element_of(DType dtype) {
+  return dtype == DType::bool_ ? Element::byte : dtype == DType::bfloat16 ? Element::bfloat16 : Element::word;
+}
 
 std::optional<Kind> kind_of(DType dtype) {
   for (const auto& [of, kind] : kinds) {
@@ -96,9 +101,22 @@ int negative(const Call& c) {
   return c.is_word() ? c.step(Op::int_sub, c.code.constant(0), c.x[0]) : none;
 }
 
+/// The nearest float32 with the digits of a bfloat16, ties to even; NaN stays a quiet NaN of its sign. In integers: the
+/// processor's own instruction takes denormals for zero.
+int rounded_to_bfloat16(const Call& c) {
+  const int x = c.x[0];
+  const int odd = c.step(Op::bit_and, c.step(Op::shift_right, x, c.code.constant(16)), c.code.constant(1));
+  const int above = c.step(Op::int_add, c.step(Op::int_add, x, c.code.constant(0x7FFFU)), odd);
+  const int quiet = c.step(Op::bit_or, x, c.code.constant(0x00400000U));
+  const int wide = c.step(Op::select, c.step(Op::not_equal, x, x), quiet, above);
+  return c.step(Op::bit_and, wide, c.code.constant(0xFFFF0000U));
+}
+
 int convert(const Call& c) {
   const int x = c.x[0];
   if (c.from == c.to) return x;
+  if (c.from == Kind::brain) return c.to == Kind::real ? x : none;
+  if (c.to == Kind::brain) return c.is_real() ? rounded_to_bfloat16(c) : none;
   if (c.from == Kind::mask) {
     return c.step(Op::bit_and, x, c.code.constant(c.to == Kind::real ? one : 1U));
   }
@@ -195,13 +213,16 @@ std::optional<int> expand_one(Code& code, const ElementLoop& loop, const Element
   const auto rule = rules().find(instruction.op);
   const std::optional<Kind> to = kind_of(instruction.dtype);
   if (rule == rules().end() || !to || instruction.operands.size() > 3) return std::nullopt;
+  bool is_brain = *to == Kind::brain;
   Call call{code, instruction, *to, *to, {-1, -1, -1}};
   for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
     const std::optional<Kind> from = kind_of(loop.dtype(instruction.operands[i]));
     if (!from) return std::nullopt;
+    is_brain = is_brain || *from == Kind::brain;
     call.from = *from;
     call.x[i] = values[static_cast<std::size_t>(instruction.operands[i])];
   }
+  if (is_brain && instruction.op != "convert") return std::nullopt;  // bfloat16 is what memory holds, not computed in
   const int step = rule->second(call);
   if (step == none) return std::nullopt;
   return step;
@@ -215,7 +236,7 @@ std::optional<Loop> expand(const ElementLoop& loop) {
   for (const ElementLoop::Operand& operand : loop.operands()) {
     if (!kind_of(operand.dtype)) return std::nullopt;
     values.push_back(result.code.step(Op::load, -1, -1, -1, static_cast<std::uint32_t>(values.size())));
-    result.operands.push_back({operand.dtype == DType::bool_, false});
+    result.operands.push_back({element_of(operand.dtype), false});
   }
   for (const ElementLoop::Instruction& instruction : loop.instructions()) {
     const std::optional<int> step = expand_one(result.code, loop, instruction, values);
@@ -225,7 +246,7 @@ std::optional<Loop> expand(const ElementLoop& loop) {
   for (const auto& [value, sum_over] : loop.results()) {
     if (!sum_over.empty() && loop.dtype(value) != DType::float32) return std::nullopt;
     result.values.push_back(values[static_cast<std::size_t>(value)]);
-    result.results.push_back({loop.dtype(value) == DType::bool_, false});
+    result.results.push_back({element_of(loop.dtype(value)), false});
   }
   if (result.code.steps().size() > most_steps) return std::nullopt;
   return result;

@@ -6,6 +6,7 @@
 
 #include <xbyak/xbyak.h>
 
+#include "backends/jit/frame.h"
 #include "backends/jit/registers.h"
 
 namespace lockstep::backends::jit {
@@ -18,15 +19,6 @@ using Xbyak::Opmask;
 using Xbyak::Reg64;
 using Xbyak::Xmm;
 
-constexpr std::size_t bytes_of_a_step = 256;  // both bodies, spills and its constant included
-constexpr std::size_t bytes_around = 8192;
-constexpr std::size_t bytes_of_an_operand = 512;
-constexpr std::size_t vector_bytes = 64;
-constexpr int scratch_slots = 1;
-/// Those that hold addresses.
-constexpr std::array<int, 8> base_registers = {Operand::RBX, Operand::R8,  Operand::R9,  Operand::R10,
-                                               Operand::R11, Operand::R12, Operand::R13, Operand::R14};
-
 /// What an instruction reads: a register, or memory of a vector's size.
 struct Source {
   bool in_memory = false;
@@ -35,16 +27,9 @@ struct Source {
   const Operand& operand() const { return in_memory ? static_cast<const Operand&>(address) : vector; }
 };
 
-class Generator final : public MachineCode, private Xbyak::CodeGenerator {
+class Generator final : public MachineCode, private Frame {
  public:
-  Generator(const Loop& loop, bool wide)
-      : CodeGenerator(bytes_around + loop.code.steps().size() * bytes_of_a_step +
-                          (loop.operands.size() + loop.results.size()) * bytes_of_an_operand,
-                      Xbyak::DontSetProtectRWE),
-        loop_(loop),
-        wide_(wide),
-        lanes_(wide ? 16 : 8),
-        plan_(loop_, wide ? 32 : 15, wide ? 5 : 0) {
+  Generator(const Loop& loop, bool wide) : Frame(loop, wide) {
     write();
     setProtectModeRE();
     entry_ = getCode<void (*)(std::int64_t*)>();
@@ -55,51 +40,6 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
   std::size_t bytes() const override { return getSize(); }
 
  private:
-  // ---- registers of the loop
-
-  const Reg64& numbers_ = rdi;
-  const Reg64& length_ = rsi;
-  const Reg64& index_ = rdx;
-  const Reg64& count_ = rcx;  // where the whole vectors end; free in the tail
-  const Reg64& scratch_ = rax;
-  const Reg64& second_scratch_ = r15;
-
-  /// Xmm names a register of any width: its kind is a field.
-  Xmm vector(int r) const { return wide_ ? static_cast<Xmm>(Xbyak::Zmm(r)) : static_cast<Xmm>(Xbyak::Ymm(r)); }
-
-  std::size_t number_of(std::size_t array) const { return 16 + 8 * array; }
-  std::size_t arrays() const { return loop_.operands.size() + loop_.results.size(); }
-  Address number(std::size_t at) { return qword[numbers_ + static_cast<int>(at)]; }
-
-  /// The register with an array's address; loads it where there were too few.
-  Reg64 base(std::size_t array) {
-    if (has_base_register(array)) return Reg64(base_registers[static_cast<std::size_t>(base_of_[array])]);
-    mov(scratch_, number(number_of(array)));
-    return scratch_;
-  }
-
-  void number_bases() {
-    int next = 0;
-    for (std::size_t k = 0; k < arrays(); ++k) base_of_.push_back(access(k).uniform ? -1 : next++);
-  }
-  bool has_base_register(std::size_t array) const {
-    return base_of_[array] >= 0 && static_cast<std::size_t>(base_of_[array]) < base_registers.size();
-  }
-  const Access& access(std::size_t array) const {
-    const std::size_t operands = loop_.operands.size();
-    return array < operands ? loop_.operands[array] : loop_.results[array - operands];
-  }
-  void load_bases() {
-    for (std::size_t k = 0; k < arrays(); ++k) {
-      if (has_base_register(k)) mov(base(k), number(number_of(k)));
-    }
-  }
-
-  Address slot(int at) { return ptr[rsp + (at + scratch_slots) * static_cast<int>(vector_bytes)]; }
-  Address in_memory(const Home& home) {
-    return home.constant >= 0 ? ptr[rip + pool_ + home.constant * static_cast<int>(vector_bytes)] : slot(home.slot);
-  }
-
   // ---- the whole function
 
   void write() {
@@ -154,23 +94,6 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
     L(end);
   }
 
-  void set_tail_mask() {
-    mov(count_, length_);
-    sub(count_, index_);
-    if (wide_) {
-      mov(eax, 1);
-      shl(eax, cl);
-      dec(eax);
-      kmovw(k7, eax);
-    } else {
-      lea(second_scratch_, ptr[rip + masks_]);
-      mov(scratch_, count_);
-      shl(scratch_, 2);
-      sub(second_scratch_, scratch_);
-      vmovups(ymm15, ptr[second_scratch_ + 32]);
-    }
-  }
-
   /// What stays for all rows, or for one, into registers or slots.
   void load_fixed(bool of_row) {
     for (const int value : plan_.fixed()) {
@@ -184,26 +107,21 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
     const auto array = static_cast<std::size_t>(home.operand);
     const int reg = home.reg >= 0 ? home.reg : 0;
     mov(scratch_, number(number_of(array)));
-    if (access(array).byte) {
-      movzx(eax, byte[scratch_]);
-      neg(eax);
-      sbb(eax, eax);
+    if (access(array).element == Element::word) {
+      vbroadcastss(vector(reg), dword[scratch_]);
+    } else {
+      if (access(array).element == Element::byte) {
+        movzx(eax, byte[scratch_]);
+        neg(eax);
+        sbb(eax, eax);
+      } else {
+        movzx(eax, word[scratch_]);
+        shl(eax, 16);
+      }
       vmovd(xmm0, eax);
       vpbroadcastd(vector(reg), xmm0);
-    } else {
-      vbroadcastss(vector(reg), dword[scratch_]);
     }
     if (home.reg < 0) vmovups(slot(home.slot), vector(reg));
-  }
-
-  void write_pool() {
-    align(vector_bytes);
-    L(pool_);
-    for (const std::uint32_t bits : plan_.pool()) {
-      for (std::size_t i = 0; i < vector_bytes / 4; ++i) dd(bits);
-    }
-    L(masks_);
-    for (int i = 0; i < 16; ++i) dd(i < 8 ? 0xFFFFFFFFU : 0U);
   }
 
   // ---- the steps
@@ -449,15 +367,30 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
 
   // ---- memory
 
-  Address element(const Reg64& base, bool is_byte) { return ptr[base + index_ * (is_byte ? 1 : 4)]; }
-
   void load(int value, const Step& step) {
     const Reg64 from = base(step.bits);
-    if (access(step.bits).byte) return load_mask(value, step, from);
+    const Element kind = access(step.bits).element;
+    if (kind == Element::byte) return load_mask(value, step, from);
     const Xmm to = result(value, step);
-    if (!is_tail_) return vmovups(to, element(from, false));
-    if (wide_) return vmovups(to | k7 | T_z, element(from, false));
-    vmaskmovps(to, ymm15, element(from, false));
+    if (kind == Element::bfloat16) return load_bfloat16(to, from);
+    if (!is_tail_) return vmovups(to, element(from, kind));
+    if (wide_) return vmovups(to | k7 | T_z, element(from, kind));
+    vmaskmovps(to, ymm15, element(from, kind));
+  }
+
+  void load_bfloat16(const Xmm& to, const Reg64& from) {
+    if (!is_tail_) {
+      vpmovzxwd(to, element(from, Element::bfloat16));
+    } else if (wide_) {
+      vpmovzxwd(to | k7 | T_z, element(from, Element::bfloat16));
+    } else {
+      vpxor(Xmm(to.getIdx()), Xmm(to.getIdx()), Xmm(to.getIdx()));
+      vmovups(ptr[rsp], Xmm(to.getIdx()));
+      copy_rest([&](int i) { movzx(second_scratch_.cvt32(), word[from + index_ * 2 + 2 * i]); },
+                [&](int i) { mov(word[rsp + 2 * i], second_scratch_.cvt16()); });
+      vpmovzxwd(to, ptr[rsp]);
+    }
+    vpslld(to, to, 16);
   }
 
   void load_mask(int value, const Step& step, const Reg64& from) {
@@ -465,9 +398,9 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
     const Xmm bytes = vector(reg);
     if (wide_) {
       if (is_tail_) {
-        vpmovzxbd(bytes | k7 | T_z, element(from, true));
+        vpmovzxbd(bytes | k7 | T_z, element(from, Element::byte));
       } else {
-        vpmovzxbd(bytes, element(from, true));
+        vpmovzxbd(bytes, element(from, Element::byte));
       }
       const Opmask mask = mask_for(value);
       vptestmd(mask, bytes, bytes);
@@ -480,7 +413,7 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
                 [&](int i) { mov(byte[rsp + i], second_scratch_.cvt8()); });
       vpmovzxbd(bytes, ptr[rsp]);
     } else {
-      vpmovzxbd(bytes, element(from, true));
+      vpmovzxbd(bytes, element(from, Element::byte));
     }
     const int zero = allocator_->take();
     vpxor(vector(zero), vector(zero), vector(zero));
@@ -489,33 +422,22 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
     allocator_->own(reg, value);
   }
 
-  /// Byte by byte what is left of a row, `count_` bytes.
-  template <class Read, class Write>
-  void copy_rest(Read read, Write write) {
-    Label done;
-    for (int i = 0; i < lanes_ - 1; ++i) {
-      cmp(count_, i);
-      jbe(done, T_NEAR);
-      read(i);
-      write(i);
-    }
-    L(done);
-  }
-
   void store(std::size_t result, int reg) {
     const std::size_t array = loop_.operands.size() + result;
     if (access(array).written != Access::Written::once) return add_to_memory(array, reg);
     const Reg64 to = base(array);
     const Xmm from = vector(reg);
-    if (access(array).byte) return store_mask(to, from);
-    if (!is_tail_) return vmovups(element(to, false), from);
-    if (wide_) return vmovups(element(to, false) | k7, from);
-    vmaskmovps(element(to, false), ymm15, from);
+    const Element kind = access(array).element;
+    if (kind == Element::byte) return store_mask(to, from);
+    if (kind == Element::bfloat16) return store_bfloat16(to, from);
+    if (!is_tail_) return vmovups(element(to, kind), from);
+    if (wide_) return vmovups(element(to, kind) | k7, from);
+    vmaskmovps(element(to, kind), ymm15, from);
   }
 
   void add_to_memory(std::size_t array, int reg) {
     const Reg64 to = base(array);
-    Address sums = element(to, false);
+    Address sums = element(to, Element::word);
     if (access(array).written == Access::Written::added_to_lanes) {
       mov(second_scratch_, index_);
       and_(second_scratch_, static_cast<int>(sum_lanes) - 1);
@@ -546,9 +468,9 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
     if (wide_) {
       vpsrld(bytes, from, 31);
       if (is_tail_) {
-        vpmovdb(element(to, true) | k7, bytes);
+        vpmovdb(element(to, Element::byte) | k7, bytes);
       } else {
-        vpmovdb(element(to, true), bytes);
+        vpmovdb(element(to, Element::byte), bytes);
       }
     } else {
       const Xmm low(reg);
@@ -569,16 +491,39 @@ class Generator final : public MachineCode, private Xbyak::CodeGenerator {
     allocator_->give_back(reg);
   }
 
-  const Loop loop_;
-  const bool wide_;
-  const int lanes_;
-  Plan plan_;
-  std::vector<int> base_of_;  // by array: an index into base_registers, perhaps beyond; -1 where it is uniform
+  /// Of lanes that are rounded already.
+  void store_bfloat16(const Reg64& to, const Xmm& from) {
+    const int reg = allocator_->take();
+    const Xmm high = vector(reg);
+    vpsrld(high, from, 16);
+    const Address there = element(to, Element::bfloat16);
+    if (wide_) {
+      if (is_tail_) {
+        vpmovdw(there | k7, high);
+      } else {
+        vpmovdw(there, high);
+      }
+    } else {
+      const Xmm low(reg);
+      const int other = allocator_->take();
+      vextracti128(Xmm(other), Xbyak::Ymm(reg), 1);
+      vpackusdw(low, low, Xmm(other));
+      allocator_->give_back(other);
+      if (is_tail_) {
+        vmovups(ptr[rsp], low);
+        copy_rest([&](int i) { movzx(second_scratch_.cvt32(), word[rsp + 2 * i]); },
+                  [&](int i) { mov(word[to + index_ * 2 + 2 * i], second_scratch_.cvt16()); });
+      } else {
+        vmovups(there, low);
+      }
+    }
+    allocator_->give_back(reg);
+  }
+
   bool is_tail_ = false;
   int spill_slots_ = 0;
   Allocator* allocator_ = nullptr;  // while a body is written
   std::vector<int> temporaries_;    // registers with constants, for one step
-  Label pool_, masks_;
   void (*entry_)(std::int64_t*) = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -172,7 +173,7 @@ class LoopKernel final : public Kernel {
 
   // ---- rows whose elements do not lie one behind the other
 
-  std::int64_t element_bytes(std::size_t k) const { return accesses_[k].byte ? 1 : 4; }
+  std::int64_t element_bytes(std::size_t k) const { return size_of(accesses_[k].element); }
   bool is_packed(const Nest& nest, std::size_t k) const {
     return !accesses_[k].uniform && nest.strides[k][nest.inner()] != element_bytes(k) &&
            nest.extents[nest.inner()] != 1;
@@ -202,11 +203,14 @@ class LoopKernel final : public Kernel {
   }
 
   static void pack(const std::byte* from, std::int64_t stride, std::int64_t bytes, std::int64_t n, std::byte* to) {
-    if (bytes == 1) {
-      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
-      return;
-    }
-    for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * 4, from + i * stride, 4);
+    const auto pack_as = [&]<std::size_t size>(std::integral_constant<std::size_t, size>) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        std::memcpy(to + i * static_cast<std::int64_t>(size), from + i * stride, size);
+      }
+    };
+    if (bytes == 1) return pack_as(std::integral_constant<std::size_t, 1>());
+    if (bytes == 2) return pack_as(std::integral_constant<std::size_t, 2>());
+    pack_as(std::integral_constant<std::size_t, 4>());
   }
 
   Shape shape_;

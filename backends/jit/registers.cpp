@@ -133,7 +133,7 @@ int Plan::load_of(std::size_t operand) const {
 }
 
 bool Plan::may_share(std::size_t operand, std::size_t result) const {
-  if (loop_.operands[operand].uniform || loop_.operands[operand].byte != loop_.results[result].byte) return false;
+  if (loop_.operands[operand].uniform || loop_.operands[operand].element != loop_.results[result].element) return false;
   const int load = load_of(operand);
   const int value = loop_.values[result];
   return load < 0 || is_late(value) ||

@@ -110,7 +110,7 @@ class SumsKernel final : public Kernel {
   static std::size_t padded(std::int64_t floats) { return (static_cast<std::size_t>(floats) + 15) / 16 * 16; }
   std::size_t arrays() const { return accesses_.size(); }
   bool is_sum(std::size_t array) const { return accesses_[array].written != Access::Written::once; }
-  std::int64_t element_bytes(std::size_t k) const { return accesses_[k].byte ? 1 : 4; }
+  std::int64_t element_bytes(std::size_t k) const { return size_of(accesses_[k].element); }
   std::int64_t row_stride(std::size_t k) const { return nest_.rank > 1 ? nest_.strides[k][nest_.inner() - 1] : 0; }
   std::size_t bytes_of(const Sum& sum) const {
     return static_cast<std::size_t>(result_types_[sum.array - operands_].nbytes());

@@ -178,6 +178,9 @@ std::string ElementLoop::print(int /*indent*/) const {
 }
 
 bool can_stand_in_a_loop(std::string_view op, DType operand, DType result) {
+  if (operand == DType::bfloat16 || result == DType::bfloat16) {
+    return op == "convert" && (operand == DType::float32 || result == DType::float32);
+  }
   const unsigned from = class_of(operand);
   const unsigned to = class_of(result);
   if (from == 0 || to == 0) return false;

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "backends/jit/expand.h"
+#include "engine/core/half.h"
 
 // Machine code against the same steps taken one element after the other.
 namespace lockstep::tests {
@@ -16,10 +17,11 @@ std::shared_ptr<const ElementLoop> random_loop(std::uint64_t seed, int operands,
   std::mt19937_64 bits(seed);
   std::vector<ElementLoop::Operand> in(static_cast<std::size_t>(operands), {DType::float32, {0}});
   in.push_back({DType::bool_, {0}});
+  in.push_back({DType::bfloat16, {0}});
   std::vector<Instruction> all;
   std::vector<int> reals;
   for (int k = 0; k < operands; ++k) reals.push_back(k);
-  const auto next = [&] { return operands + 1 + static_cast<int>(all.size()); };
+  const auto next = [&] { return operands + 2 + static_cast<int>(all.size()); };
   const auto pick = [&] { return reals[bits() % reals.size()]; };
   const auto add = [&](std::string op, DType dtype, std::vector<int> of) {
     all.push_back({std::move(op), {}, dtype, std::move(of)});
@@ -27,6 +29,7 @@ std::shared_ptr<const ElementLoop> random_loop(std::uint64_t seed, int operands,
   };
   constexpr std::array two = {"add", "sub", "mul", "div", "maximum", "minimum"};
   constexpr std::array one = {"neg", "abs", "sqrt", "floor", "round", "exp", "tanh", "log1p"};
+  reals.push_back(add("convert", DType::float32, {operands + 1}));
   while (static_cast<int>(all.size()) < instructions) {
     switch (bits() % 5) {
       case 0:
@@ -48,6 +51,8 @@ std::shared_ptr<const ElementLoop> random_loop(std::uint64_t seed, int operands,
   results.push_back(pick());
   results.push_back(add("greater_equal", DType::bool_, {pick(), pick()}));
   results.push_back(operands);
+  results.push_back(add("convert", DType::bfloat16, {pick()}));
+  results.push_back(operands + 1);
   return loop_of(std::move(in), std::move(all), std::move(results));
 }
 
@@ -61,6 +66,8 @@ std::vector<BoundLoop::Bytes> random_operands(const BoundLoop& bound, std::uint6
       const float x = uniform(bits);
       if (type.dtype == DType::bool_) {
         bytes[i] = std::byte{static_cast<std::uint8_t>(x > 0)};
+      } else if (type.dtype == DType::bfloat16) {
+        std::memcpy(bytes.data() + 2 * i, reinterpret_cast<const std::byte*>(&x) + 2, 2);
       } else {
         std::memcpy(bytes.data() + 4 * i, &x, 4);
       }
@@ -73,7 +80,8 @@ std::vector<BoundLoop::Bytes> random_operands(const BoundLoop& bound, std::uint6
 std::uint32_t lane_at(const BoundLoop::Bytes& bytes, DType dtype, std::size_t i) {
   if (dtype == DType::bool_) return bytes[i] == std::byte{0} ? 0 : 0xFFFFFFFFU;
   std::uint32_t lane = 0;
-  std::memcpy(&lane, bytes.data() + 4 * i, 4);
+  const std::size_t width = size_of(dtype);
+  std::memcpy(reinterpret_cast<std::byte*>(&lane) + 4 - width, bytes.data() + width * i, width);
   return lane;
 }
 
@@ -196,6 +204,54 @@ TEST_CASE("operands of any strides, and small ones spread over the loop") {
         }
       }
       CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("bfloat16 in memory: spread over rows and columns, strided, and rounded where it is written") {
+  const auto to = [](DType dtype, int of) { return Instruction{"convert", {{"dtype", dtype}}, dtype, {of}}; };
+  const auto loop = loop_of({{DType::bfloat16, {0, 1}}, {DType::bfloat16, {0}}, {DType::bfloat16, {1}}},
+                            {to(DType::float32, 0),
+                             to(DType::float32, 1),
+                             to(DType::float32, 2),
+                             {"fma", {}, DType::float32, {3, 4, 5}},
+                             to(DType::bfloat16, 6),
+                             to(DType::float32, 7)},
+                            {7, 6, 8});
+  for (const auto& [rows, columns] : {std::pair{1, 1}, {3, 7}, {4, 16}, {5, 37}, {40, 24}, {2, 300}}) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    const Shape shape{rows, columns};
+    const std::vector<ArrayType> types = {
+        {DType::bfloat16, shape, {}}, {DType::bfloat16, Shape{rows}, {}}, {DType::bfloat16, Shape{columns}, {}}};
+    for (const Isa isa : usable_sets()) {
+      const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, shape);
+      REQUIRE(bound.kernel != nullptr);
+      const auto operands = random_operands(bound, 11);
+      std::vector<ArrayView> views;
+      for (std::size_t k = 0; k < types.size(); ++k) {
+        views.push_back(contiguous_view(const_cast<std::byte*>(operands[k].data()), types[k].dtype, types[k].shape));
+      }
+      for (const bool transposed : {false, true}) {
+        if (transposed) views[0].strides = {1, rows};
+        const auto results = bound.run_views(views);
+        const auto real = [](const BoundLoop::Bytes& bytes, DType dtype, std::int64_t i) {
+          return std::bit_cast<float>(lane_at(bytes, dtype, static_cast<std::size_t>(i)));
+        };
+        std::size_t wrong = 0;
+        for (std::int64_t i = 0; i < rows * columns; ++i) {
+          const std::int64_t row = i / columns, column = i % columns;
+          const float x = real(operands[0], DType::bfloat16, transposed ? row + rows * column : i);
+          const float y =
+              std::fma(x, real(operands[1], DType::bfloat16, row), real(operands[2], DType::bfloat16, column));
+          const float rounded = bfloat16_value(bfloat16_bits(y));
+          wrong += real(results[0], DType::bfloat16, i) == rounded && real(results[1], DType::float32, i) == y &&
+                           real(results[2], DType::float32, i) == rounded
+                       ? 0
+                       : 1;
+        }
+        CHECK(wrong == 0);
+      }
     }
   }
 }

@@ -14,11 +14,16 @@ std::shared_ptr<const Backend> make_aten_backend();
 namespace lockstep::tests {
 namespace {
 
-constexpr std::array dtypes = {DType::float32, DType::int32, DType::uint32, DType::bool_};
+constexpr std::array dtypes = {DType::float32, DType::int32, DType::uint32, DType::bool_, DType::bfloat16};
 constexpr std::array inexact = {"erf", "exp", "expm1", "log", "log1p", "logistic", "tanh"};
 
 std::vector<std::uint32_t> special_lanes(DType dtype) {
   if (dtype == DType::bool_) return {0, 1};
+  if (dtype == DType::bfloat16) {
+    std::vector<std::uint32_t> halves = {0x7F81, 0xFFC1, 0x0001};
+    for (const std::uint32_t lane : special_lanes(DType::float32)) halves.push_back(lane >> 16);
+    return halves;
+  }
   if (dtype != DType::float32)
     return {0, 1, 2, 5, 31, 32, 33, 100, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFE0};
   std::vector<std::uint32_t> lanes;
@@ -44,6 +49,11 @@ std::vector<std::uint32_t> special_lanes(DType dtype) {
                         2147483520.0F,
                         8388607.5F,
                         0.1F,
+                        1.00390625F,
+                        1.01171875F,
+                        -1.0039064F,
+                        -std::numeric_limits<float>::quiet_NaN(),
+                        std::numeric_limits<float>::signaling_NaN(),
                         -7.25F,
                         std::numeric_limits<float>::infinity(),
                         -std::numeric_limits<float>::infinity(),
