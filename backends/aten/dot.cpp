@@ -152,16 +152,20 @@ at::Tensor tensor_of_side(const Side& side, void* data, at::ScalarType type, std
 
 void multiply(const Product& product, const KernelArguments& arguments) {
   const ArrayView& result = arguments.outputs[0];
-  const at::ScalarType type = scalar_type(result.dtype);
+  const at::ScalarType type = scalar_type(arguments.inputs[0].dtype);
   void* a = matrices(product.a, arguments.inputs[0], arguments.scratch);
   void* b = matrices(product.b, arguments.inputs[1], arguments.scratch);
   const std::array<std::int64_t, 3> sizes = {product.a.sizes[0], product.a.sizes[1], product.b.sizes[2]};
   const bool single = sizes[0] == 1;
   const std::size_t from = single ? 1 : 0;
-  at::Tensor out = tensor_at(result.data, type, at::IntArrayRef(sizes).slice(from));
-  const at::Tensor left = tensor_of_side(product.a, a, type, from);
-  const at::Tensor right = tensor_of_side(product.b, b, type, from);
-  if (single) {
+  at::Tensor out = tensor_at(result.data, scalar_type(result.dtype), at::IntArrayRef(sizes).slice(from));
+  // 16-bit floats are multiplied as float32, as convolutions of them are.
+  const at::ScalarType computed = size_of(arguments.inputs[0].dtype) < 4 ? at::kFloat : type;
+  const at::Tensor left = tensor_of_side(product.a, a, type, from).to(computed);
+  const at::Tensor right = tensor_of_side(product.b, b, type, from).to(computed);
+  if (result.dtype != DType::float32 && computed == at::kFloat) {
+    out.copy_(single ? at::mm(left, right) : at::bmm(left, right));
+  } else if (single) {
     at::mm_out(out, left, right);
   } else {
     at::bmm_out(out, left, right);

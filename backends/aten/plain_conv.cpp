@@ -95,13 +95,14 @@ void add_all(const Geometry& geometry, X* x, K* kernel, Y* y) {
 
 template <class T, Result result>
 void run(const Geometry& geometry, const KernelArguments& arguments) {
-  Wide<T>* sums = zeroed_sums<T>(arguments);
+  const bool stays_wide = is_widened<T> && arguments.outputs[0].dtype == DType::float32;
+  Wide<T>* sums = stays_wide ? zeroed_sums<Wide<T>>(arguments) : zeroed_sums<T>(arguments);
   const T* a = static_cast<const T*>(arguments.inputs[0].data);
   const T* b = static_cast<const T*>(arguments.inputs[1].data);
   if constexpr (result == Result::x) add_all<result>(geometry, sums, b, a);
   if constexpr (result == Result::kernel) add_all<result>(geometry, a, sums, b);
   if constexpr (result == Result::y) add_all<result>(geometry, a, b, sums);
-  finish_sums<T>(arguments, sums);
+  if (!stays_wide) finish_sums<T>(arguments, sums);
 }
 
 template <Result result>

@@ -12,6 +12,7 @@
 #include <lockstep/isa.h>
 
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/widened.h"
 #include "backends/thread_settings.h"
 
 namespace lockstep::backends {
@@ -19,6 +20,20 @@ namespace lockstep::backends {
 namespace onednn {
 
 namespace {
+
+using Maker = std::unique_ptr<Kernel> (*)(const KernelRequest&);
+
+/// Null for ops that oneDNN has no part in.
+Maker maker_of(std::string_view op) {
+  if (op == "dot_general") return make_dot_general;
+  if (op == "conv" || op == "conv_input_grad" || op == "conv_kernel_grad") return make_convolution;
+  return op == "attention" || op == "attention_grad" ? make_attention : nullptr;
+}
+
+/// Whether 16-bit operands are multiplied as float32.
+bool is_widened(const KernelRequest& request) {
+  return request.inputs[0].dtype == DType::bfloat16 && maker_of(request.op) != make_attention && !has_fast_bfloat16();
+}
 
 class OnednnBackend final : public Backend {
  public:
@@ -39,16 +54,14 @@ class OnednnBackend final : public Backend {
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
     if (!supports(request.device.kind)) return nullptr;
     return guarded<std::unique_ptr<Kernel>>(request, [&]() -> std::unique_ptr<Kernel> {
-      if (request.op == "dot_general") return make_dot_general(request);
-      if (request.op == "conv" || request.op == "conv_input_grad" || request.op == "conv_kernel_grad") {
-        return make_convolution(request);
-      }
-      if (request.op == "attention" || request.op == "attention_grad") return make_attention(request);
-      return nullptr;
+      const Maker make = maker_of(request.op);
+      if (make == nullptr) return nullptr;
+      return is_widened(request) ? make_widened(request, make) : make(request);
     });
   }
 
   std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request) const override {
+    if (is_widened(request)) return {};
     return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
       if (request.op == "dot_general") return make_dot_general_parts(request);
       if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request);

@@ -53,6 +53,11 @@ Desc filter(const ConvolutionGeometry& geometry, dnnl::memory::data_type type, b
   return {extents, type, strides};
 }
 
+/// A gradient of the kernel may be of another type than its operands.
+dnnl::memory::data_type kernel_type(const KernelRequest& request) {
+  return data_type((request.op == "conv_kernel_grad" ? request.outputs : request.inputs)[0].dtype);
+}
+
 /// The primitive's description for a request, empty where oneDNN has none.
 class Description {
  public:
@@ -60,6 +65,7 @@ class Description {
       : type_(data_type(request.inputs[0].dtype)),
         x_(image(geometry.x, type_)),
         kernel_(filter(geometry, type_, any_layout)),
+        kernel_grad_(filter(geometry, kernel_type(request), any_layout)),
         y_(image(geometry.y, type_)),
         geometry_(geometry) {
     for (std::int64_t step : geometry.dilation) between_.push_back(step - 1);
@@ -80,10 +86,10 @@ class Description {
             true};
   }
   dnnl::convolution_backward_data::primitive_desc input_grad() const {
-    return backward<dnnl::convolution_backward_data>();
+    return backward<dnnl::convolution_backward_data>(kernel_);
   }
   dnnl::convolution_backward_weights::primitive_desc kernel_grad() const {
-    return backward<dnnl::convolution_backward_weights>();
+    return backward<dnnl::convolution_backward_weights>(kernel_grad_);
   }
 
   const Desc& x() const { return x_; }
@@ -91,11 +97,11 @@ class Description {
 
  private:
   template <class Backward>
-  typename Backward::primitive_desc backward() const {
+  typename Backward::primitive_desc backward(const Desc& kernel) const {
     return {cpu(),
             dnnl::algorithm::convolution_direct,
             x_,
-            kernel_,
+            kernel,
             y_,
             geometry_.strides,
             between_,
@@ -107,7 +113,7 @@ class Description {
   }
 
   dnnl::memory::data_type type_;
-  Desc x_, kernel_, y_;
+  Desc x_, kernel_, kernel_grad_, y_;
   Dims between_;  ///< Elements between those of a window: what oneDNN calls dilation.
   const ConvolutionGeometry& geometry_;
 };
@@ -119,7 +125,7 @@ class Convolution final : public Kernel {
   /// False where oneDNN has nothing fast.
   bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
     const Description description(request, geometry, true);
-    const Desc plain = filter(geometry, data_type(request.inputs[0].dtype), false);
+    const Desc plain = filter(geometry, kernel_type(request), false);
     if (!(request.op == "conv"              ? bind_forward(description, plain)
           : request.op == "conv_input_grad" ? bind_input_grad(description, plain)
                                             : bind_kernel_grad(description, plain))) {

@@ -57,9 +57,10 @@ Desc result_desc(const ProductPlan& plan, dnnl::memory::data_type type, bool all
 }
 
 /// Null where oneDNN has only a plain loop for it.
-std::unique_ptr<BoundPrimitive> make_product(const ProductPlan& plan, dnnl::memory::data_type type, bool all_loops) {
+std::unique_ptr<BoundPrimitive> make_product(const ProductPlan& plan, dnnl::memory::data_type type,
+                                             dnnl::memory::data_type result, bool all_loops) {
   return make_matmul(operand_desc(plan, 0, type, all_loops), operand_desc(plan, 1, type, all_loops),
-                     result_desc(plan, type, all_loops));
+                     result_desc(plan, result, all_loops));
 }
 
 /// A copy of an operand, into the scratch at `offset`.
@@ -86,11 +87,15 @@ std::unique_ptr<BoundPrimitive> make_reorder(const Copy& copy, dnnl::memory::dat
 
 class DotGeneral final : public Kernel {
  public:
-  DotGeneral(ProductPlan plan, DType dtype) : plan_(std::move(plan)), width_(size_of(dtype)) {}
+  DotGeneral(ProductPlan plan, const KernelRequest& request)
+      : plan_(std::move(plan)),
+        width_(size_of(request.inputs[0].dtype)),
+        result_width_(size_of(request.outputs[0].dtype)) {}
 
   /// False where oneDNN has nothing fast.
   bool prepare(const KernelRequest& request) {
     const dnnl::memory::data_type type = data_type(request.inputs[0].dtype);
+    const dnnl::memory::data_type result = data_type(request.outputs[0].dtype);
     std::size_t temporary = 0;
     for (const std::size_t side : {0U, 1U}) {
       if (plan_.copies[side].extents.empty()) continue;
@@ -113,11 +118,11 @@ class DotGeneral final : public Kernel {
       scratch_bytes_ = temporary_ + temporary;
       return true;
     }
-    if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_product(plan_, type, true);
+    if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_product(plan_, type, result, true);
     if (product_ != nullptr) {
       plan_.loops.clear();
     } else {
-      product_ = make_product(plan_, type, false);
+      product_ = make_product(plan_, type, result, false);
     }
     if (product_ == nullptr) return false;
     scratch_bytes_ = temporary_ + std::max(temporary, product_->scratch_bytes());
@@ -154,10 +159,10 @@ class DotGeneral final : public Kernel {
       return;
     }
     const Axis& axis = plan_.loops[loop];
-    const auto step = [this](std::int64_t stride) { return stride * static_cast<std::int64_t>(width_); };
+    const auto width = static_cast<std::int64_t>(width_), result_width = static_cast<std::int64_t>(result_width_);
     for (std::int64_t i = 0; i < axis.extent; ++i) {
-      run_loops(loop + 1, a + i * step(axis.operand[0]), b + i * step(axis.operand[1]), result + i * step(axis.result),
-                scratch);
+      run_loops(loop + 1, a + i * axis.operand[0] * width, b + i * axis.operand[1] * width,
+                result + i * axis.result * result_width, scratch);
     }
   }
 
@@ -179,7 +184,7 @@ class DotGeneral final : public Kernel {
   }
 
   ProductPlan plan_;
-  std::size_t width_;
+  std::size_t width_, result_width_;  ///< Of an element.
   std::array<OperandCopy, 2> copies_;
   std::unique_ptr<BoundPrimitive> product_;  ///< Null where a loop of ours is faster.
   void (DotGeneral::*own_product_)(const float*, const float*, float*, float*) const = nullptr;
@@ -237,21 +242,23 @@ std::vector<AxisCut> ways_to_cut(ProductPlan& plan) {
 
 std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, ProductPlan& plan, const AxisCut& cut) {
   const Axis whole = *cut.axis;
-  const DType dtype = request.inputs[0].dtype;
   std::vector<std::unique_ptr<Kernel>> parts;
   std::shared_ptr<const DotGeneral> product;
   for (std::int64_t first = 0; first < whole.extent; first += cut.extent) {
     const std::int64_t extent = std::min(cut.extent, whole.extent - first);
     if (product == nullptr || extent != cut.extent) {
       cut.axis->extent = extent;
-      auto made = std::make_shared<DotGeneral>(plan, dtype);
+      auto made = std::make_shared<DotGeneral>(plan, request);
       if (!made->prepare(request)) return {};
       product = std::move(made);
     }
-    const auto at = [&](std::int64_t stride) { return static_cast<std::size_t>(first * stride) * size_of(dtype); };
+    const auto at = [&](std::int64_t stride, const ArrayType& type) {
+      return static_cast<std::size_t>(first * stride) * size_of(type.dtype);
+    };
+    const ArrayType& operand = request.inputs[0];
     parts.push_back(std::make_unique<ProductPart>(
-        product, plan.swapped, std::array<std::size_t, 2>{at(whole.operand[0]), at(whole.operand[1])},
-        at(whole.result)));
+        product, plan.swapped, std::array<std::size_t, 2>{at(whole.operand[0], operand), at(whole.operand[1], operand)},
+        at(whole.result, request.outputs[0])));
   }
   *cut.axis = whole;
   return parts;
@@ -276,7 +283,7 @@ std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
-  auto kernel = std::make_unique<DotGeneral>(plan_product(request), request.inputs[0].dtype);
+  auto kernel = std::make_unique<DotGeneral>(plan_product(request), request);
   if (!kernel->prepare(request)) return nullptr;
   return kernel;
 }

@@ -4,6 +4,7 @@
 #include "engine/ops/conv/geometry.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/samples.h"
 
 namespace lockstep::ops {
@@ -12,15 +13,16 @@ namespace {
 
 std::vector<ArrayType> infer_kernel_grad(const ir::InferContext& context) {
   const Shape shape = geometry_of_kernel_grad(context).kernel();
-  return {{context.inputs[0].dtype, shape, {}}};
+  return {{infer::product_dtype(context), shape, {}}};
 }
 
 Value x_cotangent(const ir::TransposeContext& context, const Value& kernel, const Value& y) {
-  return conv_input_grad(y, kernel, context.attrs, middle(context.input_types[0].shape, 1, 1));
+  return conv_input_grad(y, convert(kernel, y.dtype()), context.attrs.without("dtype"),
+                         middle(context.input_types[0].shape, 1, 1));
 }
 
 Value y_cotangent(const ir::TransposeContext& context, const Value& kernel, const Value& x) {
-  return conv(x, kernel, context.attrs);
+  return conv(x, convert(kernel, x.dtype()), context.attrs.without("dtype"));
 }
 
 Value batch_kernel_grad(const ir::BatchContext& context) {
@@ -55,9 +57,13 @@ void reference(const ir::ReferenceContext& context) {
 Attrs with_window(const ConvCase& c) { return conv_attrs(c.attrs).with("window", middle(c.kernel, 0, 2)); }
 
 std::vector<ir::Sample> kernel_grad_samples() {
-  return conv_samples([](DType dtype, const ConvCase& c) -> ir::Sample {
+  std::vector<ir::Sample> list = conv_samples([](DType dtype, const ConvCase& c) -> ir::Sample {
     return {{samples::input(dtype, c.x), samples::input(dtype, c.y)}, with_window(c), {}};
   });
+  const ConvCase c = conv_cases()[0];
+  list.push_back(
+      {{samples::input(bfloat16, c.x), samples::input(bfloat16, c.y)}, with_window(c).with("dtype", float32), {}});
+  return list;
 }
 
 std::vector<ir::ErrorSample> errors() {
@@ -73,6 +79,7 @@ std::vector<ir::ErrorSample> errors() {
       {good, attrs.with("window", Dims{3, 6}), "along spatial dimension 1 6 (dilated) into 5", {}},
       {good, attrs.with("window", Dims{3}), "2 numbers in window", {}},
       {good, attrs.with("window", Dims{0, 3}), "window of at least 1", {}},
+      {good, attrs.with("dtype", float64), "dtype=f32 of bfloat16 or float16 operands", {}},
       {good, attrs.with("groups", std::int64_t{3}), "groups that divide the 4 input and the 6 output", {}},
   };
 }

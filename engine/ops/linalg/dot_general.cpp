@@ -99,7 +99,7 @@ std::vector<ArrayType> infer_dot(const ir::InferContext& context) {
   for (const std::int64_t dim : dims.batch[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
   for (const std::int64_t dim : dims.free[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
   for (const std::int64_t dim : dims.free[1]) extents.push_back(b.shape[static_cast<int>(dim)]);
-  return {{a.dtype, Shape(extents), {}}};
+  return {{infer::product_dtype(context), Shape(extents), {}}};
 }
 
 Dims counted_from(std::size_t first, std::size_t count) {
@@ -151,7 +151,7 @@ template <std::size_t side>
 Value cotangent_of(const ir::TransposeContext& context, const Value& cotangent, const Value& other) {
   const DotDims dims =
       dot_dims(context.attrs, {context.input_types[0].shape.rank(), context.input_types[1].shape.rank()});
-  return operand_cotangent(cotangent, other, dims, side);
+  return operand_cotangent(convert(cotangent, other.dtype()), other, dims, side);
 }
 
 std::vector<Value> batch_rule(const ir::BatchContext& context) {
@@ -169,8 +169,9 @@ std::vector<Value> batch_rule(const ir::BatchContext& context) {
   if (both) {
     for (Dims& leading : dims.batch) leading = batch::prepended(0, leading);
   }
-  const Value result = apply_one(primitives::dot_general(), {context.inputs[0], context.inputs[1]},
-                                 dot_attrs(dims.contract, dims.batch));
+  Attrs attrs = dot_attrs(dims.contract, dims.batch);
+  if (context.attrs.has("dtype")) attrs = attrs.with("dtype", context.attrs.at("dtype"));
+  const Value result = apply_one(primitives::dot_general(), {context.inputs[0], context.inputs[1]}, attrs);
   if (both) return {result};
   // The batch came out as the first free dimension of its operand.
   const std::size_t at = dims.batch[0].size() + (context.batched[0] ? 0 : dims.free[0].size());
@@ -242,6 +243,10 @@ std::vector<ir::Sample> dot_samples() {
   for (const DType dtype : {float32, float64, float16, bfloat16, int32, uint8, int64, complex64, complex128}) {
     list.push_back(sample(dtype, {3, 4}, {4, 5}, {{{1}, {0}}}, {{{}, {}}}));
   }
+  for (const DType dtype : {float16, bfloat16}) {
+    list.push_back(sample(dtype, {2, 3, 4}, {2, 4, 5}, {{{2}, {1}}}, {{{0}, {0}}}));
+    list.back().attrs = list.back().attrs.with("dtype", float32);
+  }
   for (const DType dtype : {float32, float64}) {
     list.push_back(sample(dtype, {4, 3}, {5, 4}, {{{0}, {1}}}, {{{}, {}}}));
     list.push_back(sample(dtype, {2, 3, 4}, {2, 4, 5}, {{{2}, {1}}}, {{{0}, {0}}}));
@@ -268,6 +273,7 @@ std::vector<ir::ErrorSample> dot_errors() {
        "equal extents of the contracted dimensions, not 4",
        {}},
       {{a, {float64, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "operands of one dtype", {}},
+      {{a, b}, dot_attrs({{{1}, {0}}}, none).with("dtype", float64), "dtype=f32 of bfloat16 or float16 operands", {}},
       {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}},
        dot_attrs({{{1}, {0}}}, none),
        "a float, complex or integer dtype",

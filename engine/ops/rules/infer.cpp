@@ -64,6 +64,17 @@ void expect_same_dtype(const InferContext& context, std::size_t first) {
   }
 }
 
+DType product_dtype(const InferContext& context) {
+  const DType operand = context.inputs[0].dtype;
+  if (!context.attrs.has("dtype")) return operand;
+  const DType result = context.attrs.get<DType>("dtype");
+  const bool is_wider = result == DType::float32 && (operand == DType::bfloat16 || operand == DType::float16);
+  if (!is_wider && result != operand) {
+    dtype_error(context, "dtype=f32 of bfloat16 or float16 operands", "leave dtype out and convert the result");
+  }
+  return result;
+}
+
 void expect_same_shape(const InferContext& context, std::size_t first) {
   for (std::size_t i = first + 1; i < context.inputs.size(); ++i) {
     if (context.inputs[i].shape != context.inputs[first].shape) {

@@ -62,6 +62,10 @@ const std::vector<std::int64_t>& dims_attr(const InferContext& context, std::str
 /// Attribute `name` as a shape.
 Shape shape_attr(const InferContext& context, std::string_view name);
 
+/// The dtype of what operand 0 and others of its dtype are multiplied and added up to: theirs, or the optional attribute
+/// `dtype`, float32 for operands of 16 bits. DtypeError otherwise.
+DType product_dtype(const InferContext& context);
+
 /// `operands` operands of one allowed dtype and one shape; the result has both.
 ir::Infer same_shape(DtypeClass allowed, std::size_t operands = 1);
 /// One operand; the result has its shape and, where it is complex, the dtype of its parts.

@@ -31,6 +31,19 @@ TEST_CASE("convolutions and both gradients of every shape have the reference's v
   }
 }
 
+TEST_CASE("bfloat16 convolutions of more images than are taken at once, gradients of kernels in both dtypes") {
+  const ConvolutionCase c{
+      "many images", {42, 24, 24, 16}, {2, 2, 16, 4}, {42, 12, 12, 4}, conv_attrs({2, 2}, {{0, 0}, {0, 0}}, {1, 1}, 1)};
+  for_each_of_family(c, bfloat16, [&](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
+    if (!is_made(primitive, sample)) return;
+    check_against_reference(primitive, sample, name);
+    if (&primitive != &ops::primitives::conv_kernel_grad()) return;
+    ir::Sample wide = sample;
+    wide.attrs = sample.attrs.with("dtype", float32);
+    if (is_made(primitive, wide)) check_against_reference(primitive, wide, name);
+  });
+}
+
 TEST_CASE("the samples of the convolutions, in float32") {
   for (const ir::Primitive* primitive :
        {&ops::primitives::conv(), &ops::primitives::conv_input_grad(), &ops::primitives::conv_kernel_grad()}) {

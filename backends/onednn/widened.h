@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <lockstep/backend.h>
+
+namespace lockstep::backends::onednn {
+
+/// Whether products of bfloat16 gain anything from this processor's own instructions for them.
+bool has_fast_bfloat16();
+
+using MakeKernel = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
+
+/// A kernel on bfloat16 operands and results that are float32 inside: `make`'s kernel for float32, on widened copies in
+/// scratch. Convolutions are taken a few images at a time, which stay in the cache. Null where `make` has none.
+std::unique_ptr<Kernel> make_widened(const KernelRequest& request, const MakeKernel& make);
+
+}  // namespace lockstep::backends::onednn
