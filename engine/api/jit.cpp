@@ -172,6 +172,7 @@ Tree filled(const Tree& structure, Next& next) {
 
 struct JitCache::Impl {
   DebugOptions debug;
+  Precision precision = Precision::float32;
   /// The entry that fitted last. Entries stay as long as the cache.
   std::atomic<const Entry*> latest{nullptr};
   IdleSlots<api::CallSpace, 8> spaces;
@@ -212,7 +213,7 @@ struct JitCache::Impl {
     for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
     entry->function = result.function;
     if (random::key_reuse_checks()) api::check_keys(*result.function);
-    entry->executable = api::compiled(result.function);
+    entry->executable = api::compiled(result.function, precision);
     entry->captured = std::move(result.captured);
     entry->result = std::move(result.result);
     traced = entries.emplace(key, std::move(entry))->second.get();
@@ -276,7 +277,10 @@ class SpaceLease {
 
 }  // namespace
 
-JitCache::JitCache(const DebugOptions& debug) : impl_(std::make_shared<Impl>()) { impl_->debug = debug; }
+JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::make_shared<Impl>()) {
+  impl_->debug = debug;
+  impl_->precision = precision;
+}
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   if (trace::is_open()) return function({arguments.begin(), arguments.end()});

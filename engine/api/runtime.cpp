@@ -44,10 +44,15 @@ std::atomic<std::int64_t>& collectives() {
 
 }  // namespace
 
-std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function) {
-  static const compile::Options options = make_options();
+std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function, Precision precision) {
+  static const compile::Options plain = make_options();
   static const char* const dump_folder = std::getenv("LOCKSTEP_DUMP_IR");
-  auto executable = compile::compile(function, options);
+  auto executable = [&] {
+    if (precision == plain.precision) return compile::compile(function, plain);
+    compile::Options options = plain;
+    options.precision = precision;
+    return compile::compile(function, options);
+  }();
   if (dump_folder != nullptr) dump_stages(dump_folder, *function, *executable);
   return executable;
 }

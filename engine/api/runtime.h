@@ -9,6 +9,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/backend.h>
+#include <lockstep/precision.h>
 
 #include "engine/compile/executable.h"
 #include "engine/ir/eval.h"
@@ -19,7 +20,8 @@
 namespace lockstep::api {
 
 /// The executable of a function: compiled once per process, found again by the function's hash.
-std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function);
+std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function,
+                                                    Precision precision = Precision::float32);
 
 /// One argument of a call. Where the call owns the handle, a result may take it over: with its memory where nobody else
 /// holds that, or as it is.

@@ -24,6 +24,7 @@ struct TrainArguments {
   std::int64_t epochs = 0;  ///< 0: 1 where no steps are given either.
   double learning_rate = 1e-3;
   std::string dtype = "float32";
+  std::string precision = "float32";
   std::filesystem::path run;
   std::int64_t log_every = 50;
   std::int64_t checkpoint_every = 0;  ///< Steps; 0: at the end of each epoch.

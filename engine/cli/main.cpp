@@ -38,6 +38,9 @@ CLI::App* add_train(CLI::App& app, TrainArguments& a) {
   train->add_option("--dtype", a.dtype, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
+  train->add_option("--precision", a.precision, "Of products and convolutions: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->capture_default_str();
   train->add_option("--run", a.run, "Folder for metrics, manifest and checkpoints; must not exist")->required();
   train->add_option("--log-every", a.log_every, "Steps between log lines")->check(positive)->capture_default_str();
   train->add_option("--checkpoint-every", a.checkpoint_every, "Steps between checkpoints; default: each epoch")

@@ -45,7 +45,12 @@ data::FashionMnist load(const TrainArguments& a) {
 }
 
 DataParallelOptions parallel_options(const TrainArguments& a) {
-  DataParallelOptions options{.devices = {}, .shards = a.shards, .debug = {.nans = a.debug_nans}};
+  DataParallelOptions options{
+      .devices = {}, .shards = a.shards, .debug = {.nans = a.debug_nans}, .precision = parse_precision(a.precision)};
+  if (options.precision != Precision::float32 && parse_dtype(a.dtype) != DType::float32) {
+    throw ValueError("[train] --precision " + a.precision + " is one of float32 models, and --dtype is " + a.dtype +
+                     "; leave one of the two out");
+  }
   if (a.devices > 0) options.devices = devices("cpu:0-" + std::to_string(a.devices - 1));
   return options;
 }
@@ -81,6 +86,7 @@ Manifest manifest_of(const TrainArguments& a, std::int64_t shards) {
   manifest["shards"] = std::to_string(shards);
   manifest["batch"] = std::to_string(a.batch);
   manifest["dtype"] = a.dtype;
+  manifest["precision"] = a.precision;
   manifest["learning_rate"] = fmt::format("{}", a.learning_rate);
   return manifest;
 }

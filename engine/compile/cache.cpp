@@ -22,8 +22,8 @@ struct Setting {
 Setting describe(const Options& options) {
   Setting setting{{}, options.communicator};
   for (const auto& backend : options.backends) setting.text += std::string(backend->name()) + ",";
-  setting.text +=
-      ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "") + (options.fuse ? ";fused" : "");
+  setting.text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "") +
+                  (options.fuse ? ";fused" : "") + ";" + std::string(name(options.precision));
   return setting;
 }
 

@@ -6,6 +6,7 @@
 
 #include <lockstep/backend.h>
 #include <lockstep/communicator.h>
+#include <lockstep/precision.h>
 
 #include "engine/compile/executable.h"
 #include "engine/ir/function.h"
@@ -18,6 +19,7 @@ struct Options {
   bool verify = false;                                   ///< ir::verify on both sides of every pass.
   bool optimize = true;                                  ///< Whether the passes run.
   bool fuse = true;                                      ///< Whether element-wise ops are fused, where they run.
+  Precision precision = Precision::float32;              ///< Of products, where the passes run.
   std::shared_ptr<Communicator> communicator;  ///< The processes that share a pmap's shards; null: this one alone.
 };
 

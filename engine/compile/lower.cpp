@@ -29,7 +29,11 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
 
 ir::FunctionPtr optimize(const ir::FunctionPtr& function, const Options& options) {
   if (!options.optimize) return function;
-  const ir::FunctionPtr optimized = passes::run_pipeline(function, options.verify);
+  ir::FunctionPtr optimized = passes::run_pipeline(function, options.verify);
+  if (options.precision == Precision::bfloat16) {
+    optimized = passes::multiply_in_bfloat16(optimized);
+    if (options.verify) ir::verify(*optimized);
+  }
   const bool has_loops = std::ranges::any_of(options.backends, [](const auto& backend) { return backend->fuses(); });
   if (!options.fuse || !has_loops) return optimized;
   const ir::FunctionPtr fused = passes::fuse(optimized);

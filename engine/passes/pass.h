@@ -23,6 +23,10 @@ ir::FunctionPtr schedule_collectives(const ir::FunctionPtr& function);  ///< Sta
 /// Makes one equation, `fused`, of element-wise ones that can be computed in one loop.
 ir::FunctionPtr fuse(const ir::FunctionPtr& function);
 
+/// Products and convolutions of float32 on operands rounded to bfloat16: the one pass that changes bits, run where it is
+/// asked for, behind the pipeline and before `fuse`.
+ir::FunctionPtr multiply_in_bfloat16(const ir::FunctionPtr& function);
+
 /// In the order they run. `fuse` follows where some backend has kernels for what it makes.
 const std::vector<Pass>& pipeline();
 /// The pipeline, with `verify` before and after each pass when asked.

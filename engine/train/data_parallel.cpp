@@ -42,7 +42,7 @@ TrainStep::TrainStep(detail::StepParts parts) {
                      "; it must be at least 1");
   }
   auto impl = std::make_shared<Impl>();
-  impl->cache = detail::JitCache(parts.options.debug);
+  impl->cache = detail::JitCache(parts.options.debug, parts.options.precision);
   impl->parts = std::move(parts);
   impl_ = std::move(impl);
 }
@@ -84,7 +84,7 @@ struct EvaluateStep::Impl {
 };
 
 EvaluateStep::EvaluateStep(LossFunction loss, DataParallelOptions options)
-    : impl_(std::make_shared<Impl>(Impl{std::move(loss), std::move(options), {}})) {}
+    : impl_(std::make_shared<Impl>(Impl{std::move(loss), options, detail::JitCache({}, options.precision)})) {}
 
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
                                                          const Batch& batch) const {

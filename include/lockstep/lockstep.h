@@ -33,6 +33,7 @@
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
 #include <lockstep/plan.h>
+#include <lockstep/precision.h>
 #include <lockstep/profile.h>
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>

@@ -18,6 +18,7 @@
 #include <lockstep/model.h>
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
+#include <lockstep/precision.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -43,6 +44,7 @@ struct DataParallelOptions {
   std::int64_t shards = 0;  ///< V; 0: the largest power of two up to 8 not above the batch.
   std::int64_t microbatches = 1;  ///< Each shard's rows in that many equal parts, gradients added, reduced once.
   DebugOptions debug = {};        ///< NaNs that a step makes are errors that say where.
+  Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
 };
 
 namespace detail {

@@ -14,6 +14,7 @@
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
 #include <lockstep/parallel.h>
+#include <lockstep/precision.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -144,7 +145,7 @@ namespace detail {
 /// Owns the first-level cache of one jitted function: structure, leaf types and static values -> executable.
 class LOCKSTEP_API JitCache {
  public:
-  explicit JitCache(const DebugOptions& debug = {});
+  explicit JitCache(const DebugOptions& debug = {}, Precision precision = Precision::float32);
   /// Calls the function compiled for the arguments' types. Arguments are consumed: leaves that nobody else holds are
   /// donated.
   Tree call(const TreeFunction& function, std::span<Tree> arguments);
@@ -185,13 +186,15 @@ Tree argument_tree(T&& value, std::size_t argument) {
 
 struct JitOptions {
   DebugOptions debug = {};
+  Precision precision = Precision::float32;  ///< Of products and convolutions, those in maps included.
 };
 
 /// A compiled function: traced once per structure, types and static values of its arguments.
 template <class F>
 class Jitted {
  public:
-  explicit Jitted(F function, const JitOptions& options = {}) : function_(std::move(function)), cache_(options.debug) {}
+  explicit Jitted(F function, const JitOptions& options = {})
+      : function_(std::move(function)), cache_(options.debug, options.precision) {}
 
   template <class... Args>
   auto operator()(Args&&... args) const {

@@ -107,6 +107,7 @@ TEST_CASE("a run prints its placement, progress, table and fingerprint, and leav
                                                                                    {"shards", "8"},
                                                                                    {"batch", "64"},
                                                                                    {"dtype", "float32"},
+                                                                                   {"precision", "float32"},
                                                                                    {"learning_rate", "0.001"},
                                                                                    {"random_stream_version", "1"}}) {
     CHECK(manifest.at(key) == value);
@@ -160,6 +161,13 @@ TEST_CASE("one fingerprint for 1, 2, 4 and 8 devices and for a second run; anoth
   CHECK(fingerprint_of(run_program(four + " --run " + (folder.path() / "four").string())) != expected);
 }
 
+TEST_CASE("a run in bfloat16 has one fingerprint on 1 and 2 devices, another than in float32") {
+  const TemporaryFolder folder;
+  const std::string narrow = fingerprint_of(train(folder.path() / "one", "--steps 3 --devices 1 --precision bfloat16"));
+  CHECK(fingerprint_of(train(folder.path() / "two", "--steps 3 --devices 2 --precision bfloat16")) == narrow);
+  CHECK(fingerprint_of(train(folder.path() / "wide", "--steps 3 --devices 2")) != narrow);
+}
+
 TEST_CASE("two processes of one device equal one process of two") {
   const std::string reason = no_launcher();
   if (!reason.empty() || !has_start(run_program("info"), "communicators            mpi")) {
@@ -189,6 +197,7 @@ TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other ar
        {Case{"--seed 9", "'seed' was '0' when the run was saved and is '9' now"},
         Case{"--batch 32", "'batch' was '64' when the run was saved and is '32' now"},
         Case{"--shards 4", "'shards' was '8'"}, Case{"--dtype float64", "'dtype' was 'float32'"},
+        Case{"--precision bfloat16", "'precision' was 'float32'"},
         Case{"--learning-rate 0.01", "'learning_rate' was '0.001'"}, Case{"--model mlp", "'model' was 'cnn'"}}) {
     CAPTURE(c.options);
     const std::string arguments = "train --steps 20 --resume" + small_data().option() + " --run " + run.string();
