@@ -37,12 +37,20 @@ def systems(binaries, folder, workload):
     devices = "1" if workload == "tiny" else "2"
     yield "lockstep", [*ours, "--devices", devices, "--shards", "1" if workload == "tiny" else "2"]
     yield "lockstep V=8", [*ours, "--devices", devices, "--shards", "8"]
+    yield "lockstep bf16", [*ours, "--devices", devices, "--shards", "2", "--precision", "bfloat16"]
     yield "jax", [sys.executable, str(PEERS / "jax_step.py"), folder, workload]
     for variant in VARIANTS:
         yield f"torch {variant}", [sys.executable, str(PEERS / "torch_step.py"), folder, workload, variant]
     yield "libtorch", [str(LIBTORCH), folder, workload]
     yield "keras", [sys.executable, str(PEERS / "keras_step.py"), folder, workload]
     yield "mlx", [sys.executable, str(PEERS / "mlx_step.py"), folder, workload]
+    autocast = [sys.executable, str(PEERS / "torch_step.py"), folder, workload, "eager-tuned-autocast"]
+    yield "torch autocast", autocast
+
+
+def is_bfloat16(name):
+    """Such systems are compared with each other, and their losses with float32's."""
+    return name.endswith((" bf16", " autocast"))
 
 
 def jiffies(path, first, last):
@@ -123,11 +131,12 @@ def measure(binaries, folder, workload, rounds, seconds, only):
     return rows, absent
 
 
-def losses_agree(rows):
+def losses_agree(rows, bfloat16):
     ours = rows["lockstep"]["losses"]
     worst = 0.0
-    for row in rows.values():
-        worst = max(worst, *(abs(a - b) / abs(b) for a, b in zip(row["losses"], ours)))
+    for name, row in rows.items():
+        if is_bfloat16(name) == bfloat16:
+            worst = max(worst, *(abs(a - b) / abs(b) for a, b in zip(row["losses"], ours)))
     return worst
 
 
@@ -136,12 +145,14 @@ def table(results):
     for workload, result in results.items():
         rows = result["rows"]
         peers = {n: r["median_ms"] for n, r in rows.items() if not n.startswith("lockstep") and "median_ms" in r}
-        best = min(peers, key=peers.get) if peers else None
+        best_of = {b: min((n for n in peers if is_bfloat16(n) == b), key=peers.get, default=None) for b in (False, True)}
         jax = rows.get("jax", {}).get("first_call_s")
-        lines.append(f"{workload}: losses of steps 1 to 5 within {result['loss_spread']:.1e}")
+        lines.append(f"{workload}: losses of steps 1 to 5 within {result['loss_spread']:.1e}, in bfloat16 within "
+                     f"{result['bf16_loss_spread']:.1e}")
         for name, row in rows.items():
             text = f"  {name:20} {row.get('median_ms', float('nan')):10.3f} ms  first call {row['first_call_s']:7.3f} s"
             text += f"  start to first losses {row['start_s']:6.2f} s  memory {row['memory_mib']:6.0f} MiB"
+            best = best_of[is_bfloat16(name)]
             if best and name.startswith("lockstep") and "median_ms" in row:
                 text += f"  {row['median_ms'] / peers[best]:.2f} of {best}"
                 text += f", first call {row['first_call_s'] / jax:.3f} of jax's" if jax else ""
@@ -188,7 +199,8 @@ def main():
     results = {}
     for workload in a.workloads.split(","):
         rows, absent = measure(a.binaries, a.inputs, workload, a.rounds, a.seconds, a.systems)
-        results[workload] = {"rows": rows, "absent": absent, "loss_spread": losses_agree(rows)}
+        results[workload] = {"rows": rows, "absent": absent, "loss_spread": losses_agree(rows, False),
+                             "bf16_loss_spread": losses_agree(rows, True)}
         print(table({workload: results[workload]}), flush=True)
     a.out.with_suffix(".json").write_text(json.dumps({"machine": machine(), "results": results}, indent=1) + "\n")
     a.out.with_suffix(".txt").write_text(table(results) + "\n")

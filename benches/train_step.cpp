@@ -33,6 +33,7 @@ struct Arguments {
   int devices = 2;
   std::int64_t shards = 2;
   std::filesystem::path profile;
+  std::string precision = "float32";
 };
 
 constexpr std::int64_t ring = 8;
@@ -68,7 +69,8 @@ class Timing {
                             workload.optimizer(),
                             {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
                              .shards = a.shards,
-                             .debug = {.profile = std::move(profile)}})),
+                             .debug = {.profile = std::move(profile)},
+                             .precision = parse_precision(a.precision)})),
         state_(start(workload, a.folder)) {
     const Tree batches = checkpoint::restore(a.folder / "batches").tree;
     for (std::int64_t i = 0; i < ring; ++i) {
@@ -107,6 +109,8 @@ int run(int argc, char** argv) {
   app.add_option("--folder", a.folder, "Weights and batches; written where there are none")->required();
   app.add_option("--devices", a.devices)->capture_default_str();
   app.add_option("--shards", a.shards)->capture_default_str();
+  app.add_option("--precision", a.precision, "Of products and convolutions: float32 or bfloat16")
+      ->capture_default_str();
   bool draws_only = false;
   app.add_flag("--draw", draws_only, "Writes weights and batches where there are none, and ends");
   app.add_option("--profile", a.profile, "Records some steps: a Chrome trace in this file, a table on standard error");

@@ -2,7 +2,8 @@
 
 VARIANT: eager or compiled (torch.compile), and with "-tuned" what PyTorch's guides recommend: channels_last images, fused
 optimizers. A compiled step is two functions, as the backward pass is traced with the forward one: the loss, and the
-optimizer's step, which "-tuned" leaves to the fused kernel.
+optimizer's step, which "-tuned" leaves to the fused kernel; with
+"-autocast" at the end forward pass and loss stand under torch.autocast to bfloat16.
 """
 
 import os
@@ -21,7 +22,8 @@ from torch import nn
 from protocol import drawn_spec, inputs, serve
 
 folder, workload, variant = sys.argv[1:4]
-tuned, compiled = variant.endswith("-tuned"), variant.startswith("compiled")
+tuned, compiled = "-tuned" in variant, variant.startswith("compiled")
+autocast = variant.endswith("-autocast")
 
 
 class Conv(nn.Conv2d):
@@ -284,7 +286,8 @@ def main():
         x, y = batches[count % len(batches)]
         count += 1
         optimizer.zero_grad()
-        loss = loss_of(x, y)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            loss = loss_of(x, y)
         loss.backward()
         update()
         return loss.item()
