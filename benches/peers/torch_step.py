@@ -2,8 +2,8 @@
 
 VARIANT: eager or compiled (torch.compile), and with "-tuned" what PyTorch's guides recommend: channels_last images, fused
 optimizers. A compiled step is two functions, as the backward pass is traced with the forward one: the loss, and the
-optimizer's step, which "-tuned" leaves to the fused kernel; with
-"-autocast" at the end forward pass and loss stand under torch.autocast to bfloat16.
+optimizer's step, which "-tuned" leaves to the fused kernel. With "-autocast" at the end forward pass and loss stand under
+torch.autocast to bfloat16.
 """
 
 import os
