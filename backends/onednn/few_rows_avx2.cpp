@@ -35,11 +35,11 @@ struct Lanes {
 
   /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one.
   static void store_sums(const Lanes (&of)[4], float* to, std::int64_t count) {
-    const auto fours = [&](int i) {
-      const __m256 x = _mm256_add_ps(of[i].low, of[i].high), y = _mm256_add_ps(of[i + 1].low, of[i + 1].high);
-      return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
+    const auto fours = [](Lanes x, Lanes y) {
+      const __m256 of_x = _mm256_add_ps(x.low, x.high), of_y = _mm256_add_ps(y.low, y.high);
+      return _mm256_add_ps(_mm256_permute2f128_ps(of_x, of_y, 0x20), _mm256_permute2f128_ps(of_x, of_y, 0x31));
     };
-    const __m256 first = fours(0), second = fours(2);
+    const __m256 first = fours(of[0], of[1]), second = fours(of[2], of[3]);
     const __m256 twos = _mm256_add_ps(_mm256_shuffle_ps(first, second, 0x44), _mm256_shuffle_ps(first, second, 0xee));
     const __m256 ones = _mm256_add_ps(_mm256_shuffle_ps(twos, twos, 0x88), _mm256_shuffle_ps(twos, twos, 0xdd));
     const __m128 sums = _mm_unpacklo_ps(_mm256_castps256_ps128(ones), _mm256_extractf128_ps(ones, 1));

@@ -21,20 +21,23 @@ struct Lanes {
   void store(float* to, std::int64_t count) const { _mm512_mask_storeu_ps(to, mask(count), values); }
   static Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.values, b.values, c.values)}; }
 
-  /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one.
+  /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one. Shuffles without
+  /// a mask, which has all lanes here, have GNU C++ 12 warn of its own header.
   static void store_sums(const Lanes (&of)[4], float* to, std::int64_t count) {
-    const __m512 first = _mm512_add_ps(_mm512_shuffle_f32x4(of[0].values, of[1].values, 0x44),
-                                       _mm512_shuffle_f32x4(of[0].values, of[1].values, 0xee));
-    const __m512 second = _mm512_add_ps(_mm512_shuffle_f32x4(of[2].values, of[3].values, 0x44),
-                                        _mm512_shuffle_f32x4(of[2].values, of[3].values, 0xee));
-    const __m512 fours =
-        _mm512_add_ps(_mm512_shuffle_f32x4(first, second, 0x88), _mm512_shuffle_f32x4(first, second, 0xdd));
-    const __m512 twos = _mm512_add_ps(fours, _mm512_permute_ps(fours, 0x4e));
-    const __m512 ones = _mm512_add_ps(twos, _mm512_permute_ps(twos, 0xb1));
-    const __m512i each = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
-    _mm512_mask_storeu_ps(to, mask(count), _mm512_permutexvar_ps(each, ones));
+    const __m512 first = halves_added(of[0].values, of[1].values), second = halves_added(of[2].values, of[3].values);
+    const __m512 fours = _mm512_add_ps(_mm512_maskz_shuffle_f32x4(every, first, second, 0x88),
+                                       _mm512_maskz_shuffle_f32x4(every, first, second, 0xdd));
+    const __m512 twos = _mm512_add_ps(fours, _mm512_maskz_permute_ps(every, fours, 0x4e));
+    const __m512 ones = _mm512_add_ps(twos, _mm512_maskz_permute_ps(every, twos, 0xb1));
+    const __m512i fourths = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+    _mm512_mask_storeu_ps(to, mask(count), _mm512_maskz_permutexvar_ps(every, fourths, ones));
   }
 
+  static __m512 halves_added(__m512 x, __m512 y) {
+    return _mm512_add_ps(_mm512_maskz_shuffle_f32x4(every, x, y, 0x44), _mm512_maskz_shuffle_f32x4(every, x, y, 0xee));
+  }
+
+  static constexpr __mmask16 every = 0xffff;
   static __mmask16 mask(std::int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
 
   __m512 values;
