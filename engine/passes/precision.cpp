@@ -12,8 +12,8 @@
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"
 
-// Values that are multiplied have two forms, float32 and bfloat16, each made where it is read first. A product gives the
-// narrow one; so does a move of it.
+// Values that are multiplied have two forms, float32 and bfloat16, each made where it is read first. A product gives
+// the narrow one; so does a move of it.
 namespace lockstep::passes {
 namespace {
 
