@@ -45,9 +45,9 @@ def conv_input_grad(y, kernel, *, spatial, groups, **attrs):
     return jax.vjp(lambda x: conv(x, kernel, groups=groups, **attrs), x)[1](y)[0]
 
 
-def conv_kernel_grad(x, y, *, window, groups, **attrs):
-    kernel = jnp.zeros((*window, x.shape[-1] // groups, y.shape[-1]), x.dtype)
-    return jax.vjp(lambda kernel: conv(x, kernel, groups=groups, **attrs), kernel)[1](y)[0]
+def conv_kernel_grad(x, y, *, window, groups, dtype=None, **attrs):
+    kernel = jnp.zeros((*window, x.shape[-1] // groups, y.shape[-1]), jnp.float32 if dtype else x.dtype)
+    return jax.vjp(lambda k: conv(x.astype(k.dtype), k, groups=groups, **attrs), kernel)[1](y.astype(kernel.dtype))[0]
 
 
 def around(values, outer):
@@ -219,8 +219,8 @@ def linear_recurrence(a, b, *, axis, reverse):
     return jnp.moveaxis(lax.scan(step, jnp.zeros_like(b[:1].sum(0)), (a, b), reverse=reverse)[1], 0, axis)
 
 
-def dot_general(a, b, *, contract, batch):
-    return lax.dot_general(a, b, (contract, batch), precision=lax.Precision.HIGHEST)
+def dot_general(a, b, *, contract, batch, dtype=None):
+    return lax.dot_general(a, b, (contract, batch), lax.Precision.HIGHEST, jnp.float32 if dtype else None)
 
 
 # ---- attention
