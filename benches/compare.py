@@ -147,8 +147,10 @@ def table(results):
         peers = {n: r["median_ms"] for n, r in rows.items() if not n.startswith("lockstep") and "median_ms" in r}
         best_of = {b: min((n for n in peers if is_bfloat16(n) == b), key=peers.get, default=None) for b in (False, True)}
         jax = rows.get("jax", {}).get("first_call_s")
-        lines.append(f"{workload}: losses of steps 1 to 5 within {result['loss_spread']:.1e}, in bfloat16 within "
-                     f"{result['bf16_loss_spread']:.1e}")
+        spread = f"{workload}: losses of steps 1 to 5 within {result['loss_spread']:.1e}"
+        if any(map(is_bfloat16, rows)):
+            spread += f", in bfloat16 within {result['bf16_loss_spread']:.1e}"
+        lines.append(spread)
         for name, row in rows.items():
             text = f"  {name:20} {row.get('median_ms', float('nan')):10.3f} ms  first call {row['first_call_s']:7.3f} s"
             text += f"  start to first losses {row['start_s']:6.2f} s  memory {row['memory_mib']:6.0f} MiB"

@@ -19,11 +19,12 @@ constexpr std::size_t most_arrays = 40;
 constexpr double steps_per_byte = 5;
 
 /// Roughly, by how many instructions a loop computes an op.
-double steps_of(std::string_view op) {
+double steps_of(std::string_view op, DType result) {
   static const std::set<std::string_view> quick = {
       "add",     "sub",   "mul",   "neg",     "abs",        "sign",      "maximum",       "minimum",  "clamp",
       "select",  "equal", "less",  "greater", "and",        "or",        "xor",           "not",      "square",
       "convert", "floor", "round", "ceil",    "less_equal", "not_equal", "greater_equal", "is_finite"};
+  if (op == "convert" && result == DType::bfloat16) return 8;  // rounded by integer arithmetic
   if (quick.contains(op)) return 1;
   return op == "div" || op == "sqrt" || op == "rsqrt" || op == "reciprocal" ? 5 : 20;
 }
@@ -130,7 +131,10 @@ class Recomputer {
 
   double steps_of(const Again& again) const {
     double steps = 0;
-    for (const int i : again.copies) steps += passes::steps_of(groups_.equation(i).primitive->name);
+    for (const int i : again.copies) {
+      const DType result = groups_.function().type(groups_.result_of(i)).dtype;
+      steps += passes::steps_of(groups_.equation(i).primitive->name, result);
+    }
     return steps;
   }
 
