@@ -26,13 +26,16 @@ using Maker = std::unique_ptr<Kernel> (*)(const KernelRequest&);
 /// Null for ops that oneDNN has no part in.
 Maker maker_of(std::string_view op) {
   if (op == "dot_general") return make_dot_general;
+  if (op == "sum_of_products") return make_sum_of_products;
   if (op == "conv" || op == "conv_input_grad" || op == "conv_kernel_grad") return make_convolution;
   return op == "attention" || op == "attention_grad" ? make_attention : nullptr;
 }
 
 /// Whether 16-bit operands are multiplied as float32.
 bool is_widened(const KernelRequest& request) {
-  return request.inputs[0].dtype == DType::bfloat16 && maker_of(request.op) != make_attention && !has_fast_bfloat16();
+  const Maker maker = maker_of(request.op);
+  return request.inputs[0].dtype == DType::bfloat16 && maker != make_attention && maker != make_sum_of_products &&
+         !has_fast_bfloat16();
 }
 
 class OnednnBackend final : public Backend {
@@ -64,6 +67,7 @@ class OnednnBackend final : public Backend {
     if (is_widened(request)) return {};
     return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
       if (request.op == "dot_general") return make_dot_general_parts(request);
+      if (request.op == "sum_of_products") return make_sum_of_products_parts(request);
       if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request);
       return {};
     });

@@ -164,6 +164,8 @@ class Emitter {
     Step step;
     std::int64_t total = 0;
     for (int u : plan.units) {
+      step.collectives += unit(u).collectives;
+      if (unit(u).collectives > 0) step.collective_list.push_back(unit(u).collective);
       if (unit(u).in_parts) {
         add_parts(u, whole);
         total += cost_of(unit(u));
@@ -175,8 +177,6 @@ class Emitter {
       work.on_caller = work.on_caller || unit(u).on_caller;
       work.cost += cost_of(unit(u));
       total += cost_of(unit(u));
-      step.collectives += unit(u).collectives;
-      if (unit(u).collectives > 0) step.collective_list.push_back(unit(u).collective);
     }
     const int lanes = total < shared_step_bytes ? 1 : program_.devices;
     step.lanes.resize(static_cast<std::size_t>(lanes));

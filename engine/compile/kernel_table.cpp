@@ -41,6 +41,10 @@ std::uint64_t hash_of(std::string_view op, const Attrs& attrs, const std::vector
 }
 
 double flops_of(const KernelRequest& request) {
+  if (request.op == "sum_of_products") {
+    const auto products = static_cast<double>(request.inputs.size() / 2);
+    return products * flops_of({"dot_general", request.attrs, request.inputs.first(2), request.outputs, {}});
+  }
   const ir::Primitive* primitive = ops::find_primitive(request.op);
   return primitive == nullptr ? 0 : ir::flops_of(*primitive, {request.inputs, request.outputs, request.attrs});
 }

@@ -156,6 +156,31 @@ void add_kernel_unit(Program& program, const Item& item) {
   program.units.push_back(std::move(unit));
 }
 
+/// The products of all shards and their sum.
+void add_sum_of_products(Program& program, const Item& sum, const Item& product) {
+  const Mesh& mesh = program.meshes[static_cast<std::size_t>(sum.mesh)];
+  const ArrayType& result = program.value(sum.outputs[0]).type;
+  UnitCall call{sum.kernel, nullptr, {}, refs(sum.outputs), "sum_of_products"};
+  std::vector<ArrayType> types;
+  for (int s = 0; s < mesh.shards; ++s) {
+    for (const int v : product.inputs) {
+      call.inputs.push_back({v, program.value(v).pmap >= 0 ? s : -1});
+      types.push_back(program.value(v).type);
+    }
+  }
+  Unit unit;
+  unit.mesh = sum.mesh;
+  unit.collectives = 1;
+  unit.collective = {"psum", result.nbytes()};
+  std::vector<const Kernel*> parts;
+  if (program.sharing_devices() > 1)
+    parts = program.kernels.parts("sum_of_products", product.attrs, types, {&result, 1});
+  for (const Kernel* part : parts) unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
+  unit.in_parts = !parts.empty();
+  if (parts.empty()) unit.calls.push_back(std::move(call));
+  program.units.push_back(std::move(unit));
+}
+
 /// Results must be whole buffers: what is only a part or a repetition of one is copied.
 void copy_partial_outputs(Program& program) {
   for (int& output : program.outputs) {
@@ -193,7 +218,11 @@ void note_roots(Program& program) {
 void make_units(Program& program) {
   for (const Item& item : program.items) {
     const std::size_t first = program.units.size();
-    if (item.alias) {
+    if (item.joined) continue;
+    const Item* product = item.product < 0 ? nullptr : &program.items[static_cast<std::size_t>(item.product)];
+    if (product != nullptr) {
+      add_sum_of_products(program, item, *product);
+    } else if (item.alias) {
       resolve_alias(program, item);
     } else if (item.kind == Item::Kind::assemble) {
       add_assemble_units(program, item);
@@ -204,7 +233,7 @@ void make_units(Program& program) {
     }
     for (std::size_t u = first; u < program.units.size(); ++u) {
       program.units[u].fence = item.fence;
-      program.units[u].provenance = item.provenance;
+      program.units[u].provenance = product == nullptr ? item.provenance : product->provenance;
     }
   }
   copy_partial_outputs(program);

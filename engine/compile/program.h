@@ -97,6 +97,9 @@ struct Item {
   std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
   const Kernel* kernel = nullptr;
   const Kernel* rest_kernel = nullptr;
+  // Decided by `join_products`:
+  int product = -1;     ///< Of a psum: the product that its kernel computes for all shards.
+  bool joined = false;  ///< Of such a product: it needs no unit of its own.
 };
 
 /// An operand of a unit's call: a value, seen from the running shard or from a given local one.
@@ -193,6 +196,7 @@ struct Program {
 void write_out(Program& program, const ir::Function& function);
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 void choose_views(Program& program);
+void join_products(Program& program);
 void make_units(Program& program);
 void schedule(Program& program);
 void place(Program& program);

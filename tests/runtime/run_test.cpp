@@ -167,6 +167,31 @@ TEST_CASE("sums over shards are the fixed tree") {
   CHECK(std::memcmp(result[0].data(), &tree, sizeof(float)) == 0);
 }
 
+TEST_CASE("products that are summed over shards are computed together where their operands are smaller") {
+  const auto function = [](std::int64_t rows, int devices) {
+    const MapSpec spec{mesh({{"batch", 4}}), devices, {{"batch", ""}, {"batch", ""}}, {{"", ""}}};
+    const std::vector<ArrayType> types = {{DType::float32, Shape{4 * rows, 24}, {}},
+                                          {DType::float32, Shape{4 * rows, 40}, {}}};
+    return mapped(types, spec, [](ir::Builder&, std::span<const Value> x) {
+      const std::vector<std::vector<std::int64_t>> contract = {{0}, {0}}, batch = {{}, {}};
+      const Value product = ops::apply(ops::primitives::dot_general(), {{x[0], ops::tanh(x[1])}},
+                                       {{"contract", contract}, {"batch", batch}})[0];
+      return Values{ops::psum(product, {"batch"})};
+    });
+  };
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  const auto plan_of = [&](std::int64_t rows) { return compile::lower(function(rows, 2), options)->plan(); };
+  CHECK(plan_of(3).text.find("sum_of_products") != std::string::npos);
+  CHECK(plan_of(3).flops == doctest::Approx(4 * 2.0 * 3 * 24 * 40 + 12 * 40));
+  CHECK(plan_of(3).collectives == 1);
+  CHECK(plan_of(40).text.find("sum_of_products") == std::string::npos);
+  for (const int devices : {1, 2, 4}) {
+    check_equal(function(3, devices), 4);
+    check_equal(function(40, devices), 5);
+  }
+}
+
 TEST_CASE("bfloat16 sums stay float32 until they are complete") {
   const MapSpec spec{mesh({{"batch", 4}}), 1, {{"batch"}}, {{""}}};
   const ir::FunctionPtr f = mapped({{DType::bfloat16, Shape{4}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {

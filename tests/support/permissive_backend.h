@@ -52,6 +52,32 @@ class PermissiveKernel final : public Kernel {
   std::unique_ptr<Kernel> inner_;
 };
 
+/// A product for each shard by the reference, added up in pairs, these in pairs, and so on.
+class SumOfProducts final : public Kernel {
+ public:
+  explicit SumOfProducts(std::unique_ptr<Kernel> product) : product_(std::move(product)) {}
+
+  void run(const KernelArguments& arguments) const override {
+    const ArrayView& output = arguments.outputs[0];
+    const auto size = static_cast<std::size_t>(output.shape.size());
+    std::vector<std::vector<float>> sums;
+    for (std::size_t i = 0; i < arguments.inputs.size(); i += 2) {
+      sums.emplace_back(size);
+      const ArrayView view = contiguous_view(sums.back().data(), output.dtype, output.shape);
+      product_->run({arguments.inputs.subspan(i, 2), {&view, 1}, nullptr});
+    }
+    for (; sums.size() > 1; sums.resize(sums.size() / 2)) {
+      for (std::size_t i = 0; i < sums.size() / 2; ++i) {
+        for (std::size_t k = 0; k < size; ++k) sums[i][k] = sums[2 * i][k] + sums[2 * i + 1][k];
+      }
+    }
+    std::memcpy(output.data, sums[0].data(), size * sizeof(float));
+  }
+
+ private:
+  std::unique_ptr<Kernel> product_;
+};
+
 /// One of the parts of an op's work: some bytes of its result.
 class PartKernel final : public Kernel {
  public:
@@ -79,6 +105,10 @@ class PermissiveBackend final : public Backend {
   std::string_view name() const override { return "permissive"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+    if (request.op == "sum_of_products") {
+      return std::make_unique<SumOfProducts>(ops::reference_backend()->make_kernel(
+          {"dot_general", request.attrs, request.inputs.first(2), request.outputs, request.device}));
+    }
     auto inner = ops::reference_backend()->make_kernel(request);
     return inner == nullptr ? nullptr : std::make_unique<PermissiveKernel>(std::move(inner));
   }

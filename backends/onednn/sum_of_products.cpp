@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/few_rows.h"
+#include "backends/onednn/kernels.h"
+#include "backends/onednn/parts.h"
+#include "backends/onednn/product_plan.h"
+#include "backends/vector_variants.h"
+
+// A product for each shard, and their sum by the tree of a psum: S(0, V) with S(a, b) = S(a, m) + S(m, b). Tile by tile of
+// the result, so that what is added lies in the first-level cache and the sum alone is written to memory.
+namespace lockstep::backends::onednn {
+
+namespace {
+
+constexpr std::int64_t tile_rows = 48;
+constexpr std::int64_t tile_columns = 64;
+constexpr std::int64_t tile_size = tile_rows * tile_columns;
+
+void add_floats(const float* from, std::int64_t n, float* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+}
+void add(const float* from, std::int64_t n, float* to) {
+  static const auto widest = VectorVariants<add_floats>::chosen();
+  widest(from, n, to);
+}
+
+/// Adds up what is pushed, one after the other, by that tree: `sum` after as many as a power of two.
+class Tree {
+ public:
+  Tree(float* levels, std::int64_t size) : levels_(levels), size_(size) {}
+
+  float* next() { return levels_ + depth_ * size_; }
+  void push() {
+    ++depth_;
+    for (std::int64_t rest = count_++; (rest & 1) != 0; rest >>= 1) {
+      --depth_;
+      add(levels_ + depth_ * size_, size_, levels_ + (depth_ - 1) * size_);
+    }
+  }
+  const float* sum() const { return levels_; }
+
+  /// Of as many leaves: how many levels there are at once.
+  static std::int64_t levels(std::int64_t leaves) { return std::bit_width(static_cast<std::uint64_t>(leaves)) + 1; }
+
+ private:
+  float* levels_;
+  std::int64_t size_;
+  std::int64_t depth_ = 0, count_ = 0;
+};
+
+class SumOfProducts final : public Kernel {
+ public:
+  /// Of `rows` rows of the result, from `first` on.
+  SumOfProducts(const ProductPlan& plan, std::int64_t leaves, std::int64_t first, std::int64_t rows)
+      : plan_(plan), leaves_(leaves), first_(first), rows_(rows) {}
+
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(Tree::levels(leaves_) * tile_size) * sizeof(float);
+  }
+
+  void run(const KernelArguments& arguments) const override {
+    for (std::int64_t j = 0; j < plan_.columns.extent; j += tile_columns) {
+      for (std::int64_t i = first_; i < first_ + rows_; i += tile_rows) {
+        run_tile(arguments, i, std::min(tile_rows, first_ + rows_ - i), j,
+                 std::min(tile_columns, plan_.columns.extent - j));
+      }
+    }
+  }
+
+ private:
+  void run_tile(const KernelArguments& arguments, std::int64_t i, std::int64_t rows, std::int64_t j,
+                std::int64_t columns) const {
+    ProductPlan tile = plan_;
+    tile.rows.extent = rows;
+    tile.rows.result = columns;
+    tile.columns.extent = columns;
+    Tree tree(static_cast<float*>(arguments.scratch), rows * columns);
+    for (std::int64_t leaf = 0; leaf < leaves_; ++leaf) {
+      const auto operand = [&](std::size_t side) {
+        const std::size_t at = plan_.swapped ? 1 - side : side;
+        return static_cast<const float*>(arguments.inputs[2 * static_cast<std::size_t>(leaf) + at].data);
+      };
+      few_rows_product(tile, operand(0) + i * plan_.rows.operand[0], operand(1) + j * plan_.columns.operand[1],
+                       tree.next());
+      tree.push();
+    }
+    float* to = static_cast<float*>(arguments.outputs[0].data) + i * plan_.rows.result + j;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::copy_n(tree.sum() + row * columns, columns, to + row * plan_.rows.result);
+    }
+  }
+
+  ProductPlan plan_;
+  std::int64_t leaves_, first_, rows_;
+};
+
+/// Each product by its own kernel, then the sum: what the others must give.
+class SeparateProducts final : public Kernel {
+ public:
+  SeparateProducts(std::unique_ptr<Kernel> product, std::int64_t leaves, std::int64_t size)
+      : product_(std::move(product)), leaves_(leaves), size_(size) {}
+
+  std::size_t scratch_bytes() const override { return levels_bytes() + product_->scratch_bytes(); }
+
+  void run(const KernelArguments& arguments) const override {
+    Tree tree(static_cast<float*>(arguments.scratch), size_);
+    for (std::int64_t leaf = 0; leaf < leaves_; ++leaf) {
+      ArrayView result = arguments.outputs[0];
+      result.data = tree.next();
+      product_->run({arguments.inputs.subspan(2 * static_cast<std::size_t>(leaf), 2),
+                     {&result, 1},
+                     static_cast<std::byte*>(arguments.scratch) + levels_bytes()});
+      tree.push();
+    }
+    std::copy_n(tree.sum(), size_, static_cast<float*>(arguments.outputs[0].data));
+  }
+
+ private:
+  std::size_t levels_bytes() const {
+    return whole_lines(static_cast<std::size_t>(Tree::levels(leaves_) * size_) * sizeof(float));
+  }
+
+  std::unique_ptr<Kernel> product_;
+  std::int64_t leaves_, size_;
+};
+
+std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std::int64_t most) {
+  const ProductPlan plan = plan_product({"dot_general", request.attrs, request.inputs.first(2), request.outputs, {}});
+  const auto leaves = static_cast<std::int64_t>(request.inputs.size() / 2);
+  const bool is_matrix = plan.loops.empty() && plan.copies[0].extents.empty() && plan.copies[1].extents.empty();
+  std::vector<std::unique_ptr<Kernel>> result;
+  if (!is_matrix || plan.columns.operand[1] != 1 || plan.rows.extent < 2 || plan.columns.extent < 2) return result;
+  const std::int64_t tiles = (plan.rows.extent + tile_rows - 1) / tile_rows;
+  const std::int64_t parts = std::clamp<std::int64_t>(plan.size() * leaves / least_part, 1, std::min(most, tiles));
+  const std::int64_t rows = (tiles + parts - 1) / parts * tile_rows;
+  for (std::int64_t first = 0; first < plan.rows.extent; first += rows) {
+    result.push_back(std::make_unique<SumOfProducts>(plan, leaves, first, std::min(rows, plan.rows.extent - first)));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_sum_of_products(const KernelRequest& request) {
+  const bool is_float = request.inputs[0].dtype == DType::float32 && request.outputs[0].dtype == DType::float32 &&
+                        std::has_single_bit(request.inputs.size());
+  if (!is_float || request.inputs[0].size() == 0 || request.inputs[1].size() == 0) return nullptr;
+  auto made = make_all(request, 1);
+  if (made.empty()) return nullptr;
+  auto product = make_dot_general({"dot_general", request.attrs, request.inputs.first(2), request.outputs, {}});
+  if (product == nullptr) return nullptr;
+  const SeparateProducts separate(std::move(product), static_cast<std::int64_t>(request.inputs.size() / 2),
+                                  request.outputs[0].size());
+  return have_same_bits(request, separate, made) ? std::move(made[0]) : nullptr;
+}
+
+std::vector<std::unique_ptr<Kernel>> make_sum_of_products_parts(const KernelRequest& request) {
+  auto made = make_all(request, most_parts);
+  if (made.size() < 2) made.clear();
+  return made;
+}
+
+}  // namespace lockstep::backends::onednn

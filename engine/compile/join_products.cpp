@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/compile/program.h"
+
+// A gradient of weights is a product for each shard, then their sum. Where the operands of all shards are smaller than
+// what the products give, and a backend has a kernel that computes both at once, the products are not written to memory.
+namespace lockstep::compile {
+namespace {
+
+class Joiner {
+ public:
+  explicit Joiner(Program& program)
+      : program_(program), producer_(program.values.size(), -1), reads_(program.values.size(), 0) {}
+
+  void run() {
+    if (program_.processes > 1) return;
+    for (std::size_t i = 0; i < program_.items.size(); ++i) {
+      for (const int v : program_.items[i].outputs) producer_[static_cast<std::size_t>(v)] = static_cast<int>(i);
+      for (const int v : program_.items[i].inputs) ++reads_[static_cast<std::size_t>(v)];
+    }
+    for (const int v : program_.outputs) ++reads_[static_cast<std::size_t>(v)];
+    for (Item& item : program_.items) {
+      if (is_whole_sum(item)) join(item);
+    }
+  }
+
+ private:
+  Item& item(int i) { return program_.items[static_cast<std::size_t>(i)]; }
+
+  /// A psum over all shards of a map, all of them here.
+  bool is_whole_sum(const Item& it) const {
+    if (!is_collective(it) || it.fence >= 0) return false;
+    const std::string& op = it.op == "collective_wait" ? it.attrs.get<std::string>("op") : it.op;
+    if (op != "psum" || program_.value(it.outputs[0]).pmap >= 0) return false;
+    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(it.mesh)];
+    const auto& axes = it.attrs.get<std::vector<std::string>>("axes");
+    const bool is_whole = std::ranges::all_of(
+        mesh.axes.axes(), [&](const auto& axis) { return axis.size == 1 || std::ranges::count(axes, axis.name) != 0; });
+    return is_whole && mesh.shards > 1 && mesh.local_shards == mesh.shards;
+  }
+
+  /// The product that `v` is, read by nothing else, or -1.
+  int product_of(int v) {
+    while (true) {
+      const int i = producer_[static_cast<std::size_t>(v)];
+      if (i < 0 || reads_[static_cast<std::size_t>(v)] != 1) return -1;
+      const Item& it = item(i);
+      if (it.op == "dot_general" && it.pmap >= 0 && it.fence < 0) return i;
+      if (it.op != "collective_start") return -1;
+      v = it.inputs[0];
+    }
+  }
+
+  void join(Item& sum) {
+    const int p = product_of(sum.inputs[0]);
+    if (p < 0) return;
+    Item& product = item(p);
+    std::int64_t kept = 0;
+    for (const int v : product.inputs) {
+      if (program_.value(v).type.dtype != DType::float32) return;
+      kept += program_.value(v).pmap >= 0 ? program_.value(v).type.nbytes() : 0;
+    }
+    if (kept >= program_.value(product.outputs[0]).type.nbytes()) return;
+    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(sum.mesh)];
+    std::vector<ArrayType> types;
+    for (int s = 0; s < mesh.shards; ++s) {
+      for (const int v : product.inputs) types.push_back(program_.value(v).type);
+    }
+    const ArrayType& result = program_.value(sum.outputs[0]).type;
+    const Kernel* kernel = program_.kernels.find("sum_of_products", product.attrs, types, {&result, 1});
+    if (kernel == nullptr) return;
+    product.joined = true;
+    sum.product = p;
+    sum.kernel = kernel;
+  }
+
+  Program& program_;
+  std::vector<int> producer_;  // by value: the item
+  std::vector<int> reads_;     // by value
+};
+
+}  // namespace
+
+void join_products(Program& program) { Joiner(program).run(); }
+
+}  // namespace lockstep::compile

@@ -1,0 +1,111 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/backends/onednn/onednn_runs.h"
+
+// The products of all shards and their sum in one kernel: the bits of each product's own kernel and a tree of additions.
+namespace lockstep::tests {
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+struct Case {
+  Shape first, second;
+  std::int64_t of_first, of_second;
+  std::size_t leaves;
+  bool in_parts;
+};
+
+std::vector<float> floats(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+/// S(first, last) = S(first, middle) + S(middle, last).
+std::vector<float> sum(const std::vector<std::vector<float>>& leaves, std::size_t first, std::size_t last) {
+  if (last == first + 1) return leaves[first];
+  std::vector<float> left = sum(leaves, first, (first + last) / 2);
+  const std::vector<float> right = sum(leaves, (first + last) / 2, last);
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] += right[i];
+  return left;
+}
+
+void check(const Case& c) {
+  const Attrs attrs = {{"contract", std::vector<Dims>{{c.of_first}, {c.of_second}}},
+                       {"batch", std::vector<Dims>{{}, {}}}};
+  const BackendOp product(onednn(), ops::primitives::dot_general(), {{float32, c.first, {}}, {float32, c.second, {}}},
+                          attrs);
+  std::vector<Memory> operands;
+  std::vector<ArrayType> types;
+  std::vector<ArrayView> views;
+  std::vector<std::vector<float>> leaves;
+  for (std::size_t leaf = 0; leaf < c.leaves; ++leaf) {
+    ir::Sample sample;
+    for (const ArrayType& type : product.inputs) sample.inputs.push_back({type, -1, 1, false});
+    std::vector<Memory> drawn = draw_memory(sample, leaf);
+    leaves.push_back(floats(product.run(drawn)[0]));
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+      views.push_back(contiguous_view(drawn[i].data(), float32, product.inputs[i].shape));
+      types.push_back(product.inputs[i]);
+      operands.push_back(std::move(drawn[i]));
+    }
+  }
+  const std::vector<float> expected = sum(leaves, 0, c.leaves);
+  const KernelRequest request{"sum_of_products", attrs, types, product.outputs, {}};
+  const auto run = [&](const std::vector<const Kernel*>& kernels) {
+    const Memory result(static_cast<std::size_t>(product.outputs[0].nbytes()));
+    const ArrayView view = contiguous_view(result.data(), float32, product.outputs[0].shape);
+    for (const Kernel* kernel : kernels) {
+      const Memory scratch(kernel->scratch_bytes());
+      kernel->run({views, {&view, 1}, scratch.data()});
+    }
+    return floats(result.bytes());
+  };
+  const std::unique_ptr<Kernel> whole = onednn().make_kernel(request);
+  REQUIRE(whole != nullptr);
+  CHECK(run({whole.get()}) == expected);
+  const std::vector<std::unique_ptr<Kernel>> parts = onednn().make_parts(request);
+  CHECK((parts.size() > 1) == c.in_parts);
+  std::vector<const Kernel*> reversed;
+  for (std::size_t i = parts.size(); i-- > 0;) reversed.push_back(parts[i].get());
+  if (!parts.empty()) CHECK(run(reversed) == expected);
+}
+
+}  // namespace
+
+TEST_CASE("a sum of products has the bits of the products and of a tree of additions") {
+  if (!offers()) return;
+  const std::shared_ptr<void> settings = onednn().enter_thread();
+  const std::vector<Case> cases = {{{16, 784}, {16, 512}, 0, 0, 8, true},   {{64, 784}, {64, 512}, 0, 0, 2, true},
+                                   {{130, 300}, {130, 200}, 0, 0, 4, true}, {{16, 49}, {16, 65}, 0, 0, 2, false},
+                                   {{50, 17}, {17, 70}, 1, 0, 4, false},    {{3, 130}, {3, 10}, 0, 0, 16, false}};
+  for (const Case& c : cases) {
+    CAPTURE(to_string(c.first));
+    CAPTURE(to_string(c.second));
+    check(c);
+  }
+}
+
+TEST_CASE("sums of products of other dtypes and of what does not lie as matrices are left alone") {
+  if (!offers()) return;
+  const Attrs attrs = {{"contract", std::vector<Dims>{{0}, {0}}}, {"batch", std::vector<Dims>{{}, {}}}};
+  const auto offered = [&](DType dtype, const Shape& a, const Shape& b, std::size_t operands) {
+    std::vector<ArrayType> types;
+    for (std::size_t i = 0; i < operands; ++i) types.push_back({dtype, i % 2 == 0 ? a : b, {}});
+    const ArrayType result{dtype, {a[1], b[1]}, {}};
+    return onednn().make_kernel({"sum_of_products", attrs, types, {&result, 1}, {}}) != nullptr;
+  };
+  CHECK(offered(float32, {8, 40}, {8, 60}, 4));
+  CHECK_FALSE(offered(bfloat16, {8, 40}, {8, 60}, 4));
+  CHECK_FALSE(offered(float32, {8, 40}, {8, 60}, 6));
+  CHECK_FALSE(offered(float32, {8, 1}, {8, 60}, 4));
+  CHECK_FALSE(offered(float32, {0, 40}, {0, 60}, 4));
+}
+
+}  // namespace lockstep::tests
