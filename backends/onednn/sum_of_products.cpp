@@ -137,7 +137,11 @@ std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std:
   const auto leaves = static_cast<std::int64_t>(request.inputs.size() / 2);
   const bool is_matrix = plan.loops.empty() && plan.copies[0].extents.empty() && plan.copies[1].extents.empty();
   std::vector<std::unique_ptr<Kernel>> result;
-  if (!is_matrix || plan.columns.operand[1] != 1 || plan.rows.extent < 2 || plan.columns.extent < 2) return result;
+  // Measured: what is deeper oneDNN multiplies so much faster that its products may as well be written and added.
+  constexpr std::int64_t most_depth = 32;
+  if (!is_matrix || plan.depth.extent > most_depth || plan.columns.operand[1] != 1 || plan.rows.extent < 2 ||
+      plan.columns.extent < 2)
+    return result;
   const std::int64_t tiles = (plan.rows.extent + tile_rows - 1) / tile_rows;
   const std::int64_t parts = std::clamp<std::int64_t>(plan.size() * leaves / least_part, 1, std::min(most, tiles));
   const std::int64_t rows = (tiles + parts - 1) / parts * tile_rows;
