@@ -119,7 +119,7 @@ def main():
         ratio = rows["lockstep"]["median_ms"] / peers[best]
         ratios.append(ratio)
         results[name] = {"model": model, "rows": rows, "absent": absent, "ratio": ratio}
-        spread = compare.losses_agree(rows)
+        spread = compare.losses_agree(rows, bfloat16=False)
         print(f"{ratio:5.2f} of {best:18} {rows['lockstep']['median_ms']:8.2f} ms, losses within {spread:.0e}  "
               f"{describe(model)}", flush=True)
     if ratios:
