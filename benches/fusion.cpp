@@ -11,6 +11,7 @@
 #include <lockstep/lockstep.h>
 
 #include "benches/fusion_loop.h"
+#include "benches/timing.h"
 
 // A chain of eight element-wise ops, compiled by Lockstep, against the same loop compiled by the C++ compiler for this
 // machine, one thread each.
@@ -43,9 +44,7 @@ std::pair<double, double> medians(const A& a, const B& b, int calls) {
                      }) /
                      calls);
   }
-  std::ranges::sort(first);
-  std::ranges::sort(second);
-  return {first[first.size() / 2], second[second.size() / 2]};
+  return {median(std::move(first)), median(std::move(second))};
 }
 
 /// In a map over one shard, so that one device runs it all.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -13,6 +12,7 @@
 
 #include <lockstep/backend.h>
 
+#include "benches/timing.h"
 #include "engine/compile/compile.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
@@ -155,11 +155,6 @@ ir::FunctionPtr function_of(const Case& c, const std::vector<ArrayType>& types) 
   std::vector<ir::Var> inputs;
   for (const ArrayType& type : types) inputs.push_back(builder.input(type));
   return builder.finish(builder.apply(*c.op, inputs, c.attrs));
-}
-
-double median(std::vector<double> samples) {
-  std::ranges::sort(samples);
-  return samples[samples.size() / 2];
 }
 
 /// Seconds that the calling thread has run; kernels of one device run on it.

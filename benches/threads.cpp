@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +12,7 @@
 
 #include <lockstep/backend.h>
 
+#include "benches/timing.h"
 #include "engine/compile/compile.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
@@ -80,11 +80,6 @@ std::vector<ir::HostArray> operands_of(const ir::Function& function) {
     arrays.push_back({type, std::move(buffer)});
   }
   return arrays;
-}
-
-double median(std::vector<double> samples) {
-  std::ranges::sort(samples);
-  return samples[samples.size() / 2];
 }
 
 void time(const Case& c, int threads) {

@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 namespace lockstep::benches {
+
+inline double median(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  return samples[samples.size() / 2];
+}
 
 /// Median over 21 samples of the seconds that one call of `f` takes; a sample makes `at_once` calls until it has lasted.
 template <class F>
@@ -23,8 +29,7 @@ double seconds_per_call(const F& f, int at_once = 1) {
     } while (elapsed < lasting);
     samples.push_back(elapsed / calls);
   }
-  std::ranges::sort(samples);
-  return samples[samples.size() / 2];
+  return median(std::move(samples));
 }
 
 }  // namespace lockstep::benches

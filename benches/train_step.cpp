@@ -1,9 +1,7 @@
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,11 +9,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "adam.h"
 #include "drawn_model.h"
 #include "memory.h"
+#include "protocol.h"
 #include "workloads.h"
 
 // Times the training step of a workload: forward, backward, optimizer, and the loss read on the host. The first run of a
@@ -24,8 +22,6 @@
 namespace lockstep::benches {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Arguments {
   std::string workload;
@@ -37,8 +33,6 @@ struct Arguments {
 };
 
 constexpr std::int64_t ring = 8;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 bool is_adam(const Arguments& a) { return a.workload == "adam10m"; }
 
@@ -122,30 +116,13 @@ int run(int argc, char** argv) {
   const double memory_before = resident_mib();
   const auto profile = a.profile.empty() ? nullptr : std::make_shared<Profile>(ProfileOptions{.skip = 5});
   const std::function<double()> step = make_step(a, profile);
-  const auto begin = Clock::now();
-  std::vector<double> losses = {step()};
-  const double first_call = seconds_since(begin);
-  while (losses.size() < 5) losses.push_back(step());
-  const double memory = peak_resident_mib() - memory_before;
-
-  fmt::print("{{\"first_call_s\":{:.6f},\"losses\":[{:.8f}],\"memory_mib\":{:.1f}}}\n", first_call,
-             fmt::join(losses, ","), memory);
-  std::fflush(stdout);
+  make_first_steps(step, memory_before);
   if (profile != nullptr) {
     while (!profile->is_complete()) step();
     profile->write_chrome_trace(a.profile);
     fmt::print(stderr, "{}", profile->table(measure_peak()));
   }
-  for (double seconds = 0; std::cin >> seconds;) {
-    const auto start = Clock::now();
-    int steps = 0;
-    do {
-      step();
-      ++steps;
-    } while (seconds_since(start) < seconds);
-    fmt::print("{{\"ms\":{:.6f}}}\n", 1e3 * seconds_since(start) / steps);
-    std::fflush(stdout);
-  }
+  make_timed_steps(step);
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/plain_loops.h"
 #include "backends/aten/tensors.h"
+#include "backends/bfloat16.h"
 
 namespace lockstep::backends::aten::kernels {
 
@@ -43,12 +44,8 @@ To converted(From x) {
   }
 }
 
-/// Bits of the nearest bfloat16, ties to even; NaN stays a quiet NaN of its sign. ATen's NaN depends on the position.
-constexpr auto rounded_to_bfloat16 = [](std::uint32_t bits) {
-  const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-  const std::uint32_t rounded = is_nan ? bits | 0x00400000U : bits + 0x7FFFU + ((bits >> 16) & 1U);
-  return static_cast<std::uint16_t>(rounded >> 16);
-};
+/// ATen's NaN depends on the position.
+constexpr auto narrowed = [](std::uint32_t bits) { return rounded_to_bfloat16(bits); };
 
 template <class F>
 auto with_any(DType dtype, F&& f) {
@@ -68,7 +65,7 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
     return make_vector_map<float, double>(request, [](double x) { return static_cast<float>(x); });
   }
   if (from == DType::float32 && to == DType::bfloat16) {
-    return make_vector_map<std::uint16_t, std::uint32_t>(request, rounded_to_bfloat16);
+    return make_vector_map<std::uint16_t, std::uint32_t>(request, narrowed);
   }
   if (from == to || (is_float(from) && is_float(to))) {
     return make_function_kernel(

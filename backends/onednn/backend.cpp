@@ -63,12 +63,12 @@ class OnednnBackend final : public Backend {
     });
   }
 
-  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request) const override {
+  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request, const Kernel& whole) const override {
     if (is_widened(request)) return {};
     return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
-      if (request.op == "dot_general") return make_dot_general_parts(request);
+      if (request.op == "dot_general") return make_dot_general_parts(request, whole);
       if (request.op == "sum_of_products") return make_sum_of_products_parts(request);
-      if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request);
+      if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request, whole);
       return {};
     });
   }

@@ -208,54 +208,24 @@ class Convolution final : public Kernel {
   std::size_t scratch_bytes_ = 0;
 };
 
-/// A convolution of some of the images.
-class ImagesPart final : public Kernel {
- public:
-  ImagesPart(std::shared_ptr<const Kernel> convolution, std::size_t input, std::size_t result)
-      : convolution_(std::move(convolution)), input_(input), result_(result) {}
-
-  void run(const KernelArguments& arguments) const override {
-    std::array<ArrayView, 2> inputs = {arguments.inputs[0], arguments.inputs[1]};
-    ArrayView output = arguments.outputs[0];
-    inputs[0].data = static_cast<std::byte*>(inputs[0].data) + input_;
-    output.data = static_cast<std::byte*>(output.data) + result_;
-    convolution_->run({inputs, {&output, 1}, arguments.scratch});
-  }
-
-  std::size_t scratch_bytes() const override { return convolution_->scratch_bytes(); }
-
- private:
-  std::shared_ptr<const Kernel> convolution_;
-  std::size_t input_, result_;  ///< Where the part's images begin, in bytes.
-};
-
 }  // namespace
 
-std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request) {
+std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request, const Kernel& whole) {
   const ConvolutionGeometry geometry(request);
   const std::int64_t images = geometry.x[0];
   const std::int64_t size = geometry.y.size() * (geometry.kernel.size() / geometry.kernel.dim(-1));
   const std::int64_t count = std::min({most_parts, size / least_part, images});
   if (count < 2) return {};
-  const std::int64_t most = (images + count - 1) / count;
-  std::vector<std::unique_ptr<Kernel>> parts;
-  std::shared_ptr<const Kernel> convolution;
   std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};
   ArrayType output = request.outputs[0];
-  for (std::int64_t first = 0; first < images; first += most) {
-    const std::int64_t extent = std::min(most, images - first);
-    const auto bytes = [&](const ArrayType& whole) {
-      return static_cast<std::size_t>(whole.nbytes() / images * first);
-    };
-    if (convolution == nullptr || extent != most) {
-      inputs[0].shape = inputs[0].shape.erase(0).insert(0, extent);
-      output.shape = output.shape.erase(0).insert(0, extent);
-      convolution = make_convolution({request.op, request.attrs, inputs, {&output, 1}, request.device});
-      if (convolution == nullptr) return {};
-    }
-    parts.push_back(std::make_unique<ImagesPart>(convolution, bytes(request.inputs[0]), bytes(request.outputs[0])));
-  }
-  if (!have_same_bits(request, *make_convolution(request), parts)) return {};
+  const auto bytes_an_image = [&](const ArrayType& type) { return static_cast<std::size_t>(type.nbytes() / images); };
+  const PartSteps steps{{bytes_an_image(inputs[0]), 0}, bytes_an_image(output)};
+  auto parts = cut(images, (images + count - 1) / count, steps, [&](std::int64_t extent) {
+    inputs[0].shape = inputs[0].shape.with(0, extent);
+    output.shape = output.shape.with(0, extent);
+    return make_convolution({request.op, request.attrs, inputs, {&output, 1}, request.device});
+  });
+  if (parts.empty() || !have_same_bits(request, whole, parts)) return {};
   return parts;
 }
 

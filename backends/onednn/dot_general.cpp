@@ -129,11 +129,6 @@ class DotGeneral final : public Kernel {
     return true;
   }
 
-  /// Of matrices that lie as the plan says, copied operands in their copies.
-  void run_at(const std::byte* a, const std::byte* b, std::byte* result, void* scratch) const {
-    run_loops(0, a, b, result, scratch);
-  }
-
   void run(const KernelArguments& arguments) const override {
     std::byte* scratch = static_cast<std::byte*>(arguments.scratch);
     std::byte* temporary = scratch + temporary_;
@@ -145,7 +140,7 @@ class DotGeneral final : public Kernel {
       copies_[side].reorder->run({from[side], copy}, temporary);
       from[side] = copy;
     }
-    run_at(from[0], from[1], static_cast<std::byte*>(arguments.outputs[0].data), temporary);
+    run_loops(0, from[0], from[1], static_cast<std::byte*>(arguments.outputs[0].data), temporary);
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
@@ -192,29 +187,6 @@ class DotGeneral final : public Kernel {
   std::size_t scratch_bytes_ = 0;
 };
 
-/// Some rows, columns or loops of a product that needs no copies.
-class ProductPart final : public Kernel {
- public:
-  ProductPart(std::shared_ptr<const DotGeneral> product, bool swapped, std::array<std::size_t, 2> operands,
-              std::size_t result)
-      : product_(std::move(product)), swapped_(swapped), operands_(operands), result_(result) {}
-
-  void run(const KernelArguments& arguments) const override {
-    const auto at = [&](std::size_t side) {
-      return static_cast<const std::byte*>(arguments.inputs[swapped_ ? 1 - side : side].data) + operands_[side];
-    };
-    product_->run_at(at(0), at(1), static_cast<std::byte*>(arguments.outputs[0].data) + result_, arguments.scratch);
-  }
-
-  std::size_t scratch_bytes() const override { return product_->scratch_bytes(); }
-
- private:
-  std::shared_ptr<const DotGeneral> product_;
-  bool swapped_;
-  std::array<std::size_t, 2> operands_;  ///< Where the part's elements begin, in bytes.
-  std::size_t result_;
-};
-
 /// An axis to cut, and how far each part reaches.
 struct AxisCut {
   Axis* axis = nullptr;
@@ -240,41 +212,32 @@ std::vector<AxisCut> ways_to_cut(ProductPlan& plan) {
   return ways;
 }
 
-std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, ProductPlan& plan, const AxisCut& cut) {
-  const Axis whole = *cut.axis;
-  std::vector<std::unique_ptr<Kernel>> parts;
-  std::shared_ptr<const DotGeneral> product;
-  for (std::int64_t first = 0; first < whole.extent; first += cut.extent) {
-    const std::int64_t extent = std::min(cut.extent, whole.extent - first);
-    if (product == nullptr || extent != cut.extent) {
-      cut.axis->extent = extent;
-      auto made = std::make_shared<DotGeneral>(plan, request);
-      if (!made->prepare(request)) return {};
-      product = std::move(made);
-    }
-    const auto at = [&](std::int64_t stride, const ArrayType& type) {
-      return static_cast<std::size_t>(first * stride) * size_of(type.dtype);
-    };
-    const ArrayType& operand = request.inputs[0];
-    parts.push_back(std::make_unique<ProductPart>(
-        product, plan.swapped, std::array<std::size_t, 2>{at(whole.operand[0], operand), at(whole.operand[1], operand)},
-        at(whole.result, request.outputs[0])));
-  }
-  *cut.axis = whole;
+std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, ProductPlan& plan, const AxisCut& way) {
+  const Axis whole = *way.axis;
+  const auto step = [](std::int64_t elements, const ArrayType& type) {
+    return static_cast<std::size_t>(elements) * size_of(type.dtype);
+  };
+  const std::size_t first = plan.swapped ? 1 : 0;  // side of the plan that the op's first operand is
+  const PartSteps steps{
+      {step(whole.operand[first], request.inputs[0]), step(whole.operand[1 - first], request.inputs[1])},
+      step(whole.result, request.outputs[0])};
+  auto parts = cut(whole.extent, way.extent, steps, [&](std::int64_t extent) -> std::shared_ptr<const Kernel> {
+    way.axis->extent = extent;
+    auto made = std::make_shared<DotGeneral>(plan, request);
+    return made->prepare(request) ? made : nullptr;
+  });
+  *way.axis = whole;
   return parts;
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request) {
+std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request, const Kernel& whole) {
   ProductPlan plan = plan_product(request);
   if (!plan.copies[0].extents.empty() || !plan.copies[1].extents.empty()) return {};
-  const std::vector<AxisCut> ways = ways_to_cut(plan);
-  if (ways.empty()) return {};
-  const std::unique_ptr<Kernel> whole = make_dot_general(request);
-  for (const AxisCut& cut : ways) {
-    std::vector<std::unique_ptr<Kernel>> parts = cut_product(request, plan, cut);
-    if (!parts.empty() && have_same_bits(request, *whole, parts)) return parts;
+  for (const AxisCut& way : ways_to_cut(plan)) {
+    std::vector<std::unique_ptr<Kernel>> parts = cut_product(request, plan, way);
+    if (!parts.empty() && have_same_bits(request, whole, parts)) return parts;
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <random>
+#include <utility>
 
 namespace lockstep::backends::onednn {
 
@@ -40,7 +41,46 @@ void draw(const ArrayType& type, std::byte* data, std::mt19937_64& random) {
   draw<std::uint16_t>(data, type.size(), 0x3800, 0x3FF, random);
 }
 
+/// A kernel whose operands and result begin later than those given.
+class ShiftedKernel final : public Kernel {
+ public:
+  ShiftedKernel(std::shared_ptr<const Kernel> kernel, const PartSteps& offsets)
+      : kernel_(std::move(kernel)), offsets_(offsets) {}
+
+  void run(const KernelArguments& arguments) const override {
+    const auto moved = [](ArrayView view, std::size_t offset) {
+      view.data = static_cast<std::byte*>(view.data) + offset;
+      return view;
+    };
+    const std::array<ArrayView, 2> inputs = {moved(arguments.inputs[0], offsets_.inputs[0]),
+                                             moved(arguments.inputs[1], offsets_.inputs[1])};
+    const ArrayView output = moved(arguments.outputs[0], offsets_.result);
+    kernel_->run({inputs, {&output, 1}, arguments.scratch});
+  }
+
+  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+
+ private:
+  std::shared_ptr<const Kernel> kernel_;
+  PartSteps offsets_;
+};
+
 }  // namespace
+
+std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most, const PartSteps& steps,
+                                         const std::function<std::shared_ptr<const Kernel>(std::int64_t)>& make) {
+  std::vector<std::unique_ptr<Kernel>> parts;
+  std::shared_ptr<const Kernel> kernel;
+  for (std::int64_t first = 0; first < extent; first += most) {
+    const std::int64_t count = std::min(most, extent - first);
+    if (kernel == nullptr || count != most) kernel = make(count);
+    if (kernel == nullptr) return {};
+    const auto at = static_cast<std::size_t>(first);
+    parts.push_back(std::make_unique<ShiftedKernel>(
+        kernel, PartSteps{{at * steps.inputs[0], at * steps.inputs[1]}, at * steps.result}));
+  }
+  return parts;
+}
 
 bool have_same_bits(const KernelRequest& request, const Kernel& whole,
                     const std::vector<std::unique_ptr<Kernel>>& parts) {

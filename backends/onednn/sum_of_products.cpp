@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "backends/onednn/add_floats.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/few_rows.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/parts.h"
 #include "backends/onednn/product_plan.h"
-#include "backends/vector_variants.h"
 
 // A product for each shard, and their sum by the tree of a psum: S(0, V) with S(a, b) = S(a, m) + S(m, b). Tile by tile of
 // the result, so that what is added lies in the first-level cache and the sum alone is written to memory.
@@ -24,14 +24,6 @@ constexpr std::int64_t tile_rows = 48;
 constexpr std::int64_t tile_columns = 64;
 constexpr std::int64_t tile_size = tile_rows * tile_columns;
 
-void add_floats(const float* from, std::int64_t n, float* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
-}
-void add(const float* from, std::int64_t n, float* to) {
-  static const auto widest = VectorVariants<add_floats>::chosen();
-  widest(from, n, to);
-}
-
 /// Adds up what is pushed, one after the other, by that tree: `sum` after as many as a power of two.
 class Tree {
  public:
@@ -42,7 +34,7 @@ class Tree {
     ++depth_;
     for (std::int64_t rest = count_++; (rest & 1) != 0; rest >>= 1) {
       --depth_;
-      add(levels_ + depth_ * size_, size_, levels_ + (depth_ - 1) * size_);
+      add_floats(levels_ + depth_ * size_, size_, levels_ + (depth_ - 1) * size_);
     }
   }
   const float* sum() const { return levels_; }

@@ -9,6 +9,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "backends/bfloat16.h"
+#include "backends/onednn/add_floats.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/vector_variants.h"
 
@@ -20,18 +22,8 @@ void widen_elements(const std::uint16_t* from, std::int64_t n, std::uint32_t* to
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint32_t>(from[i]) << 16;
 }
 
-/// To nearest, ties to even; NaN stays a quiet NaN of its sign.
 void narrow_elements(const std::uint32_t* from, std::int64_t n, std::uint16_t* to) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint32_t x = from[i];
-    const std::uint32_t above = x + 0x7FFFU + ((x >> 16) & 1U);
-    const std::uint32_t rounded = (x & 0x7FFFFFFFU) > 0x7F800000U ? x | 0x00400000U : above;
-    to[i] = static_cast<std::uint16_t>(rounded >> 16);
-  }
-}
-
-void add_elements(const float* from, std::int64_t n, float* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+  for (std::int64_t i = 0; i < n; ++i) to[i] = rounded_to_bfloat16(from[i]);
 }
 
 void widen(const void* from, std::int64_t n, void* to) {
@@ -42,11 +34,6 @@ void narrow(const void* from, std::int64_t n, void* to) {
   static const auto widest = VectorVariants<narrow_elements>::chosen();
   widest(static_cast<const std::uint32_t*>(from), n, static_cast<std::uint16_t*>(to));
 }
-void add(const void* from, std::int64_t n, void* to) {
-  static const auto widest = VectorVariants<add_elements>::chosen();
-  widest(static_cast<const float*>(from), n, static_cast<float*>(to));
-}
-
 /// What an array is to blocks of images.
 enum class Part {
   whole,  ///< Every block reads it all.
@@ -140,7 +127,8 @@ class Widened final : public Kernel {
       if (b > 0 && is_summed()) views[places_.size() - 1].data = scratch + sum_;
       kernel_->run({all.first(operands_), all.subspan(operands_), scratch + reserved_});
       if (b > 0 && is_summed()) {
-        add(views[places_.size() - 1].data, places_.back().size, total);
+        add_floats(static_cast<const float*>(views[places_.size() - 1].data), places_.back().size,
+                   static_cast<float*>(total));
         views[places_.size() - 1].data = total;
       }
       for (std::size_t k = operands_; k < places_.size(); ++k) {

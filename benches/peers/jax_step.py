@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from protocol import drawn_spec, inputs, serve
+from protocol import drawn_spec, inputs, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
 
@@ -160,21 +160,14 @@ def adam():
         w = optax.apply_updates(w, updates)
         return w, slots, w[0]
 
-    run = [weights["w"], optimizer.init(weights["w"])]
-
-    def step():
-        *run[:], first = update(*run, gradient)
-        return float(first)
-
-    serve(step)
+    serve_function(update, [weights["w"], optimizer.init(weights["w"])], [(gradient,)])
 
 
 def main():
     spec = drawn_spec(folder, workload)
     model = partial(drawn, spec) if spec else MODELS[workload]
     weights, state, batches = jax.tree.map(jnp.asarray, inputs(folder, workload))
-    sgd = not spec["adamw"] if spec else workload in ("cnn", "resnet20", "resnet18")
-    optimizer = optax.sgd(0.05, momentum=0.9) if sgd else optax.adamw(1e-3, weight_decay=1e-2)
+    optimizer = optax.sgd(0.05, momentum=0.9) if uses_sgd(workload, spec) else optax.adamw(1e-3, weight_decay=1e-2)
 
     def loss_of(weights, state, x, y):
         logits, state = model(weights, state, x)
@@ -186,16 +179,7 @@ def main():
         updates, slots = optimizer.update(gradients, slots, weights)
         return optax.apply_updates(weights, updates), state, slots, loss
 
-    run = [weights, state, optimizer.init(weights)]
-    count = 0
-
-    def step():
-        nonlocal count
-        *run[:], loss = train(*run, *batches[count % len(batches)])
-        count += 1
-        return float(loss)
-
-    serve(step)
+    serve_function(train, (weights, state, optimizer.init(weights)), batches)
 
 
 adam() if workload == "adam10m" else main()

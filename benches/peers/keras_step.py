@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import keras
 from keras import layers, ops
 
-from protocol import inputs, serve
+from protocol import inputs, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
 
@@ -136,13 +136,7 @@ def adam():
         trained, slots = optimizer.stateless_apply(slots, [g], trained)
         return trained, slots, trained[0][0]
 
-    run = [[w.value], [v.value for v in optimizer.variables]]
-
-    def step():
-        *run[:], first = update(*run, gradient)
-        return float(first)
-
-    serve(step)
+    serve_function(update, [[w.value], [v.value for v in optimizer.variables]], [(gradient,)])
 
 
 def main():
@@ -151,7 +145,7 @@ def main():
     model = keras.Model(x, MODELS[workload](x))
     load(model, weights | state)
     batches = jax.tree.map(jnp.asarray, batches)
-    if workload in ("cnn", "resnet20", "resnet18"):
+    if uses_sgd(workload):
         optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
     else:
         optimizer = keras.optimizers.AdamW(1e-3, weight_decay=1e-2, epsilon=1e-8)
@@ -168,16 +162,8 @@ def main():
         trained, slots = optimizer.stateless_apply(slots, gradients, trained)
         return trained, others, slots, loss
 
-    run = [[v.value for v in vs] for vs in (model.trainable_variables, model.non_trainable_variables, optimizer.variables)]
-    count = 0
-
-    def step():
-        nonlocal count
-        *run[:], loss = train(*run, *batches[count % len(batches)])
-        count += 1
-        return float(loss)
-
-    serve(step)
+    variables = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
+    serve_function(train, [[v.value for v in vs] for vs in variables], batches)
 
 
 adam() if workload == "adam10m" else main()

@@ -1,13 +1,10 @@
 // usage: libtorch_step FOLDER WORKLOAD. The training steps of benches/workloads.cpp by LibTorch's C++ front end, eager,
 // images channels-last. What it says and hears is what protocol.py describes.
 
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,24 +12,14 @@
 
 #include <torch/torch.h>
 
+#include "../memory.h"
+#include "../protocol.h"
 #include "libtorch_models.h"
 #include "safetensors.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using torch::Tensor;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// VmRSS: now; VmHWM: the most there ever was.
-double resident_mib(const std::string& field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(field)) return std::stod(line.substr(line.find(':') + 1)) / 1024;
-  }
-  return 0;
-}
 
 Tensor channels_last_image(const Tensor& x) {
   return x.permute({0, 3, 1, 2}).contiguous(torch::MemoryFormat::ChannelsLast);
@@ -105,25 +92,6 @@ std::function<double()> make_step(const std::filesystem::path& folder, const std
   return [timing] { return timing->step(); };
 }
 
-void serve(const std::function<double()>& step, double memory_before) {
-  const auto begin = Clock::now();
-  double loss = step();
-  std::printf("{\"first_call_s\":%.6f,\"losses\":[%.8f", seconds_since(begin), loss);
-  for (int i = 1; i < 5; ++i) std::printf(",%.8f", step());
-  std::printf("],\"memory_mib\":%.1f}\n", resident_mib("VmHWM") - memory_before);
-  std::fflush(stdout);
-  for (double seconds = 0; std::cin >> seconds;) {
-    const auto start = Clock::now();
-    int steps = 0;
-    do {
-      step();
-      ++steps;
-    } while (seconds_since(start) < seconds);
-    std::printf("{\"ms\":%.6f}\n", 1e3 * seconds_since(start) / steps);
-    std::fflush(stdout);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -132,8 +100,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const double memory_before = resident_mib("VmRSS");
-    serve(make_step(std::filesystem::path(argv[1]) / argv[2], argv[2]), memory_before);
+    const double memory_before = lockstep::benches::resident_mib();
+    const std::function<double()> step = make_step(std::filesystem::path(argv[1]) / argv[2], argv[2]);
+    lockstep::benches::make_first_steps(step, memory_before);
+    lockstep::benches::make_timed_steps(step);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "libtorch_step: %s\n", error.what());
     return 2;

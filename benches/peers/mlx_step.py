@@ -4,6 +4,7 @@ The step is what MLX' guide to compilation writes: one compiled function that ta
 the optimizer.
 """
 
+import itertools
 import os
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
 
-from protocol import inputs, serve
+from protocol import inputs, serve, torch_like_models, uses_sgd
 
 folder, workload = sys.argv[1:3]
 
@@ -146,16 +147,7 @@ class Lstm(nn.Module):
         return self.head(x[:, -1])
 
 
-MODELS = {
-    "tiny": lambda: Mlp((8, 32, 10), mx.tanh),
-    "mlp": lambda: Mlp((784, 512, 512, 10), nn.relu),
-    "cnn": Cnn,
-    "resnet20": lambda: ResNet((16, 32, 64), 3),
-    "resnet18": lambda: ResNet((64, 128, 256, 512), 2),
-    "vit": lambda: Transformer(192, 6, 3, 64, False, 10),
-    "lstm": Lstm,
-    "gpt": lambda: Transformer(256, 4, 4, 128, True, 512),
-}
+MODELS = torch_like_models(Mlp, Cnn, ResNet, Transformer, Lstm, mx.tanh, nn.relu)
 
 
 def load(model, values):
@@ -197,7 +189,7 @@ def main():
     model = MODELS[workload]()
     load(model, weights | state)
     batches = [(mx.array(x), mx.array(y)) for x, y in batches]
-    if workload in ("cnn", "resnet20", "resnet18"):
+    if uses_sgd(workload):
         optimizer = optim.SGD(0.05, momentum=0.9)
     else:
         optimizer = optim.AdamW(1e-3, weight_decay=1e-2, bias_correction=True)
@@ -211,13 +203,11 @@ def main():
         optimizer.update(model, gradients)
         return loss
 
-    count = 0
+    ring = itertools.cycle(batches)
 
     def step():
-        nonlocal count
-        loss = train(*batches[count % len(batches)])
+        loss = train(*next(ring))
         mx.eval(loss, run)
-        count += 1
         return loss.item()
 
     serve(step)

@@ -5,6 +5,7 @@ most since before the model was made. For each line that it reads, a number of s
 makes steps for that long, reading each loss on the host, and writes {"ms"}: milliseconds a step. It ends with its input.
 """
 
+import itertools
 import json
 import pathlib
 import sys
@@ -33,6 +34,36 @@ def drawn_spec(folder, workload):
     """The layers of a model of random_models.py, or None."""
     file = pathlib.Path(folder) / workload / "model.json"
     return json.loads(file.read_text()) if file.exists() else None
+
+
+def uses_sgd(workload, spec=None):
+    """Whether a workload's optimizer is SGD with momentum, not AdamW."""
+    return not spec["adamw"] if spec else workload in ("cnn", "resnet20", "resnet18")
+
+
+def torch_like_models(mlp, cnn, resnet, transformer, lstm, tanh, relu):
+    """By workload what makes its model, of classes with PyTorch's names and arguments."""
+    return {
+        "tiny": lambda: mlp((8, 32, 10), tanh),
+        "mlp": lambda: mlp((784, 512, 512, 10), relu),
+        "cnn": cnn,
+        "resnet20": lambda: resnet((16, 32, 64), 3),
+        "resnet18": lambda: resnet((64, 128, 256, 512), 2),
+        "vit": lambda: transformer(192, 6, 3, 64, False, 10),
+        "lstm": lstm,
+        "gpt": lambda: transformer(256, 4, 4, 128, True, 512),
+    }
+
+
+def serve_function(train, state, batches):
+    """train(*state, *batch) gives the next state's parts and the loss; the batches take turns."""
+    ring, state = itertools.cycle(batches), list(state)
+
+    def step():
+        *state[:], loss = train(*state, *next(ring))
+        return float(loss)
+
+    serve(step)
 
 
 def serve(step):

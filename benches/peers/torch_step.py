@@ -6,6 +6,7 @@ optimizer's step, which "-tuned" leaves to the fused kernel. With "-autocast" at
 torch.autocast to bfloat16.
 """
 
+import itertools
 import os
 import sys
 import tempfile
@@ -19,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from protocol import drawn_spec, inputs, serve
+from protocol import drawn_spec, inputs, serve, torch_like_models, uses_sgd
 
 folder, workload, variant = sys.argv[1:4]
 tuned, compiled = "-tuned" in variant, variant.startswith("compiled")
@@ -199,16 +200,7 @@ class Drawn(nn.Module):
         return self.head(x.mean((2, 3)) if x.dim() == 4 else x)
 
 
-MODELS = {
-    "tiny": lambda: Mlp((8, 32, 10), torch.tanh),
-    "mlp": lambda: Mlp((784, 512, 512, 10), F.relu),
-    "cnn": Cnn,
-    "resnet20": lambda: ResNet((16, 32, 64), 3),
-    "resnet18": lambda: ResNet((64, 128, 256, 512), 2),
-    "vit": lambda: Transformer(192, 6, 3, 64, False, 10),
-    "lstm": Lstm,
-    "gpt": lambda: Transformer(256, 4, 4, 128, True, 512),
-}
+MODELS = torch_like_models(Mlp, Cnn, ResNet, Transformer, Lstm, torch.tanh, F.relu)
 
 
 def load(model, weights):
@@ -267,8 +259,7 @@ def main():
     batches = [(tensor(x), torch.from_numpy(y.astype(np.int64))) for x, y in batches]
     trained = [p for p in model.parameters() if p.requires_grad]
     fused = {"fused": True} if tuned else {}
-    sgd = not spec["adamw"] if spec else workload in ("cnn", "resnet20", "resnet18")
-    if sgd:
+    if uses_sgd(workload, spec):
         optimizer = torch.optim.SGD(trained, 0.05, momentum=0.9, **fused)
     else:
         optimizer = torch.optim.AdamW(trained, 1e-3, weight_decay=1e-2, **fused)
@@ -279,12 +270,10 @@ def main():
 
     loss_of = torch.compile(forward) if compiled else forward
     update = torch.compile(optimizer.step) if compiled and not tuned else optimizer.step
-    count = 0
+    ring = itertools.cycle(batches)
 
     def step():
-        nonlocal count
-        x, y = batches[count % len(batches)]
-        count += 1
+        x, y = next(ring)
         optimizer.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
             loss = loss_of(x, y)

@@ -63,13 +63,9 @@ class Joiner {
       kept += program_.value(v).pmap >= 0 ? program_.value(v).type.nbytes() : 0;
     }
     if (kept >= program_.value(product.outputs[0]).type.nbytes()) return;
-    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(sum.mesh)];
-    std::vector<ArrayType> types;
-    for (int s = 0; s < mesh.shards; ++s) {
-      for (const int v : product.inputs) types.push_back(program_.value(v).type);
-    }
     const ArrayType& result = program_.value(sum.outputs[0]).type;
-    const Kernel* kernel = program_.kernels.find("sum_of_products", product.attrs, types, {&result, 1});
+    const Kernel* kernel = program_.kernels.find(
+        "sum_of_products", product.attrs, program_.types(operands_of_all_shards(program_, product)), {&result, 1});
     if (kernel == nullptr) return;
     product.joined = true;
     sum.product = p;
@@ -82,6 +78,14 @@ class Joiner {
 };
 
 }  // namespace
+
+std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product) {
+  std::vector<Ref> operands;
+  for (int s = 0; s < program.meshes[static_cast<std::size_t>(product.mesh)].shards; ++s) {
+    for (const int v : product.inputs) operands.push_back({v, program.value(v).pmap >= 0 ? s : -1});
+  }
+  return operands;
+}
 
 void join_products(Program& program) { Joiner(program).run(); }
 

@@ -89,8 +89,8 @@ std::vector<const Kernel*> KernelTable::parts(std::string_view op, const Attrs& 
   if (entry == nullptr) return {};
   const std::span<const ArrayType> types(entry->types);
   std::vector<const Kernel*> result;
-  std::vector<std::unique_ptr<Kernel>> made =
-      entry->backend->make_parts({op, attrs, types.first(inputs.size()), types.subspan(inputs.size()), Device{}});
+  std::vector<std::unique_ptr<Kernel>> made = entry->backend->make_parts(
+      {op, attrs, types.first(inputs.size()), types.subspan(inputs.size()), Device{}}, *entry->kernel);
   const Note whole = note(entry->kernel);
   for (std::unique_ptr<Kernel>& part : made) {
     result.push_back(adopt(std::move(part)));

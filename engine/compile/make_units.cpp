@@ -123,15 +123,16 @@ std::string label(const Item& item) {
   return loop == nullptr ? item.op : loop->label();
 }
 
-/// A large kernel outside of maps, cut for the devices that are there.
-std::vector<const Kernel*> parts(Program& program, const Item& item) {
-  if (item.kind != Item::Kind::equation || item.pmap >= 0 || item.tiled > 0 || program.sharing_devices() == 1)
-    return {};
-  std::vector<ArrayType> types;
-  for (int v : item.inputs) types.push_back(program.value(v).type);
-  for (int v : item.outputs) types.push_back(program.value(v).type);
-  const std::span<const ArrayType> all(types);
-  return program.kernels.parts(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
+/// Adds the call of an op's kernel: as the calls of its parts, where it is large and several devices are there.
+void add_cut_call(Program& program, Unit& unit, UnitCall call, std::string_view op, const Attrs& attrs) {
+  if (program.sharing_devices() > 1) {
+    for (const Kernel* part :
+         program.kernels.parts(op, attrs, program.types(call.inputs), program.types(call.outputs))) {
+      unit.in_parts = true;
+      unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
+    }
+  }
+  if (!unit.in_parts) unit.calls.push_back(std::move(call));
 }
 
 void add_kernel_unit(Program& program, const Item& item) {
@@ -148,36 +149,23 @@ void add_kernel_unit(Program& program, const Item& item) {
     call.inputs = {{source, -1}};
   }
   if (item.kind == Item::Kind::pick) call.inputs[0].shard = 0;
-  for (const Kernel* part : parts(program, item)) {
-    unit.in_parts = true;
-    unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
+  if (item.kind == Item::Kind::equation && item.pmap < 0 && item.tiled == 0) {
+    add_cut_call(program, unit, std::move(call), item.op, item.attrs);
+  } else {
+    unit.calls.push_back(std::move(call));
   }
-  if (!unit.in_parts) unit.calls.push_back(std::move(call));
   program.units.push_back(std::move(unit));
 }
 
 /// The products of all shards and their sum.
 void add_sum_of_products(Program& program, const Item& sum, const Item& product) {
-  const Mesh& mesh = program.meshes[static_cast<std::size_t>(sum.mesh)];
-  const ArrayType& result = program.value(sum.outputs[0]).type;
-  UnitCall call{sum.kernel, nullptr, {}, refs(sum.outputs), "sum_of_products"};
-  std::vector<ArrayType> types;
-  for (int s = 0; s < mesh.shards; ++s) {
-    for (const int v : product.inputs) {
-      call.inputs.push_back({v, program.value(v).pmap >= 0 ? s : -1});
-      types.push_back(program.value(v).type);
-    }
-  }
   Unit unit;
   unit.mesh = sum.mesh;
   unit.collectives = 1;
-  unit.collective = {"psum", result.nbytes()};
-  std::vector<const Kernel*> parts;
-  if (program.sharing_devices() > 1)
-    parts = program.kernels.parts("sum_of_products", product.attrs, types, {&result, 1});
-  for (const Kernel* part : parts) unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
-  unit.in_parts = !parts.empty();
-  if (parts.empty()) unit.calls.push_back(std::move(call));
+  unit.collective = {"psum", program.value(sum.outputs[0]).type.nbytes()};
+  const std::string op = "sum_of_products";
+  add_cut_call(program, unit, {sum.kernel, nullptr, operands_of_all_shards(program, product), refs(sum.outputs), op},
+               op, product.attrs);
   program.units.push_back(std::move(unit));
 }
 

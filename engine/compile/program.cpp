@@ -46,6 +46,12 @@ int Program::sharing_devices() const {
   return most;
 }
 
+std::vector<ArrayType> Program::types(std::span<const Ref> refs) const {
+  std::vector<ArrayType> types;
+  for (const Ref& ref : refs) types.push_back(value(ref.value).type);
+  return types;
+}
+
 int Program::new_value(const ArrayType& type, int pmap) {
   Value value;
   value.type = type;

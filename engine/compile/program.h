@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -181,6 +182,7 @@ struct Program {
 
   /// How many devices share what stands outside of maps.
   int sharing_devices() const;
+  std::vector<ArrayType> types(std::span<const Ref> refs) const;
   /// A value with memory of its own.
   int new_value(const ArrayType& type, int pmap);
   /// A value that lies in another one's memory.
@@ -206,6 +208,8 @@ std::shared_ptr<const Executable> emit(Program& program);
 void add_collective_units(Program& program, const Item& item);
 void add_assemble_units(Program& program, const Item& item);
 bool is_collective(const Item& item);
+/// What a product of a map reads, on one shard after the other. Used by `join_products`, too.
+std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product);
 /// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
 std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
                                        DType dtype);

@@ -162,7 +162,7 @@ int ElementGroups::add_to_group(int i) {
   own.level = 1;
   for (const Var v : equation(i).inputs) own.level = std::max(own.level, read_level(v) + 1);
   std::vector<int> joined = groups_it_continues(i, own.level - 1);
-  if (!joined.empty() && fit_in_one(joined, own)) {
+  if (!joined.empty() && can_join(joined, own)) {
     --own.level;
   } else {
     joined.clear();
@@ -170,7 +170,7 @@ int ElementGroups::add_to_group(int i) {
   const int beside = neighbour(i, own);
   if (beside != none && !contains(joined, beside)) {
     joined.push_back(beside);
-    if (!fit_in_one(joined, own)) joined.pop_back();
+    if (!can_join(joined, own)) joined.pop_back();
   }
   const int g = new_group(std::move(own));
   for (const int other : joined) join(other, g);
@@ -212,7 +212,7 @@ int ElementGroups::neighbour(int i, const ElementGroup& own) {
   return none;
 }
 
-bool ElementGroups::fit_in_one(const std::vector<int>& joined, const ElementGroup& own) {
+bool ElementGroups::can_join(const std::vector<int>& joined, const ElementGroup& own) {
   std::size_t members = own.members.size();
   std::vector<Var> reads = own.reads;
   for (const int g : joined) {
@@ -262,7 +262,7 @@ void ElementGroups::raise_groups() {
       if (group(g).members.empty()) continue;
       const std::vector<Var> values = values_of(g);
       const int to = lowest_reader(g, values);
-      if (to == none || !fits(to, type_of(g)) || !fit_in_one({g}, group(to))) continue;
+      if (to == none || !fits(to, type_of(g)) || !can_join({g}, group(to))) continue;
       for (const Var v : values) level_[v.id] = group(to).level;
       join(g, to);
       changed = true;
@@ -304,7 +304,7 @@ void ElementGroups::sink() {
     const int own = group_of_index(i);
     if (own == none) continue;
     const int to = only_reader(result_of(i));
-    if (to != none && to != own && fits(to, f_.type(result_of(i))) && fit_in_one({to}, alone(i)) &&
+    if (to != none && to != own && fits(to, f_.type(result_of(i))) && can_join({to}, alone(i)) &&
         bytes_spared(i, own, to) > 0) {
       move(i, own, to);
     }

@@ -16,6 +16,9 @@ namespace lockstep::passes {
 /// No group, no equation.
 inline constexpr int none = -1;
 
+/// Operands and results that a kernel can be expected to take.
+inline constexpr std::size_t most_arrays = 40;
+
 struct ElementGroup {
   int level = 0;
   std::vector<int> members;    ///< Equations.
@@ -73,7 +76,7 @@ class ElementGroups {
   int add_to_group(int i);
   std::vector<int> groups_it_continues(int i, int level);
   int neighbour(int i, const ElementGroup& own);
-  bool fit_in_one(const std::vector<int>& joined, const ElementGroup& own);
+  bool can_join(const std::vector<int>& joined, const ElementGroup& own);
   int new_group(ElementGroup made);
   void join(int from, int into);
   void note_readers();

@@ -17,9 +17,6 @@ using ir::Equation;
 using ir::FunctionPtr;
 using ir::Var;
 
-/// Operands and results that a kernel can be expected to take.
-constexpr std::size_t most_arrays = 40;
-
 class Fuser {
  public:
   explicit Fuser(const ir::Function& function) : f_(function), groups_(function) {}

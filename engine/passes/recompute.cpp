@@ -13,8 +13,6 @@ namespace {
 
 using ir::Var;
 
-/// Operands and results that a kernel can be expected to take.
-constexpr std::size_t most_arrays = 40;
 /// Steps of a loop that are worth a byte of memory read or written.
 constexpr double steps_per_byte = 5;
 

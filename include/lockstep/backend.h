@@ -78,10 +78,13 @@ class LOCKSTEP_API Backend {
   virtual bool supports(DeviceKind kind) const = 0;
   /// The kernel for a request, or null where the table has none. Never throws for want of a kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const = 0;
-  /// The work of a kernel that `make_kernel` returned for the request, cut for several threads by its shape alone: kernels
-  /// that, each given all operands and results, compute what that one does, bit for bit, in any order. Empty where
-  /// cutting gains nothing.
-  virtual std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& /*request*/) const { return {}; }
+  /// The work of `whole`, which `make_kernel` returned for the request, cut for several threads by its shape alone:
+  /// kernels that, each given all operands and results, compute what that one does, bit for bit, in any order. Empty
+  /// where cutting gains nothing.
+  virtual std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& /*request*/,
+                                                          const Kernel& /*whole*/) const {
+    return {};
+  }
   /// Whether it has kernels of `fused`: loops of element-wise ops (element_loop.h).
   virtual bool fuses() const { return false; }
   /// Null where this backend owns no memory (then another one of the list does).

@@ -112,7 +112,8 @@ class PermissiveBackend final : public Backend {
     auto inner = ops::reference_backend()->make_kernel(request);
     return inner == nullptr ? nullptr : std::make_unique<PermissiveKernel>(std::move(inner));
   }
-  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request) const override {
+  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request,
+                                                  const Kernel& /*whole*/) const override {
     std::vector<std::unique_ptr<Kernel>> result;
     constexpr std::size_t parts = 3;
     if (request.outputs.size() != 1 || request.inputs.empty()) return result;

@@ -35,9 +35,7 @@ struct Case {
 
 std::vector<Case> cases() {
   const auto dot = [](Shape a, Shape b, std::int64_t of_a, std::int64_t of_b) {
-    return Case{&ops::primitives::dot_general(),
-                {{float32, a, {}}, {float32, b, {}}},
-                {{"contract", std::vector<Dims>{{of_a}, {of_b}}}, {"batch", std::vector<Dims>{{}, {}}}}};
+    return Case{&ops::primitives::dot_general(), {{float32, a, {}}, {float32, b, {}}}, contraction(of_a, of_b)};
   };
   const auto conv = [](const ir::Primitive& op, Shape first, Shape second, Attrs attrs) {
     return Case{&op, {{float32, first, {}}, {float32, second, {}}}, std::move(attrs)};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,19 @@ struct BoundOp : BackendOp {
 
 /// Whether the environment lets this backend offer anything here.
 inline bool offers() { return usable_isa() != Isa::none; }
+
+/// Attributes of a product that contracts a dimension of either operand.
+inline Attrs contraction(std::int64_t of_first, std::int64_t of_second) {
+  using Dims = std::vector<std::int64_t>;
+  return {{"contract", std::vector<Dims>{{of_first}, {of_second}}}, {"batch", std::vector<Dims>{{}, {}}}};
+}
+
+/// Numbers of -1 to 1.
+inline std::vector<Memory> draw_operands(const BackendOp& bound, std::uint64_t seed) {
+  ir::Sample sample;
+  for (const ArrayType& type : bound.inputs) sample.inputs.push_back({type, -1, 1, false});
+  return draw_memory(sample, seed);
+}
 
 /// Sums of many products of either sign: the error is relative to their sizes, not to their sum. 16-bit floats are
 /// rounded once, at the end.

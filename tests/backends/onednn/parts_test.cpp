@@ -25,11 +25,7 @@ struct Case {
 };
 
 Case product(const Shape& a, const Shape& b, std::int64_t of_a, std::int64_t of_b, Cut cut = Cut::where_bits_allow) {
-  return {&ops::primitives::dot_general(),
-          a,
-          b,
-          {{"contract", std::vector<Dims>{{of_a}, {of_b}}}, {"batch", std::vector<Dims>{{}, {}}}},
-          cut};
+  return {&ops::primitives::dot_general(), a, b, contraction(of_a, of_b), cut};
 }
 
 std::vector<Case> cases() {
@@ -67,14 +63,12 @@ TEST_CASE("parts of products and convolutions, in any order, have the bits of th
     CAPTURE(to_string(bound.inputs[1]));
     REQUIRE(bound.kernel != nullptr);
     std::vector<std::unique_ptr<Kernel>> parts =
-        onednn().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}});
+        onednn().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}}, *bound.kernel);
     CHECK(parts.size() <= 16);
     if (c.cut == Cut::no) CHECK(parts.empty());
     if (c.cut == Cut::yes && usable_isa() == Isa::avx512) CHECK(parts.size() > 1);
     if (parts.empty()) continue;
-    ir::Sample sample;
-    for (const ArrayType& type : bound.inputs) sample.inputs.push_back({type, -1, 1, false});
-    const std::vector<Memory> operands = draw_memory(sample, 5);
+    const std::vector<Memory> operands = draw_operands(bound, 5);
     std::vector<ArrayView> inputs;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       inputs.push_back(contiguous_view(operands[i].data(), float32, bound.inputs[i].shape));

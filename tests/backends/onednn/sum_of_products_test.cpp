@@ -12,8 +12,6 @@ namespace lockstep::tests {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 struct Case {
   Shape first, second;
   std::int64_t of_first, of_second;
@@ -37,8 +35,7 @@ std::vector<float> sum(const std::vector<std::vector<float>>& leaves, std::size_
 }
 
 void check(const Case& c) {
-  const Attrs attrs = {{"contract", std::vector<Dims>{{c.of_first}, {c.of_second}}},
-                       {"batch", std::vector<Dims>{{}, {}}}};
+  const Attrs attrs = contraction(c.of_first, c.of_second);
   const BackendOp product(onednn(), ops::primitives::dot_general(), {{float32, c.first, {}}, {float32, c.second, {}}},
                           attrs);
   std::vector<Memory> operands;
@@ -46,9 +43,7 @@ void check(const Case& c) {
   std::vector<ArrayView> views;
   std::vector<std::vector<float>> leaves;
   for (std::size_t leaf = 0; leaf < c.leaves; ++leaf) {
-    ir::Sample sample;
-    for (const ArrayType& type : product.inputs) sample.inputs.push_back({type, -1, 1, false});
-    std::vector<Memory> drawn = draw_memory(sample, leaf);
+    std::vector<Memory> drawn = draw_operands(product, leaf);
     leaves.push_back(floats(product.run(drawn)[0]));
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       views.push_back(contiguous_view(drawn[i].data(), float32, product.inputs[i].shape));
@@ -72,7 +67,7 @@ void check(const Case& c) {
   if (usable_isa() == Isa::avx512) REQUIRE(whole != nullptr);
   if (whole == nullptr) return;
   CHECK(run({whole.get()}) == expected);
-  const std::vector<std::unique_ptr<Kernel>> parts = onednn().make_parts(request);
+  const std::vector<std::unique_ptr<Kernel>> parts = onednn().make_parts(request, *whole);
   CHECK((parts.size() > 1) == c.in_parts);
   std::vector<const Kernel*> reversed;
   for (std::size_t i = parts.size(); i-- > 0;) reversed.push_back(parts[i].get());
@@ -96,7 +91,7 @@ TEST_CASE("a sum of products has the bits of the products and of a tree of addit
 
 TEST_CASE("sums of products of other dtypes and of what does not lie as matrices are left alone") {
   if (!offers()) return;
-  const Attrs attrs = {{"contract", std::vector<Dims>{{0}, {0}}}, {"batch", std::vector<Dims>{{}, {}}}};
+  const Attrs attrs = contraction(0, 0);
   const auto offered = [&](DType dtype, const Shape& a, const Shape& b, std::size_t operands) {
     std::vector<ArrayType> types;
     for (std::size_t i = 0; i < operands; ++i) types.push_back({dtype, i % 2 == 0 ? a : b, {}});

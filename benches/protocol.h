@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+
+// What a program that is timed says and hears, as peers/protocol.py describes it. The standard library alone: LibTorch's
+// program is built apart from Lockstep.
+namespace lockstep::benches {
+
+/// Makes five steps, each of which returns its loss; writes the losses, how long the first took, and by how much resident
+/// memory has grown at most since it was `memory_before` MiB.
+void make_first_steps(const std::function<double()>& step, double memory_before);
+
+/// For each number of seconds read makes steps for that long, and writes how long one takes.
+void make_timed_steps(const std::function<double()>& step);
+
+}  // namespace lockstep::benches
