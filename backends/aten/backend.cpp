@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <lockstep/error.h>
 
 #include "backends/aten/kernel_table.h"
+#include "backends/aten/large_blocks.h"
 #include "backends/thread_settings.h"
 
 namespace lockstep::backends {
@@ -57,6 +59,24 @@ class BlockBuffer final : public Buffer {
   Device device_;
 };
 
+class LargeBuffer final : public Buffer {
+ public:
+  LargeBuffer(std::shared_ptr<LargeBlocks> blocks, std::size_t nbytes, Device device)
+      : blocks_(std::move(blocks)), block_(blocks_->take(nbytes)), nbytes_(nbytes), device_(device) {}
+  LargeBuffer(const LargeBuffer&) = delete;
+  LargeBuffer& operator=(const LargeBuffer&) = delete;
+  ~LargeBuffer() override { blocks_->give(block_); }
+  void* data() const override { return block_.data; }
+  std::size_t nbytes() const override { return nbytes_; }
+  Device device() const override { return device_; }
+
+ private:
+  std::shared_ptr<LargeBlocks> blocks_;
+  LargeBlocks::Block block_;
+  std::size_t nbytes_;
+  Device device_;
+};
+
 class AtenBackend final : public Backend {
  public:
   std::string_view name() const override { return "aten"; }
@@ -75,12 +95,14 @@ class AtenBackend final : public Backend {
       return std::allocate_shared<BlockBuffer>(BlockAllocator<BlockBuffer>(), nbytes, device);
     }
     try {
+      if (nbytes >= LargeBlocks::fewest_bytes) return std::make_shared<LargeBuffer>(large_blocks_, nbytes, device);
       at::Tensor tensor(at::detail::empty_cpu({static_cast<std::int64_t>(nbytes)}, at::kByte));
+      ask_for_huge_pages(tensor.data_ptr(), nbytes);
       return std::make_shared<TensorBuffer>(std::move(tensor), nbytes, device);
     } catch (const c10::Error& error) {
-      throw BackendError("aten backend: " + std::to_string(nbytes) + " bytes asked for on " + to_string(device) +
-                         " are not to be had: " + error.what_without_backtrace() +
-                         "; use a smaller batch, more shards or checkpoint()");
+      refuse(nbytes, device, error.what_without_backtrace());
+    } catch (const std::bad_alloc& error) {
+      refuse(nbytes, device, error.what());
     }
   }
 
@@ -91,6 +113,14 @@ class AtenBackend final : public Backend {
     settings->apply();
     return settings;
   }
+
+ private:
+  [[noreturn]] static void refuse(std::size_t nbytes, Device device, const char* why) {
+    throw BackendError("aten backend: " + std::to_string(nbytes) + " bytes asked for on " + to_string(device) +
+                       " are not to be had: " + why + "; use a smaller batch, more shards or checkpoint()");
+  }
+
+  std::shared_ptr<LargeBlocks> large_blocks_ = std::make_shared<LargeBlocks>();
 };
 
 }  // namespace

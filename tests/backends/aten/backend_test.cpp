@@ -64,6 +64,28 @@ TEST_CASE("memory is aligned, owned, and on the CPU") {
   CHECK(aten().allocate(64, gpu) == nullptr);
 }
 
+TEST_CASE("a large array takes the memory of one of about its size that is gone") {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  const auto take = [](std::size_t nbytes) {
+    std::shared_ptr<Buffer> buffer = aten().allocate(nbytes, {});
+    std::memset(buffer->data(), 1, nbytes);
+    return buffer;
+  };
+  std::shared_ptr<Buffer> first = take(64 * mib - 8);
+  const void* const place = first->data();
+  CHECK(take(64 * mib - 8)->data() != place);
+  first.reset();
+  const std::shared_ptr<Buffer> larger = take(80 * mib);
+  CHECK(larger->data() != place);
+  const std::shared_ptr<Buffer> half = take(32 * mib);
+  CHECK(half->data() != place);
+  const std::shared_ptr<Buffer> second = take(60 * mib);
+  CHECK(second->nbytes() == 60 * mib);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(second->data() == place);
+#endif
+}
+
 TEST_CASE("memory that is not there is an error that says how much was asked for") {
   const auto ask = [](std::size_t nbytes) {
     const std::string asked = std::to_string(nbytes) + " bytes asked for on cpu:0";
@@ -71,6 +93,7 @@ TEST_CASE("memory that is not there is an error that says how much was asked for
     CHECK_THROWS_WITH_AS(aten().allocate(nbytes, {}), doctest::Contains("use a smaller batch"), BackendError);
   };
   ask(std::size_t{1} << 63);
+  ask(std::numeric_limits<std::size_t>::max());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // They abort where malloc would return null.
   ask(std::size_t{1} << 60);
 #endif
