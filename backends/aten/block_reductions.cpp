@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "backends/aten/element_types.h"
@@ -30,6 +31,7 @@ struct Blocks {
 constexpr std::int64_t block_rows = 64;
 constexpr std::int64_t columns = 256;  // at a time
 constexpr std::int64_t lanes = 32;
+constexpr std::int64_t elements_of_row_block = lanes * block_rows;
 
 std::optional<Blocks> blocks_of(const Shape& shape, const std::vector<std::int64_t>& axes) {
   Blocks blocks;
@@ -120,7 +122,7 @@ void sum_columns(const T* x, T* out, const Blocks& blocks, Wide<T>* scratch) {
 template <class T>
 Wide<T> sum_row(const T* x, std::int64_t count) {
   using W = Wide<T>;
-  constexpr std::int64_t block = lanes * block_rows;
+  constexpr std::int64_t block = elements_of_row_block;
   std::array<W, 64> scratch;
   WaitingSums<W> waiting(scratch.data(), 1);
   for (std::int64_t first = 0; first < count; first += block) {
@@ -213,10 +215,9 @@ void extremum_of_blocks(const Blocks& blocks, const KernelArguments& arguments) 
   }
 }
 
-std::unique_ptr<Kernel> make_kernel(const KernelRequest& request, const Blocks& blocks, Run run,
-                                    std::size_t scratch_bytes) {
-  return make_function_kernel(request, [run, blocks](const KernelArguments& arguments) { run(blocks, arguments); },
-                              {.scratch_bytes = scratch_bytes});
+std::unique_ptr<Kernel> make_kernel(const KernelRequest& request, const Blocks& blocks, Run run, Promises promises) {
+  return make_function_kernel(
+      request, [run, blocks](const KernelArguments& arguments) { run(blocks, arguments); }, promises);
 }
 
 template <class F>
@@ -226,7 +227,7 @@ std::unique_ptr<Kernel> make_extremum(const KernelRequest& request) {
   return make_kernel(request, *blocks,
                      with_float(request.inputs[0].dtype,
                                 []<class T>() -> Run { return VectorVariants<extremum_of_blocks<T, F>>::chosen(); }),
-                     0);
+                     {});
 }
 
 }  // namespace
@@ -235,9 +236,11 @@ std::unique_ptr<Kernel> make_block_sum(const KernelRequest& request) {
   const auto blocks = blocks_of(request.inputs[0].shape, request.attrs.get<std::vector<std::int64_t>>("axes"));
   if (!blocks) return nullptr;
   const std::int64_t numbers = blocks->inner == 1 ? 0 : columns * most_waiting(blocks_in(blocks->reduced, block_rows));
+  const bool is_one_row = blocks->outer == 1 && blocks->inner == 1;
   return with_float(request.inputs[0].dtype, [&]<class T>() {
-    return make_kernel(request, *blocks, VectorVariants<sum_blocks<T>>::chosen(),
-                       static_cast<std::size_t>(numbers) * sizeof(Wide<T>));
+    Promises promises{.scratch_bytes = static_cast<std::size_t>(numbers) * sizeof(Wide<T>)};
+    if (is_one_row && std::is_same_v<T, Wide<T>>) promises.summed_apart = elements_of_row_block;
+    return make_kernel(request, *blocks, VectorVariants<sum_blocks<T>>::chosen(), promises);
   });
 }
 

@@ -19,6 +19,7 @@ struct Promises {
   bool strided = false;   ///< Kernel::accepts_strided.
   unsigned in_place = 0;  ///< Bit i: Kernel::accepts_in_place(i).
   std::size_t scratch_bytes = 0;
+  std::int64_t summed_apart = 0;  ///< Kernel::summed_apart.
 };
 
 /// A kernel made of a function `run(const KernelArguments&)`, which holds everything that was worked out beforehand.
@@ -39,6 +40,7 @@ class FunctionKernel final : public Kernel {
   std::size_t scratch_bytes() const override { return promises_.scratch_bytes; }
   bool accepts_strided() const override { return promises_.strided; }
   bool accepts_in_place(int input) const override { return input >= 0 && (promises_.in_place >> input & 1U) != 0; }
+  std::int64_t summed_apart() const override { return promises_.summed_apart; }
 
  private:
   std::string op_;

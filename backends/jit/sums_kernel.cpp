@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/joined_sums.h>
+
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"
 
@@ -79,6 +81,9 @@ class SumsKernel final : public Kernel {
            operand_types_[k] == result_types_[r] && code_->may_share(k, r);
   }
   bool accepts_in_place(int input) const override { return may_share(input, 0); }
+  std::int64_t summed_apart() const override {
+    return sums_.size() == arrays() - operands_ && has_rows_ && matrix_.rows == 1 ? longest : 0;
+  }
 
   void run(const KernelArguments& arguments) const override {
     Run run{static_cast<float*>(arguments.scratch), {}, 0};
@@ -100,6 +105,8 @@ class SumsKernel final : public Kernel {
   }
 
  private:
+  /// Columns that are summed before their sum is joined with others.
+  static constexpr std::int64_t longest = block * sum_lanes;
   static constexpr std::size_t nowhere = ~std::size_t{0};
   struct Run {
     float* scratch;
@@ -224,14 +231,12 @@ class SumsKernel final : public Kernel {
   }
 
   std::int64_t run_with_sums_of_rows(const Run& run, const Bases& at, std::int64_t rows) const {
-    constexpr std::int64_t longest = block * sum_lanes;
     const bool is_long = matrix_.columns > longest;
     const std::int64_t n = is_long ? 1 : std::min({rows, most_rows_at_once, block - run.row % block});
     for (const Sum& sum : sums_) {
       if (!sum.of_columns) std::fill_n(run.scratch + sum.partial, n * sum_lanes, 0.0F);
     }
-    std::array<float, sum_lanes> totals[most_arrays];
-    if (is_long) std::fill_n(totals, sums_.size(), std::array<float, sum_lanes>{});
+    std::array<JoinedSums<float>, most_arrays> totals;
     for (std::int64_t first = 0; first < matrix_.columns; first += longest) {
       const std::int64_t length = std::min(longest, matrix_.columns - first);
       run_rows(run, at, {n, length, 1}, first, [&](const Sum& sum) {
@@ -241,18 +246,18 @@ class SumsKernel final : public Kernel {
     }
     for (std::size_t s = 0; s < sums_.size(); ++s) {
       if (sums_[s].of_columns) continue;
-      float* lanes = is_long ? totals[s].data() : run.scratch + sums_[s].partial;
+      float* lanes = run.scratch + sums_[s].partial;
       float* to = reinterpret_cast<float*>(run.arrays[sums_[s].array]) + run.row;
-      for (std::int64_t i = 0; i < n; ++i) to[i] = folded(lanes + i * sum_lanes);
+      for (std::int64_t i = 0; i < n; ++i) to[i] = is_long ? totals[s].total() : folded(lanes + i * sum_lanes);
     }
     return n;
   }
 
-  void add_to_totals(const Run& run, std::array<float, sum_lanes>* totals) const {
+  void add_to_totals(const Run& run, std::span<JoinedSums<float>> totals) const {
     for (std::size_t s = 0; s < sums_.size(); ++s) {
       if (sums_[s].of_columns) continue;
       float* lanes = run.scratch + sums_[s].partial;
-      for (std::size_t i = 0; i < sum_lanes; ++i) totals[s][i] += lanes[i];
+      totals[s].add(folded(lanes));
       std::fill_n(lanes, sum_lanes, 0.0F);
     }
   }

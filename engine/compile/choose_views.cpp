@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <span>
 
 #include "engine/compile/copy_kernel.h"
@@ -125,10 +126,29 @@ class ViewChooser {
       item.kernel =
           program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
     }
+    if (item.op == "reduce_sum" && may_be_summed_in_tiles(item, types[0])) cut_sum(item, types);
     for (int v : item.inputs) {
       const bool strided = item.kernel->accepts_strided();
       merge(v, {strided && item.tiled == 0, strided});
     }
+  }
+
+  /// A large sum over all elements, whose kernel says that those of tiles give its bits.
+  static bool may_be_summed_in_tiles(const Item& item, const ArrayType& operand) {
+    const std::int64_t apart = item.kernel->summed_apart();
+    return item.pmap < 0 && operand.size() >= tile_elements && apart > 0 && tile_elements % apart == 0 &&
+           std::has_single_bit(static_cast<std::uint64_t>(tile_elements / apart));
+  }
+
+  void cut_sum(Item& item, const std::vector<ArrayType>& types) {
+    item.tiled = types[0].size();
+    const auto kernel = [&](std::int64_t elements) -> const Kernel* {
+      const ArrayType tile{types[0].dtype, Shape{elements}, {}};
+      const ArrayType sum{types[1].dtype, Shape{}, {}};
+      return elements == 0 ? nullptr : program_.kernels.get(item.op, Attrs{{"axes", Dims{0}}}, {&tile, 1}, {&sum, 1});
+    };
+    item.kernel = kernel(tile_elements);
+    item.rest_kernel = kernel(item.tiled % tile_elements);
   }
 
   const Kernel* flat_kernel(const Item& item, std::vector<ArrayType> types, std::int64_t elements) {

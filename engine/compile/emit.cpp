@@ -51,7 +51,9 @@ class Emitter {
       if (a.cut >= 0) a.offset += program_.cuts[static_cast<std::size_t>(a.cut)][shard];
       a.cut = -1;
     }
-    if (tiled && !placement.per_tile && !value.is_uniform()) a.tile_stride = tile_elements * size_of(value.type.dtype);
+    if (tiled && !placement.per_tile && !value.is_uniform()) {
+      a.tile_stride = (value.is_one_a_tile ? 1 : tile_elements) * size_of(value.type.dtype);
+    }
     return a;
   }
 
@@ -59,10 +61,10 @@ class Emitter {
     const Value& value = program_.value(ref.value);
     ArrayView v;
     v.dtype = value.type.dtype;
-    if (tile > 0) {
+    if (tile > 0 && !value.is_one_a_tile) {
       v.shape = Shape{tile};
       v.strides[0] = value.is_uniform() ? 0 : 1;
-    } else {
+    } else if (tile == 0) {
       v.shape = value.type.shape;
       v.strides = value.strides;
     }

@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 
 #include "engine/compile/copy_kernel.h"
+#include "engine/compile/join_sums_kernel.h"
 #include "engine/compile/program.h"
 
 namespace lockstep::compile {
@@ -123,6 +124,26 @@ std::string label(const Item& item) {
   return loop == nullptr ? item.op : loop->label();
 }
 
+/// A sum over all elements: of each tile, then of the tiles.
+void add_cut_sum(Program& program, const Item& item) {
+  const DType dtype = program.value(item.outputs[0]).type.dtype;
+  const int sums = program.new_value({dtype, Shape{(item.tiled + tile_elements - 1) / tile_elements}, {}}, -1);
+  program.value(sums).is_one_a_tile = true;
+  Unit tiles;
+  tiles.mesh = item.mesh;
+  tiles.tiled = item.tiled;
+  tiles.calls.push_back({item.kernel, item.rest_kernel, refs(item.inputs), {{sums, -1}}, item.op});
+  program.units.push_back(std::move(tiles));
+  Unit join;
+  join.mesh = item.mesh;
+  join.calls.push_back({program.kernels.adopt(std::make_unique<JoinSumsKernel>()),
+                        nullptr,
+                        {{sums, -1}},
+                        refs(item.outputs),
+                        "join_sums"});
+  program.units.push_back(std::move(join));
+}
+
 /// Adds the call of an op's kernel: as the calls of its parts, where it is large and several devices are there.
 void add_cut_call(Program& program, Unit& unit, UnitCall call, std::string_view op, const Attrs& attrs) {
   if (program.sharing_devices() > 1) {
@@ -216,6 +237,8 @@ void make_units(Program& program) {
       add_assemble_units(program, item);
     } else if (is_collective(item)) {
       add_collective_units(program, item);
+    } else if (item.op == "reduce_sum" && item.tiled > 0) {
+      add_cut_sum(program, item);
     } else {
       add_kernel_unit(program, item);
     }

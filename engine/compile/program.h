@@ -37,7 +37,8 @@ struct Value {
   int cut = -1;             ///< Per-shard offsets, an index into Program::cuts.
   Strides strides{};        ///< In elements.
   Memory memory = Memory::own;
-  int index = -1;  ///< Argument number, or byte offset of a constant.
+  int index = -1;              ///< Argument number, or byte offset of a constant.
+  bool is_one_a_tile = false;  ///< Element i is what tile i of a cut sum gives.
 
   std::int64_t size() const { return type.size(); }
   std::size_t nbytes() const { return static_cast<std::size_t>(type.nbytes()); }

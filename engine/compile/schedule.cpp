@@ -21,6 +21,7 @@ class Scheduler {
     assign_phases();
     sink();
     assign_waves();
+    put_off();
     make_steps();
     join_groups();
   }
@@ -124,6 +125,11 @@ class Scheduler {
     return total;
   }
 
+  /// Whether `it` may run in the wave of what it reads: behind it on the same device, or tile by tile.
+  static bool share_a_wave(const Unit& before, const Unit& it) {
+    return before.tiled == it.tiled && !before.together && !it.together && !before.in_parts && !it.in_parts;
+  }
+
   void assign_waves() {
     for (int u = 0; u < units(); ++u) {
       Unit& it = unit(u);
@@ -131,9 +137,28 @@ class Scheduler {
       for (int w : writers(u)) {
         const Unit& before = unit(w);
         if (before.phase != it.phase) continue;
-        const bool joins =
-            before.tiled == it.tiled && !before.together && !it.together && !before.in_parts && !it.in_parts;
-        it.wave = std::max(it.wave, joins ? before.wave : before.wave + 1);
+        it.wave = std::max(it.wave, share_a_wave(before, it) ? before.wave : before.wave + 1);
+      }
+    }
+  }
+
+  /// Puts a cut unit off to the wave in which what reads it can go on with each tile while the cache holds it.
+  void put_off() {
+    std::vector<int> wanted(program_.units.size(), std::numeric_limits<int>::max());
+    std::vector<bool> joins_reader(program_.units.size(), false);
+    for (int u = units() - 1; u >= 0; --u) {
+      Unit& it = unit(u);
+      const auto own = static_cast<std::size_t>(u);
+      if (it.tiled > 0 && joins_reader[own]) it.wave = std::max(it.wave, wanted[own]);
+      if (it.pmap >= 0) continue;
+      for (int w : writers(u)) {
+        if (unit(w).phase != it.phase) continue;
+        const auto before = static_cast<std::size_t>(w);
+        const bool joins = share_a_wave(unit(w), it);
+        const int latest = joins ? it.wave : it.wave - 1;
+        if (latest < wanted[before]) joins_reader[before] = false;
+        if (latest <= wanted[before]) joins_reader[before] = joins_reader[before] || joins;
+        wanted[before] = std::min(wanted[before], latest);
       }
     }
   }

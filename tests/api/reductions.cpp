@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
+#include <lockstep/function.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 #include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
 
@@ -14,6 +16,7 @@
 
 using namespace lockstep;
 using tests::check_close;
+using tests::check_same_bits;
 using tests::check_slopes;
 using tests::expect_error;
 
@@ -37,6 +40,22 @@ void check(const std::vector<Row>& rows) {
 }
 
 }  // namespace
+
+TEST_CASE("a large sum has the same bits alone, in tiles, and behind what it sums") {
+  for (const DType dtype : {float32, float64, bfloat16}) {
+    for (const std::int64_t n : {16383, 16384, 16385, 3 * 16384, 100001, 40 * 16384 - 1}) {
+      CAPTURE(to_string(dtype));
+      CAPTURE(n);
+      const Array x = convert(random::normal(random::key(3), {n}), dtype);
+      check_same_bits(jit([](const Array& y) { return sum(y); })(x), sum(x));
+      check_same_bits(jit([](const Array& y) { return sum(y * y + y); })(x), sum(x * x + x));
+    }
+  }
+  const Array x = random::normal(random::key(4), {300, 200});
+  const auto plan = trace_function([](const Array& y) { return sum(y); }, x).plan();
+  CHECK(plan.text.find("join_sums") != std::string::npos);
+  check_same_bits(jit([](const Array& y) { return sum(y, Axes{1}); })(x), sum(x, Axes{1}));
+}
 
 // Expected numbers are those of JAX 0.10 in float64.
 TEST_CASE("reductions and statistics have JAX's values") {

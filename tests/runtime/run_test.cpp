@@ -315,6 +315,23 @@ TEST_CASE("values of a step share the arena once they are dead") {
   check_equal(f, 5);
 }
 
+TEST_CASE("a sum over shards is consumed tile by tile, though its reader waits for another one") {
+  constexpr std::int64_t features = 40000;
+  const auto function = [](int devices) {
+    const MapSpec spec{mesh({{"batch", 4}}), devices, {{"batch", ""}, {"batch"}}, {{"", ""}}};
+    const std::vector<ArrayType> types = {{DType::float32, Shape{4, features}, {}}, {DType::float32, Shape{4}, {}}};
+    return mapped(types, spec, [](ir::Builder&, std::span<const Value> x) {
+      const Value gradient = ops::psum(ops::sin(x[0]), {"batch"});
+      const Value weight = ops::reduce_sum(ops::psum(x[1], {"batch"}), {0});
+      return Values{gradient * ops::broadcast_in_dim(weight, gradient.shape(), {})};
+    });
+  };
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  CHECK(compile::lower(function(2), options)->arena_bytes < features);
+  for (const int devices : {1, 2, 4}) check_equal(function(devices), 8);
+}
+
 TEST_CASE("one executable runs in several threads at once") {
   const MapSpec spec{mesh({{"batch", 4}}), 2, {{"batch", ""}}, {{"batch", ""}, {"", ""}}};
   const ArrayType type{DType::float32, Shape{8, 16}, {}};

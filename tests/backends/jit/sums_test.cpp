@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -34,20 +38,32 @@ Floats sums_of_columns(const Floats& x, std::size_t columns) {
   return result;
 }
 
-Floats sums_of_rows(const Floats& x, std::size_t columns) {
+/// Of at most so many elements of a row.
+float sum_of_block(std::span<const float> x) {
   constexpr std::size_t lanes = 64;
+  std::array<float, lanes> partial{};
+  for (std::size_t c = 0; c < x.size(); ++c) partial[c % lanes] += x[c];
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t l = 0; l < half; ++l) partial[l] += partial[l + half];
+  }
+  return partial[0];
+}
+
+/// The largest power of two of blocks that leaves some, and the rest.
+float joined(std::span<const float> sums) {
+  if (sums.size() == 1) return sums[0];
+  const std::size_t left = std::bit_floor(sums.size() - 1);
+  return joined(sums.first(left)) + joined(sums.subspan(left));
+}
+
+Floats sums_of_rows(const Floats& x, std::size_t columns) {
   Floats result;
   for (std::size_t row = 0; row < x.size(); row += columns) {
-    std::array<float, lanes> total{};
-    for (std::size_t first = 0; first < columns; first += lanes * block) {
-      std::array<float, lanes> partial{};
-      for (std::size_t c = first; c < std::min(columns, first + lanes * block); ++c) partial[c % lanes] += x[row + c];
-      for (std::size_t l = 0; l < lanes; ++l) total[l] += partial[l];
+    Floats blocks;
+    for (std::size_t first = 0; first < columns; first += 64 * block) {
+      blocks.push_back(sum_of_block(std::span(x).subspan(row + first, std::min(64 * block, columns - first))));
     }
-    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
-      for (std::size_t l = 0; l < half; ++l) total[l] += total[l + half];
-    }
-    result.push_back(total[0]);
+    result.push_back(joined(blocks));
   }
   return result;
 }
