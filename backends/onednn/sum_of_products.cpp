@@ -7,22 +7,22 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/isa.h>
+
 #include "backends/onednn/add_floats.h"
 #include "backends/onednn/bound_primitive.h"
-#include "backends/onednn/few_rows.h"
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/packed_products.h"
 #include "backends/onednn/parts.h"
 #include "backends/onednn/product_plan.h"
 
-// A product for each shard, and their sum by the tree of a psum: S(0, V) with S(a, b) = S(a, m) + S(m, b). Tile by tile of
-// the result, so that what is added lies in the first-level cache and the sum alone is written to memory.
+// A product for each shard, and their sum by the tree of a psum: S(0, V) with S(a, b) = S(a, m) + S(m, b). Block by block
+// of the result, so that what is added lies in the first-level cache and the sum alone is written to memory.
 namespace lockstep::backends::onednn {
 
 namespace {
 
-constexpr std::int64_t tile_rows = 48;
-constexpr std::int64_t tile_columns = 64;
-constexpr std::int64_t tile_size = tile_rows * tile_columns;
+constexpr std::size_t most_leaves = 64;
 
 /// Adds up what is pushed, one after the other, by that tree: `sum` after as many as a power of two.
 class Tree {
@@ -55,41 +55,38 @@ class SumOfProducts final : public Kernel {
       : plan_(plan), leaves_(leaves), first_(first), rows_(rows) {}
 
   std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(Tree::levels(leaves_) * tile_size) * sizeof(float);
+    return static_cast<std::size_t>(packed_floats(leaves_, rows_, plan_.depth.extent)) * sizeof(float);
   }
 
   void run(const KernelArguments& arguments) const override {
-    for (std::int64_t j = 0; j < plan_.columns.extent; j += tile_columns) {
-      for (std::int64_t i = first_; i < first_ + rows_; i += tile_rows) {
-        run_tile(arguments, i, std::min(tile_rows, first_ + rows_ - i), j,
-                 std::min(tile_columns, plan_.columns.extent - j));
-      }
+#if defined(__x86_64__)
+    static const auto widest = usable_isa() == Isa::avx512 ? sum_products_avx512 : sum_products_avx2;
+    std::array<const float*, most_leaves> a, b;
+    for (std::size_t leaf = 0; leaf < static_cast<std::size_t>(leaves_); ++leaf) {
+      const auto operand = [&](std::size_t side) {
+        return static_cast<const float*>(arguments.inputs[2 * leaf + (plan_.swapped ? 1 - side : side)].data);
+      };
+      a[leaf] = operand(0) + first_ * plan_.rows.operand[0];
+      b[leaf] = operand(1);
     }
+    widest({.a = a.data(),
+            .b = b.data(),
+            .result = static_cast<float*>(arguments.outputs[0].data) + first_ * plan_.rows.result,
+            .scratch = static_cast<float*>(arguments.scratch),
+            .leaves = leaves_,
+            .rows = rows_,
+            .columns = plan_.columns.extent,
+            .depth = plan_.depth.extent,
+            .a_row = plan_.rows.operand[0],
+            .a_depth = plan_.depth.operand[0],
+            .b_depth = plan_.depth.operand[1],
+            .result_row = plan_.rows.result});
+#else
+    static_cast<void>(arguments);
+#endif
   }
 
  private:
-  void run_tile(const KernelArguments& arguments, std::int64_t i, std::int64_t rows, std::int64_t j,
-                std::int64_t columns) const {
-    ProductPlan tile = plan_;
-    tile.rows.extent = rows;
-    tile.rows.result = columns;
-    tile.columns.extent = columns;
-    Tree tree(static_cast<float*>(arguments.scratch), rows * columns);
-    for (std::int64_t leaf = 0; leaf < leaves_; ++leaf) {
-      const auto operand = [&](std::size_t side) {
-        const std::size_t at = plan_.swapped ? 1 - side : side;
-        return static_cast<const float*>(arguments.inputs[2 * static_cast<std::size_t>(leaf) + at].data);
-      };
-      few_rows_product(tile, operand(0) + i * plan_.rows.operand[0], operand(1) + j * plan_.columns.operand[1],
-                       tree.next());
-      tree.push();
-    }
-    float* to = static_cast<float*>(arguments.outputs[0].data) + i * plan_.rows.result + j;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      std::copy_n(tree.sum() + row * columns, columns, to + row * plan_.rows.result);
-    }
-  }
-
   ProductPlan plan_;
   std::int64_t leaves_, first_, rows_;
 };
@@ -129,14 +126,18 @@ std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std:
   const auto leaves = static_cast<std::int64_t>(request.inputs.size() / 2);
   const bool is_matrix = plan.loops.empty() && plan.copies[0].extents.empty() && plan.copies[1].extents.empty();
   std::vector<std::unique_ptr<Kernel>> result;
-  // Measured: what is deeper oneDNN multiplies so much faster that its products may as well be written and added.
+  // Measured: what is deeper may as well be multiplied by oneDNN, written and added.
   constexpr std::int64_t most_depth = 32;
   if (!is_matrix || plan.depth.extent > most_depth || plan.columns.operand[1] != 1 || plan.rows.extent < 2 ||
       plan.columns.extent < 2)
     return result;
-  const std::int64_t tiles = (plan.rows.extent + tile_rows - 1) / tile_rows;
-  const std::int64_t parts = std::clamp<std::int64_t>(plan.size() * leaves / least_part, 1, std::min(most, tiles));
-  const std::int64_t rows = (tiles + parts - 1) / parts * tile_rows;
+  const std::int64_t blocks = (plan.rows.extent + packed_rows - 1) / packed_rows;
+  // Each part copies all columns: it must have rows enough that this costs little.
+  constexpr std::int64_t least_rows = 128;
+  const auto wanted =
+      static_cast<std::uint64_t>(std::min(plan.size() * leaves / least_part, plan.rows.extent / least_rows));
+  const std::int64_t parts = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(wanted)), 1, most);
+  const std::int64_t rows = (blocks + parts - 1) / parts * packed_rows;
   for (std::int64_t first = 0; first < plan.rows.extent; first += rows) {
     result.push_back(std::make_unique<SumOfProducts>(plan, leaves, first, std::min(rows, plan.rows.extent - first)));
   }
@@ -147,7 +148,7 @@ std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std:
 
 std::unique_ptr<Kernel> make_sum_of_products(const KernelRequest& request) {
   const bool is_float = request.inputs[0].dtype == DType::float32 && request.outputs[0].dtype == DType::float32 &&
-                        std::has_single_bit(request.inputs.size());
+                        std::has_single_bit(request.inputs.size()) && request.inputs.size() <= 2 * most_leaves;
   if (!is_float || request.inputs[0].size() == 0 || request.inputs[1].size() == 0) return nullptr;
   auto made = make_all(request, 1);
   if (made.empty()) return nullptr;

@@ -81,7 +81,8 @@ TEST_CASE("a sum of products has the bits of the products and of a tree of addit
   const std::shared_ptr<void> settings = onednn().enter_thread();
   const std::vector<Case> cases = {{{16, 784}, {16, 512}, 0, 0, 8, true}, {{32, 784}, {32, 512}, 0, 0, 2, true},
                                    {{30, 700}, {30, 200}, 0, 0, 4, true}, {{16, 49}, {16, 65}, 0, 0, 2, false},
-                                   {{50, 17}, {17, 70}, 1, 0, 4, false},  {{3, 130}, {3, 10}, 0, 0, 16, false}};
+                                   {{50, 17}, {17, 70}, 1, 0, 4, false},  {{3, 130}, {3, 10}, 0, 0, 16, false},
+                                   {{30, 203}, {30, 70}, 0, 0, 16, false}};
   for (const Case& c : cases) {
     CAPTURE(to_string(c.first));
     CAPTURE(to_string(c.second));

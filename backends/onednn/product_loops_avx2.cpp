@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/packed_products.h"
 
 namespace lockstep::backends::onednn {
 
@@ -29,6 +30,7 @@ struct Lanes {
     _mm256_maskstore_ps(to, mask(count), low);
     _mm256_maskstore_ps(to + 8, mask(count - 8), high);
   }
+  static Lanes add(Lanes a, Lanes b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
   static Lanes fma(Lanes a, Lanes b, Lanes c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
   }
@@ -58,6 +60,7 @@ struct Lanes {
 }  // namespace
 
 void multiply_few_rows_avx2(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
+void sum_products_avx2(const ProductsSum& p) { sum_products<Lanes>(p); }
 
 }  // namespace lockstep::backends::onednn
 

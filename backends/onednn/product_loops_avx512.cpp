@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/packed_products.h"
 
 namespace lockstep::backends::onednn {
 
@@ -19,6 +20,7 @@ struct Lanes {
   static Lanes load(const float* from, std::int64_t count) { return {_mm512_maskz_loadu_ps(mask(count), from)}; }
   void store(float* to) const { _mm512_storeu_ps(to, values); }
   void store(float* to, std::int64_t count) const { _mm512_mask_storeu_ps(to, mask(count), values); }
+  static Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.values, b.values)}; }
   static Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.values, b.values, c.values)}; }
 
   /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one. Shuffles without
@@ -46,6 +48,7 @@ struct Lanes {
 }  // namespace
 
 void multiply_few_rows_avx512(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
+void sum_products_avx512(const ProductsSum& p) { sum_products<Lanes>(p); }
 
 }  // namespace lockstep::backends::onednn
 
