@@ -118,6 +118,20 @@ std::unique_ptr<Kernel> concatenate(const KernelRequest& request) {
       {.strided = true});
 }
 
+std::unique_ptr<Kernel> split(const KernelRequest& request) {
+  return make_function_kernel(
+      request,
+      [dim = static_cast<std::size_t>(request.attrs.get<std::int64_t>("dim"))](const KernelArguments& arguments) {
+        const ArrayView& x = arguments.inputs[0];
+        Dims start(static_cast<std::size_t>(x.shape.rank()), 0);
+        for (const ArrayView& part : arguments.outputs) {
+          copy_elements(part, x, element_at(x, start), x.strides);
+          start[dim] += part.shape[static_cast<int>(dim)];
+        }
+      },
+      {.strided = true});
+}
+
 std::unique_ptr<Kernel> reverse(const KernelRequest& request) {
   return make_function_kernel(request,
                               [dims = request.attrs.get<Dims>("dims")](const KernelArguments& arguments) {

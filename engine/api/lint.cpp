@@ -29,8 +29,9 @@ const Shape sample_shape{samples};
 
 /// Ops that only move elements, or join elements that may as well be equal: on samples, the identity.
 bool keeps_elements(std::string_view op) {
-  static const std::set<std::string_view> ops = {"broadcast_in_dim", "reshape",    "transpose",  "slice", "reverse",
-                                                 "reduce_sum",       "reduce_max", "reduce_min", "pvary", "psum"};
+  static const std::set<std::string_view> ops = {
+      "broadcast_in_dim", "reshape",    "transpose",  "slice", "split", "reverse",
+      "reduce_sum",       "reduce_max", "reduce_min", "pvary", "psum"};
   return ops.contains(op);
 }
 

@@ -165,10 +165,9 @@ std::vector<Array> split(const Array& x, std::int64_t parts, std::int64_t axis) 
   if (parts <= 0 || x.shape()[dim] % parts != 0) {
     throw ShapeError(fmt::format("split: {} parts do not divide axis {} of {}", parts, axis, to_string(x.shape())));
   }
-  const std::int64_t extent = x.shape()[dim] / parts;
-  std::vector<Array> pieces;
-  for (std::int64_t i = 0; i < parts; ++i) pieces.push_back(slice_in_dim(x, i * extent, (i + 1) * extent, dim));
-  return pieces;
+  if (parts == 1) return {x};
+  const Axes sizes(static_cast<std::size_t>(parts), x.shape()[dim] / parts);
+  return api::bind(ops::primitives::split(), {{x}}, {{"dim", std::int64_t{dim}}, {"sizes", sizes}});
 }
 
 Array slice(const Array& x, const Axes& start, const Axes& limit, const Axes& strides) {

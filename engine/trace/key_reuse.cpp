@@ -47,8 +47,8 @@ bool any_used(const KeyElements& keys) {
 
 /// Ops that only move the elements of operands that are all keys, by attributes alone.
 bool moves_keys(const Function& f, const Equation& equation) {
-  static const std::set<std::string_view> moves = {"reshape", "transpose",   "broadcast_in_dim",
-                                                   "slice",   "concatenate", "reverse"};
+  static const std::set<std::string_view> moves = {"reshape",     "transpose", "broadcast_in_dim", "slice",
+                                                   "concatenate", "split",     "reverse"};
   return moves.contains(equation.primitive->name) &&
          std::ranges::all_of(equation.inputs, [&](Var v) { return f.type(v).dtype == DType::key; });
 }
@@ -114,13 +114,17 @@ class Follower {
         all.push_back(keys[i]);
       }
     }
-    const Var result = equation.outputs[0];
-    if (f_.type(result).size() > most_elements) return;
-    std::vector<ir::ReferenceArray> outputs = {ir::reference_zeros({DType::key, f_.type(result).shape, {}})};
+    std::vector<ir::ReferenceArray> outputs;
+    for (const Var result : equation.outputs) {
+      if (f_.type(result).size() > most_elements) return;
+      outputs.push_back(ir::reference_zeros({DType::key, f_.type(result).shape, {}}));
+    }
     equation.primitive->reference({inputs, equation.attrs, outputs});
-    KeyElements moved;
-    for (const std::int64_t i : outputs[0].integers()) moved.push_back(all[static_cast<std::size_t>(i)]);
-    of(result) = std::move(moved);
+    for (std::size_t r = 0; r < outputs.size(); ++r) {
+      KeyElements moved;
+      for (const std::int64_t i : outputs[r].integers()) moved.push_back(all[static_cast<std::size_t>(i)]);
+      of(equation.outputs[r]) = std::move(moved);
+    }
   }
 
   /// An operand that the body sees in parts is used as a whole if a part of it is.

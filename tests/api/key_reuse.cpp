@@ -79,6 +79,13 @@ TEST_CASE("T46: two draws from one key") {
         return sum(all) + random::uniform(reshape(keys, {2, 2})[1][0], {});
       },
       "random_bits", "random_bits");
+  expect_reuse(
+      [](const Array& k) {
+        const Array keys = random::split(k, 4);
+        const Array first = random::uniform(keys[2], {});
+        return first + random::uniform(split(keys, 2, 0)[1][0], {});
+      },
+      "random_bits", "random_bits");
 }
 
 TEST_CASE("T46: what is no reuse") {
@@ -100,6 +107,10 @@ TEST_CASE("T46: what is no reuse") {
     const Array keys = reverse(random::split(k, 2), {0});
     const Array joined = concatenate({keys, random::split(random::fold_in(k, 1), 2)}, 0);
     return random::uniform(joined[0], {}) + random::uniform(joined[1], {}) + random::uniform(joined[3], {});
+  });
+  check([](const Array& k) {
+    const std::vector<Array> halves = split(random::split(k, 4), 2, 0);
+    return random::uniform(halves[0][0], {}) + random::uniform(halves[1][0], {});
   });
 }
 

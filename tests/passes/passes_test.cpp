@@ -66,6 +66,14 @@ TEST_CASE("dce drops what nobody uses, results of maps included") {
         e:f32[2] = cos b in (c,) })") == printed("{ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a in (c,) }"));
 }
 
+TEST_CASE("decompose writes a split as slices") {
+  CHECK(after(passes::decompose, R"({ lambda a:f32[2,5]. let b:f32[2,2] c:f32[2,3] = split[dim=1 sizes=[2,3]] a
+        d:f32[2,2] = neg b in (d,c) })") == printed(R"({ lambda a:f32[2,5].
+        let b:f32[2,2] = slice[limit=[2,2] start=[0,0] strides=[1,1]] a
+        c:f32[2,3] = slice[limit=[2,5] start=[0,2] strides=[1,1]] a
+        d:f32[2,2] = neg b in (d,c) })"));
+}
+
 TEST_CASE("cse merges equal equations, random ones too") {
   CHECK(after(passes::cse, R"({ lambda a:f32[2] k:key[]. let b:f32[2] = sin a
         c:f32[2] = sin a

@@ -170,8 +170,8 @@ inline std::vector<Tangent> result_tangents(const ir::Primitive& op, const ir::J
     for (const std::size_t i : linear_operands(derivative, types)) {
       operands[i] = context.tangents[i] ? *context.tangents[i] : ops::zeros(context.builder, types[i]);
     }
-    results[0] = emit(context.builder, op, operands, context.attrs).front();
-    return results;
+    const std::vector<Value> tangents = emit(context.builder, op, operands, context.attrs);
+    return {tangents.begin(), tangents.end()};
   }
   for (std::size_t i = 0; i < 2; ++i) {
     if (!context.tangents[i]) continue;
