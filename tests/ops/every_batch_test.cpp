@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -11,10 +13,14 @@
 namespace lockstep::tests {
 namespace {
 
-/// Every way in which at least one operand is batched.
+/// Every way in which at least one operand is batched; of more than six operands, those ways in which at most two differ
+/// from the others.
 std::vector<std::vector<bool>> batched_sets(std::size_t operands) {
+  constexpr std::size_t few = 6;
   std::vector<std::vector<bool>> sets;
   for (std::size_t mask = 1; mask < (std::size_t{1} << operands); ++mask) {
+    const auto count = static_cast<std::size_t>(std::popcount(mask));
+    if (operands > few && std::min(count, operands - count) > 2) continue;
     std::vector<bool> batched;
     for (std::size_t i = 0; i < operands; ++i) batched.push_back((mask >> i & 1) != 0);
     sets.push_back(batched);
