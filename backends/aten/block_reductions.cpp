@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/joined_sums.h>
+
 #include "backends/aten/element_types.h"
 #include "backends/aten/function_kernel.h"
 #include "backends/vector_variants.h"
@@ -123,8 +125,7 @@ template <class T>
 Wide<T> sum_row(const T* x, std::int64_t count) {
   using W = Wide<T>;
   constexpr std::int64_t block = elements_of_row_block;
-  std::array<W, 64> scratch;
-  WaitingSums<W> waiting(scratch.data(), 1);
+  JoinedSums<W> blocks;
   for (std::int64_t first = 0; first < count; first += block) {
     const std::int64_t n = std::min(block, count - first);
     std::array<W, lanes> sums{};
@@ -137,10 +138,9 @@ Wide<T> sum_row(const T* x, std::int64_t count) {
     for (std::size_t half = lanes / 2; half > 0; half /= 2) {
       for (std::size_t l = 0; l < half; ++l) sums[l] += sums[l + half];
     }
-    *waiting.next() = sums[0];
-    waiting.carry(1);
+    blocks.add(sums[0]);
   }
-  return *waiting.finish(1);
+  return blocks.total();
 }
 
 using Run = void (*)(const Blocks& blocks, const KernelArguments& arguments);
