@@ -97,7 +97,6 @@ class AtenBackend final : public Backend {
     try {
       if (nbytes >= LargeBlocks::fewest_bytes) return std::make_shared<LargeBuffer>(large_blocks_, nbytes, device);
       at::Tensor tensor(at::detail::empty_cpu({static_cast<std::int64_t>(nbytes)}, at::kByte));
-      ask_for_huge_pages(tensor.data_ptr(), nbytes);
       return std::make_shared<TensorBuffer>(std::move(tensor), nbytes, device);
     } catch (const c10::Error& error) {
       refuse(nbytes, device, error.what_without_backtrace());

@@ -6,10 +6,6 @@
 
 namespace lockstep::backends::aten {
 
-/// Asks the system to back a block of several MiB with huge pages (2 MiB on x86-64), of which a fresh block costs one
-/// fault for 512. What the system refuses changes only speed.
-void ask_for_huge_pages(void* data, std::size_t nbytes);
-
 /// Memory of large arrays. Allocators map such blocks anew each time, and the system fills each with zeros page by page,
 /// which costs more than most loops over them. Freed ones are kept here for the next array of about their size, but lent
 /// to the system meanwhile: it takes them back where it runs short. May be used by several threads.
