@@ -124,10 +124,9 @@ void sum_columns(const T* x, T* out, const Blocks& blocks, Wide<T>* scratch) {
 template <class T>
 Wide<T> sum_row(const T* x, std::int64_t count) {
   using W = Wide<T>;
-  constexpr std::int64_t block = elements_of_row_block;
   JoinedSums<W> blocks;
-  for (std::int64_t first = 0; first < count; first += block) {
-    const std::int64_t n = std::min(block, count - first);
+  for (std::int64_t first = 0; first < count; first += elements_of_row_block) {
+    const std::int64_t n = std::min(elements_of_row_block, count - first);
     std::array<W, lanes> sums{};
     std::int64_t i = first;
     for (; i + lanes <= first + n; i += lanes) {

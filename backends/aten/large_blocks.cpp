@@ -34,6 +34,8 @@ void free(const LargeBlocks::Block& block) noexcept { ::operator delete(block.da
 
 }  // namespace
 
+LargeBlocks::LargeBlocks() { kept_.reserve(most_kept + 1); }
+
 LargeBlocks::~LargeBlocks() {
   for (const Block& block : kept_) free(block);
 }
@@ -56,17 +58,15 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
 void LargeBlocks::give(Block block) noexcept {
   if (!keeps_blocks || !lend_to_system(block)) return free(block);
   Block oldest;
-  try {
+  {
     const std::lock_guard lock(mutex_);
     kept_.push_back(block);
     if (kept_.size() > most_kept) {
       oldest = kept_.front();
       kept_.erase(kept_.begin());
     }
-  } catch (...) {
-    oldest = block;
   }
-  if (oldest.data != nullptr) free(oldest);
+  free(oldest);
 }
 
 }  // namespace lockstep::backends::aten

@@ -18,7 +18,7 @@ class LargeBlocks {
     std::size_t nbytes = 0;  ///< At least what was asked for.
   };
 
-  LargeBlocks() = default;
+  LargeBlocks();
   LargeBlocks(const LargeBlocks&) = delete;
   LargeBlocks& operator=(const LargeBlocks&) = delete;
   ~LargeBlocks();

@@ -231,35 +231,43 @@ class SumsKernel final : public Kernel {
   }
 
   std::int64_t run_with_sums_of_rows(const Run& run, const Bases& at, std::int64_t rows) const {
-    const bool is_long = matrix_.columns > longest;
-    const std::int64_t n = is_long ? 1 : std::min({rows, most_rows_at_once, block - run.row % block});
+    if (matrix_.columns > longest) return run_long_row(run, at);
+    const std::int64_t n = std::min({rows, most_rows_at_once, block - run.row % block});
+    run_block(run, at, {n, matrix_.columns, 1}, 0);
     for (const Sum& sum : sums_) {
-      if (!sum.of_columns) std::fill_n(run.scratch + sum.partial, n * sum_lanes, 0.0F);
-    }
-    std::array<JoinedSums<float>, most_arrays> totals;
-    for (std::int64_t first = 0; first < matrix_.columns; first += longest) {
-      const std::int64_t length = std::min(longest, matrix_.columns - first);
-      run_rows(run, at, {n, length, 1}, first, [&](const Sum& sum) {
-        return sum.of_columns ? Place{first, 0} : Place{0, sum_lanes};
-      });
-      if (is_long) add_to_totals(run, totals);
-    }
-    for (std::size_t s = 0; s < sums_.size(); ++s) {
-      if (sums_[s].of_columns) continue;
-      float* lanes = run.scratch + sums_[s].partial;
-      float* to = reinterpret_cast<float*>(run.arrays[sums_[s].array]) + run.row;
-      for (std::int64_t i = 0; i < n; ++i) to[i] = is_long ? totals[s].total() : folded(lanes + i * sum_lanes);
+      if (sum.of_columns) continue;
+      for (std::int64_t i = 0; i < n; ++i) row_sums(run, sum)[i] = folded(run.scratch + sum.partial + i * sum_lanes);
     }
     return n;
   }
 
-  void add_to_totals(const Run& run, std::span<JoinedSums<float>> totals) const {
-    for (std::size_t s = 0; s < sums_.size(); ++s) {
-      if (sums_[s].of_columns) continue;
-      float* lanes = run.scratch + sums_[s].partial;
-      totals[s].add(folded(lanes));
-      std::fill_n(lanes, sum_lanes, 0.0F);
+  std::int64_t run_long_row(const Run& run, const Bases& at) const {
+    std::array<JoinedSums<float>, most_arrays> totals;
+    for (std::int64_t first = 0; first < matrix_.columns; first += longest) {
+      run_block(run, at, {1, std::min(longest, matrix_.columns - first), 1}, first);
+      for (std::size_t s = 0; s < sums_.size(); ++s) {
+        if (!sums_[s].of_columns) totals[s].add(folded(run.scratch + sums_[s].partial));
+      }
     }
+    for (std::size_t s = 0; s < sums_.size(); ++s) {
+      if (!sums_[s].of_columns) *row_sums(run, sums_[s]) = totals[s].total();
+    }
+    return 1;
+  }
+
+  /// Some columns of some rows: those of each row are added to lanes that begin at zero.
+  void run_block(const Run& run, const Bases& at, Rows rows, std::int64_t first) const {
+    for (const Sum& sum : sums_) {
+      if (!sum.of_columns) std::fill_n(run.scratch + sum.partial, rows.count * sum_lanes, 0.0F);
+    }
+    run_rows(run, at, rows, first, [&](const Sum& sum) {
+      return sum.of_columns ? Place{first, 0} : Place{0, sum_lanes};
+    });
+  }
+
+  /// Where the sums of the rows that come next are written.
+  static float* row_sums(const Run& run, const Sum& sum) {
+    return reinterpret_cast<float*>(run.arrays[sum.array]) + run.row;
   }
 
   /// Halves are added to each other until one is left.
