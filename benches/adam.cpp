@@ -19,16 +19,18 @@ void write_adam_inputs(const std::filesystem::path& folder) {
   checkpoint::save(folder / "batches", Tree::dict({{"x", Tree(gradient)}, {"y", Tree(zeros({1, 1}, int32))}}), {});
 }
 
-std::function<double()> adam_step(const std::filesystem::path& folder) {
+std::function<double()> adam_step(const std::filesystem::path& folder, std::shared_ptr<Profile> profile) {
   const auto optimizer = optim::adam(1e-3);
   const Array gradient = checkpoint::restore(folder / "batches").tree.at("x").array()[0];
   Array w = checkpoint::restore(folder / "weights").tree.at("w").array();
   Tree slots = optimizer.init(Tree(w));
-  const auto update = jit([optimizer](const Array& weights, const Tree& state, const Array& g) {
-    const auto [updates, next] = optimizer.update(Tree(g), state, Tree(weights));
-    const Array moved = optim::apply_updates(Tree(weights), updates).array();
-    return std::tuple(moved, next, moved[0]);
-  });
+  const auto update = jit(
+      [optimizer](const Array& weights, const Tree& state, const Array& g) {
+        const auto [updates, next] = optimizer.update(Tree(g), state, Tree(weights));
+        const Array moved = optim::apply_updates(Tree(weights), updates).array();
+        return std::tuple(moved, next, moved[0]);
+      },
+      {.debug = {.profile = std::move(profile)}});
   return [=]() mutable {
     auto [moved, next, first] = update(std::move(w), std::move(slots), gradient);
     w = std::move(moved);

@@ -2,6 +2,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+
+#include <lockstep/profile.h>
 
 namespace lockstep::benches {
 
@@ -10,6 +13,6 @@ namespace lockstep::benches {
 /// Zeros to start from, and one gradient.
 void write_adam_inputs(const std::filesystem::path& folder);
 /// Makes one update and reads the first parameter on the host.
-std::function<double()> adam_step(const std::filesystem::path& folder);
+std::function<double()> adam_step(const std::filesystem::path& folder, std::shared_ptr<Profile> profile);
 
 }  // namespace lockstep::benches

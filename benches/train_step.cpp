@@ -91,7 +91,7 @@ class Timing {
 };
 
 std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Profile>& profile) {
-  if (is_adam(a)) return adam_step(a.folder);
+  if (is_adam(a)) return adam_step(a.folder, profile);
   const auto timing = std::make_shared<Timing>(workload_of(a), a, profile);
   return [timing] { return timing->step(); };
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/joined_sums.h>
@@ -46,6 +47,8 @@ std::optional<Blocks> blocks_of(const Shape& shape, const std::vector<std::int64
     if (!drops && place == within) place = behind;
     (drops ? blocks.reduced : place == before ? blocks.outer : blocks.inner) *= shape[d];
   }
+  // One column an element where only dimensions of extent 1 go: those are computed side by side.
+  if (blocks.reduced == 1) std::swap(blocks.inner, blocks.outer);
   return blocks;
 }
 

@@ -17,6 +17,8 @@ auto with_summed(DType dtype, F&& f) {
   return is_float(dtype) ? with_float(dtype, f) : with_bits(dtype, f);
 }
 
+inline bool can_add(DType dtype) { return is_inexact(dtype) || is_integer(dtype); }
+
 /// Sums of 16-bit floats are kept as float until all is added.
 template <class T>
 constexpr bool is_widened = !std::is_same_v<T, Wide<T>>;
@@ -27,13 +29,18 @@ inline std::size_t sum_scratch(const ArrayType& type) {
              : 0;
 }
 
-/// Zeros to add to: the result's own memory, or wider scratch.
+/// Where sums are kept: the result's own memory, or wider scratch.
+template <class T>
+Wide<T>* memory_of_sums(const KernelArguments& arguments) {
+  return static_cast<Wide<T>*>(is_widened<T> ? arguments.scratch : arguments.outputs[0].data);
+}
+
+/// Zeros to add to.
 template <class T>
 Wide<T>* zeroed_sums(const KernelArguments& arguments) {
-  void* sums = is_widened<T> ? arguments.scratch : arguments.outputs[0].data;
-  const std::int64_t size = arguments.outputs[0].shape.size();
-  std::fill_n(static_cast<Wide<T>*>(sums), size, Wide<T>(0));
-  return static_cast<Wide<T>*>(sums);
+  Wide<T>* sums = memory_of_sums<T>(arguments);
+  std::fill_n(sums, arguments.outputs[0].shape.size(), Wide<T>(0));
+  return sums;
 }
 
 template <class T>
