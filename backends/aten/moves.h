@@ -3,13 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <lockstep/backend.h>
 
 namespace lockstep::backends::aten {
 
 using Strides = std::array<std::int64_t, Shape::max_rank>;
+using Index = std::array<std::int64_t, Shape::max_rank>;  ///< Beyond an array's rank, 0.
 
 /// target[i] = the element at `first` plus the sum of i's coordinates times `strides`, for every index i of target's
 /// shape; bits are kept.
@@ -25,6 +25,6 @@ void* element_at(const ArrayView& view, std::span<const std::int64_t> index);
 std::int64_t integer_at(const ArrayView& view, std::int64_t i);
 
 /// The rank-0 operands `indices` as an index of `shape`, moved so that a block of extents `sizes` fits.
-std::vector<std::int64_t> clamped_start(std::span<const ArrayView> indices, const Shape& shape, const Shape& sizes);
+Index clamped_start(std::span<const ArrayView> indices, const Shape& shape, const Shape& sizes);
 
 }  // namespace lockstep::backends::aten

@@ -83,7 +83,7 @@ std::unique_ptr<Kernel> dynamic_slice(const KernelRequest& request) {
                               [](const KernelArguments& arguments) {
                                 const ArrayView& x = arguments.inputs[0];
                                 const ArrayView& out = arguments.outputs[0];
-                                const Dims start = clamped_start(arguments.inputs.subspan(1), x.shape, out.shape);
+                                const Index start = clamped_start(arguments.inputs.subspan(1), x.shape, out.shape);
                                 copy_elements(out, x, element_at(x, start), x.strides);
                               },
                               {.strided = true});
@@ -96,7 +96,7 @@ std::unique_ptr<Kernel> dynamic_update_slice(const KernelRequest& request) {
                                 const ArrayView& update = arguments.inputs[1];
                                 const ArrayView& out = arguments.outputs[0];
                                 if (out.data != x.data) copy_elements(out, x, x.data, x.strides);
-                                const Dims start = clamped_start(arguments.inputs.subspan(2), x.shape, update.shape);
+                                const Index start = clamped_start(arguments.inputs.subspan(2), x.shape, update.shape);
                                 const ArrayView target{element_at(out, start), out.dtype, update.shape, out.strides};
                                 copy_elements(target, update, update.data, update.strides);
                               },
@@ -106,13 +106,13 @@ std::unique_ptr<Kernel> dynamic_update_slice(const KernelRequest& request) {
 std::unique_ptr<Kernel> concatenate(const KernelRequest& request) {
   return make_function_kernel(
       request,
-      [dim = static_cast<int>(request.attrs.get<std::int64_t>("dim"))](const KernelArguments& arguments) {
+      [dim = static_cast<std::size_t>(request.attrs.get<std::int64_t>("dim"))](const KernelArguments& arguments) {
         const ArrayView& out = arguments.outputs[0];
-        Dims start(static_cast<std::size_t>(out.shape.rank()), 0);
+        Index start{};
         for (const ArrayView& x : arguments.inputs) {
           const ArrayView block{element_at(out, start), out.dtype, x.shape, out.strides};
           copy_elements(block, x, x.data, x.strides);
-          start[static_cast<std::size_t>(dim)] += x.shape[dim];
+          start[dim] += x.shape[static_cast<int>(dim)];
         }
       },
       {.strided = true});
@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> split(const KernelRequest& request) {
       request,
       [dim = static_cast<std::size_t>(request.attrs.get<std::int64_t>("dim"))](const KernelArguments& arguments) {
         const ArrayView& x = arguments.inputs[0];
-        Dims start(static_cast<std::size_t>(x.shape.rank()), 0);
+        Index start{};
         for (const ArrayView& part : arguments.outputs) {
           copy_elements(part, x, element_at(x, start), x.strides);
           start[dim] += part.shape[static_cast<int>(dim)];
@@ -138,7 +138,7 @@ std::unique_ptr<Kernel> reverse(const KernelRequest& request) {
                                 const ArrayView& x = arguments.inputs[0];
                                 const ArrayView& out = arguments.outputs[0];
                                 if (x.shape.size() == 0) return;
-                                Dims last(static_cast<std::size_t>(x.shape.rank()), 0);
+                                Index last{};
                                 Strides strides = x.strides;
                                 for (const std::int64_t d : dims) {
                                   last[static_cast<std::size_t>(d)] = x.shape[static_cast<int>(d)] - 1;

@@ -83,12 +83,12 @@ class LoopKernel final : public Kernel {
   }
 
   Nest nest_of(std::span<const ArrayView> inputs) const {
-    std::vector<Strides> strides;
+    std::array<Strides, most_arrays> strides;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      strides.push_back(loop_strides(operands_[k], inputs[k].shape, inputs[k].strides));
+      strides[k] = loop_strides(operands_[k], inputs[k].shape, inputs[k].strides);
     }
-    strides.insert(strides.end(), result_strides_.begin(), result_strides_.end());
-    return Nest(shape_, strides);
+    std::ranges::copy(result_strides_, strides.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+    return Nest(shape_, std::span(strides).first(accesses_.size()));
   }
 
   void run_nest(const Nest& nest, Bases at) const {

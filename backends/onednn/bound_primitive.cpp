@@ -1,5 +1,8 @@
 #include "backends/onednn/bound_primitive.h"
 
+#include <algorithm>
+#include <thread>
+
 #include <lockstep/error.h>
 
 namespace lockstep::backends::onednn {
@@ -50,7 +53,9 @@ BoundPrimitive::BoundPrimitive(const dnnl::primitive_desc_base& description, dnn
       arguments_(std::move(arguments)),
       scratch_bytes_(description.scratchpad_desc().get_size()) {
   arguments_.emplace_back(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
-  idle_[0] = make_arguments().release();
+  // As many as may run at once, so that none has to be made in a steady call.
+  static const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
+  for (std::size_t i = 0; i < std::min(threads, idle_.size()); ++i) idle_[i] = make_arguments().release();
 }
 
 BoundPrimitive::~BoundPrimitive() {

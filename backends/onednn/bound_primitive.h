@@ -63,7 +63,7 @@ class BoundPrimitive {
   dnnl::primitive primitive_;
   std::vector<Argument> arguments_;
   std::size_t scratch_bytes_;
-  /// Those in nobody's use: as many as ran at once, at most one a slot.
+  /// Those in nobody's use, at most one a slot; more are made where more threads than cores run it.
   mutable std::array<std::atomic<Arguments*>, 8> idle_{};
 };
 

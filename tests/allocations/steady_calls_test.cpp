@@ -107,6 +107,25 @@ TEST_CASE("a steady training step of V = 2 on two devices allocates nothing, wit
   }
 }
 
+TEST_CASE("a steady training step of a convolutional, a recurrent or an attentive model allocates nothing of its own") {
+  if (!counts_allocations()) return;
+  const auto allocations = [](const Model<Array, Array>& model, const Shape& images) {
+    const TrainStep step = step_of(model, optim::adamw(1e-3));
+    const Batch batch = batch_of(images);
+    TrainState state = first_state(step, model, batch);
+    Logs logs;
+    return steady_allocations([&] { std::tie(state, logs) = step(std::move(state), batch); });
+  };
+  CHECK(
+      allocations(Model([](Scope& scope, const Array& x) { return models::lstm_classifier(scope, x, {.units = 16}); }),
+                  {16, 6, 8}) == 0);
+  CHECK(allocations(Model(convolutions), {16, 16, 16, 3}) == 0);
+  CHECK(allocations(Model([](Scope& scope, const Array& x) {
+                      return models::vit(scope, x, {.blocks = {.width = 16, .depth = 2, .heads = 2}});
+                    }),
+                    {16, 8, 8, 3}) == 0);
+}
+
 TEST_CASE("a convolutional step moves no activation to another layout and runs no reference kernel") {
   const Model model(convolutions);
   const TrainStep step = step_of(model, optim::sgd(0.1, 0.9));
