@@ -16,6 +16,7 @@ struct Pass {
 ir::FunctionPtr inline_calls(const ir::FunctionPtr& function);  ///< Writes calls in place, but for checkpoints.
 ir::FunctionPtr unroll(const ir::FunctionPtr& function);  ///< Writes out as many iterations of a scan as it asks for.
 ir::FunctionPtr decompose(const ir::FunctionPtr& function);  ///< Writes a split as slices.
+ir::FunctionPtr fold(const ir::FunctionPtr& function);       ///< Computes what is arithmetic on constants.
 ir::FunctionPtr dce(const ir::FunctionPtr& function);        ///< Drops equations nobody uses (sub-functions too).
 ir::FunctionPtr cse(const ir::FunctionPtr& function);        ///< Merges equal equations.
 ir::FunctionPtr simplify(const ir::FunctionPtr& function);  ///< Only rewrites that keep every bit, NaN and -0 included.

@@ -7,11 +7,17 @@ namespace lockstep::passes {
 
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> passes = {
-      {"inline_calls", inline_calls},   {"unroll", unroll},
-      {"decompose", decompose},         {"dce", dce},
-      {"simplify", simplify},           {"cse", cse},
-      {"simplify", simplify},           {"dce", dce},
-      {"order_effects", order_effects}, {"schedule_collectives", schedule_collectives},
+      {"inline_calls", inline_calls},
+      {"unroll", unroll},
+      {"decompose", decompose},
+      {"dce", dce},
+      {"fold", fold},
+      {"simplify", simplify},
+      {"cse", cse},
+      {"simplify", simplify},
+      {"dce", dce},
+      {"order_effects", order_effects},
+      {"schedule_collectives", schedule_collectives},
   };
   return passes;
 }

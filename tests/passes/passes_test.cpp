@@ -60,6 +60,44 @@ TEST_CASE("simplify rewrites only what keeps bits") {
   }
 }
 
+TEST_CASE("fold computes what is arithmetic on constants, where every kernel rounds alike") {
+  const Golden table[] = {
+      {"rounded to float32, through moves", R"({ lambda a:f32[2]. let b:f32[] = full[dtype=f32 shape=[] value=0.1]
+        c:f32[2] = broadcast_in_dim[dims=[] shape=[2]] b
+        d:f32[2] = full[dtype=f32 shape=[2] value=3.0]
+        e:f32[2] = mul c d
+        f:f32[2] = add a e in (f,) })",
+       R"({ lambda a:f32[2]. let b:f32[] = full[dtype=f32 shape=[] value=0.1]
+        c:f32[2] = broadcast_in_dim[dims=[] shape=[2]] b
+        d:f32[2] = full[dtype=f32 shape=[2] value=3.0]
+        e:f32[2] = full[dtype=f32 shape=[2] value=0.30000001192092896]
+        f:f32[2] = add a e in (f,) })"},
+      {"comparisons, conversions, integers that wrap",
+       R"({ lambda . let a:i32[] = full[dtype=i32 shape=[] value=2147483647]
+        b:i32[] = full[dtype=i32 shape=[] value=1]
+        c:i32[] = add a b
+        d:bool[] = less c b
+        e:f32[] = convert[dtype=f32] c in (d,e) })",
+       R"({ lambda . let a:i32[] = full[dtype=i32 shape=[] value=2147483647]
+        b:i32[] = full[dtype=i32 shape=[] value=1]
+        c:i32[] = full[dtype=i32 shape=[] value=-2147483648]
+        d:bool[] = full[dtype=bool shape=[] value=true]
+        e:f32[] = full[dtype=f32 shape=[] value=-2147483648.0] in (d,e) })"},
+      {"functions with rounding of their own stay", R"({ lambda . let a:f32[] = full[dtype=f32 shape=[] value=2.0]
+        b:f32[] = exp a in (b,) })",
+       R"({ lambda . let a:f32[] = full[dtype=f32 shape=[] value=2.0]
+        b:f32[] = exp a in (b,) })"},
+      {"so does what is NaN", R"({ lambda . let a:f32[] = full[dtype=f32 shape=[] value=0.0]
+        b:f32[] = div a a in (b,) })",
+       R"({ lambda . let a:f32[] = full[dtype=f32 shape=[] value=0.0]
+        b:f32[] = div a a in (b,) })"},
+  };
+  for (const Golden& golden : table) {
+    CAPTURE(golden.what);
+    CHECK(after(passes::fold, golden.before) == printed(golden.after));
+  }
+}
+
 TEST_CASE("dce drops what nobody uses, results of maps included") {
   CHECK(after(passes::dce, R"({ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a
         d:f32[2] = sin c
