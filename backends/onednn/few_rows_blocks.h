@@ -18,6 +18,7 @@ struct RowsProduct {
   std::int64_t a_row, a_depth;
   std::int64_t b_depth, b_column;
   std::int64_t result_row;
+  bool adds = false;  ///< To what the result has, where b has step 1 along its columns.
 };
 
 constexpr std::int64_t lanes = 16;
@@ -102,7 +103,7 @@ void multiply_by_columns(const RowsProduct& p) {
           const auto block =
               last == lanes ? multiply_block<Lanes, rows, vectors, true> : multiply_block<Lanes, rows, vectors, false>;
           block(p, p.a + i * p.a_row + k * p.a_depth, p.b + k * p.b_depth + j, p.result + i * p.result_row + j, depth,
-                k == 0, last);
+                k == 0 && !p.adds, last);
         });
       });
     };

@@ -7,6 +7,7 @@
 
 #include "backends/onednn/few_rows_blocks.h"
 #include "backends/onednn/packed_products.h"
+#include "backends/onednn/winograd_blocks.h"
 
 namespace lockstep::backends::onednn {
 
@@ -31,6 +32,8 @@ struct Lanes {
     _mm256_maskstore_ps(to + 8, mask(count - 8), high);
   }
   static Lanes add(Lanes a, Lanes b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
+  static Lanes sub(Lanes a, Lanes b) { return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)}; }
+  static Lanes mul(Lanes a, Lanes b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
   static Lanes fma(Lanes a, Lanes b, Lanes c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
   }
@@ -61,6 +64,7 @@ struct Lanes {
 
 void multiply_few_rows_avx2(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
 void sum_products_avx2(const ProductsSum& p) { sum_products<Lanes>(p); }
+WinogradLoops winograd_loops_avx2() { return winograd_loops<Lanes>(); }
 
 }  // namespace lockstep::backends::onednn
 

@@ -6,6 +6,7 @@
 
 #include "backends/onednn/few_rows_blocks.h"
 #include "backends/onednn/packed_products.h"
+#include "backends/onednn/winograd_blocks.h"
 
 namespace lockstep::backends::onednn {
 
@@ -21,6 +22,8 @@ struct Lanes {
   void store(float* to) const { _mm512_storeu_ps(to, values); }
   void store(float* to, std::int64_t count) const { _mm512_mask_storeu_ps(to, mask(count), values); }
   static Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.values, b.values)}; }
+  static Lanes sub(Lanes a, Lanes b) { return {_mm512_sub_ps(a.values, b.values)}; }
+  static Lanes mul(Lanes a, Lanes b) { return {_mm512_mul_ps(a.values, b.values)}; }
   static Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.values, b.values, c.values)}; }
 
   /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one. Shuffles without
@@ -49,6 +52,7 @@ struct Lanes {
 
 void multiply_few_rows_avx512(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
 void sum_products_avx512(const ProductsSum& p) { sum_products<Lanes>(p); }
+WinogradLoops winograd_loops_avx512() { return winograd_loops<Lanes>(); }
 
 }  // namespace lockstep::backends::onednn
 

@@ -1,0 +1,361 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "backends/onednn/few_rows_blocks.h"
+
+// The loops of winograd.h, for each level of vector instructions. With B^T d B for a tile d of 4 x 4 places of x,
+// G g G^T for the window g and A^T m A for their product m, element by element, the tile's 2 x 2 places of y are
+//
+//   B^T = 1  0 -1  0    G = 1    0    0    A^T = 1 1  1 0
+//         0  1  1  0        1/2  1/2  1/2        0 1 -1 1
+//         0 -1  1  0        1/2 -1/2  1/2
+//         0 -1  0  1        0    0    1
+//
+// and the window's gradient is G^T s G, where s sums B^T d B times A dy A^T over all tiles. Transformed arrays have 16
+// planes, one for each element of a tile, of rows that are filled up with zeros to whole vectors.
+namespace lockstep::backends::onednn {
+
+/// A convolution of 3 x 3 windows with step 1 over channels-last images.
+struct Winograd {
+  std::int64_t images, height, width, channels;  ///< Of x.
+  std::int64_t y_height, y_width, features;
+  std::int64_t low_height, low_width;  ///< Padding before x.
+  std::int64_t tiles_at_once;          ///< So many that what is made of them stays in the second-level cache.
+
+  std::int64_t rows_of_tiles() const { return (y_height + 1) / 2; }
+  std::int64_t tiles_a_row() const { return (y_width + 1) / 2; }
+  std::int64_t tiles() const { return images * rows_of_tiles() * tiles_a_row(); }
+};
+
+constexpr std::int64_t winograd_planes = 16;
+/// Columns of y that are made at once.
+constexpr std::int64_t winograd_panel = 64;
+
+constexpr std::int64_t whole_vectors(std::int64_t n) { return (n + lanes - 1) / lanes * lanes; }
+
+/// Elements from one plane of transformed tiles to the next: an odd number of lines, so that planes share no set of the
+/// first-level cache.
+inline std::int64_t winograd_plane(const Winograd& w, std::int64_t row) {
+  const std::int64_t elements = w.tiles_at_once * row;
+  return elements / lanes % 2 == 0 ? elements + lanes : elements;
+}
+
+/// Of the window for all panels: [panel][plane][channel][column].
+inline std::int64_t winograd_kernel_floats(const Winograd& w) {
+  return winograd_planes * w.channels * whole_vectors(w.features);
+}
+
+/// A row of x or y for tiles that reach beyond them.
+inline std::int64_t winograd_zeros(const Winograd& w) {
+  return whole_vectors(std::max(w.width * w.channels, w.y_width * w.features));
+}
+
+inline std::int64_t winograd_convolve_floats(const Winograd& w) {
+  const std::int64_t row = whole_vectors(std::min(w.features, winograd_panel));
+  return winograd_zeros(w) +
+         winograd_planes * (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, row));
+}
+
+inline std::int64_t winograd_kernel_grad_floats(const Winograd& w) {
+  return winograd_zeros(w) + winograd_kernel_floats(w) +
+         winograd_planes *
+             (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, whole_vectors(w.features)));
+}
+
+/// Tiles side by side: `count` of a row from a column on, which are number `first` and so on of a block.
+struct TileRun {
+  std::int64_t image, row, column, count, first;
+};
+
+template <class Visit>
+void for_each_run(const Winograd& w, std::int64_t first, std::int64_t count, Visit visit) {
+  const std::int64_t columns = w.tiles_a_row();
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t tile = first + done, row = tile / columns, column = tile % columns;
+    const std::int64_t n = std::min(columns - column, count - done);
+    visit(TileRun{row / w.rows_of_tiles(), row % w.rows_of_tiles(), column, n, done});
+    done += n;
+  }
+}
+
+/// Calls visit(first element, access) for the vectors of a row of n elements.
+template <class Lanes, class Visit>
+[[gnu::always_inline]] inline void for_each_vector(std::int64_t n, Visit visit) {
+  struct Whole {
+    Lanes load(const float* from) const { return Lanes::load(from); }
+    void store(Lanes value, float* to) const { value.store(to); }
+  };
+  struct Partial {
+    std::int64_t count;
+    Lanes load(const float* from) const { return Lanes::load(from, count); }
+    void store(Lanes value, float* to) const { value.store(to, count); }
+  };
+  std::int64_t k = 0;
+  for (; k + lanes <= n; k += lanes) visit(k, Whole{});
+  if (k < n) visit(k, Partial{n - k});
+}
+
+/// B^T d B of `count` tiles from `first` on. Each column of places is transformed once for both tiles that share it.
+template <class Lanes>
+void transform_x(const Winograd& w, const float* x, const float* zeros, std::int64_t first, std::int64_t count,
+                 float* planes) {
+  const std::int64_t row = whole_vectors(w.channels), step = winograd_plane(w, row);
+  for_each_run(w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+    const float* from[4];
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t r = run.row * 2 + i - w.low_height;
+      from[i] = r >= 0 && r < w.height ? x + (run.image * w.height + r) * w.width * w.channels : zeros;
+    }
+    for_each_vector<Lanes>(w.channels, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+      std::int64_t place = run.column * 2 - w.low_width;
+      const auto take_column = [&](Lanes(&to)[4]) __attribute__((always_inline)) {
+        if (place >= 0 && place < w.width) {
+          Lanes d[4];
+          unrolled<4>([&](auto i) __attribute__((always_inline)) {
+            d[i] = access.load(from[i] + place * w.channels + k);
+          });
+          to[0] = Lanes::sub(d[0], d[2]);
+          to[1] = Lanes::add(d[1], d[2]);
+          to[2] = Lanes::sub(d[2], d[1]);
+          to[3] = Lanes::sub(d[3], d[1]);
+        } else {
+          unrolled<4>([&](auto i) __attribute__((always_inline)) { to[i] = Lanes::zero(); });
+        }
+        ++place;
+      };
+      Lanes d0[4], d1[4], d2[4], d3[4];
+      take_column(d0);
+      take_column(d1);
+      float* to = planes + run.first * row + k;
+      for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
+        take_column(d2);
+        take_column(d3);
+        unrolled<4>([&](auto i) __attribute__((always_inline)) {
+          Lanes::sub(d0[i], d2[i]).store(to + 4 * i * step);
+          Lanes::add(d1[i], d2[i]).store(to + (4 * i + 1) * step);
+          Lanes::sub(d2[i], d1[i]).store(to + (4 * i + 2) * step);
+          Lanes::sub(d3[i], d1[i]).store(to + (4 * i + 3) * step);
+          d0[i] = d2[i];
+          d1[i] = d3[i];
+        });
+      }
+    });
+  });
+}
+
+/// A dy A^T of `count` tiles from `first` on.
+template <class Lanes>
+void transform_dy(const Winograd& w, const float* dy, const float* zeros, std::int64_t first, std::int64_t count,
+                  float* planes) {
+  const std::int64_t row = whole_vectors(w.features), step = winograd_plane(w, row);
+  for_each_run(w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+    const float* upper = dy + (run.image * w.y_height + run.row * 2) * w.y_width * w.features;
+    const float* lower = run.row * 2 + 1 < w.y_height ? upper + w.y_width * w.features : zeros;
+    for_each_vector<Lanes>(w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+      float* to = planes + run.first * row + k;
+      for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
+        const std::int64_t place = (run.column + tile) * 2, at = place * w.features + k;
+        const Lanes left[2] = {access.load(upper + at), access.load(lower + at)};
+        Lanes right[2] = {Lanes::zero(), Lanes::zero()};
+        if (place + 1 < w.y_width) {
+          right[0] = access.load(upper + at + w.features);
+          right[1] = access.load(lower + at + w.features);
+        }
+        const auto put = [&](std::int64_t i, Lanes l, Lanes r) __attribute__((always_inline)) {
+          l.store(to + 4 * i * step);
+          Lanes::add(l, r).store(to + (4 * i + 1) * step);
+          Lanes::sub(l, r).store(to + (4 * i + 2) * step);
+          r.store(to + (4 * i + 3) * step);
+        };
+        put(0, left[0], right[0]);
+        put(1, Lanes::add(left[0], left[1]), Lanes::add(right[0], right[1]));
+        put(2, Lanes::sub(left[0], left[1]), Lanes::sub(right[0], right[1]));
+        put(3, left[1], right[1]);
+      }
+    });
+  });
+}
+
+/// A^T m A of `count` tiles from `first` on into `width` columns of y.
+template <class Lanes>
+void transform_m(const Winograd& w, const float* planes, std::int64_t first, std::int64_t count, float* y,
+                 std::int64_t width) {
+  const std::int64_t row = whole_vectors(width), step = winograd_plane(w, row);
+  for_each_run(w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+    float* upper = y + ((run.image * w.y_height + run.row * 2) * w.y_width + run.column * 2) * w.features;
+    float* lower = upper + w.y_width * w.features;
+    const bool has_lower = run.row * 2 + 1 < w.y_height;
+    const std::int64_t columns = w.y_width - run.column * 2;
+    for_each_vector<Lanes>(width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+      const float* from = planes + run.first * row + k;
+      for (std::int64_t tile = 0; tile < run.count; ++tile, from += row) {
+        Lanes sums[2][4];
+        unrolled<4>([&](auto j) __attribute__((always_inline)) {
+          Lanes m[4];
+          unrolled<4>([&](auto i)
+                          __attribute__((always_inline)) { m[i] = Lanes::load(from + (4 * i + j) * step); });
+          sums[0][j] = Lanes::add(Lanes::add(m[0], m[1]), m[2]);
+          sums[1][j] = Lanes::add(Lanes::sub(m[1], m[2]), m[3]);
+        });
+        const std::int64_t at = tile * 2 * w.features + k;
+        const bool has_right = tile * 2 + 1 < columns;
+        const auto put = [&](const Lanes(&s)[4], float* to) __attribute__((always_inline)) {
+          access.store(Lanes::add(Lanes::add(s[0], s[1]), s[2]), to);
+          if (has_right) access.store(Lanes::add(Lanes::sub(s[1], s[2]), s[3]), to + w.features);
+        };
+        put(sums[0], upper + at);
+        if (has_lower) put(sums[1], lower + at);
+      }
+    });
+  });
+}
+
+/// G g G^T of the window [3][3][channel][feature], turned by half a turn where asked for.
+template <class Lanes>
+void transform_kernel(const Winograd& w, const float* kernel, bool turned, float* planes) {
+  const Lanes half = Lanes::all(0.5F);
+  const std::int64_t place = w.channels * w.features;
+  const auto thirds = [&](Lanes a, Lanes b, Lanes c, auto put) __attribute__((always_inline)) {
+    const Lanes outer = Lanes::mul(Lanes::add(a, c), half), inner = Lanes::mul(b, half);
+    put(0, a);
+    put(1, Lanes::add(outer, inner));
+    put(2, Lanes::sub(outer, inner));
+    put(3, c);
+  };
+  for (std::int64_t panel = 0; panel < w.features; panel += winograd_panel) {
+    const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
+    const std::int64_t step = w.channels * row;
+    for (std::int64_t c = 0; c < w.channels; ++c) {
+      for_each_vector<Lanes>(width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+        const float* from = kernel + c * w.features + panel + k;
+        const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
+          return access.load(from + (turned ? 8 - i : i) * place);
+        };
+        float* to = planes + c * row + k;
+        Lanes columns[4][3];
+        unrolled<3>([&](auto j) __attribute__((always_inline)) {
+          thirds(load(j), load(3 + j), load(6 + j),
+                 [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
+        });
+        unrolled<4>([&](auto i) __attribute__((always_inline)) {
+          thirds(columns[i][0], columns[i][1], columns[i][2], [&](std::int64_t j, Lanes value) __attribute__((
+                                                                  always_inline)) {
+            value.store(to + (4 * i + j) * step);
+          });
+        });
+      });
+    }
+    planes += winograd_planes * step;
+  }
+}
+
+/// G^T s G into the window's gradient [3][3][channel][feature].
+template <class Lanes>
+void transform_sums(const Winograd& w, const float* planes, float* kernel) {
+  const Lanes half = Lanes::all(0.5F);
+  const std::int64_t row = whole_vectors(w.features), step = w.channels * row;
+  const auto fourths = [&](const Lanes(&s)[4], auto put) __attribute__((always_inline)) {
+    const Lanes a = Lanes::mul(s[1], half), b = Lanes::mul(s[2], half), both = Lanes::add(a, b);
+    put(0, Lanes::add(s[0], both));
+    put(1, Lanes::sub(a, b));
+    put(2, Lanes::add(both, s[3]));
+  };
+  for (std::int64_t c = 0; c < w.channels; ++c) {
+    for_each_vector<Lanes>(w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+      const float* from = planes + c * row + k;
+      Lanes columns[3][4];
+      unrolled<4>([&](auto j) __attribute__((always_inline)) {
+        Lanes s[4];
+        unrolled<4>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (4 * i + j) * step); });
+        fourths(s, [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
+      });
+      unrolled<3>([&](auto i) __attribute__((always_inline)) {
+        fourths(columns[i], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
+          access.store(value, kernel + ((3 * i + j) * w.channels + c) * w.features + k);
+        });
+      });
+    });
+  }
+}
+
+/// y of x, `kernel` being the transformed window; scratch of winograd_convolve_floats.
+template <class Lanes>
+void winograd_convolve(const Winograd& w, const float* x, const float* kernel, float* y, float* scratch) {
+  const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row);
+  float* x_planes = scratch + winograd_zeros(w);
+  float* y_planes = x_planes + winograd_planes * x_plane;
+  std::fill(scratch, x_planes, 0.0F);
+  for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
+    const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
+    transform_x<Lanes>(w, x, scratch, first, count, x_planes);
+    const float* from = kernel;
+    for (std::int64_t panel = 0; panel < w.features; panel += winograd_panel) {
+      const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
+      for (std::int64_t plane = 0; plane < winograd_planes; ++plane, from += w.channels * row) {
+        multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane,
+                                    .b = from,
+                                    .result = y_planes + plane * winograd_plane(w, row),
+                                    .rows = count,
+                                    .columns = row,
+                                    .depth = w.channels,
+                                    .a_row = x_row,
+                                    .a_depth = 1,
+                                    .b_depth = row,
+                                    .b_column = 1,
+                                    .result_row = row});
+      }
+      transform_m<Lanes>(w, y_planes, first, count, y + panel, width);
+    }
+  }
+}
+
+/// The window's gradient; scratch of winograd_kernel_grad_floats.
+template <class Lanes>
+void winograd_kernel_grad(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch) {
+  const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row);
+  const std::int64_t y_row = whole_vectors(w.features), y_plane = winograd_plane(w, y_row);
+  float* sums = scratch + winograd_zeros(w);
+  float* x_planes = sums + winograd_kernel_floats(w);
+  float* y_planes = x_planes + winograd_planes * x_plane;
+  std::fill(scratch, sums, 0.0F);
+  for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
+    const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
+    transform_x<Lanes>(w, x, scratch, first, count, x_planes);
+    transform_dy<Lanes>(w, dy, scratch, first, count, y_planes);
+    for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
+      multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane,
+                                  .b = y_planes + plane * y_plane,
+                                  .result = sums + plane * w.channels * y_row,
+                                  .rows = w.channels,
+                                  .columns = y_row,
+                                  .depth = count,
+                                  .a_row = 1,
+                                  .a_depth = x_row,
+                                  .b_depth = y_row,
+                                  .b_column = 1,
+                                  .result_row = y_row,
+                                  .adds = first > 0});
+    }
+  }
+  transform_sums<Lanes>(w, sums, kernel);
+}
+
+/// The loops of one level.
+struct WinogradLoops {
+  void (*transform_kernel)(const Winograd& w, const float* kernel, bool turned, float* planes);
+  void (*convolve)(const Winograd& w, const float* x, const float* kernel, float* y, float* scratch);
+  void (*kernel_grad)(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch);
+};
+
+template <class Lanes>
+WinogradLoops winograd_loops() {
+  return {transform_kernel<Lanes>, winograd_convolve<Lanes>, winograd_kernel_grad<Lanes>};
+}
+
+WinogradLoops winograd_loops_avx2();
+WinogradLoops winograd_loops_avx512();
+
+}  // namespace lockstep::backends::onednn
