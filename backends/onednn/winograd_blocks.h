@@ -55,8 +55,7 @@ inline std::int64_t winograd_zeros(const Winograd& w) {
 
 inline std::int64_t winograd_convolve_floats(const Winograd& w) {
   const std::int64_t row = whole_vectors(std::min(w.features, winograd_panel));
-  return winograd_zeros(w) +
-         winograd_planes * (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, row));
+  return winograd_zeros(w) + winograd_planes * (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, row));
 }
 
 inline std::int64_t winograd_kernel_grad_floats(const Winograd& w) {
@@ -103,47 +102,49 @@ template <class Lanes>
 void transform_x(const Winograd& w, const float* x, const float* zeros, std::int64_t first, std::int64_t count,
                  float* planes) {
   const std::int64_t row = whole_vectors(w.channels), step = winograd_plane(w, row);
-  for_each_run(w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
-    const float* from[4];
-    for (std::int64_t i = 0; i < 4; ++i) {
-      const std::int64_t r = run.row * 2 + i - w.low_height;
-      from[i] = r >= 0 && r < w.height ? x + (run.image * w.height + r) * w.width * w.channels : zeros;
-    }
-    for_each_vector<Lanes>(w.channels, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-      std::int64_t place = run.column * 2 - w.low_width;
-      const auto take_column = [&](Lanes(&to)[4]) __attribute__((always_inline)) {
-        if (place >= 0 && place < w.width) {
-          Lanes d[4];
-          unrolled<4>([&](auto i) __attribute__((always_inline)) {
-            d[i] = access.load(from[i] + place * w.channels + k);
-          });
-          to[0] = Lanes::sub(d[0], d[2]);
-          to[1] = Lanes::add(d[1], d[2]);
-          to[2] = Lanes::sub(d[2], d[1]);
-          to[3] = Lanes::sub(d[3], d[1]);
-        } else {
-          unrolled<4>([&](auto i) __attribute__((always_inline)) { to[i] = Lanes::zero(); });
+  for_each_run(
+      w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+        const float* from[4];
+        for (std::int64_t i = 0; i < 4; ++i) {
+          const std::int64_t r = run.row * 2 + i - w.low_height;
+          from[i] = r >= 0 && r < w.height ? x + (run.image * w.height + r) * w.width * w.channels : zeros;
         }
-        ++place;
-      };
-      Lanes d0[4], d1[4], d2[4], d3[4];
-      take_column(d0);
-      take_column(d1);
-      float* to = planes + run.first * row + k;
-      for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
-        take_column(d2);
-        take_column(d3);
-        unrolled<4>([&](auto i) __attribute__((always_inline)) {
-          Lanes::sub(d0[i], d2[i]).store(to + 4 * i * step);
-          Lanes::add(d1[i], d2[i]).store(to + (4 * i + 1) * step);
-          Lanes::sub(d2[i], d1[i]).store(to + (4 * i + 2) * step);
-          Lanes::sub(d3[i], d1[i]).store(to + (4 * i + 3) * step);
-          d0[i] = d2[i];
-          d1[i] = d3[i];
-        });
-      }
-    });
-  });
+        for_each_vector<Lanes>(
+            w.channels, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+              std::int64_t place = run.column * 2 - w.low_width;
+              const auto take_column = [&](Lanes(&to)[4]) __attribute__((always_inline)) {
+                if (place >= 0 && place < w.width) {
+                  Lanes d[4];
+                  unrolled<4>([&](auto i) __attribute__((always_inline)) {
+                    d[i] = access.load(from[i] + place * w.channels + k);
+                  });
+                  to[0] = Lanes::sub(d[0], d[2]);
+                  to[1] = Lanes::add(d[1], d[2]);
+                  to[2] = Lanes::sub(d[2], d[1]);
+                  to[3] = Lanes::sub(d[3], d[1]);
+                } else {
+                  unrolled<4>([&](auto i) __attribute__((always_inline)) { to[i] = Lanes::zero(); });
+                }
+                ++place;
+              };
+              Lanes d0[4], d1[4], d2[4], d3[4];
+              take_column(d0);
+              take_column(d1);
+              float* to = planes + run.first * row + k;
+              for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
+                take_column(d2);
+                take_column(d3);
+                unrolled<4>([&](auto i) __attribute__((always_inline)) {
+                  Lanes::sub(d0[i], d2[i]).store(to + 4 * i * step);
+                  Lanes::add(d1[i], d2[i]).store(to + (4 * i + 1) * step);
+                  Lanes::sub(d2[i], d1[i]).store(to + (4 * i + 2) * step);
+                  Lanes::sub(d3[i], d1[i]).store(to + (4 * i + 3) * step);
+                  d0[i] = d2[i];
+                  d1[i] = d3[i];
+                });
+              }
+            });
+      });
 }
 
 /// A dy A^T of `count` tiles from `first` on.
@@ -151,32 +152,34 @@ template <class Lanes>
 void transform_dy(const Winograd& w, const float* dy, const float* zeros, std::int64_t first, std::int64_t count,
                   float* planes) {
   const std::int64_t row = whole_vectors(w.features), step = winograd_plane(w, row);
-  for_each_run(w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
-    const float* upper = dy + (run.image * w.y_height + run.row * 2) * w.y_width * w.features;
-    const float* lower = run.row * 2 + 1 < w.y_height ? upper + w.y_width * w.features : zeros;
-    for_each_vector<Lanes>(w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-      float* to = planes + run.first * row + k;
-      for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
-        const std::int64_t place = (run.column + tile) * 2, at = place * w.features + k;
-        const Lanes left[2] = {access.load(upper + at), access.load(lower + at)};
-        Lanes right[2] = {Lanes::zero(), Lanes::zero()};
-        if (place + 1 < w.y_width) {
-          right[0] = access.load(upper + at + w.features);
-          right[1] = access.load(lower + at + w.features);
-        }
-        const auto put = [&](std::int64_t i, Lanes l, Lanes r) __attribute__((always_inline)) {
-          l.store(to + 4 * i * step);
-          Lanes::add(l, r).store(to + (4 * i + 1) * step);
-          Lanes::sub(l, r).store(to + (4 * i + 2) * step);
-          r.store(to + (4 * i + 3) * step);
-        };
-        put(0, left[0], right[0]);
-        put(1, Lanes::add(left[0], left[1]), Lanes::add(right[0], right[1]));
-        put(2, Lanes::sub(left[0], left[1]), Lanes::sub(right[0], right[1]));
-        put(3, left[1], right[1]);
-      }
-    });
-  });
+  for_each_run(
+      w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+        const float* upper = dy + (run.image * w.y_height + run.row * 2) * w.y_width * w.features;
+        const float* lower = run.row * 2 + 1 < w.y_height ? upper + w.y_width * w.features : zeros;
+        for_each_vector<Lanes>(
+            w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+              float* to = planes + run.first * row + k;
+              for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
+                const std::int64_t place = (run.column + tile) * 2, at = place * w.features + k;
+                const Lanes left[2] = {access.load(upper + at), access.load(lower + at)};
+                Lanes right[2] = {Lanes::zero(), Lanes::zero()};
+                if (place + 1 < w.y_width) {
+                  right[0] = access.load(upper + at + w.features);
+                  right[1] = access.load(lower + at + w.features);
+                }
+                const auto put = [&](std::int64_t i, Lanes l, Lanes r) __attribute__((always_inline)) {
+                  l.store(to + 4 * i * step);
+                  Lanes::add(l, r).store(to + (4 * i + 1) * step);
+                  Lanes::sub(l, r).store(to + (4 * i + 2) * step);
+                  r.store(to + (4 * i + 3) * step);
+                };
+                put(0, left[0], right[0]);
+                put(1, Lanes::add(left[0], left[1]), Lanes::add(right[0], right[1]));
+                put(2, Lanes::sub(left[0], left[1]), Lanes::sub(right[0], right[1]));
+                put(3, left[1], right[1]);
+              }
+            });
+      });
 }
 
 /// A^T m A of `count` tiles from `first` on into `width` columns of y.
@@ -184,33 +187,35 @@ template <class Lanes>
 void transform_m(const Winograd& w, const float* planes, std::int64_t first, std::int64_t count, float* y,
                  std::int64_t width) {
   const std::int64_t row = whole_vectors(width), step = winograd_plane(w, row);
-  for_each_run(w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
-    float* upper = y + ((run.image * w.y_height + run.row * 2) * w.y_width + run.column * 2) * w.features;
-    float* lower = upper + w.y_width * w.features;
-    const bool has_lower = run.row * 2 + 1 < w.y_height;
-    const std::int64_t columns = w.y_width - run.column * 2;
-    for_each_vector<Lanes>(width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-      const float* from = planes + run.first * row + k;
-      for (std::int64_t tile = 0; tile < run.count; ++tile, from += row) {
-        Lanes sums[2][4];
-        unrolled<4>([&](auto j) __attribute__((always_inline)) {
-          Lanes m[4];
-          unrolled<4>([&](auto i)
-                          __attribute__((always_inline)) { m[i] = Lanes::load(from + (4 * i + j) * step); });
-          sums[0][j] = Lanes::add(Lanes::add(m[0], m[1]), m[2]);
-          sums[1][j] = Lanes::add(Lanes::sub(m[1], m[2]), m[3]);
-        });
-        const std::int64_t at = tile * 2 * w.features + k;
-        const bool has_right = tile * 2 + 1 < columns;
-        const auto put = [&](const Lanes(&s)[4], float* to) __attribute__((always_inline)) {
-          access.store(Lanes::add(Lanes::add(s[0], s[1]), s[2]), to);
-          if (has_right) access.store(Lanes::add(Lanes::sub(s[1], s[2]), s[3]), to + w.features);
-        };
-        put(sums[0], upper + at);
-        if (has_lower) put(sums[1], lower + at);
-      }
-    });
-  });
+  for_each_run(
+      w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+        float* upper = y + ((run.image * w.y_height + run.row * 2) * w.y_width + run.column * 2) * w.features;
+        float* lower = upper + w.y_width * w.features;
+        const bool has_lower = run.row * 2 + 1 < w.y_height;
+        const std::int64_t columns = w.y_width - run.column * 2;
+        for_each_vector<Lanes>(
+            width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+              const float* from = planes + run.first * row + k;
+              for (std::int64_t tile = 0; tile < run.count; ++tile, from += row) {
+                Lanes sums[2][4];
+                unrolled<4>([&](auto j) __attribute__((always_inline)) {
+                  Lanes m[4];
+                  unrolled<4>([&](auto i)
+                                  __attribute__((always_inline)) { m[i] = Lanes::load(from + (4 * i + j) * step); });
+                  sums[0][j] = Lanes::add(Lanes::add(m[0], m[1]), m[2]);
+                  sums[1][j] = Lanes::add(Lanes::sub(m[1], m[2]), m[3]);
+                });
+                const std::int64_t at = tile * 2 * w.features + k;
+                const bool has_right = tile * 2 + 1 < columns;
+                const auto put = [&](const Lanes(&s)[4], float* to) __attribute__((always_inline)) {
+                  access.store(Lanes::add(Lanes::add(s[0], s[1]), s[2]), to);
+                  if (has_right) access.store(Lanes::add(Lanes::sub(s[1], s[2]), s[3]), to + w.features);
+                };
+                put(sums[0], upper + at);
+                if (has_lower) put(sums[1], lower + at);
+              }
+            });
+      });
 }
 
 /// G g G^T of the window [3][3][channel][feature], turned by half a turn where asked for.
@@ -229,24 +234,28 @@ void transform_kernel(const Winograd& w, const float* kernel, bool turned, float
     const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
     const std::int64_t step = w.channels * row;
     for (std::int64_t c = 0; c < w.channels; ++c) {
-      for_each_vector<Lanes>(width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-        const float* from = kernel + c * w.features + panel + k;
-        const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
-          return access.load(from + (turned ? 8 - i : i) * place);
-        };
-        float* to = planes + c * row + k;
-        Lanes columns[4][3];
-        unrolled<3>([&](auto j) __attribute__((always_inline)) {
-          thirds(load(j), load(3 + j), load(6 + j),
-                 [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
-        });
-        unrolled<4>([&](auto i) __attribute__((always_inline)) {
-          thirds(columns[i][0], columns[i][1], columns[i][2], [&](std::int64_t j, Lanes value) __attribute__((
-                                                                  always_inline)) {
-            value.store(to + (4 * i + j) * step);
+      for_each_vector<Lanes>(
+          width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+            const float* from = kernel + c * w.features + panel + k;
+            const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
+              return access.load(from + (turned ? 8 - i : i) * place);
+            };
+            float* to = planes + c * row + k;
+            Lanes columns[4][3];
+            unrolled<3>([&](auto j) __attribute__((always_inline)) {
+              thirds(
+                  load(j), load(3 + j), load(6 + j), [&](std::int64_t i, Lanes value) __attribute__((always_inline)) {
+                    columns[i][j] = value;
+                  });
+            });
+            unrolled<4>([&](auto i) __attribute__((always_inline)) {
+              thirds(
+                  columns[i][0], columns[i][1],
+                  columns[i][2], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
+                    value.store(to + (4 * i + j) * step);
+                  });
+            });
           });
-        });
-      });
     }
     planes += winograd_planes * step;
   }
@@ -264,20 +273,23 @@ void transform_sums(const Winograd& w, const float* planes, float* kernel) {
     put(2, Lanes::add(both, s[3]));
   };
   for (std::int64_t c = 0; c < w.channels; ++c) {
-    for_each_vector<Lanes>(w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-      const float* from = planes + c * row + k;
-      Lanes columns[3][4];
-      unrolled<4>([&](auto j) __attribute__((always_inline)) {
-        Lanes s[4];
-        unrolled<4>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (4 * i + j) * step); });
-        fourths(s, [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
-      });
-      unrolled<3>([&](auto i) __attribute__((always_inline)) {
-        fourths(columns[i], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
-          access.store(value, kernel + ((3 * i + j) * w.channels + c) * w.features + k);
+    for_each_vector<Lanes>(
+        w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+          const float* from = planes + c * row + k;
+          Lanes columns[3][4];
+          unrolled<4>([&](auto j) __attribute__((always_inline)) {
+            Lanes s[4];
+            unrolled<4>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (4 * i + j) * step); });
+            fourths(
+                s, [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
+          });
+          unrolled<3>([&](auto i) __attribute__((always_inline)) {
+            fourths(
+                columns[i], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
+                  access.store(value, kernel + ((3 * i + j) * w.channels + c) * w.features + k);
+                });
+          });
         });
-      });
-    });
   }
 }
 

@@ -51,6 +51,7 @@ std::vector<Case> cases() {
   };
   const Shape q = {2, 70, 4, 24}, lse = {2, 70, 4};
   const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
+  const Attrs tiled = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 1);
   const Attrs pointwise = conv_attrs({1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1);
   const Attrs halved = conv_attrs({2, 2}, {{1, 1}, {1, 1}}, {1, 1}, 1);
   const Attrs depthwise = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16);
@@ -59,6 +60,9 @@ std::vector<Case> cases() {
           conv(ops::primitives::conv_input_grad(), y, kernel, attrs.with("spatial", Dims{9, 10})),
           conv(ops::primitives::conv_kernel_grad(), x, y, attrs.with("window", Dims{3, 3})),
           conv(ops::primitives::conv(), x, {3, 3, 1, 16}, depthwise),
+          conv(ops::primitives::conv(), {4, 9, 10, 40}, {3, 3, 40, 72}, tiled),
+          conv(ops::primitives::conv_input_grad(), {4, 9, 10, 72}, {3, 3, 40, 72}, tiled.with("spatial", Dims{9, 10})),
+          conv(ops::primitives::conv_kernel_grad(), {4, 9, 10, 40}, {4, 9, 10, 72}, tiled.with("window", Dims{3, 3})),
           conv(ops::primitives::conv(), {4, 4, 4, 33}, {1, 1, 33, 17}, pointwise),
           conv(ops::primitives::conv_input_grad(), {4, 4, 4, 24}, {3, 3, 16, 24}, halved.with("spatial", Dims{8, 8})),
           attention(ops::primitives::attention(), {}),

@@ -32,6 +32,8 @@ std::vector<Case> cases() {
   const Attrs batched = {{"contract", std::vector<Dims>{{2}, {1}}}, {"batch", std::vector<Dims>{{0}, {0}}}};
   const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
   const Shape x = {11, 28, 30, 24}, kernel = {3, 3, 24, 40}, y = {11, 28, 15, 40};
+  const Attrs tiled = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 1);
+  const Shape tiled_x = {11, 30, 28, 48}, tiled_kernel = {3, 3, 48, 64}, tiled_y = {11, 30, 28, 64};
   return {product({1030, 300}, {300, 130}, 1, 0, Cut::yes),
           product({1030, 300}, {130, 300}, 1, 1, Cut::yes),
           product({300, 1030}, {300, 130}, 0, 0),
@@ -47,6 +49,8 @@ std::vector<Case> cases() {
           {&ops::primitives::conv(), x, kernel, attrs, Cut::yes},
           {&ops::primitives::conv_input_grad(), y, kernel, attrs.with("spatial", Dims{28, 30}), Cut::yes},
           {&ops::primitives::conv_kernel_grad(), x, y, attrs.with("window", Dims{3, 3}), Cut::no},
+          {&ops::primitives::conv(), tiled_x, tiled_kernel, tiled, Cut::yes},
+          {&ops::primitives::conv_input_grad(), tiled_y, tiled_kernel, tiled.with("spatial", Dims{30, 28}), Cut::yes},
           product({1024, 8}, {8, 64}, 1, 0, Cut::no),
           product({200, 400}, {400, 200}, 1, 0, Cut::no)};
 }
