@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <new>
+#include <utility>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -11,8 +12,8 @@ namespace lockstep::backends::aten {
 
 namespace {
 
-constexpr std::size_t step = std::size_t{2} << 20;  // of sizes, so that arrays of about one size share
-constexpr std::size_t most_kept = 4;
+constexpr std::size_t step = std::size_t{2} << 20;            // of sizes, so that arrays of about one size share
+constexpr std::size_t most_kept = 3;                          // beside the warm one
 constexpr std::align_val_t alignment{std::size_t{64} << 10};  // of pages, however large
 
 // Sanitizers are to see each block's life; elsewhere than on Linux a kept block would stay with the process.
@@ -32,12 +33,17 @@ bool lend_to_system(const LargeBlocks::Block& /*block*/) noexcept { return false
 
 void free(const LargeBlocks::Block& block) noexcept { ::operator delete(block.data, alignment); }
 
+bool fits(const LargeBlocks::Block& block, std::size_t wanted) noexcept {
+  return block.nbytes >= wanted && block.nbytes - wanted <= wanted / 8;
+}
+
 }  // namespace
 
-LargeBlocks::LargeBlocks() { kept_.reserve(most_kept + 1); }
+LargeBlocks::LargeBlocks() { lent_.reserve(most_kept + 1); }
 
 LargeBlocks::~LargeBlocks() {
-  for (const Block& block : kept_) free(block);
+  free(warm_);
+  for (const Block& block : lent_) free(block);
 }
 
 LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
@@ -45,10 +51,11 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
   const std::size_t wanted = (nbytes + step - 1) / step * step;
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = kept_.size(); i-- > 0;) {
-      const Block block = kept_[i];
-      if (block.nbytes < wanted || block.nbytes - wanted > wanted / 8) continue;
-      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (fits(warm_, wanted)) return std::exchange(warm_, Block{});
+    for (std::size_t i = lent_.size(); i-- > 0;) {
+      const Block block = lent_[i];
+      if (!fits(block, wanted)) continue;
+      lent_.erase(lent_.begin() + static_cast<std::ptrdiff_t>(i));
       return block;
     }
   }
@@ -56,14 +63,23 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
 }
 
 void LargeBlocks::give(Block block) noexcept {
-  if (!keeps_blocks || !lend_to_system(block)) return free(block);
+  if (!keeps_blocks) return free(block);
+  if (block.nbytes <= most_warm_bytes) {
+    const std::lock_guard lock(mutex_);
+    std::swap(block, warm_);
+  }
+  if (block.data != nullptr) lend(block);
+}
+
+void LargeBlocks::lend(Block block) noexcept {
+  if (!lend_to_system(block)) return free(block);
   Block oldest;
   {
     const std::lock_guard lock(mutex_);
-    kept_.push_back(block);
-    if (kept_.size() > most_kept) {
-      oldest = kept_.front();
-      kept_.erase(kept_.begin());
+    lent_.push_back(block);
+    if (lent_.size() > most_kept) {
+      oldest = lent_.front();
+      lent_.erase(lent_.begin());
     }
   }
   free(oldest);
