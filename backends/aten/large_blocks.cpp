@@ -2,7 +2,6 @@
 
 #include <limits>
 #include <new>
-#include <utility>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -39,11 +38,10 @@ bool fits(const LargeBlocks::Block& block, std::size_t wanted) noexcept {
 
 }  // namespace
 
-LargeBlocks::LargeBlocks() { lent_.reserve(most_kept + 1); }
+LargeBlocks::LargeBlocks() { kept_.reserve(most_kept + 1); }
 
 LargeBlocks::~LargeBlocks() {
-  free(warm_);
-  for (const Block& block : lent_) free(block);
+  for (const Kept& kept : kept_) free(kept.block);
 }
 
 LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
@@ -51,11 +49,10 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
   const std::size_t wanted = (nbytes + step - 1) / step * step;
   {
     const std::lock_guard lock(mutex_);
-    if (fits(warm_, wanted)) return std::exchange(warm_, Block{});
-    for (std::size_t i = lent_.size(); i-- > 0;) {
-      const Block block = lent_[i];
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      const Block block = kept_[i].block;
       if (!fits(block, wanted)) continue;
-      lent_.erase(lent_.begin() + static_cast<std::ptrdiff_t>(i));
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
       return block;
     }
   }
@@ -64,25 +61,26 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
 
 void LargeBlocks::give(Block block) noexcept {
   if (!keeps_blocks) return free(block);
-  if (block.nbytes <= most_warm_bytes) {
-    const std::lock_guard lock(mutex_);
-    std::swap(block, warm_);
-  }
-  if (block.data != nullptr) lend(block);
-}
-
-void LargeBlocks::lend(Block block) noexcept {
-  if (!lend_to_system(block)) return free(block);
   Block oldest;
   {
     const std::lock_guard lock(mutex_);
-    lent_.push_back(block);
-    if (lent_.size() > most_kept) {
-      oldest = lent_.front();
-      lent_.erase(lent_.begin());
+    kept_.push_back({block});
+    if (kept_.size() > most_kept) {
+      oldest = kept_.front().block;
+      kept_.erase(kept_.begin());
     }
+    lend_all_but_last();
   }
   free(oldest);
+}
+
+void LargeBlocks::lend_all_but_last() {
+  std::size_t warm = 0;
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    Kept& kept = kept_[i];
+    warm += kept.block.nbytes;
+    if (warm > most_warm_bytes && !kept.lent) kept.lent = lend_to_system(kept.block);
+  }
 }
 
 }  // namespace lockstep::backends::aten

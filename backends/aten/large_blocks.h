@@ -6,15 +6,15 @@
 
 namespace lockstep::backends::aten {
 
-/// Memory of large arrays. Allocators map such blocks anew each time, and the system fills each with zeros page by page,
-/// which costs more than most loops over them. Freed ones are kept here for the next array of about their size. All but
-/// the one freed last, and that too where it is very large, are lent to the system meanwhile: it takes them back where it
-/// runs short, and the first write to each page of what it has left costs about half as much as a new one. May be used by
-/// several threads.
+/// Memory of large arrays. Allocators return such blocks to the system, which fills each new page with zeros: that costs
+/// more than most loops over them. Freed ones are kept here for the next array of about their size. The last ones stay as
+/// they are, up to a number of bytes; the others are lent to the system, which takes their pages where it runs short, and
+/// to whose pages the first write costs about half as much as to new ones. May be used by several threads.
 class LargeBlocks {
  public:
-  static constexpr std::size_t fewest_bytes = std::size_t{32} << 20;  ///< The C library keeps smaller ones itself.
-  static constexpr std::size_t most_warm_bytes = std::size_t{256} << 20;
+  static constexpr std::size_t fewest_bytes = std::size_t{4} << 20;
+  static constexpr std::size_t most_kept = 8;
+  static constexpr std::size_t most_warm_bytes = std::size_t{256} << 20;  ///< Of those kept that are not lent.
 
   struct Block {
     void* data = nullptr;
@@ -31,11 +31,15 @@ class LargeBlocks {
   void give(Block block) noexcept;
 
  private:
-  void lend(Block block) noexcept;
+  struct Kept {
+    Block block;
+    bool lent = false;
+  };
+
+  void lend_all_but_last();
 
   std::mutex mutex_;
-  Block warm_;               ///< Freed last; none, or not lent.
-  std::vector<Block> lent_;  ///< The one freed last stands last.
+  std::vector<Kept> kept_;  ///< The one freed last stands last.
 };
 
 }  // namespace lockstep::backends::aten

@@ -264,8 +264,9 @@ class Emitter {
         lane = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
       }
       load[lane] += std::max<std::int64_t>(work.cost, 1);
-      step.lanes[lane].calls.push_back(work.part == nullptr ? add_units(work.units)
-                                                            : add_part(unit(work.units[0]), *work.part));
+      Lane& to = step.lanes[lane];
+      (work.on_caller ? to.on_caller : to.calls)
+          .push_back(work.part == nullptr ? add_units(work.units) : add_part(unit(work.units[0]), *work.part));
     }
   }
 

@@ -63,15 +63,17 @@ std::string print_calls(const Executable& e, CallRange range, const std::string&
 
 std::string print_lane(const Executable& e, const Lane& lane, int number, const std::string& indent, bool costs) {
   std::string text;
+  const auto print_range = [&](const CallRange& range) {
+    text += indent + "  device " + std::to_string(number) + "\n" + print_calls(e, range, indent + "    ", costs);
+  };
+  for (const CallRange& range : lane.on_caller) print_range(range);
   for (const ChainPart& part : lane.parts) {
     const Chain& chain = e.chains[part.chain];
     text += indent + "  device " + std::to_string(number) + ": tiles " + std::to_string(part.first_tile) + " to " +
             std::to_string(part.last_tile - 1) + " of " + std::to_string(chain.tiles) + "\n" +
             print_calls(e, chain.calls.empty() ? chain.rest_calls : chain.calls, indent + "    ", costs);
   }
-  for (const CallRange& range : lane.calls) {
-    text += indent + "  device " + std::to_string(number) + "\n" + print_calls(e, range, indent + "    ", costs);
-  }
+  for (const CallRange& range : lane.calls) print_range(range);
   return text;
 }
 
@@ -85,6 +87,12 @@ std::string print_result(const Executable& e, std::size_t i) {
 }
 
 }  // namespace
+
+std::uint32_t Lane::items() const {
+  std::int64_t tiles = 0;
+  for (const ChainPart& part : parts) tiles += part.last_tile - part.first_tile;
+  return static_cast<std::uint32_t>(tiles) + static_cast<std::uint32_t>(calls.size());
+}
 
 Executable::Executable() = default;
 Executable::~Executable() = default;

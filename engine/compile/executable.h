@@ -77,11 +77,14 @@ struct ChainPart {
   std::int64_t last_tile = 0;
 };
 
-/// What one device does in a step that is run once per process.
+/// What one device does in a step that is run once per process, in this order. Others may take over tiles and calls from
+/// the end on, but for those of the caller's thread.
 struct Lane {
+  std::vector<CallRange> on_caller;
   std::vector<ChainPart> parts;
   std::vector<CallRange> calls;
-  bool empty() const { return parts.empty() && calls.empty(); }
+  std::uint32_t items() const;  ///< Tiles, and ranges of calls behind them.
+  bool empty() const { return on_caller.empty() && parts.empty() && calls.empty(); }
 };
 
 /// Work between two barriers: a region run for every shard, work shared by the devices, or a loop or branch that all
@@ -90,7 +93,7 @@ struct Step {
   enum class Kind : std::uint8_t { shared, region, together };
   Kind kind = Kind::shared;
   int devices = 1;          ///< Of the region's pmap; work that is shared has as many lanes.
-  int local_shards = 0;     ///< Device d runs [d * local_shards / devices, (d + 1) * local_shards / devices).
+  int local_shards = 0;     ///< Device d's share is [d * local_shards / devices, (d + 1) * local_shards / devices).
   CallRange region;         ///< region, and together: one call of a ControlKernel
   std::vector<Lane> lanes;  ///< shared
   int collectives = 0;      ///< Computed by this step.

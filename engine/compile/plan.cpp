@@ -21,7 +21,9 @@ class CostCount {
         add_calls(e, step.region, for_each_shard ? times * step.local_shards : times);
       }
       for (const Lane& lane : step.lanes) {
-        for (const CallRange& range : lane.calls) add_calls(e, range, times);
+        for (const auto* ranges : {&lane.on_caller, &lane.calls}) {
+          for (const CallRange& range : *ranges) add_calls(e, range, times);
+        }
       }
       for (const Collective& collective : step.collective_list) {
         collectives_[{collective.op, collective.bytes}] += times;

@@ -29,25 +29,68 @@ void Walker::meet() {
 }
 
 void Walker::run_step(const Step& step) {
-  const int device = crew_.device();
-  if (device >= step.devices) return;
   if (step.kind == Step::Kind::region) return run_region(step);
-  const Lane& lane = step.lanes[static_cast<std::size_t>(device)];
-  for (const ChainPart& part : lane.parts) run_tiles(part);
-  for (const CallRange& range : lane.calls) run_calls(range, 0, 0);
+  run_lanes(step);
+}
+
+/// Calls run(device, item) for the items of this device's share that it gets, and then for those of others.
+template <class Run>
+void Walker::run_shares(const Step& step, std::uint32_t items, Run run) {
+  const int own = crew_.device();
+  Shares* shares = crew_.shares();
+  if (step.devices == 1 || shares == nullptr) {
+    for (std::uint32_t item = 0; own == 0 && item < items; ++item) run(0, item);
+    return;
+  }
+  try {
+    if (own < step.devices) shares->deal(own, items);
+    for (std::int64_t item = 0; (item = shares->take_first(own)) >= 0;) run(own, item);
+    for (int other = 1; other < step.devices; ++other) {
+      const int from = (own + other) % step.devices;
+      for (std::int64_t item = 0; (item = shares->take_last(from)) >= 0;) run(from, item);
+    }
+  } catch (...) {
+    shares->deal(own, 0);  // for the steps to come
+    throw;
+  }
 }
 
 void Walker::run_region(const Step& step) {
-  const int first = crew_.device() * step.local_shards / step.devices;
-  const int last = (crew_.device() + 1) * step.local_shards / step.devices;
-  for (int shard = first; shard < last; ++shard) {
-    const auto number = static_cast<std::size_t>(shard);
+  const auto first = [&](int device) { return device * step.local_shards / step.devices; };
+  const int own = crew_.device();
+  const int items = own < step.devices ? first(own + 1) - first(own) : 0;
+  run_shares(step, static_cast<std::uint32_t>(items), [&](int device, std::int64_t item) {
+    const auto shard = static_cast<std::size_t>(first(device) + item);
     std::byte* all = bases_[base::all_shards];
-    bases_[base::shard] = all == nullptr ? nullptr : all + number * executable_.shard_bytes;
-    if (Recorder* recorder = crew_.recorder()) recorder->set_shard(shard);
-    run_calls(step.region, 0, number);
-  }
+    bases_[base::shard] = all == nullptr ? nullptr : all + shard * executable_.shard_bytes;
+    if (Recorder* recorder = crew_.recorder()) recorder->set_shard(static_cast<int>(shard));
+    run_calls(step.region, 0, shard);
+  });
   if (Recorder* recorder = crew_.recorder()) recorder->set_shard(-1);
+}
+
+void Walker::run_lanes(const Step& step) {
+  const auto own = static_cast<std::size_t>(crew_.device());
+  const Lane* lane = own < step.lanes.size() ? &step.lanes[own] : nullptr;
+  if (lane != nullptr) {
+    for (const CallRange& range : lane->on_caller) run_calls(range, 0, 0);
+  }
+  run_shares(step, lane == nullptr ? 0 : lane->items(),
+             [&](int device, std::int64_t item) { run_item(step.lanes[static_cast<std::size_t>(device)], item); });
+}
+
+void Walker::run_item(const Lane& lane, std::int64_t item) {
+  for (const ChainPart& part : lane.parts) {
+    const std::int64_t tiles = part.last_tile - part.first_tile;
+    if (item < tiles) return run_tile(executable_.chains[part.chain], part.first_tile + item);
+    item -= tiles;
+  }
+  run_calls(lane.calls[static_cast<std::size_t>(item)], 0, 0);
+}
+
+void Walker::run_tile(const Chain& chain, std::int64_t tile) {
+  const bool rest = chain.has_rest && tile + 1 == chain.tiles;
+  run_calls(rest ? chain.rest_calls : chain.calls, static_cast<std::uint64_t>(tile), 0);
 }
 
 void Walker::run_together(const Step& step) {
@@ -56,14 +99,6 @@ void Walker::run_together(const Step& step) {
   if (recorder != nullptr) recorder->begin();
   static_cast<const ControlKernel*>(call.kernel)->walk_together(bind(call, 0, 0), crew_);
   if (recorder != nullptr) recorder->end(&executable_, step.region.first);
-}
-
-void Walker::run_tiles(const ChainPart& part) {
-  const Chain& chain = executable_.chains[part.chain];
-  for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile) {
-    const bool rest = chain.has_rest && tile + 1 == chain.tiles;
-    run_calls(rest ? chain.rest_calls : chain.calls, static_cast<std::uint64_t>(tile), 0);
-  }
 }
 
 void Walker::run_calls(CallRange range, std::uint64_t tile, std::size_t shard) {

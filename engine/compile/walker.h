@@ -7,6 +7,7 @@
 
 #include "engine/compile/executable.h"
 #include "engine/compile/recorder.h"
+#include "engine/compile/shares.h"
 
 namespace lockstep::compile {
 
@@ -25,6 +26,8 @@ class Crew {
   virtual void meet() = 0;
   /// Whether the call has failed somewhere: the rest of the work is then skipped, but for the meetings.
   virtual bool has_failed() const = 0;
+  /// What is left of the devices' shares, or null for one alone.
+  virtual Shares* shares() = 0;
   /// Notes the exception that this device's work ended with.
   virtual void failed(std::exception_ptr error) = 0;
 
@@ -43,6 +46,7 @@ class Alone final : public Crew {
   explicit Alone(Recorder* recorder = nullptr) : Crew(0, recorder) {}
   void meet() override {}
   bool has_failed() const override { return false; }
+  Shares* shares() override { return nullptr; }
   void failed(std::exception_ptr error) override { std::rethrow_exception(error); }
 };
 
@@ -59,8 +63,12 @@ class Walker {
  private:
   void run_step(const Step& step);
   void run_region(const Step& step);
+  void run_lanes(const Step& step);
+  template <class Run>
+  void run_shares(const Step& step, std::uint32_t items, Run run);
   void run_together(const Step& step);
-  void run_tiles(const ChainPart& part);
+  void run_item(const Lane& lane, std::int64_t item);
+  void run_tile(const Chain& chain, std::int64_t tile);
   void run_calls(CallRange range, std::uint64_t tile, std::size_t shard);
   void run_recorded(CallRange range, std::uint64_t tile, std::size_t shard, Recorder& recorder);
   void meet();

@@ -26,6 +26,7 @@ class TeamMember final : public compile::Crew {
   TeamMember(Team& team, int device, compile::Recorder* recorder) : Crew(device, recorder), team_(team) {}
   void meet() override { team_.barrier().arrive_and_wait(); }
   bool has_failed() const override { return team_.has_failed(); }
+  compile::Shares* shares() override { return &team_.shares(); }
   void failed(std::exception_ptr error) override { team_.failed(std::move(error)); }
 
  private:

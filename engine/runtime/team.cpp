@@ -10,7 +10,12 @@
 namespace lockstep::runtime {
 
 Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
-    : devices_(devices), backends_(std::move(backends)), waiter_(devices), barrier_(devices), done_(devices) {
+    : devices_(devices),
+      backends_(std::move(backends)),
+      waiter_(devices),
+      barrier_(devices),
+      done_(devices),
+      shares_(devices) {
   for (int d = 1; d < devices; ++d) threads_.emplace_back([this, d] { work(d); });
 }
 

@@ -11,6 +11,7 @@
 
 #include <lockstep/backend.h>
 
+#include "engine/compile/shares.h"
 #include "engine/runtime/barrier.h"
 
 namespace lockstep::runtime {
@@ -26,6 +27,7 @@ class Team {
 
   int devices() const { return devices_; }
   Barrier& barrier() { return barrier_; }
+  compile::Shares& shares() { return shares_; }
 
   /// Runs task(d) on every device d and returns when all have. A task that meets others at the barrier must do so on
   /// every device, whatever happens: it keeps its exceptions to itself and hands them to `failed`. The first one is
@@ -46,6 +48,7 @@ class Team {
   const Waiter waiter_;
   Barrier barrier_;
   Barrier done_;
+  compile::Shares shares_;
   const std::function<void(int)>* task_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> started_{0};
   std::atomic<bool> stop_{false};
