@@ -237,8 +237,8 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
   const ConvolutionGeometry geometry(request);
-  if (auto product = make_window_product(request, geometry)) return product;
   if (auto tiles = make_winograd(request, geometry)) return tiles;
+  if (auto product = make_window_product(request, geometry)) return product;
   auto kernel = std::make_unique<Convolution>();
   if (!kernel->prepare(request, geometry)) return nullptr;
   return kernel;

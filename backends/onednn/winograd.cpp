@@ -35,12 +35,12 @@ Winograd problem(std::string_view op, const ConvolutionGeometry& g) {
     std::swap(w.channels, w.features);
     w.low_height = 2 - w.low_height;
     w.low_width = 2 - w.low_width;
+    w.turned = true;
   }
-  // All measured.
-  constexpr std::int64_t most_floats = std::int64_t{1} << 16, least_tiles = 64;
+  constexpr std::int64_t most_floats = std::int64_t{1} << 16, least_tiles = 64;  // measured
   const std::int64_t columns = op == "conv_kernel_grad" ? w.features : std::min(w.features, winograd_panel);
   const std::int64_t floats_a_tile = winograd_planes * (whole_vectors(w.channels) + whole_vectors(columns));
-  const std::int64_t most = std::clamp<std::int64_t>(most_floats / floats_a_tile, least_tiles, w.tiles());
+  const std::int64_t most = std::min(w.tiles(), std::max(most_floats / floats_a_tile, least_tiles));
   const std::int64_t blocks = (w.tiles() + most - 1) / most;
   w.tiles_at_once = (w.tiles() + blocks - 1) / blocks;
   return w;
@@ -55,17 +55,16 @@ bool applies(const ConvolutionGeometry& g) {
   return true;
 }
 
-/// Whether it takes fewer cycles a tile than oneDNN's convolutions; all constants measured.
+/// Whether it takes fewer cycles a tile than what else there is; all constants measured.
 bool is_faster(const Winograd& w) {
   const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-  const double products = count(w.channels * whole_vectors(w.features)), tiles = count(w.tiles());
+  const double products = count(w.channels * whole_vectors(w.features));
   const double planes = winograd_planes * products / (w.features > lanes ? 30 : 20) + 130;
   const double transforms = 4.5 * count(whole_vectors(w.channels)) + 3 * count(whole_vectors(w.features));
-  // Of the kernel, once for all tiles; one that the second-level cache does not hold is read for each block.
-  constexpr double most_products = 1 << 14;
-  const double kernel = products * (8 / tiles + (products > most_products ? 12.8 / count(w.tiles_at_once) : 0));
-  const double places = count(w.images * w.y_height * w.y_width) / tiles;
-  return planes + transforms + kernel < 9 * places * products / 30.5;
+  const double kernel = products * (is_large(w) ? 15 / count(w.tiles_at_once) : 8 / count(w.tiles()));
+  // oneDNN's convolutions, or one product where images are small (window_product.h).
+  const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
+  return planes + transforms + kernel < 9 * places * products / (w.y_width <= 4 ? 25 : 30.5);
 }
 
 class WinogradConvolution final : public Kernel {
@@ -83,8 +82,7 @@ class WinogradConvolution final : public Kernel {
       return true;
     }
     run_ = &WinogradConvolution::forward;
-    planes_bytes_ = bytes(winograd_kernel_floats(w_));
-    scratch_bytes_ = planes_bytes_ + bytes(winograd_convolve_floats(w_));
+    scratch_bytes_ = bytes(winograd_convolve_floats(w_));
     if (request.op == "conv") return true;
     run_ = &WinogradConvolution::input_grad;
     transposed_bytes_ = bytes(geometry.kernel.size());
@@ -114,34 +112,29 @@ class WinogradConvolution final : public Kernel {
   static const float* input(const KernelArguments& arguments, std::size_t i) {
     return static_cast<const float*>(arguments.inputs[i].data);
   }
+  static float* result(const KernelArguments& arguments) { return static_cast<float*>(arguments.outputs[0].data); }
+  static std::byte* scratch(const KernelArguments& arguments) { return static_cast<std::byte*>(arguments.scratch); }
   static float* floats(std::byte* at) { return static_cast<float*>(static_cast<void*>(at)); }
 
-  void convolve(const KernelArguments& arguments, const float* kernel, bool turned, std::byte* scratch) const {
-    float* planes = floats(scratch);
-    loops_.transform_kernel(w_, kernel, turned, planes);
-    loops_.convolve(w_, input(arguments, 0), planes, static_cast<float*>(arguments.outputs[0].data),
-                    floats(scratch + planes_bytes_));
-  }
-
   void forward(const KernelArguments& arguments) const {
-    convolve(arguments, input(arguments, 1), false, static_cast<std::byte*>(arguments.scratch));
+    loops_.convolve(w_, input(arguments, 0), input(arguments, 1), result(arguments), floats(scratch(arguments)));
   }
 
   void input_grad(const KernelArguments& arguments) const {
-    auto* scratch = static_cast<std::byte*>(arguments.scratch);
-    transpose_->run({arguments.inputs[1].data, scratch}, scratch + transposed_bytes_);
-    convolve(arguments, floats(scratch), true, scratch + transposed_bytes_);
+    std::byte* transposed = scratch(arguments);
+    std::byte* rest = transposed + transposed_bytes_;
+    transpose_->run({arguments.inputs[1].data, transposed}, rest);
+    loops_.convolve(w_, input(arguments, 0), floats(transposed), result(arguments), floats(rest));
   }
 
   void kernel_grad(const KernelArguments& arguments) const {
-    loops_.kernel_grad(w_, input(arguments, 0), input(arguments, 1), static_cast<float*>(arguments.outputs[0].data),
-                       floats(static_cast<std::byte*>(arguments.scratch)));
+    loops_.kernel_grad(w_, input(arguments, 0), input(arguments, 1), result(arguments), floats(scratch(arguments)));
   }
 
   WinogradLoops loops_;
   Winograd w_;
   std::unique_ptr<BoundPrimitive> transpose_;
-  std::size_t transposed_bytes_ = 0, planes_bytes_ = 0, scratch_bytes_ = 0;
+  std::size_t transposed_bytes_ = 0, scratch_bytes_ = 0;
   void (WinogradConvolution::*run_)(const KernelArguments&) const = nullptr;
 };
 

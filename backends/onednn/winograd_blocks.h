@@ -23,6 +23,7 @@ struct Winograd {
   std::int64_t images, height, width, channels;  ///< Of x.
   std::int64_t y_height, y_width, features;
   std::int64_t low_height, low_width;  ///< Padding before x.
+  bool turned = false;                 ///< The window, by half a turn.
   std::int64_t tiles_at_once;          ///< So many that what is made of them stays in the second-level cache.
 
   std::int64_t rows_of_tiles() const { return (y_height + 1) / 2; }
@@ -43,9 +44,22 @@ inline std::int64_t winograd_plane(const Winograd& w, std::int64_t row) {
   return elements / lanes % 2 == 0 ? elements + lanes : elements;
 }
 
-/// Of the window for all panels: [panel][plane][channel][column].
+/// Whether the second-level cache cannot hold the transformed window.
+inline bool is_large(const Winograd& w) { return w.channels * w.features > std::int64_t{1} << 14; }
+
+/// Channels and features of a large window that are transformed at once.
+constexpr std::int64_t winograd_part = 64;
+
+/// Channels of the window that are transformed at once: all, for all tiles; some of a large one, again for each block of
+/// tiles, which takes less time than to read them from further away.
+inline std::int64_t winograd_depth(const Winograd& w) {
+  return is_large(w) ? std::min(w.channels, winograd_part) : w.channels;
+}
+
+/// Of the transformed window: [panel][plane][channel][column].
 inline std::int64_t winograd_kernel_floats(const Winograd& w) {
-  return winograd_planes * w.channels * whole_vectors(w.features);
+  const std::int64_t features = is_large(w) ? std::min(w.features, winograd_panel) : w.features;
+  return winograd_planes * winograd_depth(w) * whole_vectors(features);
 }
 
 /// A row of x or y for tiles that reach beyond them.
@@ -55,11 +69,31 @@ inline std::int64_t winograd_zeros(const Winograd& w) {
 
 inline std::int64_t winograd_convolve_floats(const Winograd& w) {
   const std::int64_t row = whole_vectors(std::min(w.features, winograd_panel));
-  return winograd_zeros(w) + winograd_planes * (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, row));
+  return winograd_zeros(w) + winograd_kernel_floats(w) +
+         winograd_planes * (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, row));
+}
+
+/// Some channels and features of the window.
+struct WindowPart {
+  std::int64_t channel, channels, feature, features;
+};
+
+/// What of the window's gradient is added up at once: all, or where the second-level cache holds all that is made of the
+/// tiles, so much that it holds the sums too.
+inline WindowPart winograd_sums(const Winograd& w) {
+  constexpr std::int64_t most_floats_a_plane = 20000;
+  const bool holds_all = w.tiles() * (w.channels + w.features) <= most_floats_a_plane;
+  if (w.tiles() > w.tiles_at_once || !holds_all) return {0, w.channels, 0, w.features};
+  return {0, std::min(w.channels, winograd_part), 0, std::min(w.features, winograd_part)};
+}
+
+inline std::int64_t winograd_sums_floats(const Winograd& w) {
+  const WindowPart part = winograd_sums(w);
+  return winograd_planes * part.channels * whole_vectors(part.features);
 }
 
 inline std::int64_t winograd_kernel_grad_floats(const Winograd& w) {
-  return winograd_zeros(w) + winograd_kernel_floats(w) +
+  return winograd_zeros(w) + winograd_sums_floats(w) +
          winograd_planes *
              (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, whole_vectors(w.features)));
 }
@@ -218,107 +252,109 @@ void transform_m(const Winograd& w, const float* planes, std::int64_t first, std
       });
 }
 
-/// G g G^T of the window [3][3][channel][feature], turned by half a turn where asked for.
+/// G g G^T of a part of the window [3][3][channel][feature].
 template <class Lanes>
-void transform_kernel(const Winograd& w, const float* kernel, bool turned, float* planes) {
+void transform_kernel(const Winograd& w, const float* kernel, const WindowPart& part, float* planes) {
   const Lanes half = Lanes::all(0.5F);
-  const std::int64_t place = w.channels * w.features;
-  const auto thirds = [&](Lanes a, Lanes b, Lanes c, auto put) __attribute__((always_inline)) {
+  const std::int64_t place = w.channels * w.features, row = whole_vectors(part.features), step = part.channels * row;
+  const auto fourths = [&](Lanes a, Lanes b, Lanes c, auto put) __attribute__((always_inline)) {
     const Lanes outer = Lanes::mul(Lanes::add(a, c), half), inner = Lanes::mul(b, half);
     put(0, a);
     put(1, Lanes::add(outer, inner));
     put(2, Lanes::sub(outer, inner));
     put(3, c);
   };
-  for (std::int64_t panel = 0; panel < w.features; panel += winograd_panel) {
-    const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
-    const std::int64_t step = w.channels * row;
-    for (std::int64_t c = 0; c < w.channels; ++c) {
-      for_each_vector<Lanes>(
-          width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-            const float* from = kernel + c * w.features + panel + k;
-            const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
-              return access.load(from + (turned ? 8 - i : i) * place);
-            };
-            float* to = planes + c * row + k;
-            Lanes columns[4][3];
-            unrolled<3>([&](auto j) __attribute__((always_inline)) {
-              thirds(
-                  load(j), load(3 + j), load(6 + j), [&](std::int64_t i, Lanes value) __attribute__((always_inline)) {
-                    columns[i][j] = value;
-                  });
-            });
-            unrolled<4>([&](auto i) __attribute__((always_inline)) {
-              thirds(
-                  columns[i][0], columns[i][1],
-                  columns[i][2], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
-                    value.store(to + (4 * i + j) * step);
-                  });
-            });
+  for (std::int64_t c = 0; c < part.channels; ++c) {
+    for_each_vector<Lanes>(
+        part.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+          const float* from = kernel + (part.channel + c) * w.features + part.feature + k;
+          const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
+            return access.load(from + (w.turned ? 8 - i : i) * place);
+          };
+          Lanes columns[4][3];
+          unrolled<3>([&](auto j) __attribute__((always_inline)) {
+            fourths(
+                load(j), load(3 + j), load(6 + j), [&](std::int64_t i, Lanes value) __attribute__((always_inline)) {
+                  columns[i][j] = value;
+                });
           });
-    }
-    planes += winograd_planes * step;
+          float* to = planes + c * row + k;
+          unrolled<4>([&](auto i) __attribute__((always_inline)) {
+            const auto put = [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
+              value.store(to + (4 * i + j) * step);
+            };
+            fourths(columns[i][0], columns[i][1], columns[i][2], put);
+          });
+        });
   }
 }
 
-/// G^T s G into the window's gradient [3][3][channel][feature].
+/// G^T s G into a part of the window's gradient [3][3][channel][feature].
 template <class Lanes>
-void transform_sums(const Winograd& w, const float* planes, float* kernel) {
+void transform_sums(const Winograd& w, const float* planes, const WindowPart& part, float* kernel) {
   const Lanes half = Lanes::all(0.5F);
-  const std::int64_t row = whole_vectors(w.features), step = w.channels * row;
-  const auto fourths = [&](const Lanes(&s)[4], auto put) __attribute__((always_inline)) {
+  const std::int64_t row = whole_vectors(part.features), step = part.channels * row;
+  const auto thirds = [&](const Lanes(&s)[4], auto put) __attribute__((always_inline)) {
     const Lanes a = Lanes::mul(s[1], half), b = Lanes::mul(s[2], half), both = Lanes::add(a, b);
     put(0, Lanes::add(s[0], both));
     put(1, Lanes::sub(a, b));
     put(2, Lanes::add(both, s[3]));
   };
-  for (std::int64_t c = 0; c < w.channels; ++c) {
+  for (std::int64_t c = 0; c < part.channels; ++c) {
     for_each_vector<Lanes>(
-        w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+        part.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
           const float* from = planes + c * row + k;
           Lanes columns[3][4];
           unrolled<4>([&](auto j) __attribute__((always_inline)) {
             Lanes s[4];
             unrolled<4>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (4 * i + j) * step); });
-            fourths(
+            thirds(
                 s, [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
           });
+          float* to = kernel + (part.channel + c) * w.features + part.feature + k;
           unrolled<3>([&](auto i) __attribute__((always_inline)) {
-            fourths(
+            thirds(
                 columns[i], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
-                  access.store(value, kernel + ((3 * i + j) * w.channels + c) * w.features + k);
+                  access.store(value, to + (3 * i + j) * w.channels * w.features);
                 });
           });
         });
   }
 }
 
-/// y of x, `kernel` being the transformed window; scratch of winograd_convolve_floats.
+/// y of x; scratch of winograd_convolve_floats.
 template <class Lanes>
 void winograd_convolve(const Winograd& w, const float* x, const float* kernel, float* y, float* scratch) {
-  const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row);
-  float* x_planes = scratch + winograd_zeros(w);
+  const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row), depth = winograd_depth(w);
+  float* kernel_planes = scratch + winograd_zeros(w);
+  float* x_planes = kernel_planes + winograd_kernel_floats(w);
   float* y_planes = x_planes + winograd_planes * x_plane;
-  std::fill(scratch, x_planes, 0.0F);
+  std::fill(scratch, kernel_planes, 0.0F);
   for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
     const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
     transform_x<Lanes>(w, x, scratch, first, count, x_planes);
-    const float* from = kernel;
+    float* from = kernel_planes;
     for (std::int64_t panel = 0; panel < w.features; panel += winograd_panel) {
       const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
-      for (std::int64_t plane = 0; plane < winograd_planes; ++plane, from += w.channels * row) {
-        multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane,
-                                    .b = from,
-                                    .result = y_planes + plane * winograd_plane(w, row),
-                                    .rows = count,
-                                    .columns = row,
-                                    .depth = w.channels,
-                                    .a_row = x_row,
-                                    .a_depth = 1,
-                                    .b_depth = row,
-                                    .b_column = 1,
-                                    .result_row = row});
+      for (std::int64_t c = 0; c < w.channels; c += depth) {
+        const std::int64_t channels = std::min(depth, w.channels - c);
+        if (first == 0 || is_large(w)) transform_kernel<Lanes>(w, kernel, {c, channels, panel, width}, from);
+        for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
+          multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane + c,
+                                      .b = from + plane * channels * row,
+                                      .result = y_planes + plane * winograd_plane(w, row),
+                                      .rows = count,
+                                      .columns = row,
+                                      .depth = channels,
+                                      .a_row = x_row,
+                                      .a_depth = 1,
+                                      .b_depth = row,
+                                      .b_column = 1,
+                                      .result_row = row,
+                                      .adds = c > 0});
+        }
       }
+      if (!is_large(w)) from += winograd_planes * w.channels * row;
       transform_m<Lanes>(w, y_planes, first, count, y + panel, width);
     }
   }
@@ -329,42 +365,48 @@ template <class Lanes>
 void winograd_kernel_grad(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch) {
   const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row);
   const std::int64_t y_row = whole_vectors(w.features), y_plane = winograd_plane(w, y_row);
+  const WindowPart most = winograd_sums(w);
   float* sums = scratch + winograd_zeros(w);
-  float* x_planes = sums + winograd_kernel_floats(w);
+  float* x_planes = sums + winograd_sums_floats(w);
   float* y_planes = x_planes + winograd_planes * x_plane;
   std::fill(scratch, sums, 0.0F);
   for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
     const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
     transform_x<Lanes>(w, x, scratch, first, count, x_planes);
     transform_dy<Lanes>(w, dy, scratch, first, count, y_planes);
-    for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
-      multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane,
-                                  .b = y_planes + plane * y_plane,
-                                  .result = sums + plane * w.channels * y_row,
-                                  .rows = w.channels,
-                                  .columns = y_row,
-                                  .depth = count,
-                                  .a_row = 1,
-                                  .a_depth = x_row,
-                                  .b_depth = y_row,
-                                  .b_column = 1,
-                                  .result_row = y_row,
-                                  .adds = first > 0});
+    for (std::int64_t c = 0; c < w.channels; c += most.channels) {
+      for (std::int64_t f = 0; f < w.features; f += most.features) {
+        const WindowPart part{c, std::min(most.channels, w.channels - c), f, std::min(most.features, w.features - f)};
+        const std::int64_t row = whole_vectors(part.features);
+        for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
+          multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane + c,
+                                      .b = y_planes + plane * y_plane + f,
+                                      .result = sums + plane * part.channels * row,
+                                      .rows = part.channels,
+                                      .columns = row,
+                                      .depth = count,
+                                      .a_row = 1,
+                                      .a_depth = x_row,
+                                      .b_depth = y_row,
+                                      .b_column = 1,
+                                      .result_row = row,
+                                      .adds = first > 0});
+        }
+        if (first + count == w.tiles()) transform_sums<Lanes>(w, sums, part, kernel);
+      }
     }
   }
-  transform_sums<Lanes>(w, sums, kernel);
 }
 
 /// The loops of one level.
 struct WinogradLoops {
-  void (*transform_kernel)(const Winograd& w, const float* kernel, bool turned, float* planes);
   void (*convolve)(const Winograd& w, const float* x, const float* kernel, float* y, float* scratch);
   void (*kernel_grad)(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch);
 };
 
 template <class Lanes>
 WinogradLoops winograd_loops() {
-  return {transform_kernel<Lanes>, winograd_convolve<Lanes>, winograd_kernel_grad<Lanes>};
+  return {winograd_convolve<Lanes>, winograd_kernel_grad<Lanes>};
 }
 
 WinogradLoops winograd_loops_avx2();
