@@ -51,6 +51,39 @@ struct Lanes {
     _mm_maskstore_ps(to, _mm256_castsi256_si128(mask(count)), sums);
   }
 
+  static void transpose(Lanes (&rows)[16]) {
+    __m256 quarters[2][2][8];  // by rows and columns
+    for (int i = 0; i < 16; ++i) {
+      quarters[i / 8][0][i % 8] = rows[i].low;
+      quarters[i / 8][1][i % 8] = rows[i].high;
+    }
+    for (auto& row : quarters) {
+      for (auto& quarter : row) transpose_quarter(quarter);
+    }
+    for (int i = 0; i < 16; ++i) {
+      rows[i].low = quarters[0][i / 8][i % 8];
+      rows[i].high = quarters[1][i / 8][i % 8];
+    }
+  }
+
+  static void transpose_quarter(__m256 (&rows)[8]) {
+    __m256 fours[8];  // number 4 g + j has column 4 l + j of rows 4 g to 4 g + 3 in its half number l
+    for (int g = 0; g < 8; g += 4) {
+      const __m256 low_ab = _mm256_unpacklo_ps(rows[g], rows[g + 1]),
+                   high_ab = _mm256_unpackhi_ps(rows[g], rows[g + 1]);
+      const __m256 low_cd = _mm256_unpacklo_ps(rows[g + 2], rows[g + 3]);
+      const __m256 high_cd = _mm256_unpackhi_ps(rows[g + 2], rows[g + 3]);
+      fours[g] = _mm256_shuffle_ps(low_ab, low_cd, 0x44);
+      fours[g + 1] = _mm256_shuffle_ps(low_ab, low_cd, 0xee);
+      fours[g + 2] = _mm256_shuffle_ps(high_ab, high_cd, 0x44);
+      fours[g + 3] = _mm256_shuffle_ps(high_ab, high_cd, 0xee);
+    }
+    for (int j = 0; j < 4; ++j) {
+      rows[j] = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x20);
+      rows[4 + j] = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31);
+    }
+  }
+
   /// The first `count` of 8 lanes.
   static __m256i mask(std::int64_t count) {
     const __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

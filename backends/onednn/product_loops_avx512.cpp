@@ -38,6 +38,33 @@ struct Lanes {
     _mm512_mask_storeu_ps(to, mask(count), _mm512_maskz_permutexvar_ps(every, fourths, ones));
   }
 
+  static void transpose(Lanes (&rows)[16]) {
+    const auto pairs = [](__m512 x, __m512 y, bool high) {
+      const __m512d a = _mm512_castps_pd(x), b = _mm512_castps_pd(y);
+      return _mm512_castpd_ps(high ? _mm512_maskz_unpackhi_pd(0xff, a, b) : _mm512_maskz_unpacklo_pd(0xff, a, b));
+    };
+    __m512 fours[16];  // number 4 g + j has column 4 l + j of rows 4 g to 4 g + 3 in its fourth number l
+    for (int g = 0; g < 16; g += 4) {
+      const __m512 a = rows[g].values, b = rows[g + 1].values, c = rows[g + 2].values, d = rows[g + 3].values;
+      const __m512 low_ab = _mm512_maskz_unpacklo_ps(every, a, b), high_ab = _mm512_maskz_unpackhi_ps(every, a, b);
+      const __m512 low_cd = _mm512_maskz_unpacklo_ps(every, c, d), high_cd = _mm512_maskz_unpackhi_ps(every, c, d);
+      fours[g] = pairs(low_ab, low_cd, false);
+      fours[g + 1] = pairs(low_ab, low_cd, true);
+      fours[g + 2] = pairs(high_ab, high_cd, false);
+      fours[g + 3] = pairs(high_ab, high_cd, true);
+    }
+    for (int j = 0; j < 4; ++j) {
+      const __m512 even_low = _mm512_maskz_shuffle_f32x4(every, fours[j], fours[4 + j], 0x88);
+      const __m512 even_high = _mm512_maskz_shuffle_f32x4(every, fours[8 + j], fours[12 + j], 0x88);
+      const __m512 odd_low = _mm512_maskz_shuffle_f32x4(every, fours[j], fours[4 + j], 0xdd);
+      const __m512 odd_high = _mm512_maskz_shuffle_f32x4(every, fours[8 + j], fours[12 + j], 0xdd);
+      rows[j].values = _mm512_maskz_shuffle_f32x4(every, even_low, even_high, 0x88);
+      rows[4 + j].values = _mm512_maskz_shuffle_f32x4(every, odd_low, odd_high, 0x88);
+      rows[8 + j].values = _mm512_maskz_shuffle_f32x4(every, even_low, even_high, 0xdd);
+      rows[12 + j].values = _mm512_maskz_shuffle_f32x4(every, odd_low, odd_high, 0xdd);
+    }
+  }
+
   static __m512 halves_added(__m512 x, __m512 y) {
     return _mm512_add_ps(_mm512_maskz_shuffle_f32x4(every, x, y, 0x44), _mm512_maskz_shuffle_f32x4(every, x, y, 0xee));
   }

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <lockstep/isa.h>
 
 #include "backends/onednn/bound_primitive.h"
@@ -61,7 +59,7 @@ bool is_faster(const Winograd& w) {
   const double products = count(w.channels * whole_vectors(w.features));
   const double planes = winograd_planes * products / (w.features > lanes ? 30 : 20) + 130;
   const double transforms = 4.5 * count(whole_vectors(w.channels)) + 3 * count(whole_vectors(w.features));
-  const double kernel = products * (is_large(w) ? 15 / count(w.tiles_at_once) : 8 / count(w.tiles()));
+  const double kernel = products * (is_large(w) ? 12 / count(w.tiles_at_once) : 8 / count(w.tiles()));
   // oneDNN's convolutions, or one product where images are small (window_product.h).
   const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
   return planes + transforms + kernel < 9 * places * products / (w.y_width <= 4 ? 25 : 30.5);
@@ -69,73 +67,23 @@ bool is_faster(const Winograd& w) {
 
 class WinogradConvolution final : public Kernel {
  public:
-  WinogradConvolution(const WinogradLoops& loops, const Winograd& problem) : loops_(loops), w_(problem) {}
+  using Run = void (*)(const Winograd& w, const float* first, const float* second, float* result, float* scratch);
 
-  /// False where the kernel cannot be transposed.
-  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
-    const auto bytes = [](std::int64_t floats) {
-      return whole_lines(static_cast<std::size_t>(floats) * sizeof(float));
-    };
-    if (request.op == "conv_kernel_grad") {
-      run_ = &WinogradConvolution::kernel_grad;
-      scratch_bytes_ = bytes(winograd_kernel_grad_floats(w_));
-      return true;
-    }
-    run_ = &WinogradConvolution::forward;
-    scratch_bytes_ = bytes(winograd_convolve_floats(w_));
-    if (request.op == "conv") return true;
-    run_ = &WinogradConvolution::input_grad;
-    transposed_bytes_ = bytes(geometry.kernel.size());
-    scratch_bytes_ += transposed_bytes_;
-    return bind_transpose();
+  WinogradConvolution(Run run, const Winograd& problem, std::int64_t scratch_floats)
+      : run_(run), w_(problem), scratch_bytes_(whole_lines(static_cast<std::size_t>(scratch_floats) * sizeof(float))) {}
+
+  void run(const KernelArguments& arguments) const override {
+    const auto input = [&](std::size_t i) { return static_cast<const float*>(arguments.inputs[i].data); };
+    run_(w_, input(0), input(1), static_cast<float*>(arguments.outputs[0].data),
+         static_cast<float*>(arguments.scratch));
   }
-
-  void run(const KernelArguments& arguments) const override { (this->*run_)(arguments); }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
  private:
-  /// [3, 3, features, channels] to [3, 3, channels, features], w_ being the gradient's own problem.
-  bool bind_transpose() {
-    const dnnl::memory::dims extents = {9, w_.channels, w_.features};
-    const auto type = dnnl::memory::data_type::f32;
-    const dnnl::memory::desc from(extents, type, dnnl::memory::format_tag::acb),
-        to(extents, type, dnnl::memory::format_tag::abc);
-    const dnnl::reorder::primitive_desc made(cpu(), from, cpu(), to, attributes(), true);
-    if (!made) return false;
-    transpose_ = std::make_unique<BoundPrimitive>(
-        made, dnnl::reorder(made), std::vector<BoundPrimitive::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
-    scratch_bytes_ = std::max(scratch_bytes_, transposed_bytes_ + transpose_->scratch_bytes());
-    return true;
-  }
-
-  static const float* input(const KernelArguments& arguments, std::size_t i) {
-    return static_cast<const float*>(arguments.inputs[i].data);
-  }
-  static float* result(const KernelArguments& arguments) { return static_cast<float*>(arguments.outputs[0].data); }
-  static std::byte* scratch(const KernelArguments& arguments) { return static_cast<std::byte*>(arguments.scratch); }
-  static float* floats(std::byte* at) { return static_cast<float*>(static_cast<void*>(at)); }
-
-  void forward(const KernelArguments& arguments) const {
-    loops_.convolve(w_, input(arguments, 0), input(arguments, 1), result(arguments), floats(scratch(arguments)));
-  }
-
-  void input_grad(const KernelArguments& arguments) const {
-    std::byte* transposed = scratch(arguments);
-    std::byte* rest = transposed + transposed_bytes_;
-    transpose_->run({arguments.inputs[1].data, transposed}, rest);
-    loops_.convolve(w_, input(arguments, 0), floats(transposed), result(arguments), floats(rest));
-  }
-
-  void kernel_grad(const KernelArguments& arguments) const {
-    loops_.kernel_grad(w_, input(arguments, 0), input(arguments, 1), result(arguments), floats(scratch(arguments)));
-  }
-
-  WinogradLoops loops_;
+  Run run_;
   Winograd w_;
-  std::unique_ptr<BoundPrimitive> transpose_;
-  std::size_t transposed_bytes_ = 0, scratch_bytes_ = 0;
-  void (WinogradConvolution::*run_)(const KernelArguments&) const = nullptr;
+  std::size_t scratch_bytes_;
 };
 
 }  // namespace
@@ -146,9 +94,11 @@ std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const Convol
   if (request.inputs[0].dtype != DType::float32 || isa == Isa::none || !applies(geometry)) return nullptr;
   const Winograd w = problem(request.op, geometry);
   if (!is_faster(w)) return nullptr;
-  auto kernel =
-      std::make_unique<WinogradConvolution>(isa == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2(), w);
-  if (kernel->prepare(request, geometry)) return kernel;
+  const WinogradLoops loops = isa == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2();
+  if (request.op == "conv_kernel_grad") {
+    return std::make_unique<WinogradConvolution>(loops.kernel_grad, w, winograd_kernel_grad_floats(w));
+  }
+  return std::make_unique<WinogradConvolution>(loops.convolve, w, winograd_convolve_floats(w));
 #endif
   return nullptr;
 }

@@ -23,7 +23,7 @@ struct Winograd {
   std::int64_t images, height, width, channels;  ///< Of x.
   std::int64_t y_height, y_width, features;
   std::int64_t low_height, low_width;  ///< Padding before x.
-  bool turned = false;                 ///< The window, by half a turn.
+  bool turned = false;                 ///< The window, by half a turn; it is given as [3][3][feature][channel] then.
   std::int64_t tiles_at_once;          ///< So many that what is made of them stays in the second-level cache.
 
   std::int64_t rows_of_tiles() const { return (y_height + 1) / 2; }
@@ -84,7 +84,9 @@ inline WindowPart winograd_sums(const Winograd& w) {
   constexpr std::int64_t most_floats_a_plane = 20000;
   const bool holds_all = w.tiles() * (w.channels + w.features) <= most_floats_a_plane;
   if (w.tiles() > w.tiles_at_once || !holds_all) return {0, w.channels, 0, w.features};
-  return {0, std::min(w.channels, winograd_part), 0, std::min(w.features, winograd_part)};
+  constexpr std::int64_t most_features = 512, most_products = 4096, fewest_channels = 12;
+  const std::int64_t features = std::min(w.features, most_features);
+  return {0, std::min(w.channels, std::max(most_products / features, fewest_channels)), 0, features};
 }
 
 inline std::int64_t winograd_sums_floats(const Winograd& w) {
@@ -252,11 +254,10 @@ void transform_m(const Winograd& w, const float* planes, std::int64_t first, std
       });
 }
 
-/// G g G^T of a part of the window [3][3][channel][feature].
-template <class Lanes>
-void transform_kernel(const Winograd& w, const float* kernel, const WindowPart& part, float* planes) {
+/// G g G^T of a window's nine places, given by load(place), into planes `step` apart.
+template <class Lanes, class Load>
+[[gnu::always_inline]] inline void transform_window(Load load, float* to, std::int64_t step) {
   const Lanes half = Lanes::all(0.5F);
-  const std::int64_t place = w.channels * w.features, row = whole_vectors(part.features), step = part.channels * row;
   const auto fourths = [&](Lanes a, Lanes b, Lanes c, auto put) __attribute__((always_inline)) {
     const Lanes outer = Lanes::mul(Lanes::add(a, c), half), inner = Lanes::mul(b, half);
     put(0, a);
@@ -264,28 +265,62 @@ void transform_kernel(const Winograd& w, const float* kernel, const WindowPart& 
     put(2, Lanes::sub(outer, inner));
     put(3, c);
   };
+  Lanes columns[4][3];
+  unrolled<3>([&](auto j) __attribute__((always_inline)) {
+    fourths(
+        load(j), load(3 + j),
+        load(6 + j), [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
+  });
+  unrolled<4>([&](auto i) __attribute__((always_inline)) {
+    const auto put = [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
+      value.store(to + (4 * i + j) * step);
+    };
+    fourths(columns[i][0], columns[i][1], columns[i][2], put);
+  });
+}
+
+/// Of a part of the window [3][3][channel][feature].
+template <class Lanes>
+void transform_kernel(const Winograd& w, const float* kernel, const WindowPart& part, float* planes) {
+  const std::int64_t place = w.channels * w.features, row = whole_vectors(part.features), step = part.channels * row;
   for (std::int64_t c = 0; c < part.channels; ++c) {
     for_each_vector<Lanes>(
         part.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
           const float* from = kernel + (part.channel + c) * w.features + part.feature + k;
           const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
-            return access.load(from + (w.turned ? 8 - i : i) * place);
+            return access.load(from + i * place);
           };
-          Lanes columns[4][3];
-          unrolled<3>([&](auto j) __attribute__((always_inline)) {
-            fourths(
-                load(j), load(3 + j), load(6 + j), [&](std::int64_t i, Lanes value) __attribute__((always_inline)) {
-                  columns[i][j] = value;
-                });
-          });
-          float* to = planes + c * row + k;
-          unrolled<4>([&](auto i) __attribute__((always_inline)) {
-            const auto put = [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
-              value.store(to + (4 * i + j) * step);
-            };
-            fourths(columns[i][0], columns[i][1], columns[i][2], put);
-          });
+          transform_window<Lanes>(load, planes + c * row + k, step);
         });
+  }
+}
+
+/// Of a part of the window [3][3][feature][channel], turned.
+template <class Lanes>
+void transform_turned_kernel(const Winograd& w, const float* kernel, const WindowPart& part, float* planes) {
+  const std::int64_t row = whole_vectors(part.features), step = part.channels * row;
+  constexpr std::int64_t square = lanes * lanes;
+  alignas(64) float places[9 * square];  // [place][channel][feature]
+  for (std::int64_t c = 0; c < part.channels; c += lanes) {
+    const std::int64_t channels = std::min(lanes, part.channels - c);
+    for (std::int64_t f = 0; f < part.features; f += lanes) {
+      const std::int64_t features = std::min(lanes, part.features - f);
+      for (std::int64_t i = 0; i < 9; ++i) {
+        const float* from = kernel + (i * w.features + part.feature + f) * w.channels + part.channel + c;
+        Lanes rows[lanes];
+        for (std::int64_t k = 0; k < lanes; ++k) {
+          rows[k] = k < features ? Lanes::load(from + k * w.channels, channels) : Lanes::zero();
+        }
+        Lanes::transpose(rows);
+        for (std::int64_t k = 0; k < lanes; ++k) rows[k].store(places + (8 - i) * square + k * lanes);
+      }
+      for (std::int64_t k = 0; k < channels; ++k) {
+        const auto load = [&](std::int64_t i) __attribute__((always_inline)) {
+          return Lanes::load(places + i * square + k * lanes);
+        };
+        transform_window<Lanes>(load, planes + (c + k) * row + f, step);
+      }
+    }
   }
 }
 
@@ -330,6 +365,7 @@ void winograd_convolve(const Winograd& w, const float* x, const float* kernel, f
   float* x_planes = kernel_planes + winograd_kernel_floats(w);
   float* y_planes = x_planes + winograd_planes * x_plane;
   std::fill(scratch, kernel_planes, 0.0F);
+  const auto transform = w.turned ? transform_turned_kernel<Lanes> : transform_kernel<Lanes>;
   for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
     const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
     transform_x<Lanes>(w, x, scratch, first, count, x_planes);
@@ -338,7 +374,7 @@ void winograd_convolve(const Winograd& w, const float* x, const float* kernel, f
       const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
       for (std::int64_t c = 0; c < w.channels; c += depth) {
         const std::int64_t channels = std::min(depth, w.channels - c);
-        if (first == 0 || is_large(w)) transform_kernel<Lanes>(w, kernel, {c, channels, panel, width}, from);
+        if (first == 0 || is_large(w)) transform(w, kernel, {c, channels, panel, width}, from);
         for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
           multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane + c,
                                       .b = from + plane * channels * row,
