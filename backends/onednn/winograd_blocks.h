@@ -81,7 +81,7 @@ struct WindowPart {
 /// What of the window's gradient is added up at once: all, or where the second-level cache holds all that is made of the
 /// tiles, so much that it holds the sums too.
 inline WindowPart winograd_sums(const Winograd& w) {
-  constexpr std::int64_t most_floats_a_plane = 20000;
+  constexpr std::int64_t most_floats_a_plane = 33000;
   const bool holds_all = w.tiles() * (w.channels + w.features) <= most_floats_a_plane;
   if (w.tiles() > w.tiles_at_once || !holds_all) return {0, w.channels, 0, w.features};
   constexpr std::int64_t most_features = 512, most_products = 4096, fewest_channels = 12;

@@ -37,6 +37,8 @@ std::vector<Case> cases() {
       {{"all the padding there can be", {2, 9, 9, 64}, {3, 3, 64, 64}, {2, 11, 11, 64}, padded(2, 2, 2, 2)}, true},
       {{"uneven padding", {2, 9, 10, 64}, {3, 3, 64, 64}, {2, 9, 9, 64}, padded(0, 2, 1, 0)}, true},
       {{"three panels of features", {4, 8, 8, 32}, {3, 3, 32, 135}, {4, 8, 8, 135}, same}, true},
+      {{"a large window, few tiles", {1, 10, 10, 136}, {3, 3, 136, 144}, {1, 10, 10, 144}, same}, true},
+      {{"a large window, two blocks of tiles", {3, 12, 10, 132}, {3, 3, 132, 130}, {3, 12, 10, 130}, same}, true},
       {{"one row", {40, 1, 30, 64}, {3, 3, 64, 64}, {40, 1, 30, 64}, same}, false},
       {{"few channels", {2, 14, 14, 8}, {3, 3, 8, 32}, {2, 14, 14, 32}, same}, false},
       {{"few tiles of many channels", {1, 6, 6, 256}, {3, 3, 256, 256}, {1, 6, 6, 256}, same}, false},
