@@ -22,8 +22,8 @@ Array lstm(const Scope& scope, const Array& x, const LstmOptions& options) {
       {.shape = {options.units, 4 * options.units}, .dtype = x.dtype(), .initializer = options.recurrent_initializer});
   const Array bias = scope.trainable("bias", {.shape = {4 * options.units}, .dtype = x.dtype()});
 
-  // One product for all steps; the loop has the recurrent one alone.
-  const Array inputs = swapaxes(dot_general(x, kernel, {{2}, {0}}) + bias, 0, 1);
+  // One product for all steps; the loop has the recurrent one alone. x is moved, not what is four times as wide.
+  const Array inputs = dot_general(swapaxes(x, 0, 1), kernel, {{2}, {0}}) + bias;
   using State = std::pair<Array, Array>;
   const auto step = [&](const State& state, const Array& input) {
     const auto& [h, c] = state;
