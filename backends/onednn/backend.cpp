@@ -13,6 +13,7 @@
 
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/widened.h"
+#include "backends/onednn/winograd.h"
 #include "backends/thread_settings.h"
 
 namespace lockstep::backends {
@@ -28,14 +29,16 @@ Maker maker_of(std::string_view op) {
   if (op == "dot_general") return make_dot_general;
   if (op == "sum_of_products") return make_sum_of_products;
   if (op == "conv" || op == "conv_input_grad" || op == "conv_kernel_grad") return make_convolution;
+  if (op == "sum_of_kernel_grads") return make_sum_of_kernel_grads;
+  if (op == "conv_of_shards" || op == "conv_input_grad_of_shards") return make_winograd_of_shards;
   return op == "attention" || op == "attention_grad" ? make_attention : nullptr;
 }
 
 /// Whether 16-bit operands are multiplied as float32.
 bool is_widened(const KernelRequest& request) {
   const Maker maker = maker_of(request.op);
-  return request.inputs[0].dtype == DType::bfloat16 && maker != make_attention && maker != make_sum_of_products &&
-         !has_fast_bfloat16();
+  const bool has_wide = maker == make_dot_general || maker == make_convolution;
+  return request.inputs[0].dtype == DType::bfloat16 && has_wide && !has_fast_bfloat16();
 }
 
 class OnednnBackend final : public Backend {
@@ -68,6 +71,7 @@ class OnednnBackend final : public Backend {
     return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
       if (request.op == "dot_general") return make_dot_general_parts(request, whole);
       if (request.op == "sum_of_products") return make_sum_of_products_parts(request);
+      if (request.op == "sum_of_kernel_grads") return make_sum_of_kernel_grads_parts(request);
       if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request, whole);
       return {};
     });

@@ -7,7 +7,7 @@
 
 #include "backends/onednn/few_rows_blocks.h"
 #include "backends/onednn/packed_products.h"
-#include "backends/onednn/winograd_blocks.h"
+#include "backends/onednn/winograd_grads.h"
 
 namespace lockstep::backends::onednn {
 

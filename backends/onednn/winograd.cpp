@@ -1,23 +1,28 @@
 #include "backends/onednn/winograd.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <lockstep/isa.h>
 
 #include "backends/onednn/bound_primitive.h"
-#include "backends/onednn/winograd_blocks.h"
+#include "backends/onednn/parts.h"
+#include "backends/onednn/winograd_grads.h"
 
 namespace lockstep::backends::onednn {
 
 namespace {
 
 /// The convolution itself, or the one that gives x's gradient: of dy, padded so that each window which has held a place
-/// of x is there, with the kernel turned.
-Winograd problem(std::string_view op, const ConvolutionGeometry& g) {
-  Winograd w{.images = g.x[0],
+/// of x is there, with the kernel turned. Of so many arrays of this geometry.
+Winograd problem(std::string_view op, const ConvolutionGeometry& g, std::int64_t arrays = 1) {
+  Winograd w{.images = g.x[0] * arrays,
              .height = g.x[1],
              .width = g.x[2],
              .channels = g.x[3],
@@ -26,6 +31,7 @@ Winograd problem(std::string_view op, const ConvolutionGeometry& g) {
              .features = g.y[3],
              .low_height = g.low[0],
              .low_width = g.low[1],
+             .images_an_array = g.x[0],
              .tiles_at_once = 1};
   if (op == "conv_input_grad") {
     std::swap(w.height, w.y_height);
@@ -53,24 +59,62 @@ bool applies(const ConvolutionGeometry& g) {
   return true;
 }
 
-/// Whether it takes fewer cycles a tile than what else there is; all constants measured.
-bool is_faster(const Winograd& w) {
-  const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-  const double products = count(w.channels * whole_vectors(w.features));
-  const double planes = winograd_planes * products / (w.features > lanes ? 30 : 20) + 130;
-  const double transforms = 4.5 * count(whole_vectors(w.channels)) + 3 * count(whole_vectors(w.features));
-  const double kernel = products * (is_large(w) ? 12 / count(w.tiles_at_once) : 8 / count(w.tiles()));
-  // oneDNN's convolutions, or one product where images are small (window_product.h).
-  const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
-  return planes + transforms + kernel < 9 * places * products / (w.y_width <= 4 ? 25 : 30.5);
+double count(std::int64_t n) { return static_cast<double>(n); }
+
+double products_a_place(const Winograd& w) { return count(w.channels * whole_vectors(w.features)); }
+
+/// What the window's transformation takes, in cycles a tile; all constants measured.
+double window_cycles(const Winograd& w) {
+  return products_a_place(w) * (is_large(w) ? 12 / count(w.tiles_at_once) : 8 / count(w.tiles()));
 }
 
-class WinogradConvolution final : public Kernel {
- public:
-  using Run = void (*)(const Winograd& w, const float* first, const float* second, float* result, float* scratch);
+/// All that a tile takes.
+double cycles(const Winograd& w) {
+  const double planes = winograd_planes * products_a_place(w) / (w.features > lanes ? 30 : 20) + 130;
+  const double transforms = 4.5 * count(whole_vectors(w.channels)) + 3 * count(whole_vectors(w.features));
+  return planes + transforms + window_cycles(w);
+}
 
-  WinogradConvolution(Run run, const Winograd& problem, std::int64_t scratch_floats)
-      : run_(run), w_(problem), scratch_bytes_(whole_lines(static_cast<std::size_t>(scratch_floats) * sizeof(float))) {}
+/// Whether it takes fewer cycles a tile than what else there is: oneDNN's convolutions, or one product where images are
+/// small (window_product.h).
+bool is_faster(const Winograd& w) {
+  const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
+  return cycles(w) < 9 * places * products_a_place(w) / (w.y_width <= 4 ? 25 : 30.5);
+}
+
+/// x of one or several arrays, the window, y of as many.
+class WinogradConvolutions final : public Kernel {
+ public:
+  WinogradConvolutions(const WinogradLoops& loops, const Winograd& problem)
+      : run_(loops.convolve),
+        w_(problem),
+        scratch_bytes_(whole_lines(static_cast<std::size_t>(winograd_convolve_floats(w_)) * sizeof(float))) {}
+
+  void run(const KernelArguments& arguments) const override {
+    std::array<const float*, most_winograd_arrays> x;
+    std::array<float*, most_winograd_arrays> y;
+    for (std::size_t i = 0; i < arguments.outputs.size(); ++i) {
+      x[i] = static_cast<const float*>(arguments.inputs[i].data);
+      y[i] = static_cast<float*>(arguments.outputs[i].data);
+    }
+    run_(w_, x.data(), static_cast<const float*>(arguments.inputs.back().data), y.data(),
+         static_cast<float*>(arguments.scratch));
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  decltype(WinogradLoops::convolve) run_;
+  Winograd w_;
+  std::size_t scratch_bytes_;
+};
+
+class WinogradKernelGrad final : public Kernel {
+ public:
+  WinogradKernelGrad(const WinogradLoops& loops, const Winograd& problem)
+      : run_(loops.kernel_grad),
+        w_(problem),
+        scratch_bytes_(whole_lines(static_cast<std::size_t>(winograd_kernel_grad_floats(w_)) * sizeof(float))) {}
 
   void run(const KernelArguments& arguments) const override {
     const auto input = [&](std::size_t i) { return static_cast<const float*>(arguments.inputs[i].data); };
@@ -81,26 +125,131 @@ class WinogradConvolution final : public Kernel {
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
  private:
-  Run run_;
+  decltype(WinogradLoops::kernel_grad) run_;
   Winograd w_;
   std::size_t scratch_bytes_;
 };
 
+/// x and y's gradient of one array after the other, the sum of the window's gradients.
+class WinogradSumOfKernelGrads final : public Kernel {
+ public:
+  WinogradSumOfKernelGrads(const WinogradLoops& loops, const WinogradSum& sum)
+      : run_(loops.sum_kernel_grads),
+        sum_(sum),
+        scratch_bytes_(whole_lines(static_cast<std::size_t>(winograd_sum_floats(sum_)) * sizeof(float))) {}
+
+  void run(const KernelArguments& arguments) const override {
+    std::array<const float*, most_winograd_arrays> x, dy;
+    for (std::size_t i = 0; i < arguments.inputs.size() / 2; ++i) {
+      x[i] = static_cast<const float*>(arguments.inputs[2 * i].data);
+      dy[i] = static_cast<const float*>(arguments.inputs[2 * i + 1].data);
+    }
+    run_(sum_, x.data(), dy.data(), static_cast<float*>(arguments.outputs[0].data),
+         static_cast<float*>(arguments.scratch));
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  decltype(WinogradLoops::sum_kernel_grads) run_;
+  WinogradSum sum_;
+  std::size_t scratch_bytes_;
+};
+
+#if defined(__x86_64__)
+WinogradLoops loops_of(Isa isa) { return isa == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2(); }
+#endif
+
+bool offers(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+#if defined(__x86_64__)
+  return request.inputs[0].dtype == DType::float32 && usable_isa() != Isa::none && applies(geometry) &&
+         is_faster(problem(request.op, geometry));
+#else
+  return false;
+#endif
+}
+
+/// All of the sum; empty where so many tiles are summed that little is gained.
+std::optional<WinogradSum> sum_of_kernel_grads(const KernelRequest& request) {
+  const KernelRequest one{"conv_kernel_grad", request.attrs, request.inputs.first(2), request.outputs, request.device};
+  const ConvolutionGeometry geometry(one);
+  const auto arrays = static_cast<std::int64_t>(request.inputs.size() / 2);
+  if (!std::has_single_bit(static_cast<std::uint64_t>(arrays)) || arrays > std::int64_t{most_winograd_arrays} ||
+      !offers(one, geometry)) {
+    return {};
+  }
+  WinogradSum sum{problem(one.op, geometry), arrays, {}, 0};
+  sum.one.tiles_at_once = sum.one.tiles();
+  sum.part = {0, sum.one.channels, 0, sum.one.features};
+  constexpr std::int64_t most_floats = std::int64_t{1} << 18, most_features = 128, least_features = 64;  // measured
+  const std::int64_t floats_a_feature = winograd_planes * sum.one.tiles() * arrays;
+  sum.features_at_once = std::min(most_floats / floats_a_feature / lanes * lanes, most_features);
+  if (sum.features_at_once < least_features) return {};
+  return sum;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+  if (!offers(request, geometry)) return nullptr;
 #if defined(__x86_64__)
-  const Isa isa = usable_isa();
-  if (request.inputs[0].dtype != DType::float32 || isa == Isa::none || !applies(geometry)) return nullptr;
   const Winograd w = problem(request.op, geometry);
-  if (!is_faster(w)) return nullptr;
-  const WinogradLoops loops = isa == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2();
-  if (request.op == "conv_kernel_grad") {
-    return std::make_unique<WinogradConvolution>(loops.kernel_grad, w, winograd_kernel_grad_floats(w));
-  }
-  return std::make_unique<WinogradConvolution>(loops.convolve, w, winograd_convolve_floats(w));
+  const WinogradLoops loops = loops_of(usable_isa());
+  if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(loops, w);
+  return std::make_unique<WinogradConvolutions>(loops, w);
+#else
+  return nullptr;
+#endif
+}
+
+std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
+  const std::string_view op = request.op == "conv_of_shards" ? "conv" : "conv_input_grad";
+  const std::size_t arrays = request.outputs.size();
+  const std::array<ArrayType, 2> inputs = {request.inputs.front(), request.inputs.back()};
+  const KernelRequest one{op, request.attrs, inputs, request.outputs.first(1), request.device};
+  const ConvolutionGeometry geometry(one);
+  if (arrays > most_winograd_arrays || !offers(one, geometry)) return nullptr;
+#if defined(__x86_64__)
+  const Winograd apart = problem(op, geometry), together = problem(op, geometry, static_cast<std::int64_t>(arrays));
+  constexpr double least_gain = 0.1;
+  if (cycles(apart) - cycles(together) < least_gain * cycles(apart)) return nullptr;
+  return std::make_unique<WinogradConvolutions>(loops_of(usable_isa()), together);
+#else
+  return nullptr;
+#endif
+}
+
+std::unique_ptr<Kernel> make_sum_of_kernel_grads(const KernelRequest& request) {
+  const std::optional<WinogradSum> sum = sum_of_kernel_grads(request);
+#if defined(__x86_64__)
+  if (sum.has_value()) return std::make_unique<WinogradSumOfKernelGrads>(loops_of(usable_isa()), *sum);
 #endif
   return nullptr;
+}
+
+std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const KernelRequest& request) {
+  std::vector<std::unique_ptr<Kernel>> parts;
+#if defined(__x86_64__)
+  const std::optional<WinogradSum> sum = sum_of_kernel_grads(request);
+  const Winograd& w = sum->one;
+  const std::int64_t size = winograd_planes * w.tiles() * sum->arrays * w.channels * w.features;
+  if (size < 2 * least_part) return parts;
+  // Blocks of features, and where these are few, of channels too, for which dy is transformed again.
+  constexpr std::int64_t least_parts = 4, least_channels = 64;
+  const std::int64_t wide = (w.features + sum->features_at_once - 1) / sum->features_at_once;
+  const std::int64_t deep = std::clamp<std::int64_t>(w.channels / least_channels, 1, (least_parts + wide - 1) / wide);
+  const std::int64_t channels = (w.channels + deep - 1) / deep;
+  const std::int64_t step =
+      (channels + winograd_channels_at_once - 1) / winograd_channels_at_once * winograd_channels_at_once;
+  for (std::int64_t f = 0; f < w.features; f += sum->features_at_once) {
+    for (std::int64_t c = 0; c < w.channels; c += step) {
+      WinogradSum part = *sum;
+      part.part = {c, std::min(step, w.channels - c), f, std::min(sum->features_at_once, w.features - f)};
+      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(loops_of(usable_isa()), part));
+    }
+  }
+#endif
+  return parts;
 }
 
 }  // namespace lockstep::backends::onednn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <lockstep/backend.h>
 
@@ -16,5 +17,16 @@ namespace lockstep::backends::onednn {
 /// Its sums are in another order than the definition's and its terms are sums of up to 16 elements: results are exact
 /// wherever all of these are, as for small integers; an infinity or a NaN reaches all places of its tiles.
 std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const ConvolutionGeometry& geometry);
+
+/// `conv_of_shards` and `conv_input_grad_of_shards`: convolutions of several arrays with one window, which is transformed
+/// once for all of them, with the bits that each has alone. Null where that gains little.
+std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request);
+
+/// `sum_of_kernel_grads`: of operands x0 dy0 x1 dy1 ... (a power of two of pairs, conv_kernel_grad's attributes), the tree
+/// sum of the windows' gradients, with the bits of separate gradients and additions. Null where these are not made in
+/// tiles or are of so many that little is gained.
+std::unique_ptr<Kernel> make_sum_of_kernel_grads(const KernelRequest& request);
+/// Parts of that kernel: blocks of the window each.
+std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const KernelRequest& request);
 
 }  // namespace lockstep::backends::onednn

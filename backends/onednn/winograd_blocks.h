@@ -18,13 +18,14 @@
 // planes, one for each element of a tile, of rows that are filled up with zeros to whole vectors.
 namespace lockstep::backends::onednn {
 
-/// A convolution of 3 x 3 windows with step 1 over channels-last images.
+/// A convolution of 3 x 3 windows with step 1 over channels-last images, in one array of x and y or in several ones.
 struct Winograd {
-  std::int64_t images, height, width, channels;  ///< Of x.
+  std::int64_t images, height, width, channels;  ///< Of x, in all arrays.
   std::int64_t y_height, y_width, features;
   std::int64_t low_height, low_width;  ///< Padding before x.
   bool turned = false;                 ///< The window, by half a turn; it is given as [3][3][feature][channel] then.
-  std::int64_t tiles_at_once;          ///< So many that what is made of them stays in the second-level cache.
+  std::int64_t images_an_array;
+  std::int64_t tiles_at_once;  ///< So many that what is made of them stays in the second-level cache.
 
   std::int64_t rows_of_tiles() const { return (y_height + 1) / 2; }
   std::int64_t tiles_a_row() const { return (y_width + 1) / 2; }
@@ -32,6 +33,7 @@ struct Winograd {
 };
 
 constexpr std::int64_t winograd_planes = 16;
+constexpr std::size_t most_winograd_arrays = 64;
 /// Columns of y that are made at once.
 constexpr std::int64_t winograd_panel = 64;
 
@@ -78,28 +80,6 @@ struct WindowPart {
   std::int64_t channel, channels, feature, features;
 };
 
-/// What of the window's gradient is added up at once: all, or where the second-level cache holds all that is made of the
-/// tiles, so much that it holds the sums too.
-inline WindowPart winograd_sums(const Winograd& w) {
-  constexpr std::int64_t most_floats_a_plane = 33000;
-  const bool holds_all = w.tiles() * (w.channels + w.features) <= most_floats_a_plane;
-  if (w.tiles() > w.tiles_at_once || !holds_all) return {0, w.channels, 0, w.features};
-  constexpr std::int64_t most_features = 512, most_products = 4096, fewest_channels = 12;
-  const std::int64_t features = std::min(w.features, most_features);
-  return {0, std::min(w.channels, std::max(most_products / features, fewest_channels)), 0, features};
-}
-
-inline std::int64_t winograd_sums_floats(const Winograd& w) {
-  const WindowPart part = winograd_sums(w);
-  return winograd_planes * part.channels * whole_vectors(part.features);
-}
-
-inline std::int64_t winograd_kernel_grad_floats(const Winograd& w) {
-  return winograd_zeros(w) + winograd_sums_floats(w) +
-         winograd_planes *
-             (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, whole_vectors(w.features)));
-}
-
 /// Tiles side by side: `count` of a row from a column on, which are number `first` and so on of a block.
 struct TileRun {
   std::int64_t image, row, column, count, first;
@@ -133,20 +113,27 @@ template <class Lanes, class Visit>
   if (k < n) visit(k, Partial{n - k});
 }
 
+/// Some channels of x, or features of y.
+struct Columns {
+  std::int64_t first, count;
+};
+
 /// B^T d B of `count` tiles from `first` on. Each column of places is transformed once for both tiles that share it.
 template <class Lanes>
-void transform_x(const Winograd& w, const float* x, const float* zeros, std::int64_t first, std::int64_t count,
-                 float* planes) {
-  const std::int64_t row = whole_vectors(w.channels), step = winograd_plane(w, row);
+void transform_x(const Winograd& w, const float* const* x, const float* zeros, std::int64_t first, std::int64_t count,
+                 const Columns& channels, float* planes) {
+  const std::int64_t row = whole_vectors(channels.count), step = winograd_plane(w, row);
   for_each_run(
       w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
+        const float* const image = x[run.image / w.images_an_array] + channels.first +
+                                   run.image % w.images_an_array * w.height * w.width * w.channels;
         const float* from[4];
         for (std::int64_t i = 0; i < 4; ++i) {
           const std::int64_t r = run.row * 2 + i - w.low_height;
-          from[i] = r >= 0 && r < w.height ? x + (run.image * w.height + r) * w.width * w.channels : zeros;
+          from[i] = r >= 0 && r < w.height ? image + r * w.width * w.channels : zeros;
         }
         for_each_vector<Lanes>(
-            w.channels, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+            channels.count, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
               std::int64_t place = run.column * 2 - w.low_width;
               const auto take_column = [&](Lanes(&to)[4]) __attribute__((always_inline)) {
                 if (place >= 0 && place < w.width) {
@@ -183,54 +170,21 @@ void transform_x(const Winograd& w, const float* x, const float* zeros, std::int
       });
 }
 
-/// A dy A^T of `count` tiles from `first` on.
+/// A^T m A of `count` tiles from `first` on into y.
 template <class Lanes>
-void transform_dy(const Winograd& w, const float* dy, const float* zeros, std::int64_t first, std::int64_t count,
-                  float* planes) {
-  const std::int64_t row = whole_vectors(w.features), step = winograd_plane(w, row);
+void transform_m(const Winograd& w, const float* planes, std::int64_t first, std::int64_t count, float* const* y,
+                 const Columns& features) {
+  const std::int64_t row = whole_vectors(features.count), step = winograd_plane(w, row);
   for_each_run(
       w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
-        const float* upper = dy + (run.image * w.y_height + run.row * 2) * w.y_width * w.features;
-        const float* lower = run.row * 2 + 1 < w.y_height ? upper + w.y_width * w.features : zeros;
-        for_each_vector<Lanes>(
-            w.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-              float* to = planes + run.first * row + k;
-              for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
-                const std::int64_t place = (run.column + tile) * 2, at = place * w.features + k;
-                const Lanes left[2] = {access.load(upper + at), access.load(lower + at)};
-                Lanes right[2] = {Lanes::zero(), Lanes::zero()};
-                if (place + 1 < w.y_width) {
-                  right[0] = access.load(upper + at + w.features);
-                  right[1] = access.load(lower + at + w.features);
-                }
-                const auto put = [&](std::int64_t i, Lanes l, Lanes r) __attribute__((always_inline)) {
-                  l.store(to + 4 * i * step);
-                  Lanes::add(l, r).store(to + (4 * i + 1) * step);
-                  Lanes::sub(l, r).store(to + (4 * i + 2) * step);
-                  r.store(to + (4 * i + 3) * step);
-                };
-                put(0, left[0], right[0]);
-                put(1, Lanes::add(left[0], left[1]), Lanes::add(right[0], right[1]));
-                put(2, Lanes::sub(left[0], left[1]), Lanes::sub(right[0], right[1]));
-                put(3, left[1], right[1]);
-              }
-            });
-      });
-}
-
-/// A^T m A of `count` tiles from `first` on into `width` columns of y.
-template <class Lanes>
-void transform_m(const Winograd& w, const float* planes, std::int64_t first, std::int64_t count, float* y,
-                 std::int64_t width) {
-  const std::int64_t row = whole_vectors(width), step = winograd_plane(w, row);
-  for_each_run(
-      w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
-        float* upper = y + ((run.image * w.y_height + run.row * 2) * w.y_width + run.column * 2) * w.features;
+        const std::int64_t image_row = run.image % w.images_an_array * w.y_height + run.row * 2;
+        float* upper =
+            y[run.image / w.images_an_array] + (image_row * w.y_width + run.column * 2) * w.features + features.first;
         float* lower = upper + w.y_width * w.features;
         const bool has_lower = run.row * 2 + 1 < w.y_height;
         const std::int64_t columns = w.y_width - run.column * 2;
         for_each_vector<Lanes>(
-            width, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
+            features.count, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
               const float* from = planes + run.first * row + k;
               for (std::int64_t tile = 0; tile < run.count; ++tile, from += row) {
                 Lanes sums[2][4];
@@ -324,42 +278,9 @@ void transform_turned_kernel(const Winograd& w, const float* kernel, const Windo
   }
 }
 
-/// G^T s G into a part of the window's gradient [3][3][channel][feature].
+/// Each y of its x; scratch of winograd_convolve_floats.
 template <class Lanes>
-void transform_sums(const Winograd& w, const float* planes, const WindowPart& part, float* kernel) {
-  const Lanes half = Lanes::all(0.5F);
-  const std::int64_t row = whole_vectors(part.features), step = part.channels * row;
-  const auto thirds = [&](const Lanes(&s)[4], auto put) __attribute__((always_inline)) {
-    const Lanes a = Lanes::mul(s[1], half), b = Lanes::mul(s[2], half), both = Lanes::add(a, b);
-    put(0, Lanes::add(s[0], both));
-    put(1, Lanes::sub(a, b));
-    put(2, Lanes::add(both, s[3]));
-  };
-  for (std::int64_t c = 0; c < part.channels; ++c) {
-    for_each_vector<Lanes>(
-        part.features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
-          const float* from = planes + c * row + k;
-          Lanes columns[3][4];
-          unrolled<4>([&](auto j) __attribute__((always_inline)) {
-            Lanes s[4];
-            unrolled<4>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (4 * i + j) * step); });
-            thirds(
-                s, [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
-          });
-          float* to = kernel + (part.channel + c) * w.features + part.feature + k;
-          unrolled<3>([&](auto i) __attribute__((always_inline)) {
-            thirds(
-                columns[i], [&](std::int64_t j, Lanes value) __attribute__((always_inline)) {
-                  access.store(value, to + (3 * i + j) * w.channels * w.features);
-                });
-          });
-        });
-  }
-}
-
-/// y of x; scratch of winograd_convolve_floats.
-template <class Lanes>
-void winograd_convolve(const Winograd& w, const float* x, const float* kernel, float* y, float* scratch) {
+void winograd_convolve(const Winograd& w, const float* const* x, const float* kernel, float* const* y, float* scratch) {
   const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row), depth = winograd_depth(w);
   float* kernel_planes = scratch + winograd_zeros(w);
   float* x_planes = kernel_planes + winograd_kernel_floats(w);
@@ -368,7 +289,7 @@ void winograd_convolve(const Winograd& w, const float* x, const float* kernel, f
   const auto transform = w.turned ? transform_turned_kernel<Lanes> : transform_kernel<Lanes>;
   for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
     const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
-    transform_x<Lanes>(w, x, scratch, first, count, x_planes);
+    transform_x<Lanes>(w, x, scratch, first, count, {0, w.channels}, x_planes);
     float* from = kernel_planes;
     for (std::int64_t panel = 0; panel < w.features; panel += winograd_panel) {
       const std::int64_t width = std::min(winograd_panel, w.features - panel), row = whole_vectors(width);
@@ -391,61 +312,9 @@ void winograd_convolve(const Winograd& w, const float* x, const float* kernel, f
         }
       }
       if (!is_large(w)) from += winograd_planes * w.channels * row;
-      transform_m<Lanes>(w, y_planes, first, count, y + panel, width);
+      transform_m<Lanes>(w, y_planes, first, count, y, {panel, width});
     }
   }
 }
-
-/// The window's gradient; scratch of winograd_kernel_grad_floats.
-template <class Lanes>
-void winograd_kernel_grad(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch) {
-  const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row);
-  const std::int64_t y_row = whole_vectors(w.features), y_plane = winograd_plane(w, y_row);
-  const WindowPart most = winograd_sums(w);
-  float* sums = scratch + winograd_zeros(w);
-  float* x_planes = sums + winograd_sums_floats(w);
-  float* y_planes = x_planes + winograd_planes * x_plane;
-  std::fill(scratch, sums, 0.0F);
-  for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
-    const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
-    transform_x<Lanes>(w, x, scratch, first, count, x_planes);
-    transform_dy<Lanes>(w, dy, scratch, first, count, y_planes);
-    for (std::int64_t c = 0; c < w.channels; c += most.channels) {
-      for (std::int64_t f = 0; f < w.features; f += most.features) {
-        const WindowPart part{c, std::min(most.channels, w.channels - c), f, std::min(most.features, w.features - f)};
-        const std::int64_t row = whole_vectors(part.features);
-        for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
-          multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane + c,
-                                      .b = y_planes + plane * y_plane + f,
-                                      .result = sums + plane * part.channels * row,
-                                      .rows = part.channels,
-                                      .columns = row,
-                                      .depth = count,
-                                      .a_row = 1,
-                                      .a_depth = x_row,
-                                      .b_depth = y_row,
-                                      .b_column = 1,
-                                      .result_row = row,
-                                      .adds = first > 0});
-        }
-        if (first + count == w.tiles()) transform_sums<Lanes>(w, sums, part, kernel);
-      }
-    }
-  }
-}
-
-/// The loops of one level.
-struct WinogradLoops {
-  void (*convolve)(const Winograd& w, const float* x, const float* kernel, float* y, float* scratch);
-  void (*kernel_grad)(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch);
-};
-
-template <class Lanes>
-WinogradLoops winograd_loops() {
-  return {winograd_convolve<Lanes>, winograd_kernel_grad<Lanes>};
-}
-
-WinogradLoops winograd_loops_avx2();
-WinogradLoops winograd_loops_avx512();
 
 }  // namespace lockstep::backends::onednn

@@ -21,7 +21,7 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
   }
   write(program);
   choose_views(program);
-  join_products(program);
+  join_shards(program);
   make_units(program);
   schedule(program);
   place(program);

@@ -178,13 +178,32 @@ void add_kernel_unit(Program& program, const Item& item) {
   program.units.push_back(std::move(unit));
 }
 
+/// A convolution of all shards, those of a device in one call.
+void add_of_shards(Program& program, const Item& item) {
+  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
+  Unit unit;
+  unit.mesh = item.mesh;
+  unit.in_parts = mesh.devices > 1;
+  const int shards = mesh.local_shards / mesh.devices;
+  for (int first = 0; first < mesh.local_shards; first += shards) {
+    UnitCall call{item.of_shards, nullptr, {}, {}, item.op + "_of_shards"};
+    for (int shard = first; shard < first + shards; ++shard) {
+      call.inputs.push_back({item.inputs[0], shard});
+      call.outputs.push_back({item.outputs[0], shard});
+    }
+    call.inputs.push_back({item.inputs[1], -1});
+    unit.calls.push_back(std::move(call));
+  }
+  program.units.push_back(std::move(unit));
+}
+
 /// The products of all shards and their sum.
 void add_sum_of_products(Program& program, const Item& sum, const Item& product) {
   Unit unit;
   unit.mesh = sum.mesh;
   unit.collectives = 1;
   unit.collective = {"psum", program.value(sum.outputs[0]).type.nbytes()};
-  const std::string op = "sum_of_products";
+  const std::string op(sum_of(product.op));
   add_cut_call(program, unit, {sum.kernel, nullptr, operands_of_all_shards(program, product), refs(sum.outputs), op},
                op, product.attrs);
   program.units.push_back(std::move(unit));
@@ -231,6 +250,8 @@ void make_units(Program& program) {
     const Item* product = item.product < 0 ? nullptr : &program.items[static_cast<std::size_t>(item.product)];
     if (product != nullptr) {
       add_sum_of_products(program, item, *product);
+    } else if (item.of_shards != nullptr) {
+      add_of_shards(program, item);
     } else if (item.alias) {
       resolve_alias(program, item);
     } else if (item.kind == Item::Kind::assemble) {

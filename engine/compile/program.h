@@ -99,9 +99,10 @@ struct Item {
   std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
   const Kernel* kernel = nullptr;
   const Kernel* rest_kernel = nullptr;
-  // Decided by `join_products`:
-  int product = -1;     ///< Of a psum: the product that its kernel computes for all shards.
-  bool joined = false;  ///< Of such a product: it needs no unit of its own.
+  // Decided by `join_shards`:
+  int product = -1;                   ///< Of a psum: the product that its kernel computes for all shards.
+  bool joined = false;                ///< Of such a product: it needs no unit of its own.
+  const Kernel* of_shards = nullptr;  ///< Of a convolution: computes it for all shards of a device.
 };
 
 /// An operand of a unit's call: a value, seen from the running shard or from a given local one.
@@ -199,7 +200,7 @@ struct Program {
 void write_out(Program& program, const ir::Function& function);
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 void choose_views(Program& program);
-void join_products(Program& program);
+void join_shards(Program& program);
 void make_units(Program& program);
 void schedule(Program& program);
 void place(Program& program);
@@ -209,7 +210,9 @@ std::shared_ptr<const Executable> emit(Program& program);
 void add_collective_units(Program& program, const Item& item);
 void add_assemble_units(Program& program, const Item& item);
 bool is_collective(const Item& item);
-/// What a product of a map reads, on one shard after the other. Used by `join_products`, too.
+/// The request for the sum of such products over all shards.
+std::string_view sum_of(std::string_view product_op);
+/// What a product of a map reads, on one shard after the other. Used by `join_shards`, too.
 std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product);
 /// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
 std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,

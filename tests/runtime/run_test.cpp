@@ -192,6 +192,48 @@ TEST_CASE("products that are summed over shards are computed together where thei
   }
 }
 
+TEST_CASE("convolutions of a device's shards and the sums of their gradients are computed together") {
+  const auto function = [](std::int64_t images, bool own_windows, int devices) {
+    const std::string layout = own_windows ? "batch" : "";
+    const MapSpec spec{
+        mesh({{"batch", 4}}), devices, {{"batch", "", ""}, {layout, "", ""}}, {{"batch", "", ""}, {"", "", ""}}};
+    const std::vector<ArrayType> types = {{DType::float32, Shape{4 * images, 2, 3}, {}},
+                                          {DType::float32, Shape{own_windows ? 12 : 3, 3, 32}, {}}};
+    return mapped(types, spec, [&](ir::Builder&, std::span<const Value> x) {
+      using Dims = std::vector<std::int64_t>;
+      const Attrs attrs = {{"strides", Dims{1}},
+                           {"padding", std::vector<Dims>{{1, 1}}},
+                           {"dilation", Dims{1}},
+                           {"groups", std::int64_t{1}}};
+      const Value window = own_windows ? x[1] : ops::pvary(x[1], {"batch"});
+      const Value y = ops::tanh(ops::apply(ops::primitives::conv(), {{ops::tanh(x[0]), window}}, attrs)[0]);
+      const Attrs of_window = attrs.with("window", Dims{3});
+      const Value grad = ops::apply(ops::primitives::conv_kernel_grad(), {{x[0], y}}, of_window)[0];
+      return Values{y, ops::psum(grad, {"batch"})};
+    });
+  };
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  const auto plan_of = [&](std::int64_t images, bool own_windows, int devices) {
+    return compile::lower(function(images, own_windows, devices), options)->plan();
+  };
+  const auto has = [](const compile::Plan& plan, const std::string& op) {
+    return plan.text.find(op) != std::string::npos;
+  };
+  CHECK(has(plan_of(1, false, 2), "conv_of_shards"));
+  CHECK(has(plan_of(1, false, 1), "conv_of_shards"));
+  CHECK_FALSE(has(plan_of(1, false, 4), "conv_of_shards"));
+  CHECK_FALSE(has(plan_of(1, true, 2), "conv_of_shards"));
+  CHECK(has(plan_of(1, false, 2), "sum_of_kernel_grads"));
+  CHECK_FALSE(has(plan_of(8, false, 2), "sum_of_kernel_grads"));
+  CHECK(plan_of(1, false, 2).flops == doctest::Approx(plan_of(1, false, 4).flops));
+  for (const int devices : {1, 2, 4}) {
+    check_equal(function(1, false, devices), 6);
+    check_equal(function(8, false, devices), 7);
+    check_equal(function(1, true, devices), 8);
+  }
+}
+
 TEST_CASE("bfloat16 sums stay float32 until they are complete") {
   const MapSpec spec{mesh({{"batch", 4}}), 1, {{"batch"}}, {{""}}};
   const ir::FunctionPtr f = mapped({{DType::bfloat16, Shape{4}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {

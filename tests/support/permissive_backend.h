@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -78,6 +80,22 @@ class SumOfProducts final : public Kernel {
   std::unique_ptr<Kernel> product_;
 };
 
+/// A convolution for each shard by the reference, all with the window that comes last.
+class ConvolutionsOfShards final : public Kernel {
+ public:
+  explicit ConvolutionsOfShards(std::unique_ptr<Kernel> convolution) : convolution_(std::move(convolution)) {}
+
+  void run(const KernelArguments& arguments) const override {
+    for (std::size_t i = 0; i < arguments.outputs.size(); ++i) {
+      const std::array<ArrayView, 2> inputs = {arguments.inputs[i], arguments.inputs.back()};
+      convolution_->run({inputs, arguments.outputs.subspan(i, 1), nullptr});
+    }
+  }
+
+ private:
+  std::unique_ptr<Kernel> convolution_;
+};
+
 /// One of the parts of an op's work: some bytes of its result.
 class PartKernel final : public Kernel {
  public:
@@ -105,9 +123,16 @@ class PermissiveBackend final : public Backend {
   std::string_view name() const override { return "permissive"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
-    if (request.op == "sum_of_products") {
+    if (request.op == "sum_of_products" || request.op == "sum_of_kernel_grads") {
+      const std::string_view op = request.op == "sum_of_products" ? "dot_general" : "conv_kernel_grad";
       return std::make_unique<SumOfProducts>(ops::reference_backend()->make_kernel(
-          {"dot_general", request.attrs, request.inputs.first(2), request.outputs, request.device}));
+          {op, request.attrs, request.inputs.first(2), request.outputs, request.device}));
+    }
+    if (request.op.ends_with("_of_shards")) {
+      const std::array<ArrayType, 2> inputs = {request.inputs.front(), request.inputs.back()};
+      return std::make_unique<ConvolutionsOfShards>(
+          ops::reference_backend()->make_kernel({request.op.substr(0, request.op.rfind("_of_shards")), request.attrs,
+                                                 inputs, request.outputs.first(1), request.device}));
     }
     auto inner = ops::reference_backend()->make_kernel(request);
     return inner == nullptr ? nullptr : std::make_unique<PermissiveKernel>(std::move(inner));

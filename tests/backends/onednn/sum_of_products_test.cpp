@@ -1,11 +1,11 @@
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "tests/backends/onednn/onednn_runs.h"
+#include "tests/backends/onednn/tree_sums.h"
 
 // The products of all shards and their sum in one kernel: the bits of each product's own kernel and a tree of additions.
 namespace lockstep::tests {
@@ -18,21 +18,6 @@ struct Case {
   std::size_t leaves;
   bool in_parts;
 };
-
-std::vector<float> floats(const std::vector<std::byte>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-/// S(first, last) = S(first, middle) + S(middle, last).
-std::vector<float> sum(const std::vector<std::vector<float>>& leaves, std::size_t first, std::size_t last) {
-  if (last == first + 1) return leaves[first];
-  std::vector<float> left = sum(leaves, first, (first + last) / 2);
-  const std::vector<float> right = sum(leaves, (first + last) / 2, last);
-  for (std::size_t i = 0; i < left.size(); ++i) left[i] += right[i];
-  return left;
-}
 
 void check(const Case& c) {
   const Attrs attrs = contraction(c.of_first, c.of_second);
@@ -51,27 +36,12 @@ void check(const Case& c) {
       operands.push_back(std::move(drawn[i]));
     }
   }
-  const std::vector<float> expected = sum(leaves, 0, c.leaves);
+  const std::vector<float> expected = tree_sum(leaves, 0, c.leaves);
   const KernelRequest request{"sum_of_products", attrs, types, product.outputs, {}};
-  const auto run = [&](const std::vector<const Kernel*>& kernels) {
-    const Memory result(static_cast<std::size_t>(product.outputs[0].nbytes()));
-    const ArrayView view = contiguous_view(result.data(), float32, product.outputs[0].shape);
-    for (const Kernel* kernel : kernels) {
-      const Memory scratch(kernel->scratch_bytes());
-      kernel->run({views, {&view, 1}, scratch.data()});
-    }
-    return floats(result.bytes());
-  };
   const std::unique_ptr<Kernel> whole = onednn().make_kernel(request);
   // Elsewhere oneDNN's own products have other bits.
   if (usable_isa() == Isa::avx512) REQUIRE(whole != nullptr);
-  if (whole == nullptr) return;
-  CHECK(run({whole.get()}) == expected);
-  const std::vector<std::unique_ptr<Kernel>> parts = onednn().make_parts(request, *whole);
-  CHECK((parts.size() > 1) == c.in_parts);
-  std::vector<const Kernel*> reversed;
-  for (std::size_t i = parts.size(); i-- > 0;) reversed.push_back(parts[i].get());
-  if (!parts.empty()) CHECK(run(reversed) == expected);
+  if (whole != nullptr) check_sum(request, *whole, views, expected, c.in_parts);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/compile/program.h"
 
-// A gradient of weights is a product for each shard, then their sum. Where the operands of all shards are smaller than
-// what the products give, and a backend has a kernel that computes both at once, the products are not written to memory.
+// What one kernel computes for several shards, where a backend has one that gains by it. A gradient of weights is a
+// product for each shard, then their sum: where the operands of all shards are smaller than what the products give, these
+// are not written to memory. Convolutions with one window: it is prepared once for a device's shards, not for each.
 namespace lockstep::compile {
 namespace {
 
@@ -15,14 +17,17 @@ class Joiner {
       : program_(program), producer_(program.values.size(), -1), reads_(program.values.size(), 0) {}
 
   void run() {
-    if (program_.processes > 1) return;
     for (std::size_t i = 0; i < program_.items.size(); ++i) {
       for (const int v : program_.items[i].outputs) producer_[static_cast<std::size_t>(v)] = static_cast<int>(i);
       for (const int v : program_.items[i].inputs) ++reads_[static_cast<std::size_t>(v)];
     }
     for (const int v : program_.outputs) ++reads_[static_cast<std::size_t>(v)];
     for (Item& item : program_.items) {
-      if (is_whole_sum(item)) join(item);
+      if (item.op == "conv" || item.op == "conv_input_grad") {
+        join_convolutions(item);
+      } else if (program_.processes == 1 && is_whole_sum(item)) {
+        join(item);
+      }
     }
   }
 
@@ -47,7 +52,7 @@ class Joiner {
       const int i = producer_[static_cast<std::size_t>(v)];
       if (i < 0 || reads_[static_cast<std::size_t>(v)] != 1) return -1;
       const Item& it = item(i);
-      if (it.op == "dot_general" && it.pmap >= 0 && it.fence < 0) return i;
+      if ((it.op == "dot_general" || it.op == "conv_kernel_grad") && it.pmap >= 0 && it.fence < 0) return i;
       if (it.op != "collective_start") return -1;
       v = it.inputs[0];
     }
@@ -65,11 +70,34 @@ class Joiner {
     if (kept >= program_.value(product.outputs[0]).type.nbytes()) return;
     const ArrayType& result = program_.value(sum.outputs[0]).type;
     const Kernel* kernel = program_.kernels.find(
-        "sum_of_products", product.attrs, program_.types(operands_of_all_shards(program_, product)), {&result, 1});
+        sum_of(product.op), product.attrs, program_.types(operands_of_all_shards(program_, product)), {&result, 1});
     if (kernel == nullptr) return;
     product.joined = true;
     sum.product = p;
     sum.kernel = kernel;
+  }
+
+  /// What all shards see of `v`, or -1 where each has its own.
+  int invariant(int v) {
+    while (program_.value(v).pmap >= 0) {
+      const int i = producer_[static_cast<std::size_t>(v)];
+      if (i < 0 || item(i).op != "pvary") return -1;
+      v = item(i).inputs[0];
+    }
+    return v;
+  }
+
+  void join_convolutions(Item& convolution) {
+    if (convolution.kind != Item::Kind::equation || convolution.pmap < 0 || convolution.fence >= 0) return;
+    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(convolution.mesh)];
+    const int shards = mesh.local_shards / mesh.devices;
+    const int window = invariant(convolution.inputs[1]);
+    if (shards < 2 || window < 0 || program_.value(convolution.inputs[0]).pmap < 0) return;
+    std::vector<ArrayType> inputs(static_cast<std::size_t>(shards), program_.value(convolution.inputs[0]).type);
+    inputs.push_back(program_.value(window).type);
+    const std::vector<ArrayType> outputs(static_cast<std::size_t>(shards), program_.value(convolution.outputs[0]).type);
+    convolution.of_shards = program_.kernels.find(convolution.op + "_of_shards", convolution.attrs, inputs, outputs);
+    if (convolution.of_shards != nullptr) convolution.inputs[1] = window;
   }
 
   Program& program_;
@@ -79,6 +107,10 @@ class Joiner {
 
 }  // namespace
 
+std::string_view sum_of(std::string_view product_op) {
+  return product_op == "dot_general" ? "sum_of_products" : "sum_of_kernel_grads";
+}
+
 std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product) {
   std::vector<Ref> operands;
   for (int s = 0; s < program.meshes[static_cast<std::size_t>(product.mesh)].shards; ++s) {
@@ -87,6 +119,6 @@ std::vector<Ref> operands_of_all_shards(const Program& program, const Item& prod
   return operands;
 }
 
-void join_products(Program& program) { Joiner(program).run(); }
+void join_shards(Program& program) { Joiner(program).run(); }
 
 }  // namespace lockstep::compile
