@@ -1,4 +1,6 @@
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -18,6 +20,18 @@ GradientTransformation leafwise(std::function<Array(const Array& update, const A
 
 Tree zeros_of(const Tree& params) {
   return map([](const Array& p) { return zeros_like(p); }, params);
+}
+
+enum class Sign : std::uint8_t { any, positive };
+
+/// A decaying average with 0 for what is subnormal. A weight whose gradient has become zero would else have a subnormal
+/// average for ever, since 0.9 times a few of the smallest number is rounded to as many, and processors take a hundred
+/// times as long to multiply such numbers. float16's matter as numbers and stay.
+Array decaying(const Array& average, Sign sign = Sign::any) {
+  if (average.dtype() == float16 || !is_float(average.dtype())) return average;
+  const double smallest_normal = average.dtype() == float64 ? std::numeric_limits<double>::min()
+                                                            : static_cast<double>(std::numeric_limits<float>::min());
+  return where((sign == Sign::any ? abs(average) : average) < smallest_normal, 0.0, average);
 }
 
 Array first_count() { return full({}, 0, int32); }
@@ -51,7 +65,7 @@ GradientTransformation scale_by_learning_rate(LearningRate rate) {
 
 GradientTransformation trace(double decay, bool nesterov) {
   auto update = [decay, nesterov](const Tree& updates, const Tree& state, const Tree&) {
-    Tree velocity = map([&](const Array& u, const Array& v) { return decay * v + u; }, updates, state);
+    Tree velocity = map([&](const Array& u, const Array& v) { return decaying(decay * v + u); }, updates, state);
     if (!nesterov) return std::pair(velocity, velocity);
     Tree ahead = map([&](const Array& u, const Array& v) { return u + decay * v; }, updates, velocity);
     return std::pair(std::move(ahead), std::move(velocity));
@@ -65,9 +79,11 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
   };
   auto update = [=](const Tree& updates, const Tree& state, const Tree&) {
     const Array count = state.at("count").array() + 1;
-    Tree mu = map([&](const Array& g, const Array& m) { return b1 * m + (1.0 - b1) * g; }, updates, state.at("mu"));
+    Tree mu =
+        map([&](const Array& g, const Array& m) { return decaying(b1 * m + (1.0 - b1) * g); }, updates, state.at("mu"));
     Tree nu =
-        map([&](const Array& g, const Array& n) { return b2 * n + (1.0 - b2) * (g * g); }, updates, state.at("nu"));
+        map([&](const Array& g, const Array& n) { return decaying(b2 * n + (1.0 - b2) * (g * g), Sign::positive); },
+            updates, state.at("nu"));
     // In float64 so that 1 - b2^t does not cancel in the first steps. Scalars of a step: a division for each parameter
     // would take as long as all else.
     const Array t = convert(count, float64);

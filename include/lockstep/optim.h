@@ -54,9 +54,10 @@ LOCKSTEP_API Mask below(std::string prefix);
 
 /// -rate(count) * u.
 LOCKSTEP_API GradientTransformation scale_by_learning_rate(LearningRate rate);
-/// v' = decay v + u; gives v', or u + decay v' with nesterov. Sutskever et al. 2013.
+/// v' = decay v + u; gives v', or u + decay v' with nesterov. Sutskever et al. 2013. What is subnormal in v' becomes 0,
+/// but for float16.
 LOCKSTEP_API GradientTransformation trace(double decay, bool nesterov = false);
-/// Bias-corrected moments. Kingma and Ba 2015.
+/// Bias-corrected moments. Kingma and Ba 2015. What is subnormal in a moment becomes 0, but for float16.
 LOCKSTEP_API GradientTransformation scale_by_adam(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
 /// u + decay * param. Loshchilov and Hutter 2019.
 LOCKSTEP_API GradientTransformation add_decayed_weights(double decay);

@@ -77,6 +77,29 @@ TEST_CASE("adam and adamw follow Kingma and Ba, and Loshchilov and Hutter") {
   check_near(adamw, "a", {adam_reference(0.7, gradients, 0.01, 0.1)}, 1e-13);
 }
 
+TEST_CASE("decaying averages end at 0, not at subnormal numbers") {
+  const auto zeros_for = [](DType dtype) { return Tree(convert(array(Values{0, 0, 0}), dtype)); };
+  const auto decayed = [](DType dtype, const Values& values) { return Tree(convert(array(values), dtype)); };
+  const Values given = {1.2e-38, -1.2e-38, 2e-38};  // The smallest normal float32 is 1.18e-38.
+  for (const DType dtype : {float32, bfloat16}) {
+    const Tree zero = zeros_for(dtype);
+    const auto [update, velocity] = optim::trace(0.9).update(zero, decayed(dtype, given), zero);
+    const Values left = convert(velocity.array(), float64).to_vector<double>();
+    CHECK(left[0] == 0);
+    CHECK(left[1] == 0);
+    CHECK(left[2] == doctest::Approx(1.8e-38).epsilon(0.01));
+    const Tree state = Tree::dict({{"count", Tree(full({}, 3, int32))},
+                                   {"mu", decayed(dtype, given)},
+                                   {"nu", decayed(dtype, {1.2e-38, 0, 2e-38})}});
+    const auto [direction, next] = optim::scale_by_adam(0.9, 0.9).update(zero, state, zero);
+    check_near(Tree::dict({{"mu", Tree(convert(next.at("mu").array(), float64))}}), "mu", left);
+    CHECK(convert(next.at("nu").array(), float64).to_vector<double>()[0] == 0);
+    CHECK(convert(next.at("nu").array(), float64).to_vector<double>()[2] > 1.7e-38);
+  }
+  const auto [update, velocity] = optim::trace(0.5).update(zeros_for(float16), decayed(float16, {4e-6, 0, 0}), {});
+  CHECK(convert(velocity.array(), float64).to_vector<double>()[0] > 1e-6);  // subnormal in float16
+}
+
 TEST_CASE("decayed weights shrink once an update") {
   const Tree zero = tree_of({0}, {0});
   const auto decay = optim::chain(optim::masked(optim::add_decayed_weights(0.004), optim::below("a")),
