@@ -254,20 +254,32 @@ class Emitter {
     }
   }
 
-  /// The largest first, each to the lane that has least to do.
+  /// The largest first, each to the lane that has least to do; of the parts of one call, neighbours to one lane: what
+  /// reads their results in turn is shared out in the same order, and finds them in the cache of its own core.
   void share_whole(Step& step, std::vector<Work> whole) {
     std::stable_sort(whole.begin(), whole.end(), [](const Work& a, const Work& b) { return a.cost > b.cost; });
     std::vector<std::int64_t> load(step.lanes.size(), 0);
-    for (const Work& work : whole) {
-      std::size_t lane = 0;
-      if (!work.on_caller) {
-        lane = static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-      }
-      load[lane] += std::max<std::int64_t>(work.cost, 1);
-      Lane& to = step.lanes[lane];
-      (work.on_caller ? to.on_caller : to.calls)
-          .push_back(work.part == nullptr ? add_units(work.units) : add_part(unit(work.units[0]), *work.part));
+    for (std::size_t first = 0, last = 0; first < whole.size(); first = last) {
+      std::vector<std::size_t> lanes;
+      do {
+        lanes.push_back(lane_for(whole[last], load));
+        ++last;
+      } while (last < whole.size() && whole[last].part != nullptr && whole[last].units == whole[first].units);
+      std::sort(lanes.begin(), lanes.end());
+      for (std::size_t i = first; i < last; ++i) add_whole(step.lanes[lanes[i - first]], whole[i]);
     }
+  }
+
+  static std::size_t lane_for(const Work& work, std::vector<std::int64_t>& load) {
+    const auto least = std::min_element(load.begin(), load.end());
+    const auto lane = work.on_caller ? 0 : static_cast<std::size_t>(least - load.begin());
+    load[lane] += std::max<std::int64_t>(work.cost, 1);
+    return lane;
+  }
+
+  void add_whole(Lane& lane, const Work& work) {
+    (work.on_caller ? lane.on_caller : lane.calls)
+        .push_back(work.part == nullptr ? add_units(work.units) : add_part(unit(work.units[0]), *work.part));
   }
 
   void place_barriers() {
