@@ -9,7 +9,8 @@ Python needs benches/peers/requirements.txt, torch.compile and MLX need a C++ co
 
 A system that is not there or does not start is named with its reason, and the others are timed. Every system runs in a
 process of its own and waits while another one is timed. A sample counts only if other processes used under 2% of the
-machine while it was taken.
+machine while it was taken; a row whose median lies 15% above its best sample is measured once more, with all others, and
+then does not count. Before and after each workload one product and one copy say how fast the machine is.
 """
 
 import argparse
@@ -27,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
 LIBTORCH = HERE.parent / "build" / "peers" / "libtorch_step"
 WORKLOADS = "tiny mlp cnn resnet20 resnet18 vit lstm gpt adam10m".split()
+MOST_SPREAD = 1.15  # of a row's median over its best sample; a row with more is measured again, and then does not count
 MOST_FOREIGN_WORK = 0.02  # a share of the machine; a sample taken while others did more does not count
 LONGEST_START = 1200  # seconds to the first losses, compilation included; a system that needs more is absent
 VARIANTS = ("eager", "eager-tuned", "compiled", "compiled-tuned")
@@ -98,9 +100,29 @@ class Process:
         else:
             self.disturbed += 1
 
+    def is_noisy(self):
+        return bool(self.samples) and statistics.median(self.samples) > MOST_SPREAD * min(self.samples)
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+def take_samples(running, rounds, seconds):
+    for _ in range(rounds * 3):
+        for process in [p for p in running if len(p.samples) < rounds]:
+            process.sample(seconds)
+
+
+def measure_machine(binaries):
+    """What one device reaches now in a product and in a copy."""
+    said = subprocess.run([str(binaries / "bench_machine")], check=True, capture_output=True, text=True).stdout
+    return json.loads(said)
+
+
+def counting(rows):
+    """Medians of the rows that count."""
+    return {n: r["median_ms"] for n, r in rows.items() if "median_ms" in r and not r["noisy"]}
 
 
 def measure(binaries, folder, workload, rounds, seconds, only):
@@ -114,10 +136,11 @@ def measure(binaries, folder, workload, rounds, seconds, only):
             running.append(Process(name, command))
         except (RuntimeError, FileNotFoundError) as error:
             absent[name] = str(error)
-    for _ in range(rounds * 3):
-        waiting = [p for p in running if len(p.samples) < rounds]
-        for process in waiting:
-            process.sample(seconds)
+    take_samples(running, rounds, seconds)
+    if any(p.is_noisy() for p in running):
+        for process in running:  # all of them, so that they still meet the same minutes
+            process.samples = []
+        take_samples(running, rounds, seconds)
     for process in running:
         process.close()
     rows = {}
@@ -126,7 +149,7 @@ def measure(binaries, folder, workload, rounds, seconds, only):
                "memory_mib": p.first["memory_mib"]}
         if p.samples:
             row["median_ms"], row["best_ms"] = statistics.median(p.samples), min(p.samples)
-            row["noisy"] = row["median_ms"] > 1.15 * row["best_ms"]
+            row["noisy"] = p.is_noisy()
         rows[p.name] = {**row, "samples": len(p.samples), "disturbed": p.disturbed}
     return rows, absent
 
@@ -144,21 +167,24 @@ def table(results):
     lines = []
     for workload, result in results.items():
         rows = result["rows"]
-        peers = {n: r["median_ms"] for n, r in rows.items() if not n.startswith("lockstep") and "median_ms" in r}
+        peers = {n: ms for n, ms in counting(rows).items() if not n.startswith("lockstep")}
         best_of = {b: min((n for n in peers if is_bfloat16(n) == b), key=peers.get, default=None) for b in (False, True)}
         jax = rows.get("jax", {}).get("first_call_s")
         spread = f"{workload}: losses of steps 1 to 5 within {result['loss_spread']:.1e}"
         if any(map(is_bfloat16, rows)):
             spread += f", in bfloat16 within {result['bf16_loss_spread']:.1e}"
         lines.append(spread)
+        for when, machine in zip(("before", "after"), result["machine"]):
+            lines.append(f"  one device {when}: product {machine['product_gflops']:.0f} GFLOP/s, "
+                         f"copy {machine['copy_gbytes']:.1f} GB/s")
         for name, row in rows.items():
             text = f"  {name:20} {row.get('median_ms', float('nan')):10.3f} ms  first call {row['first_call_s']:7.3f} s"
             text += f"  start to first losses {row['start_s']:6.2f} s  memory {row['memory_mib']:6.0f} MiB"
             best = best_of[is_bfloat16(name)]
-            if best and name.startswith("lockstep") and "median_ms" in row:
+            if best and name.startswith("lockstep") and name in counting(rows):
                 text += f"  {row['median_ms'] / peers[best]:.2f} of {best}"
                 text += f", first call {row['first_call_s'] / jax:.3f} of jax's" if jax else ""
-            lines.append(text + ("  noisy" if row.get("noisy") else ""))
+            lines.append(text + ("  noisy, does not count" if row.get("noisy") else ""))
         lines += [f"  {name:20} {reason}" for name, reason in result["absent"].items()]
     return "\n".join(lines)
 
@@ -167,7 +193,7 @@ def plot(results):
     """Bars of each system's median over the best peer's."""
     bars, y = [], 20
     for workload, result in results.items():
-        rows = {n: r["median_ms"] for n, r in result["rows"].items() if "median_ms" in r}
+        rows = counting(result["rows"])
         best = min((ms for n, ms in rows.items() if not n.startswith("lockstep")), default=None)
         bars.append(f'<text x="10" y="{y + 12}" font-weight="bold">{workload}</text>')
         for name, ms in rows.items():
@@ -182,9 +208,9 @@ def plot(results):
     return f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{y + 10}" {style}>' + "".join(bars) + "</svg>\n"
 
 
-def machine():
+def processor():
     model = [l for l in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if l.startswith("model name")]
-    return {"processor": model[0].split(":")[1].strip() if model else platform.processor(), "cores": os.cpu_count()}
+    return {"model": model[0].split(":")[1].strip() if model else platform.processor(), "cores": os.cpu_count()}
 
 
 def main():
@@ -200,11 +226,13 @@ def main():
     pathlib.Path(a.inputs).mkdir(parents=True, exist_ok=True)
     results = {}
     for workload in a.workloads.split(","):
+        before = measure_machine(a.binaries)
         rows, absent = measure(a.binaries, a.inputs, workload, a.rounds, a.seconds, a.systems)
-        results[workload] = {"rows": rows, "absent": absent, "loss_spread": losses_agree(rows, False),
-                             "bf16_loss_spread": losses_agree(rows, True)}
+        machine = [before, measure_machine(a.binaries)]
+        results[workload] = {"machine": machine, "rows": rows, "absent": absent,
+                             "loss_spread": losses_agree(rows, False), "bf16_loss_spread": losses_agree(rows, True)}
         print(table({workload: results[workload]}), flush=True)
-    a.out.with_suffix(".json").write_text(json.dumps({"machine": machine(), "results": results}, indent=1) + "\n")
+    a.out.with_suffix(".json").write_text(json.dumps({"processor": processor(), "results": results}, indent=1) + "\n")
     a.out.with_suffix(".txt").write_text(table(results) + "\n")
     a.out.with_suffix(".svg").write_text(plot(results))
 

@@ -111,9 +111,10 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.json").write_text(json.dumps(model))
         rows, absent = compare.measure(a.binaries, a.inputs, name, a.rounds, a.seconds, a.systems.split(","))
-        peers = {n: r["median_ms"] for n, r in rows.items() if n != "lockstep" and "median_ms" in r}
-        if not peers or "median_ms" not in rows["lockstep"]:
-            print(f"  -   others were at work, no sample counts: {describe(model)}", flush=True)
+        counting = compare.counting(rows)
+        peers = {n: ms for n, ms in counting.items() if n != "lockstep"}
+        if not peers or "lockstep" not in counting:
+            print(f"  -   others were at work, nothing counts: {describe(model)}", flush=True)
             continue
         best = min(peers, key=peers.get)
         ratio = rows["lockstep"]["median_ms"] / peers[best]

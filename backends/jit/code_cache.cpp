@@ -51,19 +51,22 @@ bool runs(Isa isa) {
 
 }  // namespace
 
-CodeCache::CodeCache(Isa isa) : isa_(isa), refused_(isa != Isa::none && !runs(isa)) {}
+CodeCache::CodeCache(Isa isa, CodeRecord record)
+    : isa_(isa), refused_(isa != Isa::none && !runs(isa)), record_(std::move(record)) {}
 
-std::shared_ptr<const MachineCode> CodeCache::get(const Loop& loop) {
+std::shared_ptr<const MachineCode> CodeCache::get(const Loop& loop, std::string_view label) {
   const std::string key = key_of(loop);
   const std::scoped_lock lock(mutex_);
   const auto found = codes_.find(key);
   if (found != codes_.end()) return found->second;
+  std::shared_ptr<const MachineCode> made;
   try {
-    return codes_[key] = generate(loop, isa_);
+    made = generate(loop, isa_);
   } catch (const std::exception&) {
-    codes_.erase(key);
     return nullptr;
   }
+  record_.add(made->code(), label);
+  return codes_[key] = std::move(made);
 }
 
 }  // namespace lockstep::backends::jit

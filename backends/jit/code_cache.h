@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <lockstep/isa.h>
 
+#include "backends/jit/code_record.h"
 #include "backends/jit/generator.h"
 
 namespace lockstep::backends::jit {
@@ -16,17 +18,18 @@ namespace lockstep::backends::jit {
 class CodeCache {
  public:
   /// Tries once whether code may be made here at all.
-  explicit CodeCache(Isa isa);
+  explicit CodeCache(Isa isa, CodeRecord record = CodeRecord::of_environment());
 
   Isa isa() const { return isa_; }
   /// Whether the system allows no pages to be executed.
   bool is_refused() const { return refused_; }
-  /// Null where there is no more memory for code.
-  std::shared_ptr<const MachineCode> get(const Loop& loop);
+  /// Null where there is no more memory for code. The label, for profilers, is that of the first who asks.
+  std::shared_ptr<const MachineCode> get(const Loop& loop, std::string_view label);
 
  private:
   Isa isa_;
   bool refused_ = false;
+  CodeRecord record_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const MachineCode>> codes_;  // by everything that the code is made from
 };

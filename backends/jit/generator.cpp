@@ -37,7 +37,7 @@ class Generator final : public MachineCode, private Frame {
 
   void run(std::int64_t* numbers) const override { entry_(numbers); }
   bool may_share(std::size_t operand, std::size_t result) const override { return plan_.may_share(operand, result); }
-  std::size_t bytes() const override { return getSize(); }
+  std::span<const std::byte> code() const override { return std::as_bytes(std::span(getCode(), getSize())); }
 
  private:
   // ---- the whole function

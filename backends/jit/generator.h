@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include <lockstep/isa.h>
 
@@ -19,7 +19,7 @@ class MachineCode {
   virtual void run(std::int64_t* numbers) const = 0;
   /// Whether a result may lie where an operand of its type lies: nothing is written before the operand is read.
   virtual bool may_share(std::size_t operand, std::size_t result) const = 0;
-  virtual std::size_t bytes() const = 0;
+  virtual std::span<const std::byte> code() const = 0;
 };
 
 /// Throws Xbyak::Error where there is no memory, or none that may be executed. Its pages are never writable and

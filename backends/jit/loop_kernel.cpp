@@ -235,7 +235,7 @@ std::unique_ptr<Kernel> make_loop_kernel(const ElementLoop& loop, const KernelRe
   if (!steps) return nullptr;
   const Nest nest(request.outputs[0].shape, row_major_arrays(loop, request));
   std::vector<Access> accesses = mark_uniform(*steps, nest);
-  std::shared_ptr<const MachineCode> code = codes.get(*steps);
+  std::shared_ptr<const MachineCode> code = codes.get(*steps, loop.label());
   if (code == nullptr) return nullptr;
   return std::make_unique<LoopKernel>(loop, request, nest, std::move(accesses), std::move(code));
 }

@@ -339,7 +339,7 @@ std::unique_ptr<Kernel> make_sums_kernel(const ElementLoop& loop, const KernelRe
   const Nest nest(shape, row_major_arrays(loop, request), *split);
   if (shape.size() != 0 && nest.extents[nest.inner()] != matrix.columns) return nullptr;
   std::vector<Access> accesses = mark_uniform(*steps, nest);
-  std::shared_ptr<const MachineCode> code = codes.get(*steps);
+  std::shared_ptr<const MachineCode> code = codes.get(*steps, loop.label());
   if (code == nullptr) return nullptr;
   return std::make_unique<SumsKernel>(request, matrix, nest, std::move(accesses), std::move(sums), std::move(code));
 }

@@ -232,15 +232,16 @@ std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const Kernel
 #if defined(__x86_64__)
   const std::optional<WinogradSum> sum = sum_of_kernel_grads(request);
   const Winograd& w = sum->one;
-  const std::int64_t size = winograd_planes * w.tiles() * sum->arrays * w.channels * w.features;
-  if (size < 2 * least_part) return parts;
-  // Blocks of features, and where these are few, of channels too, for which dy is transformed again.
+  // Blocks of features, and where these are few and deep, of channels too, for which dy is transformed again.
   constexpr std::int64_t least_parts = 4, least_channels = 64;
+  const std::int64_t size = winograd_planes * w.tiles() * sum->arrays * w.channels * w.features;
   const std::int64_t wide = (w.features + sum->features_at_once - 1) / sum->features_at_once;
-  const std::int64_t deep = std::clamp<std::int64_t>(w.channels / least_channels, 1, (least_parts + wide - 1) / wide);
+  const std::int64_t most_deep = std::min(w.channels / least_channels, size / least_part);
+  const std::int64_t deep = std::clamp<std::int64_t>(most_deep, 1, (least_parts + wide - 1) / wide);
   const std::int64_t channels = (w.channels + deep - 1) / deep;
   const std::int64_t step =
       (channels + winograd_channels_at_once - 1) / winograd_channels_at_once * winograd_channels_at_once;
+  if (wide * deep < 2) return parts;
   for (std::int64_t f = 0; f < w.features; f += sum->features_at_once) {
     for (std::int64_t c = 0; c < w.channels; c += step) {
       WinogradSum part = *sum;

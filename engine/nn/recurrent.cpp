@@ -27,9 +27,10 @@ Array lstm(const Scope& scope, const Array& x, const LstmOptions& options) {
   using State = std::pair<Array, Array>;
   const auto step = [&](const State& state, const Array& input) {
     const auto& [h, c] = state;
-    const std::vector<Array> gates = split(input + matmul(h, recurrent), 4, 1);
-    const Array next_c = sigmoid(gates[1]) * c + sigmoid(gates[0]) * tanh(gates[2]);
-    const Array next_h = sigmoid(gates[3]) * tanh(next_c);
+    const std::vector<Array> of_input = split(input, 4, 1), of_state = split(matmul(h, recurrent), 4, 1);
+    const auto gate = [&](std::size_t i) { return of_input[i] + of_state[i]; };
+    const Array next_c = sigmoid(gate(1)) * c + sigmoid(gate(0)) * tanh(gate(2));
+    const Array next_h = sigmoid(gate(3)) * tanh(next_c);
     return std::pair(State(next_h, next_c), next_h);
   };
   const Array start = zeros({x.dim(0), options.units}, x.dtype());

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -175,8 +177,13 @@ TEST_CASE("a trace is written to a file; what cannot be is an error") {
   expect_error<ValueError>([] { Profile({.calls = 0}); }, "calls is 0; expected 0 or more and 1 or more");
 }
 
-TEST_CASE("the machine's peaks are measured") {
+TEST_CASE("the machine's peaks are measured, of one device") {
+  const std::clock_t cpu_begin = std::clock();
+  const auto begin = std::chrono::steady_clock::now();
   const Peak peak = measure_peak();
+  const double cpu_seconds = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  CHECK(cpu_seconds < 1.05 * seconds.count());
   CHECK(peak.flops_per_second > 1e8);
   CHECK(peak.bytes_per_second > 1e8);
 }
