@@ -110,17 +110,17 @@ TEST_CASE("each device has a row of slices that do not overlap; each shard is na
           {.debug = {.profile = profile}});
   f(ones({8, 1000}));
   CHECK(profile->devices() == 2);
-  std::map<int, std::set<int>> shards;
+  std::multiset<int> shards;  // a device may have taken over what was dealt to the other
   std::map<int, double> end;
   for (const json& slice : slices_of(*profile)) {
     const int device = slice.at("tid").get<int>();
     const double begin = slice.at("ts").get<double>();
     CHECK(begin >= end[device] - 0.002);
     end[device] = begin + slice.at("dur").get<double>();
-    if (slice.at("name") == "sin") shards[device].insert(slice.at("args").at("shard").get<int>());
+    if (slice.at("name") == "sin") shards.insert(slice.at("args").at("shard").get<int>());
     if (slice.at("name") == "add") CHECK_FALSE(slice.at("args").contains("shard"));
   }
-  CHECK(shards == std::map<int, std::set<int>>{{0, {0, 1}}, {1, {2, 3}}});
+  CHECK(shards == std::multiset<int>{0, 1, 2, 3});
   CHECK(count(slices_of(*profile), "barrier") > 0);
 }
 
