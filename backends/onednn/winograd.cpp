@@ -82,91 +82,93 @@ bool is_faster(const Winograd& w) {
   return cycles(w) < 9 * places * products_a_place(w) / (w.y_width <= 4 ? 25 : 30.5);
 }
 
+/// One of the loops, bound to its problem.
+template <class Run, class Problem>
+class WinogradKernel : public Kernel {
+ public:
+  std::size_t scratch_bytes() const final { return scratch_bytes_; }
+
+ protected:
+  WinogradKernel(Run run, const Problem& problem, std::int64_t scratch_floats)
+      : run_(run),
+        problem_(problem),
+        scratch_bytes_(whole_lines(static_cast<std::size_t>(scratch_floats) * sizeof(float))) {}
+
+  /// The loop on these arrays, its first operands.
+  template <class... Arrays>
+  void run_on(const KernelArguments& arguments, Arrays... arrays) const {
+    run_(problem_, arrays..., static_cast<float*>(arguments.scratch));
+  }
+
+ private:
+  Run run_;
+  Problem problem_;
+  std::size_t scratch_bytes_;
+};
+
+const float* input(const KernelArguments& arguments, std::size_t i) {
+  return static_cast<const float*>(arguments.inputs[i].data);
+}
+float* output(const KernelArguments& arguments, std::size_t i) {
+  return static_cast<float*>(arguments.outputs[i].data);
+}
+
 /// x of one or several arrays, the window, y of as many.
-class WinogradConvolutions final : public Kernel {
+class WinogradConvolutions final : public WinogradKernel<decltype(WinogradLoops::convolve), Winograd> {
  public:
   WinogradConvolutions(const WinogradLoops& loops, const Winograd& problem)
-      : run_(loops.convolve),
-        w_(problem),
-        scratch_bytes_(whole_lines(static_cast<std::size_t>(winograd_convolve_floats(w_)) * sizeof(float))) {}
+      : WinogradKernel(loops.convolve, problem, winograd_convolve_floats(problem)) {}
 
   void run(const KernelArguments& arguments) const override {
     std::array<const float*, most_winograd_arrays> x;
     std::array<float*, most_winograd_arrays> y;
-    for (std::size_t i = 0; i < arguments.outputs.size(); ++i) {
-      x[i] = static_cast<const float*>(arguments.inputs[i].data);
-      y[i] = static_cast<float*>(arguments.outputs[i].data);
+    const std::size_t arrays = arguments.outputs.size();
+    for (std::size_t i = 0; i < arrays; ++i) {
+      x[i] = input(arguments, i);
+      y[i] = output(arguments, i);
     }
-    run_(w_, x.data(), static_cast<const float*>(arguments.inputs.back().data), y.data(),
-         static_cast<float*>(arguments.scratch));
+    run_on(arguments, x.data(), input(arguments, arrays), y.data());
   }
-
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-
- private:
-  decltype(WinogradLoops::convolve) run_;
-  Winograd w_;
-  std::size_t scratch_bytes_;
 };
 
-class WinogradKernelGrad final : public Kernel {
+class WinogradKernelGrad final : public WinogradKernel<decltype(WinogradLoops::kernel_grad), Winograd> {
  public:
   WinogradKernelGrad(const WinogradLoops& loops, const Winograd& problem)
-      : run_(loops.kernel_grad),
-        w_(problem),
-        scratch_bytes_(whole_lines(static_cast<std::size_t>(winograd_kernel_grad_floats(w_)) * sizeof(float))) {}
+      : WinogradKernel(loops.kernel_grad, problem, winograd_kernel_grad_floats(problem)) {}
 
   void run(const KernelArguments& arguments) const override {
-    const auto input = [&](std::size_t i) { return static_cast<const float*>(arguments.inputs[i].data); };
-    run_(w_, input(0), input(1), static_cast<float*>(arguments.outputs[0].data),
-         static_cast<float*>(arguments.scratch));
+    run_on(arguments, input(arguments, 0), input(arguments, 1), output(arguments, 0));
   }
-
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-
- private:
-  decltype(WinogradLoops::kernel_grad) run_;
-  Winograd w_;
-  std::size_t scratch_bytes_;
 };
 
 /// x and y's gradient of one array after the other, the sum of the window's gradients.
-class WinogradSumOfKernelGrads final : public Kernel {
+class WinogradSumOfKernelGrads final : public WinogradKernel<decltype(WinogradLoops::sum_kernel_grads), WinogradSum> {
  public:
   WinogradSumOfKernelGrads(const WinogradLoops& loops, const WinogradSum& sum)
-      : run_(loops.sum_kernel_grads),
-        sum_(sum),
-        scratch_bytes_(whole_lines(static_cast<std::size_t>(winograd_sum_floats(sum_)) * sizeof(float))) {}
+      : WinogradKernel(loops.sum_kernel_grads, sum, winograd_sum_floats(sum)) {}
 
   void run(const KernelArguments& arguments) const override {
     std::array<const float*, most_winograd_arrays> x, dy;
     for (std::size_t i = 0; i < arguments.inputs.size() / 2; ++i) {
-      x[i] = static_cast<const float*>(arguments.inputs[2 * i].data);
-      dy[i] = static_cast<const float*>(arguments.inputs[2 * i + 1].data);
+      x[i] = input(arguments, 2 * i);
+      dy[i] = input(arguments, 2 * i + 1);
     }
-    run_(sum_, x.data(), dy.data(), static_cast<float*>(arguments.outputs[0].data),
-         static_cast<float*>(arguments.scratch));
+    run_on(arguments, x.data(), dy.data(), output(arguments, 0));
   }
-
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-
- private:
-  decltype(WinogradLoops::sum_kernel_grads) run_;
-  WinogradSum sum_;
-  std::size_t scratch_bytes_;
 };
 
+/// Of the level in use; empty where there is none.
+WinogradLoops usable_loops() {
 #if defined(__x86_64__)
-WinogradLoops loops_of(Isa isa) { return isa == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2(); }
+  return usable_isa() == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2();
+#else
+  return {};
 #endif
+}
 
 bool offers(const KernelRequest& request, const ConvolutionGeometry& geometry) {
-#if defined(__x86_64__)
   return request.inputs[0].dtype == DType::float32 && usable_isa() != Isa::none && applies(geometry) &&
          is_faster(problem(request.op, geometry));
-#else
-  return false;
-#endif
 }
 
 /// All of the sum; empty where so many tiles are summed that little is gained.
@@ -192,14 +194,9 @@ std::optional<WinogradSum> sum_of_kernel_grads(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const ConvolutionGeometry& geometry) {
   if (!offers(request, geometry)) return nullptr;
-#if defined(__x86_64__)
   const Winograd w = problem(request.op, geometry);
-  const WinogradLoops loops = loops_of(usable_isa());
-  if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(loops, w);
-  return std::make_unique<WinogradConvolutions>(loops, w);
-#else
-  return nullptr;
-#endif
+  if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(usable_loops(), w);
+  return std::make_unique<WinogradConvolutions>(usable_loops(), w);
 }
 
 std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
@@ -209,27 +206,19 @@ std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
   const KernelRequest one{op, request.attrs, inputs, request.outputs.first(1), request.device};
   const ConvolutionGeometry geometry(one);
   if (arrays > most_winograd_arrays || !offers(one, geometry)) return nullptr;
-#if defined(__x86_64__)
   const Winograd apart = problem(op, geometry), together = problem(op, geometry, static_cast<std::int64_t>(arrays));
   constexpr double least_gain = 0.1;
   if (cycles(apart) - cycles(together) < least_gain * cycles(apart)) return nullptr;
-  return std::make_unique<WinogradConvolutions>(loops_of(usable_isa()), together);
-#else
-  return nullptr;
-#endif
+  return std::make_unique<WinogradConvolutions>(usable_loops(), together);
 }
 
 std::unique_ptr<Kernel> make_sum_of_kernel_grads(const KernelRequest& request) {
   const std::optional<WinogradSum> sum = sum_of_kernel_grads(request);
-#if defined(__x86_64__)
-  if (sum.has_value()) return std::make_unique<WinogradSumOfKernelGrads>(loops_of(usable_isa()), *sum);
-#endif
-  return nullptr;
+  return sum.has_value() ? std::make_unique<WinogradSumOfKernelGrads>(usable_loops(), *sum) : nullptr;
 }
 
 std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const KernelRequest& request) {
   std::vector<std::unique_ptr<Kernel>> parts;
-#if defined(__x86_64__)
   const std::optional<WinogradSum> sum = sum_of_kernel_grads(request);
   const Winograd& w = sum->one;
   // Blocks of features, and where these are few and deep, of channels too, for which dy is transformed again.
@@ -246,10 +235,9 @@ std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const Kernel
     for (std::int64_t c = 0; c < w.channels; c += step) {
       WinogradSum part = *sum;
       part.part = {c, std::min(step, w.channels - c), f, std::min(sum->features_at_once, w.features - f)};
-      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(loops_of(usable_isa()), part));
+      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(usable_loops(), part));
     }
   }
-#endif
   return parts;
 }
 
