@@ -167,7 +167,8 @@ def table(results):
     lines = []
     for workload, result in results.items():
         rows = result["rows"]
-        peers = {n: ms for n, ms in counting(rows).items() if not n.startswith("lockstep")}
+        medians = counting(rows)
+        peers = {n: ms for n, ms in medians.items() if not n.startswith("lockstep")}
         best_of = {b: min((n for n in peers if is_bfloat16(n) == b), key=peers.get, default=None) for b in (False, True)}
         jax = rows.get("jax", {}).get("first_call_s")
         spread = f"{workload}: losses of steps 1 to 5 within {result['loss_spread']:.1e}"
@@ -181,8 +182,8 @@ def table(results):
             text = f"  {name:20} {row.get('median_ms', float('nan')):10.3f} ms  first call {row['first_call_s']:7.3f} s"
             text += f"  start to first losses {row['start_s']:6.2f} s  memory {row['memory_mib']:6.0f} MiB"
             best = best_of[is_bfloat16(name)]
-            if best and name.startswith("lockstep") and name in counting(rows):
-                text += f"  {row['median_ms'] / peers[best]:.2f} of {best}"
+            if best and name.startswith("lockstep") and name in medians:
+                text += f"  {medians[name] / peers[best]:.2f} of {best}"
                 text += f", first call {row['first_call_s'] / jax:.3f} of jax's" if jax else ""
             lines.append(text + ("  noisy, does not count" if row.get("noisy") else ""))
         lines += [f"  {name:20} {reason}" for name, reason in result["absent"].items()]
