@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/row_kernels.h>
+
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"
 #include "backends/jit/sums_kernel.h"
@@ -22,7 +24,7 @@ constexpr std::int64_t packed_elements = 256;
 constexpr std::int64_t joined_elements = 512;
 constexpr std::int64_t short_row = 128;
 
-class LoopKernel final : public Kernel {
+class LoopKernel final : public RowLoop {
  public:
   LoopKernel(const ElementLoop& loop, const KernelRequest& request, const Nest& nest, std::vector<Access> accesses,
              std::shared_ptr<const MachineCode> code)
@@ -52,25 +54,53 @@ class LoopKernel final : public Kernel {
 
   void run(const KernelArguments& arguments) const override {
     if (shape_.size() == 0) return;
-    Bases bases;
-    std::size_t k = 0;
-    bool plain = true;
-    for (const ArrayView& view : arguments.inputs) {
-      plain = plain && is_plain(view, k);
-      bases[k++] = static_cast<std::byte*>(view.data);
-    }
-    for (const ArrayView& view : arguments.outputs) bases[k++] = static_cast<std::byte*>(view.data);
-    if (plain && nest_.rank <= 2) {
-      run_plane(nest_, bases);
-    } else if (plain) {
-      run_nest(nest_, bases);
+    const Bases bases = bases_of(arguments);
+    if (lie_in_rows(arguments)) {
+      run_planes(nest_, bases, 0, nest_.all_rows());
     } else {
       run_nest(nest_of(arguments.inputs), bases);
     }
   }
 
+  std::int64_t rows() const override {
+    return shape_.rank() == 0 || shape_.size() == 0 ? 0 : shape_.size() / shape_.dim(-1);
+  }
+
+  bool lie_in_rows(const KernelArguments& arguments) const override {
+    for (std::size_t k = 0; k < arguments.inputs.size(); ++k) {
+      if (!is_plain(arguments.inputs[k], k)) return false;
+    }
+    return true;
+  }
+
+  void run_rows(const KernelArguments& arguments, std::int64_t first, std::int64_t count) const override {
+    // Those of the nest may be several of the shape, or all.
+    const Bases bases = bases_of(arguments);
+    const std::int64_t length = nest_.extents[nest_.inner()];
+    const std::int64_t end = (first + count) * shape_.dim(-1);
+    for (std::int64_t n = 0, at = first * shape_.dim(-1); at < end; at += n) {
+      const std::int64_t row = at / length, column = at % length;
+      if (column == 0 && end - at >= length) {
+        n = (end - at) / length * length;
+        run_planes(nest_, bases, row, n / length);
+      } else {
+        n = std::min(end - at, length - column);
+        run_part_of_row(bases, row, column, n);
+      }
+    }
+  }
+
  private:
   using Bases = std::array<std::byte*, most_arrays>;
+
+  static Bases bases_of(const KernelArguments& arguments) {
+    Bases bases;
+    std::size_t k = 0;
+    for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
+      for (const ArrayView& view : *views) bases[k++] = static_cast<std::byte*>(view.data);
+    }
+    return bases;
+  }
 
   /// Row-major, or one element.
   bool is_plain(const ArrayView& view, std::size_t k) const {
@@ -91,33 +121,35 @@ class LoopKernel final : public Kernel {
     return Nest(shape_, std::span(strides).first(accesses_.size()));
   }
 
-  void run_nest(const Nest& nest, Bases at) const {
-    const bool packs = needs_packing(nest);
-    const int outer = packs ? nest.rank - 1 : std::max(nest.rank - 2, 0);
-    std::array<std::int64_t, Shape::max_rank> index{};
-    for (;;) {
-      if (packs) {
+  void run_nest(const Nest& nest, const Bases& bases) const {
+    if (!needs_packing(nest)) return run_planes(nest, bases, 0, nest.all_rows());
+    for_each_run_of_rows(nest, accesses_.size(), bases, 0, nest.all_rows(), [&](Bases at, std::int64_t rows) {
+      for (; rows > 0; --rows) {
         run_packed(nest, at);
-      } else {
-        run_plane(nest, at);
+        for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += row_stride(nest, k);
       }
-      int d = outer - 1;
-      for (; d >= 0; --d) {
-        const auto dim = static_cast<std::size_t>(d);
-        const bool wraps = ++index[dim] == nest.extents[dim];
-        if (wraps) index[dim] = 0;
-        for (std::size_t k = 0; k < accesses_.size(); ++k) {
-          at[k] += nest.strides[k][dim] * (wraps ? 1 - nest.extents[dim] : 1);
-        }
-        if (!wraps) break;
-      }
-      if (d < 0) return;
-    }
+    });
   }
 
-  void run_plane(const Nest& nest, const Bases& at) const {
-    if (joins_rows(nest)) return run_joined(nest, at);
-    run_rows(nest, at, {nest.rows(), nest.extents[nest.inner()], 1});
+  void run_planes(const Nest& nest, const Bases& bases, std::int64_t first, std::int64_t count) const {
+    for_each_run_of_rows(nest, accesses_.size(), bases, first, count,
+                         [&](const Bases& at, std::int64_t rows) { run_plane(nest, at, rows); });
+  }
+
+  void run_part_of_row(const Bases& bases, std::int64_t row, std::int64_t column, std::int64_t count) const {
+    for_each_run_of_rows(nest_, accesses_.size(), bases, row, 1, [&](Bases at, std::int64_t) {
+      for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += column * nest_.strides[k][nest_.inner()];
+      run_rows(nest_, at, {1, count, 1});
+    });
+  }
+
+  static std::int64_t row_stride(const Nest& nest, std::size_t k) {
+    return nest.rank > 1 ? nest.strides[k][nest.inner() - 1] : 0;
+  }
+
+  void run_plane(const Nest& nest, const Bases& at, std::int64_t rows) const {
+    if (joins_rows(nest, rows)) return run_joined(nest, at, rows);
+    run_rows(nest, at, {rows, nest.extents[nest.inner()], 1});
   }
 
   /// `joined` rows count as one.
@@ -132,7 +164,7 @@ class LoopKernel final : public Kernel {
     numbers[1] = rows.count;
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
       numbers[2 + k] = reinterpret_cast<std::int64_t>(at[k]);
-      numbers[2 + accesses_.size() + k] = nest.rank > 1 ? nest.strides[k][nest.inner() - 1] * rows.joined : 0;
+      numbers[2 + accesses_.size() + k] = row_stride(nest, k) * rows.joined;
     }
     code_->run(numbers.data());
   }
@@ -140,9 +172,9 @@ class LoopKernel final : public Kernel {
   // ---- short rows, such as the channels of an image: a row's start costs more than its elements
 
   /// Where every array either goes on from row to row or is the same for each.
-  bool joins_rows(const Nest& nest) const {
+  bool joins_rows(const Nest& nest, std::int64_t rows) const {
     const std::int64_t length = nest.extents[nest.inner()];
-    if (nest.rows() < 4 || length > short_row) return false;
+    if (rows < 4 || length > short_row) return false;
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
       const std::int64_t row = nest.strides[k][nest.inner() - 1];
       if (row != 0 && (accesses_[k].uniform || row != length * element_bytes(k))) return false;
@@ -150,10 +182,10 @@ class LoopKernel final : public Kernel {
     return true;
   }
 
-  void run_joined(const Nest& nest, Bases at) const {
+  void run_joined(const Nest& nest, Bases at, std::int64_t rows) const {
     std::array<std::byte, most_arrays * joined_elements * 4> memory;
     const std::int64_t length = nest.extents[nest.inner()];
-    const std::int64_t joined = std::min(joined_elements / length, nest.rows());
+    const std::int64_t joined = std::min(joined_elements / length, rows);
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
       if (accesses_[k].uniform || nest.strides[k][nest.inner() - 1] != 0) continue;
       std::byte* repeated = memory.data() + static_cast<std::int64_t>(k) * joined_elements * 4;
@@ -163,9 +195,9 @@ class LoopKernel final : public Kernel {
       }
       at[k] = repeated;
     }
-    const std::int64_t whole = nest.rows() / joined;
+    const std::int64_t whole = rows / joined;
     run_rows(nest, at, {whole, joined * length, joined});
-    const std::int64_t rest = nest.rows() - whole * joined;
+    const std::int64_t rest = rows - whole * joined;
     if (rest == 0) return;
     for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += nest.strides[k][nest.inner() - 1] * joined * whole;
     run_rows(nest, at, {1, rest * length, joined});

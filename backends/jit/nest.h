@@ -47,7 +47,35 @@ struct Nest {
   }
   std::size_t inner() const { return static_cast<std::size_t>(rank - 1); }
   std::int64_t rows() const { return rank > 1 ? extents[inner() - 1] : 1; }
+  /// Rows of all planes: an array's last two dimensions here are a plane, the others count planes.
+  std::int64_t all_rows() const {
+    std::int64_t all = 1;
+    for (std::size_t d = 0; d < inner(); ++d) all *= extents[d];
+    return all;
+  }
 };
+
+/// Calls visit(at, n) for `count` rows from `first` of all on, up to a plane's rows at a time: n rows where `at` points.
+template <class Bases, class Visit>
+void for_each_run_of_rows(const Nest& nest, std::size_t arrays, const Bases& bases, std::int64_t first,
+                          std::int64_t count, Visit visit) {
+  for (std::int64_t n = 0; count > 0; first += n, count -= n) {
+    std::int64_t plane = first / nest.rows();
+    const std::int64_t row = first % nest.rows();
+    n = std::min(count, nest.rows() - row);
+    Bases at = bases;
+    const auto move = [&](std::size_t dim, std::int64_t index) {
+      for (std::size_t k = 0; k < arrays; ++k) at[k] += nest.strides[k][dim] * index;
+    };
+    if (nest.rank > 1) move(nest.inner() - 1, row);
+    for (int d = nest.rank - 3; d >= 0; --d) {
+      const auto dim = static_cast<std::size_t>(d);
+      move(dim, plane % nest.extents[dim]);
+      plane /= nest.extents[dim];
+    }
+    visit(at, n);
+  }
+}
 
 /// Strides of the loop's dimensions for an operand of this shape and strides (in elements).
 template <class OperandStrides>

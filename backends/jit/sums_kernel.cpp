@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <lockstep/joined_sums.h>
+#include <lockstep/row_kernels.h>
 
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"
@@ -33,9 +34,11 @@ struct Matrix {
   std::int64_t columns = 1;
   int split = 0;
   std::int64_t rows_at_once = 1;
+  bool is_of_rows = false;  // of the shape: its columns are the last dimension
 
   Matrix(const Shape& shape, int split_at) : split(split_at) {
     for (int d = 0; d < shape.rank(); ++d) (d < split ? rows : columns) *= shape[d];
+    is_of_rows = shape.rank() > 0 && columns == shape.dim(-1) && columns > 0;
     if (columns <= narrow_columns && columns > 0) rows_at_once = joined_elements / columns;
   }
 };
@@ -47,7 +50,7 @@ struct Sum {
   std::size_t partial;  // where its partial sums are in scratch, in floats
 };
 
-class SumsKernel final : public Kernel {
+class SumsKernel final : public RowLoop {
  public:
   SumsKernel(const KernelRequest& request, Matrix matrix, Nest nest, std::vector<Access> accesses,
              std::vector<Sum> sums, std::shared_ptr<const MachineCode> code)
@@ -86,19 +89,32 @@ class SumsKernel final : public Kernel {
   }
 
   void run(const KernelArguments& arguments) const override {
-    Run run{static_cast<float*>(arguments.scratch), {}, 0};
-    std::size_t k = 0;
-    for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
-      for (const ArrayView& view : *views) run.arrays[k++] = static_cast<std::byte*>(view.data);
-    }
-    for (const Sum& sum : sums_) {
-      if (sum.of_columns) std::fill_n(run.scratch + sum.partial, 2 * padded(width_), 0.0F);
-    }
+    begin(arguments);
     if (matrix_.rows > 0 && matrix_.columns > 0) {
-      run_planes(run);
+      run_rows(arguments, 0, matrix_.rows);
     } else {
+      const Run run = make_run(arguments, 0);
       for (const Sum& sum : sums_) std::memset(run.arrays[sum.array], 0, bytes_of(sum));
     }
+    finish(arguments);
+  }
+
+  std::int64_t rows() const override { return matrix_.is_of_rows ? matrix_.rows : 0; }
+
+  void begin(const KernelArguments& arguments) const override {
+    for (const Sum& sum : sums_) {
+      if (sum.of_columns) std::fill_n(static_cast<float*>(arguments.scratch) + sum.partial, 2 * padded(width_), 0.0F);
+    }
+  }
+
+  void run_rows(const KernelArguments& arguments, std::int64_t first, std::int64_t count) const override {
+    Run run = make_run(arguments, first);
+    for_each_run_of_rows(nest_, arrays(), run.arrays, first, count,
+                         [&](const Bases& at, std::int64_t n) { run_plane(run, at, n); });
+  }
+
+  void finish(const KernelArguments& arguments) const override {
+    const Run run = make_run(arguments, matrix_.rows);
     for (const Sum& sum : sums_) {
       if (sum.of_columns && matrix_.columns > 0) finish_columns(run, sum);
     }
@@ -113,6 +129,15 @@ class SumsKernel final : public Kernel {
     Bases arrays;
     std::int64_t row;  // of the matrix, that comes next
   };
+
+  static Run make_run(const KernelArguments& arguments, std::int64_t row) {
+    Run run{static_cast<float*>(arguments.scratch), {}, row};
+    std::size_t k = 0;
+    for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
+      for (const ArrayView& view : *views) run.arrays[k++] = static_cast<std::byte*>(view.data);
+    }
+    return run;
+  }
 
   static std::size_t padded(std::int64_t floats) { return (static_cast<std::size_t>(floats) + 15) / 16 * 16; }
   std::size_t arrays() const { return accesses_.size(); }
@@ -133,28 +158,7 @@ class SumsKernel final : public Kernel {
     return true;
   }
 
-  /// The nest's last two dimensions are a plane; the others count planes.
-  void run_planes(Run& run) const {
-    std::array<std::int64_t, Shape::max_rank> index{};
-    Bases at = run.arrays;
-    for (;;) {
-      run_plane(run, at);
-      int d = nest_.rank - 3;
-      for (; d >= 0; --d) {
-        const auto dim = static_cast<std::size_t>(d);
-        const bool wraps = ++index[dim] == nest_.extents[dim];
-        if (wraps) index[dim] = 0;
-        for (std::size_t k = 0; k < arrays(); ++k) {
-          at[k] += nest_.strides[k][dim] * (wraps ? 1 - nest_.extents[dim] : 1);
-        }
-        if (!wraps) break;
-      }
-      if (d < 0) return;
-    }
-  }
-
-  void run_plane(Run& run, Bases at) const {
-    std::int64_t rows = nest_.rows();
+  void run_plane(Run& run, Bases at, std::int64_t rows) const {
     if (joins_) repeat(run, at, std::min(rows, matrix_.rows_at_once));
     while (rows > 0) {
       const std::int64_t done =

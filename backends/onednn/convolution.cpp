@@ -9,6 +9,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <lockstep/row_kernels.h>
+
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/convolution_geometry.h"
 #include "backends/onednn/kernels.h"
@@ -119,80 +121,16 @@ class Description {
   const ConvolutionGeometry& geometry_;
 };
 
-/// A convolution with its kernel in the layout that oneDNN likes best, brought there or back in each run: measured, this
-/// costs a hundredth of what it saves. Images stay as they are.
-class Convolution final : public Kernel {
+/// A kernel brought to the layout that oneDNN likes best or back, in each run: measured, this costs a hundredth of what it
+/// saves.
+class KernelLayout {
  public:
-  /// False where oneDNN has nothing fast.
-  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
-    const Description description(request, geometry, true);
-    const Desc plain = filter(geometry, kernel_type(request), false);
-    if (!(request.op == "conv"              ? bind_forward(description, plain)
-          : request.op == "conv_input_grad" ? bind_input_grad(description, plain)
-                                            : bind_kernel_grad(description, plain))) {
-      return false;
-    }
-    scratch_bytes_ =
-        kernel_bytes_ + std::max(reorder_ == nullptr ? 0 : reorder_->scratch_bytes(), convolution_->scratch_bytes());
-    return true;
-  }
-
-  void run(const KernelArguments& arguments) const override {
-    std::byte* own_kernel = static_cast<std::byte*>(arguments.scratch);
-    std::byte* scratch = own_kernel + kernel_bytes_;
-    const void* first = arguments.inputs[0].data;
-    const void* second = arguments.inputs[1].data;
-    void* result = arguments.outputs[0].data;
-    if (reorder_ == nullptr) {
-      convolution_->run({first, second, result}, scratch);
-    } else if (makes_kernel_) {
-      convolution_->run({first, second, own_kernel}, scratch);
-      reorder_->run({own_kernel, result}, scratch);
-    } else {
-      reorder_->run({second, own_kernel}, scratch);
-      convolution_->run({first, own_kernel, result}, scratch);
-    }
-  }
-
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
-
- private:
-  bool bind_forward(const Description& description, const Desc& plain) {
-    const auto made = description.forward();
-    if (!made || is_reference(made) || !bind_reorder(plain, made.weights_desc())) return false;
-    convolution_ = std::make_unique<BoundPrimitive>(
-        made, dnnl::convolution_forward(made),
-        std::vector<BoundPrimitive::Argument>{
-            {DNNL_ARG_SRC, description.x()}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DST, description.y()}});
-    return true;
-  }
-
-  bool bind_input_grad(const Description& description, const Desc& plain) {
-    if (!description.forward()) return false;
-    const auto made = description.input_grad();
-    if (!made || is_reference(made) || !bind_reorder(plain, made.weights_desc())) return false;
-    convolution_ =
-        std::make_unique<BoundPrimitive>(made, dnnl::convolution_backward_data(made),
-                                         std::vector<BoundPrimitive::Argument>{{DNNL_ARG_DIFF_DST, description.y()},
-                                                                               {DNNL_ARG_WEIGHTS, made.weights_desc()},
-                                                                               {DNNL_ARG_DIFF_SRC, description.x()}});
-    return true;
-  }
-
-  bool bind_kernel_grad(const Description& description, const Desc& plain) {
-    if (!description.forward()) return false;
-    const auto made = description.kernel_grad();
-    if (!made || is_reference(made) || !bind_reorder(made.diff_weights_desc(), plain)) return false;
-    convolution_ = std::make_unique<BoundPrimitive>(
-        made, dnnl::convolution_backward_weights(made),
-        std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, description.x()},
-                                              {DNNL_ARG_DIFF_DST, description.y()},
-                                              {DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc()}});
-    makes_kernel_ = true;
-    return true;
-  }
-
-  bool bind_reorder(const Desc& from, const Desc& to) {
+  /// False where oneDNN cannot, or where it is bound to other layouts.
+  bool bind(const Desc& from, const Desc& to) {
+    if (is_bound_) return from == from_ && to == to_;
+    is_bound_ = true;
+    from_ = from;
+    to_ = to;
     if (from == to) return true;
     const dnnl::reorder::primitive_desc made(cpu(), from, cpu(), to, attributes(), true);
     if (!made) return false;
@@ -202,12 +140,147 @@ class Convolution final : public Kernel {
     return true;
   }
 
-  std::unique_ptr<BoundPrimitive> convolution_;
-  std::unique_ptr<BoundPrimitive> reorder_;  ///< Null where the plain layout is the best.
-  bool makes_kernel_ = false;
+  /// Whether the plain layout is the best.
+  bool is_plain() const { return reorder_ == nullptr; }
+  void run(const void* from, void* to, void* scratch) const { reorder_->run({from, to}, scratch); }
+  std::size_t kernel_bytes() const { return kernel_bytes_; }
+  std::size_t scratch_bytes() const { return reorder_ == nullptr ? 0 : reorder_->scratch_bytes(); }
+
+ private:
+  std::unique_ptr<BoundPrimitive> reorder_;
+  Desc from_, to_;
+  bool is_bound_ = false;
   std::size_t kernel_bytes_ = 0;
+};
+
+/// A convolution, or the gradient of x, some images at a time; these stay as they are.
+class Convolution final : public RowWriter {
+ public:
+  /// False where oneDNN has nothing fast.
+  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+    images_ = geometry.x[0];
+    const ArrayType &from = request.inputs[0], &to = request.outputs[0];
+    image_bytes_ = {from.nbytes() / images_, to.nbytes() / images_};
+    rows_an_image_ = to.size() / to.shape.dim(-1) / images_;
+    // Blocks of other sizes may want another layout of the kernel: then all images are one.
+    if (!bind_blocks(request, geometry, images_at_once()) && !bind_blocks(request, geometry, images_)) return false;
+    std::size_t scratch = std::max(layout_.scratch_bytes(), whole_->scratch_bytes());
+    if (rest_ != nullptr) scratch = std::max(scratch, rest_->scratch_bytes());
+    scratch_bytes_ = layout_.kernel_bytes() + scratch;
+    return true;
+  }
+
+  void run_for(const KernelArguments& arguments, RowReader* reader) const override {
+    const void* kernel = arguments.inputs[1].data;
+    std::byte* scratch = static_cast<std::byte*>(arguments.scratch) + layout_.kernel_bytes();
+    if (!layout_.is_plain()) {
+      layout_.run(kernel, arguments.scratch, scratch);
+      kernel = arguments.scratch;
+    }
+    const auto* from = static_cast<const std::byte*>(arguments.inputs[0].data);
+    auto* to = static_cast<std::byte*>(arguments.outputs[0].data);
+    for (std::int64_t first = 0; first < images_; first += at_once_) {
+      const std::int64_t count = std::min(at_once_, images_ - first);
+      (count == at_once_ ? whole_ : rest_)
+          ->run({from + first * image_bytes_[0], kernel, to + first * image_bytes_[1]}, scratch);
+      if (reader != nullptr) reader->read(first * rows_an_image_, count * rows_an_image_);
+    }
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  /// As many as leave a second-level cache room for what else a loop over the result reads; all but the last blocks equal.
+  std::int64_t images_at_once() const {
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 19;
+    const std::int64_t most =
+        std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(image_bytes_[1], 1), 1, images_);
+    const std::int64_t blocks = (images_ + most - 1) / most;
+    return (images_ + blocks - 1) / blocks;
+  }
+
+  bool bind_blocks(const KernelRequest& request, const ConvolutionGeometry& geometry, std::int64_t at_once) {
+    layout_ = {};
+    at_once_ = at_once;
+    whole_ = bind(request, geometry, at_once);
+    const std::int64_t rest = images_ % at_once;
+    rest_ = rest == 0 ? nullptr : bind(request, geometry, rest);
+    return whole_ != nullptr && (rest == 0 || rest_ != nullptr);
+  }
+
+  /// Of so many images; null where oneDNN has nothing fast.
+  std::unique_ptr<BoundPrimitive> bind(const KernelRequest& request, ConvolutionGeometry geometry,
+                                       std::int64_t images) {
+    geometry.x = geometry.x.with(0, images);
+    geometry.y = geometry.y.with(0, images);
+    const Description description(request, geometry, true);
+    const Desc plain = filter(geometry, kernel_type(request), false);
+    const auto forward = description.forward();
+    if (!forward) return nullptr;
+    if (request.op == "conv") {
+      if (is_reference(forward) || !layout_.bind(plain, forward.weights_desc())) return nullptr;
+      return std::make_unique<BoundPrimitive>(
+          forward, dnnl::convolution_forward(forward),
+          std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, description.x()},
+                                                {DNNL_ARG_WEIGHTS, forward.weights_desc()},
+                                                {DNNL_ARG_DST, description.y()}});
+    }
+    const auto made = description.input_grad();
+    if (!made || is_reference(made) || !layout_.bind(plain, made.weights_desc())) return nullptr;
+    return std::make_unique<BoundPrimitive>(
+        made, dnnl::convolution_backward_data(made),
+        std::vector<BoundPrimitive::Argument>{{DNNL_ARG_DIFF_DST, description.y()},
+                                              {DNNL_ARG_WEIGHTS, made.weights_desc()},
+                                              {DNNL_ARG_DIFF_SRC, description.x()}});
+  }
+
+  KernelLayout layout_;
+  std::unique_ptr<BoundPrimitive> whole_, rest_;
+  std::int64_t images_ = 0, at_once_ = 0, rows_an_image_ = 0;
+  std::array<std::int64_t, 2> image_bytes_{};  ///< Of the first operand and of the result.
   std::size_t scratch_bytes_ = 0;
 };
+
+class ConvolutionKernelGrad final : public Kernel {
+ public:
+  /// False where oneDNN has nothing fast.
+  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+    const Description description(request, geometry, true);
+    if (!description.forward()) return false;
+    const auto made = description.kernel_grad();
+    const Desc plain = filter(geometry, kernel_type(request), false);
+    if (!made || is_reference(made) || !layout_.bind(made.diff_weights_desc(), plain)) return false;
+    gradient_ = std::make_unique<BoundPrimitive>(
+        made, dnnl::convolution_backward_weights(made),
+        std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, description.x()},
+                                              {DNNL_ARG_DIFF_DST, description.y()},
+                                              {DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc()}});
+    scratch_bytes_ = layout_.kernel_bytes() + std::max(layout_.scratch_bytes(), gradient_->scratch_bytes());
+    return true;
+  }
+
+  void run(const KernelArguments& arguments) const override {
+    std::byte* scratch = static_cast<std::byte*>(arguments.scratch) + layout_.kernel_bytes();
+    void* result = arguments.outputs[0].data;
+    void* own = layout_.is_plain() ? result : arguments.scratch;
+    gradient_->run({arguments.inputs[0].data, arguments.inputs[1].data, own}, scratch);
+    if (!layout_.is_plain()) layout_.run(own, result, scratch);
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+
+ private:
+  KernelLayout layout_;
+  std::unique_ptr<BoundPrimitive> gradient_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+template <class Made>
+std::unique_ptr<Kernel> make_prepared(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+  auto kernel = std::make_unique<Made>();
+  if (!kernel->prepare(request, geometry)) return nullptr;
+  return kernel;
+}
 
 }  // namespace
 
@@ -239,9 +312,8 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   const ConvolutionGeometry geometry(request);
   if (auto tiles = make_winograd(request, geometry)) return tiles;
   if (auto product = make_window_product(request, geometry)) return product;
-  auto kernel = std::make_unique<Convolution>();
-  if (!kernel->prepare(request, geometry)) return nullptr;
-  return kernel;
+  return (request.op == "conv_kernel_grad" ? make_prepared<ConvolutionKernelGrad>
+                                           : make_prepared<Convolution>)(request, geometry);
 }
 
 }  // namespace lockstep::backends::onednn

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <lockstep/isa.h>
+#include <lockstep/row_kernels.h>
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/parts.h"
@@ -83,8 +84,8 @@ bool is_faster(const Winograd& w) {
 }
 
 /// One of the loops, bound to its problem.
-template <class Run, class Problem>
-class WinogradKernel : public Kernel {
+template <class Run, class Problem, class Base = Kernel>
+class WinogradKernel : public Base {
  public:
   std::size_t scratch_bytes() const final { return scratch_bytes_; }
 
@@ -113,7 +114,22 @@ float* output(const KernelArguments& arguments, std::size_t i) {
   return static_cast<float*>(arguments.outputs[i].data);
 }
 
-/// x of one or several arrays, the window, y of as many.
+class WinogradConvolution final : public WinogradKernel<decltype(WinogradLoops::convolve), Winograd, RowWriter> {
+ public:
+  WinogradConvolution(const WinogradLoops& loops, const Winograd& problem)
+      : WinogradKernel(loops.convolve, problem, winograd_convolve_floats(problem)) {}
+
+  void run_for(const KernelArguments& arguments, RowReader* reader) const override {
+    const float* const x = input(arguments, 0);
+    float* const y = output(arguments, 0);
+    const PlacesReader places{
+        [](void* self, std::int64_t first, std::int64_t count) { static_cast<RowReader*>(self)->read(first, count); },
+        reader};
+    run_on(arguments, &x, input(arguments, 1), &y, reader == nullptr ? nullptr : &places);
+  }
+};
+
+/// x of several arrays, the window, y of as many.
 class WinogradConvolutions final : public WinogradKernel<decltype(WinogradLoops::convolve), Winograd> {
  public:
   WinogradConvolutions(const WinogradLoops& loops, const Winograd& problem)
@@ -127,7 +143,7 @@ class WinogradConvolutions final : public WinogradKernel<decltype(WinogradLoops:
       x[i] = input(arguments, i);
       y[i] = output(arguments, i);
     }
-    run_on(arguments, x.data(), input(arguments, arrays), y.data());
+    run_on(arguments, x.data(), input(arguments, arrays), y.data(), static_cast<const PlacesReader*>(nullptr));
   }
 };
 
@@ -196,7 +212,7 @@ std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const Convol
   if (!offers(request, geometry)) return nullptr;
   const Winograd w = problem(request.op, geometry);
   if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(usable_loops(), w);
-  return std::make_unique<WinogradConvolutions>(usable_loops(), w);
+  return std::make_unique<WinogradConvolution>(usable_loops(), w);
 }
 
 std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {

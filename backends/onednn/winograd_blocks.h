@@ -278,9 +278,22 @@ void transform_turned_kernel(const Winograd& w, const float* kernel, const Windo
   }
 }
 
-/// Each y of its x; scratch of winograd_convolve_floats.
+/// Told which places of y, counted over images, are there: each once, in ascending order.
+struct PlacesReader {
+  void (*read)(void* self, std::int64_t first, std::int64_t count);
+  void* self;
+};
+
+/// The places that are there once the tiles before number `tile` are.
+inline std::int64_t winograd_places(const Winograd& w, std::int64_t tile) {
+  const std::int64_t rows = tile / w.tiles_a_row(), image = rows / w.rows_of_tiles();
+  return (image * w.y_height + rows % w.rows_of_tiles() * 2) * w.y_width;
+}
+
+/// Each y of its x; scratch of winograd_convolve_floats. `reader` may be null, and must be where there are several y.
 template <class Lanes>
-void winograd_convolve(const Winograd& w, const float* const* x, const float* kernel, float* const* y, float* scratch) {
+void winograd_convolve(const Winograd& w, const float* const* x, const float* kernel, float* const* y,
+                       const PlacesReader* reader, float* scratch) {
   const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row), depth = winograd_depth(w);
   float* kernel_planes = scratch + winograd_zeros(w);
   float* x_planes = kernel_planes + winograd_kernel_floats(w);
@@ -313,6 +326,10 @@ void winograd_convolve(const Winograd& w, const float* const* x, const float* ke
       }
       if (!is_large(w)) from += winograd_planes * w.channels * row;
       transform_m<Lanes>(w, y_planes, first, count, y, {panel, width});
+    }
+    if (reader != nullptr) {
+      const std::int64_t before = winograd_places(w, first), places = winograd_places(w, first + count) - before;
+      if (places > 0) reader->read(reader->self, before, places);
     }
   }
 }

@@ -231,7 +231,8 @@ void winograd_sum_kernel_grads(const WinogradSum& s, const float* const* x, cons
 
 /// The loops of one level.
 struct WinogradLoops {
-  void (*convolve)(const Winograd& w, const float* const* x, const float* kernel, float* const* y, float* scratch);
+  void (*convolve)(const Winograd& w, const float* const* x, const float* kernel, float* const* y,
+                   const PlacesReader* reader, float* scratch);
   void (*kernel_grad)(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch);
   void (*sum_kernel_grads)(const WinogradSum& s, const float* const* x, const float* const* dy, float* kernel,
                            float* scratch);

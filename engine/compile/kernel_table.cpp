@@ -101,8 +101,7 @@ std::vector<const Kernel*> KernelTable::parts(std::string_view op, const Attrs& 
       {op, attrs, types.first(inputs.size()), types.subspan(inputs.size()), Device{}}, *entry->kernel);
   const Note whole = note(entry->kernel);
   for (std::unique_ptr<Kernel>& part : made) {
-    result.push_back(adopt(std::move(part)));
-    notes_.emplace(result.back(), Note{whole.backend, whole.flops / static_cast<double>(made.size())});
+    result.push_back(adopt(std::move(part), {whole.backend, whole.flops / static_cast<double>(made.size())}));
   }
   return result;
 }
@@ -119,8 +118,9 @@ KernelTable::Note KernelTable::note(const Kernel* kernel) const {
   return it == notes_.end() ? Note{} : it->second;
 }
 
-const Kernel* KernelTable::adopt(std::unique_ptr<Kernel> kernel) {
+const Kernel* KernelTable::adopt(std::unique_ptr<Kernel> kernel, Note note) {
   kernels_.push_back(std::move(kernel));
+  notes_.emplace(kernels_.back().get(), std::move(note));
   return kernels_.back().get();
 }
 

@@ -25,15 +25,15 @@ class KernelTable {
   /// The parts of what `find` gave for the request, to be run on several devices; empty where it stays whole.
   std::vector<const Kernel*> parts(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
                                    std::span<const ArrayType> outputs);
-  /// Keeps a kernel of the engine's own.
-  const Kernel* adopt(std::unique_ptr<Kernel> kernel);
-
-  /// Whose a kernel is ("engine": adopted), and its arithmetic operations.
+  /// Whose a kernel is, and its arithmetic operations.
   struct Note {
     std::string backend = "engine";
     double flops = 0;
   };
   Note note(const Kernel* kernel) const;
+  /// Keeps a kernel of the engine's own.
+  const Kernel* adopt(std::unique_ptr<Kernel> kernel) { return adopt(std::move(kernel), Note()); }
+  const Kernel* adopt(std::unique_ptr<Kernel> kernel, Note note);
 
   const std::vector<std::shared_ptr<const Backend>>& backends() const { return backends_; }
   std::vector<std::shared_ptr<const Kernel>> kernels() const { return kernels_; }

@@ -22,6 +22,7 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
   write(program);
   choose_views(program);
   join_shards(program);
+  if (options.fuse) join_loops(program);
   make_units(program);
   schedule(program);
   place(program);

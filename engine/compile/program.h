@@ -99,9 +99,9 @@ struct Item {
   std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
   const Kernel* kernel = nullptr;
   const Kernel* rest_kernel = nullptr;
-  // Decided by `join_shards`:
+  // Decided by `join_shards` and `join_loops`:
   int product = -1;                   ///< Of a psum: the product that its kernel computes for all shards.
-  bool joined = false;                ///< Of such a product: it needs no unit of its own.
+  bool joined = false;                ///< Another item computes it: it needs no unit of its own.
   const Kernel* of_shards = nullptr;  ///< Of a convolution: computes it for all shards of a device.
 };
 
@@ -201,6 +201,7 @@ void write_out(Program& program, const ir::Function& function);
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 void choose_views(Program& program);
 void join_shards(Program& program);
+void join_loops(Program& program);
 void make_units(Program& program);
 void schedule(Program& program);
 void place(Program& program);

@@ -1,11 +1,13 @@
 #include <algorithm>
 
 #include <lockstep/backend.h>
+#include <lockstep/row_kernels.h>
 
 namespace lockstep {
 
 Buffer::~Buffer() = default;
 Kernel::~Kernel() = default;
+RowReader::~RowReader() = default;
 Backend::~Backend() = default;
 
 bool ArrayView::is_contiguous() const {

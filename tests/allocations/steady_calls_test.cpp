@@ -134,7 +134,8 @@ TEST_CASE("a convolutional step moves no activation to another layout and runs n
   const Plan plan =
       trace_function([&](const TrainState& s, const Batch& b) { return step(s, b); }, state, batch).plan();
   std::map<std::string, std::set<std::string>> backends;
-  for (const OpCost& cost : plan.ops) backends[cost.op].insert(cost.backend);
+  // The loop that follows a kernel is computed by the same call, "conv + fused(add)".
+  for (const OpCost& cost : plan.ops) backends[cost.op.substr(0, cost.op.find(" + "))].insert(cost.backend);
   for (const char* const move : {"copy", "transpose", "rev", "slice", "pad"}) {
     CAPTURE(move);
     CHECK_FALSE(backends.contains(move));
