@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <lockstep/isa.h>
+#include <lockstep/joined_ops.h>
 #include <lockstep/row_kernels.h>
 
 #include "backends/onednn/bound_primitive.h"
@@ -189,9 +190,10 @@ bool offers(const KernelRequest& request, const ConvolutionGeometry& geometry) {
 
 /// All of the sum; empty where so many tiles are summed that little is gained.
 std::optional<WinogradSum> sum_of_kernel_grads(const KernelRequest& request) {
-  const KernelRequest one{"conv_kernel_grad", request.attrs, request.inputs.first(2), request.outputs, request.device};
+  const JoinedOps joined = *joined_ops(request);
+  const KernelRequest one = joined.first(request);
   const ConvolutionGeometry geometry(one);
-  const auto arrays = static_cast<std::int64_t>(request.inputs.size() / 2);
+  const auto arrays = static_cast<std::int64_t>(joined.count);
   if (!std::has_single_bit(static_cast<std::uint64_t>(arrays)) || arrays > std::int64_t{most_winograd_arrays} ||
       !offers(one, geometry)) {
     return {};
@@ -216,13 +218,12 @@ std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const Convol
 }
 
 std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
-  const std::string_view op = request.op == "conv_of_shards" ? "conv" : "conv_input_grad";
-  const std::size_t arrays = request.outputs.size();
-  const std::array<ArrayType, 2> inputs = {request.inputs.front(), request.inputs.back()};
-  const KernelRequest one{op, request.attrs, inputs, request.outputs.first(1), request.device};
+  const JoinedOps joined = *joined_ops(request);
+  const KernelRequest one = joined.first(request);
   const ConvolutionGeometry geometry(one);
-  if (arrays > most_winograd_arrays || !offers(one, geometry)) return nullptr;
-  const Winograd apart = problem(op, geometry), together = problem(op, geometry, static_cast<std::int64_t>(arrays));
+  if (joined.count > most_winograd_arrays || !offers(one, geometry)) return nullptr;
+  const Winograd apart = problem(one.op, geometry);
+  const Winograd together = problem(one.op, geometry, static_cast<std::int64_t>(joined.count));
   constexpr double least_gain = 0.1;
   if (cycles(apart) - cycles(together) < least_gain * cycles(apart)) return nullptr;
   return std::make_unique<WinogradConvolutions>(usable_loops(), together);

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
+
+#include <lockstep/joined_ops.h>
 
 #include "engine/compile/program.h"
 
@@ -23,7 +24,7 @@ class Joiner {
     }
     for (const int v : program_.outputs) ++reads_[static_cast<std::size_t>(v)];
     for (Item& item : program_.items) {
-      if (item.op == "conv" || item.op == "conv_input_grad") {
+      if (!op_of_shards(item.op).empty()) {
         join_convolutions(item);
       } else if (program_.processes == 1 && is_whole_sum(item)) {
         join(item);
@@ -52,7 +53,7 @@ class Joiner {
       const int i = producer_[static_cast<std::size_t>(v)];
       if (i < 0 || reads_[static_cast<std::size_t>(v)] != 1) return -1;
       const Item& it = item(i);
-      if ((it.op == "dot_general" || it.op == "conv_kernel_grad") && it.pmap >= 0 && it.fence < 0) return i;
+      if (!op_of_sum(it.op).empty() && it.pmap >= 0 && it.fence < 0) return i;
       if (it.op != "collective_start") return -1;
       v = it.inputs[0];
     }
@@ -70,7 +71,7 @@ class Joiner {
     if (kept >= program_.value(product.outputs[0]).type.nbytes()) return;
     const ArrayType& result = program_.value(sum.outputs[0]).type;
     const Kernel* kernel = program_.kernels.find(
-        sum_of(product.op), product.attrs, program_.types(operands_of_all_shards(program_, product)), {&result, 1});
+        op_of_sum(product.op), product.attrs, program_.types(operands_of_all_shards(program_, product)), {&result, 1});
     if (kernel == nullptr) return;
     product.joined = true;
     sum.product = p;
@@ -96,7 +97,7 @@ class Joiner {
     std::vector<ArrayType> inputs(static_cast<std::size_t>(shards), program_.value(convolution.inputs[0]).type);
     inputs.push_back(program_.value(window).type);
     const std::vector<ArrayType> outputs(static_cast<std::size_t>(shards), program_.value(convolution.outputs[0]).type);
-    convolution.of_shards = program_.kernels.find(convolution.op + "_of_shards", convolution.attrs, inputs, outputs);
+    convolution.of_shards = program_.kernels.find(op_of_shards(convolution.op), convolution.attrs, inputs, outputs);
     if (convolution.of_shards != nullptr) convolution.inputs[1] = window;
   }
 
@@ -106,10 +107,6 @@ class Joiner {
 };
 
 }  // namespace
-
-std::string_view sum_of(std::string_view product_op) {
-  return product_op == "dot_general" ? "sum_of_products" : "sum_of_kernel_grads";
-}
 
 std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product) {
   std::vector<Ref> operands;

@@ -1,11 +1,11 @@
 #include "engine/compile/kernel_table.h"
 
-#include <array>
 #include <functional>
 #include <string>
 #include <utility>
 
 #include <lockstep/error.h>
+#include <lockstep/joined_ops.h>
 
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
@@ -42,16 +42,8 @@ std::uint64_t hash_of(std::string_view op, const Attrs& attrs, const std::vector
 }
 
 double flops_of(const KernelRequest& request) {
-  if (request.op == "sum_of_products" || request.op == "sum_of_kernel_grads") {
-    const auto products = static_cast<double>(request.inputs.size() / 2);
-    const std::string_view op = request.op == "sum_of_products" ? "dot_general" : "conv_kernel_grad";
-    return products * flops_of({op, request.attrs, request.inputs.first(2), request.outputs, {}});
-  }
-  if (request.op == "conv_of_shards" || request.op == "conv_input_grad_of_shards") {
-    const std::array<ArrayType, 2> inputs = {request.inputs.front(), request.inputs.back()};
-    const std::string_view op = request.op.substr(0, request.op.rfind("_of_shards"));
-    return static_cast<double>(request.outputs.size()) *
-           flops_of({op, request.attrs, inputs, request.outputs.first(1), {}});
+  if (const auto joined = joined_ops(request)) {
+    return static_cast<double>(joined->count) * flops_of(joined->first(request));
   }
   const ir::Primitive* primitive = ops::find_primitive(request.op);
   return primitive == nullptr ? 0 : ir::flops_of(*primitive, {request.inputs, request.outputs, request.attrs});

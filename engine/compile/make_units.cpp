@@ -4,6 +4,7 @@
 
 #include <lockstep/element_loop.h>
 #include <lockstep/error.h>
+#include <lockstep/joined_ops.h>
 
 #include "engine/compile/copy_kernel.h"
 #include "engine/compile/join_sums_kernel.h"
@@ -186,7 +187,7 @@ void add_of_shards(Program& program, const Item& item) {
   unit.in_parts = mesh.devices > 1;
   const int shards = mesh.local_shards / mesh.devices;
   for (int first = 0; first < mesh.local_shards; first += shards) {
-    UnitCall call{item.of_shards, nullptr, {}, {}, item.op + "_of_shards"};
+    UnitCall call{item.of_shards, nullptr, {}, {}, std::string(op_of_shards(item.op))};
     for (int shard = first; shard < first + shards; ++shard) {
       call.inputs.push_back({item.inputs[0], shard});
       call.outputs.push_back({item.outputs[0], shard});
@@ -203,7 +204,7 @@ void add_sum_of_products(Program& program, const Item& sum, const Item& product)
   unit.mesh = sum.mesh;
   unit.collectives = 1;
   unit.collective = {"psum", program.value(sum.outputs[0]).type.nbytes()};
-  const std::string op(sum_of(product.op));
+  const std::string op(op_of_sum(product.op));
   add_cut_call(program, unit, {sum.kernel, nullptr, operands_of_all_shards(program, product), refs(sum.outputs), op},
                op, product.attrs);
   program.units.push_back(std::move(unit));

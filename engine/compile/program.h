@@ -211,8 +211,6 @@ std::shared_ptr<const Executable> emit(Program& program);
 void add_collective_units(Program& program, const Item& item);
 void add_assemble_units(Program& program, const Item& item);
 bool is_collective(const Item& item);
-/// The request for the sum of such products over all shards.
-std::string_view sum_of(std::string_view product_op);
 /// What a product of a map reads, on one shard after the other. Used by `join_shards`, too.
 std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product);
 /// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/joined_ops.h>
+
 #include "engine/ops/reference_backend.h"
 
 // The reference backend with kernels that take any strides, work in place and need scratch memory, that cuts the work of
@@ -123,16 +125,10 @@ class PermissiveBackend final : public Backend {
   std::string_view name() const override { return "permissive"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
-    if (request.op == "sum_of_products" || request.op == "sum_of_kernel_grads") {
-      const std::string_view op = request.op == "sum_of_products" ? "dot_general" : "conv_kernel_grad";
-      return std::make_unique<SumOfProducts>(ops::reference_backend()->make_kernel(
-          {op, request.attrs, request.inputs.first(2), request.outputs, request.device}));
-    }
-    if (request.op.ends_with("_of_shards")) {
-      const std::array<ArrayType, 2> inputs = {request.inputs.front(), request.inputs.back()};
-      return std::make_unique<ConvolutionsOfShards>(
-          ops::reference_backend()->make_kernel({request.op.substr(0, request.op.rfind("_of_shards")), request.attrs,
-                                                 inputs, request.outputs.first(1), request.device}));
+    if (const auto joined = joined_ops(request)) {
+      auto one = ops::reference_backend()->make_kernel(joined->first(request));
+      if (request.op == op_of_sum(joined->op)) return std::make_unique<SumOfProducts>(std::move(one));
+      return std::make_unique<ConvolutionsOfShards>(std::move(one));
     }
     auto inner = ops::reference_backend()->make_kernel(request);
     return inner == nullptr ? nullptr : std::make_unique<PermissiveKernel>(std::move(inner));
