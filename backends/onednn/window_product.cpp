@@ -9,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/row_kernels.h>
+
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/matmul.h"
 #include "backends/vector_variants.h"
 
 namespace lockstep::backends::onednn {
@@ -21,7 +24,8 @@ namespace {
 struct Windows {
   using Dims = std::array<std::int64_t, 3>;
 
-  explicit Windows(const ConvolutionGeometry& g) : images(g.x[0]), channels(g.x.dim(-1)) {
+  Windows() = default;
+  Windows(const ConvolutionGeometry& g, std::int64_t of_images) : images(of_images), channels(g.x.dim(-1)) {
     const int first = 3 - g.spatial_rank();
     for (int d = 0; d < g.spatial_rank(); ++d) {
       const auto to = static_cast<std::size_t>(first + d);
@@ -35,7 +39,7 @@ struct Windows {
     }
   }
 
-  std::int64_t images, channels;
+  std::int64_t images = 0, channels = 0;
   Dims x{1, 1, 1}, y{1, 1, 1}, window{1, 1, 1}, strides{1, 1, 1}, dilation{1, 1, 1}, low{};
 };
 
@@ -105,88 +109,161 @@ bool is_faster(std::string_view op, const ConvolutionGeometry& g) {
   return kernel_grad ? width <= 2 && g.kernel.size() >= medium : op == "conv_input_grad" && g.is_strided();
 }
 
-class WindowProduct final : public Kernel {
- public:
-  explicit WindowProduct(const ConvolutionGeometry& geometry) : windows_(geometry) {}
+/// Matrices of floats, row-major.
+struct Matrix {
+  std::int64_t rows = 0, columns = 0;
 
+  Shape shape() const { return {rows, columns}; }
+  std::int64_t size() const { return rows * columns; }
+};
+
+class WindowProduct final : public RowWriter {
+ public:
   /// False where the product is better left to others.
-  bool prepare(const KernelRequest& request, const ConvolutionGeometry& g) {
-    const std::int64_t features = g.y.dim(-1);
-    const std::int64_t depth = g.kernel.size() / features;
-    const std::int64_t rows = g.y.size() / features;
-    const Shape columns{rows, depth}, kernel{depth, features}, y{rows, features};
-    const bool as_it_lies = columns.size() == g.x.size() && g.window_size() == 1 && !g.is_strided();
-    columns_bytes_ = as_it_lies ? 0 : whole_lines(static_cast<std::size_t>(columns.size()) * sizeof(float));
-    if (request.op == "conv") {
-      run_ = &WindowProduct::forward;
-      product_ = make_product(request.device, columns, kernel, {1, 0}, y);
-    } else if (request.op == "conv_input_grad") {
-      run_ = &WindowProduct::input_grad;
-      product_ = make_product(request.device, y, kernel, {1, 1}, columns);
-    } else {
-      run_ = &WindowProduct::kernel_grad;
-      product_ = make_product(request.device, columns, y, {0, 0}, kernel);
-    }
-    columns_ = columns;
-    kernel_ = kernel;
-    y_ = y;
-    return product_ != nullptr;
+  bool prepare(const KernelRequest& request, const ConvolutionGeometry& g, std::int64_t images_at_once) {
+    images_ = g.x[0];
+    at_once_ = images_at_once;
+    x_image_ = g.x.size() / images_;
+    y_image_ = g.y.size() / images_;
+    kernel_ = {g.kernel.size() / g.y.dim(-1), g.y.dim(-1)};
+    rows_an_image_ = request.outputs[0].size() / request.outputs[0].shape.dim(-1) / images_;
+    const bool as_it_lies =
+        g.window_size() == 1 && !g.is_strided() && g.x.size() == g.y.size() / kernel_.columns * kernel_.rows;
+    run_ = request.op == "conv"              ? &WindowProduct::forward
+           : request.op == "conv_input_grad" ? &WindowProduct::input_grad
+                                             : &WindowProduct::kernel_grad;
+    const std::int64_t rest = images_ % at_once_;
+    if (!bind(whole_, request, g, at_once_) || (rest != 0 && !bind(rest_, request, g, rest))) return false;
+    columns_bytes_ = as_it_lies ? 0 : whole_lines(static_cast<std::size_t>(whole_.columns.size()) * sizeof(float));
+    scratch_bytes_ = columns_bytes_ + std::max(whole_.scratch_bytes(), rest_.scratch_bytes());
+    return true;
   }
 
-  void run(const KernelArguments& arguments) const override { (this->*run_)(arguments); }
+  void run_for(const KernelArguments& arguments, RowReader* reader) const override {
+    const bool sums = run_ == &WindowProduct::kernel_grad;
+    if (sums && whole_.adds != nullptr) {
+      std::fill_n(static_cast<float*>(arguments.outputs[0].data), kernel_.size(), 0.0F);
+    }
+    for (std::int64_t first = 0; first < images_; first += at_once_) {
+      const std::int64_t count = std::min(at_once_, images_ - first);
+      (this->*run_)(arguments, count == at_once_ ? whole_ : rest_, first);
+      if (reader != nullptr && !sums) reader->read(first * rows_an_image_, count * rows_an_image_);
+    }
+    if (reader != nullptr && sums) reader->read(0, images_ * rows_an_image_);
+  }
 
-  std::size_t scratch_bytes() const override { return columns_bytes_ + product_->scratch_bytes(); }
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
  private:
-  static std::unique_ptr<Kernel> make_product(Device device, const Shape& a, const Shape& b,
-                                              std::array<std::int64_t, 2> contract, const Shape& result) {
+  /// Some images, whose windows are laid out at once.
+  struct Block {
+    Windows windows;
+    Matrix columns, y;
+    std::unique_ptr<Kernel> product;
+    std::unique_ptr<BoundPrimitive> adds;  ///< Instead, where a gradient of the kernel sums over blocks.
+
+    std::size_t scratch_bytes() const {
+      return product != nullptr ? product->scratch_bytes() : adds != nullptr ? adds->scratch_bytes() : 0;
+    }
+  };
+
+  /// False where oneDNN has nothing fast.
+  bool bind(Block& block, const KernelRequest& request, const ConvolutionGeometry& g, std::int64_t images) const {
+    block.windows = Windows(g, images);
+    const std::int64_t rows = images * y_image_ / kernel_.columns;
+    block.columns = {rows, kernel_.rows};
+    block.y = {rows, kernel_.columns};
+    if (run_ == &WindowProduct::forward) {
+      block.product = make_product(request.device, block.columns, kernel_, {1, 0}, block.y);
+    } else if (run_ == &WindowProduct::input_grad) {
+      block.product = make_product(request.device, block.y, kernel_, {1, 1}, block.columns);
+    } else if (at_once_ == images_) {
+      block.product = make_product(request.device, block.columns, block.y, {0, 0}, kernel_);
+    } else {
+      constexpr auto type = dnnl::memory::data_type::f32;
+      block.adds = make_matmul(matrices(type, {kernel_.rows, rows}, {1, kernel_.rows}),
+                               matrices(type, {rows, kernel_.columns}, {kernel_.columns, 1}),
+                               matrices(type, {kernel_.rows, kernel_.columns}, {kernel_.columns, 1}), true);
+    }
+    return block.product != nullptr || block.adds != nullptr;
+  }
+
+  static std::unique_ptr<Kernel> make_product(Device device, const Matrix& a, const Matrix& b,
+                                              std::array<std::int64_t, 2> contract, const Matrix& result) {
     using Dims = std::vector<std::int64_t>;
     const Attrs attrs = {{"contract", std::vector<Dims>{{contract[0]}, {contract[1]}}},
                          {"batch", std::vector<Dims>{{}, {}}}};
-    const std::array<ArrayType, 2> inputs = {ArrayType{DType::float32, a, {}}, ArrayType{DType::float32, b, {}}};
-    const std::array<ArrayType, 1> outputs = {ArrayType{DType::float32, result, {}}};
+    const std::array<ArrayType, 2> inputs = {ArrayType{DType::float32, a.shape(), {}},
+                                             ArrayType{DType::float32, b.shape(), {}}};
+    const std::array<ArrayType, 1> outputs = {ArrayType{DType::float32, result.shape(), {}}};
     return make_dot_general({"dot_general", attrs, inputs, outputs, device});
   }
 
-  void multiply(const KernelArguments& arguments, const void* a, const Shape& a_shape, const void* b,
-                const Shape& b_shape, void* result, const Shape& shape) const {
-    const std::array<ArrayView, 2> inputs = {contiguous_view(const_cast<void*>(a), DType::float32, a_shape),
-                                             contiguous_view(const_cast<void*>(b), DType::float32, b_shape)};
-    const std::array<ArrayView, 1> outputs = {contiguous_view(result, DType::float32, shape)};
-    product_->run({inputs, outputs, static_cast<std::byte*>(arguments.scratch) + columns_bytes_});
+  void multiply(const KernelArguments& arguments, const Block& block, const float* a, const Matrix& a_shape,
+                const float* b, const Matrix& b_shape, float* result, const Matrix& shape) const {
+    void* scratch = static_cast<std::byte*>(arguments.scratch) + columns_bytes_;
+    if (block.adds != nullptr) return block.adds->run({a, b, result}, scratch);
+    const auto view = [](const float* data, const Matrix& matrix) {
+      return contiguous_view(const_cast<float*>(data), DType::float32, matrix.shape());
+    };
+    const std::array<ArrayView, 2> inputs = {view(a, a_shape), view(b, b_shape)};
+    const ArrayView output = view(result, shape);
+    block.product->run({inputs, {&output, 1}, scratch});
+  }
+
+  static const float* input(const KernelArguments& arguments, std::size_t i) {
+    return static_cast<const float*>(arguments.inputs[i].data);
   }
 
   /// The windows of x side by side; x itself where they lie so.
-  const void* columns_of(const KernelArguments& arguments) const {
-    const void* x = arguments.inputs[0].data;
+  const float* columns_of(const KernelArguments& arguments, const Block& block, const float* x) const {
     if (columns_bytes_ == 0) return x;
-    lay_out(windows_, static_cast<const float*>(x), static_cast<float*>(arguments.scratch));
-    return arguments.scratch;
+    auto* columns = static_cast<float*>(arguments.scratch);
+    lay_out(block.windows, x, columns);
+    return columns;
   }
 
-  void forward(const KernelArguments& arguments) const {
-    multiply(arguments, columns_of(arguments), columns_, arguments.inputs[1].data, kernel_, arguments.outputs[0].data,
-             y_);
+  void forward(const KernelArguments& arguments, const Block& block, std::int64_t first) const {
+    const float* columns = columns_of(arguments, block, input(arguments, 0) + first * x_image_);
+    multiply(arguments, block, columns, block.columns, input(arguments, 1), kernel_,
+             static_cast<float*>(arguments.outputs[0].data) + first * y_image_, block.y);
   }
 
-  void input_grad(const KernelArguments& arguments) const {
-    void* x = arguments.outputs[0].data;
-    void* columns = columns_bytes_ == 0 ? x : arguments.scratch;
-    multiply(arguments, arguments.inputs[0].data, y_, arguments.inputs[1].data, kernel_, columns, columns_);
-    if (columns != x) add_up_windows(windows_, static_cast<const float*>(columns), static_cast<float*>(x));
+  void input_grad(const KernelArguments& arguments, const Block& block, std::int64_t first) const {
+    float* x = static_cast<float*>(arguments.outputs[0].data) + first * x_image_;
+    float* columns = columns_bytes_ == 0 ? x : static_cast<float*>(arguments.scratch);
+    multiply(arguments, block, input(arguments, 0) + first * y_image_, block.y, input(arguments, 1), kernel_, columns,
+             block.columns);
+    if (columns != x) add_up_windows(block.windows, columns, x);
   }
 
-  void kernel_grad(const KernelArguments& arguments) const {
-    multiply(arguments, columns_of(arguments), columns_, arguments.inputs[1].data, y_, arguments.outputs[0].data,
-             kernel_);
+  void kernel_grad(const KernelArguments& arguments, const Block& block, std::int64_t first) const {
+    const float* columns = columns_of(arguments, block, input(arguments, 0) + first * x_image_);
+    multiply(arguments, block, columns, block.columns, input(arguments, 1) + first * y_image_, block.y,
+             static_cast<float*>(arguments.outputs[0].data), kernel_);
   }
 
-  Windows windows_;
-  Shape columns_, kernel_, y_;
-  std::size_t columns_bytes_ = 0;  ///< 0 where x lies as its windows do.
-  std::unique_ptr<Kernel> product_;
-  void (WindowProduct::*run_)(const KernelArguments&) const = nullptr;
+  Matrix kernel_;
+  Block whole_, rest_;
+  std::int64_t images_ = 0, at_once_ = 0, rows_an_image_ = 0;
+  std::int64_t x_image_ = 0, y_image_ = 0;  ///< Elements.
+  std::size_t columns_bytes_ = 0;           ///< 0 where x lies as its windows do.
+  std::size_t scratch_bytes_ = 0;
+  void (WindowProduct::*run_)(const KernelArguments&, const Block&, std::int64_t) const = nullptr;
 };
+
+/// Elements of the windows of an image.
+std::int64_t columns_an_image(const ConvolutionGeometry& g) {
+  const std::int64_t features = g.y.dim(-1);
+  return g.y.size() / features / g.x[0] * (g.kernel.size() / features);
+}
+
+std::unique_ptr<Kernel> make(const KernelRequest& request, const ConvolutionGeometry& geometry,
+                             std::int64_t images_at_once) {
+  auto kernel = std::make_unique<WindowProduct>();
+  if (!kernel->prepare(request, geometry, images_at_once)) return nullptr;
+  return kernel;
+}
 
 }  // namespace
 
@@ -194,11 +271,17 @@ std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const 
   constexpr std::int64_t most_columns = std::int64_t{1} << 23;  // what they may take of memory
   if (request.inputs[0].dtype != DType::float32 || geometry.groups != 1) return nullptr;
   if (!is_faster(request.op, geometry)) return nullptr;
-  const std::int64_t features = geometry.y.dim(-1);
-  if (geometry.y.size() / features * (geometry.kernel.size() / features) > most_columns) return nullptr;
-  auto kernel = std::make_unique<WindowProduct>(geometry);
-  if (!kernel->prepare(request, geometry)) return nullptr;
-  return kernel;
+  if (geometry.x[0] * columns_an_image(geometry) > most_columns) return nullptr;
+  return make(request, geometry, geometry.x[0]);
+}
+
+std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+  constexpr std::int64_t most_columns = std::int64_t{1} << 20, most_an_image = std::int64_t{1} << 22;
+  if (request.inputs[0].dtype != DType::float32 || geometry.groups != 1) return nullptr;
+  const std::int64_t columns = columns_an_image(geometry), images = geometry.x[0];
+  if (columns > most_an_image) return nullptr;
+  const std::int64_t blocks = std::clamp<std::int64_t>((images * columns + most_columns - 1) / most_columns, 1, images);
+  return make(request, geometry, (images + blocks - 1) / blocks);
 }
 
 }  // namespace lockstep::backends::onednn

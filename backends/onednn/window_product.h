@@ -16,4 +16,9 @@ namespace lockstep::backends::onednn {
 /// order, in each its window's places likewise.
 std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const ConvolutionGeometry& geometry);
 
+/// The same for images of any size, some at a time, for what oneDNN computes so itself, but slowly. The gradient with
+/// respect to the kernel adds up the products of such blocks from +0. Null for groups, other dtypes than float32 and
+/// images whose windows take very much memory.
+std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const ConvolutionGeometry& geometry);
+
 }  // namespace lockstep::backends::onednn

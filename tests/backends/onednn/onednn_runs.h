@@ -48,8 +48,8 @@ inline std::vector<Memory> draw_operands(const BackendOp& bound, std::uint64_t s
 
 /// Sums of many products of either sign: the error is relative to their sizes, not to their sum. 16-bit floats are
 /// rounded once, at the end.
-inline void check_against_reference(const ir::Primitive& primitive, const ir::Sample& sample, const std::string& name) {
-  const BoundOp bound(primitive, sample);
+inline void check_against_reference(const ir::Primitive& primitive, const ir::Sample& sample, const BoundOp& bound,
+                                    const std::string& name) {
   REQUIRE_MESSAGE(bound.kernel != nullptr, name << ": " << describe(primitive, sample));
   const std::vector<ir::ReferenceArray> inputs = draw(sample, 71);
   std::vector<ir::ReferenceArray> expected;
@@ -63,6 +63,10 @@ inline void check_against_reference(const ir::Primitive& primitive, const ir::Sa
     CHECK_MESSAGE(first_difference(result, expected[i], room) == -1,
                   name << ", result " << i << ": " << describe(primitive, sample));
   }
+}
+
+inline void check_against_reference(const ir::Primitive& primitive, const ir::Sample& sample, const std::string& name) {
+  check_against_reference(primitive, sample, BoundOp(primitive, sample), name);
 }
 
 }  // namespace lockstep::tests

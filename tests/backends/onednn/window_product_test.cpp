@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/thread_settings.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
 
@@ -159,6 +160,45 @@ TEST_CASE("convolutions of small images have the bits of a product of laid out w
                                           : product(columns, columns_shape, operands[1], y_shape, 0, 0);
     }
     CHECK_MESSAGE(result == expected, primitive.name);
+  });
+}
+
+TEST_CASE("windows laid out for some images at a time give the reference's values, without a bit from other runs") {
+  if (!offers()) return;
+  const ConvolutionCase blocks{"two blocks", {37, 12, 12, 40}, {5, 5, 40, 20}, {37, 6, 6, 20}, square(2, 4, 3, 2)};
+  const ConvolutionCase alone{
+      "an image is a block", {3, 33, 30, 48}, {5, 5, 48, 9}, {3, 25, 22, 9}, square(1, 0, 0, 2)};
+  for (const ConvolutionCase& c : {blocks, alone}) {
+    for_each_of_family(c, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
+      BoundOp bound(primitive, sample);
+      const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+      bound.kernel = backends::onednn::make_window_products(request, backends::onednn::ConvolutionGeometry(request));
+      REQUIRE(bound.kernel != nullptr);
+      check_against_reference(primitive, sample, bound, name);
+      const std::vector<Memory> operands = draw_memory(sample, 5);
+      CHECK(bound.run(operands) == bound.run(operands));
+    });
+  }
+}
+
+TEST_CASE("what oneDNN computes by laying out windows is computed so here, and groups are left to it") {
+  if (!offers()) return;
+  const ConvolutionCase slow{"dilated", {30, 12, 12, 142}, {5, 5, 142, 95}, {30, 6, 6, 95}, square(2, 4, 3, 2)};
+  for_each_of_family(slow, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {
+    if (primitive.name == "conv") return;
+    const BoundOp bound(primitive, sample);
+    const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+    const backends::ThreadSettings one_thread;
+    const auto products =
+        backends::onednn::make_window_products(request, backends::onednn::ConvolutionGeometry(request));
+    REQUIRE(bound.kernel != nullptr);
+    CHECK(bound.kernel->scratch_bytes() == products->scratch_bytes());
+  });
+  const ConvolutionCase groups{"groups", {2, 9, 9, 8}, {3, 3, 4, 8}, {2, 5, 5, 8}, square(1, 0, 0, 2, 2)};
+  for_each_of_family(groups, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {
+    const BoundOp bound(primitive, sample);
+    const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+    CHECK(backends::onednn::make_window_products(request, backends::onednn::ConvolutionGeometry(request)) == nullptr);
   });
 }
 
