@@ -13,6 +13,7 @@
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/convolution_geometry.h"
+#include "backends/onednn/depthwise.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/parts.h"
 #include "backends/onednn/window_product.h"
@@ -121,9 +122,12 @@ class Description {
   const ConvolutionGeometry& geometry_;
 };
 
-/// Whether oneDNN would lay out windows and multiply: measured, 12 to 65 GFLOP/s where window_product.h has 100 and more.
-bool computes_windows(const dnnl::primitive_desc_base& description) {
-  return std::string_view(description.impl_info_str()).find("gemm") != std::string_view::npos;
+/// Whether oneDNN would lay out windows and multiply, where window_product.h is faster, or has no loop of its own for a
+/// channel a group, where depthwise.h is. All measured.
+bool is_slow(const dnnl::primitive_desc_base& description, const ConvolutionGeometry& geometry) {
+  const std::string_view name = description.impl_info_str();
+  const bool is_depthwise = geometry.groups > 1 && geometry.groups == geometry.x.dim(-1);
+  return name.find("gemm") != std::string_view::npos || (is_depthwise && name.find("dw") == std::string_view::npos);
 }
 
 /// A kernel brought to the layout that oneDNN likes best or back, in each run: measured, this costs a hundredth of what it
@@ -225,7 +229,7 @@ class Convolution final : public RowWriter {
     if (!forward) return nullptr;
     if (request.op == "conv") {
       if (is_reference(forward) || !layout_.bind(plain, forward.weights_desc())) return nullptr;
-      is_slow_ = computes_windows(forward);
+      is_slow_ = onednn::is_slow(forward, geometry);
       return std::make_unique<BoundPrimitive>(
           forward, dnnl::convolution_forward(forward),
           std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, description.x()},
@@ -234,7 +238,7 @@ class Convolution final : public RowWriter {
     }
     const auto made = description.input_grad();
     if (!made || is_reference(made) || !layout_.bind(plain, made.weights_desc())) return nullptr;
-    is_slow_ = computes_windows(made);
+    is_slow_ = onednn::is_slow(made, geometry);
     return std::make_unique<BoundPrimitive>(
         made, dnnl::convolution_backward_data(made),
         std::vector<BoundPrimitive::Argument>{{DNNL_ARG_DIFF_DST, description.y()},
@@ -259,7 +263,7 @@ class ConvolutionKernelGrad final : public Kernel {
     const auto made = description.kernel_grad();
     const Desc plain = filter(geometry, kernel_type(request), false);
     if (!made || is_reference(made) || !layout_.bind(made.diff_weights_desc(), plain)) return false;
-    is_slow_ = computes_windows(made);
+    is_slow_ = onednn::is_slow(made, geometry);
     gradient_ = std::make_unique<BoundPrimitive>(
         made, dnnl::convolution_backward_weights(made),
         std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, description.x()},
@@ -293,6 +297,7 @@ std::unique_ptr<Kernel> make_direct(const KernelRequest& request, const Convolut
   auto kernel = std::make_unique<Made>();
   if (!kernel->prepare(request, geometry)) kernel = nullptr;
   if (kernel != nullptr && !kernel->is_slow()) return kernel;
+  if (auto own = make_depthwise(request, geometry)) return own;
   if (auto products = make_window_products(request, geometry)) return products;
   return kernel;
 }

@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include "backends/onednn/depthwise_blocks.h"
 #include "backends/onednn/few_rows_blocks.h"
 #include "backends/onednn/packed_products.h"
 #include "backends/onednn/winograd_grads.h"
@@ -98,6 +99,7 @@ struct Lanes {
 void multiply_few_rows_avx2(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
 void sum_products_avx2(const ProductsSum& p) { sum_products<Lanes>(p); }
 WinogradLoops winograd_loops_avx2() { return winograd_loops<Lanes>(); }
+DepthwiseLoops depthwise_loops_avx2() { return depthwise_loops<Lanes>(); }
 
 }  // namespace lockstep::backends::onednn
 

@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "backends/onednn/depthwise_blocks.h"
 #include "backends/onednn/few_rows_blocks.h"
 #include "backends/onednn/packed_products.h"
 #include "backends/onednn/winograd_grads.h"
@@ -80,6 +81,7 @@ struct Lanes {
 void multiply_few_rows_avx512(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
 void sum_products_avx512(const ProductsSum& p) { sum_products<Lanes>(p); }
 WinogradLoops winograd_loops_avx512() { return winograd_loops<Lanes>(); }
+DepthwiseLoops depthwise_loops_avx512() { return depthwise_loops<Lanes>(); }
 
 }  // namespace lockstep::backends::onednn
 
