@@ -77,6 +77,7 @@ class Joiner {
       if (!at || !can_follow(item(w), item(l))) continue;
       Item joined = joined_item(w, l);
       item(w).joined = item(l).joined = true;
+      for (const int v : joined.outputs) producer_[static_cast<std::size_t>(v)] = *at;
       item(*at) = std::move(joined);
       return;
     }

@@ -19,6 +19,7 @@ using Dims = std::vector<std::int64_t>;
 /// What is computed of y, the convolution, x of its shape, a bias, and a number for each image.
 struct Operands {
   Value y, x, bias, of_images;
+  Value other;  ///< Another convolution.
 };
 
 struct Case {
@@ -59,6 +60,12 @@ std::vector<Case> cases() {
          return Values{o.y - spread(ops::reduce_sum(o.y * o.y, {0, 1}), o.y, {2})};
        },
        "conv + fused(mul, reduce_sum)"},
+      {"one that waits for what its loop reads, while another one's loop reads it",
+       [=](const Operands& o) {
+         const Value late = running_sum(running_sum(running_sum(o.x, 1), 1), 1);
+         return Values{ops::tanh(o.y + late), running_sum(ops::exp(o.other * o.y), 1)};
+       },
+       "conv + fused(add, tanh)"},
       {"what is computed from it stands between",
        [=](const Operands& o) { return Values{ops::exp(o.y) + running_sum(o.y, 1)}; }, ""},
   };
@@ -81,7 +88,8 @@ ir::FunctionPtr function(const Case& c, int devices) {
                          {"dilation", Dims{1}},
                          {"groups", std::int64_t{1}}};
     const Value y = ops::apply(ops::primitives::conv(), {{x[0], ops::pvary(x[1], {"batch"})}}, attrs)[0];
-    Values results = c.body({y, x[2], ops::pvary(x[3], {"batch"}), x[4]});
+    const Value other = ops::apply(ops::primitives::conv(), {{ops::sin(x[0]), ops::pvary(x[1], {"batch"})}}, attrs)[0];
+    Values results = c.body({y, x[2], ops::pvary(x[3], {"batch"}), x[4], other});
     spec.out.resize(results.size(), {"batch", "", ""});
     return results;
   };
