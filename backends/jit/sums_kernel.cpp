@@ -94,7 +94,7 @@ class SumsKernel final : public RowLoop {
       run_rows(arguments, 0, matrix_.rows);
     } else {
       const Run run = make_run(arguments, 0);
-      for (const Sum& sum : sums_) std::memset(run.arrays[sum.array], 0, bytes_of(sum));
+      for (const Sum& sum : sums_) std::fill_n(run.arrays[sum.array], bytes_of(sum), std::byte{});
     }
     finish(arguments);
   }

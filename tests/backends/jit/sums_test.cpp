@@ -78,7 +78,7 @@ Floats random_floats(std::size_t n, std::uint64_t seed) {
 
 std::vector<std::byte> bytes_of(const Floats& x) {
   std::vector<std::byte> bytes(x.size() * 4);
-  std::memcpy(bytes.data(), x.data(), bytes.size());
+  if (!x.empty()) std::memcpy(bytes.data(), x.data(), bytes.size());
   return bytes;
 }
 
