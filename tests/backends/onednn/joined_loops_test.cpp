@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -71,6 +73,12 @@ std::vector<Case> cases() {
   };
 }
 
+Value convolved(const Value& x, const Value& window) {
+  const Attrs attrs = {
+      {"strides", Dims{1}}, {"padding", std::vector<Dims>{{1, 1}}}, {"dilation", Dims{1}}, {"groups", std::int64_t{1}}};
+  return ops::apply(ops::primitives::conv(), {{x, window}}, attrs)[0];
+}
+
 ir::FunctionPtr function(const Case& c, int devices) {
   const MapSpec one{ir::AxisSizes({{"batch", 2}}),
                     devices,
@@ -83,13 +91,9 @@ ir::FunctionPtr function(const Case& c, int devices) {
                                         {DType::float32, Shape{10}, {}}};
   MapSpec spec = one;
   const auto body = [&](ir::Builder&, std::span<const Value> x) {
-    const Attrs attrs = {{"strides", Dims{1}},
-                         {"padding", std::vector<Dims>{{1, 1}}},
-                         {"dilation", Dims{1}},
-                         {"groups", std::int64_t{1}}};
-    const Value y = ops::apply(ops::primitives::conv(), {{x[0], ops::pvary(x[1], {"batch"})}}, attrs)[0];
-    const Value other = ops::apply(ops::primitives::conv(), {{ops::sin(x[0]), ops::pvary(x[1], {"batch"})}}, attrs)[0];
-    Values results = c.body({y, x[2], ops::pvary(x[3], {"batch"}), x[4], other});
+    const Value window = ops::pvary(x[1], {"batch"});
+    Values results =
+        c.body({convolved(x[0], window), x[2], ops::pvary(x[3], {"batch"}), x[4], convolved(ops::sin(x[0]), window)});
     spec.out.resize(results.size(), {"batch", "", ""});
     return results;
   };
@@ -114,7 +118,63 @@ Compiled run(const ir::FunctionPtr& f, bool fuse) {
   return {bytes_of(runtime::run(*executable, random_host_arrays(f->input_types(), 4))), executable->plan().text};
 }
 
+/// Convolutions and element-wise ops of values drawn from those before, with sums and what is no loop between.
+ir::FunctionPtr random_function(std::uint64_t seed, int devices) {
+  const MapSpec spec{ir::AxisSizes({{"batch", 2}}),
+                     devices,
+                     {{"batch", "", ""}, {"", "", ""}, {""}},
+                     {{"batch", "", ""}, {"batch", "", ""}, {"batch", "", ""}}};
+  const std::vector<ArrayType> types = {
+      {DType::float32, Shape{6, 11, 32}, {}}, {DType::float32, Shape{3, 32, 32}, {}}, {DType::float32, Shape{32}, {}}};
+  return mapped(types, spec, [&](ir::Builder&, std::span<const Value> x) {
+    std::mt19937_64 bits(seed);
+    const Value window = ops::pvary(x[1], {"batch"}) * 0.1, bias = ops::pvary(x[2], {"batch"});
+    Values pool = {x[0]};
+    const auto pick = [&] { return pool[pool.size() - 1 - bits() % std::min<std::size_t>(pool.size(), 4)]; };
+    for (int i = 0; i < 14; ++i) {
+      const Value v = pick();
+      switch (bits() % 8) {
+        case 0:
+        case 1:
+        case 2:
+          pool.push_back(convolved(v, window));
+          break;
+        case 3:
+          pool.push_back(ops::tanh(v + spread(bias, v, {2})));
+          break;
+        case 4:
+          pool.push_back(v * 0.5 + ops::sin(pick()));
+          break;
+        case 5:
+          pool.push_back(v - spread(ops::reduce_sum(v, {0, 1}), v, {2}) * 0.01);
+          break;
+        case 6:
+          pool.push_back(v * spread(ops::tanh(ops::reduce_sum(v, {2})), v, {0, 1}));
+          break;
+        default:
+          pool.push_back(ops::tanh(running_sum(v, 1)));
+      }
+    }
+    return Values(pool.end() - 3, pool.end());
+  });
+}
+
 }  // namespace
+
+TEST_CASE("random programs of convolutions and loops have the same bits, joined or apart") {
+  int joined_programs = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    for (const int devices : {1, 2}) {
+      const ir::FunctionPtr f = random_function(seed, devices);
+      const Compiled joined = run(f, true), apart = run(f, false);
+      INFO(joined.plan);
+      CHECK(joined.results == apart.results);
+      joined_programs += joined.plan.find(" + fused") != std::string::npos ? 1 : 0;
+    }
+  }
+  if (offers()) CHECK(joined_programs > 40);
+}
 
 TEST_CASE("the loop that reads a convolution follows it, with the same bits") {
   for (const Case& c : cases()) {
