@@ -149,7 +149,7 @@ class WindowProduct final : public RowWriter {
       (this->*run_)(arguments, count == at_once_ ? whole_ : rest_, first);
       if (reader != nullptr && !sums) reader->read(first * rows_an_image_, count * rows_an_image_);
     }
-    if (reader != nullptr && sums) reader->read(0, images_ * rows_an_image_);
+    if (reader != nullptr && sums) reader->read(0, kernel_.rows);
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }

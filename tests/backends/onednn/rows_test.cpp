@@ -88,6 +88,11 @@ TEST_CASE("what does not stay in the cache is given out in several blocks") {
       {"large images", {3, 96, 96, 3}, {5, 5, 3, 32}, {3, 96, 96, 32}, five},
       {"tiles", {9, 13, 15, 64}, {3, 3, 64, 72}, {9, 13, 15, 72}, same},
       {"small images", {3, 4, 4, 256}, {3, 3, 256, 256}, {3, 4, 4, 256}, same},
+      {"small images that do not divide a window's rows",
+       {5, 4, 4, 512},
+       {2, 2, 512, 256},
+       {5, 3, 3, 256},
+       conv_attrs({1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1)},
   };
   for (const ConvolutionCase& c : cases) {
     CAPTURE(std::string(c.name));
