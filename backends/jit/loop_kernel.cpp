@@ -91,17 +91,6 @@ class LoopKernel final : public RowLoop {
   }
 
  private:
-  using Bases = std::array<std::byte*, most_arrays>;
-
-  static Bases bases_of(const KernelArguments& arguments) {
-    Bases bases;
-    std::size_t k = 0;
-    for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
-      for (const ArrayView& view : *views) bases[k++] = static_cast<std::byte*>(view.data);
-    }
-    return bases;
-  }
-
   /// Row-major, or one element.
   bool is_plain(const ArrayView& view, std::size_t k) const {
     if (operands_[k].dims.empty()) return true;
@@ -126,7 +115,7 @@ class LoopKernel final : public RowLoop {
     for_each_run_of_rows(nest, accesses_.size(), bases, 0, nest.all_rows(), [&](Bases at, std::int64_t rows) {
       for (; rows > 0; --rows) {
         run_packed(nest, at);
-        for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += row_stride(nest, k);
+        for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += nest.row_stride(k);
       }
     });
   }
@@ -141,10 +130,6 @@ class LoopKernel final : public RowLoop {
       for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += column * nest_.strides[k][nest_.inner()];
       run_rows(nest_, at, {1, count, 1});
     });
-  }
-
-  static std::int64_t row_stride(const Nest& nest, std::size_t k) {
-    return nest.rank > 1 ? nest.strides[k][nest.inner() - 1] : 0;
   }
 
   void run_plane(const Nest& nest, const Bases& at, std::int64_t rows) const {
@@ -164,7 +149,7 @@ class LoopKernel final : public RowLoop {
     numbers[1] = rows.count;
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
       numbers[2 + k] = reinterpret_cast<std::int64_t>(at[k]);
-      numbers[2 + accesses_.size() + k] = row_stride(nest, k) * rows.joined;
+      numbers[2 + accesses_.size() + k] = nest.row_stride(k) * rows.joined;
     }
     code_->run(numbers.data());
   }
@@ -176,7 +161,7 @@ class LoopKernel final : public RowLoop {
     const std::int64_t length = nest.extents[nest.inner()];
     if (rows < 4 || length > short_row) return false;
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
-      const std::int64_t row = nest.strides[k][nest.inner() - 1];
+      const std::int64_t row = nest.row_stride(k);
       if (row != 0 && (accesses_[k].uniform || row != length * element_bytes(k))) return false;
     }
     return true;
@@ -187,7 +172,7 @@ class LoopKernel final : public RowLoop {
     const std::int64_t length = nest.extents[nest.inner()];
     const std::int64_t joined = std::min(joined_elements / length, rows);
     for (std::size_t k = 0; k < accesses_.size(); ++k) {
-      if (accesses_[k].uniform || nest.strides[k][nest.inner() - 1] != 0) continue;
+      if (accesses_[k].uniform || nest.row_stride(k) != 0) continue;
       std::byte* repeated = memory.data() + static_cast<std::int64_t>(k) * joined_elements * 4;
       const auto bytes = static_cast<std::size_t>(length * element_bytes(k));
       for (std::int64_t i = 0; i < joined; ++i) {
@@ -199,7 +184,7 @@ class LoopKernel final : public RowLoop {
     run_rows(nest, at, {whole, joined * length, joined});
     const std::int64_t rest = rows - whole * joined;
     if (rest == 0) return;
-    for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += nest.strides[k][nest.inner() - 1] * joined * whole;
+    for (std::size_t k = 0; k < accesses_.size(); ++k) at[k] += nest.row_stride(k) * joined * whole;
     run_rows(nest, at, {1, rest * length, joined});
   }
 

@@ -47,6 +47,8 @@ struct Nest {
   }
   std::size_t inner() const { return static_cast<std::size_t>(rank - 1); }
   std::int64_t rows() const { return rank > 1 ? extents[inner() - 1] : 1; }
+  /// Of array k, from one row of a plane to the next.
+  std::int64_t row_stride(std::size_t k) const { return rank > 1 ? strides[k][inner() - 1] : 0; }
   /// Rows of all planes: an array's last two dimensions here are a plane, the others count planes.
   std::int64_t all_rows() const {
     std::int64_t all = 1;
@@ -55,8 +57,20 @@ struct Nest {
   }
 };
 
+/// Where a loop's operands and results begin.
+using Bases = std::array<std::byte*, most_arrays>;
+
+inline Bases bases_of(const KernelArguments& arguments) {
+  Bases bases;
+  std::size_t k = 0;
+  for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
+    for (const ArrayView& view : *views) bases[k++] = static_cast<std::byte*>(view.data);
+  }
+  return bases;
+}
+
 /// Calls visit(at, n) for `count` rows from `first` of all on, up to a plane's rows at a time: n rows where `at` points.
-template <class Bases, class Visit>
+template <class Visit>
 void for_each_run_of_rows(const Nest& nest, std::size_t arrays, const Bases& bases, std::int64_t first,
                           std::int64_t count, Visit visit) {
   for (std::int64_t n = 0; count > 0; first += n, count -= n) {

@@ -27,8 +27,6 @@ constexpr std::int64_t block = 256;
 /// Rows whose partial sums exist at once.
 constexpr std::int64_t most_rows_at_once = 64;
 
-using Bases = std::array<std::byte*, most_arrays>;
-
 struct Matrix {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
@@ -71,7 +69,8 @@ class SumsKernel final : public RowLoop {
     joins_ = matrix_.rows_at_once > 1 && !has_rows_ && can_join();
     if (has_rows_) matrix_.rows_at_once = 1, width_ = matrix_.columns;
     for (std::size_t k = 0; k < arrays(); ++k) {
-      repeated_.push_back(joins_ && !is_sum(k) && !accesses_[k].uniform && row_stride(k) == 0 ? floats_ : nowhere);
+      repeated_.push_back(joins_ && !is_sum(k) && !accesses_[k].uniform && nest_.row_stride(k) == 0 ? floats_
+                                                                                                    : nowhere);
       if (repeated_.back() != nowhere) floats_ += padded(width_);
     }
   }
@@ -131,19 +130,13 @@ class SumsKernel final : public RowLoop {
   };
 
   static Run make_run(const KernelArguments& arguments, std::int64_t row) {
-    Run run{static_cast<float*>(arguments.scratch), {}, row};
-    std::size_t k = 0;
-    for (const auto* views : {&arguments.inputs, &arguments.outputs}) {
-      for (const ArrayView& view : *views) run.arrays[k++] = static_cast<std::byte*>(view.data);
-    }
-    return run;
+    return {static_cast<float*>(arguments.scratch), bases_of(arguments), row};
   }
 
   static std::size_t padded(std::int64_t floats) { return (static_cast<std::size_t>(floats) + 15) / 16 * 16; }
   std::size_t arrays() const { return accesses_.size(); }
   bool is_sum(std::size_t array) const { return accesses_[array].written != Access::Written::once; }
   std::int64_t element_bytes(std::size_t k) const { return size_of(accesses_[k].element); }
-  std::int64_t row_stride(std::size_t k) const { return nest_.rank > 1 ? nest_.strides[k][nest_.inner() - 1] : 0; }
   std::size_t bytes_of(const Sum& sum) const {
     return static_cast<std::size_t>(result_types_[sum.array - operands_].nbytes());
   }
@@ -151,7 +144,7 @@ class SumsKernel final : public RowLoop {
   /// Whether rows one behind the other are a longer row to every array.
   bool can_join() const {
     for (std::size_t k = 0; k < arrays(); ++k) {
-      const std::int64_t stride = row_stride(k);
+      const std::int64_t stride = nest_.row_stride(k);
       if (is_sum(k) || stride == 0) continue;
       if (accesses_[k].uniform || stride != matrix_.columns * element_bytes(k)) return false;
     }
@@ -163,7 +156,7 @@ class SumsKernel final : public RowLoop {
     while (rows > 0) {
       const std::int64_t done =
           has_rows_ ? run_with_sums_of_rows(run, at, rows) : run_with_sums_of_columns(run, at, rows);
-      for (std::size_t k = 0; k < arrays(); ++k) at[k] += row_stride(k) * done;
+      for (std::size_t k = 0; k < arrays(); ++k) at[k] += nest_.row_stride(k) * done;
       rows -= done;
       run.row += done;
       if (run.row % (block * matrix_.rows_at_once) == 0) flush_columns(run);
@@ -198,7 +191,7 @@ class SumsKernel final : public RowLoop {
         base += first_column * element_bytes(k);
       }
       numbers[2 + k] = reinterpret_cast<std::int64_t>(base);
-      numbers[2 + arrays() + k] = row_stride(k) * rows.joined;
+      numbers[2 + arrays() + k] = nest_.row_stride(k) * rows.joined;
     }
     for (const Sum& sum : sums_) {
       const auto [offset, stride] = sum_at(sum);

@@ -126,8 +126,8 @@ class Description {
 /// channel a group, where depthwise.h is. All measured.
 bool is_slow(const dnnl::primitive_desc_base& description, const ConvolutionGeometry& geometry) {
   const std::string_view name = description.impl_info_str();
-  const bool is_depthwise = geometry.groups > 1 && geometry.groups == geometry.x.dim(-1);
-  return name.find("gemm") != std::string_view::npos || (is_depthwise && name.find("dw") == std::string_view::npos);
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return has("gemm") || (geometry.is_depthwise() && !has("dw"));
 }
 
 /// A kernel brought to the layout that oneDNN likes best or back, in each run: measured, this costs a hundredth of what it

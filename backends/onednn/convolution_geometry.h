@@ -18,6 +18,8 @@ struct ConvolutionGeometry {
   int spatial_rank() const { return x.rank() - 2; }
   /// Whether any window is not next to the one before.
   bool is_strided() const;
+  /// Whether each channel of x is a group, of several.
+  bool is_depthwise() const { return groups > 1 && groups == x.dim(-1); }
   /// Places of a window.
   std::int64_t window_size() const { return kernel.size() / (kernel.dim(-2) * kernel.dim(-1)); }
 };

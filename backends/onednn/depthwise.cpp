@@ -10,7 +10,6 @@
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/depthwise_blocks.h"
-#include "backends/onednn/winograd_blocks.h"
 
 namespace lockstep::backends::onednn {
 
@@ -117,6 +116,7 @@ struct Plan {
   Side rows, columns;
   Layout x;
   Depthwise windows;
+  DepthwiseLoops loops = usable_loops();
 };
 
 /// Where in scratch an array lies, one behind the other.
@@ -173,10 +173,9 @@ class DepthwiseConvolution final : public RowWriter {
     const auto* from = static_cast<const float*>(arguments.inputs[0].data);
     auto* to = static_cast<float*>(arguments.outputs[0].data);
     const std::int64_t places = windows_.y_height * windows_.y_width;
-    const DepthwiseLoops loops = usable_loops();
     for (std::int64_t n = 0; n < plan_.images; ++n, from += from_image_, to += to_image_) {
       from_.pack(from, image);
-      loops.correlate(windows_, image, at(arguments, window_), is_direct_ ? to : at(arguments, result_));
+      plan_.loops.correlate(windows_, image, at(arguments, window_), is_direct_ ? to : at(arguments, result_));
       if (!is_direct_) to_.unpack(at(arguments, result_), places, to);
       if (reader != nullptr) reader->read(n * places, places);
     }
@@ -224,11 +223,10 @@ class DepthwiseKernelGrad final : public Kernel {
     if (!is_direct_) std::fill_n(gradient, y_.floats(), 0.0F);
     const auto* x = static_cast<const float*>(arguments.inputs[0].data);
     const auto* dy = static_cast<const float*>(arguments.inputs[1].data);
-    const DepthwiseLoops loops = usable_loops();
     for (std::int64_t n = 0; n < plan_.images; ++n, x += plan_.x_image(), dy += plan_.y_image()) {
       plan_.x.pack(x, image);
       if (!is_direct_) y_.pack(dy, gradient);
-      loops.gradient(plan_.windows, image, is_direct_ ? dy : gradient, window);
+      plan_.loops.gradient(plan_.windows, image, is_direct_ ? dy : gradient, window);
     }
     y_.unpack(window, plan_.window_places(), static_cast<float*>(arguments.outputs[0].data));
   }
@@ -246,8 +244,8 @@ class DepthwiseKernelGrad final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_depthwise(const KernelRequest& request, const ConvolutionGeometry& geometry) {
-  const bool is_depthwise = geometry.groups > 1 && geometry.groups == geometry.x.dim(-1);
-  if (!is_depthwise || geometry.spatial_rank() > 2 || request.inputs[0].dtype != DType::float32) return nullptr;
+  if (!geometry.is_depthwise() || geometry.spatial_rank() > 2 || request.inputs[0].dtype != DType::float32)
+    return nullptr;
   if (usable_isa() == Isa::none) return nullptr;
   const Plan plan(geometry);
   // Measured: with more features a channel, oneDNN's loops, a vector of features each, have enough to do.

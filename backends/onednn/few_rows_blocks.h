@@ -22,6 +22,7 @@ struct RowsProduct {
 };
 
 constexpr std::int64_t lanes = 16;
+constexpr std::int64_t whole_vectors(std::int64_t n) { return (n + lanes - 1) / lanes * lanes; }
 
 /// Rows cut into blocks of nearly the same size, so that no block is left with a single row.
 template <std::int64_t most, class Visit>

@@ -37,8 +37,6 @@ constexpr std::size_t most_winograd_arrays = 64;
 /// Columns of y that are made at once.
 constexpr std::int64_t winograd_panel = 64;
 
-constexpr std::int64_t whole_vectors(std::int64_t n) { return (n + lanes - 1) / lanes * lanes; }
-
 /// Elements from one plane of transformed tiles to the next: an odd number of lines, so that planes share no set of the
 /// first-level cache.
 inline std::int64_t winograd_plane(const Winograd& w, std::int64_t row) {

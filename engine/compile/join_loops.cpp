@@ -29,11 +29,6 @@ bool is_sum(const Item& item, std::size_t result) {
   return loop == nullptr ? item.op == "reduce_sum" : !loop->results()[result].sum_over.empty();
 }
 
-std::string label(const Item& item) {
-  const ElementLoop* loop = element_loop(item.attrs);
-  return loop == nullptr ? item.op : loop->label();
-}
-
 class Joiner {
  public:
   explicit Joiner(Program& program)

@@ -120,11 +120,6 @@ std::vector<Ref> refs(const std::vector<int>& values) {
   return result;
 }
 
-std::string label(const Item& item) {
-  const ElementLoop* loop = element_loop(item.attrs);
-  return loop == nullptr ? item.op : loop->label();
-}
-
 /// A sum over all elements: of each tile, then of the tiles.
 void add_cut_sum(Program& program, const Item& item) {
   const DType dtype = program.value(item.outputs[0]).type.dtype;

@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include <lockstep/element_loop.h>
+
 namespace lockstep::compile {
+
+std::string label(const Item& item) {
+  const ElementLoop* loop = element_loop(item.attrs);
+  return loop == nullptr ? item.op : loop->label();
+}
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides{};

@@ -105,6 +105,9 @@ struct Item {
   const Kernel* of_shards = nullptr;  ///< Of a convolution: computes it for all shards of a device.
 };
 
+/// What a call of the item's kernel is named.
+std::string label(const Item& item);
+
 /// An operand of a unit's call: a value, seen from the running shard or from a given local one.
 struct Ref {
   int value = -1;
