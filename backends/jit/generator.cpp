@@ -1,35 +1,19 @@
 #include "backends/jit/generator.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <xbyak/xbyak.h>
 
-#include "backends/jit/frame.h"
+#include "backends/jit/array_steps.h"
 #include "backends/jit/registers.h"
 
 namespace lockstep::backends::jit {
 namespace {
 
-using Xbyak::Address;
-using Xbyak::Label;
-using Xbyak::Operand;
-using Xbyak::Opmask;
-using Xbyak::Reg64;
-using Xbyak::Xmm;
-
-/// What an instruction reads: a register, or memory of a vector's size.
-struct Source {
-  bool in_memory = false;
-  Xmm vector{0};
-  Address address{0, false, Xbyak::RegExp()};
-  const Operand& operand() const { return in_memory ? static_cast<const Operand&>(address) : vector; }
-};
-
-class Generator final : public MachineCode, private Frame {
+class Generator final : public MachineCode, private ArraySteps {
  public:
-  Generator(const Loop& loop, bool wide) : Frame(loop, wide) {
+  Generator(const Loop& loop, bool wide) : ArraySteps(loop, wide) {
     write();
     setProtectModeRE();
     entry_ = getCode<void (*)(std::int64_t*)>();
@@ -150,44 +134,6 @@ class Generator final : public MachineCode, private Frame {
     allocator_ = nullptr;
   }
 
-  /// Where the value can be read from; a slot or a constant where it is in no register.
-  Source source(int value) {
-    Source result;
-    const Home& home = allocator_->home(value);
-    if (home.reg >= 0) {
-      result.vector = vector(home.reg);
-    } else {
-      result.in_memory = true;
-      result.address = in_memory(home);
-    }
-    return result;
-  }
-
-  int in_register(int value) {
-    if (const int reg = allocator_->home(value).reg; reg >= 0) return reg;
-    const int reg = allocator_->take();
-    vmovups(vector(reg), in_memory(allocator_->home(value)));
-    if (plan_.is_fixed(value)) {
-      temporaries_.push_back(reg);
-    } else {
-      allocator_->own(reg, value);
-    }
-    return reg;
-  }
-
-  /// The register of the step's result, which may be one that an operand has left.
-  Xmm result(int value, const Step& step) {
-    allocator_->release(step);
-    give_temporaries_back();
-    const int reg = allocator_->take();
-    allocator_->own(reg, value);
-    return vector(reg);
-  }
-  void give_temporaries_back() {
-    for (const int reg : temporaries_) allocator_->give_back(reg);
-    temporaries_.clear();
-  }
-
   void write_step(int value, const Step& step) {
     using G = Xbyak::CodeGenerator;
     switch (step.op) {
@@ -280,13 +226,6 @@ class Generator final : public MachineCode, private Frame {
     }
   }
 
-  /// A mask made in `mask` becomes a value: it stays there where only selects read it and a mask register is free.
-  Opmask mask_for(int value) {
-    if (!plan_.only_selects(value)) return k1;
-    const int own = allocator_->own_mask(value);
-    return own < 0 ? k1 : Opmask(own + 2);
-  }
-
   void comparison(int value, const Step& step, std::uint8_t relation) {
     const Xmm a = vector(in_register(step.a));
     const Source b = source(step.b);
@@ -305,12 +244,6 @@ class Generator final : public MachineCode, private Frame {
       vcmpps(mask, a, b.operand(), relation);
     }
     finish_mask(value, step, mask);
-  }
-
-  void finish_mask(int value, const Step& step, const Opmask& mask) {
-    if (allocator_->home(value).mask < 0) return vpmovm2d(result(value, step), mask);
-    allocator_->release(step);
-    give_temporaries_back();
   }
 
   void select(int value, const Step& step) {
@@ -365,165 +298,7 @@ class Generator final : public MachineCode, private Frame {
     allocator_->own(reg, value);
   }
 
-  // ---- memory
-
-  void load(int value, const Step& step) {
-    const Reg64 from = base(step.bits);
-    const Element kind = access(step.bits).element;
-    if (kind == Element::byte) return load_mask(value, step, from);
-    const Xmm to = result(value, step);
-    if (kind == Element::bfloat16) return load_bfloat16(to, from);
-    if (!is_tail_) return vmovups(to, element(from, kind));
-    if (wide_) return vmovups(to | k7 | T_z, element(from, kind));
-    vmaskmovps(to, ymm15, element(from, kind));
-  }
-
-  void load_bfloat16(const Xmm& to, const Reg64& from) {
-    if (!is_tail_) {
-      vpmovzxwd(to, element(from, Element::bfloat16));
-    } else if (wide_) {
-      vpmovzxwd(to | k7 | T_z, element(from, Element::bfloat16));
-    } else {
-      vpxor(Xmm(to.getIdx()), Xmm(to.getIdx()), Xmm(to.getIdx()));
-      vmovups(ptr[rsp], Xmm(to.getIdx()));
-      copy_rest([&](int i) { movzx(second_scratch_.cvt32(), word[from + index_ * 2 + 2 * i]); },
-                [&](int i) { mov(word[rsp + 2 * i], second_scratch_.cvt16()); });
-      vpmovzxwd(to, ptr[rsp]);
-    }
-    vpslld(to, to, 16);
-  }
-
-  void load_mask(int value, const Step& step, const Reg64& from) {
-    const int reg = allocator_->take();
-    const Xmm bytes = vector(reg);
-    if (wide_) {
-      if (is_tail_) {
-        vpmovzxbd(bytes | k7 | T_z, element(from, Element::byte));
-      } else {
-        vpmovzxbd(bytes, element(from, Element::byte));
-      }
-      const Opmask mask = mask_for(value);
-      vptestmd(mask, bytes, bytes);
-      allocator_->give_back(reg);
-      return finish_mask(value, step, mask);
-    }
-    if (is_tail_) {
-      mov(qword[rsp], 0);
-      copy_rest([&](int i) { mov(second_scratch_.cvt8(), byte[from + index_ + i]); },
-                [&](int i) { mov(byte[rsp + i], second_scratch_.cvt8()); });
-      vpmovzxbd(bytes, ptr[rsp]);
-    } else {
-      vpmovzxbd(bytes, element(from, Element::byte));
-    }
-    const int zero = allocator_->take();
-    vpxor(vector(zero), vector(zero), vector(zero));
-    vpcmpgtd(bytes, bytes, vector(zero));
-    allocator_->give_back(zero);
-    allocator_->own(reg, value);
-  }
-
-  void store(std::size_t result, int reg) {
-    const std::size_t array = loop_.operands.size() + result;
-    if (access(array).written != Access::Written::once) return add_to_memory(array, reg);
-    const Reg64 to = base(array);
-    const Xmm from = vector(reg);
-    const Element kind = access(array).element;
-    if (kind == Element::byte) return store_mask(to, from);
-    if (kind == Element::bfloat16) return store_bfloat16(to, from);
-    if (!is_tail_) return vmovups(element(to, kind), from);
-    if (wide_) return vmovups(element(to, kind) | k7, from);
-    vmaskmovps(element(to, kind), ymm15, from);
-  }
-
-  void add_to_memory(std::size_t array, int reg) {
-    const Reg64 to = base(array);
-    Address sums = element(to, Element::word);
-    if (access(array).written == Access::Written::added_to_lanes) {
-      mov(second_scratch_, index_);
-      and_(second_scratch_, static_cast<int>(sum_lanes) - 1);
-      sums = ptr[to + second_scratch_ * 4];
-    }
-    allocator_->pin(reg);
-    const int other = allocator_->take();
-    const Xmm sum = vector(other);
-    if (!is_tail_) {
-      vmovups(sum, sums);
-      vaddps(sum, sum, vector(reg));
-      vmovups(sums, sum);
-    } else if (wide_) {
-      vmovups(sum | k7 | T_z, sums);
-      vaddps(sum, sum, vector(reg));
-      vmovups(sums | k7, sum);
-    } else {
-      vmaskmovps(sum, ymm15, sums);
-      vaddps(sum, sum, vector(reg));
-      vmaskmovps(sums, ymm15, sum);
-    }
-    allocator_->give_back(other);
-  }
-
-  void store_mask(const Reg64& to, const Xmm& from) {
-    const int reg = allocator_->take();
-    const Xmm bytes = vector(reg);
-    if (wide_) {
-      vpsrld(bytes, from, 31);
-      if (is_tail_) {
-        vpmovdb(element(to, Element::byte) | k7, bytes);
-      } else {
-        vpmovdb(element(to, Element::byte), bytes);
-      }
-    } else {
-      const Xmm low(reg);
-      vpsrld(bytes, from, 31);
-      const int high = allocator_->take();
-      vextracti128(Xmm(high), Xbyak::Ymm(reg), 1);
-      vpackssdw(low, low, Xmm(high));
-      vpacksswb(low, low, low);
-      allocator_->give_back(high);
-      if (is_tail_) {
-        vmovq(qword[rsp], low);
-        copy_rest([&](int i) { mov(second_scratch_.cvt8(), byte[rsp + i]); },
-                  [&](int i) { mov(byte[to + index_ + i], second_scratch_.cvt8()); });
-      } else {
-        vmovq(ptr[to + index_], low);
-      }
-    }
-    allocator_->give_back(reg);
-  }
-
-  /// Of lanes that are rounded already.
-  void store_bfloat16(const Reg64& to, const Xmm& from) {
-    const int reg = allocator_->take();
-    const Xmm high = vector(reg);
-    vpsrld(high, from, 16);
-    const Address there = element(to, Element::bfloat16);
-    if (wide_) {
-      if (is_tail_) {
-        vpmovdw(there | k7, high);
-      } else {
-        vpmovdw(there, high);
-      }
-    } else {
-      const Xmm low(reg);
-      const int other = allocator_->take();
-      vextracti128(Xmm(other), Xbyak::Ymm(reg), 1);
-      vpackusdw(low, low, Xmm(other));
-      allocator_->give_back(other);
-      if (is_tail_) {
-        vmovups(ptr[rsp], low);
-        copy_rest([&](int i) { movzx(second_scratch_.cvt32(), word[rsp + 2 * i]); },
-                  [&](int i) { mov(word[to + index_ * 2 + 2 * i], second_scratch_.cvt16()); });
-      } else {
-        vmovups(there, low);
-      }
-    }
-    allocator_->give_back(reg);
-  }
-
-  bool is_tail_ = false;
   int spill_slots_ = 0;
-  Allocator* allocator_ = nullptr;  // while a body is written
-  std::vector<int> temporaries_;    // registers with constants, for one step
   void (*entry_)(std::int64_t*) = nullptr;
 };
 

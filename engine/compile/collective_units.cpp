@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -7,6 +6,7 @@
 #include "engine/compile/copy_kernel.h"
 #include "engine/compile/process_kernels.h"
 #include "engine/compile/program.h"
+#include "engine/compile/shard_groups.h"
 
 namespace lockstep::compile {
 namespace {
@@ -19,34 +19,6 @@ std::string collective_op(const Item& item) {
 std::vector<std::string> reduced_axes(const Item& item) {
   if (item.attrs.has("axes")) return item.attrs.get<std::vector<std::string>>("axes");
   return {item.attrs.get<std::string>("axis")};
-}
-
-/// The shards that take part together: those that differ in the given axes alone, in mesh order.
-using Group = std::vector<int>;
-
-std::vector<Group> groups_of(const Mesh& mesh, const std::vector<std::string>& axes) {
-  std::map<std::vector<std::int64_t>, Group> groups;
-  for (int shard = 0; shard < mesh.shards; ++shard) {
-    std::vector<std::int64_t> rest;
-    for (const auto& axis : mesh.axes.axes()) {
-      if (std::find(axes.begin(), axes.end(), axis.name) == axes.end()) {
-        rest.push_back(mesh.coordinate(shard, axis.name));
-      }
-    }
-    groups[rest].push_back(shard);
-  }
-  std::vector<Group> result;
-  for (auto& [key, group] : groups) result.push_back(std::move(group));
-  return result;
-}
-
-/// Extents of the reduced axes in mesh order.
-std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes) {
-  std::vector<std::int64_t> extents;
-  for (const auto& axis : mesh.axes.axes()) {
-    if (std::find(axes.begin(), axes.end(), axis.name) != axes.end()) extents.push_back(axis.size);
-  }
-  return extents;
 }
 
 /// Lowers one collective.
@@ -64,7 +36,7 @@ class CollectiveWriter {
   }
 
   void run() {
-    std::vector<Group> groups = groups_of(mesh_, reduced_axes(item_));
+    std::vector<ShardGroup> groups = groups_of(mesh_, reduced_axes(item_));
     if (program_.value(item_.outputs[0]).pmap < 0) keep_one(groups);
     find_leaves(groups);
     if (op_ == "psum" || op_ == "pmax" || op_ == "pmin") {
@@ -84,7 +56,7 @@ class CollectiveWriter {
 
   /// Joins the shards' blocks into the one value outside of the map.
   void assemble() {
-    std::vector<Group> all(1);
+    std::vector<ShardGroup> all(1);
     for (int shard = 0; shard < mesh_.shards; ++shard) all[0].push_back(shard);
     if (item_.stacked >= 0) return stack();
     find_leaves(all);
@@ -93,7 +65,7 @@ class CollectiveWriter {
     const int width = static_cast<int>(size_of(type_.dtype));
     Unit unit = new_unit();
     for (int shard = 0; shard < mesh_.shards; ++shard) {
-      if (!represents(shard)) continue;
+      if (!represents(mesh_, item_.layout, shard)) continue;
       std::int64_t elements = 0;
       for (std::size_t d = 0; d < item_.layout.size(); ++d) {
         if (item_.layout[d].empty()) continue;
@@ -130,34 +102,24 @@ class CollectiveWriter {
   int local(int shard) const { return shard - mesh_.first_shard; }
   bool operand_varies() const { return program_.value(operand_).pmap >= 0; }
 
-  /// Of the shards that hold equal blocks, the first one.
-  bool represents(int shard) const {
-    for (const auto& axis : mesh_.axes.axes()) {
-      if (std::find(item_.layout.begin(), item_.layout.end(), axis.name) == item_.layout.end() &&
-          mesh_.coordinate(shard, axis.name) != 0) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   void add_copy(Unit& unit, Ref from, Ref to) const { unit.calls.push_back({copy_, nullptr, {from}, {to}, "copy"}); }
 
   /// Every group has the same result: one of them is enough, at best one that this process has whole.
-  void keep_one(std::vector<Group>& groups) const {
-    const auto here = std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return !crosses(group); });
-    Group kept = here == groups.end() ? groups.front() : *here;
+  void keep_one(std::vector<ShardGroup>& groups) const {
+    const auto here =
+        std::find_if(groups.begin(), groups.end(), [&](const ShardGroup& group) { return !crosses(group); });
+    ShardGroup kept = here == groups.end() ? groups.front() : *here;
     groups.assign(1, std::move(kept));
   }
 
   /// Whether the reduction is the tree over all shards, cut at the processes.
-  bool is_whole(const std::vector<Group>& groups) const {
+  bool is_whole(const std::vector<ShardGroup>& groups) const {
     return static_cast<int>(groups[0].size()) == mesh_.shards && (op_ == "psum" || op_ == "pmax" || op_ == "pmin");
   }
 
   /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
-  void find_leaves(const std::vector<Group>& groups) {
-    const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const Group& group) {
+  void find_leaves(const std::vector<ShardGroup>& groups) {
+    const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const ShardGroup& group) {
       return std::all_of(group.begin(), group.end(), [&](int s) { return process_of(s) == process_of(group[0]); });
     });
     if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies()) return;
@@ -227,7 +189,7 @@ class CollectiveWriter {
   }
 
   /// S(first, last) over the subtrees of `extents` from dimension `dim` on; the last axis is summed first.
-  Ref fold(Unit& unit, const Group& group, std::span<const std::int64_t> extents, std::size_t first_leaf,
+  Ref fold(Unit& unit, const ShardGroup& group, std::span<const std::int64_t> extents, std::size_t first_leaf,
            std::int64_t first, std::int64_t last, std::size_t level, int side, const Ref* target) {
     if (last == first + 1) {
       std::size_t leaves = 1;
@@ -251,27 +213,27 @@ class CollectiveWriter {
   }
 
   /// The members of `group` whose operands this process adds up, and the axes they stand along.
-  std::pair<Group, std::vector<std::int64_t>> local_part(const Group& group) const {
+  std::pair<ShardGroup, std::vector<std::int64_t>> local_part(const ShardGroup& group) const {
     std::vector<std::int64_t> extents = extents_of(mesh_, reduced_axes(item_));
     if (program_.processes == 1 || gathered_ >= 0 || !crosses(group)) return {group, extents};
-    Group here;
+    ShardGroup here;
     for (int shard : group) {
       if (is_local(shard)) here.push_back(shard);
     }
     return {here, {static_cast<std::int64_t>(here.size())}};
   }
-  bool crosses(const Group& group) const {
+  bool crosses(const ShardGroup& group) const {
     return !std::all_of(group.begin(), group.end(), [&](int s) { return is_local(s); });
   }
 
   /// One unit for all groups: a root has one writer.
-  void reduce_all(const std::vector<Group>& groups, const std::vector<int>& results) {
+  void reduce_all(const std::vector<ShardGroup>& groups, const std::vector<int>& results) {
     Unit unit = new_reduction();
     for (std::size_t g = 0; g < groups.size(); ++g) reduce(unit, groups[g], results[g]);
     if (!unit.calls.empty()) program_.units.push_back(std::move(unit));
   }
 
-  void reduce(Unit& unit, const Group& group, int result) {
+  void reduce(Unit& unit, const ShardGroup& group, int result) {
     const std::vector<Ref> targets = targets_of(group, result);
     if (targets.empty()) return;
     const auto [members, extents] = local_part(group);
@@ -292,7 +254,7 @@ class CollectiveWriter {
   }
 
   /// Where this process keeps the group's result.
-  std::vector<Ref> targets_of(const Group& group, int result) const {
+  std::vector<Ref> targets_of(const ShardGroup& group, int result) const {
     if (program_.value(result).pmap < 0) return {{result, -1}};
     std::vector<Ref> targets;
     for (int shard : group) {
@@ -325,10 +287,10 @@ class CollectiveWriter {
 
   int dim() const { return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), op_); }
 
-  void scatter(const std::vector<Group>& all_groups) {
-    std::vector<Group> groups;
+  void scatter(const std::vector<ShardGroup>& all_groups) {
+    std::vector<ShardGroup> groups;
     std::vector<int> totals;
-    for (const Group& group : all_groups) {
+    for (const ShardGroup& group : all_groups) {
       if (std::none_of(group.begin(), group.end(), [&](int s) { return is_local(s); })) continue;
       groups.push_back(group);
       totals.push_back(program_.new_value(type_, -1));
@@ -344,7 +306,7 @@ class CollectiveWriter {
   }
 
   /// Member i's block of the group's sum.
-  void add_block_copy(Unit& unit, int total, const Group& group, std::size_t i) {
+  void add_block_copy(Unit& unit, int total, const ShardGroup& group, std::size_t i) {
     ArrayType block = type_;
     block.shape = block.shape.with(dim(), block.shape[dim()] / static_cast<std::int64_t>(group.size()));
     const Strides strides = contiguous_strides(type_.shape);
@@ -354,11 +316,11 @@ class CollectiveWriter {
     add_copy(unit, {part, -1}, {item_.outputs[0], local(group[i])});
   }
 
-  void gather(const std::vector<Group>& groups) {
+  void gather(const std::vector<ShardGroup>& groups) {
     const int result = item_.outputs[0];
     const bool once = program_.value(result).pmap < 0;
     Unit unit = new_unit();
-    for (const Group& group : groups) {
+    for (const ShardGroup& group : groups) {
       if (once) {
         gather_into(unit, group, {result, -1});
         continue;
@@ -370,7 +332,7 @@ class CollectiveWriter {
     program_.units.push_back(std::move(unit));
   }
 
-  void gather_into(Unit& unit, const Group& group, Ref target) {
+  void gather_into(Unit& unit, const ShardGroup& group, Ref target) {
     const Strides strides = program_.value(target.value).strides;
     const std::int64_t step =
         type_.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
@@ -382,9 +344,9 @@ class CollectiveWriter {
   }
 
   /// Each member's result is made of its block of every member's operand.
-  void exchange_blocks(const std::vector<Group>& groups) {
+  void exchange_blocks(const std::vector<ShardGroup>& groups) {
     Unit unit = new_unit();
-    for (const Group& group : groups) {
+    for (const ShardGroup& group : groups) {
       for (std::size_t i = 0; i < group.size(); ++i) {
         if (is_local(group[i])) collect_blocks(unit, group, i);
       }
@@ -392,7 +354,7 @@ class CollectiveWriter {
     program_.units.push_back(std::move(unit));
   }
 
-  void collect_blocks(Unit& unit, const Group& group, std::size_t receiver) {
+  void collect_blocks(Unit& unit, const ShardGroup& group, std::size_t receiver) {
     const auto size = static_cast<std::int64_t>(group.size());
     const int split = static_cast<int>(item_.attrs.get<std::int64_t>("split"));
     const int concat = static_cast<int>(item_.attrs.get<std::int64_t>("concat"));
@@ -416,11 +378,11 @@ class CollectiveWriter {
     }
   }
 
-  void permute(const std::vector<Group>& groups) {
+  void permute(const std::vector<ShardGroup>& groups) {
     Unit unit = new_unit();
     const auto& pairs = item_.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs");
     const Kernel* zeros = program_.kernels.adopt(std::make_unique<ZeroKernel>());
-    for (const Group& group : groups) {
+    for (const ShardGroup& group : groups) {
       for (std::size_t i = 0; i < group.size(); ++i) {
         if (!is_local(group[i])) continue;
         const Ref target{item_.outputs[0], local(group[i])};

@@ -1,0 +1,46 @@
+#include "engine/compile/shard_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace lockstep::compile {
+
+namespace {
+
+bool is_among(const std::vector<std::string>& axes, const std::string& name) {
+  return std::find(axes.begin(), axes.end(), name) != axes.end();
+}
+
+}  // namespace
+
+std::vector<ShardGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::map<std::vector<std::int64_t>, ShardGroup> groups;
+  for (int shard = 0; shard < mesh.shards; ++shard) {
+    std::vector<std::int64_t> rest;
+    for (const auto& axis : mesh.axes.axes()) {
+      if (!is_among(axes, axis.name)) rest.push_back(mesh.coordinate(shard, axis.name));
+    }
+    groups[rest].push_back(shard);
+  }
+  std::vector<ShardGroup> result;
+  for (auto& [key, group] : groups) result.push_back(std::move(group));
+  return result;
+}
+
+std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::vector<std::int64_t> extents;
+  for (const auto& axis : mesh.axes.axes()) {
+    if (is_among(axes, axis.name)) extents.push_back(axis.size);
+  }
+  return extents;
+}
+
+bool represents(const Mesh& mesh, const std::vector<std::string>& layout, int shard) {
+  const auto& axes = mesh.axes.axes();
+  return std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
+    return is_among(layout, axis.name) || mesh.coordinate(shard, axis.name) == 0;
+  });
+}
+
+}  // namespace lockstep::compile

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/compile/program.h"
+
+namespace lockstep::compile {
+
+/// The shards that take part together: those that differ in the given axes alone, in mesh order.
+using ShardGroup = std::vector<int>;
+
+/// All shards of the mesh in groups, ordered by their coordinates along the other axes.
+std::vector<ShardGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes);
+
+/// Extents of the given axes in mesh order.
+std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes);
+
+/// Of the shards that hold equal blocks of a whole laid out over the axes `layout`, the first one.
+bool represents(const Mesh& mesh, const std::vector<std::string>& layout, int shard);
+
+}  // namespace lockstep::compile
