@@ -11,6 +11,7 @@
 
 #include <lockstep/row_kernels.h>
 
+#include "backends/onednn/bfloat16_grads.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/convolution_geometry.h"
 #include "backends/onednn/depthwise.h"
@@ -331,6 +332,7 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   if (empty) return nullptr;  // zeros, or nothing at all
   const ConvolutionGeometry geometry(request);
   if (auto tiles = make_winograd(request, geometry)) return tiles;
+  if (auto pairs = make_bfloat16_grad(request, geometry)) return pairs;
   if (auto product = make_window_product(request, geometry)) return product;
   return (request.op == "conv_kernel_grad" ? make_direct<ConvolutionKernelGrad> : make_direct<Convolution>)(request,
                                                                                                             geometry);

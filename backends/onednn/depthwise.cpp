@@ -8,8 +8,8 @@
 #include <lockstep/isa.h>
 #include <lockstep/row_kernels.h>
 
-#include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/depthwise_blocks.h"
+#include "backends/onednn/scratch.h"
 
 namespace lockstep::backends::onednn {
 
@@ -118,24 +118,6 @@ struct Plan {
   Depthwise windows;
   DepthwiseLoops loops = usable_loops();
 };
-
-/// Where in scratch an array lies, one behind the other.
-class Scratch {
- public:
-  std::size_t add(std::int64_t floats) {
-    const std::size_t at = bytes_;
-    bytes_ += whole_lines(static_cast<std::size_t>(floats) * sizeof(float));
-    return at;
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t bytes_ = 0;
-};
-
-float* at(const KernelArguments& arguments, std::size_t offset) {
-  return reinterpret_cast<float*>(static_cast<std::byte*>(arguments.scratch) + offset);
-}
 
 /// The convolution, or the gradient of x: of y with places of zero between its own where windows are not next to each
 /// other, with the window turned by half a turn.

@@ -9,6 +9,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <lockstep/isa.h>
+
 #include "backends/bfloat16.h"
 #include "backends/onednn/add_floats.h"
 #include "backends/onednn/bound_primitive.h"
@@ -161,17 +163,27 @@ class Widened final : public Kernel {
 
 }  // namespace
 
-bool has_fast_bfloat16() {
+bool has_pairs_of_bfloat16() {
 #if defined(__x86_64__)
-  static const bool is_fast = [] {
+  static const bool has_pairs = [] {
+    if (usable_isa() != Isa::avx512) return false;
     const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    if (isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_amx_fp16) return true;
     if (isa != dnnl::cpu_isa::avx512_core_bf16 && isa != dnnl::cpu_isa::avx512_core_fp16) return false;
     // Measured (Emerald Rapids): a core multiplies 89 GFLOP/s of bfloat16 by vdpbf16ps, and 179 of float32.
     __builtin_cpu_init();
     return __builtin_cpu_is("intel") == 0;
   }();
-  return is_fast;
+  return has_pairs;
+#else
+  return false;
+#endif
+}
+
+bool has_fast_bfloat16() {
+#if defined(__x86_64__)
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  const bool has_tiles = isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_amx_fp16;
+  return has_tiles || has_pairs_of_bfloat16();
 #else
   return false;
 #endif

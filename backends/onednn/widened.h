@@ -10,6 +10,9 @@ namespace lockstep::backends::onednn {
 /// Whether products of bfloat16 gain anything from this processor's own instructions for them.
 bool has_fast_bfloat16();
 
+/// Whether the fastest of them multiply pairs, and not whole tiles.
+bool has_pairs_of_bfloat16();
+
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 
 /// A kernel on bfloat16 operands and results that are float32 inside: `make`'s kernel for float32, on widened copies in
