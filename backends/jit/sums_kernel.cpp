@@ -20,7 +20,7 @@ namespace lockstep::backends::jit {
 namespace {
 
 /// Narrow rows are added several at a time: row r to partial sums number r % `rows_at_once`.
-constexpr std::int64_t joined_elements = 512;
+constexpr std::int64_t joined_elements = 256;
 /// So many additions to one partial sum, then it goes to its total and starts anew: errors grow with the square root of
 /// the number of elements at most.
 constexpr std::int64_t block = 256;

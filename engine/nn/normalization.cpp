@@ -67,16 +67,11 @@ Moments joined_moments(const Moments& local, const AxisSet& axes) {
   return {mean, divided(m2, count), count};
 }
 
-Array scaled_and_centered(const Scope& scope, const Array& normalized, bool center, bool scale) {
-  Array y = normalized;
-  const Shape channels{y.dim(-1)};
-  if (scale) {
-    y = y *
-        convert(scope.trainable("gamma", {.shape = channels, .dtype = y.dtype(), .initializer = initializers::ones()}),
-                y.dtype());
-  }
-  if (center) y = y + convert(scope.trainable("beta", {.shape = channels, .dtype = y.dtype()}), y.dtype());
-  return y;
+Array gamma(const Scope& scope, std::int64_t channels, DType dtype) {
+  return scope.trainable("gamma", {.shape = {channels}, .dtype = dtype, .initializer = initializers::ones()});
+}
+Array beta(const Scope& scope, std::int64_t channels, DType dtype) {
+  return scope.trainable("beta", {.shape = {channels}, .dtype = dtype});
 }
 
 }  // namespace
@@ -110,11 +105,13 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
     scope.assign("moving_mean", next(moving_mean, mean));
     scope.assign("moving_variance", next(moving_variance, variance));
   }
-  // The product form keeps what is read per element to x and two rows of C numbers.
-  Array inverse = rsqrt(variance + options.epsilon);
-  if (counted.has_value()) inverse = where(counted, inverse, 0);
-  const Array normalized = convert((wide - mean) * inverse, x.dtype());
-  return scaled_and_centered(scope, normalized, options.center, options.scale);
+  Array factor = rsqrt(variance + options.epsilon);
+  if (counted.has_value()) factor = where(counted, factor, 0);
+  // One factor a channel: backward, its gradient is one sum over all elements for both of what it is made of.
+  if (options.scale) factor = factor * convert(gamma(scope, x.dim(-1), x.dtype()), statistics);
+  Array y = (wide - mean) * factor;
+  if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), statistics);
+  return convert(y, x.dtype());
 }
 
 Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options) {
@@ -123,8 +120,10 @@ Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& opt
   const Array wide = convert(x, promote(x.dtype(), float32));
   const Array centered = wide - mean(wide, Axes{-1}, true);
   const Array variance = mean(square(centered), Axes{-1}, true);
-  const Array normalized = convert(centered * rsqrt(variance + options.epsilon), x.dtype());
-  return scaled_and_centered(scope, normalized, options.center, options.scale);
+  Array y = convert(centered * rsqrt(variance + options.epsilon), x.dtype());
+  if (options.scale) y = y * convert(gamma(scope, x.dim(-1), x.dtype()), x.dtype());
+  if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), x.dtype());
+  return y;
 }
 
 }  // namespace lockstep
