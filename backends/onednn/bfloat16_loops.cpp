@@ -117,18 +117,21 @@ void correlate_block(const Bfloat16Correlation& c, const std::uint16_t* x, const
   };
   each([&](auto i, auto j) __attribute__((always_inline)) { sums[i][j] = _mm512_setzero_ps(); });
   for (const std::int64_t place : c.places) {
-    const std::uint16_t* from = x + place;
-    for (std::int64_t pair = 0; pair < pairs; ++pair, from += 2, weights += lanes) {
+    // Of each fourth column: addresses of all would take more registers than there are.
+    const std::uint16_t* from[(columns + 3) / 4];
+    unrolled<(columns + 3) / 4>([&](auto i) __attribute__((always_inline)) { from[i] = x + place + i * 4 * step; });
+    for (std::int64_t pair = 0; pair < pairs; ++pair, weights += lanes) {
       __m512i factors[vectors];
       unrolled<vectors>([&](auto j)
                             __attribute__((always_inline)) { factors[j] = _mm512_loadu_si512(weights + j * vector); });
       unrolled<columns>([&](auto i) __attribute__((always_inline)) {
-        const __m512i both = pair_at(from + i * step);
+        const __m512i both = pair_at(from[i / 4] + i % 4 * step);
         unrolled<vectors>([&](auto j) __attribute__((always_inline)) {
           sums[i][j] =
               _mm512_dpbf16_ps(sums[i][j], reinterpret_cast<__m512bh>(factors[j]), reinterpret_cast<__m512bh>(both));
         });
       });
+      unrolled<(columns + 3) / 4>([&](auto i) __attribute__((always_inline)) { from[i] += 2; });
     }
   }
   each([&](auto i, auto j) __attribute__((always_inline)) {
