@@ -113,6 +113,7 @@ void ArraySteps::store(std::size_t result, int reg) {
   const Xmm from = vector(reg);
   const Element kind = access(array).element;
   if (kind == Element::byte) return store_mask(to, from);
+  if (loop_.code[loop_.values[result]].op == Op::round_bfloat16) return store_rounded(to, from);
   if (kind == Element::bfloat16) return store_bfloat16(to, from);
   if (!is_tail_) return vmovups(element(to, kind), from);
   if (wide_) return vmovups(element(to, kind) | k7, from);
@@ -173,6 +174,16 @@ void ArraySteps::store_mask(const Reg64& to, const Xmm& from) {
     }
   }
   allocator_->give_back(reg);
+}
+
+void ArraySteps::store_rounded(const Reg64& to, const Xmm& from) {
+  const Address there = element(to, Element::bfloat16);
+  const Xbyak::Ymm narrow(from.getIdx());
+  if (is_tail_) {
+    vmovdqu16(there | k7, narrow);
+  } else {
+    vmovups(there, narrow);
+  }
 }
 
 void ArraySteps::store_bfloat16(const Reg64& to, const Xmm& from) {

@@ -49,7 +49,9 @@ class ArraySteps : protected Frame {
   void load_mask(int value, const Step& step, const Reg64& from);
   void add_to_memory(std::size_t array, int reg);
   void store_mask(const Reg64& to, const Xmm& from);
-  /// Of lanes that are rounded already.
+  /// Of what round_bfloat16 gives.
+  void store_rounded(const Reg64& to, const Xmm& from);
+  /// Of floats that are rounded already.
   void store_bfloat16(const Reg64& to, const Xmm& from);
 };
 

@@ -39,9 +39,11 @@ enum class Op : std::uint8_t {
   less_equal,
   int_equal,
   int_greater,
-  select,   ///< A mask, then what is taken where it is set, then what else.
-  to_int,   ///< Towards zero; 0x80000000 where that does not fit.
-  to_float  ///< To nearest.
+  select,          ///< A mask, then what is taken where it is set, then what else.
+  to_int,          ///< Towards zero; 0x80000000 where that does not fit.
+  to_float,        ///< To nearest.
+  round_bfloat16,  ///< As rounded_to_bfloat16 of bfloat16.h says. Only results and the next op read it:
+  widen_bfloat16   ///< the float that a rounded one is.
 };
 
 struct Step {

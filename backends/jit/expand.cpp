@@ -101,22 +101,14 @@ int negative(const Call& c) {
   return c.is_word() ? c.step(Op::int_sub, c.code.constant(0), c.x[0]) : none;
 }
 
-/// The nearest float32 with the digits of a bfloat16, ties to even; NaN stays a quiet NaN of its sign. In integers: the
-/// processor's own instruction takes denormals for zero.
-int rounded_to_bfloat16(const Call& c) {
-  const int x = c.x[0];
-  const int odd = c.step(Op::bit_and, c.step(Op::shift_right, x, c.code.constant(16)), c.code.constant(1));
-  const int above = c.step(Op::int_add, c.step(Op::int_add, x, c.code.constant(0x7FFFU)), odd);
-  const int quiet = c.step(Op::bit_or, x, c.code.constant(0x00400000U));
-  const int wide = c.step(Op::select, c.step(Op::not_equal, x, x), quiet, above);
-  return c.step(Op::bit_and, wide, c.code.constant(0xFFFF0000U));
-}
+/// What was loaded is a float already.
+int widened(Code& code, int x) { return code[x].op == Op::round_bfloat16 ? code.step(Op::widen_bfloat16, x) : x; }
 
 int convert(const Call& c) {
   const int x = c.x[0];
   if (c.from == c.to) return x;
-  if (c.from == Kind::brain) return c.to == Kind::real ? x : none;
-  if (c.to == Kind::brain) return c.is_real() ? rounded_to_bfloat16(c) : none;
+  if (c.from == Kind::brain) return c.to == Kind::real ? widened(c.code, x) : none;
+  if (c.to == Kind::brain) return c.is_real() ? c.step(Op::round_bfloat16, x) : none;
   if (c.from == Kind::mask) {
     return c.step(Op::bit_and, x, c.code.constant(c.to == Kind::real ? one : 1U));
   }

@@ -122,6 +122,10 @@ class Frame : protected Xbyak::CodeGenerator {
     }
     L(masks_);
     for (int i = 0; i < 16; ++i) dd(i < 8 ? 0xFFFFFFFFU : 0U);
+    L(least_exponents_);
+    for (int i = 0; i < 8; ++i) dd(0x00800080U);
+    L(least_exponent_);
+    dd(0x00800000U);
   }
 
   const Loop loop_;
@@ -130,6 +134,8 @@ class Frame : protected Xbyak::CodeGenerator {
   Plan plan_;
   std::vector<int> base_of_;  // by array: an index into base_registers, perhaps beyond; -1 where it is uniform
   Label pool_, masks_;
+  Label least_exponents_;  // of a vector of bfloat16
+  Label least_exponent_;   // of a float
 };
 
 }  // namespace lockstep::backends::jit

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <xbyak/xbyak.h>
 
 #include "backends/jit/array_steps.h"
 #include "backends/jit/registers.h"
+#include "backends/jit/rounding.h"
 
 namespace lockstep::backends::jit {
 namespace {
@@ -42,6 +44,7 @@ class Generator final : public MachineCode, private ArraySteps {
     pop(rbp);
     vzeroupper();
     ret();
+    write_rare_parts();
     const int slots = plan_.fixed_slots() + spill_slots_ + scratch_slots;
     rewrite(frame, static_cast<std::uint64_t>(slots) * vector_bytes, 4);
     write_pool();
@@ -198,6 +201,10 @@ class Generator final : public MachineCode, private ArraySteps {
         return fused_multiply_add(value, step);
       case Op::select:
         return select(value, step);
+      case Op::round_bfloat16:
+        return round_bfloat16(value, step);
+      case Op::widen_bfloat16:
+        return widen_bfloat16(value, step);
     }
   }
 
@@ -298,6 +305,48 @@ class Generator final : public MachineCode, private ArraySteps {
     allocator_->own(reg, value);
   }
 
+  /// Of a vector with denormals, behind the loop: k1 says which they are.
+  struct DenormalRounding {
+    Label begin, end;
+    int from, to;  // registers, perhaps the same
+  };
+
+  /// The instruction takes denormals for zero, and they are rare: a jump that is not taken is cheaper than masks.
+  void round_bfloat16(int value, const Step& step) {
+    const Xmm x = vector(in_register(step.a));
+    const Xmm to = result(value, step);
+    DenormalRounding rare{{}, {}, x.getIdx(), to.getIdx()};
+    vfpclassps(k1, x, 0x20);
+    kortestw(k1, k1);
+    jnz(rare.begin, T_NEAR);
+    vcvtneps2bf16(Xbyak::Ymm(to.getIdx()), x);
+    L(rare.end);
+    denormal_roundings_.push_back(rare);
+  }
+
+  void widen_bfloat16(int value, const Step& step) {
+    const Xbyak::Ymm from(in_register(step.a));
+    const Xmm to = result(value, step);
+    vpmovzxwd(to, from);
+    vpslld(to, to, 16);
+  }
+
+  /// With the least exponent a denormal's digits are a normal number, which rounds alike; then it is taken away again.
+  void write_rare_parts() {
+    for (DenormalRounding& rounding : denormal_roundings_) {
+      const Xmm x = vector(rounding.from);
+      const Xmm to = vector(rounding.to);
+      const Xbyak::Ymm narrow(rounding.to);
+      L(rounding.begin);
+      if (rounding.from != rounding.to) vmovaps(to, x);
+      vpord(to | k1, to, ptr_b[rip + least_exponent_]);
+      vcvtneps2bf16(narrow, to);
+      vpsubw(narrow | k1, narrow, ptr[rip + least_exponents_]);
+      jmp(rounding.end, T_NEAR);
+    }
+  }
+
+  std::vector<DenormalRounding> denormal_roundings_;
   int spill_slots_ = 0;
   void (*entry_)(std::int64_t*) = nullptr;
 };
@@ -305,7 +354,8 @@ class Generator final : public MachineCode, private ArraySteps {
 }  // namespace
 
 std::shared_ptr<const MachineCode> generate(const Loop& loop, Isa isa) {
-  return std::make_shared<Generator>(loop, isa == Isa::avx512);
+  const bool wide = isa == Isa::avx512;
+  return std::make_shared<Generator>(wide && has_bfloat16_rounding() ? loop : round_in_integers(loop), wide);
 }
 
 }  // namespace lockstep::backends::jit

@@ -14,6 +14,7 @@
 #include <lockstep/element_loop.h>
 #include <lockstep/isa.h>
 
+#include "backends/bfloat16.h"
 #include "backends/jit/backend.h"
 #include "backends/jit/code.h"
 
@@ -186,6 +187,12 @@ inline std::vector<std::uint32_t> run_steps(const backends::jit::Loop& loop, std
         break;
       case Op::to_float:
         r = lane(static_cast<float>(ia));
+        break;
+      case Op::round_bfloat16:
+        r = std::uint32_t{backends::rounded_to_bfloat16(a)} << 16;
+        break;
+      case Op::widen_bfloat16:
+        r = a;
         break;
     }
     values.push_back(r);

@@ -43,6 +43,12 @@ std::shared_ptr<const ElementLoop> random_loop(std::uint64_t seed, int operands,
         reals.push_back(add("select", DType::float32, {mask, pick(), pick()}));
         break;
       }
+      case 3:
+        if (bits() % 4 == 0) {
+          reals.push_back(add("convert", DType::float32, {add("convert", DType::bfloat16, {pick()})}));
+          break;
+        }
+        [[fallthrough]];
       default:
         reals.push_back(add(two[bits() % two.size()], DType::float32, {pick(), pick()}));
     }
