@@ -20,7 +20,7 @@ namespace {
 
 /// Elements of a row that are moved together where they do not lie one behind the other.
 constexpr std::int64_t packed_elements = 256;
-/// Short rows, up to that many elements in all, are computed as one.
+/// Short rows, up to that many elements in all, are computed as one: so many of a dozen arrays the first cache holds.
 constexpr std::int64_t joined_elements = 256;
 constexpr std::int64_t short_row = 128;
 

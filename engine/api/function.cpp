@@ -113,7 +113,7 @@ Plan Function::plan() const {
 void random::check_key_reuse(const Function& function) { api::check_keys(*function.impl_->function); }
 
 std::vector<std::string> Function::lint() const {
-  return api::lint(*impl_->function, impl_->function->inputs().size() - impl_->captured.size());
+  return api::lint(impl_->function, impl_->function->inputs().size() - impl_->captured.size());
 }
 
 Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {

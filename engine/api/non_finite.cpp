@@ -78,9 +78,9 @@ std::string operands_of(const ir::EquationRun& run) {
   return text;
 }
 
-std::string known_traps(const ir::Function& function) {
+std::string known_traps(const ir::FunctionPtr& function) {
   std::string text;
-  for (const std::string& trap : lint(function, function.inputs().size())) text += "; " + trap;
+  for (const std::string& trap : lint(function, function->inputs().size())) text += "; " + trap;
   return text;
 }
 
@@ -99,7 +99,7 @@ void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arg
     if (made == run.outputs.end()) return;
     throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}{}", run.equation.primitive->name, where(run),
                                      count_of(contents_of(*made), options), to_string(made->type), operands_of(run),
-                                     run.equation.provenance.backward ? known_traps(*function) : ""));
+                                     run.equation.provenance.backward ? known_traps(function) : ""));
   };
   ir::eval(*function, inputs, plain_backend(), observer);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

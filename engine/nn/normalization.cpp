@@ -1,3 +1,7 @@
+#include <tuple>
+#include <utility>
+
+#include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
 
@@ -42,20 +46,28 @@ Array row_mask(const Array& rows, const Array& x) {
   return reshape(rows != 0, shape);
 }
 
+/// Squares of x - mean(x), added up by `add`, with a derivative that leaves out the mean's part: that is a sum of
+/// distances from a mean, 0. So backward, what x has through its variance waits for no sum of its own.
+template <class Mean, class Add>
+Array squares_around(const Array& x, Mean mean, Add add) {
+  const auto squares = [=](const Array& v) { return add(square(v - mean(v))); };
+  const auto rule = [=](const std::tuple<Array>& at, const std::tuple<Array>& along) {
+    const Array centered = std::get<0>(at) - mean(std::get<0>(at));
+    return std::pair(add(square(centered)), add(2 * centered * std::get<0>(along)));
+  };
+  return custom_jvp(squares, rule)(x);
+}
+
 /// Moments of this shard's rows, two passes.
 Moments local_moments(const Array& x, const Array& mask) {
   const Axes axes = all_but_last(x);
   double inner = 1;
   for (int i = 1; i + 1 < x.ndim(); ++i) inner *= static_cast<double>(x.dim(i));
-  if (!mask.has_value()) {
-    const double n = inner * static_cast<double>(x.dim(0));
-    const Array count = full({}, n, x.dtype());
-    const Array m = divided(sum(x, axes), count);
-    return {m, divided(sum(square(x - m), axes), count), count};
-  }
-  const Array count = sum(convert(mask, x.dtype())) * inner;
-  const Array m = divided(sum(where(mask, x, 0), axes), count);
-  return {m, divided(sum(where(mask, square(x - m), 0), axes), count), count};
+  const Array count = mask.has_value() ? sum(convert(mask, x.dtype())) * inner
+                                       : full({}, inner * static_cast<double>(x.dim(0)), x.dtype());
+  const auto add = [=](const Array& v) { return sum(mask.has_value() ? where(mask, v, 0) : v, axes); };
+  const auto mean = [=](const Array& v) { return divided(add(v), count); };
+  return {mean(x), divided(squares_around(x, mean, add), count), count};
 }
 
 /// One set of moments out of the replicas': n and n * mean first, then M2 around the common mean.

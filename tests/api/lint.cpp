@@ -1,5 +1,7 @@
 #include <cmath>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -99,6 +101,14 @@ TEST_CASE("lint is silent where gradients are finite") {
        [](const Array& x) {
          const Array count = sum(convert(x > 0, float32));
          return where(count == 0, 0, sum(far_square(x)) / where(count == 0, 1, count));
+       }},
+      {"the sign of what has a rule of its own",
+       [](const Array& x) {
+         const auto rule = [](const std::tuple<Array>& at, const std::tuple<Array>& along) {
+           return std::pair(square(std::get<0>(at)), 2 * std::get<0>(at) * std::get<0>(along));
+         };
+         const auto squared = custom_jvp([](const Array& v) { return square(v); }, rule);
+         return where(x > 0, rsqrt(squared(x) + 1e-3), 0);
        }},
       {"none of what comes after",
        [](const Array& x) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -165,6 +166,21 @@ TEST_CASE("not synchronized: each shard's own statistics, moving ones averaged o
   const Tree uneven = tests::call_on({4, 2}, model, trainable, state, {x, zeros({8}), half}, true).second;
   check_close(uneven.at("moving_mean").array(), {(2 + 15) / 2.0});
   check_close(uneven.at("moving_variance").array(), {(1 + 25) / 2.0});
+}
+
+TEST_CASE("derivatives of both orders through batch statistics equal differences, forward and in reverse") {
+  const Array x = two_channels() + tests::spread_values({4, 2});
+  const Array factors = tests::spread_values({4, 2}, 3);
+  for (const Array& rows : {Array(), array({1.0F, 0.0F, 1.0F, 1.0F})}) {
+    const LayerCall call{.trainable = {{"gamma", array(Doubles{2, 3})}, {"beta", array(Doubles{0.5, -0.5})}},
+                         .rows = rows};
+    // Moving statistics, too, are functions of x.
+    const auto loss = [&](const Array& v) {
+      const auto result = run_layer(batch_norm_with({.momentum = 0.5}), v, call);
+      return sum(factors * tanh(result.y)) + sum(sin(result.after.at("moving_variance").array()));
+    };
+    check_grads(loss, std::tuple(x), {.order = 2});
+  }
 }
 
 TEST_CASE("layer_norm: each row by its own mean and biased variance") {

@@ -22,7 +22,7 @@ constexpr std::size_t block = 256;
 /// Of a matrix with `columns` columns, one sum for each.
 Floats sums_of_columns(const Floats& x, std::size_t columns) {
   const std::size_t rows = x.size() / columns;
-  const std::size_t at_once = columns <= 128 ? 512 / columns : 1;
+  const std::size_t at_once = columns <= 128 ? 256 / columns : 1;
   Floats result(columns);
   for (std::size_t c = 0; c < columns; ++c) {
     for (std::size_t first = 0; first < at_once; ++first) {
