@@ -137,7 +137,7 @@ TEST_CASE("gradients made of pairs are exact where all that they add is, and the
   });
 }
 
-TEST_CASE("an infinity reaches no other places than in the definition") {
+TEST_CASE("an infinity of the first operand reaches no other places than in the definition") {
   if (!are_offered()) return;
   for_each_gradient([](const ir::Primitive& primitive, const ir::Sample& sample, bool taken, const std::string& name) {
     if (!taken) return;
