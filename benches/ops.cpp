@@ -164,11 +164,17 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+compile::Options options_with(const std::vector<std::shared_ptr<const Backend>>& backends) {
+  compile::Options options;
+  options.backends = backends;
+  return options;
+}
+
 class Contestant {
  public:
   Contestant(const ir::FunctionPtr& function, const std::vector<std::shared_ptr<const Backend>>& backends,
              std::vector<ir::HostArray> operands)
-      : executable_(compile::lower(function, {.backends = backends})), operands_(std::move(operands)) {
+      : executable_(compile::lower(function, options_with(backends))), operands_(std::move(operands)) {
     runtime::run(*executable_, operands_);
   }
 
