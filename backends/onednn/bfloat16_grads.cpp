@@ -1,7 +1,6 @@
 #include "backends/onednn/bfloat16_grads.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,8 +9,8 @@
 
 #include <lockstep/row_kernels.h>
 
-#include "backends/bfloat16.h"
 #include "backends/onednn/bfloat16_loops.h"
+#include "backends/onednn/parts.h"
 #include "backends/onednn/scratch.h"
 #include "backends/onednn/widened.h"
 
@@ -20,18 +19,6 @@ namespace lockstep::backends::onednn {
 namespace {
 
 #if defined(__x86_64__)
-
-/// Along one of two dimensions; the outer one of a single dimension has extent 1.
-struct Side {
-  std::int64_t x = 1, y = 1, window = 1, stride = 1, dilation = 1, low = 0;
-
-  Side(const ConvolutionGeometry& g, int dim) {
-    if (dim < 0) return;
-    const auto at = static_cast<std::size_t>(dim);
-    x = g.x[dim + 1], y = g.y[dim + 1], window = g.kernel[dim];
-    stride = g.strides[at], dilation = g.dilation[at], low = g.low[at];
-  }
-};
 
 /// Places of x along a side, `step` apart, to which the same places of the window have led.
 struct Phase {
@@ -59,18 +46,18 @@ std::vector<Phase> phases_of(const Side& side) {
 /// The extent of y along a side with the border that sums reach into.
 struct Border {
   std::int64_t low = 0, extent = 0;
-
-  explicit Border(const std::vector<Phase>& phases) {
-    std::int64_t end = 1;
-    for (const Phase& phase : phases) {
-      for (const Phase::Place& place : phase.places) {
-        low = std::max(low, -place.y);
-        end = std::max(end, place.y + phase.count);
-      }
-    }
-    extent = low + end;
-  }
 };
+
+Border border_of(const std::vector<Phase>& phases) {
+  std::int64_t low = 0, end = 1;
+  for (const Phase& phase : phases) {
+    for (const Phase::Place& place : phase.places) {
+      low = std::max(low, -place.y);
+      end = std::max(end, place.y + phase.count);
+    }
+  }
+  return {low, low + end};
+}
 
 /// The gradient of x, an image at a time, from dy with zeros around it.
 class Bfloat16InputGrad final : public RowWriter {
@@ -79,14 +66,12 @@ class Bfloat16InputGrad final : public RowWriter {
       : images_(g.x[0]),
         x_channels_(g.x.dim(-1)),
         y_channels_(g.y.dim(-1)),
-        rows_(g, g.spatial_rank() - 2),
-        columns_(g, g.spatial_rank() - 1),
-        row_phases_(phases_of(rows_)),
-        column_phases_(phases_of(columns_)),
-        above_(row_phases_),
-        left_(column_phases_) {
-    for (const Phase& r : row_phases_) {
-      for (const Phase& c : column_phases_) add_part(r, c);
+        rows_(g.side(g.spatial_rank() - 2)),
+        columns_(g.side(g.spatial_rank() - 1)) {
+    const std::vector<Phase> rows = phases_of(rows_), columns = phases_of(columns_);
+    above_ = border_of(rows), left_ = border_of(columns);
+    for (const Phase& r : rows) {
+      for (const Phase& c : columns) add_part(r, c);
     }
     image_ = scratch_.add((above_.extent * left_.extent * paired_channels() + 1) / 2);
   }
@@ -183,7 +168,6 @@ class Bfloat16InputGrad final : public RowWriter {
 
   std::int64_t images_, x_channels_, y_channels_;
   Side rows_, columns_;
-  std::vector<Phase> row_phases_, column_phases_;
   Border above_, left_;
   std::vector<Part> parts_;
   Scratch scratch_;
@@ -192,7 +176,7 @@ class Bfloat16InputGrad final : public RowWriter {
 
 /// Of one image.
 Bfloat16Grad gradient_of(const ConvolutionGeometry& g) {
-  const Side rows(g, g.spatial_rank() - 2), columns(g, g.spatial_rank() - 1);
+  const Side rows = g.side(g.spatial_rank() - 2), columns = g.side(g.spatial_rank() - 1);
   return {.images = 1,
           .height = rows.x,
           .width = columns.x,
@@ -215,9 +199,7 @@ class Bfloat16KernelGrad final : public Kernel {
   Bfloat16KernelGrad(const ConvolutionGeometry& geometry, DType result)
       : one_(gradient_of(geometry)), images_(geometry.x[0]), result_(result) {
     constexpr std::int64_t most_words = std::int64_t{1} << 17;  // half of a second-level cache
-    const std::int64_t most = std::clamp<std::int64_t>(most_words / (one_.x_image() + one_.dy_image()), 1, images_);
-    const std::int64_t blocks = (images_ + most - 1) / most;
-    at_once_ = (images_ + blocks - 1) / blocks;
+    at_once_ = equal_blocks(images_, most_words / (one_.x_image() + one_.dy_image()));
     x_ = scratch_.add(at_once_ * one_.x_image());
     dy_ = scratch_.add(at_once_ * one_.dy_image());
     gradient_ = scratch_.add(one_.gradient());
@@ -249,10 +231,7 @@ class Bfloat16KernelGrad final : public Kernel {
                     static_cast<std::size_t>(one_.features) * sizeof(float));
         continue;
       }
-      std::uint16_t* row = static_cast<std::uint16_t*>(to) + r * one_.features;
-      for (std::int64_t f = 0; f < one_.features; ++f) {
-        row[f] = rounded_to_bfloat16(std::bit_cast<std::uint32_t>(from[f]));
-      }
+      narrow(from, one_.features, static_cast<std::uint16_t*>(to) + r * one_.features);
     }
   }
 

@@ -27,20 +27,21 @@ void pack_row(const Bfloat16Grad& p, const std::uint16_t* from, __mmask16 exist,
   const auto place = [&](std::int64_t column) {
     return column < 0 || column >= p.width ? _mm512_setzero_si512() : widened(from + column * p.channels, exist);
   };
-  // Both of a pair are there from column low on, as many as `inner`.
+  const auto pack_edge = [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t q = first; q < end; ++q) {
+      const std::int64_t column = q - p.low_width;
+      _mm512_storeu_si512(to + q * lanes, pairs_of(place(column), place(column + step)));
+    }
+  };
+  // Between these, both of a pair are there.
   const std::int64_t low = std::clamp<std::int64_t>(p.low_width, 0, columns);
   const std::int64_t end = std::clamp<std::int64_t>(p.low_width + p.width - step, low, columns);
-  std::int64_t q = 0;
-  for (; q < low; ++q)
-    _mm512_storeu_si512(to + q * lanes, pairs_of(place(q - p.low_width), place(q - p.low_width + step)));
-  from += (q - p.low_width) * p.channels;
-  for (; q < end; ++q, from += p.channels) {
-    _mm512_storeu_si512(to + q * lanes, pairs_of(widened(from, exist), widened(from + step * p.channels, exist)));
+  pack_edge(0, low);
+  for (std::int64_t q = low; q < end; ++q) {
+    const std::uint16_t* first = from + (q - p.low_width) * p.channels;
+    _mm512_storeu_si512(to + q * lanes, pairs_of(widened(first, exist), widened(first + step * p.channels, exist)));
   }
-  from -= (q - p.low_width) * p.channels;
-  for (; q < columns; ++q) {
-    _mm512_storeu_si512(to + q * lanes, pairs_of(place(q - p.low_width), place(q - p.low_width + step)));
-  }
+  pack_edge(end, columns);
 }
 
 /// The gradient's rows of `channels` channels and `vectors` vectors of features for one place of the window.

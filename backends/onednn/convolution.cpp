@@ -204,10 +204,7 @@ class Convolution final : public RowWriter {
   /// As many as leave a second-level cache room for what else a loop over the result reads; all but the last blocks equal.
   std::int64_t images_at_once() const {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 19;
-    const std::int64_t most =
-        std::clamp<std::int64_t>(most_bytes / std::max<std::int64_t>(image_bytes_[1], 1), 1, images_);
-    const std::int64_t blocks = (images_ + most - 1) / most;
-    return (images_ + blocks - 1) / blocks;
+    return equal_blocks(images_, most_bytes / std::max<std::int64_t>(image_bytes_[1], 1));
   }
 
   bool bind_blocks(const KernelRequest& request, const ConvolutionGeometry& geometry, std::int64_t at_once) {

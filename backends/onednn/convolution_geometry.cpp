@@ -1,6 +1,7 @@
 #include "backends/onednn/convolution_geometry.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace lockstep::backends::onednn {
 
@@ -18,6 +19,12 @@ ConvolutionGeometry::ConvolutionGeometry(const KernelRequest& request)
     low.push_back(pair[0]);
     high.push_back(pair[1]);
   }
+}
+
+Side ConvolutionGeometry::side(int dim) const {
+  if (dim < 0) return {};
+  const auto at = static_cast<std::size_t>(dim);
+  return {x[dim + 1], y[dim + 1], kernel[dim], strides[at], dilation[at], low[at]};
 }
 
 bool ConvolutionGeometry::is_strided() const {

@@ -24,13 +24,6 @@ DepthwiseLoops usable_loops() {
 #endif
 }
 
-/// Along one of two dimensions; the outer one of a single dimension has extent 1.
-struct Side {
-  std::int64_t x = 1, y = 1, window = 1, stride = 1, dilation = 1, low = 0;
-
-  std::int64_t reach() const { return (window - 1) * dilation; }
-};
-
 /// How the channels of an image lie in scratch: each as often as it has features, some places apart, behind a border.
 struct Layout {
   std::int64_t height = 1, width = 1;  ///< In scratch.
@@ -75,13 +68,12 @@ struct Layout {
 /// What the three kernels share.
 struct Plan {
   explicit Plan(const ConvolutionGeometry& g)
-      : images(g.x[0]), channels(g.x.dim(-1)), repeats(g.y.dim(-1) / channels), features(whole_vectors(g.y.dim(-1))) {
-    const int rank = g.spatial_rank();
-    for (int d = 0; d < rank; ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      (d == rank - 1 ? columns : rows) =
-          Side{g.x[d + 1], g.y[d + 1], g.kernel[d], g.strides[at], g.dilation[at], g.low[at]};
-    }
+      : images(g.x[0]),
+        channels(g.x.dim(-1)),
+        repeats(g.y.dim(-1) / channels),
+        features(whole_vectors(g.y.dim(-1))),
+        rows(g.side(g.spatial_rank() - 2)),
+        columns(g.side(g.spatial_rank() - 1)) {
     // A place of y may be the only one, and x larger than what its windows reach.
     x.height = (rows.y - 1) * rows.stride + rows.reach() + 1;
     x.width = (columns.y - 1) * columns.stride + columns.reach() + 1;

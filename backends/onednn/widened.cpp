@@ -32,10 +32,7 @@ void widen(const void* from, std::int64_t n, void* to) {
   static const auto widest = VectorVariants<widen_elements>::chosen();
   widest(static_cast<const std::uint16_t*>(from), n, static_cast<std::uint32_t*>(to));
 }
-void narrow(const void* from, std::int64_t n, void* to) {
-  static const auto widest = VectorVariants<narrow_elements>::chosen();
-  widest(static_cast<const std::uint32_t*>(from), n, static_cast<std::uint16_t*>(to));
-}
+
 /// What an array is to blocks of images.
 enum class Part {
   whole,  ///< Every block reads it all.
@@ -162,6 +159,11 @@ class Widened final : public Kernel {
 };
 
 }  // namespace
+
+void narrow(const void* from, std::int64_t n, void* to) {
+  static const auto widest = VectorVariants<narrow_elements>::chosen();
+  widest(static_cast<const std::uint32_t*>(from), n, static_cast<std::uint16_t*>(to));
+}
 
 bool has_pairs_of_bfloat16() {
 #if defined(__x86_64__)

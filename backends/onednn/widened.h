@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -12,6 +13,9 @@ bool has_fast_bfloat16();
 
 /// Whether the fastest of them multiply pairs, and not whole tiles.
 bool has_pairs_of_bfloat16();
+
+/// n float32 rounded to bfloat16, as backends/bfloat16.h says.
+void narrow(const void* from, std::int64_t n, void* to);
 
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 

@@ -46,9 +46,7 @@ Winograd problem(std::string_view op, const ConvolutionGeometry& g, std::int64_t
   constexpr std::int64_t most_floats = std::int64_t{1} << 16, least_tiles = 64;  // measured
   const std::int64_t columns = op == "conv_kernel_grad" ? w.features : std::min(w.features, winograd_panel);
   const std::int64_t floats_a_tile = winograd_planes * (whole_vectors(w.channels) + whole_vectors(columns));
-  const std::int64_t most = std::min(w.tiles(), std::max(most_floats / floats_a_tile, least_tiles));
-  const std::int64_t blocks = (w.tiles() + most - 1) / most;
-  w.tiles_at_once = (w.tiles() + blocks - 1) / blocks;
+  w.tiles_at_once = equal_blocks(w.tiles(), std::max(most_floats / floats_a_tile, least_tiles));
   return w;
 }
 

@@ -89,15 +89,8 @@ Memory signs(const ArrayType& type, std::uint64_t seed, bool with_zeros) {
 /// Checks that the results are the reference's, which rounds none, bit for bit in float32.
 void check_exact(const ir::Primitive& primitive, const BoundOp& bound, const std::vector<Memory>& operands,
                  const std::string& name) {
-  std::vector<ir::ReferenceArray> inputs;
-  for (std::size_t i = 0; i < 2; ++i) {
-    inputs.push_back(ir::reference_from_bytes(bound.inputs[i], operands[i].bytes()));
-  }
-  std::vector<ir::ReferenceArray> expected = {ir::reference_zeros(bound.outputs[0])};
-  primitive.reference({inputs, bound.attrs, expected});
-  const ir::ReferenceArray result = ir::reference_from_bytes(bound.outputs[0], bound.run(operands)[0]);
   const double room = bound.outputs[0].dtype == float32 ? 0 : 1.0 / 256;
-  CHECK_MESSAGE(first_difference(result, expected[0], room) == -1, primitive.name << ", " << name);
+  check_on(operands, primitive, bound, room, name);
 }
 
 /// Calls visit(primitive, sample, whether it is to be taken, name) for both gradients, the kernel's in both dtypes.

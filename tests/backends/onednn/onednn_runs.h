@@ -65,6 +65,19 @@ inline void check_against_reference(const ir::Primitive& primitive, const ir::Sa
   }
 }
 
+/// Checks that what the kernel makes of two operands lies within `room` of the reference's result.
+inline void check_on(const std::vector<Memory>& operands, const ir::Primitive& primitive, const BoundOp& bound,
+                     double room, const std::string& name) {
+  std::vector<ir::ReferenceArray> inputs;
+  for (std::size_t i = 0; i < 2; ++i) {
+    inputs.push_back(ir::reference_from_bytes(bound.inputs[i], operands[i].bytes()));
+  }
+  std::vector<ir::ReferenceArray> expected = {ir::reference_zeros(bound.outputs[0])};
+  primitive.reference({inputs, bound.attrs, expected});
+  const ir::ReferenceArray result = ir::reference_from_bytes(bound.outputs[0], bound.run(operands)[0]);
+  CHECK_MESSAGE(first_difference(result, expected[0], room) == -1, primitive.name << ", " << name);
+}
+
 inline void check_against_reference(const ir::Primitive& primitive, const ir::Sample& sample, const std::string& name) {
   check_against_reference(primitive, sample, BoundOp(primitive, sample), name);
 }
