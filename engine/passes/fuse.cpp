@@ -66,41 +66,68 @@ class Fuser {
         equation(i).inputs, [&](Var v) { return groups_.constant(v) != nullptr || groups_.spreading(v) != nullptr; });
   }
 
-  /// Equations and groups are written where the first of a group stood, what they read before them.
+  /// Equations stay in their order. Of a group's places that is the first where all that it reads has been written, for
+  /// some members may come from far before the others, or the place of what reads it.
   FunctionPtr write() {
     Draft draft(f_);
     draft.equations.clear();
-    std::vector<bool> is_written(groups_.equations().size());
-    std::vector<std::pair<int, bool>> open;  // an equation, and whether what it reads has been written
-    for (int i = equations(); i-- > 0;) {
-      if (!groups_.is_dropped(i)) open.emplace_back(i, false);
+    is_written_.assign(groups_.equations().size(), false);
+    for (int i = 0; i < equations(); ++i) {
+      if (!groups_.is_dropped(i) && !waits(i)) write_with_reads(i, draft);
     }
+    return draft.finish();
+  }
+
+  bool is_written(int i) const { return is_written_[static_cast<std::size_t>(i)]; }
+
+  /// The group that the equation is written with, or `none`.
+  int chosen_group(int i) {
+    const int g = groups_.group_that_holds(i);
+    return g != none && groups_.group(g).is_chosen ? g : none;
+  }
+
+  std::vector<int> written_with(int i) {
+    const int g = chosen_group(i);
+    return g == none ? std::vector<int>{i} : groups_.group(g).computed();
+  }
+
+  /// The equations before which these cannot be written.
+  std::vector<int> missing(const std::vector<int>& computed) {
+    std::vector<int> result;
+    for (const int m : computed) {
+      for (const Var v : equation(m).inputs) {
+        const int before = groups_.definition(v);
+        if (before >= 0 && !is_written(before) && std::ranges::count(computed, before) == 0) result.push_back(before);
+      }
+    }
+    return result;
+  }
+
+  /// Whether a later place of its group will do.
+  bool waits(int i) {
+    const int g = chosen_group(i);
+    return g != none && i < groups_.group(g).members.back() && !missing(groups_.group(g).computed()).empty();
+  }
+
+  void write_with_reads(int last, Draft& draft) {
+    std::vector<std::pair<int, bool>> open = {
+        {last, false}};  // an equation, and whether what it reads has been written
     while (!open.empty()) {
       const auto [i, is_ready] = open.back();
       open.pop_back();
-      if (is_written[static_cast<std::size_t>(i)]) continue;
-      const int g = groups_.group_that_holds(i);
-      const bool grouped = g != none && groups_.group(g).is_chosen;
-      const std::vector<int> computed = grouped ? groups_.group(g).computed() : std::vector<int>{i};
-      if (is_ready) {
-        draft.equations.push_back(grouped ? fused(g) : equation(i));
-        for (const int m : computed) {
-          if (!grouped || groups_.group_that_holds(m) == g) is_written[static_cast<std::size_t>(m)] = true;
-        }
+      if (is_written(i)) continue;
+      const std::vector<int> computed = written_with(i);
+      if (!is_ready) {
+        open.emplace_back(i, true);
+        for (const int before : missing(computed)) open.emplace_back(before, false);
         continue;
       }
-      open.emplace_back(i, true);
+      const int g = chosen_group(i);
+      draft.equations.push_back(g == none ? equation(i) : fused(g));
       for (const int m : computed) {
-        for (const Var v : equation(m).inputs) {
-          const int before = groups_.definition(v);
-          if (before >= 0 && std::ranges::count(computed, before) == 0 &&
-              !is_written[static_cast<std::size_t>(before)]) {
-            open.emplace_back(before, false);
-          }
-        }
+        if (g == none || groups_.group_that_holds(m) == g) is_written_[static_cast<std::size_t>(m)] = true;
       }
     }
-    return draft.finish();
   }
 
   Equation fused(int g) {
@@ -144,7 +171,8 @@ class Fuser {
 
   const ir::Function& f_;
   ElementGroups groups_;
-  std::vector<bool> is_given_;  // by var: read outside of its group
+  std::vector<bool> is_given_;    // by var: read outside of its group
+  std::vector<bool> is_written_;  // by equation
 };
 
 }  // namespace

@@ -152,6 +152,18 @@ constexpr Golden table[] = {
               f:f32[4] = broadcast_in_dim[dims=[] shape=[4]] e
               g:f32[4] = div d f
           in (d,g) }] a e in (d,g) })"},
+    {"what a group reads does not come before what stood before it, however early one of its members stood",
+     R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = neg a
+        d:f32[4] = cumsum[axis=0 reverse=false] b
+        e:f32[4] = cumprod[axis=0 reverse=false] d
+        f:f32[4] = cumsum[axis=0 reverse=true] d
+        g:f32[4] = mul f c in (e,g) })",
+     R"({ lambda a:f32[4] b:f32[4]. let d:f32[4] = cumsum[axis=0 reverse=false] b
+        e:f32[4] = cumprod[axis=0 reverse=false] d
+        f:f32[4] = cumsum[axis=0 reverse=true] d
+        g:f32[4] = fused[body={ lambda a:f32[4] f:f32[4]. let c:f32[4] = neg a
+              g:f32[4] = mul f c
+          in (g,) }] a f in (e,g) })"},
     {"but not where somebody else reads it before",
      R"({ lambda a:f32[4]. let c:f32[4] = mul a a
         d:f32[4] = neg c
