@@ -58,6 +58,19 @@ Array squares_around(const Array& x, Mean mean, Add add) {
   return custom_jvp(squares, rule)(x);
 }
 
+/// (x - mean) * factor, with a derivative that multiplies by the factor after all elements have been added up for the
+/// mean: backward, the sum is that of an offset added behind it.
+Array scaled_around(const Array& x, const Array& mean, const Array& factor) {
+  const auto scaled = [](const Array& v, const Array& m, const Array& f) { return (v - m) * f; };
+  const auto rule = [](const std::tuple<Array, Array, Array>& at, const std::tuple<Array, Array, Array>& along) {
+    const auto& [v, m, f] = at;
+    const auto& [v_dot, m_dot, f_dot] = along;
+    const Array centered = v - m;
+    return std::pair(centered * f, v_dot * f + centered * f_dot + m_dot * -f);
+  };
+  return custom_jvp(scaled, rule)(x, mean, factor);
+}
+
 /// Moments of this shard's rows, two passes.
 Moments local_moments(const Array& x, const Array& mask) {
   const Axes axes = all_but_last(x);
@@ -121,7 +134,7 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   if (counted.has_value()) factor = where(counted, factor, 0);
   // One factor a channel: backward, its gradient is one sum over all elements for both of what it is made of.
   if (options.scale) factor = factor * convert(gamma(scope, x.dim(-1), x.dtype()), statistics);
-  Array y = (wide - mean) * factor;
+  Array y = scaled_around(wide, mean, factor);
   if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), statistics);
   return convert(y, x.dtype());
 }

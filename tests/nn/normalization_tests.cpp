@@ -183,6 +183,17 @@ TEST_CASE("derivatives of both orders through batch statistics equal differences
   }
 }
 
+TEST_CASE("derivatives of both orders by given statistics equal differences") {
+  const auto loss = [](const Array& v, const Array& gamma, const Array& mean, const Array& variance) {
+    const LayerCall call{.trainable = {{"gamma", gamma}},
+                         .state = {{"moving_mean", mean}, {"moving_variance", variance}},
+                         .training = false};
+    return sum(tanh(run_layer(batch_norm_with({}), v, call).y));
+  };
+  check_grads(loss, std::tuple(two_channels(), array(Doubles{2, 3}), array(Doubles{1, 2}), array(Doubles{4, 9})),
+              {.order = 2});
+}
+
 TEST_CASE("layer_norm: each row by its own mean and biased variance") {
   const LayerCall call{.trainable = {{"gamma", array(Doubles{1, 2, 3, 4})}, {"beta", array(Doubles{0, 0, 0, 7})}}};
   const auto layer = [](Scope& scope, const Array& x) { return layer_norm(scope, x); };
