@@ -37,17 +37,32 @@ void pack_row(const Bfloat16Grad& p, const std::uint16_t* from, __mmask16 exist,
   const std::int64_t low = std::clamp<std::int64_t>(p.low_width, 0, columns);
   const std::int64_t end = std::clamp<std::int64_t>(p.low_width + p.width - step, low, columns);
   pack_edge(0, low);
-  for (std::int64_t q = low; q < end; ++q) {
-    const std::uint16_t* first = from + (q - p.low_width) * p.channels;
-    _mm512_storeu_si512(to + q * lanes, pairs_of(widened(first, exist), widened(first + step * p.channels, exist)));
+  const std::uint16_t* at = from + (low - p.low_width) * p.channels;
+  __m512i next = low < end ? widened(at, exist) : _mm512_setzero_si512();
+  for (std::int64_t q = low; q < end; ++q, at += p.channels) {
+    const __m512i first = step == 1 ? next : widened(at, exist);
+    next = widened(at + step * p.channels, exist);
+    _mm512_storeu_si512(to + q * lanes, pairs_of(first, next));
   }
   pack_edge(end, columns);
 }
 
+/// Rows of y, and those of x that a row of the window leads them to, which are all there.
+struct Rows {
+  std::int64_t y = 0, x = 0, count = 0;
+};
+
+Rows rows_of(const Bfloat16Grad& p, std::int64_t window_row) {
+  const std::int64_t reach = window_row * p.dilation_height - p.low_height, step = p.stride_height;
+  const std::int64_t first = reach < 0 ? (step - 1 - reach) / step : 0;
+  const std::int64_t end = reach < p.height ? std::min(p.y_height, (p.height - reach + step - 1) / step) : 0;
+  return {first, first * step + reach, std::max<std::int64_t>(end - first, 0)};
+}
+
 /// The gradient's rows of `channels` channels and `vectors` vectors of features for one place of the window.
 template <std::int64_t channels, std::int64_t vectors>
-void multiply_block(const Bfloat16Grad& p, const std::uint32_t* x, const std::uint32_t* dy, float* gradient,
-                    bool begins) {
+void multiply_block(const Bfloat16Grad& p, std::int64_t rows, const std::uint32_t* x, const std::uint32_t* dy,
+                    float* gradient, bool begins) {
   const std::int64_t row = whole_vectors(p.features);
   __m512 sums[channels][vectors];
   const auto each = [](auto visit) __attribute__((always_inline)) {
@@ -74,7 +89,7 @@ void multiply_block(const Bfloat16Grad& p, const std::uint32_t* x, const std::ui
   };
   const std::int64_t step = 2 * p.stride_width * lanes, whole = p.y_width / 2;
   for (std::int64_t image = 0; image < p.images; ++image) {
-    for (std::int64_t r = 0; r < p.y_height; ++r) {
+    for (std::int64_t r = 0; r < rows; ++r) {
       const std::uint32_t* from = x + image * p.x_image() + r * p.stride_height * p.x_row();
       const std::uint32_t* factor = dy + image * p.dy_image() + r * p.dy_row();
       for (std::int64_t pair = 0; pair < whole; ++pair, from += step, factor += lanes) {
@@ -90,11 +105,11 @@ void multiply_block(const Bfloat16Grad& p, const std::uint32_t* x, const std::ui
 
 /// All features of the gradient's row of up to `most` channels for one place of the window.
 template <std::int64_t most, std::int64_t vectors>
-void multiply_channels(const Bfloat16Grad& p, const std::uint32_t* x, const std::uint32_t* dy, float* gradient,
-                       std::int64_t count, bool begins) {
+void multiply_channels(const Bfloat16Grad& p, std::int64_t rows, const std::uint32_t* x, const std::uint32_t* dy,
+                       float* gradient, std::int64_t count, bool begins) {
   for_each_row_block<most>(count, [&](std::int64_t i, std::int64_t channels) {
     with_constant<most>(channels, [&]<std::int64_t constant>() {
-      multiply_block<constant, vectors>(p, x + i, dy, gradient + i * whole_vectors(p.features), begins);
+      multiply_block<constant, vectors>(p, rows, x + i, dy, gradient + i * whole_vectors(p.features), begins);
     });
   });
 }
@@ -155,17 +170,12 @@ void correlate_row(const Bfloat16Correlation& c, const std::uint16_t* x, const s
 
 void pack_pairs_of_x(const Bfloat16Grad& given, const std::uint16_t* x, std::uint32_t* to) {
   const Bfloat16Grad p = given;  // stores of vectors might write to it
-  const std::int64_t height = p.packed_height(), row_words = p.x_row();
+  const std::int64_t row_words = p.x_row();
   for (std::int64_t image = 0; image < p.images; ++image, x += p.height * p.width * p.channels) {
     for (std::int64_t c = 0; c < p.channels; c += lanes) {
       const __mmask16 exist = mask(p.channels - c);
-      for (std::int64_t r = 0; r < height; ++r, to += row_words) {
-        const std::int64_t row = r - p.low_height;
-        if (row < 0 || row >= p.height) {
-          std::fill_n(to, row_words, 0U);
-        } else {
-          pack_row(p, x + row * p.width * p.channels + c, exist, to);
-        }
+      for (std::int64_t r = 0; r < p.height; ++r, to += row_words) {
+        pack_row(p, x + r * p.width * p.channels + c, exist, to);
       }
     }
   }
@@ -195,15 +205,17 @@ void multiply_pairs(const Bfloat16Grad& p, const std::uint32_t* x, const std::ui
   for (std::int64_t c = 0; c < p.channels; c += lanes) {
     const std::int64_t channels = std::min(lanes, p.channels - c);
     for (std::int64_t i = 0; i < p.window_height; ++i) {
+      const Rows rows = rows_of(p, i);
+      const std::uint32_t* factor = dy + rows.y * p.dy_row();
       for (std::int64_t j = 0; j < p.window_width; ++j) {
-        const std::uint32_t* from =
-            x + c / lanes * p.x_block() + i * p.dilation_height * p.x_row() + j * p.dilation_width * lanes;
+        const std::uint32_t* from = x + c / lanes * p.x_block() + rows.x * p.x_row() + j * p.dilation_width * lanes;
         float* to = gradient + ((i * p.window_width + j) * p.channels + c) * row;
         std::int64_t v = 0;
         for (; v + 2 <= vectors; v += 2) {
-          multiply_channels<8, 2>(p, from, dy + v * p.dy_block(), to + v * lanes, channels, begins);
+          multiply_channels<8, 2>(p, rows.count, from, factor + v * p.dy_block(), to + v * lanes, channels, begins);
         }
-        if (v < vectors) multiply_channels<16, 1>(p, from, dy + v * p.dy_block(), to + v * lanes, channels, begins);
+        if (v < vectors)
+          multiply_channels<16, 1>(p, rows.count, from, factor + v * p.dy_block(), to + v * lanes, channels, begins);
       }
     }
   }

@@ -10,8 +10,8 @@
 namespace lockstep::backends::onednn {
 
 /// Images of which the kernel's gradient is made. Packed x: [image][16 channels][row][column][channel], a word being a
-/// place and the one that the next window has in its stead, zeros around; packed dy: [image][16 features][row][pair of
-/// columns][feature]. The gradient: [row][column][channel][feature], features filled up to whole vectors.
+/// place and the one that the next window has in its stead, zeros beside them; packed dy: [image][16 features][row][pair
+/// of columns][feature]. The gradient: [row][column][channel][feature], features filled up to whole vectors.
 struct Bfloat16Grad {
   std::int64_t images = 1;
   std::int64_t height = 1, width = 1, channels = 1;  ///< Of x.
@@ -21,13 +21,10 @@ struct Bfloat16Grad {
   std::int64_t dilation_height = 1, dilation_width = 1;
   std::int64_t low_height = 0, low_width = 0;  ///< Padding before x.
 
-  std::int64_t packed_height() const {
-    return (y_height - 1) * stride_height + (window_height - 1) * dilation_height + 1;
-  }
   std::int64_t packed_width() const { return (y_width - 1) * stride_width + (window_width - 1) * dilation_width + 1; }
   std::int64_t pairs() const { return (y_width + 1) / 2; }
   std::int64_t x_row() const { return packed_width() * lanes; }
-  std::int64_t x_block() const { return packed_height() * x_row(); }
+  std::int64_t x_block() const { return height * x_row(); }
   std::int64_t x_image() const { return whole_vectors(channels) / lanes * x_block(); }
   std::int64_t dy_row() const { return pairs() * lanes; }
   std::int64_t dy_block() const { return y_height * dy_row(); }
