@@ -14,8 +14,8 @@ namespace lockstep::backends::onednn {
 /// dimensions, for other dtypes, and on processors that have no such products or multiply whole tiles faster.
 ///
 /// The kernel's gradient is added up over images, then places of y, both in ascending order, two columns at a time; that
-/// of x over places of the window in row-major order, in each over pairs of channels. Places beyond an array's edge are
-/// zeros, of which an infinity in the other operand makes NaN.
+/// of x over places of the window in row-major order, in each over pairs of channels. Places beyond an array's edge, but
+/// rows of padding in the kernel's gradient, are zeros, of which an infinity in the other operand makes NaN.
 std::unique_ptr<Kernel> make_bfloat16_grad(const KernelRequest& request, const ConvolutionGeometry& geometry);
 
 }  // namespace lockstep::backends::onednn

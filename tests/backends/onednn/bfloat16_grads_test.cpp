@@ -145,6 +145,22 @@ TEST_CASE("an infinity of the first operand reaches no other places than in the 
   });
 }
 
+TEST_CASE("an infinity of dy is multiplied by no row of padding") {
+  if (!are_offered()) return;
+  for_each_gradient([](const ir::Primitive& primitive, const ir::Sample& sample, bool, const std::string& name) {
+    if (primitive.name != "conv_kernel_grad" || !name.starts_with("whole vectors")) return;
+    const BoundOp bound(primitive, sample);
+    std::vector<Memory> operands;
+    for (std::size_t i = 0; i < 2; ++i) operands.push_back(signs(bound.inputs[i], 5 + i, false));
+    const Shape& shape = bound.inputs[1].shape;  // of its first and last rows, a place in the middle
+    for (const std::int64_t row : {std::int64_t{0}, shape[1] - 1}) {
+      const std::int64_t at = (row * shape[2] + shape[2] / 2) * shape[3] + row;
+      reinterpret_cast<std::uint16_t*>(operands[1].data())[at] = bfloat16_of(std::numeric_limits<float>::infinity());
+    }
+    check_exact(primitive, bound, operands, name);
+  });
+}
+
 TEST_CASE("gradients in other dtypes are not made of pairs") {
   for (const DType dtype : {float32, float16}) {
     for_each_of_family(cases()[4].convolution, dtype,
