@@ -40,9 +40,8 @@ void ArraySteps::give_temporaries_back() {
 }
 
 Xbyak::Opmask ArraySteps::mask_for(int value) {
-  if (!plan_.only_selects(value)) return k1;
-  const int own = allocator_->own_mask(value);
-  return own < 0 ? k1 : Opmask(own + 2);
+  const bool stays = plan_.may_be_in_mask_register(value) && allocator_->own_mask(value) >= 0;
+  return stays ? mask_register(allocator_->home(value)) : k1;
 }
 
 void ArraySteps::finish_mask(int value, const Step& step, const Opmask& mask) {
@@ -81,13 +80,14 @@ void ArraySteps::load_mask(int value, const Step& step, const Reg64& from) {
   const int reg = allocator_->take();
   const Xmm bytes = vector(reg);
   if (wide_) {
+    const Xmm low(reg);
     if (is_tail_) {
-      vpmovzxbd(bytes | k7 | T_z, element(from, Element::byte));
+      vmovdqu8(low | k7 | T_z, element(from, Element::byte));
     } else {
-      vpmovzxbd(bytes, element(from, Element::byte));
+      vmovups(low, element(from, Element::byte));
     }
     const Opmask mask = mask_for(value);
-    vptestmd(mask, bytes, bytes);
+    vptestmb(mask, low, low);
     allocator_->give_back(reg);
     return finish_mask(value, step, mask);
   }
@@ -106,8 +106,10 @@ void ArraySteps::load_mask(int value, const Step& step, const Reg64& from) {
   allocator_->own(reg, value);
 }
 
-void ArraySteps::store(std::size_t result, int reg) {
+void ArraySteps::store(std::size_t result, int value) {
   const std::size_t array = loop_.operands.size() + result;
+  if (const Home& home = allocator_->home(value); home.mask >= 0) return store_mask(base(array), mask_register(home));
+  const int reg = in_register(value);
   if (access(array).written != Access::Written::once) return add_to_memory(array, reg);
   const Reg64 to = base(array);
   const Xmm from = vector(reg);
@@ -172,6 +174,18 @@ void ArraySteps::store_mask(const Reg64& to, const Xmm& from) {
     } else {
       vmovq(ptr[to + index_], low);
     }
+  }
+  allocator_->give_back(reg);
+}
+
+void ArraySteps::store_mask(const Reg64& to, const Opmask& from) {
+  const int reg = allocator_->take();
+  const Xmm bytes(reg);
+  vmovdqu8(bytes | from | T_z, ptr[rip + ones_]);
+  if (is_tail_) {
+    vmovdqu8(element(to, Element::byte) | k7, bytes);
+  } else {
+    vmovups(element(to, Element::byte), bytes);
   }
   allocator_->give_back(reg);
 }

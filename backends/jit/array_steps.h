@@ -32,13 +32,13 @@ class ArraySteps : protected Frame {
   Xmm result(int value, const Step& step);
   void give_temporaries_back();
 
-  /// A mask made in the register given becomes a value: it stays there where only selects read it and a mask register is
-  /// free.
+  static Opmask mask_register(const Home& home) { return Opmask(home.mask + 2); }
+  /// A mask made in the register given becomes a value: it stays there where that will do and one is free.
   Opmask mask_for(int value);
   void finish_mask(int value, const Step& step, const Opmask& mask);
 
   void load(int value, const Step& step);
-  void store(std::size_t result, int reg);
+  void store(std::size_t result, int value);
 
   bool is_tail_ = false;
   Allocator* allocator_ = nullptr;  // while a body is written
@@ -49,6 +49,7 @@ class ArraySteps : protected Frame {
   void load_mask(int value, const Step& step, const Reg64& from);
   void add_to_memory(std::size_t array, int reg);
   void store_mask(const Reg64& to, const Xmm& from);
+  void store_mask(const Reg64& to, const Opmask& from);
   /// Of what round_bfloat16 gives.
   void store_rounded(const Reg64& to, const Xmm& from);
   /// Of floats that are rounded already.

@@ -122,6 +122,8 @@ class Frame : protected Xbyak::CodeGenerator {
     }
     L(masks_);
     for (int i = 0; i < 16; ++i) dd(i < 8 ? 0xFFFFFFFFU : 0U);
+    L(ones_);
+    for (int i = 0; i < 4; ++i) dd(0x01010101U);
     L(least_exponents_);
     for (int i = 0; i < 8; ++i) dd(0x00800080U);
     L(least_exponent_);
@@ -134,6 +136,7 @@ class Frame : protected Xbyak::CodeGenerator {
   Plan plan_;
   std::vector<int> base_of_;  // by array: an index into base_registers, perhaps beyond; -1 where it is uniform
   Label pool_, masks_;
+  Label ones_;             // a byte of each lane
   Label least_exponents_;  // of a vector of bfloat16
   Label least_exponent_;   // of a float
 };

@@ -105,6 +105,7 @@ class Generator final : public MachineCode, private ArraySteps {
         movzx(eax, word[scratch_]);
         shl(eax, 16);
       }
+      if (home.mask >= 0) return kmovw(mask_register(home), eax);
       vmovd(xmm0, eax);
       vpbroadcastd(vector(reg), xmm0);
     }
@@ -124,13 +125,13 @@ class Generator final : public MachineCode, private ArraySteps {
       allocator.begin(static_cast<int>(p), step);
       write_step(value, step);
       for (std::size_t r = 0; r < loop_.values.size(); ++r) {
-        if (loop_.values[r] == value && !plan_.is_late(value)) store(r, allocator.home(value).reg);
+        if (loop_.values[r] == value && !plan_.is_late(value)) store(r, value);
       }
       allocator.end(value);
     }
     allocator.begin(static_cast<int>(order.size()), {});
     for (std::size_t r = 0; r < loop_.values.size(); ++r) {
-      if (plan_.is_late(loop_.values[r])) store(r, in_register(loop_.values[r]));
+      if (plan_.is_late(loop_.values[r])) store(r, loop_.values[r]);
     }
     give_temporaries_back();
     spill_slots_ = std::max(spill_slots_, allocator.slots());
@@ -260,12 +261,9 @@ class Generator final : public MachineCode, private ArraySteps {
       const Xmm mask = vector(in_register(step.a));
       return vblendvps(result(value, step), otherwise, taken.operand(), mask);
     }
-    Opmask mask = k1;
-    if (const int own = allocator_->home(step.a).mask; own >= 0) {
-      mask = Opmask(own + 2);
-    } else {
-      vpmovd2m(k1, vector(in_register(step.a)));
-    }
+    const Home& home = allocator_->home(step.a);
+    const Opmask mask = home.mask >= 0 ? mask_register(home) : k1;
+    if (home.mask < 0) vpmovd2m(mask, vector(in_register(step.a)));
     vblendmps(result(value, step) | mask, otherwise, taken.operand());
   }
 

@@ -20,7 +20,7 @@ Plan::Plan(const Loop& loop, int vectors, int masks)
       position_(needed_.size(), -1),
       uses_(needed_.size()),
       homes_(needed_.size()),
-      only_selects_(needed_.size(), true) {
+      may_be_in_mask_register_(needed_.size(), true) {
   put_in_order();
   note_uses();
   find_homes();
@@ -62,13 +62,16 @@ void Plan::note_uses() {
       if (v < 0) continue;
       uses_[static_cast<std::size_t>(v)].push_back(static_cast<int>(p));
       if (step.op != Op::select || v != step.a || v == step.b || v == step.c) {
-        only_selects_[static_cast<std::size_t>(v)] = false;
+        may_be_in_mask_register_[static_cast<std::size_t>(v)] = false;
       }
     }
   }
-  for (const int v : loop_.values) {
-    only_selects_[static_cast<std::size_t>(v)] = false;
-    if (is_late(v)) uses_[static_cast<std::size_t>(v)].push_back(static_cast<int>(order_.size()));
+  for (std::size_t r = 0; r < loop_.values.size(); ++r) {
+    const auto v = static_cast<std::size_t>(loop_.values[r]);
+    if (loop_.results[r].element != Element::byte) may_be_in_mask_register_[v] = false;
+    if (!is_late(loop_.values[r])) continue;
+    may_be_in_mask_register_[v] = false;
+    uses_[v].push_back(static_cast<int>(order_.size()));
   }
 }
 
@@ -99,6 +102,7 @@ int Plan::pressure() const {
 
 /// Registers that the steps can spare go to the constants and uniform operands that are read most.
 void Plan::find_homes() {
+  int spare_masks = masks_ / 2;  // the others are for what a body computes
   for (std::size_t v = 0; v < needed_.size(); ++v) {
     const int value = static_cast<int>(v);
     if (!needed_[v] || !is_fixed(value)) continue;
@@ -109,10 +113,16 @@ void Plan::find_homes() {
       pool_.push_back(step.bits);
     } else {
       homes_[v].operand = static_cast<int>(step.bits);
-      homes_[v].slot = fixed_slots_++;
+      const bool is_mask = loop_.operands[step.bits].element == Element::byte && may_be_in_mask_register(value);
+      if (is_mask && spare_masks-- > 0) {
+        homes_[v].mask = --masks_;
+      } else {
+        homes_[v].slot = fixed_slots_++;
+      }
     }
   }
   std::vector<int> by_uses = fixed_;
+  std::erase_if(by_uses, [&](int v) { return fixed_home(v).mask >= 0; });
   std::ranges::stable_sort(by_uses, [&](int a, int b) {
     return uses_[static_cast<std::size_t>(a)].size() > uses_[static_cast<std::size_t>(b)].size();
   });

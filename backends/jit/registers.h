@@ -36,12 +36,12 @@ class Plan {
   const Home& fixed_home(int value) const { return homes_[static_cast<std::size_t>(value)]; }
   bool is_fixed(int value) const;
   const std::vector<std::uint32_t>& pool() const { return pool_; }
-  /// Whether only selects read this mask.
-  bool only_selects(int value) const { return only_selects_[static_cast<std::size_t>(value)]; }
+  /// Whether this mask is only what selects choose by and what results are written from, which a mask register will do for.
+  bool may_be_in_mask_register(int value) const { return may_be_in_mask_register_[static_cast<std::size_t>(value)]; }
   /// A result that no step computes is written behind all of them.
   bool is_late(int value) const;
   bool may_share(std::size_t operand, std::size_t result) const;
-  /// Registers 0 .. vectors() - 1 are not fixed.
+  /// Registers 0 .. vectors() - 1 and mask registers 0 .. masks() - 1 are not fixed.
   int vectors() const { return vectors_; }
   int masks() const { return masks_; }
   int fixed_slots() const { return fixed_slots_; }
@@ -64,7 +64,7 @@ class Plan {
   std::vector<int> fixed_;
   std::vector<Home> homes_;
   std::vector<std::uint32_t> pool_;
-  std::vector<bool> only_selects_;
+  std::vector<bool> may_be_in_mask_register_;
 };
 
 /// Gives registers to values, step after step. Where none is free, the value that is needed last makes room.
