@@ -53,7 +53,7 @@ Array squares_around(const Array& x, Mean mean, Add add) {
   const auto squares = [=](const Array& v) { return add(square(v - mean(v))); };
   const auto rule = [=](const std::tuple<Array>& at, const std::tuple<Array>& along) {
     const Array centered = std::get<0>(at) - mean(std::get<0>(at));
-    return std::pair(add(square(centered)), add(2 * centered * std::get<0>(along)));
+    return std::pair(add(square(centered)), 2 * add(centered * std::get<0>(along)));
   };
   return custom_jvp(squares, rule)(x);
 }
