@@ -161,6 +161,64 @@ TEST_CASE("short rows with operands for each column") {
   }
 }
 
+TEST_CASE("more masks than registers: of rows, of columns, of elements, chosen by, written, and both") {
+  std::vector<ElementLoop::Operand> operands = {{DType::float32, {0, 1}}, {DType::float32, {1}}};
+  for (int k = 0; k < 3; ++k) operands.push_back({DType::bool_, {0}});
+  operands.push_back({DType::bool_, {1}});
+  for (int k = 0; k < 4; ++k) operands.push_back({DType::bool_, {0, 1}});
+  const int first_mask = 2, masks = 8;
+  std::vector<Instruction> all;
+  const auto add = [&](std::string op, DType dtype, std::vector<int> of) {
+    all.push_back({std::move(op), {}, dtype, std::move(of)});
+    return static_cast<int>(operands.size() + all.size()) - 1;
+  };
+  std::vector<int> results;
+  int value = add("mul", DType::float32, {0, 1});
+  for (int k = 0; k < masks; ++k) {  // read while those that were made before are still to be chosen by
+    results.push_back(add("less", DType::bool_, {value, k % 2}));
+    value = add("sub", DType::float32, {value, add("select", DType::float32, {first_mask + k, value, 1})});
+  }
+  for (int k = masks; k-- > 0;)
+    value = add("add", DType::float32, {value, add("select", DType::float32, {results[k], 0, value})});
+  for (int k = 0; k < masks; k += 3) results.push_back(first_mask + k);
+  results.push_back(value);
+  const auto loop = loop_of(operands, all, results);
+  const auto steps = backends::jit::expand(*loop);
+  REQUIRE(steps.has_value());
+  for (const auto& [rows, columns] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {2, 15}, {7, 16}, {3, 37}, {5, 300}}) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    std::vector<ArrayType> types;
+    for (const ElementLoop::Operand& operand : operands) {
+      Shape shape;
+      for (const std::int64_t d : operand.dims) shape.append(d == 0 ? rows : columns);
+      types.push_back({operand.dtype, shape, {}});
+    }
+    for (const Isa isa : usable_sets()) {
+      const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, Shape{rows, columns});
+      REQUIRE(bound.kernel != nullptr);
+      const auto given = random_operands(bound, 17);
+      const auto written = bound.run(given);
+      std::size_t wrong = 0;
+      for (std::int64_t i = 0; i < rows * columns; ++i) {
+        std::vector<std::uint32_t> lanes;
+        for (std::size_t k = 0; k < operands.size(); ++k) {
+          const auto& dims = operands[k].dims;
+          const std::int64_t at = dims.size() == 2 ? i : dims[0] == 0 ? i / columns : i % columns;
+          lanes.push_back(lane_at(given[k], types[k].dtype, static_cast<std::size_t>(at)));
+        }
+        const auto expected = run_steps(*steps, lanes);
+        for (std::size_t r = 0; r < written.size(); ++r) {
+          wrong +=
+              same_float(lane_at(written[r], bound.outputs[r].dtype, static_cast<std::size_t>(i)), expected[r]) ? 0 : 1;
+        }
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 TEST_CASE("operands of any strides, and small ones spread over the loop") {
   const std::vector<ElementLoop::Operand> operands = {{DType::float32, {0, 1, 2}},
                                                       {DType::float32, {2}},
