@@ -118,7 +118,8 @@ class DotGeneral final : public Kernel {
       scratch_bytes_ = temporary_ + temporary;
       return true;
     }
-    if (plan_.loops.size() + 2 <= DNNL_MAX_NDIMS) product_ = make_product(plan_, type, result, true);
+    if (!plan_.is_in_blocks && plan_.loops.size() + 2 <= DNNL_MAX_NDIMS)
+      product_ = make_product(plan_, type, result, true);
     if (product_ != nullptr) {
       plan_.loops.clear();
     } else {
@@ -206,8 +207,10 @@ std::vector<AxisCut> ways_to_cut(ProductPlan& plan) {
   };
   Axis* const sides[] = {&plan.rows, &plan.columns};
   const std::size_t longer = plan.rows.extent >= plan.columns.extent ? 0 : 1;
-  add(*sides[longer], least_side);
-  add(*sides[1 - longer], least_side);
+  if (!plan.is_in_blocks) {
+    add(*sides[longer], least_side);
+    add(*sides[1 - longer], least_side);
+  }
   if (!plan.loops.empty()) add(plan.loops[0], 1);
   return ways;
 }
@@ -233,7 +236,7 @@ std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, P
 }  // namespace
 
 std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request, const Kernel& whole) {
-  ProductPlan plan = plan_product(request);
+  ProductPlan plan = plan_in_blocks(request);
   if (!plan.copies[0].extents.empty() || !plan.copies[1].extents.empty()) return {};
   for (const AxisCut& way : ways_to_cut(plan)) {
     std::vector<std::unique_ptr<Kernel>> parts = cut_product(request, plan, way);
@@ -246,7 +249,7 @@ std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
-  auto kernel = std::make_unique<DotGeneral>(plan_product(request), request);
+  auto kernel = std::make_unique<DotGeneral>(plan_in_blocks(request), request);
   if (!kernel->prepare(request)) return nullptr;
   return kernel;
 }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "backends/onednn/parts.h"
+
 namespace lockstep::backends::onednn {
 
 namespace {
@@ -167,6 +169,22 @@ ProductPlan plan_product(const KernelRequest& request) {
     }
   }
   return {};  // never: two copies lie as matrices
+}
+
+ProductPlan plan_in_blocks(const KernelRequest& request) {
+  constexpr std::int64_t least_depth = 256, least_rows = 512;  // measured: blocks of fewer take longer
+  ProductPlan plan = plan_product(request);
+  const bool is_transposed = plan.rows.operand[0] == 1 && plan.depth.operand[0] > 1;
+  const bool is_matrix = plan.loops.empty() && plan.copies[0].extents.empty() && plan.copies[1].extents.empty();
+  if (!is_matrix || !is_transposed || plan.depth.extent < least_depth || plan.columns.extent < 2) return plan;
+  std::int64_t blocks = std::min(most_parts, plan.rows.extent / least_rows);
+  while (blocks > 1 && plan.rows.extent % blocks != 0) --blocks;
+  if (blocks < 2) return plan;
+  plan.rows.extent /= blocks;
+  const auto step = [&](std::int64_t stride) { return stride * plan.rows.extent; };
+  plan.loops = {{blocks, {step(plan.rows.operand[0]), step(plan.rows.operand[1])}, step(plan.rows.result)}};
+  plan.is_in_blocks = true;
+  return plan;
 }
 
 }  // namespace lockstep::backends::onednn

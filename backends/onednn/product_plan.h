@@ -27,11 +27,16 @@ struct ProductPlan {
   Axis rows, columns, depth;
   std::array<Copy, 2> copies;  ///< Of operands that do not lie so; without extents where none is needed.
   bool swapped = false;        ///< a is the op's second operand: a result of one column is taken for one of one row.
+  bool is_in_blocks = false;   ///< Each round of the loop is a product of its own.
 
   std::int64_t size() const { return rows.extent * columns.extent * depth.extent; }
 };
 
 /// Of an op whose operands and result have elements.
 ProductPlan plan_product(const KernelRequest& request);
+
+/// The plan as `dot_general` computes it. Where a is large and transposed, oneDNN adds up the depth of fewer rows in another
+/// order; so that devices can share such a product, it is a loop over blocks of rows from the outset.
+ProductPlan plan_in_blocks(const KernelRequest& request);
 
 }  // namespace lockstep::backends::onednn

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,9 @@ std::vector<Case> cases() {
   const Shape tiled_x = {11, 30, 28, 48}, tiled_kernel = {3, 3, 48, 64}, tiled_y = {11, 30, 28, 64};
   return {product({1030, 300}, {300, 130}, 1, 0, Cut::yes),
           product({1030, 300}, {130, 300}, 1, 1, Cut::yes),
-          product({300, 1030}, {300, 130}, 0, 0),
-          product({300, 1030}, {130, 300}, 0, 1),
+          product({300, 1030}, {300, 130}, 0, 0, Cut::yes),
+          product({300, 1030}, {130, 300}, 0, 1, Cut::yes),
+          product({300, 1033}, {300, 130}, 0, 0),
           product({130, 300}, {300, 1030}, 1, 0),
           product({64, 2100}, {2100, 515}, 1, 0),
           product({2100, 520}, {2100, 64}, 0, 0),
@@ -86,6 +88,30 @@ TEST_CASE("parts of products and convolutions, in any order, have the bits of th
     }
     CHECK(result.bytes() == bound.run(operands)[0]);
   }
+}
+
+TEST_CASE("a large product whose first operand is transposed is exact where all that it adds is") {
+  if (!offers()) return;
+  const std::shared_ptr<void> settings = onednn().enter_thread();
+  const std::int64_t depth = 260, rows = 1536, columns = 24;
+  const BackendOp bound(onednn(), ops::primitives::dot_general(),
+                        {{float32, {depth, rows}, {}}, {float32, {depth, columns}, {}}}, contraction(0, 0));
+  REQUIRE(bound.kernel != nullptr);
+  const auto integers = [](std::int64_t count, std::int64_t step) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * step / 7 % 5) - 2;
+    return values;
+  };
+  const std::vector<float> a = integers(depth * rows, 3), b = integers(depth * columns, 11);
+  std::vector<float> expected(static_cast<std::size_t>(rows * columns));
+  for (std::size_t k = 0; k < depth; ++k) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) expected[i * columns + j] += a[k * rows + i] * b[k * columns + j];
+    }
+  }
+  std::vector<Memory> operands;
+  for (const std::vector<float>* values : {&a, &b}) operands.emplace_back(std::as_bytes(std::span(*values)));
+  CHECK(bound.run(operands)[0] == Memory(std::as_bytes(std::span(expected))).bytes());
 }
 
 }  // namespace lockstep::tests
