@@ -237,7 +237,7 @@ std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, P
 
 std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request, const Kernel& whole) {
   ProductPlan plan = plan_in_blocks(request);
-  if (!plan.copies[0].extents.empty() || !plan.copies[1].extents.empty()) return {};
+  if (!plan.is_in_place()) return {};
   for (const AxisCut& way : ways_to_cut(plan)) {
     std::vector<std::unique_ptr<Kernel>> parts = cut_product(request, plan, way);
     if (!parts.empty() && have_same_bits(request, whole, parts)) return parts;

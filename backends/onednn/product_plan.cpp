@@ -175,8 +175,7 @@ ProductPlan plan_in_blocks(const KernelRequest& request) {
   constexpr std::int64_t least_depth = 256, least_rows = 512;  // measured: blocks of fewer take longer
   ProductPlan plan = plan_product(request);
   const bool is_transposed = plan.rows.operand[0] == 1 && plan.depth.operand[0] > 1;
-  const bool is_matrix = plan.loops.empty() && plan.copies[0].extents.empty() && plan.copies[1].extents.empty();
-  if (!is_matrix || !is_transposed || plan.depth.extent < least_depth || plan.columns.extent < 2) return plan;
+  if (!plan.is_matrix() || !is_transposed || plan.depth.extent < least_depth || plan.columns.extent < 2) return plan;
   std::int64_t blocks = std::min(most_parts, plan.rows.extent / least_rows);
   while (blocks > 1 && plan.rows.extent % blocks != 0) --blocks;
   if (blocks < 2) return plan;

@@ -30,6 +30,9 @@ struct ProductPlan {
   bool is_in_blocks = false;   ///< Each round of the loop is a product of its own.
 
   std::int64_t size() const { return rows.extent * columns.extent * depth.extent; }
+  bool is_in_place() const { return copies[0].extents.empty() && copies[1].extents.empty(); }
+  /// One product of operands as they lie.
+  bool is_matrix() const { return loops.empty() && is_in_place(); }
 };
 
 /// Of an op whose operands and result have elements.

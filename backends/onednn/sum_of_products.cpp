@@ -125,11 +125,10 @@ class SeparateProducts final : public Kernel {
 std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std::int64_t most) {
   const ProductPlan plan = plan_product({"dot_general", request.attrs, request.inputs.first(2), request.outputs, {}});
   const auto leaves = static_cast<std::int64_t>(request.inputs.size() / 2);
-  const bool is_matrix = plan.loops.empty() && plan.copies[0].extents.empty() && plan.copies[1].extents.empty();
   std::vector<std::unique_ptr<Kernel>> result;
   // Measured: what is deeper may as well be multiplied by oneDNN, written and added.
   constexpr std::int64_t most_depth = 32;
-  if (!is_matrix || plan.depth.extent > most_depth || plan.columns.operand[1] != 1 || plan.rows.extent < 2 ||
+  if (!plan.is_matrix() || plan.depth.extent > most_depth || plan.columns.operand[1] != 1 || plan.rows.extent < 2 ||
       plan.columns.extent < 2)
     return result;
   const std::int64_t blocks = (plan.rows.extent + packed_rows - 1) / packed_rows;

@@ -106,12 +106,12 @@ class Fuser {
   /// Whether a later place of its group will do.
   bool waits(int i) {
     const int g = chosen_group(i);
-    return g != none && i < groups_.group(g).members.back() && !missing(groups_.group(g).computed()).empty();
+    return g != none && i < groups_.group(g).members.back() && !missing(written_with(i)).empty();
   }
 
-  void write_with_reads(int last, Draft& draft) {
-    std::vector<std::pair<int, bool>> open = {
-        {last, false}};  // an equation, and whether what it reads has been written
+  void write_with_reads(int wanted, Draft& draft) {
+    std::vector<std::pair<int, bool>> open;  // an equation, and whether what it reads has been written
+    open.emplace_back(wanted, false);
     while (!open.empty()) {
       const auto [i, is_ready] = open.back();
       open.pop_back();
