@@ -12,7 +12,6 @@
 #include <lockstep/isa.h>
 
 #include "backends/onednn/kernels.h"
-#include "backends/onednn/widened.h"
 #include "backends/onednn/winograd.h"
 #include "backends/thread_settings.h"
 
@@ -32,13 +31,6 @@ Maker maker_of(std::string_view op) {
   if (op == "sum_of_kernel_grads") return make_sum_of_kernel_grads;
   if (op == "conv_of_shards" || op == "conv_input_grad_of_shards") return make_winograd_of_shards;
   return op == "attention" || op == "attention_grad" ? make_attention : nullptr;
-}
-
-/// Whether 16-bit operands are multiplied as float32.
-bool is_widened(const KernelRequest& request) {
-  const Maker maker = maker_of(request.op);
-  const bool has_wide = maker == make_dot_general || maker == make_convolution;
-  return request.inputs[0].dtype == DType::bfloat16 && has_wide && !has_fast_bfloat16();
 }
 
 class OnednnBackend final : public Backend {
@@ -61,13 +53,11 @@ class OnednnBackend final : public Backend {
     if (!supports(request.device.kind)) return nullptr;
     return guarded<std::unique_ptr<Kernel>>(request, [&]() -> std::unique_ptr<Kernel> {
       const Maker make = maker_of(request.op);
-      if (make == nullptr) return nullptr;
-      return is_widened(request) ? make_widened(request, make) : make(request);
+      return make == nullptr ? nullptr : make(request);
     });
   }
 
   std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request, const Kernel& whole) const override {
-    if (is_widened(request)) return {};
     return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
       if (request.op == "dot_general") return make_dot_general_parts(request, whole);
       if (request.op == "sum_of_products") return make_sum_of_products_parts(request);

@@ -17,6 +17,7 @@
 #include "backends/onednn/depthwise.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/parts.h"
+#include "backends/onednn/widened.h"
 #include "backends/onednn/window_product.h"
 #include "backends/onednn/winograd.h"
 
@@ -303,6 +304,7 @@ std::unique_ptr<Kernel> make_direct(const KernelRequest& request, const Convolut
 }  // namespace
 
 std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request, const Kernel& whole) {
+  if (is_widened(request)) return {};
   const ConvolutionGeometry geometry(request);
   const std::int64_t images = geometry.x[0];
   const std::int64_t size = geometry.y.size() * (geometry.kernel.size() / geometry.kernel.dim(-1));
@@ -329,6 +331,7 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   if (empty) return nullptr;  // zeros, or nothing at all
   const ConvolutionGeometry geometry(request);
   if (auto tiles = make_winograd(request, geometry)) return tiles;
+  if (is_widened(request)) return make_widened(request, make_convolution);
   if (auto pairs = make_bfloat16_grad(request, geometry)) return pairs;
   if (auto product = make_window_product(request, geometry)) return product;
   return (request.op == "conv_kernel_grad" ? make_direct<ConvolutionKernelGrad> : make_direct<Convolution>)(request,

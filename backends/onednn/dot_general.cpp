@@ -17,6 +17,7 @@
 #include "backends/onednn/parts.h"
 #include "backends/onednn/product_plan.h"
 #include "backends/onednn/small_product.h"
+#include "backends/onednn/widened.h"
 
 namespace lockstep::backends::onednn {
 
@@ -236,6 +237,7 @@ std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, P
 }  // namespace
 
 std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest& request, const Kernel& whole) {
+  if (is_widened(request)) return {};
   ProductPlan plan = plan_in_blocks(request);
   if (!plan.is_in_place()) return {};
   for (const AxisCut& way : ways_to_cut(plan)) {
@@ -249,6 +251,7 @@ std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
+  if (is_widened(request)) return make_widened(request, make_dot_general);
   auto kernel = std::make_unique<DotGeneral>(plan_in_blocks(request), request);
   if (!kernel->prepare(request)) return nullptr;
   return kernel;

@@ -1,6 +1,7 @@
 #if defined(__AVX2__)
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include <immintrin.h>
@@ -32,11 +33,43 @@ struct Lanes {
     _mm256_maskstore_ps(to, mask(count), low);
     _mm256_maskstore_ps(to + 8, mask(count - 8), high);
   }
+  static Lanes load(const std::uint16_t* from) {
+    return {widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))),
+            widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 8)))};
+  }
+  static Lanes load(const std::uint16_t* from, std::int64_t count) {
+    std::array<std::uint16_t, 16> all{};
+    std::copy_n(from, count, all.data());
+    return load(all.data());
+  }
+  void store(std::uint16_t* to) const {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrowed(low));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 8), narrowed(high));
+  }
+  void store(std::uint16_t* to, std::int64_t count) const {
+    std::array<std::uint16_t, 16> all;
+    store(all.data());
+    std::copy_n(all.data(), count, to);
+  }
   static Lanes add(Lanes a, Lanes b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
   static Lanes sub(Lanes a, Lanes b) { return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)}; }
   static Lanes mul(Lanes a, Lanes b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
   static Lanes fma(Lanes a, Lanes b, Lanes c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+  }
+
+  static __m256 widened(__m128i narrow) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(narrow), 16));
+  }
+  /// As rounded_to_bfloat16, backends/bfloat16.h.
+  static __m128i narrowed(__m256 wide) {
+    const __m256i bits = _mm256_castps_si256(wide);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(wide, wide, _CMP_UNORD_Q));
+    const __m256i chosen = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, is_nan), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
   }
 
   /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one.
@@ -98,7 +131,7 @@ struct Lanes {
 
 void multiply_few_rows_avx2(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
 void sum_products_avx2(const ProductsSum& p) { sum_products<Lanes>(p); }
-WinogradLoops winograd_loops_avx2() { return winograd_loops<Lanes>(); }
+WinogradLoops winograd_loops_avx2(bool is_narrow) { return winograd_loops<Lanes>(is_narrow); }
 DepthwiseLoops depthwise_loops_avx2() { return depthwise_loops<Lanes>(); }
 
 }  // namespace lockstep::backends::onednn

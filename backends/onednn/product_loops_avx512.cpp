@@ -22,6 +22,12 @@ struct Lanes {
   static Lanes load(const float* from, std::int64_t count) { return {_mm512_maskz_loadu_ps(mask(count), from)}; }
   void store(float* to) const { _mm512_storeu_ps(to, values); }
   void store(float* to, std::int64_t count) const { _mm512_mask_storeu_ps(to, mask(count), values); }
+  static Lanes load(const std::uint16_t* from) { return widened(_mm256_loadu_epi16(from)); }
+  static Lanes load(const std::uint16_t* from, std::int64_t count) {
+    return widened(_mm256_maskz_loadu_epi16(mask(count), from));
+  }
+  void store(std::uint16_t* to) const { _mm256_storeu_epi16(to, narrowed()); }
+  void store(std::uint16_t* to, std::int64_t count) const { _mm256_mask_storeu_epi16(to, mask(count), narrowed()); }
   static Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.values, b.values)}; }
   static Lanes sub(Lanes a, Lanes b) { return {_mm512_sub_ps(a.values, b.values)}; }
   static Lanes mul(Lanes a, Lanes b) { return {_mm512_mul_ps(a.values, b.values)}; }
@@ -70,6 +76,19 @@ struct Lanes {
     return _mm512_add_ps(_mm512_maskz_shuffle_f32x4(every, x, y, 0x44), _mm512_maskz_shuffle_f32x4(every, x, y, 0xee));
   }
 
+  static Lanes widened(__m256i narrow) {
+    return {_mm512_castsi512_ps(_mm512_maskz_slli_epi32(every, _mm512_maskz_cvtepu16_epi32(every, narrow), 16))};
+  }
+  /// As rounded_to_bfloat16, backends/bfloat16.h.
+  __m256i narrowed() const {
+    const __m512i bits = _mm512_castps_si512(values), half = _mm512_set1_epi32(0x7fff);
+    const __m512i odd = _mm512_and_epi32(_mm512_maskz_srli_epi32(every, bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, half), odd);
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
+    const __m512i chosen = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x00400000));
+    return _mm512_maskz_cvtepi32_epi16(every, _mm512_maskz_srli_epi32(every, chosen, 16));
+  }
+
   static constexpr __mmask16 every = 0xffff;
   static __mmask16 mask(std::int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
 
@@ -80,7 +99,7 @@ struct Lanes {
 
 void multiply_few_rows_avx512(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
 void sum_products_avx512(const ProductsSum& p) { sum_products<Lanes>(p); }
-WinogradLoops winograd_loops_avx512() { return winograd_loops<Lanes>(); }
+WinogradLoops winograd_loops_avx512(bool is_narrow) { return winograd_loops<Lanes>(is_narrow); }
 DepthwiseLoops depthwise_loops_avx512() { return depthwise_loops<Lanes>(); }
 
 }  // namespace lockstep::backends::onednn

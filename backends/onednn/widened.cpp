@@ -191,6 +191,10 @@ bool has_fast_bfloat16() {
 #endif
 }
 
+bool is_widened(const KernelRequest& request) {
+  return request.inputs[0].dtype == DType::bfloat16 && !has_fast_bfloat16();
+}
+
 std::unique_ptr<Kernel> make_widened(const KernelRequest& request, const MakeKernel& make) {
   auto kernel = std::make_unique<Widened>();
   if (!kernel->prepare(request, make)) return nullptr;

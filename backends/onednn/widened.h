@@ -14,6 +14,9 @@ bool has_fast_bfloat16();
 /// Whether the fastest of them multiply pairs, and not whole tiles.
 bool has_pairs_of_bfloat16();
 
+/// Whether a product or convolution is of bfloat16 and made as of float32.
+bool is_widened(const KernelRequest& request);
+
 /// n float32 rounded to bfloat16, as backends/bfloat16.h says.
 void narrow(const void* from, std::int64_t n, void* to);
 

@@ -15,15 +15,18 @@
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/parts.h"
+#include "backends/onednn/widened.h"
 #include "backends/onednn/winograd_grads.h"
 
 namespace lockstep::backends::onednn {
 
 namespace {
 
+bool is_narrow(const KernelRequest& request) { return request.inputs[0].dtype == DType::bfloat16; }
+
 /// The convolution itself, or the one that gives x's gradient: of dy, padded so that each window which has held a place
-/// of x is there, with the kernel turned. Of so many arrays of this geometry.
-Winograd problem(std::string_view op, const ConvolutionGeometry& g, std::int64_t arrays = 1) {
+/// of x is there, with the kernel turned. In tiles of so many places a side, of so many arrays of this geometry.
+Winograd problem(std::string_view op, const ConvolutionGeometry& g, std::int64_t places, std::int64_t arrays = 1) {
   Winograd w{.images = g.x[0] * arrays,
              .height = g.x[1],
              .width = g.x[2],
@@ -34,6 +37,7 @@ Winograd problem(std::string_view op, const ConvolutionGeometry& g, std::int64_t
              .low_height = g.low[0],
              .low_width = g.low[1],
              .images_an_array = g.x[0],
+             .places = places,
              .tiles_at_once = 1};
   if (op == "conv_input_grad") {
     std::swap(w.height, w.y_height);
@@ -45,7 +49,7 @@ Winograd problem(std::string_view op, const ConvolutionGeometry& g, std::int64_t
   }
   constexpr std::int64_t most_floats = std::int64_t{1} << 16, least_tiles = 64;  // measured
   const std::int64_t columns = op == "conv_kernel_grad" ? w.features : std::min(w.features, winograd_panel);
-  const std::int64_t floats_a_tile = winograd_planes * (whole_vectors(w.channels) + whole_vectors(columns));
+  const std::int64_t floats_a_tile = w.planes() * (whole_vectors(w.channels) + whole_vectors(columns));
   w.tiles_at_once = equal_blocks(w.tiles(), std::max(most_floats / floats_a_tile, least_tiles));
   return w;
 }
@@ -63,23 +67,41 @@ double count(std::int64_t n) { return static_cast<double>(n); }
 
 double products_a_place(const Winograd& w) { return count(w.channels * whole_vectors(w.features)); }
 
-/// What the window's transformation takes, in cycles a tile; all constants measured.
+/// Cycles that a tile takes: a pair of channels of the window for its transformation, a channel of x, one of y, what is
+/// beside them; and products a cycle where there is one vector of features.
+struct TileCosts {
+  double large_window, window, x, y, rest, narrow_products;
+};
+
+const TileCosts& costs(const Winograd& w) {
+  static constexpr TileCosts of_2{12, 8, 4.5, 3, 130, 20}, of_4{33, 22, 11, 7.5, 0, 30};  // measured
+  return w.places == TilesOf2::places ? of_2 : of_4;
+}
+
+/// What the window's transformation takes, in cycles a tile.
 double window_cycles(const Winograd& w) {
-  return products_a_place(w) * (is_large(w) ? 12 / count(w.tiles_at_once) : 8 / count(w.tiles()));
+  const TileCosts& c = costs(w);
+  return products_a_place(w) * (is_large(w) ? c.large_window / count(w.tiles_at_once) : c.window / count(w.tiles()));
 }
 
 /// All that a tile takes.
 double cycles(const Winograd& w) {
-  const double planes = winograd_planes * products_a_place(w) / (w.features > lanes ? 30 : 20) + 130;
-  const double transforms = 4.5 * count(whole_vectors(w.channels)) + 3 * count(whole_vectors(w.features));
-  return planes + transforms + window_cycles(w);
+  const TileCosts& c = costs(w);
+  const double products = count(w.planes()) * products_a_place(w) / (w.features > lanes ? 30 : c.narrow_products);
+  const double transforms = c.x * count(whole_vectors(w.channels)) + c.y * count(whole_vectors(w.features));
+  return products + c.rest + transforms + window_cycles(w);
 }
 
-/// Whether it takes fewer cycles a tile than what else there is: oneDNN's convolutions, or one product where images are
-/// small (window_product.h).
-bool is_faster(const Winograd& w) {
+/// What a tile's places take else: by oneDNN's convolutions, or as one product where images are small (window_product.h).
+double direct_cycles(const Winograd& w) {
   const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
-  return cycles(w) < 9 * places * products_a_place(w) / (w.y_width <= 4 ? 25 : 30.5);
+  return 9 * places * products_a_place(w) / (w.y_width <= 4 ? 25 : 30.5);
+}
+
+/// In pairs of bfloat16.
+double direct_cycles_of_pairs(const Winograd& w) {
+  const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
+  return 9 * places * products_a_place(w) / (w.features > lanes ? 58 : 50);  // measured
 }
 
 /// One of the loops, bound to its problem.
@@ -106,25 +128,18 @@ class WinogradKernel : public Base {
   std::size_t scratch_bytes_;
 };
 
-const float* input(const KernelArguments& arguments, std::size_t i) {
-  return static_cast<const float*>(arguments.inputs[i].data);
-}
-float* output(const KernelArguments& arguments, std::size_t i) {
-  return static_cast<float*>(arguments.outputs[i].data);
-}
-
 class WinogradConvolution final : public WinogradKernel<decltype(WinogradLoops::convolve), Winograd, RowWriter> {
  public:
   WinogradConvolution(const WinogradLoops& loops, const Winograd& problem)
       : WinogradKernel(loops.convolve, problem, winograd_convolve_floats(problem)) {}
 
   void run_for(const KernelArguments& arguments, RowReader* reader) const override {
-    const float* const x = input(arguments, 0);
-    float* const y = output(arguments, 0);
+    const void* const x = arguments.inputs[0].data;
+    void* const y = arguments.outputs[0].data;
     const PlacesReader places{
         [](void* self, std::int64_t first, std::int64_t count) { static_cast<RowReader*>(self)->read(first, count); },
         reader};
-    run_on(arguments, &x, input(arguments, 1), &y, reader == nullptr ? nullptr : &places);
+    run_on(arguments, &x, arguments.inputs[1].data, &y, reader == nullptr ? nullptr : &places);
   }
 };
 
@@ -135,14 +150,14 @@ class WinogradConvolutions final : public WinogradKernel<decltype(WinogradLoops:
       : WinogradKernel(loops.convolve, problem, winograd_convolve_floats(problem)) {}
 
   void run(const KernelArguments& arguments) const override {
-    std::array<const float*, most_winograd_arrays> x;
-    std::array<float*, most_winograd_arrays> y;
+    std::array<const void*, most_winograd_arrays> x;
+    std::array<void*, most_winograd_arrays> y;
     const std::size_t arrays = arguments.outputs.size();
     for (std::size_t i = 0; i < arrays; ++i) {
-      x[i] = input(arguments, i);
-      y[i] = output(arguments, i);
+      x[i] = arguments.inputs[i].data;
+      y[i] = arguments.outputs[i].data;
     }
-    run_on(arguments, x.data(), input(arguments, arrays), y.data(), static_cast<const PlacesReader*>(nullptr));
+    run_on(arguments, x.data(), arguments.inputs[arrays].data, y.data(), static_cast<const PlacesReader*>(nullptr));
   }
 };
 
@@ -152,7 +167,8 @@ class WinogradKernelGrad final : public WinogradKernel<decltype(WinogradLoops::k
       : WinogradKernel(loops.kernel_grad, problem, winograd_kernel_grad_floats(problem)) {}
 
   void run(const KernelArguments& arguments) const override {
-    run_on(arguments, input(arguments, 0), input(arguments, 1), output(arguments, 0));
+    run_on(arguments, arguments.inputs[0].data, arguments.inputs[1].data,
+           static_cast<float*>(arguments.outputs[0].data));
   }
 };
 
@@ -163,44 +179,60 @@ class WinogradSumOfKernelGrads final : public WinogradKernel<decltype(WinogradLo
       : WinogradKernel(loops.sum_kernel_grads, sum, winograd_sum_floats(sum)) {}
 
   void run(const KernelArguments& arguments) const override {
-    std::array<const float*, most_winograd_arrays> x, dy;
+    std::array<const void*, most_winograd_arrays> x, dy;
     for (std::size_t i = 0; i < arguments.inputs.size() / 2; ++i) {
-      x[i] = input(arguments, 2 * i);
-      dy[i] = input(arguments, 2 * i + 1);
+      x[i] = arguments.inputs[2 * i].data;
+      dy[i] = arguments.inputs[2 * i + 1].data;
     }
-    run_on(arguments, x.data(), dy.data(), output(arguments, 0));
+    run_on(arguments, x.data(), dy.data(), static_cast<float*>(arguments.outputs[0].data));
   }
 };
 
 /// Of the level in use; empty where there is none.
-WinogradLoops usable_loops() {
+WinogradLoops usable_loops(bool is_narrow) {
 #if defined(__x86_64__)
-  return usable_isa() == Isa::avx512 ? winograd_loops_avx512() : winograd_loops_avx2();
+  return (usable_isa() == Isa::avx512 ? winograd_loops_avx512 : winograd_loops_avx2)(is_narrow);
 #else
   return {};
 #endif
 }
 
-bool offers(const KernelRequest& request, const ConvolutionGeometry& geometry) {
-  return request.inputs[0].dtype == DType::float32 && usable_isa() != Isa::none && applies(geometry) &&
-         is_faster(problem(request.op, geometry));
+/// Whether tiles of 4 x 4 take fewer cycles than what else there is for bfloat16: pairs, or float32's kernels.
+bool is_faster_than_bfloat16(const Winograd& w, const Winograd& of_2) {
+  if (has_pairs_of_bfloat16()) return cycles(w) < direct_cycles_of_pairs(w);
+  if (has_fast_bfloat16()) return false;  // whole tiles of matrices
+  return cycles(w) < std::min(direct_cycles(w), cycles(of_2) * count(of_2.tiles()) / count(w.tiles()));
+}
+
+/// The tiles that a request is made in, of several arrays at once; empty where these are not faster for one.
+std::optional<Winograd> tiles_of(const KernelRequest& request, const ConvolutionGeometry& g, std::int64_t arrays = 1) {
+  if (usable_isa() == Isa::none || !applies(g)) return {};
+  const DType dtype = request.inputs[0].dtype;
+  const Winograd of_2 = problem(request.op, g, TilesOf2::places);
+  if (dtype == DType::float32 && cycles(of_2) < direct_cycles(of_2)) {
+    return problem(request.op, g, TilesOf2::places, arrays);
+  }
+  const DType result = request.op == "conv_kernel_grad" ? DType::float32 : dtype;
+  if (dtype == DType::bfloat16 && request.outputs[0].dtype == result &&
+      is_faster_than_bfloat16(problem(request.op, g, TilesOf4::places), of_2)) {
+    return problem(request.op, g, TilesOf4::places, arrays);
+  }
+  return {};
 }
 
 /// All of the sum; empty where so many tiles are summed that little is gained.
 std::optional<WinogradSum> sum_of_kernel_grads(const KernelRequest& request) {
   const JoinedOps joined = *joined_ops(request);
   const KernelRequest one = joined.first(request);
-  const ConvolutionGeometry geometry(one);
   const auto arrays = static_cast<std::int64_t>(joined.count);
-  if (!std::has_single_bit(static_cast<std::uint64_t>(arrays)) || arrays > std::int64_t{most_winograd_arrays} ||
-      !offers(one, geometry)) {
-    return {};
-  }
-  WinogradSum sum{problem(one.op, geometry), arrays, {}, 0};
+  const std::optional<Winograd> tiles = tiles_of(one, ConvolutionGeometry(one));
+  const bool is_tree = std::has_single_bit(static_cast<std::uint64_t>(arrays));
+  if (!tiles.has_value() || is_narrow(one) || !is_tree || arrays > std::int64_t{most_winograd_arrays}) return {};
+  WinogradSum sum{*tiles, arrays, {}, 0};
   sum.one.tiles_at_once = sum.one.tiles();
   sum.part = {0, sum.one.channels, 0, sum.one.features};
   constexpr std::int64_t most_floats = std::int64_t{1} << 18, most_features = 128, least_features = 64;  // measured
-  const std::int64_t floats_a_feature = winograd_planes * sum.one.tiles() * arrays;
+  const std::int64_t floats_a_feature = sum.one.planes() * sum.one.tiles() * arrays;
   sum.features_at_once = std::min(most_floats / floats_a_feature / lanes * lanes, most_features);
   if (sum.features_at_once < least_features) return {};
   return sum;
@@ -209,27 +241,28 @@ std::optional<WinogradSum> sum_of_kernel_grads(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const ConvolutionGeometry& geometry) {
-  if (!offers(request, geometry)) return nullptr;
-  const Winograd w = problem(request.op, geometry);
-  if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(usable_loops(), w);
-  return std::make_unique<WinogradConvolution>(usable_loops(), w);
+  const std::optional<Winograd> w = tiles_of(request, geometry);
+  if (!w.has_value()) return nullptr;
+  const WinogradLoops loops = usable_loops(is_narrow(request));
+  if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(loops, *w);
+  return std::make_unique<WinogradConvolution>(loops, *w);
 }
 
 std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
   const JoinedOps joined = *joined_ops(request);
   const KernelRequest one = joined.first(request);
   const ConvolutionGeometry geometry(one);
-  if (joined.count > most_winograd_arrays || !offers(one, geometry)) return nullptr;
-  const Winograd apart = problem(one.op, geometry);
-  const Winograd together = problem(one.op, geometry, static_cast<std::int64_t>(joined.count));
+  const std::optional<Winograd> apart = tiles_of(one, geometry);
+  if (joined.count > most_winograd_arrays || !apart.has_value()) return nullptr;
+  const Winograd together = *tiles_of(one, geometry, static_cast<std::int64_t>(joined.count));
   constexpr double least_gain = 0.1;
-  if (cycles(apart) - cycles(together) < least_gain * cycles(apart)) return nullptr;
-  return std::make_unique<WinogradConvolutions>(usable_loops(), together);
+  if (cycles(*apart) - cycles(together) < least_gain * cycles(*apart)) return nullptr;
+  return std::make_unique<WinogradConvolutions>(usable_loops(is_narrow(one)), together);
 }
 
 std::unique_ptr<Kernel> make_sum_of_kernel_grads(const KernelRequest& request) {
   const std::optional<WinogradSum> sum = sum_of_kernel_grads(request);
-  return sum.has_value() ? std::make_unique<WinogradSumOfKernelGrads>(usable_loops(), *sum) : nullptr;
+  return sum.has_value() ? std::make_unique<WinogradSumOfKernelGrads>(usable_loops(false), *sum) : nullptr;
 }
 
 std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const KernelRequest& request) {
@@ -238,7 +271,7 @@ std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const Kernel
   const Winograd& w = sum->one;
   // Blocks of features, and where these are few and deep, of channels too, for which dy is transformed again.
   constexpr std::int64_t least_parts = 4, least_channels = 64;
-  const std::int64_t size = winograd_planes * w.tiles() * sum->arrays * w.channels * w.features;
+  const std::int64_t size = w.planes() * w.tiles() * sum->arrays * w.channels * w.features;
   const std::int64_t wide = (w.features + sum->features_at_once - 1) / sum->features_at_once;
   const std::int64_t most_deep = std::min(w.channels / least_channels, size / least_part);
   const std::int64_t deep = std::clamp<std::int64_t>(most_deep, 1, (least_parts + wide - 1) / wide);
@@ -250,7 +283,7 @@ std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const Kernel
     for (std::int64_t c = 0; c < w.channels; c += step) {
       WinogradSum part = *sum;
       part.part = {c, std::min(step, w.channels - c), f, std::min(sum->features_at_once, w.features - f)};
-      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(usable_loops(), part));
+      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(usable_loops(false), part));
     }
   }
   return parts;

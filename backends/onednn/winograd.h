@@ -9,13 +9,16 @@
 
 namespace lockstep::backends::onednn {
 
-/// A convolution of 3 x 3 windows next to each other, or a gradient of it, in tiles of 2 x 2 places of y by 16 products
-/// for each pair of channels where the definition takes 36: F(2 x 2, 3 x 3) of Lavin and Gray, "Fast Algorithms for
-/// Convolutional Neural Networks" (2015). Null where it is not faster (decided by shapes alone), or for other dtypes than
-/// float32.
+/// A convolution of 3 x 3 windows next to each other, or a gradient of it, in tiles: of float32 by F(2 x 2, 3 x 3) of
+/// Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), 16 products for each pair of channels where
+/// the definition takes 36; of bfloat16 by F(4 x 4, 3 x 3), 36 where it takes 144, multiplied and added in float32 and
+/// rounded once. Null where it is not faster (decided by shapes and what the processor multiplies), for other dtypes, and
+/// for gradients of the window in bfloat16.
 ///
-/// Its sums are in another order than the definition's and its terms are sums of up to 16 elements: results are exact
-/// wherever all of these are, as for small integers; an infinity or a NaN reaches all places of its tiles.
+/// Its sums are in another order than the definition's and its terms are sums of up to 16 (36) elements; an infinity or a
+/// NaN reaches all places of its tiles. Results of float32 are exact wherever all terms are, as for small integers; those
+/// of bfloat16 have errors of float32 before they are rounded, some for elements that do not matter, and overflow from
+/// 1e36 on.
 std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const ConvolutionGeometry& geometry);
 
 /// `conv_of_shards` and `conv_input_grad_of_shards`: convolutions of several arrays with one window, which is transformed

@@ -22,101 +22,99 @@ inline WindowPart winograd_sums(const Winograd& w) {
 
 inline std::int64_t winograd_sums_floats(const Winograd& w) {
   const WindowPart part = winograd_sums(w);
-  return winograd_planes * part.channels * whole_vectors(part.features);
+  return w.planes() * part.channels * whole_vectors(part.features);
 }
 
 inline std::int64_t winograd_kernel_grad_floats(const Winograd& w) {
   return winograd_zeros(w) + winograd_sums_floats(w) +
-         winograd_planes *
-             (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, whole_vectors(w.features)));
+         w.planes() * (winograd_plane(w, whole_vectors(w.channels)) + winograd_plane(w, whole_vectors(w.features)));
 }
 
-/// A dy A^T of `count` tiles from `first` on.
-template <class Lanes>
-void transform_dy(const Winograd& w, const float* dy, const float* zeros, std::int64_t first, std::int64_t count,
+/// `count` tiles of dy from `first` on, transformed.
+template <class Lanes, class Tiles, class Element>
+void transform_dy(const Winograd& w, const void* dy, const float* zeros, std::int64_t first, std::int64_t count,
                   const Columns& features, float* planes) {
+  constexpr std::int64_t n = Tiles::elements, m = Tiles::places;
   const std::int64_t row = whole_vectors(features.count), step = winograd_plane(w, row);
   for_each_run(
       w, first, count, [&](const TileRun& run) __attribute__((always_inline)) {
-        const float* upper = dy + (run.image * w.y_height + run.row * 2) * w.y_width * w.features + features.first;
-        const float* lower = run.row * 2 + 1 < w.y_height ? upper + w.y_width * w.features : zeros;
+        const std::int64_t y_row = w.y_width * w.features;
+        const Element* const upper =
+            static_cast<const Element*>(dy) + (run.image * w.y_height + run.row * m) * y_row + features.first;
+        const Element* from[m];
+        for (std::int64_t i = 0; i < m; ++i) {
+          from[i] = run.row * m + i < w.y_height ? upper + i * y_row : reinterpret_cast<const Element*>(zeros);
+        }
         for_each_vector<Lanes>(
             features.count, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
               float* to = planes + run.first * row + k;
               for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
-                const std::int64_t place = (run.column + tile) * 2, at = place * w.features + k;
-                const Lanes left[2] = {access.load(upper + at), access.load(lower + at)};
-                Lanes right[2] = {Lanes::zero(), Lanes::zero()};
-                if (place + 1 < w.y_width) {
-                  right[0] = access.load(upper + at + w.features);
-                  right[1] = access.load(lower + at + w.features);
-                }
-                const auto put = [&](std::int64_t i, Lanes l, Lanes r) __attribute__((always_inline)) {
-                  l.store(to + 4 * i * step);
-                  Lanes::add(l, r).store(to + (4 * i + 1) * step);
-                  Lanes::sub(l, r).store(to + (4 * i + 2) * step);
-                  r.store(to + (4 * i + 3) * step);
-                };
-                put(0, left[0], right[0]);
-                put(1, Lanes::add(left[0], left[1]), Lanes::add(right[0], right[1]));
-                put(2, Lanes::sub(left[0], left[1]), Lanes::sub(right[0], right[1]));
-                put(3, left[1], right[1]);
+                const std::int64_t place = (run.column + tile) * m;
+                Lanes columns[n][m];
+                unrolled<m>([&](auto j) __attribute__((always_inline)) {
+                  Lanes d[m], made[n];
+                  const bool is_there = place + j < w.y_width;
+                  unrolled<m>([&](auto i) __attribute__((always_inline)) {
+                    d[i] = is_there ? access.load(from[i] + (place + j) * w.features + k) : Lanes::zero();
+                  });
+                  Tiles::transform_dy(d, made);
+                  unrolled<n>([&](auto i) __attribute__((always_inline)) { columns[i][j] = made[i]; });
+                });
+                unrolled<n>([&](auto i) __attribute__((always_inline)) {
+                  Lanes made[n];
+                  Tiles::transform_dy(columns[i], made);
+                  unrolled<n>([&](auto j) __attribute__((always_inline)) { made[j].store(to + (n * i + j) * step); });
+                });
               }
             });
       });
 }
 
-/// G^T s G of a part of the window, handed to put(place, channel, feature, access, value).
-template <class Lanes, class Put>
+/// The gradient of a part of the window, handed to put(place, channel, feature, access, value).
+template <class Lanes, class Tiles, class Put>
 [[gnu::always_inline]] inline void transform_sums(const float* planes, std::int64_t channels, std::int64_t features,
                                                   Put put) {
-  const Lanes half = Lanes::all(0.5F);
+  constexpr std::int64_t n = Tiles::elements;
   const std::int64_t row = whole_vectors(features), step = channels * row;
-  const auto thirds = [&](const Lanes(&s)[4], auto to) __attribute__((always_inline)) {
-    const Lanes a = Lanes::mul(s[1], half), b = Lanes::mul(s[2], half), both = Lanes::add(a, b);
-    to(0, Lanes::add(s[0], both));
-    to(1, Lanes::sub(a, b));
-    to(2, Lanes::add(both, s[3]));
-  };
   for (std::int64_t c = 0; c < channels; ++c) {
     for_each_vector<Lanes>(
         features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
           const float* from = planes + c * row + k;
-          Lanes columns[3][4];
-          unrolled<4>([&](auto j) __attribute__((always_inline)) {
-            Lanes s[4];
-            unrolled<4>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (4 * i + j) * step); });
-            thirds(
-                s, [&](std::int64_t i, Lanes value) __attribute__((always_inline)) { columns[i][j] = value; });
+          Lanes columns[3][n];
+          unrolled<n>([&](auto j) __attribute__((always_inline)) {
+            Lanes s[n], made[3];
+            unrolled<n>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (n * i + j) * step); });
+            Tiles::transform_sums(s, made);
+            unrolled<3>([&](auto i) __attribute__((always_inline)) { columns[i][j] = made[i]; });
           });
           unrolled<3>([&](auto i) __attribute__((always_inline)) {
-            thirds(
-                columns[i], [&](std::int64_t j, Lanes value)
-                                __attribute__((always_inline)) { put(3 * i + j, c, k, access, value); });
+            Lanes made[3];
+            Tiles::transform_sums(columns[i], made);
+            unrolled<3>([&](auto j) __attribute__((always_inline)) { put(3 * i + j, c, k, access, made[j]); });
           });
         });
   }
 }
 
 /// The window's gradient; scratch of winograd_kernel_grad_floats.
-template <class Lanes>
-void winograd_kernel_grad(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch) {
+template <class Lanes, class Tiles, class Element>
+void winograd_kernel_grad(const Winograd& w, const void* x, const void* dy, float* kernel, float* scratch) {
   const std::int64_t x_row = whole_vectors(w.channels), x_plane = winograd_plane(w, x_row);
   const std::int64_t y_row = whole_vectors(w.features), y_plane = winograd_plane(w, y_row);
   const WindowPart most = winograd_sums(w);
   float* sums = scratch + winograd_zeros(w);
   float* x_planes = sums + winograd_sums_floats(w);
-  float* y_planes = x_planes + winograd_planes * x_plane;
+  float* y_planes = x_planes + w.planes() * x_plane;
   std::fill(scratch, sums, 0.0F);
   for (std::int64_t first = 0; first < w.tiles(); first += w.tiles_at_once) {
     const std::int64_t count = std::min(w.tiles_at_once, w.tiles() - first);
-    transform_x<Lanes>(w, &x, scratch, first, count, {0, w.channels}, x_planes);
-    transform_dy<Lanes>(w, dy, scratch, first, count, {0, w.features}, y_planes);
+    transform_x<Lanes, Tiles, Element>(w, &x, scratch, first, count, {0, w.channels}, x_planes);
+    transform_dy<Lanes, Tiles, Element>(w, dy, scratch, first, count, {0, w.features}, y_planes);
     for (std::int64_t c = 0; c < w.channels; c += most.channels) {
       for (std::int64_t f = 0; f < w.features; f += most.features) {
         const WindowPart part{c, std::min(most.channels, w.channels - c), f, std::min(most.features, w.features - f)};
         const std::int64_t row = whole_vectors(part.features);
-        for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
+        for (std::int64_t plane = 0; plane < w.planes(); ++plane) {
           multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane + c,
                                       .b = y_planes + plane * y_plane + f,
                                       .result = sums + plane * part.channels * row,
@@ -136,7 +134,7 @@ void winograd_kernel_grad(const Winograd& w, const float* x, const float* dy, fl
           const std::int64_t at = place * w.channels + part.channel + channel;
           access.store(value, kernel + at * w.features + part.feature + feature);
         };
-        transform_sums<Lanes>(sums, part.channels, part.features, put);
+        transform_sums<Lanes, Tiles>(sums, part.channels, part.features, put);
       }
     }
   }
@@ -160,13 +158,13 @@ constexpr std::int64_t winograd_channels_at_once = 16;
 inline std::int64_t winograd_sum_floats(const WinogradSum& s) {
   const std::int64_t block = winograd_channels_at_once * s.row();
   return winograd_zeros(s.one) +
-         winograd_planes *
+         s.one.planes() *
              (s.arrays * winograd_plane(s.one, s.row()) + winograd_plane(s.one, winograd_channels_at_once) + block) +
          9 * s.levels() * block;
 }
 
 /// Adds what array number i gives for a block of the window to the partial sums, the last one's to all of them.
-template <class Lanes>
+template <class Lanes, class Tiles>
 void add_to_tree(const WinogradSum& s, std::int64_t i, const float* sums, const Columns& channels,
                  const Columns& features, float* levels, float* kernel) {
   const std::int64_t row = whole_vectors(features.count), place_step = winograd_channels_at_once * row;
@@ -184,33 +182,33 @@ void add_to_tree(const WinogradSum& s, std::int64_t i, const float* sums, const 
       value.store(level + 9 * left * place_step);
     }
   };
-  transform_sums<Lanes>(sums, channels.count, features.count, put);
+  transform_sums<Lanes, Tiles>(sums, channels.count, features.count, put);
 }
 
 /// Block by block of the window, so that what is added lies in the second-level cache and the sum alone is written to
 /// memory; scratch of winograd_sum_floats.
-template <class Lanes>
-void winograd_sum_kernel_grads(const WinogradSum& s, const float* const* x, const float* const* dy, float* kernel,
+template <class Lanes, class Tiles>
+void winograd_sum_kernel_grads(const WinogradSum& s, const void* const* x, const void* const* dy, float* kernel,
                                float* scratch) {
   const Winograd& w = s.one;
   const std::int64_t most_row = s.row(), x_plane = winograd_plane(w, winograd_channels_at_once);
-  const std::int64_t y_planes_an_array = winograd_planes * winograd_plane(w, most_row);
+  const std::int64_t y_planes_an_array = w.planes() * winograd_plane(w, most_row);
   float* y_planes = scratch + winograd_zeros(w);
   float* x_planes = y_planes + s.arrays * y_planes_an_array;
-  float* sums = x_planes + winograd_planes * x_plane;
-  float* levels = sums + winograd_planes * winograd_channels_at_once * most_row;
+  float* sums = x_planes + w.planes() * x_plane;
+  float* levels = sums + w.planes() * winograd_channels_at_once * most_row;
   std::fill(scratch, y_planes, 0.0F);
   for (std::int64_t f = 0; f < s.part.features; f += s.features_at_once) {
     const Columns features{s.part.feature + f, std::min(s.features_at_once, s.part.features - f)};
     const std::int64_t row = whole_vectors(features.count), y_plane = winograd_plane(w, row);
     for (std::int64_t i = 0; i < s.arrays; ++i) {
-      transform_dy<Lanes>(w, dy[i], scratch, 0, w.tiles(), features, y_planes + i * y_planes_an_array);
+      transform_dy<Lanes, Tiles, float>(w, dy[i], scratch, 0, w.tiles(), features, y_planes + i * y_planes_an_array);
     }
     for (std::int64_t c = 0; c < s.part.channels; c += winograd_channels_at_once) {
       const Columns channels{s.part.channel + c, std::min(winograd_channels_at_once, s.part.channels - c)};
       for (std::int64_t i = 0; i < s.arrays; ++i) {
-        transform_x<Lanes>(w, x + i, scratch, 0, w.tiles(), channels, x_planes);
-        for (std::int64_t plane = 0; plane < winograd_planes; ++plane) {
+        transform_x<Lanes, Tiles, float>(w, x + i, scratch, 0, w.tiles(), channels, x_planes);
+        for (std::int64_t plane = 0; plane < w.planes(); ++plane) {
           multiply_by_columns<Lanes>({.a = x_planes + plane * x_plane,
                                       .b = y_planes + i * y_planes_an_array + plane * y_plane,
                                       .result = sums + plane * channels.count * row,
@@ -223,27 +221,33 @@ void winograd_sum_kernel_grads(const WinogradSum& s, const float* const* x, cons
                                       .b_column = 1,
                                       .result_row = row});
         }
-        add_to_tree<Lanes>(s, i, sums, channels, features, levels, kernel);
+        add_to_tree<Lanes, Tiles>(s, i, sums, channels, features, levels, kernel);
       }
     }
   }
 }
 
-/// The loops of one level.
+/// The loops of one level and element of x and y.
 struct WinogradLoops {
-  void (*convolve)(const Winograd& w, const float* const* x, const float* kernel, float* const* y,
+  void (*convolve)(const Winograd& w, const void* const* x, const void* kernel, void* const* y,
                    const PlacesReader* reader, float* scratch);
-  void (*kernel_grad)(const Winograd& w, const float* x, const float* dy, float* kernel, float* scratch);
-  void (*sum_kernel_grads)(const WinogradSum& s, const float* const* x, const float* const* dy, float* kernel,
-                           float* scratch);
+  void (*kernel_grad)(const Winograd& w, const void* x, const void* dy, float* kernel, float* scratch);
+  void (*sum_kernel_grads)(const WinogradSum& s, const void* const* x, const void* const* dy, float* kernel,
+                           float* scratch);  ///< Null for bfloat16.
 };
 
+/// float32 in tiles of 2 x 2 places of y, or bfloat16 in tiles of 4 x 4.
 template <class Lanes>
-WinogradLoops winograd_loops() {
-  return {winograd_convolve<Lanes>, winograd_kernel_grad<Lanes>, winograd_sum_kernel_grads<Lanes>};
+WinogradLoops winograd_loops(bool is_narrow) {
+  using Bfloat16 = std::uint16_t;
+  if (is_narrow) {
+    return {winograd_convolve<Lanes, TilesOf4, Bfloat16>, winograd_kernel_grad<Lanes, TilesOf4, Bfloat16>, nullptr};
+  }
+  return {winograd_convolve<Lanes, TilesOf2, float>, winograd_kernel_grad<Lanes, TilesOf2, float>,
+          winograd_sum_kernel_grads<Lanes, TilesOf2>};
 }
 
-WinogradLoops winograd_loops_avx2();
-WinogradLoops winograd_loops_avx512();
+WinogradLoops winograd_loops_avx2(bool is_narrow);
+WinogradLoops winograd_loops_avx512(bool is_narrow);
 
 }  // namespace lockstep::backends::onednn

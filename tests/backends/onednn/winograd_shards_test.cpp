@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/onednn/widened.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/backends/onednn/tree_sums.h"
 #include "tests/support/convolution_cases.h"
@@ -88,8 +89,8 @@ void for_each_of_shards(const Case& c, DType dtype, Visit visit) {
   });
 }
 
-void check_of_shards(const Case& c) {
-  for_each_of_shards(c, float32,
+void check_of_shards(const Case& c, DType dtype = float32) {
+  for_each_of_shards(c, dtype,
                      [&](const ir::Primitive& primitive, const ir::Sample& sample, const auto& inputs,
                          const auto& outputs, const std::unique_ptr<Kernel>& kernel) {
                        REQUIRE_MESSAGE(kernel != nullptr, primitive.name);
@@ -153,6 +154,9 @@ TEST_CASE("convolutions of several shards with one window have each shard's own 
   many.images = 5;
   many.shards = 16;
   check_of_shards(many);
+  using backends::onednn::has_fast_bfloat16, backends::onednn::has_pairs_of_bfloat16;
+  if (has_fast_bfloat16() && !has_pairs_of_bfloat16()) return;
+  check_of_shards({.images = 8, .height = 16, .width = 8, .channels = 64, .features = 64, .shards = 4}, bfloat16);
 }
 
 TEST_CASE("convolutions of shards that gain little by one window are left apart") {

@@ -1,5 +1,7 @@
 #include "backends/onednn/winograd.h"
 
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/onednn/widened.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
 
@@ -54,6 +57,35 @@ std::vector<Case> cases() {
   };
 }
 
+/// Taken in bfloat16 with both gradients, where the processor has no instruction for whole tiles of matrices.
+std::vector<ConvolutionCase> bfloat16_cases() {
+  const Attrs same = padded(1, 1, 1, 1);
+  return {
+      {"a block of tiles", {4, 16, 16, 32}, {3, 3, 32, 64}, {4, 16, 16, 64}, same},
+      {"several blocks, the last one smaller", {13, 12, 20, 16}, {3, 3, 16, 16}, {13, 12, 20, 16}, same},
+      {"odd extents and channels", {8, 15, 14, 33}, {3, 3, 33, 35}, {8, 15, 14, 35}, same},
+      {"no padding", {8, 14, 18, 40}, {3, 3, 40, 32}, {8, 12, 16, 32}, padded(0, 0, 0, 0)},
+      {"all the padding there can be", {7, 14, 15, 64}, {3, 3, 64, 64}, {7, 16, 17, 64}, padded(2, 2, 2, 2)},
+      {"uneven padding", {8, 15, 16, 40}, {3, 3, 40, 48}, {8, 15, 15, 48}, padded(0, 2, 1, 0)},
+      {"three panels of features", {6, 16, 12, 16}, {3, 3, 16, 135}, {6, 16, 12, 135}, same},
+      {"a large window, two blocks of tiles", {5, 16, 16, 68}, {3, 3, 68, 130}, {5, 16, 16, 130}, same},
+  };
+}
+
+/// In tiles of bfloat16, gradients of the window in float32.
+template <class Check>
+void for_each_of_bfloat16(const ConvolutionCase& c, Check check) {
+  for_each_of_family(c, bfloat16, [&](const ir::Primitive& primitive, ir::Sample sample, const char* name) {
+    if (primitive.name == "conv_kernel_grad") sample.attrs = sample.attrs.with("dtype", float32);
+    check(primitive, sample, name);
+  });
+}
+
+bool offers_bfloat16() {
+  using backends::onednn::has_fast_bfloat16, backends::onednn::has_pairs_of_bfloat16;
+  return offers() && (has_pairs_of_bfloat16() || !has_fast_bfloat16());
+}
+
 bool is_tiled(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
@@ -92,8 +124,29 @@ TEST_CASE("convolutions in Winograd's tiles have the reference's values, and sha
       if (c.taken && offers()) check_against_reference(primitive, sample, name);
     };
     for_each_of_family(c.convolution, float32, check);
-    for_each_of_family(c.convolution, bfloat16, [](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+    for_each_of_family(c.convolution, float16, [](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
       CHECK_FALSE(is_tiled(primitive, sample));
+    });
+  }
+}
+
+TEST_CASE("bfloat16 is multiplied in float32 in Winograd's tiles, and rounded once") {
+  for (const ConvolutionCase& c : bfloat16_cases()) {
+    for_each_of_bfloat16(c, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
+      CHECK_MESSAGE(is_tiled(primitive, sample) == offers_bfloat16(), primitive.name << ", " << std::string(name));
+      if (!offers_bfloat16()) return;
+      const BoundOp bound(primitive, sample);
+      const bool is_rounded = bound.outputs[0].dtype == bfloat16;
+      check_on(draw_memory(sample, 17), primitive, bound, is_rounded ? 0.004 : 1e-3, name);
+    });
+  }
+  for_each_of_family(bfloat16_cases()[0], bfloat16, [](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+    if (primitive.name == "conv_kernel_grad") CHECK_FALSE(is_tiled(primitive, sample));
+  });
+  for (const Case& c : cases()) {
+    if (c.taken || c.convolution.name == std::string("few channels")) continue;
+    for_each_of_bfloat16(c.convolution, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
+      CHECK_MESSAGE(!is_tiled(primitive, sample), primitive.name << ", " << std::string(name));
     });
   }
 }
@@ -112,16 +165,15 @@ TEST_CASE("convolutions in Winograd's tiles are exact where all that they add is
 }
 
 TEST_CASE("an image's bits do not depend on how many are convolved with it in Winograd's tiles") {
-  if (!offers()) return;
-  const ConvolutionCase c = cases()[1].convolution;
-  for_each_of_family(c, float32, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+  const auto check = [](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
     if (primitive.name == "conv_kernel_grad") return;
     const BoundOp whole(primitive, sample);
     const std::vector<Memory> operands = draw_memory(sample, 3);
     const std::vector<std::byte> expected = whole.run(operands)[0];
+    const std::int64_t images = whole.inputs[0].shape[0];
     std::vector<std::byte> joined;
-    for (const std::int64_t first : {0, 2}) {
-      const std::int64_t count = first == 0 ? 2 : 3;
+    for (const std::int64_t first : {std::int64_t{0}, images / 2}) {
+      const std::int64_t count = first == 0 ? images / 2 : images - images / 2;
       ir::Sample some = sample;
       some.inputs[0].type.shape = sample.inputs[0].type.shape.with(0, count);
       REQUIRE(is_tiled(primitive, some));
@@ -132,33 +184,36 @@ TEST_CASE("an image's bits do not depend on how many are convolved with it in Wi
       joined.insert(joined.end(), part.begin(), part.end());
     }
     CHECK_MESSAGE(joined == expected, primitive.name);
-  });
+  };
+  if (offers()) for_each_of_family(cases()[1].convolution, float32, check);
+  if (offers_bfloat16()) for_each_of_bfloat16(bfloat16_cases()[1], check);
 }
 
 TEST_CASE("no infinity or NaN is lost in Winograd's tiles") {
-  if (!offers()) return;
-  const ConvolutionCase c = cases()[0].convolution;
   for (const float bad : {HUGE_VALF, -HUGE_VALF, NAN}) {
-    for_each_of_family(c, float32, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+    const auto check = [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
       const BoundOp bound(primitive, sample);
       const std::vector<Memory> operands = draw_memory(sample, 9);
+      const std::size_t size = size_of(bound.inputs[0].dtype);
+      const auto bits = std::bit_cast<std::array<std::byte, 4>>(bad);  // of a bfloat16 its upper half
+      std::memcpy(operands[0].data() + 4001 * size, bits.data() + 4 - size, size);
       std::vector<ir::ReferenceArray> inputs;
-      std::memcpy(operands[0].data() + 4001 * sizeof(float), &bad, sizeof(float));
       for (std::size_t i = 0; i < 2; ++i) {
         inputs.push_back(ir::reference_from_bytes(bound.inputs[i], operands[i].bytes()));
       }
       std::vector<ir::ReferenceArray> expected = {ir::reference_zeros(bound.outputs[0])};
       primitive.reference({inputs, sample.attrs, expected});
-      const std::vector<std::byte> bytes = bound.run(operands)[0];
-      const auto* result = reinterpret_cast<const float*>(bytes.data());
+      const ir::ReferenceArray result = ir::reference_from_bytes(bound.outputs[0], bound.run(operands)[0]);
       std::int64_t met = 0;
       for (std::size_t i = 0; i < static_cast<std::size_t>(bound.outputs[0].size()); ++i) {
         if (std::isfinite(expected[0].floats()[i])) continue;
-        CHECK_FALSE(std::isfinite(result[i]));
+        CHECK_FALSE(std::isfinite(result.floats()[i]));
         ++met;
       }
       CHECK(met > 0);
-    });
+    };
+    if (offers()) for_each_of_family(cases()[0].convolution, float32, check);
+    if (offers_bfloat16()) for_each_of_bfloat16(bfloat16_cases()[0], check);
   }
 }
 
