@@ -68,9 +68,9 @@ double count(std::int64_t n) { return static_cast<double>(n); }
 double products_a_place(const Winograd& w) { return count(w.channels * whole_vectors(w.features)); }
 
 /// Cycles that a tile takes: a pair of channels of the window for its transformation, a channel of x, one of y, what is
-/// beside them; and products a cycle where there is one vector of features.
+/// beside them; and products a cycle where features are a single vector.
 struct TileCosts {
-  double large_window, window, x, y, rest, narrow_products;
+  double large_window, window, x, y, rest, thin_products;
 };
 
 const TileCosts& costs(const Winograd& w) {
@@ -87,21 +87,22 @@ double window_cycles(const Winograd& w) {
 /// All that a tile takes.
 double cycles(const Winograd& w) {
   const TileCosts& c = costs(w);
-  const double products = count(w.planes()) * products_a_place(w) / (w.features > lanes ? 30 : c.narrow_products);
+  const double products = count(w.planes()) * products_a_place(w) / (w.features > lanes ? 30 : c.thin_products);
   const double transforms = c.x * count(whole_vectors(w.channels)) + c.y * count(whole_vectors(w.features));
   return products + c.rest + transforms + window_cycles(w);
 }
 
-/// What a tile's places take else: by oneDNN's convolutions, or as one product where images are small (window_product.h).
-double direct_cycles(const Winograd& w) {
-  const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
-  return 9 * places * products_a_place(w) / (w.y_width <= 4 ? 25 : 30.5);
+/// Products of a tile's places by the definition.
+double direct_products(const Winograd& w) {
+  return 9 * count(w.images * w.y_height * w.y_width) / count(w.tiles()) * products_a_place(w);
 }
+
+/// What a tile's places take else: by oneDNN's convolutions, or as one product where images are small (window_product.h).
+double direct_cycles(const Winograd& w) { return direct_products(w) / (w.y_width <= 4 ? 25 : 30.5); }
 
 /// In pairs of bfloat16.
 double direct_cycles_of_pairs(const Winograd& w) {
-  const double places = count(w.images * w.y_height * w.y_width) / count(w.tiles());
-  return 9 * places * products_a_place(w) / (w.features > lanes ? 58 : 50);  // measured
+  return direct_products(w) / (w.features > lanes ? 58 : 50);  // measured
 }
 
 /// One of the loops, bound to its problem.
