@@ -179,6 +179,24 @@ void transform_x(const Winograd& w, const void* const* x, const float* zeros, st
       });
 }
 
+/// A matrix of `from` x `from` elements, load(row, column), transformed along both sides into one of `to` x `to`, handed to
+/// put(row, column, value).
+template <class Lanes, std::int64_t from, std::int64_t to, class Load, class Transform, class Put>
+[[gnu::always_inline]] inline void transform_sides(Load load, Transform transform, Put put) {
+  Lanes columns[to][from];
+  unrolled<from>([&](auto j) __attribute__((always_inline)) {
+    Lanes given[from], made[to];
+    unrolled<from>([&](auto i) __attribute__((always_inline)) { given[i] = load(i, j); });
+    transform(given, made);
+    unrolled<to>([&](auto i) __attribute__((always_inline)) { columns[i][j] = made[i]; });
+  });
+  unrolled<to>([&](auto i) __attribute__((always_inline)) {
+    Lanes made[to];
+    transform(columns[i], made);
+    unrolled<to>([&](auto j) __attribute__((always_inline)) { put(i, j, made[j]); });
+  });
+}
+
 /// What products have made of `count` tiles from `first` on, transformed to places of y.
 template <class Lanes, class Tiles, class Element>
 void transform_m(const Winograd& w, const float* planes, std::int64_t first, std::int64_t count, void* const* y,
@@ -196,24 +214,14 @@ void transform_m(const Winograd& w, const float* planes, std::int64_t first, std
             features.count, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
               const float* from = planes + run.first * row + k;
               for (std::int64_t tile = 0; tile < run.count; ++tile, from += row) {
-                Lanes sums[m][n];
-                unrolled<n>([&](auto j) __attribute__((always_inline)) {
-                  Lanes of_column[n], made[m];
-                  unrolled<n>([&](auto i) __attribute__((always_inline)) {
-                    of_column[i] = Lanes::load(from + (n * i + j) * step);
-                  });
-                  Tiles::transform_m(of_column, made);
-                  unrolled<m>([&](auto i) __attribute__((always_inline)) { sums[i][j] = made[i]; });
-                });
                 Element* const to = upper + tile * m * w.features + k;
-                unrolled<m>([&](auto i) __attribute__((always_inline)) {
-                  if (i >= rows) return;
-                  Lanes made[m];
-                  Tiles::transform_m(sums[i], made);
-                  unrolled<m>([&](auto j) __attribute__((always_inline)) {
-                    if (tile * m + j < columns) access.store(made[j], to + i * y_row + j * w.features);
-                  });
-                });
+                const auto load = [&](std::int64_t i, std::int64_t j) __attribute__((always_inline)) {
+                  return Lanes::load(from + (n * i + j) * step);
+                };
+                const auto put = [&](std::int64_t i, std::int64_t j, Lanes value) __attribute__((always_inline)) {
+                  if (i < rows && tile * m + j < columns) access.store(value, to + i * y_row + j * w.features);
+                };
+                transform_sides<Lanes, n, m>(load, Tiles::template transform_m<Lanes>, put);
               }
             });
       });
@@ -223,18 +231,11 @@ void transform_m(const Winograd& w, const float* planes, std::int64_t first, std
 template <class Lanes, class Tiles, class Load>
 [[gnu::always_inline]] inline void transform_window(Load load, float* to, std::int64_t step) {
   constexpr std::int64_t n = Tiles::elements;
-  Lanes columns[n][3];
-  unrolled<3>([&](auto j) __attribute__((always_inline)) {
-    const Lanes g[3] = {load(j), load(3 + j), load(6 + j)};
-    Lanes made[n];
-    Tiles::transform_window(g, made);
-    unrolled<n>([&](auto i) __attribute__((always_inline)) { columns[i][j] = made[i]; });
-  });
-  unrolled<n>([&](auto i) __attribute__((always_inline)) {
-    Lanes made[n];
-    Tiles::transform_window(columns[i], made);
-    unrolled<n>([&](auto j) __attribute__((always_inline)) { made[j].store(to + (n * i + j) * step); });
-  });
+  const auto place = [&](std::int64_t i, std::int64_t j) __attribute__((always_inline)) { return load(3 * i + j); };
+  const auto put = [&](std::int64_t i, std::int64_t j, Lanes value) __attribute__((always_inline)) {
+    value.store(to + (n * i + j) * step);
+  };
+  transform_sides<Lanes, 3, n>(place, Tiles::template transform_window<Lanes>, put);
 }
 
 /// Of a part of the window [3][3][channel][feature].

@@ -50,21 +50,13 @@ void transform_dy(const Winograd& w, const void* dy, const float* zeros, std::in
               float* to = planes + run.first * row + k;
               for (std::int64_t tile = 0; tile < run.count; ++tile, to += row) {
                 const std::int64_t place = (run.column + tile) * m;
-                Lanes columns[n][m];
-                unrolled<m>([&](auto j) __attribute__((always_inline)) {
-                  Lanes d[m], made[n];
-                  const bool is_there = place + j < w.y_width;
-                  unrolled<m>([&](auto i) __attribute__((always_inline)) {
-                    d[i] = is_there ? access.load(from[i] + (place + j) * w.features + k) : Lanes::zero();
-                  });
-                  Tiles::transform_dy(d, made);
-                  unrolled<n>([&](auto i) __attribute__((always_inline)) { columns[i][j] = made[i]; });
-                });
-                unrolled<n>([&](auto i) __attribute__((always_inline)) {
-                  Lanes made[n];
-                  Tiles::transform_dy(columns[i], made);
-                  unrolled<n>([&](auto j) __attribute__((always_inline)) { made[j].store(to + (n * i + j) * step); });
-                });
+                const auto load = [&](std::int64_t i, std::int64_t j) __attribute__((always_inline)) {
+                  return place + j < w.y_width ? access.load(from[i] + (place + j) * w.features + k) : Lanes::zero();
+                };
+                const auto put = [&](std::int64_t i, std::int64_t j, Lanes value) __attribute__((always_inline)) {
+                  value.store(to + (n * i + j) * step);
+                };
+                transform_sides<Lanes, m, n>(load, Tiles::template transform_dy<Lanes>, put);
               }
             });
       });
@@ -80,18 +72,13 @@ template <class Lanes, class Tiles, class Put>
     for_each_vector<Lanes>(
         features, [&](std::int64_t k, auto access) __attribute__((always_inline)) {
           const float* from = planes + c * row + k;
-          Lanes columns[3][n];
-          unrolled<n>([&](auto j) __attribute__((always_inline)) {
-            Lanes s[n], made[3];
-            unrolled<n>([&](auto i) __attribute__((always_inline)) { s[i] = Lanes::load(from + (n * i + j) * step); });
-            Tiles::transform_sums(s, made);
-            unrolled<3>([&](auto i) __attribute__((always_inline)) { columns[i][j] = made[i]; });
-          });
-          unrolled<3>([&](auto i) __attribute__((always_inline)) {
-            Lanes made[3];
-            Tiles::transform_sums(columns[i], made);
-            unrolled<3>([&](auto j) __attribute__((always_inline)) { put(3 * i + j, c, k, access, made[j]); });
-          });
+          const auto load = [&](std::int64_t i, std::int64_t j) __attribute__((always_inline)) {
+            return Lanes::load(from + (n * i + j) * step);
+          };
+          const auto put_place = [&](std::int64_t i, std::int64_t j, Lanes value) __attribute__((always_inline)) {
+            put(3 * i + j, c, k, access, value);
+          };
+          transform_sides<Lanes, n, 3>(load, Tiles::template transform_sums<Lanes>, put_place);
         });
   }
 }

@@ -11,6 +11,7 @@
 #include <lockstep/isa.h>
 
 #include "backends/onednn/backend.h"
+#include "backends/onednn/widened.h"
 #include "engine/ops/primitives.h"
 #include "tests/support/backend_op.h"
 
@@ -32,6 +33,12 @@ struct BoundOp : BackendOp {
 
 /// Whether the environment lets this backend offer anything here.
 inline bool offers() { return usable_isa() != Isa::none; }
+
+/// Whether convolutions of bfloat16 may be made in Winograd's tiles: not where whole tiles of matrices are multiplied.
+inline bool offers_bfloat16_tiles() {
+  using backends::onednn::has_fast_bfloat16, backends::onednn::has_pairs_of_bfloat16;
+  return offers() && (has_pairs_of_bfloat16() || !has_fast_bfloat16());
+}
 
 /// Attributes of a product that contracts a dimension of either operand.
 inline Attrs contraction(std::int64_t of_first, std::int64_t of_second) {

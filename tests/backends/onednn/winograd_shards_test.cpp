@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/onednn/widened.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/backends/onednn/tree_sums.h"
 #include "tests/support/convolution_cases.h"
@@ -154,8 +153,7 @@ TEST_CASE("convolutions of several shards with one window have each shard's own 
   many.images = 5;
   many.shards = 16;
   check_of_shards(many);
-  using backends::onednn::has_fast_bfloat16, backends::onednn::has_pairs_of_bfloat16;
-  if (has_fast_bfloat16() && !has_pairs_of_bfloat16()) return;
+  if (!offers_bfloat16_tiles()) return;
   check_of_shards({.images = 8, .height = 16, .width = 8, .channels = 64, .features = 64, .shards = 4}, bfloat16);
 }
 

@@ -12,7 +12,6 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/onednn/widened.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
 
@@ -81,11 +80,6 @@ void for_each_of_bfloat16(const ConvolutionCase& c, Check check) {
   });
 }
 
-bool offers_bfloat16() {
-  using backends::onednn::has_fast_bfloat16, backends::onednn::has_pairs_of_bfloat16;
-  return offers() && (has_pairs_of_bfloat16() || !has_fast_bfloat16());
-}
-
 bool is_tiled(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
@@ -133,8 +127,9 @@ TEST_CASE("convolutions in Winograd's tiles have the reference's values, and sha
 TEST_CASE("bfloat16 is multiplied in float32 in Winograd's tiles, and rounded once") {
   for (const ConvolutionCase& c : bfloat16_cases()) {
     for_each_of_bfloat16(c, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
-      CHECK_MESSAGE(is_tiled(primitive, sample) == offers_bfloat16(), primitive.name << ", " << std::string(name));
-      if (!offers_bfloat16()) return;
+      CHECK_MESSAGE(is_tiled(primitive, sample) == offers_bfloat16_tiles(),
+                    primitive.name << ", " << std::string(name));
+      if (!offers_bfloat16_tiles()) return;
       const BoundOp bound(primitive, sample);
       const bool is_rounded = bound.outputs[0].dtype == bfloat16;
       check_on(draw_memory(sample, 17), primitive, bound, is_rounded ? 0.004 : 1e-3, name);
@@ -186,7 +181,7 @@ TEST_CASE("an image's bits do not depend on how many are convolved with it in Wi
     CHECK_MESSAGE(joined == expected, primitive.name);
   };
   if (offers()) for_each_of_family(cases()[1].convolution, float32, check);
-  if (offers_bfloat16()) for_each_of_bfloat16(bfloat16_cases()[1], check);
+  if (offers_bfloat16_tiles()) for_each_of_bfloat16(bfloat16_cases()[1], check);
 }
 
 TEST_CASE("no infinity or NaN is lost in Winograd's tiles") {
@@ -213,7 +208,7 @@ TEST_CASE("no infinity or NaN is lost in Winograd's tiles") {
       CHECK(met > 0);
     };
     if (offers()) for_each_of_family(cases()[0].convolution, float32, check);
-    if (offers_bfloat16()) for_each_of_bfloat16(bfloat16_cases()[0], check);
+    if (offers_bfloat16_tiles()) for_each_of_bfloat16(bfloat16_cases()[0], check);
   }
 }
 
