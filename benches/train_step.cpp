@@ -30,6 +30,7 @@ struct Arguments {
   std::int64_t shards = 2;
   std::filesystem::path profile;
   std::string precision = "float32";
+  std::uint64_t seed = 1;
 };
 
 constexpr std::int64_t ring = 8;
@@ -48,7 +49,7 @@ void write_inputs(const Arguments& a) {
   const auto [weights, state] = workload.model.init(random::key(0), workload.x);
   checkpoint::save(a.folder / "weights", weights, {});
   checkpoint::save(a.folder / "state", state, {});
-  checkpoint::save(a.folder / "batches", draw_batches(workload, ring), {});
+  checkpoint::save(a.folder / "batches", draw_batches(workload, a.seed, ring), {});
 }
 
 /// One system's step as the table of all systems reads it.
@@ -105,6 +106,7 @@ int run(int argc, char** argv) {
   app.add_option("--shards", a.shards)->capture_default_str();
   app.add_option("--precision", a.precision, "Of products and convolutions: float32 or bfloat16")
       ->capture_default_str();
+  app.add_option("--seed", a.seed, "Of the batches, where they are written")->capture_default_str();
   bool draws_only = false;
   app.add_flag("--draw", draws_only, "Writes weights and batches where there are none, and ends");
   app.add_option("--profile", a.profile, "Records some steps: a Chrome trace in this file, a table on standard error");

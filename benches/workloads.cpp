@@ -75,9 +75,9 @@ Workload find_workload(std::string_view name) {
   throw ValueError("no workload '" + std::string(name) + "'; known are " + list);
 }
 
-Tree draw_batches(const Workload& workload, std::int64_t ring) {
+Tree draw_batches(const Workload& workload, std::uint64_t seed, std::int64_t ring) {
   const auto in_ring = [&](const Shape& shape) { return shape.insert(0, ring); };
-  const Array keys = random::split(random::key(1), 2);
+  const Array keys = random::split(random::key(seed), 2);
   const Array x = is_integer(workload.x.dtype) ? random::randint(keys[0], in_ring(workload.x.shape), 0, workload.labels)
                                                : random::normal(keys[0], in_ring(workload.x.shape));
   const Array y = random::randint(keys[1], in_ring(workload.label_shape()), 0, workload.labels);

@@ -29,6 +29,6 @@ Workload find_workload(std::string_view name);
 const std::vector<std::string_view>& workload_names();
 
 /// A ring of batches, drawn from a seed: x [ring, rows, ...], y [ring, rows, ...].
-Tree draw_batches(const Workload& workload, std::int64_t ring);
+Tree draw_batches(const Workload& workload, std::uint64_t seed, std::int64_t ring);
 
 }  // namespace lockstep::benches

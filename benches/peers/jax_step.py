@@ -1,4 +1,6 @@
-"""usage: jax_step.py FOLDER WORKLOAD. The training steps of benches/workloads.cpp in JAX: one jitted, donating step."""
+"""usage: jax_step.py FOLDER WORKLOAD [float64]. The training steps of benches/workloads.cpp in JAX: one jitted, donating
+step. In float64 it says which losses a step without rounding errors would have.
+"""
 
 import sys
 from functools import partial
@@ -10,6 +12,8 @@ import optax
 from protocol import drawn_spec, inputs, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
+wide = sys.argv[3:] == ["float64"]
+jax.config.update("jax_enable_x64", wide)
 
 
 def dense(w, name, x):
@@ -150,8 +154,14 @@ MODELS = {
 }
 
 
+def start():
+    """Weights, state and batches; all that is float32 in the files becomes float64 where that is asked."""
+    to_device = lambda a: jnp.asarray(a, jnp.float64 if wide and a.dtype == "float32" else a.dtype)
+    return jax.tree.map(to_device, inputs(folder, workload))
+
+
 def adam():
-    weights, _, batches = jax.tree.map(jnp.asarray, inputs(folder, workload))
+    weights, _, batches = start()
     optimizer, gradient = optax.adam(1e-3), batches[0][0]
 
     @partial(jax.jit, donate_argnums=(0, 1))
@@ -166,7 +176,7 @@ def adam():
 def main():
     spec = drawn_spec(folder, workload)
     model = partial(drawn, spec) if spec else MODELS[workload]
-    weights, state, batches = jax.tree.map(jnp.asarray, inputs(folder, workload))
+    weights, state, batches = start()
     optimizer = optax.sgd(0.05, momentum=0.9) if uses_sgd(workload, spec) else optax.adamw(1e-3, weight_decay=1e-2)
 
     def loss_of(weights, state, x, y):
