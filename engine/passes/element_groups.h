@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "engine/ir/function.h"
@@ -109,6 +110,9 @@ class ElementGroups {
   std::map<std::uint32_t, int> reader_;    // by var: the group that read it last
   std::vector<std::vector<int>> readers_;  // by var: equations, `none` for the function's result
 };
+
+/// Roughly, by how many instructions a loop computes an op.
+double steps_of(std::string_view op, DType result);
 
 /// Has groups compute again what they would read from far away, where less memory is read and written then: from a
 /// forward to a backward pass goes what their element-wise values are made of rather than these values.

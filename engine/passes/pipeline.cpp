@@ -14,6 +14,7 @@ const std::vector<Pass>& pipeline() {
       {"fold", fold},
       {"simplify", simplify},
       {"cse", cse},
+      {"spare_rows", spare_rows},
       {"simplify", simplify},
       {"dce", dce},
       {"order_effects", order_effects},

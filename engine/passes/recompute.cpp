@@ -16,17 +16,6 @@ using ir::Var;
 /// Steps of a loop that are worth a byte of memory read or written.
 constexpr double steps_per_byte = 5;
 
-/// Roughly, by how many instructions a loop computes an op.
-double steps_of(std::string_view op, DType result) {
-  static const std::set<std::string_view> quick = {
-      "add",     "sub",   "mul",   "neg",     "abs",        "sign",      "maximum",       "minimum",  "clamp",
-      "select",  "equal", "less",  "greater", "and",        "or",        "xor",           "not",      "square",
-      "convert", "floor", "round", "ceil",    "less_equal", "not_equal", "greater_equal", "is_finite"};
-  if (op == "convert" && result == DType::bfloat16) return 8;  // rounded by integer arithmetic
-  if (quick.contains(op)) return 1;
-  return op == "div" || op == "sqrt" || op == "rsqrt" || op == "reciprocal" ? 5 : 20;
-}
-
 /// What computing a value again in a group that reads it takes.
 struct Again {
   int group = none;
@@ -174,6 +163,16 @@ class Recomputer {
 };
 
 }  // namespace
+
+double steps_of(std::string_view op, DType result) {
+  static const std::set<std::string_view> quick = {
+      "add",     "sub",   "mul",   "neg",     "abs",        "sign",      "maximum",       "minimum",  "clamp",
+      "select",  "equal", "less",  "greater", "and",        "or",        "xor",           "not",      "square",
+      "convert", "floor", "round", "ceil",    "less_equal", "not_equal", "greater_equal", "is_finite"};
+  if (op == "convert" && result == DType::bfloat16) return 8;  // rounded by integer arithmetic
+  if (quick.contains(op)) return 1;
+  return op == "div" || op == "sqrt" || op == "rsqrt" || op == "reciprocal" ? 5 : 20;
+}
 
 void recompute(ElementGroups& groups) { Recomputer(groups).run(); }
 
