@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -50,6 +51,35 @@ std::optional<Blocks> blocks_of(const Shape& shape, const std::vector<std::int64
   // One column an element where only dimensions of extent 1 go: those are computed side by side.
   if (blocks.reduced == 1) std::swap(blocks.inner, blocks.outer);
   return blocks;
+}
+
+/// A sum over axes with others between them: one group of neighbouring axes after the other, the longest first.
+std::vector<Blocks> stages_of(const Shape& shape, const std::vector<std::int64_t>& axes) {
+  struct Group {
+    std::int64_t extent;
+    bool drops;
+  };
+  std::vector<Group> groups;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    const bool drops = std::ranges::count(axes, d) != 0;
+    if (groups.empty() || groups.back().drops != drops) groups.push_back({1, drops});
+    groups.back().extent *= shape[d];
+  }
+  const auto extent_of = [](auto first, auto last) {
+    std::int64_t extent = 1;
+    for (; first != last; ++first) extent *= first->extent;
+    return extent;
+  };
+  std::vector<Blocks> stages;
+  while (std::ranges::any_of(groups, &Group::drops)) {
+    const auto longest =
+        std::ranges::max_element(groups, {}, [](const Group& g) { return g.drops ? g.extent : std::int64_t{-1}; });
+    stages.push_back(
+        {extent_of(groups.begin(), longest), longest->extent, extent_of(std::next(longest), groups.end())});
+    groups.erase(longest);
+  }
+  return stages;
 }
 
 /// Sums that wait for their equals: `depth` of them, each of `width` numbers.
@@ -222,6 +252,34 @@ std::unique_ptr<Kernel> make_kernel(const KernelRequest& request, const Blocks& 
       request, [run, blocks](const KernelArguments& arguments) { run(blocks, arguments); }, promises);
 }
 
+std::size_t scratch_floats(const Blocks& blocks) {
+  if (blocks.inner == 1) return 0;
+  return static_cast<std::size_t>(columns * most_waiting(blocks_in(blocks.reduced, block_rows)));
+}
+
+/// What a stage leaves is added up by the next one; two such arrays exist at once.
+template <class T>
+std::unique_ptr<Kernel> make_staged_sum(const KernelRequest& request, std::vector<Blocks> stages) {
+  std::size_t waiting = 0;
+  for (const Blocks& stage : stages) waiting = std::max(waiting, scratch_floats(stage));
+  const auto left = static_cast<std::size_t>(stages[0].outer * stages[0].inner);
+  const Promises promises{.scratch_bytes = (waiting + 2 * left) * sizeof(T)};
+  const Run run = VectorVariants<sum_blocks<T>>::chosen();
+  return make_function_kernel(
+      request,
+      [run, stages = std::move(stages), waiting, left](const KernelArguments& arguments) {
+        T* const scratch = static_cast<T*>(arguments.scratch);
+        ArrayView from = arguments.inputs[0];
+        for (std::size_t i = 0; i < stages.size(); ++i) {
+          ArrayView to = arguments.outputs[0];
+          if (i + 1 < stages.size()) to.data = scratch + waiting + i % 2 * left;
+          run(stages[i], {{&from, 1}, {&to, 1}, scratch});
+          from = to;
+        }
+      },
+      promises);
+}
+
 template <class F>
 std::unique_ptr<Kernel> make_extremum(const KernelRequest& request) {
   const auto blocks = blocks_of(request.inputs[0].shape, request.attrs.get<std::vector<std::int64_t>>("axes"));
@@ -235,13 +293,17 @@ std::unique_ptr<Kernel> make_extremum(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_block_sum(const KernelRequest& request) {
-  const auto blocks = blocks_of(request.inputs[0].shape, request.attrs.get<std::vector<std::int64_t>>("axes"));
-  if (!blocks) return nullptr;
-  const std::int64_t numbers = blocks->inner == 1 ? 0 : columns * most_waiting(blocks_in(blocks->reduced, block_rows));
-  const bool is_one_row = blocks->outer == 1 && blocks->inner == 1;
-  return with_float(request.inputs[0].dtype, [&]<class T>() {
-    Promises promises{.scratch_bytes = static_cast<std::size_t>(numbers) * sizeof(Wide<T>)};
-    if (is_one_row && std::is_same_v<T, Wide<T>>) promises.summed_apart = elements_of_row_block;
+  const auto& axes = request.attrs.get<std::vector<std::int64_t>>("axes");
+  const auto blocks = blocks_of(request.inputs[0].shape, axes);
+  return with_float(request.inputs[0].dtype, [&]<class T>() -> std::unique_ptr<Kernel> {
+    constexpr bool is_wide = std::is_same_v<T, Wide<T>>;
+    if (!blocks) {
+      // A stage would round what it leaves.
+      if constexpr (is_wide) return make_staged_sum<T>(request, stages_of(request.inputs[0].shape, axes));
+      return nullptr;
+    }
+    Promises promises{.scratch_bytes = scratch_floats(*blocks) * sizeof(Wide<T>)};
+    if (blocks->outer == 1 && blocks->inner == 1 && is_wide) promises.summed_apart = elements_of_row_block;
     return make_kernel(request, *blocks, VectorVariants<sum_blocks<T>>::chosen(), promises);
   });
 }

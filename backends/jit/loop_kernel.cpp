@@ -13,6 +13,7 @@
 
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"
+#include "backends/jit/spread_operands.h"
 #include "backends/jit/sums_kernel.h"
 
 namespace lockstep::backends::jit {
@@ -26,11 +27,12 @@ constexpr std::int64_t short_row = 128;
 
 class LoopKernel final : public RowLoop {
  public:
-  LoopKernel(const ElementLoop& loop, const KernelRequest& request, const Nest& nest, std::vector<Access> accesses,
-             std::shared_ptr<const MachineCode> code)
+  LoopKernel(const ElementLoop& loop, const KernelRequest& request, const Nest& nest, std::vector<SpreadOperand> spread,
+             std::vector<Access> accesses, std::shared_ptr<const MachineCode> code)
       : shape_(request.outputs[0].shape),
         operands_(loop.operands()),
         nest_(nest),
+        spread_(std::move(spread)),
         accesses_(std::move(accesses)),
         code_(std::move(code)) {
     for (const ArrayType& input : request.inputs) {
@@ -43,6 +45,11 @@ class LoopKernel final : public RowLoop {
     }
   }
 
+  std::size_t scratch_bytes() const override {
+    std::size_t bytes = 0;
+    for (const SpreadOperand& operand : spread_) bytes += whole_lines(operand);
+    return bytes;
+  }
   bool accepts_strided() const override { return true; }
   bool accepts_in_place(int input) const override { return may_share(input, 0); }
   bool may_share(int input, int output) const override {
@@ -54,7 +61,8 @@ class LoopKernel final : public RowLoop {
 
   void run(const KernelArguments& arguments) const override {
     if (shape_.size() == 0) return;
-    const Bases bases = bases_of(arguments);
+    begin(arguments);
+    const Bases bases = bases_with_spread(arguments);
     if (lie_in_rows(arguments)) {
       run_planes(nest_, bases, 0, nest_.all_rows());
     } else {
@@ -73,9 +81,16 @@ class LoopKernel final : public RowLoop {
     return true;
   }
 
+  void begin(const KernelArguments& arguments) const override {
+    const Bases bases = bases_with_spread(arguments);
+    for (const SpreadOperand& operand : spread_) {
+      spread(operand, arguments.inputs[operand.operand], bases[operand.operand]);
+    }
+  }
+
   void run_rows(const KernelArguments& arguments, std::int64_t first, std::int64_t count) const override {
     // Those of the nest may be several of the shape, or all.
-    const Bases bases = bases_of(arguments);
+    const Bases bases = bases_with_spread(arguments);
     const std::int64_t length = nest_.extents[nest_.inner()];
     const std::int64_t end = (first + count) * shape_.dim(-1);
     for (std::int64_t n = 0, at = first * shape_.dim(-1); at < end; at += n) {
@@ -91,9 +106,23 @@ class LoopKernel final : public RowLoop {
   }
 
  private:
-  /// Row-major, or one element.
+  static std::size_t whole_lines(const SpreadOperand& operand) {
+    return (static_cast<std::size_t>(operand.nbytes) + 63) / 64 * 64;
+  }
+
+  Bases bases_with_spread(const KernelArguments& arguments) const {
+    Bases bases = bases_of(arguments);
+    auto* at = static_cast<std::byte*>(arguments.scratch);
+    for (const SpreadOperand& operand : spread_) {
+      bases[operand.operand] = at;
+      at += whole_lines(operand);
+    }
+    return bases;
+  }
+
+  /// Row-major, one element, or written out anew.
   bool is_plain(const ArrayView& view, std::size_t k) const {
-    if (operands_[k].dims.empty()) return true;
+    if (operands_[k].dims.empty() || std::ranges::count(spread_, k, &SpreadOperand::operand) != 0) return true;
     for (int d = 0; d < view.shape.rank(); ++d) {
       const auto at = static_cast<std::size_t>(d);
       if (view.shape[d] != 1 && view.strides[at] != plain_[k][at]) return false;
@@ -106,6 +135,7 @@ class LoopKernel final : public RowLoop {
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       strides[k] = loop_strides(operands_[k], inputs[k].shape, inputs[k].strides);
     }
+    for (const SpreadOperand& operand : spread_) strides[operand.operand] = operand.strides;
     std::ranges::copy(result_strides_, strides.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
     return Nest(shape_, std::span(strides).first(accesses_.size()));
   }
@@ -232,7 +262,8 @@ class LoopKernel final : public RowLoop {
 
   Shape shape_;
   std::vector<ElementLoop::Operand> operands_;
-  Nest nest_;                     // of row-major operands
+  Nest nest_;  // of row-major operands
+  std::vector<SpreadOperand> spread_;
   std::vector<Access> accesses_;  // operands, then results
   std::shared_ptr<const MachineCode> code_;
   std::vector<std::vector<std::int64_t>> plain_;
@@ -250,11 +281,15 @@ std::unique_ptr<Kernel> make_loop_kernel(const ElementLoop& loop, const KernelRe
   if (loop.has_sums()) return make_sums_kernel(loop, request, codes);
   std::optional<Loop> steps = expand(loop);
   if (!steps) return nullptr;
-  const Nest nest(request.outputs[0].shape, row_major_arrays(loop, request));
+  const Shape& shape = request.outputs[0].shape;
+  std::vector<Strides> strides = row_major_arrays(loop, request);
+  std::vector<SpreadOperand> spread = operands_to_spread(loop, request, shape, strides);
+  for (const SpreadOperand& operand : spread) strides[operand.operand] = operand.strides;
+  const Nest nest(shape, strides);
   std::vector<Access> accesses = mark_uniform(*steps, nest);
   std::shared_ptr<const MachineCode> code = codes.get(*steps, loop.label());
   if (code == nullptr) return nullptr;
-  return std::make_unique<LoopKernel>(loop, request, nest, std::move(accesses), std::move(code));
+  return std::make_unique<LoopKernel>(loop, request, nest, std::move(spread), std::move(accesses), std::move(code));
 }
 
 }  // namespace lockstep::backends::jit

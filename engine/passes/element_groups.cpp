@@ -66,6 +66,8 @@ ElementGroups::ElementGroups(const ir::Function& function)
   for (std::size_t i = 0; i < equations().size(); ++i) visit(static_cast<int>(i));
   note_readers();
   raise_groups();
+  join_neighbours();
+  raise_groups();
   sink();
   take_sums();
 }
@@ -167,14 +169,8 @@ int ElementGroups::add_to_group(int i) {
   } else {
     joined.clear();
   }
-  const int beside = neighbour(i, own);
-  if (beside != none && !contains(joined, beside)) {
-    joined.push_back(beside);
-    if (!can_join(joined, own)) joined.pop_back();
-  }
   const int g = new_group(std::move(own));
   for (const int other : joined) join(other, g);
-  for (const Var v : group(g).reads) reader_[v.id] = g;
   return group(g).level;
 }
 
@@ -199,17 +195,6 @@ std::vector<int> ElementGroups::groups_it_continues(int i, int level) {
     if (!contains(result, g)) result.push_back(g);
   }
   return result;
-}
-
-/// A group of the same level that reads one of its operands too.
-int ElementGroups::neighbour(int i, const ElementGroup& own) {
-  for (const Var v : own.reads) {
-    const auto it = reader_.find(v.id);
-    if (it == reader_.end()) continue;
-    const int g = find(it->second);
-    if (group(g).level == own.level && fits(g, f_.type(result_of(i)))) return g;
-  }
-  return none;
 }
 
 bool ElementGroups::can_join(const std::vector<int>& joined, const ElementGroup& own) {
@@ -296,6 +281,22 @@ int ElementGroups::lowest_reader(int own, const std::vector<Var>& values) {
     }
   }
   return result;
+}
+
+/// Joins groups of one level that read one value. After groups that read one another, which spares more memory: no chain is
+/// to be cut because another stands beside it.
+void ElementGroups::join_neighbours() {
+  std::map<std::uint32_t, int> reader;  // by var: the group that read it last
+  for (int g = 0; g < count(); ++g) {
+    if (group(g).members.empty()) continue;
+    for (const Var v : std::vector<Var>(group(g).reads)) {
+      const auto it = reader.find(v.id);
+      const int other = it == reader.end() ? g : find(it->second);
+      if (other == g || group(other).level != group(g).level || !fits(other, type_of(g))) continue;
+      if (can_join({other}, group(g))) join(other, g);
+    }
+    for (const Var v : group(g).reads) reader[v.id] = g;
+  }
 }
 
 /// Moves an equation to the group that alone reads it, where less memory is read and written then.

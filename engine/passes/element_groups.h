@@ -76,12 +76,12 @@ class ElementGroups {
   void visit(int i);
   int add_to_group(int i);
   std::vector<int> groups_it_continues(int i, int level);
-  int neighbour(int i, const ElementGroup& own);
   bool can_join(const std::vector<int>& joined, const ElementGroup& own);
   int new_group(ElementGroup made);
   void join(int from, int into);
   void note_readers();
   void raise_groups();
+  void join_neighbours();
   std::vector<ir::Var> values_of(int g);
   int lowest_reader(int own, const std::vector<ir::Var>& values);
   void sink();
@@ -107,7 +107,6 @@ class ElementGroups {
   std::map<int, int> group_of_equation_;
   std::map<int, int> group_of_sum_;
   std::set<int> dropped_;
-  std::map<std::uint32_t, int> reader_;    // by var: the group that read it last
   std::vector<std::vector<int>> readers_;  // by var: equations, `none` for the function's result
 };
 

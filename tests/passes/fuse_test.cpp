@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -207,6 +209,53 @@ TEST_CASE("element-wise equations are fused") {
     CAPTURE(golden.what);
     CHECK(fused(golden.before) == printed(golden.after));
   }
+}
+
+TEST_CASE("optimizers' updates of many arrays of one shape are not cut") {
+  constexpr int arrays = 8;
+  std::string inputs = "s:f32[] t:f32[]", equations, results;
+  for (int i = 0; i < arrays; ++i) {
+    const auto line = [&](std::string text) {  // names end in the array's letter
+      for (std::size_t at = text.find('_'); at != std::string::npos; at = text.find('_', at)) {
+        text.replace(at, 1, std::string{'z', static_cast<char>('a' + i)});
+      }
+      return text;
+    };
+    inputs += line(" x_:f32[4] m_:f32[4] v_:f32[4] p_:f32[4]");
+    equations += line(R"(
+      g_:f32[4] = reverse[dims=[0]] x_
+      a_:f32[4] = mul g_ rate
+      b_:f32[4] = mul m_ decay
+      c_:f32[4] = mul a_ less
+      d_:f32[4] = add b_ c_
+      e_:f32[4] = mul v_ decay
+      f_:f32[4] = mul a_ a_
+      h_:f32[4] = mul f_ less
+      i_:f32[4] = add e_ h_
+      j_:f32[4] = mul d_ scale
+      k_:f32[4] = mul i_ scale
+      l_:f32[4] = sqrt k_
+      n_:f32[4] = add l_ decay
+      o_:f32[4] = div j_ n_
+      q_:f32[4] = mul p_ less
+      r_:f32[4] = add o_ q_
+      u_:f32[4] = mul r_ rate
+      w_:f32[4] = add p_ u_)");
+    results += line(i == 0 ? "d_,i_,w_" : ",d_,i_,w_");
+  }
+  const std::string constants = R"(decay:f32[4] = full[dtype=f32 shape=[4] value=0.5]
+      less:f32[4] = full[dtype=f32 shape=[4] value=0.25]
+      rate:f32[4] = broadcast_in_dim[dims=[] shape=[4]] s
+      scale:f32[4] = broadcast_in_dim[dims=[] shape=[4]] t)";
+  const std::string text = "{ lambda " + inputs + ". let " + constants + equations + " in (" + results + ") }";
+  const ir::FunctionPtr result = run_pass(passes::fuse, text);
+  std::vector<ir::Var> written;
+  for (const ir::Equation& e : result->equations()) {
+    if (e.primitive->name != "fused") continue;
+    for (const ir::Var v : e.inputs) CHECK(std::ranges::count(written, v) == 0);
+    written.insert(written.end(), e.outputs.begin(), e.outputs.end());
+  }
+  CHECK(written.size() == 3 * arrays);
 }
 
 TEST_CASE("bodies of maps and loops are fused, and varying values apart from invariant ones") {

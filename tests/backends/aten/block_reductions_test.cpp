@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -73,9 +74,8 @@ Numbers drawn(std::int64_t count) {
   return numbers;
 }
 
-/// The op over axis 1 of an array of that shape.
-Numbers reduced(const ir::Primitive& op, const Shape& shape, const Numbers& x) {
-  const BoundOp bound(op, {{float32, shape, {}}}, {{"axes", Dims{1}}});
+Numbers reduced(const ir::Primitive& op, const Shape& shape, const Numbers& x, const Dims& axes = {1}) {
+  const BoundOp bound(op, {{float32, shape, {}}}, {{"axes", axes}});
   const std::vector<Memory> memory = [&] {
     std::vector<Memory> operands;
     operands.emplace_back(std::as_bytes(std::span(x)));
@@ -111,6 +111,24 @@ TEST_CASE("sums over neighbouring axes are added in the stated order") {
       }
     }
   }
+}
+
+TEST_CASE("sums over axes with others between them: one group after the other, the longest first") {
+  const auto& sum = ops::primitives::reduce_sum();
+  for (const auto& [a, b, c, d] : std::vector<std::array<std::int64_t, 4>>{
+           {3, 700, 8, 4}, {2, 5, 3, 600}, {1, 9, 2, 9}, {16, 64, 5, 3}, {2, 0, 3, 4}, {0, 5, 3, 4}, {2, 3, 0, 4}}) {
+    CAPTURE(b);
+    CAPTURE(d);
+    const Numbers x = drawn(a * b * c * d);
+    const Numbers expected = b >= d ? reduced(sum, {a * c, d, 1}, reduced(sum, {a, b, c * d}, x))
+                                    : reduced(sum, {a, b, c}, reduced(sum, {a * b * c, d, 1}, x));
+    CHECK(reduced(sum, {a, b, c, d}, x, {1, 3}) == expected);
+    CHECK(reduced(sum, {a, b, 1, c, d}, x, {1, 4}) == expected);
+  }
+  const Numbers x = drawn(2 * 3 * 2 * 7 * 2 * 5);
+  const Numbers after_the_longest = reduced(sum, {2 * 3 * 2, 7, 2 * 5}, x);
+  const Numbers after_two = reduced(sum, {2 * 3 * 2 * 2, 5, 1}, after_the_longest);
+  CHECK(reduced(sum, {2, 3, 2, 7, 2, 5}, x, {1, 3, 5}) == reduced(sum, {2, 3, 2 * 2}, after_two));
 }
 
 TEST_CASE("extrema over neighbouring axes are NaN where an element is") {

@@ -1,6 +1,7 @@
 #include "tests/backends/jit/loops.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "backends/jit/expand.h"
@@ -268,6 +269,106 @@ TEST_CASE("operands of any strides, and small ones spread over the loop") {
         }
       }
       CHECK(wrong == 0);
+    }
+  }
+}
+
+// ---- operands that are the same along a few elements
+
+namespace {
+
+/// An operand of a loop.
+struct Part {
+  DType dtype;
+  Shape shape;
+  std::vector<std::int64_t> dims;
+
+  /// Which of its elements the loop reads for its element `i`.
+  std::int64_t element(const Shape& loop, std::int64_t i) const {
+    std::int64_t at = 0, scale = 1;
+    for (int d = loop.rank(); d-- > 0; i /= loop[d]) {
+      const auto found = std::ranges::find(dims, d);
+      if (found == dims.end()) continue;
+      const std::int64_t extent = shape[static_cast<int>(found - dims.begin())];
+      if (extent != 1) at += i % loop[d] * scale;
+      scale *= extent;
+    }
+    return at;
+  }
+};
+
+/// A loop over `shape` of an operand of that shape, x and y.
+struct LoopOfParts {
+  const char* name;
+  Shape shape;
+  Part x, y;
+  bool writes_out;  ///< Whether an operand is written out beforehand.
+
+  std::shared_ptr<const ElementLoop> loop() const {
+    constexpr DType f32 = DType::float32;
+    std::vector<std::int64_t> all;
+    for (int d = 0; d < shape.rank(); ++d) all.push_back(d);
+    return loop_of({{f32, all}, {x.dtype, x.dims}, {y.dtype, y.dims}},
+                   {x.dtype == f32 ? Instruction{"neg", {}, f32, {1}} : Instruction{"convert", {}, f32, {1}},
+                    {"mul", {}, f32, {0, 3}},
+                    y.dtype == f32 ? Instruction{"sub", {}, f32, {4, 2}} : Instruction{"select", {}, f32, {2, 4, 0}}},
+                   {5});
+  }
+  std::vector<ArrayType> types() const {
+    return {{DType::float32, shape, {}}, {x.dtype, x.shape, {}}, {y.dtype, y.shape, {}}};
+  }
+
+  /// With the elements of x `step` elements apart.
+  std::size_t wrong_elements(const BoundLoop& bound, const std::vector<BoundLoop::Bytes>& given,
+                             std::int64_t step) const {
+    const std::vector<ArrayType> all = types();
+    std::vector<ArrayView> views;
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      views.push_back(contiguous_view(const_cast<std::byte*>(given[k].data()), all[k].dtype, all[k].shape));
+    }
+    for (std::int64_t& stride : views[1].strides) stride *= step;
+    const std::int64_t first = step < 0 ? all[1].size() - 1 : 0;
+    views[1].data = static_cast<std::byte*>(views[1].data) + first * static_cast<std::int64_t>(size_of(x.dtype));
+    const auto result = bound.run_views(views)[0];
+    const auto steps = backends::jit::expand(*loop());
+    const auto lane = [&](std::size_t k, std::int64_t at) {
+      return lane_at(given[k], all[k].dtype, static_cast<std::size_t>(at));
+    };
+    std::size_t wrong = 0;
+    for (std::int64_t i = 0; i < shape.size(); ++i) {
+      const std::array<std::uint32_t, 3> lanes = {lane(0, i), lane(1, first + step * x.element(shape, i)),
+                                                  lane(2, y.element(shape, i))};
+      const std::uint32_t written = lane_at(result, DType::float32, static_cast<std::size_t>(i));
+      wrong += same_float(written, run_steps(*steps, lanes)[0]) ? 0 : 1;
+    }
+    return wrong;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("operands that are the same along a few elements") {
+  constexpr DType f32 = DType::float32, bf16 = DType::bfloat16, mask = DType::bool_;
+  const std::vector<LoopOfParts> cases = {
+      {"a group of channels", {3, 50, 8, 4}, {f32, {3, 8}, {0, 2}}, {mask, {3, 1, 8, 1}, {0, 1, 2, 3}}, true},
+      {"bfloat16", {2, 40, 5, 2, 3}, {bf16, {2, 5}, {0, 2}}, {f32, {5}, {2}}, true},
+      {"one operand alone", {64, 6, 3}, {f32, {6}, {1}}, {f32, {6, 3}, {1, 2}}, true},
+      {"all of an image", {2, 40, 2, 4}, {f32, {2}, {0}}, {f32, {2, 4}, {2, 3}}, false},
+      {"nearly as many as there are", {3, 4, 8, 4}, {f32, {3, 4, 8}, {0, 1, 2}}, {f32, {8}, {2}}, false},
+      {"beside short rows that stay", {3, 50, 8, 4}, {f32, {3, 8}, {0, 2}}, {f32, {3, 50, 1, 4}, {0, 1, 2, 3}}, false},
+      {"a long row", {3, 50, 8, 40}, {f32, {3, 8}, {0, 2}}, {f32, {3, 8}, {0, 2}}, false},
+  };
+  for (const LoopOfParts& c : cases) {
+    CAPTURE(std::string(c.name));
+    for (const Isa isa : usable_sets()) {
+      const BoundLoop bound(*backends::jit::make_backend(isa), c.loop(), c.types(), c.shape);
+      REQUIRE(bound.kernel != nullptr);
+      CHECK((bound.kernel->scratch_bytes() > 0) == c.writes_out);
+      const auto given = random_operands(bound, 5);
+      for (const std::int64_t step : {1, -1, 0}) {
+        CAPTURE(step);
+        CHECK(c.wrong_elements(bound, given, step) == 0);
+      }
     }
   }
 }

@@ -28,6 +28,7 @@ std::vector<Case> cases() {
       {"short rows and a bias", {6, 9, 3}, {2}, {}, 54},
       {"a flat array", {4, 50}, {0, 1}, {}, 4},
       {"a number for each image", {5, 3, 7, 16}, {0}, {}, 105},
+      {"a number for each group of channels", {3, 40, 4, 5}, {0, 2}, {}, 480},
       {"one dimension", {300}, {0}, {}, 1},
       {"sums of columns", {4, 6, 9, 32}, {3}, {{0, 1, 2}}, 216},
       {"sums of many wide columns", {700, 200}, {1}, {{0}}, 700},
