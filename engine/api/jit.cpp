@@ -69,7 +69,9 @@ class Matching {
     if (wanted.size() != items.size()) return false;
     owned = owned && !items.empty() && TreeAccess::node(given)->has_one_owner();
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (!visit(wanted[i], items[i], owned)) return false;
+      const bool both_leaves = wanted[i].is_leaf() && items[i].is_leaf();
+      const bool fits = both_leaves ? visit_leaf(TreeAccess::leaf(items[i]), owned) : visit(wanted[i], items[i], owned);
+      if (!fits) return false;
     }
     return true;
   }
@@ -159,7 +161,7 @@ Tree filled(const Tree& structure, Next& next) {
   OwnedNode node(TreeNode::make(from.size(), is_dict ? TreeAccess::keys(structure) : nullptr));
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (from[i].is_leaf()) {
-      std::construct_at(node->first() + i, next());
+      TreeAccess::make_leaf(node->first() + i, next);
     } else {
       std::construct_at(node->first() + i, filled(from[i], next));
     }

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
+#include <utility>
 
 #include <lockstep/tree.h>
 
@@ -59,6 +61,11 @@ class TreeAccess {
     tree.kind_ = node->keys == nullptr ? Tree::Kind::list : Tree::Kind::dict;
     tree.node_ = node.release();
     return tree;
+  }
+  /// Makes a leaf of what `make()` gives, where it stays.
+  template <class Make>
+  static void make_leaf(Tree* place, Make& make) {
+    ::new (static_cast<void*>(place)) Tree(std::in_place, make);
   }
   static TreeNode* node(const Tree& tree) { return tree.node_; }
   static const Array& leaf(const Tree& tree) { return tree.leaf_; }

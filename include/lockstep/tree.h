@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,8 +41,9 @@ class LOCKSTEP_API Tree {
  public:
   enum class Kind : std::uint8_t { none, leaf, fixed, list, dict };
 
-  Tree() = default;                                                ///< None.
-  Tree(Array leaf) : leaf_(std::move(leaf)), kind_(Kind::leaf) {}  // NOLINT: implicit by design
+  Tree() = default;                                                           ///< None.
+  Tree(const Array& leaf) : leaf_(leaf), kind_(Kind::leaf) {}                 // NOLINT: implicit by design
+  Tree(Array&& leaf) noexcept : leaf_(std::move(leaf)), kind_(Kind::leaf) {}  // NOLINT: implicit by design
   explicit Tree(StaticValue value);
   Tree(const Tree& other) : leaf_(other.leaf_), node_(other.node_), kind_(other.kind_) {
     if (node_ != nullptr) share();
@@ -104,6 +106,9 @@ class LOCKSTEP_API Tree {
   friend class detail::TreeAccess;
   friend class detail::TreeBuilder;
 
+  /// A leaf of what `make()` gives, which is not moved.
+  template <class Make>
+  Tree(std::in_place_t, Make& make) : leaf_(make()), kind_(Kind::leaf) {}
   /// A dict of Nones.
   static Tree blank_dict(const detail::TreeKeys& keys);
   /// Items of a list or values of a dict that this tree alone holds, to be written or moved out. Shared ones are copied.
@@ -135,7 +140,16 @@ class LOCKSTEP_API TreeBuilder {
   TreeBuilder& operator=(const TreeBuilder&) = delete;
   ~TreeBuilder();
 
-  void add(Tree item) { std::construct_at(next_++, std::move(item)); }
+  void add(Tree item) {
+    add([&] { return std::move(item); });
+  }
+  /// What `make()` gives, made where it stays: a handle that is moved right after it was written stalls the processor.
+  template <class Make>
+  requires std::is_invocable_r_v<Tree, Make&>
+  void add(Make&& make) {
+    ::new (static_cast<void*>(next_)) Tree(make());
+    ++next_;
+  }
   Tree finish();
 
  private:
@@ -251,7 +265,8 @@ T from_tree(TreeArgument&& tree) {
 
 template <>
 struct TreeTraits<Array> {
-  static Tree to_tree(Array value) { return Tree(std::move(value)); }
+  static Tree to_tree(const Array& value) { return Tree(value); }
+  static Tree to_tree(Array&& value) { return Tree(std::move(value)); }
   static Array from_tree(const Tree& tree) { return tree.array(); }
   static Array from_tree(Tree&& tree) { return std::move(tree).take_array(); }
 };
@@ -293,12 +308,12 @@ template <class T>
 struct TreeTraits<std::vector<T>> {
   static Tree to_tree(const std::vector<T>& value) {
     detail::TreeBuilder builder(value.size());
-    for (const T& item : value) builder.add(TreeTraits<T>::to_tree(item));
+    for (const T& item : value) builder.add([&] { return TreeTraits<T>::to_tree(item); });
     return builder.finish();
   }
   static Tree to_tree(std::vector<T>&& value) {
     detail::TreeBuilder builder(value.size());
-    for (T& item : value) builder.add(TreeTraits<T>::to_tree(std::move(item)));
+    for (T& item : value) builder.add([&] { return TreeTraits<T>::to_tree(std::move(item)); });
     return builder.finish();
   }
   static std::vector<T> from_tree(Tree tree) {
@@ -338,7 +353,8 @@ template <class... Ts>
 struct TreeTraits<std::tuple<Ts...>> {
   static Tree to_tree(std::tuple<Ts...> value) {
     detail::TreeBuilder builder(sizeof...(Ts));
-    std::apply([&](Ts&... items) { (builder.add(TreeTraits<Ts>::to_tree(std::move(items))), ...); }, value);
+    std::apply([&](Ts&... items) { (builder.add([&] { return TreeTraits<Ts>::to_tree(std::move(items)); }), ...); },
+               value);
     return builder.finish();
   }
   static std::tuple<Ts...> from_tree(Tree tree) {
