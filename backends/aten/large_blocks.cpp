@@ -11,9 +11,8 @@ namespace lockstep::backends::aten {
 
 namespace {
 
-constexpr std::size_t step = std::size_t{2} << 20;            // of sizes, so that arrays of about one size share
-constexpr std::size_t most_kept = 3;                          // beside the warm one
-constexpr std::align_val_t alignment{std::size_t{64} << 10};  // of pages, however large
+constexpr std::size_t step = std::size_t{2} << 20;  // of sizes, so that arrays of about one size share
+constexpr std::align_val_t alignment{step};         // of the large pages of most processors
 
 // Sanitizers are to see each block's life; elsewhere than on Linux a kept block would stay with the process.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(MADV_FREE)
@@ -29,6 +28,13 @@ bool lend_to_system(const LargeBlocks::Block& block) noexcept {
 #else
 bool lend_to_system(const LargeBlocks::Block& /*block*/) noexcept { return false; }
 #endif
+
+// One large page is one fault and one entry of the processor's tables, where there were hundreds. A wish, no more.
+void ask_for_large_pages([[maybe_unused]] const LargeBlocks::Block& block) noexcept {
+#ifdef MADV_HUGEPAGE
+  static_cast<void>(::madvise(block.data, block.nbytes, MADV_HUGEPAGE));
+#endif
+}
 
 void free(const LargeBlocks::Block& block) noexcept { ::operator delete(block.data, alignment); }
 
@@ -56,7 +62,9 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
       return block;
     }
   }
-  return {::operator new(wanted, alignment), wanted};
+  const Block block{::operator new(wanted, alignment), wanted};
+  ask_for_large_pages(block);
+  return block;
 }
 
 void LargeBlocks::give(Block block) noexcept {

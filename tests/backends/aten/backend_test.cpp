@@ -73,6 +73,7 @@ TEST_CASE("a large array takes the memory of one of about its size that is gone"
   };
   std::shared_ptr<Buffer> first = take(64 * mib - 8);
   const void* const place = first->data();
+  CHECK_MESSAGE(reinterpret_cast<std::uintptr_t>(place) % (2 * mib) == 0, "large pages begin there");
   CHECK(take(64 * mib - 8)->data() != place);
   first.reset();
   const std::shared_ptr<Buffer> larger = take(80 * mib);
