@@ -66,8 +66,11 @@ LOCKSTEP_API GradientTransformation clip_by_global_norm(double max_norm);
 /// Each element clipped to [-limit, limit].
 LOCKSTEP_API GradientTransformation clip_by_value(double limit);
 
+/// -rate times the gradient, or its trace where momentum is not 0. Sutskever et al. 2013.
 LOCKSTEP_API GradientTransformation sgd(LearningRate rate, double momentum = 0.0, bool nesterov = false);
+/// scale_by_adam, then the learning rate. Kingma and Ba 2015.
 LOCKSTEP_API GradientTransformation adam(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
+/// adam with weights' own decay, times the rate, added behind the moments. Loshchilov and Hutter 2019.
 LOCKSTEP_API GradientTransformation adamw(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8,
                                           double weight_decay = 1e-4);
 
