@@ -2,7 +2,7 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-set(longest 600)
+set(longest 500)
 file(GLOB_RECURSE files RELATIVE "${SOURCE}"
   "${SOURCE}/include/*" "${SOURCE}/engine/*" "${SOURCE}/backends/*" "${SOURCE}/tests/*" "${SOURCE}/benches/*"
   "${SOURCE}/docs/*" "${SOURCE}/.cmake/*")

@@ -3,7 +3,6 @@
 Most are jax.lax's of the same name. An entry of OPS is a function of the operands and, by keyword, the attributes.
 """
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +10,8 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax._src.random import core as jax_random
 
-from jax_windows import window_gather, window_max, window_scatter, window_spread, window_sum
+from jax_windows import (
+    conv, conv_input_grad, conv_kernel_grad, window_gather, window_max, window_scatter, window_spread, window_sum)
 
 
 def dtype_of(attr):
@@ -20,33 +20,6 @@ def dtype_of(attr):
 
 def number(attr):
     return float(attr["double"]) if isinstance(attr, dict) else attr
-
-
-# ---- windows and convolutions: [N, spatial..., C], kernels [window..., C / groups, O]
-
-
-def conv(x, kernel, *, strides, padding, dilation, groups):
-    spatial = "".join("DHW"[-len(strides) :])
-    return lax.conv_general_dilated(
-        x,
-        kernel,
-        strides,
-        [tuple(p) for p in padding],
-        rhs_dilation=dilation,
-        dimension_numbers=("N" + spatial + "C", spatial + "IO", "N" + spatial + "C"),
-        feature_group_count=groups,
-        precision=lax.Precision.HIGHEST,
-    )
-
-
-def conv_input_grad(y, kernel, *, spatial, groups, **attrs):
-    x = jnp.zeros((y.shape[0], *spatial, kernel.shape[-2] * groups), y.dtype)
-    return jax.vjp(lambda x: conv(x, kernel, groups=groups, **attrs), x)[1](y)[0]
-
-
-def conv_kernel_grad(x, y, *, window, groups, dtype=None, **attrs):
-    kernel = jnp.zeros((*window, x.shape[-1] // groups, y.shape[-1]), jnp.float32 if dtype else x.dtype)
-    return jax.vjp(lambda k: conv(x.astype(k.dtype), k, groups=groups, **attrs), kernel)[1](y.astype(kernel.dtype))[0]
 
 
 # ---- rows and places

@@ -79,3 +79,30 @@ def window_sum(x, *, window, strides, padding, dilation=None):
 def window_spread(y, *, spatial, **attrs):
     x = jax.ShapeDtypeStruct((y.shape[0], *spatial, y.shape[-1]), y.dtype)
     return jax.linear_transpose(lambda x: window_sum(x, **attrs), x)(y)[0]
+
+
+# ---- convolutions: [N, spatial..., C], kernels [window..., C / groups, O]
+
+
+def conv(x, kernel, *, strides, padding, dilation, groups):
+    spatial = "".join("DHW"[-len(strides) :])
+    return lax.conv_general_dilated(
+        x,
+        kernel,
+        strides,
+        [tuple(p) for p in padding],
+        rhs_dilation=dilation,
+        dimension_numbers=("N" + spatial + "C", spatial + "IO", "N" + spatial + "C"),
+        feature_group_count=groups,
+        precision=lax.Precision.HIGHEST,
+    )
+
+
+def conv_input_grad(y, kernel, *, spatial, groups, **attrs):
+    x = jnp.zeros((y.shape[0], *spatial, kernel.shape[-2] * groups), y.dtype)
+    return jax.vjp(lambda x: conv(x, kernel, groups=groups, **attrs), x)[1](y)[0]
+
+
+def conv_kernel_grad(x, y, *, window, groups, dtype=None, **attrs):
+    kernel = jnp.zeros((*window, x.shape[-1] // groups, y.shape[-1]), jnp.float32 if dtype else x.dtype)
+    return jax.vjp(lambda k: conv(x.astype(k.dtype), k, groups=groups, **attrs), kernel)[1](y.astype(kernel.dtype))[0]
