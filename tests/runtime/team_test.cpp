@@ -2,6 +2,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -27,6 +29,9 @@ class CountingBackend final : public Backend {
   mutable std::atomic<int> left{0};
 };
 
+/// Of all threads of this process.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 }  // namespace
 
 TEST_CASE("devices meet at the barrier, more of them than cores too") {
@@ -44,6 +49,21 @@ TEST_CASE("devices meet at the barrier, more of them than cores too") {
       }
     });
     CHECK(apart == 0);
+  }
+}
+
+TEST_CASE("who waits sleeps: for another device's work, and between tasks") {
+  for (int devices : {2, 4 * static_cast<int>(std::thread::hardware_concurrency())}) {
+    CAPTURE(devices);
+    runtime::Team team(devices, {});
+    const double before = processor_seconds();
+    team.run([&](int device) {
+      if (device == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      team.barrier().arrive_and_wait();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    // One thread that spins would use 0.2 s, or 0.1 s between tasks.
+    CHECK(processor_seconds() - before < 0.05);
   }
 }
 
