@@ -16,7 +16,7 @@ class Verifier {
   explicit Verifier(const Function& function) : f_(function), defined_(function.types().size()) {}
 
   void run() {
-    for (const Var v : f_.inputs()) define(v, "the inputs");
+    for (const Var v : f_.inputs()) define(v, [] { return std::string("the inputs"); });
     for (const Equation& equation : f_.equations()) check(equation);
     for (const Var v : f_.outputs()) {
       if (!is_defined(v)) throw IrError("verify: output " + print_var(f_, v) + " is never defined");
@@ -36,16 +36,18 @@ class Verifier {
 
   bool is_defined(Var v) const { return v.id < defined_.size() && defined_[v.id]; }
 
-  void define(Var v, const std::string& where) {
+  /// `where` is asked for an error only: an equation's text takes longer than to check it.
+  template <class Where>
+  void define(Var v, const Where& where) {
     if (v.id >= defined_.size()) {
-      throw IrError("verify: var " + std::to_string(v.id) + " of " + where + " has no type");
+      throw IrError("verify: var " + std::to_string(v.id) + " of " + where() + " has no type");
     }
-    if (defined_[v.id]) throw IrError("verify: " + print_var(f_, v) + " is defined twice, again by " + where);
+    if (defined_[v.id]) throw IrError("verify: " + print_var(f_, v) + " is defined twice, again by " + where());
     defined_[v.id] = true;
     for (const std::string& axis : f_.type(v).varying) {
       if (f_.axes().has(axis)) continue;
       throw IrError("verify: " + print_var(f_, v) + ":" + to_string(f_.type(v)) + " varies along the unbound axis " +
-                    quoted(axis) + ", in " + where);
+                    quoted(axis) + ", in " + where());
     }
   }
 
@@ -56,7 +58,7 @@ class Verifier {
     check_sub_functions(equation);
     check_same_varying(equation);
     check_types(equation);
-    for (const Var v : equation.outputs) define(v, "the equation" + quote(f_, equation));
+    for (const Var v : equation.outputs) define(v, [&] { return "the equation" + quote(f_, equation); });
   }
 
   void check_sub_functions(const Equation& equation) const {

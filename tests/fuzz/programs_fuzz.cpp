@@ -8,6 +8,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ir/joined_backend.h"
+#include "tests/fuzz/fused_programs.h"
 #include "tests/fuzz/planted_mistakes.h"
 #include "tests/fuzz/program_properties.h"
 
@@ -23,7 +24,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::stoull(text);
 }
 
-const std::uint64_t programs = number_from("LOCKSTEP_FUZZ_PROGRAMS", 2000);
+const std::uint64_t programs = number_from("LOCKSTEP_FUZZ_PROGRAMS", 1200);
 const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);
 
 std::shared_ptr<const Backend> backend() { return ir::joined(built_backends()); }
@@ -55,6 +56,18 @@ TEST_CASE("random nested programs keep every law") {
                          "checkpoint", "custom_jvp"}) {
     CHECK_MESSAGE(counts[op] > 10, op);
   }
+}
+
+TEST_CASE("random nested programs in float32 have one value: fused, not fused, and equation by equation") {
+  const auto on = backend();
+  int loops = 0;
+  for (std::uint64_t seed = first_seed; seed < first_seed + programs; ++seed) {
+    CAPTURE(seed);
+    const Law law = broken_by_fusion(seed, on, loops);
+    CHECK_MESSAGE(!law, "broken: " << law.value_or(""));
+  }
+  MESSAGE(loops << " fused loops");
+  if (on->fuses()) CHECK(loops > static_cast<int>(programs));
 }
 
 TEST_CASE("a derivative of a thousand that changes within a step of 1e-4 is no broken law") {

@@ -36,16 +36,27 @@ inline Bytes evaluated(const ir::FunctionPtr& f, const std::vector<ir::HostArray
   return bytes_of(ir::eval(*f, arguments, *ops::reference_backend()));
 }
 
-inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
-                      const std::shared_ptr<const Backend>& backend, int threads = 2, bool optimize = true) {
+/// Options for the laws of compiled functions: one backend, every pass verified.
+inline compile::Options verified(const std::shared_ptr<const Backend>& backend, int threads = 2) {
   compile::Options options;
   options.backends = {backend};
   options.threads = threads;
   options.verify = true;
-  options.optimize = optimize;
+  return options;
+}
+
+inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+                      const compile::Options& options) {
   const auto executable = compile::lower(f, options);
   INFO(executable->print());
   return bytes_of(runtime::run(*executable, arguments));
+}
+
+inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+                      const std::shared_ptr<const Backend>& backend, int threads = 2, bool optimize = true) {
+  compile::Options options = verified(backend, threads);
+  options.optimize = optimize;
+  return compiled(f, arguments, options);
 }
 
 }  // namespace lockstep::tests
