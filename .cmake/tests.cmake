@@ -58,9 +58,7 @@ function(lockstep_add_tests folder)
 
   add_test(NAME ${folder} COMMAND ${target})
   set_tests_properties(${folder} PROPERTIES LABELS "${tests_LABELS}" TIMEOUT 1500)
-  set_property(TEST ${folder} APPEND PROPERTY ENVIRONMENT LOCKSTEP_VERIFY=1)  # ir::verify on both sides of every pass
-  set_property(TEST ${folder} APPEND PROPERTY ENVIRONMENT LOCKSTEP_CHECK_KEYS=0)  # many draw from one key on purpose
-  lockstep_sanitizer_environment(${folder})
+  lockstep_test_environment(${folder})
 endfunction()
 
 # The tests of a folder once more for each lower set of instructions that machine code may be held to.
@@ -70,8 +68,14 @@ function(lockstep_add_capped_tests folder)
     add_test(NAME ${folder}/${isa} COMMAND ${target})
     set_tests_properties(${folder}/${isa} PROPERTIES
       LABELS unit TIMEOUT 1500 ENVIRONMENT "LOCKSTEP_MAX_ISA=${isa}")
-    lockstep_sanitizer_environment(${folder}/${isa})
+    lockstep_test_environment(${folder}/${isa})
   endforeach()
+endfunction()
+
+function(lockstep_test_environment test)
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LOCKSTEP_VERIFY=1)  # ir::verify on both sides of every pass
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LOCKSTEP_CHECK_KEYS=0)  # many draw from one key on purpose
+  lockstep_sanitizer_environment(${test})
 endfunction()
 
 # Sanitizers are told about third parties, and about nothing of ours.

@@ -2,12 +2,7 @@
 
 #include <lockstep/threefry.h>
 
-// Compiled once a vector width; integers have the same bits in all. Sanitizers start after the choice would be made.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define LOCKSTEP_VECTOR_WIDTHS __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LOCKSTEP_VECTOR_WIDTHS
-#endif
+#include "backends/vector_variants.h"
 
 namespace lockstep::backends::aten {
 
@@ -16,7 +11,6 @@ namespace {
 constexpr std::size_t block = 64;
 
 /// The cipher on a whole block of counters.
-LOCKSTEP_VECTOR_WIDTHS
 void encrypt(std::uint32_t key0, std::uint32_t key1, std::uint64_t* counters) {
   constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const std::uint32_t schedule[3] = {key0, key1, key0 ^ key1 ^ 0x1BD11BDAU};
@@ -50,8 +44,9 @@ void encrypt(std::uint32_t key0, std::uint32_t key1, std::uint64_t* counters) {
 }  // namespace
 
 void threefry_blocks(std::array<std::uint32_t, 2> key, std::uint64_t* counters, std::size_t count) {
+  static const auto widest = VectorVariants<encrypt>::chosen();
   const std::size_t whole = count / block * block;
-  for (std::size_t i = 0; i < whole; i += block) encrypt(key[0], key[1], counters + i);
+  for (std::size_t i = 0; i < whole; i += block) widest(key[0], key[1], counters + i);
   for (std::size_t i = whole; i < count; ++i) counters[i] = threefry_bits(key, counters[i]);
 }
 
