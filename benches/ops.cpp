@@ -112,8 +112,12 @@ std::vector<Case> cases() {
   list.push_back(product("gpt", 256, 512, 1024, true, false));
   list.push_back(product("lstm", 16, 256, 1024, false, false));
   list.push_back(product("lstm", 256, 16, 1024, true, false));
-  list.push_back(product("vector", 1, 512, 512, false, false));
-  list.push_back(product("vector", 512, 512, 1, false, false));
+  for (const std::int64_t n : {64, 256, 1024, 4096}) {
+    list.push_back(product("vector", 1, n, n, false, false));
+    list.push_back(product("vector", 1, n, n, false, true));
+  }
+  list.push_back(product("vector", 1, 4096, 10, false, false));
+  list.push_back(product("vector", 784, 4096, 1, true, false));
   add_convolutions(list, "cnn", {32, 28, 28, 1}, 3, 32, 1, 1);
   add_convolutions(list, "cnn", {32, 14, 14, 32}, 3, 64, 1, 1);
   add_convolutions(list, "resnet20", {32, 32, 32, 16}, 3, 16, 1, 1);

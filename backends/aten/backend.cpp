@@ -95,7 +95,9 @@ class AtenBackend final : public Backend {
       return std::allocate_shared<BlockBuffer>(BlockAllocator<BlockBuffer>(), nbytes, device);
     }
     try {
-      if (nbytes >= LargeBlocks::fewest_bytes) return std::make_shared<LargeBuffer>(large_blocks_, nbytes, device);
+      if (nbytes >= LargeBlocks::fewest_bytes) {
+        return std::allocate_shared<LargeBuffer>(BlockAllocator<LargeBuffer>(), large_blocks_, nbytes, device);
+      }
       at::Tensor tensor(at::detail::empty_cpu({static_cast<std::int64_t>(nbytes)}, at::kByte));
       return std::make_shared<TensorBuffer>(std::move(tensor), nbytes, device);
     } catch (const c10::Error& error) {

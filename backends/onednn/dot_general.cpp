@@ -107,14 +107,13 @@ class DotGeneral final : public Kernel {
       temporary_ += whole_lines(static_cast<std::size_t>(request.inputs[operand(side)].nbytes()));
       temporary = std::max(temporary, copy.reorder->scratch_bytes());
     }
-    if (type == dnnl::memory::data_type::f32 && is_small(plan_)) {
+    const bool is_float32 = type == dnnl::memory::data_type::f32;
+    if (is_float32 && plan_.rows.extent > 1 && is_small(plan_)) {
       own_product_ = &DotGeneral::multiply_small;
       scratch_bytes_ = temporary_ + std::max(temporary, small_product_scratch(plan_));
       return true;
     }
-    // Measured: a matrix times a vector, memory-bound, is two to four times as fast elsewhere.
-    if (plan_.rows.extent == 1 || plan_.columns.extent == 1) return false;
-    if (type == dnnl::memory::data_type::f32 && has_few_rows(plan_)) {
+    if (is_float32 && has_few_rows(plan_)) {
       own_product_ = &DotGeneral::multiply_few_rows;
       scratch_bytes_ = temporary_ + temporary;
       return true;

@@ -13,15 +13,18 @@ bool has_few_rows(const ProductPlan& plan) {
 #if defined(__x86_64__)
   const std::int64_t rows = plan.rows.extent;
   const std::int64_t depth = plan.depth.extent;
+  const bool by_columns = plan.columns.operand[1] == 1;
+  const bool by_depth = plan.depth.operand[0] == 1 && plan.depth.operand[1] == 1;
+  if (rows == 1) return by_columns || by_depth;
   // All measured. Where a call of oneDNN costs more than what it does better:
-  if (plan.columns.operand[1] == 1) {
+  if (by_columns) {
     constexpr std::int64_t most_products = std::int64_t{1} << 16;
     // Rows of b so far apart share few lines of a cache: then oneDNN copies them.
     constexpr std::int64_t copied_step = 512;
     constexpr std::int64_t most_rows = 48;
     return plan.size() <= most_products || (rows <= most_rows && plan.depth.operand[1] % copied_step == 0);
   }
-  if (plan.depth.operand[0] != 1 || plan.depth.operand[1] != 1) return false;
+  if (!by_depth) return false;
   constexpr std::int64_t most_products = std::int64_t{1} << 14;
   constexpr std::int64_t least_depth = 32;
   constexpr std::int64_t most_rows = 32;

@@ -93,7 +93,9 @@ void multiply_block(const RowsProduct& p, const float* a, const float* b, float*
 /// depth which keep what all rows read of b in the first-level cache.
 template <class Lanes>
 void multiply_by_columns(const RowsProduct& p) {
-  constexpr std::int64_t most_depth = 64;
+  // One row reads b once: then few of its rows at a time, each from end to end, as memory is read fastest.
+  const bool streams = p.rows == 1 && p.columns > Lanes::most_vectors * lanes;
+  const std::int64_t most_depth = streams ? 8 : 64;
   for (std::int64_t k = 0; k < p.depth; k += most_depth) {
     const std::int64_t depth = std::min(most_depth, p.depth - k);
     const auto columns = [&]<std::int64_t vectors>(std::int64_t j) {

@@ -3,6 +3,8 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "engine/compile/control_kernels.h"
 #include "engine/compile/program.h"
@@ -22,6 +24,7 @@ class Scheduler {
     sink();
     assign_waves();
     put_off();
+    overwrite_last();
     make_steps();
     join_groups();
   }
@@ -163,6 +166,74 @@ class Scheduler {
     }
   }
 
+  /// A unit that runs behind another one: in a later wave at the least, or in the same one.
+  struct Behind {
+    int unit = -1;
+    bool later = false;
+  };
+
+  /// Puts what writes a result off until all others have read the argument that the result may be written over. A caller
+  /// who gives the argument away, as a step does its weights, then needs no memory for the result.
+  void overwrite_last() {
+    behind_.resize(program_.units.size());
+    std::vector<std::vector<int>> readers(program_.values.size());
+    for (int u = 0; u < units(); ++u) {
+      for (int w : writers(u)) {
+        behind_[static_cast<std::size_t>(w)].push_back({u, !share_a_wave(unit(w), unit(u))});
+      }
+      for (int root : unit(u).reads) readers[static_cast<std::size_t>(root)].push_back(u);
+    }
+    for (int u = 0; u < units(); ++u) {
+      if (unit(u).pmap >= 0) continue;
+      for (int root : unit(u).reads) {
+        if (!may_become(root, unit(u))) continue;
+        for (int reader : readers[static_cast<std::size_t>(root)]) {
+          if (!may_run_behind(u, reader)) continue;
+          behind_[static_cast<std::size_t>(reader)].push_back({u, true});
+          run_behind(unit(reader), u, true);
+        }
+      }
+    }
+  }
+
+  /// Whether `writer` has a result that may lie where argument `root` does.
+  bool may_become(int root, const Unit& writer) const {
+    const std::vector<int>& arguments = program_.arguments;
+    if (std::find(arguments.begin(), arguments.end(), root) == arguments.end()) return false;
+    const ArrayType& type = program_.value(root).type;
+    return std::any_of(writer.writes.begin(), writer.writes.end(), [&](int written) {
+      const ArrayType& it = program_.value(written).type;
+      const auto is_written = [&](int output) { return program_.root(output) == written; };
+      return it.dtype == type.dtype && it.nbytes() == type.nbytes() &&
+             std::any_of(program_.outputs.begin(), program_.outputs.end(), is_written);
+    });
+  }
+
+  /// Not where `before` runs behind `u` itself, nor where a region does, which would have to move too.
+  bool may_run_behind(int u, int before) const {
+    std::vector<int> found = {u};
+    std::vector<bool> is_found(program_.units.size(), false);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i] == before || program_.units[static_cast<std::size_t>(found[i])].pmap >= 0) return false;
+      for (const Behind& next : behind_[static_cast<std::size_t>(found[i])]) {
+        const auto index = static_cast<std::size_t>(next.unit);
+        if (!is_found[index]) found.push_back(next.unit);
+        is_found[index] = true;
+      }
+    }
+    return true;
+  }
+
+  void run_behind(const Unit& before, int u, bool later) {
+    Unit& it = unit(u);
+    const int phase = before.pmap < 0 ? before.phase : before.phase + 1;
+    const int wave = before.pmap < 0 ? before.wave + (later ? 1 : 0) : 0;
+    if (std::pair(it.phase, it.wave) >= std::pair(phase, wave)) return;
+    it.phase = phase;
+    it.wave = wave;
+    for (const Behind& next : behind_[static_cast<std::size_t>(u)]) run_behind(it, next.unit, next.later);
+  }
+
   void make_steps() {
     std::map<std::tuple<int, int, int>, int> numbers;
     const auto key = [&](int u) { return std::tuple(unit(u).phase, unit(u).wave, unit(u).together ? u : -1); };
@@ -212,6 +283,7 @@ class Scheduler {
   Program& program_;
   std::vector<int> writer_;  // by root: the unit that writes it
   std::vector<int> parent_;
+  std::vector<std::vector<Behind>> behind_;  // by unit
 };
 
 }  // namespace

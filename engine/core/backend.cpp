@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 #include <lockstep/backend.h>
 #include <lockstep/row_kernels.h>
@@ -12,16 +13,18 @@ Backend::~Backend() = default;
 
 bool ArrayView::is_contiguous() const {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
-  const std::vector<std::int64_t> expected = row_major_strides(shape);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (shape[static_cast<int>(i)] != 1 && strides[i] != expected[i]) return false;
+  const auto expected = contiguous_view(data, dtype, shape).strides;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if (shape[d] != 1 && strides[i] != expected[i]) return false;
   }
   return true;
 }
 
 ArrayView contiguous_view(void* data, DType dtype, const Shape& shape) {
   ArrayView view{data, dtype, shape, {}};
-  std::ranges::copy(row_major_strides(shape), view.strides.begin());
+  std::int64_t stride = 1;  // as row_major_strides has them, without memory for a list: kernels make views as they run
+  for (int d = shape.rank(); d-- > 0; stride *= shape[d]) view.strides[static_cast<std::size_t>(d)] = stride;
   return view;
 }
 
