@@ -10,6 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <lockstep/backend.h>
+#include <lockstep/version.h>
+
 #include "adam.h"
 #include "drawn_model.h"
 #include "memory.h"
@@ -97,6 +100,12 @@ std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Prof
   return [timing] { return timing->step(); };
 }
 
+Versions versions() {
+  Versions result{{"lockstep", std::string(version())}};
+  for (const auto& backend : built_backends()) result[std::string(backend->name())] = backend->version();
+  return result;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Times one training step", "bench_train_step");
   Arguments a;
@@ -118,7 +127,7 @@ int run(int argc, char** argv) {
   const double memory_before = resident_mib();
   const auto profile = a.profile.empty() ? nullptr : std::make_shared<Profile>(ProfileOptions{.skip = 5});
   const std::function<double()> step = make_step(a, profile);
-  make_first_steps(step, memory_before);
+  make_first_steps(step, memory_before, versions());
   if (profile != nullptr) {
     while (!profile->is_complete()) step();
     profile->write_chrome_trace(a.profile);
