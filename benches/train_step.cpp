@@ -59,16 +59,10 @@ void write_inputs(const Arguments& a) {
 class Timing {
  public:
   Timing(const Workload& workload, const Arguments& a, std::shared_ptr<Profile> profile)
-      : step_(data_parallel(workload.model,
-                            [model = workload.model](const Tree& weights, const Tree& state, const Batch& b) {
-                              auto [logits, next] = model.stateless_call(weights, state, b.x, true, {.rows = b.weight});
-                              return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
-                            },
-                            workload.optimizer(),
-                            {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
-                             .shards = a.shards,
-                             .debug = {.profile = std::move(profile)},
-                             .precision = parse_precision(a.precision)})),
+      : step_(train_step(workload, {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
+                                    .shards = a.shards,
+                                    .debug = {.profile = std::move(profile)},
+                                    .precision = parse_precision(a.precision)})),
         state_(start(workload, a.folder)) {
     const Tree batches = checkpoint::restore(a.folder / "batches").tree;
     for (std::int64_t i = 0; i < ring; ++i) {
