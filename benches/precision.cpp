@@ -90,22 +90,28 @@ double mean(const std::vector<double>& losses, std::size_t first, std::size_t la
   return sum / static_cast<double>(last - first);
 }
 
-/// A row a tenth of the training: the mean losses, and how far they are from the first run's.
+/// The mean losses of steps `first` to `last` - 1, and how far they are from the first run's.
+void print_means(const std::vector<std::vector<double>>& curves, std::size_t first, std::size_t last) {
+  fmt::print("{:>14}", fmt::format("{}-{}", first + 1, last));
+  const double expected = mean(curves[0], first, last);
+  for (const auto& curve : curves) {
+    const double got = mean(curve, first, last);
+    fmt::print("{:>20}", fmt::format("{:.4f} ({:+.2f} %)", got, 100 * (got / expected - 1)));
+  }
+  fmt::print("\n");
+}
+
+/// A row a tenth of the training, one of all of it, and the last step's losses.
 void print_curves(const std::vector<std::vector<double>>& curves) {
   constexpr std::size_t parts = 10;
+  const std::size_t steps = curves[0].size();
   fmt::print("{:>14}", "steps");
   for (const Run& run : runs) fmt::print("{:>20}", run.name);
   fmt::print("\n");
   for (std::size_t part = 0; part < parts; ++part) {
-    const std::size_t steps = curves[0].size(), first = part * steps / parts, last = (part + 1) * steps / parts;
-    fmt::print("{:>14}", fmt::format("{}-{}", first + 1, last));
-    const double expected = mean(curves[0], first, last);
-    for (const auto& curve : curves) {
-      const double got = mean(curve, first, last);
-      fmt::print("{:>20}", fmt::format("{:.4f} ({:+.2f} %)", got, 100 * (got / expected - 1)));
-    }
-    fmt::print("\n");
+    print_means(curves, part * steps / parts, (part + 1) * steps / parts);
   }
+  print_means(curves, 0, steps);
   fmt::print("{:>14}", "last");
   for (const auto& curve : curves) fmt::print("{:>20.4f}", curve.back());
   fmt::print("\n");
