@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import compare
+from tables import difference
 
 EXACT = "float64"
 DEFAULT_SYSTEMS = "lockstep,lockstep V=8,jax,torch eager-tuned"
@@ -32,11 +33,6 @@ def losses_of(binaries, folder, workload, seed, systems):
     exact = [sys.executable, str(compare.PEERS / "jax_step.py"), folder, workload, "float64"]
     commands = {EXACT: exact, **{n: c for n, c in compare.systems(binaries, folder, workload) if n in systems}}
     return {name: first_losses(name, command) for name, command in commands.items()}
-
-
-def difference(losses, others):
-    """The largest relative one of all steps."""
-    return max(abs(a - b) / abs(b) for a, b in zip(losses, others))
 
 
 def table(draws):

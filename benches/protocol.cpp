@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <cstdio>
+#include <iomanip>
 #include <iostream>
+#include <sstream>
+#include <utility>
 
 #include "memory.h"
 
@@ -12,16 +15,35 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double in_seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds_since(Clock::time_point start) { return in_seconds(Clock::now() - start); }
+
+std::string compiler() {
+  const std::string version = __VERSION__;
+  return version.starts_with("Clang") ? version : "g++ " + version;
+}
+
+std::string json_object(const Versions& versions) {
+  std::ostringstream out;
+  for (const auto& [name, version] : versions) {
+    out << (out.tellp() == 0 ? '{' : ',') << std::quoted(name) << ':' << std::quoted(version);
+  }
+  out << '}';
+  return out.str();
+}
 
 }  // namespace
 
-void make_first_steps(const std::function<double()>& step, double memory_before) {
+void make_first_steps(const std::function<double()>& step, double memory_before, Versions versions) {
   const auto begin = Clock::now();
   const double loss = step();
-  std::printf("{\"first_call_s\":%.6f,\"losses\":[%.8f", seconds_since(begin), loss);
+  const auto end = Clock::now();
+  std::printf("{\"first_call_s\":%.6f,\"first_loss_at\":%.6f,\"losses\":[%.8f", in_seconds(end - begin),
+              in_seconds(end.time_since_epoch()), loss);
   for (int i = 1; i < 5; ++i) std::printf(",%.8f", step());
-  std::printf("],\"memory_mib\":%.1f}\n", peak_resident_mib() - memory_before);
+  versions["compiler"] = compiler();
+  std::printf("],\"memory_mib\":%.1f,\"versions\":%s}\n", peak_resident_mib() - memory_before,
+              json_object(versions).c_str());
   std::fflush(stdout);
 }
 

@@ -2,7 +2,10 @@
 
     python benches/random_models.py build/release/bin --seed 7 [--models 20] [--rounds 5] [--seconds 0.3] [--out results]
 
-Widths of 7 to 700, kernels of 1 to 7, strides, groups, dilation, three norms, four activations, 1 to 200 rows.
+Widths of 7 to 700, in convolutions too, kernels of 1 to 7, strides, groups, dilation, two norms or none, four
+activations, 1 to 200 rows. So that a run ends, a model of more than 1e10 multiply-adds in its forward pass (some hundred
+milliseconds a step) is drawn anew: two in five, most of them of convolutions. The peers are JAX and three ways to run
+PyTorch; the others of compare.py do not read drawn models. A model that others disturb is measured up to twice more.
 """
 
 import argparse
@@ -12,12 +15,16 @@ import random
 import statistics
 
 import compare
+import tables
+
+SYSTEMS = "lockstep,jax,torch eager,torch eager-tuned,torch compiled-tuned"
+AGAIN = 2  # times that a model is measured anew where something does not count
 
 
 def draw_conv(rng, channels):
     groups = rng.choice([1, 1, 1, 2, 4, channels])
     groups = groups if channels % groups == 0 else 1
-    filters = groups * max(1, rng.randint(7, 200) // groups)
+    filters = groups * max(1, rng.randint(7, 700) // groups)
     kernel = rng.randint(1, 7)
     return {"filters": filters, "kernel": kernel, "stride": rng.choice([1, 1, 2]), "groups": groups,
             "dilation": rng.choice([1, 1, 2]) if kernel > 1 else 1}
@@ -60,7 +67,7 @@ def work(model):
 
 
 def is_possible(model, most_work):
-    """Neither larger than a few hundred milliseconds a step nor with a window beyond its padded image."""
+    """Neither of too much work nor with a window beyond its padded image."""
     size = model["input"][0]
     for layer in model["layers"]:
         if "kernel" not in layer:
@@ -92,6 +99,30 @@ def describe(model):
     return f"{model['rows']} x {model['input']}: {layers}"
 
 
+def measure(a, name, model, systems):
+    """The model's rows, and Lockstep's time over the fastest peer's where both count."""
+    folder = pathlib.Path(a.inputs) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.json").write_text(json.dumps(model))
+    rows, absent, versions = compare.measure(a.binaries, a.inputs, name, a.rounds, a.seconds, systems, AGAIN)
+    result = {"model": model, "rows": rows, "absent": absent, "versions": versions,
+              "loss_spread": tables.losses_agree(rows, False)}
+    medians, best = tables.counting(rows), tables.best_peers(rows)[False]
+    if best and "lockstep" in medians:
+        result |= {"best": best, "ratio": medians["lockstep"] / medians[best]}
+    return result
+
+
+def line(result):
+    if "ratio" not in result:
+        text = "  -   others were at work, nothing counts: "
+    else:
+        text = f"{result['ratio']:5.2f} of {result['best']:20} {result['rows']['lockstep']['median_ms']:8.2f} ms, "
+        text += f"losses within {result['loss_spread']:.0e}  "
+    left_out = "".join(f"; {name} is not there" for name in result["absent"])
+    return text + describe(result["model"]) + left_out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binaries", type=pathlib.Path)
@@ -99,34 +130,24 @@ def main():
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
-    parser.add_argument("--most-work", type=float, default=2e9, help="multiply-adds of a forward pass")
-    parser.add_argument("--systems", default="lockstep,jax,torch eager,torch eager-tuned")
-    parser.add_argument("--inputs", default="bench_inputs")
+    parser.add_argument("--most-work", type=float, default=1e10, help="multiply-adds of a forward pass")
+    parser.add_argument("--systems", default=SYSTEMS)
+    parser.add_argument("--inputs", default="build/benches", help="weights and batches that all systems start from")
     parser.add_argument("--out")
     a = parser.parse_args()
-    ratios, results = [], {}
+    systems, ratios, document = a.systems.split(","), [], {"processor": compare.processor(), "models": {}}
     for number, model in enumerate(draw_models(a.seed, a.models, a.most_work)):
-        name = f"drawn-{a.seed}-{number}"
-        folder = pathlib.Path(a.inputs) / name
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "model.json").write_text(json.dumps(model))
-        rows, absent = compare.measure(a.binaries, a.inputs, name, a.rounds, a.seconds, a.systems.split(","))
-        counting = compare.counting(rows)
-        peers = {n: ms for n, ms in counting.items() if n != "lockstep"}
-        if not peers or "lockstep" not in counting:
-            print(f"  -   others were at work, nothing counts: {describe(model)}", flush=True)
-            continue
-        best = min(peers, key=peers.get)
-        ratio = rows["lockstep"]["median_ms"] / peers[best]
-        ratios.append(ratio)
-        results[name] = {"model": model, "rows": rows, "absent": absent, "ratio": ratio}
-        spread = compare.losses_agree(rows, bfloat16=False)
-        print(f"{ratio:5.2f} of {best:18} {rows['lockstep']['median_ms']:8.2f} ms, losses within {spread:.0e}  "
-              f"{describe(model)}", flush=True)
+        result = measure(a, f"drawn-{a.seed}-{number}", model, systems)
+        document["versions"] = result.pop("versions")
+        document["models"][f"drawn-{a.seed}-{number}"] = result
+        ratios += [result["ratio"]] if "ratio" in result else []
+        print(line(result), flush=True)
     if ratios:
-        print(f"seed {a.seed}: {len(ratios)} models, median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}")
+        print(f"seed {a.seed}: {len(ratios)} of {a.models} models, median {statistics.median(ratios):.2f}, "
+              f"worst {max(ratios):.2f}")
+    print(tables.heading(document["processor"], document["versions"]))
     if a.out:
-        pathlib.Path(a.out + ".json").write_text(json.dumps(results, indent=1))
+        pathlib.Path(a.out + ".json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <lockstep/backend.h>
+#include <lockstep/version.h>
+
 #include "adam.h"
 #include "drawn_model.h"
 #include "memory.h"
@@ -56,16 +59,10 @@ void write_inputs(const Arguments& a) {
 class Timing {
  public:
   Timing(const Workload& workload, const Arguments& a, std::shared_ptr<Profile> profile)
-      : step_(data_parallel(workload.model,
-                            [model = workload.model](const Tree& weights, const Tree& state, const Batch& b) {
-                              auto [logits, next] = model.stateless_call(weights, state, b.x, true, {.rows = b.weight});
-                              return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
-                            },
-                            workload.optimizer(),
-                            {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
-                             .shards = a.shards,
-                             .debug = {.profile = std::move(profile)},
-                             .precision = parse_precision(a.precision)})),
+      : step_(train_step(workload, {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
+                                    .shards = a.shards,
+                                    .debug = {.profile = std::move(profile)},
+                                    .precision = parse_precision(a.precision)})),
         state_(start(workload, a.folder)) {
     const Tree batches = checkpoint::restore(a.folder / "batches").tree;
     for (std::int64_t i = 0; i < ring; ++i) {
@@ -97,6 +94,12 @@ std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Prof
   return [timing] { return timing->step(); };
 }
 
+Versions versions() {
+  Versions result{{"lockstep", std::string(version())}};
+  for (const auto& backend : built_backends()) result[std::string(backend->name())] = backend->version();
+  return result;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Times one training step", "bench_train_step");
   Arguments a;
@@ -118,7 +121,7 @@ int run(int argc, char** argv) {
   const double memory_before = resident_mib();
   const auto profile = a.profile.empty() ? nullptr : std::make_shared<Profile>(ProfileOptions{.skip = 5});
   const std::function<double()> step = make_step(a, profile);
-  make_first_steps(step, memory_before);
+  make_first_steps(step, memory_before, versions());
   if (profile != nullptr) {
     while (!profile->is_complete()) step();
     profile->write_chrome_trace(a.profile);

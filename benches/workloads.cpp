@@ -1,5 +1,7 @@
 #include "workloads.h"
 
+#include <utility>
+
 namespace lockstep::benches {
 
 namespace {
@@ -34,6 +36,14 @@ Shape Workload::label_shape() const { return is_integer(x.dtype) ? x.shape : Sha
 
 optim::GradientTransformation Workload::optimizer() const {
   return adamw ? optim::adamw(1e-3, 0.9, 0.999, 1e-8, 1e-2) : optim::sgd(0.05, 0.9);
+}
+
+TrainStep train_step(const Workload& workload, DataParallelOptions options) {
+  const auto loss = [model = workload.model](const Tree& weights, const Tree& state, const Batch& b) {
+    auto [logits, next] = model.stateless_call(weights, state, b.x, true, {.rows = b.weight});
+    return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
+  };
+  return data_parallel(workload.model, loss, workload.optimizer(), std::move(options));
 }
 
 const std::vector<std::string_view>& workload_names() {

@@ -24,6 +24,9 @@ struct Workload {
   optim::GradientTransformation optimizer() const;
 };
 
+/// The step of a workload: cross entropy, its gradient and the update.
+TrainStep train_step(const Workload& workload, DataParallelOptions options);
+
 /// Throws ValueError listing the names.
 Workload find_workload(std::string_view name);
 const std::vector<std::string_view>& workload_names();

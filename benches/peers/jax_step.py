@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from protocol import drawn_spec, inputs, serve_function, uses_sgd
+from protocol import drawn_spec, inputs, package_versions, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
 wide = sys.argv[3:] == ["float64"]
 jax.config.update("jax_enable_x64", wide)
+versions = partial(package_versions, "jax", "jaxlib", "optax")
 
 
 def dense(w, name, x):
@@ -170,7 +171,7 @@ def adam():
         w = optax.apply_updates(w, updates)
         return w, slots, w[0]
 
-    serve_function(update, [weights["w"], optimizer.init(weights["w"])], [(gradient,)])
+    serve_function(update, [weights["w"], optimizer.init(weights["w"])], [(gradient,)], versions)
 
 
 def main():
@@ -189,7 +190,7 @@ def main():
         updates, slots = optimizer.update(gradients, slots, weights)
         return optax.apply_updates(weights, updates), state, slots, loss
 
-    serve_function(train, (weights, state, optimizer.init(weights)), batches)
+    serve_function(train, (weights, state, optimizer.init(weights)), batches, versions)
 
 
 adam() if workload == "adam10m" else main()

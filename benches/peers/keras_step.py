@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import keras
 from keras import layers, ops
 
-from protocol import inputs, serve_function, uses_sgd
+from protocol import inputs, package_versions, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
+versions = partial(package_versions, "keras", "jax", "jaxlib")
 
 
 def half_padded(name, x, filters, kernel=3, stride=1, use_bias=False):
@@ -136,7 +137,7 @@ def adam():
         trained, slots = optimizer.stateless_apply(slots, [g], trained)
         return trained, slots, trained[0][0]
 
-    serve_function(update, [[w.value], [v.value for v in optimizer.variables]], [(gradient,)])
+    serve_function(update, [[w.value], [v.value for v in optimizer.variables]], [(gradient,)], versions)
 
 
 def main():
@@ -163,7 +164,7 @@ def main():
         return trained, others, slots, loss
 
     variables = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
-    serve_function(train, [[v.value for v in vs] for vs in variables], batches)
+    serve_function(train, [[v.value for v in vs] for vs in variables], batches, versions)
 
 
 adam() if workload == "adam10m" else main()

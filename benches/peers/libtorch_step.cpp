@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   try {
     const double memory_before = lockstep::benches::resident_mib();
     const std::function<double()> step = make_step(std::filesystem::path(argv[1]) / argv[2], argv[2]);
-    lockstep::benches::make_first_steps(step, memory_before);
+    lockstep::benches::make_first_steps(step, memory_before, {{"libtorch", TORCH_VERSION}});
     lockstep::benches::make_timed_steps(step);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "libtorch_step: %s\n", error.what());

@@ -19,9 +19,10 @@ import mlx.core as mx
 import mlx.nn as nn
 import mlx.optimizers as optim
 
-from protocol import inputs, serve, torch_like_models, uses_sgd
+from protocol import inputs, package_versions, serve, torch_like_models, uses_sgd
 
 folder, workload = sys.argv[1:3]
+versions = partial(package_versions, "mlx", "mlx-cpu")
 
 
 class Mlp(nn.Module):
@@ -181,7 +182,7 @@ def adam():
         mx.eval(run, optimizer.state)
         return run["w"][0].item()
 
-    serve(step)
+    serve(step, versions)
 
 
 def main():
@@ -210,7 +211,7 @@ def main():
         mx.eval(loss, run)
         return loss.item()
 
-    serve(step)
+    serve(step, versions)
 
 
 adam() if workload == "adam10m" else main()

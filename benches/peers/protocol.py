@@ -1,10 +1,12 @@
 """What every system that is timed says and hears, one JSON object a line.
 
-It starts, makes five steps and writes {"first_call_s", "losses", "memory_mib"}: by how much resident memory has grown at
-most since before the model was made. For each line that it reads, a number of seconds, it
-makes steps for that long, reading each loss on the host, and writes {"ms"}: milliseconds a step. It ends with its input.
+It starts, makes five steps and writes {"first_call_s", "first_loss_at", "losses", "memory_mib", "versions"}: when the
+first loss was read, by the monotonic clock that all processes share; by how much resident memory has grown at most since
+before the model was made; versions by what they are of. For each line that it reads, a number of seconds, it makes steps
+for that long, reading each loss on the host, and writes {"ms"}: milliseconds a step. It ends with its input.
 """
 
+import importlib.metadata
 import itertools
 import json
 import pathlib
@@ -55,7 +57,11 @@ def torch_like_models(mlp, cnn, resnet, transformer, lstm, tanh, relu):
     }
 
 
-def serve_function(train, state, batches):
+def package_versions(*packages):
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+def serve_function(train, state, batches, versions):
     """train(*state, *batch) gives the next state's parts and the loss; the batches take turns."""
     ring, state = itertools.cycle(batches), list(state)
 
@@ -63,17 +69,18 @@ def serve_function(train, state, batches):
         *state[:], loss = train(*state, *next(ring))
         return float(loss)
 
-    serve(step)
+    serve(step, versions)
 
 
-def serve(step):
-    """step() makes one step and returns its loss as a float."""
-    start = time.perf_counter()
+def serve(step, versions):
+    """step() makes one step and returns its loss as a float; versions() is asked once nothing is timed."""
+    start = time.monotonic()
     losses = [step()]
-    first = time.perf_counter() - start
+    end = time.monotonic()
     losses += [step() for _ in range(4)]
     memory = resident_mib("VmHWM") - before
-    print(json.dumps({"first_call_s": first, "losses": losses, "memory_mib": memory}), flush=True)
+    first = {"first_call_s": end - start, "first_loss_at": end}
+    print(json.dumps({**first, "losses": losses, "memory_mib": memory, "versions": versions()}), flush=True)
     for line in sys.stdin:
         seconds, steps, start = float(line), 0, time.perf_counter()
         while (elapsed := time.perf_counter() - start) < seconds or steps == 0:

@@ -8,6 +8,8 @@ torch.autocast to bfloat16.
 
 import itertools
 import os
+import re
+import subprocess
 import sys
 import tempfile
 
@@ -20,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from protocol import drawn_spec, inputs, serve, torch_like_models, uses_sgd
+from protocol import drawn_spec, inputs, package_versions, serve, torch_like_models, uses_sgd
 
 folder, workload, variant = sys.argv[1:4]
 tuned, compiled = "-tuned" in variant, variant.startswith("compiled")
@@ -227,6 +229,18 @@ def load(model, weights):
             left.requires_grad_(False)
 
 
+def versions():
+    """PyTorch's, those of the libraries inside it and of the compiler that torch.compile calls."""
+    said = torch.__config__.show()
+    found = {"oneDNN": re.search(r"MKL-DNN v([\d.]+)", said), "MKL": re.search(r"Math Kernel Library Version ([\d.]+)", said)}
+    inside = {name: match[1] for name, match in found.items() if match}
+    if compiled:
+        cxx = os.environ.get("CXX", "g++")
+        version = subprocess.run([cxx, "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+        inside["compiler"] = f"{cxx} {version}"
+    return package_versions("torch") | inside
+
+
 def adam():
     weights, _, batches = inputs(folder, workload)
     w = nn.Parameter(torch.from_numpy(weights["w"]))
@@ -238,7 +252,7 @@ def adam():
         update()
         return w[0].item()
 
-    serve(step)
+    serve(step, versions)
 
 
 def main():
@@ -281,7 +295,7 @@ def main():
         update()
         return loss.item()
 
-    serve(step)
+    serve(step, versions)
 
 
 adam() if workload == "adam10m" else main()
