@@ -14,6 +14,8 @@ struct Pass {
 };
 
 ir::FunctionPtr inline_calls(const ir::FunctionPtr& function);  ///< Writes calls in place, but for checkpoints.
+/// Moves out of a scan what is the same in each iteration, and makes its products of rows one product.
+ir::FunctionPtr hoist(const ir::FunctionPtr& function);
 ir::FunctionPtr unroll(const ir::FunctionPtr& function);  ///< Writes out as many iterations of a scan as it asks for.
 ir::FunctionPtr decompose(const ir::FunctionPtr& function);  ///< Writes a split as slices.
 ir::FunctionPtr fold(const ir::FunctionPtr& function);       ///< Computes what is arithmetic on constants.
