@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -14,6 +15,7 @@
 
 #include <lockstep/block_pool.h>
 #include <lockstep/error.h>
+#include <lockstep/isa.h>
 
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/large_blocks.h"
@@ -79,6 +81,11 @@ class LargeBuffer final : public Buffer {
 
 class AtenBackend final : public Backend {
  public:
+  AtenBackend() {
+    // ATen's own oneDNN makes machine code too; its other loops do not.
+    if (!may_execute_written_pages()) at::globalContext().setUserEnabledMkldnn(false);
+  }
+
   std::string_view name() const override { return "aten"; }
   std::string version() const override { return TORCH_VERSION; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }

@@ -60,6 +60,11 @@ class JitBackend final : public Backend {
     const std::string isa(lockstep::name(codes_->isa()));
     return std::string(functions_version) + " (" + (codes_->is_refused() ? "no executable pages" : isa) + ")";
   }
+  std::string notice() const override {
+    if (!codes_->is_refused()) return {};
+    return "the system lets no page be executed that was written; element-wise ops run one by one, without machine "
+           "code";
+  }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {

@@ -35,16 +35,24 @@ Maker maker_of(std::string_view op) {
 
 class OnednnBackend final : public Backend {
  public:
-  OnednnBackend() : usable_(usable_isa() != Isa::none) {
+  OnednnBackend() {
     // Before the first primitive, else oneDNN has settled on what the processor has.
     if (max_isa() == Isa::avx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    is_refused_ = usable_isa() != Isa::none && !may_execute_written_pages();
+    usable_ = usable_isa() != Isa::none && !is_refused_;
   }
 
   std::string_view name() const override { return "onednn"; }
 
   std::string version() const override {
     const dnnl::version_t* version = dnnl::version();
-    return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
+    return std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+           std::to_string(version->patch) + (is_refused_ ? " (no executable pages)" : "");
+  }
+
+  std::string notice() const override {
+    if (!is_refused_) return {};
+    return "the system lets no page be executed that was written; products and convolutions run without oneDNN";
   }
 
   bool supports(DeviceKind kind) const override { return usable_ && kind == DeviceKind::cpu; }
@@ -85,7 +93,7 @@ class OnednnBackend final : public Backend {
     }
   }
 
-  bool usable_;
+  bool is_refused_ = false, usable_ = false;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <lockstep/backend.h>
 #include <lockstep/error.h>
 #include <lockstep/models.h>
 #include <lockstep/version.h>
@@ -64,6 +65,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// Tells the user where backends offer less than elsewhere.
+void print_notices() {
+  for (const auto& backend : built_backends()) {
+    const std::string notice = backend->notice();
+    if (!notice.empty()) fmt::print(stderr, "lockstep: {} backend: {}\n", backend->name(), notice);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Lockstep: training with one meaning on any number of devices", "lockstep");
   app.set_version_flag("--version", std::string(version()));
@@ -78,6 +87,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "lockstep: {} (see lockstep --help)\n", one_line(error.what()));
     return usage_error;
   }
+  print_notices();
   return train_command->parsed() ? train(arguments) : info();
 }
 

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <string>
+
+#include <sys/mman.h>
 
 #include <lockstep/error.h>
 #include <lockstep/isa.h>
@@ -41,5 +44,15 @@ Isa max_isa() {
 }
 
 Isa usable_isa() { return std::min(max_isa(), machine_isa()); }
+
+bool may_execute_written_pages() {
+  constexpr std::size_t nbytes = 1;  // the system makes it a page
+  void* page = ::mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return false;
+  *static_cast<volatile char*>(page) = 0;
+  const bool may = ::mprotect(page, nbytes, PROT_READ | PROT_EXEC) == 0;
+  ::munmap(page, nbytes);
+  return may;
+}
 
 }  // namespace lockstep

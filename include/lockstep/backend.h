@@ -79,6 +79,8 @@ class LOCKSTEP_API Backend {
   virtual std::string_view name() const = 0;
   /// Version of the library behind it, as far as bits depend on it.
   virtual std::string version() const { return {}; }
+  /// What a program should tell its user once: that there is less here than elsewhere, and why. Empty where there is not.
+  virtual std::string notice() const { return {}; }
   virtual bool supports(DeviceKind kind) const = 0;
   /// The kernel for a request, or null where the table has none. Never throws for want of a kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const = 0;

@@ -21,4 +21,8 @@ LOCKSTEP_API Isa max_isa();
 /// The highest level that this processor and system have, at most `max_isa()`.
 LOCKSTEP_API Isa usable_isa();
 
+/// Whether the system lets a process execute pages that it has written, as machine code made at run time needs; some
+/// forbid it, by a policy or a process' own wish. Asked of the system each time.
+LOCKSTEP_API bool may_execute_written_pages();
+
 }  // namespace lockstep

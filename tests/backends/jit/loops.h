@@ -79,123 +79,94 @@ struct BoundLoop {
   }
 };
 
-/// The steps of a loop on one element: operands and results as lanes.
-inline std::vector<std::uint32_t> run_steps(const backends::jit::Loop& loop, std::span<const std::uint32_t> operands) {
+/// What a step gives for one element, of lanes.
+inline std::uint32_t run_step(const backends::jit::Step& step, std::span<const std::uint32_t> operands, std::uint32_t a,
+                              std::uint32_t b, std::uint32_t c) {
   using backends::jit::Op;
   const auto real = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const auto lane = [](float x) { return std::bit_cast<std::uint32_t>(x); };
   const auto mask = [](bool truth) { return truth ? 0xFFFFFFFFU : 0U; };
   const auto shifted = [](std::uint32_t n) { return n < 32; };
+  const float x = real(a), y = real(b), z = real(c);
+  const auto ia = static_cast<std::int32_t>(a), ib = static_cast<std::int32_t>(b);
+  switch (step.op) {
+    case Op::load:
+      return operands[step.bits];
+    case Op::constant:
+      return step.bits;
+    case Op::add:
+      return lane(x + y);
+    case Op::sub:
+      return lane(x - y);
+    case Op::mul:
+      return lane(x * y);
+    case Op::div:
+      return lane(x / y);
+    case Op::sqrt:
+      return lane(std::sqrt(x));
+    case Op::fma:
+      return lane(std::fma(x, y, z));
+    case Op::min:
+      return x < y ? a : b;
+    case Op::max:
+      return x > y ? a : b;
+    case Op::floor:
+      return lane(std::floor(x));
+    case Op::ceil:
+      return lane(std::ceil(x));
+    case Op::round:
+      return lane(std::nearbyint(x));
+    case Op::int_add:
+      return a + b;
+    case Op::int_sub:
+      return a - b;
+    case Op::int_mul:
+      return a * b;
+    case Op::bit_and:
+      return a & b;
+    case Op::bit_or:
+      return a | b;
+    case Op::bit_xor:
+      return a ^ b;
+    case Op::shift_left:
+      return shifted(b) ? a << b : 0;
+    case Op::shift_right:
+      return shifted(b) ? a >> b : 0;
+    case Op::shift_sign:
+      return static_cast<std::uint32_t>(ia >> (shifted(b) ? b : 31));
+    case Op::equal:
+      return mask(x == y);
+    case Op::not_equal:
+      return mask(x != y);
+    case Op::less:
+      return mask(x < y);
+    case Op::less_equal:
+      return mask(x <= y);
+    case Op::int_equal:
+      return mask(a == b);
+    case Op::int_greater:
+      return mask(ia > ib);
+    case Op::select:
+      return a != 0 ? b : c;
+    case Op::to_int:
+      return x >= -2147483648.0F && x < 2147483648.0F ? static_cast<std::uint32_t>(static_cast<std::int32_t>(x))
+                                                      : 0x80000000U;
+    case Op::to_float:
+      return lane(static_cast<float>(ia));
+    case Op::round_bfloat16:
+      return std::uint32_t{backends::rounded_to_bfloat16(a)} << 16;
+    case Op::widen_bfloat16:
+      return a;
+  }
+  return 0;
+}
+
+/// The steps of a loop on one element: operands and results as lanes.
+inline std::vector<std::uint32_t> run_steps(const backends::jit::Loop& loop, std::span<const std::uint32_t> operands) {
   std::vector<std::uint32_t> values;
   for (const backends::jit::Step& step : loop.code.steps()) {
     const auto at = [&](int v) { return v < 0 ? 0U : values[static_cast<std::size_t>(v)]; };
-    const std::uint32_t a = at(step.a), b = at(step.b), c = at(step.c);
-    const float x = real(a), y = real(b), z = real(c);
-    const auto ia = static_cast<std::int32_t>(a), ib = static_cast<std::int32_t>(b);
-    std::uint32_t r = 0;
-    switch (step.op) {
-      case Op::load:
-        r = operands[step.bits];
-        break;
-      case Op::constant:
-        r = step.bits;
-        break;
-      case Op::add:
-        r = lane(x + y);
-        break;
-      case Op::sub:
-        r = lane(x - y);
-        break;
-      case Op::mul:
-        r = lane(x * y);
-        break;
-      case Op::div:
-        r = lane(x / y);
-        break;
-      case Op::sqrt:
-        r = lane(std::sqrt(x));
-        break;
-      case Op::fma:
-        r = lane(std::fma(x, y, z));
-        break;
-      case Op::min:
-        r = x < y ? a : b;
-        break;
-      case Op::max:
-        r = x > y ? a : b;
-        break;
-      case Op::floor:
-        r = lane(std::floor(x));
-        break;
-      case Op::ceil:
-        r = lane(std::ceil(x));
-        break;
-      case Op::round:
-        r = lane(std::nearbyint(x));
-        break;
-      case Op::int_add:
-        r = a + b;
-        break;
-      case Op::int_sub:
-        r = a - b;
-        break;
-      case Op::int_mul:
-        r = a * b;
-        break;
-      case Op::bit_and:
-        r = a & b;
-        break;
-      case Op::bit_or:
-        r = a | b;
-        break;
-      case Op::bit_xor:
-        r = a ^ b;
-        break;
-      case Op::shift_left:
-        r = shifted(b) ? a << b : 0;
-        break;
-      case Op::shift_right:
-        r = shifted(b) ? a >> b : 0;
-        break;
-      case Op::shift_sign:
-        r = static_cast<std::uint32_t>(ia >> (shifted(b) ? b : 31));
-        break;
-      case Op::equal:
-        r = mask(x == y);
-        break;
-      case Op::not_equal:
-        r = mask(x != y);
-        break;
-      case Op::less:
-        r = mask(x < y);
-        break;
-      case Op::less_equal:
-        r = mask(x <= y);
-        break;
-      case Op::int_equal:
-        r = mask(a == b);
-        break;
-      case Op::int_greater:
-        r = mask(ia > ib);
-        break;
-      case Op::select:
-        r = a != 0 ? b : c;
-        break;
-      case Op::to_int:
-        r = x >= -2147483648.0F && x < 2147483648.0F ? static_cast<std::uint32_t>(static_cast<std::int32_t>(x))
-                                                     : 0x80000000U;
-        break;
-      case Op::to_float:
-        r = lane(static_cast<float>(ia));
-        break;
-      case Op::round_bfloat16:
-        r = std::uint32_t{backends::rounded_to_bfloat16(a)} << 16;
-        break;
-      case Op::widen_bfloat16:
-        r = a;
-        break;
-    }
-    values.push_back(r);
+    values.push_back(run_step(step, operands, at(step.a), at(step.b), at(step.c)));
   }
   std::vector<std::uint32_t> results;
   for (const int v : loop.values) results.push_back(values[static_cast<std::size_t>(v)]);

@@ -13,6 +13,7 @@
 #include "backends/aten/backend.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
+#include "tests/support/page_rules.h"
 
 // Bits are a function of op, shapes and attributes: not of where operands lie, nor of what else runs in the process.
 namespace lockstep::tests {
@@ -174,5 +175,19 @@ TEST_CASE("without vector instructions, or without leave to use them, nothing is
     CHECK((BackendOp(onednn(), *c.op, c.types, c.attrs).kernel != nullptr) == offers());
   }
 }
+
+#ifdef LOCKSTEP_HAS_PAGE_RULES
+TEST_CASE("where nothing that was written may be executed, nothing is offered, and the backend says why") {
+  if (!offers()) return;
+  CHECK(onednn().notice().empty());
+  const auto work = [] {
+    const auto refused = backends::make_onednn_backend();
+    if (refused->supports(DeviceKind::cpu)) return 1;
+    if (!refused->version().ends_with(" (no executable pages)")) return 2;
+    return refused->notice().starts_with("the system lets no page be executed that was written") ? 0 : 3;
+  };
+  CHECK(under_page_rules(PROT_EXEC, work) == 0);
+}
+#endif
 
 }  // namespace lockstep::tests

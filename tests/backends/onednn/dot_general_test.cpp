@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/isa.h>
+
 #include "tests/backends/onednn/onednn_runs.h"
 
 namespace lockstep::tests {
@@ -83,6 +85,16 @@ TEST_CASE("16-bit products, where this processor has them") {
     }
   }
 }
+
+#if defined(__x86_64__)
+TEST_CASE("what oneDNN has only a plain loop for is left to others") {
+  if (usable_isa() != Isa::avx512 || __builtin_cpu_supports("avx512fp16")) return;
+  for (const Case& c : cases()) {
+    CAPTURE(std::string(c.name));
+    CHECK(BoundOp(ops::primitives::dot_general(), sample_of(c, float16)).kernel == nullptr);
+  }
+}
+#endif
 
 TEST_CASE("the op's own samples, in float32") {
   int made = 0;
