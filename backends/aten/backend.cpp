@@ -8,9 +8,7 @@
 #include <utility>
 
 #include <ATen/Context.h>
-#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
 #include <torch/headeronly/version.h>
 
 #include <lockstep/block_pool.h>
@@ -27,22 +25,27 @@ namespace aten {
 
 namespace {
 
-class TensorBuffer final : public Buffer {
+/// Memory of the process' allocator, aligned as ATen's is.
+class HeapBuffer final : public Buffer {
  public:
-  TensorBuffer(at::Tensor tensor, std::size_t nbytes, Device device)
-      : tensor_(std::move(tensor)), data_(tensor_.data_ptr()), nbytes_(nbytes), device_(device) {}
+  HeapBuffer(std::size_t nbytes, Device device)
+      : data_(::operator new(nbytes, alignment)), nbytes_(nbytes), device_(device) {}
+  HeapBuffer(const HeapBuffer&) = delete;
+  HeapBuffer& operator=(const HeapBuffer&) = delete;
+  ~HeapBuffer() override { ::operator delete(data_, alignment); }
   void* data() const override { return data_; }
   std::size_t nbytes() const override { return nbytes_; }
   Device device() const override { return device_; }
 
  private:
-  at::Tensor tensor_;
+  static constexpr std::align_val_t alignment{64};
+
   void* data_;
   std::size_t nbytes_;
   Device device_;
 };
 
-/// A small result in a block that is used again: making a tensor would cost more than most that is done with it.
+/// A small result in a block that is used again: asking the allocator would cost more than most that is done with it.
 class BlockBuffer final : public Buffer {
  public:
   static constexpr std::size_t most_bytes = 4096;
@@ -105,10 +108,7 @@ class AtenBackend final : public Backend {
       if (nbytes >= LargeBlocks::fewest_bytes) {
         return std::allocate_shared<LargeBuffer>(BlockAllocator<LargeBuffer>(), large_blocks_, nbytes, device);
       }
-      at::Tensor tensor(at::detail::empty_cpu({static_cast<std::int64_t>(nbytes)}, at::kByte));
-      return std::make_shared<TensorBuffer>(std::move(tensor), nbytes, device);
-    } catch (const c10::Error& error) {
-      refuse(nbytes, device, error.what_without_backtrace());
+      return std::allocate_shared<HeapBuffer>(BlockAllocator<HeapBuffer>(), nbytes, device);
     } catch (const std::bad_alloc& error) {
       refuse(nbytes, device, error.what());
     }

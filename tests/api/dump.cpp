@@ -31,6 +31,6 @@ TEST_CASE("what becomes of a function is written stage by stage") {
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   CHECK(read("0-traced.txt") == f->print(0) + "\n");
-  CHECK(read("7-cse.txt").find("add b b") != std::string::npos);
+  CHECK(read("8-cse.txt").find("add b b") != std::string::npos);
   CHECK(read("plan.txt").find("= add f32[3]") != std::string::npos);
 }
