@@ -1,6 +1,7 @@
 #include "engine/ir/control_flow.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "engine/api/tree_trace.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
+#include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"
 
 namespace lockstep::detail {
@@ -35,6 +37,28 @@ ir::FunctionPtr captured_first(const TracedTree& traced) {
   const Places order = ops::control_flow::joined(ops::control_flow::places(own, traced.captured.size()),
                                                  ops::control_flow::places(0, own));
   return ops::control_flow::pick(f, order, ops::control_flow::places(0, f.outputs().size()));
+}
+
+/// A scan on operands, with what its body need not compute in each iteration computed in front of it. Here and not when
+/// it is compiled, so that derivatives do so too, and one scan has one value wherever it runs.
+std::vector<Array> bind_scan(const ir::Scan& loop, const std::vector<Array>& operands) {
+  ir::Builder builder(loop.body->axes());
+  std::vector<ir::Var> inputs;
+  for (const Array& operand : operands) inputs.push_back(builder.input(operand.type()));
+  const ir::FunctionPtr plain = builder.finish(builder.apply(ops::primitives::scan(), inputs, loop.attrs()));
+  const ir::FunctionPtr function = passes::hoist_with_products(plain);
+  std::map<ir::Var, Array> values;
+  for (std::size_t i = 0; i < operands.size(); ++i) values.emplace(function->inputs()[i], operands[i]);
+  const auto arrays = [&](const std::vector<ir::Var>& vars) {
+    std::vector<Array> list;
+    for (const ir::Var v : vars) list.push_back(values.at(v));
+    return list;
+  };
+  for (const ir::Equation& equation : function->equations()) {
+    const std::vector<Array> results = api::bind(*equation.primitive, arrays(equation.inputs), equation.attrs);
+    for (std::size_t k = 0; k < results.size(); ++k) values.emplace(equation.outputs[k], results[k]);
+  }
+  return arrays(function->outputs());
 }
 
 const Tree& carry_of(const TracedTree& traced) { return traced.result.items()[0]; }
@@ -63,8 +87,7 @@ std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& x
   api::check_carry("scan", init, types, carry_of(traced), results);
   loop.body = captured_first(traced);
   loop.consts = traced.captured.size();
-  const std::vector<Array> values =
-      api::bind(ops::primitives::scan(), list_of({traced.captured, flat.leaves()}), loop.attrs());
+  const std::vector<Array> values = bind_scan(loop, list_of({traced.captured, flat.leaves()}));
   const Tree both = traced.result.unflatten(values);
   return {both.items()[0], both.items()[1]};
 }

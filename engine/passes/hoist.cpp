@@ -15,7 +15,7 @@
 #include "engine/passes/pass.h"
 
 // What a scan computes in each iteration and need not: what is the same each time, and products of a row it reads with
-// what is the same each time, which are one product of all rows.
+// what is the same each time, which are one product of all rows. That one may round otherwise than many of few rows.
 namespace lockstep::passes {
 namespace {
 
@@ -44,7 +44,8 @@ struct RowProduct {
 /// What a scan's body need not compute itself.
 class Hoistable {
  public:
-  explicit Hoistable(const Scan& scan) : scan_(scan), body_(*scan.body), is_same_(body_.types().size(), false) {
+  Hoistable(const Scan& scan, bool with_products)
+      : scan_(scan), body_(*scan.body), with_products_(with_products), is_same_(body_.types().size(), false) {
     for (std::size_t i = 0; i < scan.consts; ++i) set_same(body_.inputs()[i]);
     for (const Equation& equation : body_.equations()) visit(equation);
   }
@@ -60,15 +61,18 @@ class Hoistable {
 
  private:
   bool is_same(Var v) const { return is_same_[v.id]; }
+  bool is_key(Var v) const { return body_.type(v).dtype == DType::key; }
   void set_same(Var v) { is_same_[v.id] = true; }
 
   void visit(const Equation& equation) {
-    const bool stays = has_effects(equation) || equation.primitive->traits.typed_axes;
+    // Draws stay where they are traced, so that a key which each iteration uses again is found there.
+    const bool draws = with_products_ && std::ranges::any_of(equation.inputs, [this](Var v) { return is_key(v); });
+    const bool stays = draws || has_effects(equation) || equation.primitive->traits.typed_axes;
     const bool same = !stays && std::ranges::all_of(equation.inputs, [this](Var v) { return is_same(v); });
     if (same) std::ranges::for_each(equation.outputs, [this](Var v) { set_same(v); });
     // A view costs the loop nothing; nor does what needs no operand, which folds into what reads it.
     moved_.push_back(same && !equation.inputs.empty() && !is_view(equation));
-    products_.push_back(stays ? std::nullopt : row_product(equation));
+    products_.push_back(stays || !with_products_ ? std::nullopt : row_product(equation));
   }
 
   std::optional<RowProduct> row_product(const Equation& equation) const {
@@ -99,6 +103,7 @@ class Hoistable {
 
   const Scan& scan_;
   const ir::Function& body_;
+  bool with_products_;
   std::vector<bool> is_same_;  // by var: in each iteration
   std::vector<bool> moved_;
   std::vector<std::optional<RowProduct>> products_;
@@ -199,20 +204,26 @@ class Hoisting {
   std::map<Var, Var> outside_;
 };
 
-}  // namespace
-
-ir::FunctionPtr hoist(const FunctionPtr& function) {
+ir::FunctionPtr hoisted(const FunctionPtr& function, bool with_products) {
   Draft draft(*function);
-  for (Equation& equation : draft.equations) equation = map_sub_functions(equation, hoist);
-  return ir::rewrite(*draft.finish(), [](Builder& builder, const Equation& equation, std::span<const Var> operands) {
+  for (Equation& equation : draft.equations) {
+    equation = map_sub_functions(equation, [=](const FunctionPtr& f) { return hoisted(f, with_products); });
+  }
+  return ir::rewrite(*draft.finish(), [=](Builder& builder, const Equation& equation, std::span<const Var> operands) {
     std::optional<std::vector<Var>> results;
     if (equation.primitive != &ops::primitives::scan()) return results;
     const Scan scan = Scan::of(equation.attrs);
     if (scan.length == 0) return results;
-    const Hoistable found(scan);
+    const Hoistable found(scan, with_products);
     if (found.any()) results = Hoisting(builder, scan, found, operands).run();
     return results;
   });
 }
+
+}  // namespace
+
+ir::FunctionPtr hoist(const FunctionPtr& function) { return hoisted(function, false); }
+
+ir::FunctionPtr hoist_with_products(const FunctionPtr& function) { return hoisted(function, true); }
 
 }  // namespace lockstep::passes

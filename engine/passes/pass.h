@@ -14,8 +14,7 @@ struct Pass {
 };
 
 ir::FunctionPtr inline_calls(const ir::FunctionPtr& function);  ///< Writes calls in place, but for checkpoints.
-/// Moves out of a scan what is the same in each iteration, and makes its products of rows one product.
-ir::FunctionPtr hoist(const ir::FunctionPtr& function);
+ir::FunctionPtr hoist(const ir::FunctionPtr& function);   ///< Moves out of a scan what is the same in each iteration.
 ir::FunctionPtr unroll(const ir::FunctionPtr& function);  ///< Writes out as many iterations of a scan as it asks for.
 ir::FunctionPtr decompose(const ir::FunctionPtr& function);  ///< Writes a split as slices.
 ir::FunctionPtr fold(const ir::FunctionPtr& function);       ///< Computes what is arithmetic on constants.
@@ -32,6 +31,10 @@ ir::FunctionPtr fuse(const ir::FunctionPtr& function);
 /// Products and convolutions of float32 on operands rounded to bfloat16: the one pass that changes bits, run where it is
 /// asked for, behind the pipeline and before `fuse`.
 ir::FunctionPtr multiply_in_bfloat16(const ir::FunctionPtr& function);
+
+/// `hoist`, and a scan's products of the rows that it reads with what is the same in each iteration become one product of
+/// all rows. That may change bits, so it belongs to what a scan means when it is traced, and not to the pipeline.
+ir::FunctionPtr hoist_with_products(const ir::FunctionPtr& function);
 
 /// In the order they run. `fuse` follows where some backend has kernels for what it makes.
 const std::vector<Pass>& pipeline();

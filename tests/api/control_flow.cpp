@@ -419,3 +419,35 @@ TEST_CASE("a loop's body is traced once, and its arrays are captured") {
   CHECK(traced.count("mul") == 1);
   CHECK(parse_function(traced.to_string()).to_string() == traced.to_string());
 }
+
+TEST_CASE("a cell's products with its inputs are one product in front of the loop, and so are their derivatives") {
+  const auto f = [](const Array& w, const Array& x) {
+    const auto cell = [&](const Array& h, const Array& r) {
+      const Array next = tanh(matmul(r, w * 0.5) + h);
+      return std::pair(next, next);
+    };
+    return sum(scan(cell, zeros({2, 4}, float64), x).second);
+  };
+  const Array w = wave({3, 4}), x = wave({5, 2, 3}, 1);
+  const Function traced = trace_function(f, w, x);
+  const std::string text = traced.to_string();
+  CHECK(traced.count("dot_general") == 1);
+  CHECK(text.find("dot_general") < text.find("scan["));
+  run(f, w, x);
+  // Both gradients are products behind the backward loop.
+  const Function slope = trace_function(grad<0, 1>(f), w, x);
+  const std::string backward = slope.to_string();
+  CHECK(slope.count("dot_general") == 3);
+  CHECK(backward.find("dot_general") < backward.find("scan["));
+  CHECK(backward.find("dot_general", backward.rfind(" unroll=")) != std::string::npos);
+  const auto by_hand = [](const Array& w, const Array& x) {
+    Array h = zeros({2, 4}, float64), total = zeros({}, float64);
+    for (std::int64_t i = 0; i < 5; ++i) {
+      h = tanh(matmul(row(x, i), w * 0.5) + h);
+      total = total + sum(h);
+    }
+    return total;
+  };
+  check_close(f(w, x), {}, by_hand(w, x).to_vector<double>());
+  check_close(grad(f)(w, x), {3, 4}, grad(by_hand)(w, x).to_vector<double>());
+}
