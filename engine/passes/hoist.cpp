@@ -61,12 +61,13 @@ class Hoistable {
 
  private:
   bool is_same(Var v) const { return is_same_[v.id]; }
-  bool is_key(Var v) const { return body_.type(v).dtype == DType::key; }
   void set_same(Var v) { is_same_[v.id] = true; }
 
   void visit(const Equation& equation) {
-    // Draws stay where they are traced, so that a key which each iteration uses again is found there.
-    const bool draws = with_products_ && std::ranges::any_of(equation.inputs, [this](Var v) { return is_key(v); });
+    // Keys and draws stay where they are traced, so that a key which each iteration uses again is found there.
+    const auto is_key = [this](Var v) { return body_.type(v).dtype == DType::key; };
+    const bool draws = with_products_ &&
+                       (std::ranges::any_of(equation.inputs, is_key) || std::ranges::any_of(equation.outputs, is_key));
     const bool stays = draws || has_effects(equation) || equation.primitive->traits.typed_axes;
     const bool same = !stays && std::ranges::all_of(equation.inputs, [this](Var v) { return is_same(v); });
     if (same) std::ranges::for_each(equation.outputs, [this](Var v) { set_same(v); });
@@ -96,8 +97,11 @@ class Hoistable {
   bool pays(const Equation& dot, std::size_t side) const {
     constexpr std::int64_t most_rows = 256;
     const Shape& x = body_.type(dot.inputs[side]).shape;
-    std::int64_t rows = x.size();
-    for (const std::int64_t d : dot.attrs.get<DimPairs>("contract")[side]) rows /= x[static_cast<int>(d)];
+    const ops::Dims& contracted = dot.attrs.get<DimPairs>("contract")[side];
+    std::int64_t rows = 1;
+    for (int d = 0; d < x.rank(); ++d) {
+      if (std::ranges::count(contracted, d) == 0) rows *= x[d];
+    }
     return rows < most_rows;
   }
 

@@ -1,4 +1,5 @@
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -89,6 +90,23 @@ TEST_CASE("hoist: the text after it, and the same values") {
     const std::vector<Elements> inputs = random_arrays(before->input_types(), 3);
     CHECK(evaluate(after, inputs) == evaluate(before, inputs));
     CHECK(passes::hoist_with_products(after)->print(0) == after->print(0));
+  }
+}
+
+TEST_CASE("products along nothing, and of no rows, are one product too") {
+  for (const auto& [rows, depth] : {std::pair{2, 0}, std::pair{0, 2}}) {
+    const std::string n = std::to_string(rows), k = std::to_string(depth);
+    const ir::FunctionPtr before =
+        ir::parse("{ lambda a:f32[" + k + ",3] b:f32[" + n + ",3] c:f32[4," + n + "," + k + "]. let d:f32[" + n +
+                      ",3] = scan[body={ lambda e:f32[" + k + ",3] f:f32[" + n + ",3] g:f32[" + n + "," + k +
+                      "]. let h:f32[" + n + ",3] = dot_general[batch=([],[]) contract=([1],[0])] g e i:f32[" + n +
+                      ",3] = add f h in (i) } carries=1 consts=1 length=4 reverse=false unroll=1] a b c in (d) }",
+                  ops::find_primitive);
+    const ir::FunctionPtr after = passes::hoist_with_products(before);
+    ir::verify(*after);
+    CHECK(after->equations().size() == 2);
+    const std::vector<Elements> inputs = random_arrays(before->input_types(), 3);
+    CHECK(evaluate(after, inputs) == evaluate(before, inputs));
   }
 }
 
