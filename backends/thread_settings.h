@@ -1,7 +1,8 @@
 #pragma once
 
 #include <omp.h>
-#include <xmmintrin.h>
+
+#include "backends/float_control.h"
 
 namespace lockstep::backends {
 
@@ -9,26 +10,25 @@ namespace lockstep::backends {
 /// kernels are to be independent of. Primitives whose work is split when they are made are made under it too.
 class ThreadSettings {
  public:
-  ThreadSettings() : threads_(omp_get_max_threads()), float_control_(_mm_getcsr()) { apply(); }
+  ThreadSettings() : threads_(omp_get_max_threads()) { set(1); }
   ThreadSettings(const ThreadSettings&) = delete;
   ThreadSettings& operator=(const ThreadSettings&) = delete;
-  ~ThreadSettings() { set(threads_, float_control_); }
+  ~ThreadSettings() { set(threads_); }
 
   /// Once more, after a library has set what it likes.
-  void apply() const { set(1, default_float_control); }
+  void apply() const {
+    set(1);
+    FloatControl::apply();
+  }
 
  private:
-  static constexpr unsigned default_float_control = 0x1F80;  // round to nearest, denormals kept, exceptions masked
-  static constexpr unsigned flags = 0x3F;                    // of what has happened: they control nothing
-
   /// Each call of a compiled function comes here; writing what is there already would cost more than asking.
-  static void set(int threads, unsigned float_control) {
+  static void set(int threads) {
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
-    if (((_mm_getcsr() ^ float_control) & ~flags) != 0) _mm_setcsr(float_control);
   }
 
   int threads_;
-  unsigned float_control_;
+  FloatControl floats_;
 };
 
 }  // namespace lockstep::backends

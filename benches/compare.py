@@ -36,6 +36,7 @@ LIBTORCH = HERE.parent / "build" / "peers" / "libtorch_step"
 WORKLOADS = "tiny mlp cnn resnet20 resnet18 vit lstm gpt adam10m".split()
 MOST_SPREAD = 1.15  # of a row's median over its best sample; a row with more is measured again, and then does not count
 MOST_FOREIGN_WORK = 0.02  # a share of the machine; a sample taken while others did more does not count
+SAID_FIRST = {"first_call_s", "first_loss_at", "losses", "memory_mib", "versions"}
 LEAST_SAMPLES = 3  # of a row that counts; and more than half of the rounds
 LONGEST_START = 1200  # seconds to the first losses, compilation included; a system that needs more is absent
 VARIANTS = ("eager", "eager-tuned", "compiled", "compiled-tuned")
@@ -84,6 +85,9 @@ class Process:
             self.first = self.read()
         finally:
             alarm.cancel()
+        if missing := SAID_FIRST - self.first.keys():
+            self.close()
+            raise RuntimeError(f"{name} did not say {', '.join(sorted(missing))}: build {command[0]} again")
         self.start_s = self.first["first_loss_at"] - start
         self.samples, self.disturbed = [], 0
 

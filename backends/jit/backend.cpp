@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/block_pool.h>
 #include <lockstep/element_loop.h>
 
+#include "backends/float_control.h"
 #include "backends/jit/code_cache.h"
 #include "backends/jit/loop_kernel.h"
 
@@ -82,6 +84,11 @@ class JitBackend final : public Backend {
   bool fuses() const override { return codes_->isa() != Isa::none && !codes_->is_refused(); }
 
   std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }
+
+  std::shared_ptr<void> enter_thread() const override {
+    if (FloatControl::is_plain()) return nullptr;
+    return std::allocate_shared<FloatControl>(BlockAllocator<FloatControl>());
+  }
 
  private:
   std::shared_ptr<CodeCache> codes_;

@@ -82,6 +82,7 @@ class LoopKernel final : public RowLoop {
   }
 
   void begin(const KernelArguments& arguments) const override {
+    if (spread_.empty()) return;
     const Bases bases = bases_with_spread(arguments);
     for (const SpreadOperand& operand : spread_) {
       spread(operand, arguments.inputs[operand.operand], bases[operand.operand]);

@@ -73,6 +73,7 @@ inline Bases bases_of(const KernelArguments& arguments) {
 template <class Visit>
 void for_each_run_of_rows(const Nest& nest, std::size_t arrays, const Bases& bases, std::int64_t first,
                           std::int64_t count, Visit visit) {
+  if (first == 0 && nest.rank <= 2) return count > 0 ? visit(bases, count) : void();
   for (std::int64_t n = 0; count > 0; first += n, count -= n) {
     std::int64_t plane = first / nest.rows();
     const std::int64_t row = first % nest.rows();

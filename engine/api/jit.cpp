@@ -177,12 +177,13 @@ struct JitCache::Impl {
   Precision precision = Precision::float32;
   /// The entry that fitted last. Entries stay as long as the cache.
   std::atomic<const Entry*> latest{nullptr};
-  IdleSlots<api::CallSpace, 8> spaces;
 
   mutable std::mutex mutex;  ///< Of what follows, which a steady call does not touch.
   std::unordered_multimap<std::uint64_t, std::unique_ptr<const Entry>> entries;
   const Entry* traced = nullptr;  ///< The newest.
   std::vector<std::string> reasons;
+
+  IdleSlots<api::CallSpace, 8> spaces;  ///< With frames of the entries' executables, which outlive them.
 
   /// The entry for the arguments, whose leaves it lists.
   const Entry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves) {

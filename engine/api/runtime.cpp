@@ -111,7 +111,7 @@ void run(const compile::Executable& executable, CallSpace& space, runtime::Recor
   }
   space.written.resize(executable.results.size());
   std::int64_t computed = 0;
-  runtime::run(executable, space.memory, space.written, &computed, record);
+  runtime::run(executable, space.memory, space.written, space.frame, &computed, record);
   if (computed > 0) collectives() += computed;
 }
 

@@ -35,7 +35,9 @@ struct CallSpace {
   std::vector<CallArgument> arguments;
   std::vector<runtime::Argument> memory;
   std::vector<std::shared_ptr<Buffer>> written;  ///< By result; null where it lies in its donor or is an argument.
+  runtime::FrameLease frame;
 
+  /// Of what one call leaves behind.
   void clear();
 };
 

@@ -333,6 +333,7 @@ std::shared_ptr<const Executable> emit(Program& program) {
   for (int v : program.outputs) executable->result_types.push_back(program.value(v).type);
   executable->devices = program.devices;
   executable->backends = program.kernels.backends();
+  executable->entered = program.kernels.entered();
   executable->kernels = program.kernels.kernels();
   executable->cuts = program.cuts;
   executable->arena_bytes = program.arena_bytes;

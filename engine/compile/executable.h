@@ -172,6 +172,7 @@ class Executable {
   std::size_t constant_bytes = 0;
 
   std::vector<std::shared_ptr<const Backend>> backends;
+  std::vector<std::shared_ptr<const Backend>> entered;  ///< Those that a calling thread enters.
   std::vector<std::shared_ptr<const Kernel>> kernels;
   std::vector<std::string> call_names;  ///< One a call, for printing.
   std::vector<CallNote> call_notes;     ///< Likewise.

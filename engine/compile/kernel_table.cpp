@@ -1,6 +1,9 @@
 #include "engine/compile/kernel_table.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -108,6 +111,16 @@ const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::spa
 KernelTable::Note KernelTable::note(const Kernel* kernel) const {
   const auto it = notes_.find(kernel);
   return it == notes_.end() ? Note{} : it->second;
+}
+
+std::vector<std::shared_ptr<const Backend>> KernelTable::entered() const {
+  std::set<std::string, std::less<>> makers;
+  for (const auto& [kernel, note] : notes_) makers.insert(note.backend);
+  if (makers.contains(Note().backend)) return backends_;
+  std::vector<std::shared_ptr<const Backend>> result;
+  std::ranges::copy_if(backends_, std::back_inserter(result),
+                       [&](const auto& backend) { return makers.contains(backend->name()); });
+  return result;
 }
 
 const Kernel* KernelTable::adopt(std::unique_ptr<Kernel> kernel, Note note) {

@@ -36,6 +36,8 @@ class KernelTable {
   const Kernel* adopt(std::unique_ptr<Kernel> kernel, Note note);
 
   const std::vector<std::shared_ptr<const Backend>>& backends() const { return backends_; }
+  /// Those whose settings a thread needs to run the kernels: all of them where the engine has kernels of its own.
+  std::vector<std::shared_ptr<const Backend>> entered() const;
   std::vector<std::shared_ptr<const Kernel>> kernels() const { return kernels_; }
 
  private:

@@ -54,19 +54,13 @@ std::shared_ptr<const Backend> joined(std::vector<std::shared_ptr<const Backend>
 
 EnteredThread::EnteredThread(std::span<const std::shared_ptr<const Backend>> backends) {
   for (const auto& backend : backends) {
-    auto token = backend->enter_thread();
-    if (token.use_count() == 0) continue;  // a token may own what is to be done, and no object
-    if (count_ < few) {
-      tokens_[count_++] = std::move(token);
-    } else {
-      more_.push_back(std::move(token));
-    }
+    // A token may own what is to be done, and no object.
+    if (auto token = backend->enter_thread(); token.use_count() > 0) tokens_.push_back(std::move(token));
   }
 }
 
 EnteredThread::~EnteredThread() {
-  while (!more_.empty()) more_.pop_back();
-  while (count_ > 0) tokens_[--count_].reset();
+  while (!tokens_.empty()) tokens_.pop_back();
 }
 
 }  // namespace lockstep::ir

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include <lockstep/backend.h>
+#include <lockstep/block_pool.h>
 
 namespace lockstep::ir {
 
@@ -23,10 +22,7 @@ class EnteredThread {
   ~EnteredThread();
 
  private:
-  static constexpr std::size_t few = 8;
-  std::array<std::shared_ptr<void>, few> tokens_;
-  std::size_t count_ = 0;
-  std::vector<std::shared_ptr<void>> more_;  ///< Of backends behind the first few.
+  std::vector<std::shared_ptr<void>, BlockAllocator<std::shared_ptr<void>>> tokens_;
 };
 
 }  // namespace lockstep::ir

@@ -82,7 +82,7 @@ int execute(const Executable& executable, Frame& frame, Record* record) {
     return record == nullptr ? nullptr : &(*record)[static_cast<std::size_t>(device)];
   };
   // The caller's thread settings are the engine's while a call runs.
-  const ir::EnteredThread entered(executable.backends);
+  const ir::EnteredThread entered(executable.entered);
   const auto walk = [&](compile::Crew& crew) {
     const auto device = static_cast<std::size_t>(crew.device());
     compile::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
@@ -103,30 +103,30 @@ int execute(const Executable& executable, Frame& frame, Record* record) {
   return collectives;
 }
 
-/// Gives the frame back when the call is over, however it ends.
-class FrameLease {
- public:
-  explicit FrameLease(const Executable& executable) : executable_(executable), frame_(executable.take_frame()) {}
-  ~FrameLease() { executable_.give_back(std::move(frame_)); }
-  FrameLease(const FrameLease&) = delete;
-  FrameLease& operator=(const FrameLease&) = delete;
-  Frame& frame() { return *frame_; }
-
- private:
-  const Executable& executable_;
-  std::unique_ptr<Frame> frame_;
-};
-
 }  // namespace
 
+Frame& FrameLease::of(const Executable& executable) {
+  if (executable_ != &executable) {
+    give_back();
+    frame_ = executable.take_frame();
+    executable_ = &executable;
+  }
+  return *frame_;
+}
+
+void FrameLease::give_back() {
+  if (executable_ != nullptr) executable_->give_back(std::move(frame_));
+  executable_ = nullptr;
+}
+
 void run(const Executable& executable, std::span<const Argument> arguments, std::span<std::shared_ptr<Buffer>> written,
-         std::int64_t* collectives, Record* record) {
+         FrameLease& lease, std::int64_t* collectives, Record* record) {
   take_results(executable, arguments, written);
   if (executable.steps.empty()) return;
-  FrameLease lease(executable);
-  set_bases(executable, lease.frame(), arguments, written);
-  const int computed = execute(executable, lease.frame(), record);
-  executable.count_collectives(computed);
+  Frame& frame = lease.of(executable);
+  set_bases(executable, frame, arguments, written);
+  const int computed = execute(executable, frame, record);
+  if (computed > 0) executable.count_collectives(computed);
   if (collectives != nullptr) *collectives = computed;
 }
 
@@ -152,7 +152,8 @@ std::vector<HostArray> run(const Executable& executable, std::vector<HostArray> 
     memory.push_back({&arguments[i].buffer, i < donated.size() && donated[i]});
   }
   std::vector<std::shared_ptr<Buffer>> written(executable.results.size());
-  run(executable, memory, written, collectives, record);
+  FrameLease lease;
+  run(executable, memory, written, lease, collectives, record);
   std::vector<HostArray> results;
   for (std::size_t i = 0; i < written.size(); ++i) {
     const ResultSource& source = executable.results[i];

@@ -22,12 +22,30 @@ struct Argument {
   bool donated = false;
 };
 
+/// A frame of the executable that ran last: who calls one again and again keeps its frame. It goes back when another
+/// executable's is wanted and in the end; executables outlive their leases.
+class FrameLease {
+ public:
+  FrameLease() = default;
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
+  ~FrameLease() { give_back(); }
+  compile::Frame& of(const compile::Executable& executable);
+
+ private:
+  void give_back();
+
+  const compile::Executable* executable_ = nullptr;
+  std::unique_ptr<compile::Frame> frame_;
+};
+
 /// Runs an executable on arguments of its types. `written[i]` becomes the memory of result i where that is made anew; it
 /// stays null where the result lies in its donor's memory or is an argument or an earlier result (Executable::results).
 /// `collectives` becomes the number of collectives computed, each as often as it was; `record`, where there is one, what
 /// ran when. Throws whatever a kernel throws. A steady state allocates nothing but the memory of results.
 void run(const compile::Executable& executable, std::span<const Argument> arguments,
-         std::span<std::shared_ptr<Buffer>> written, std::int64_t* collectives = nullptr, Record* record = nullptr);
+         std::span<std::shared_ptr<Buffer>> written, FrameLease& lease, std::int64_t* collectives = nullptr,
+         Record* record = nullptr);
 
 /// Throws ValueError where the function takes another number of arguments.
 void check_count(const compile::Executable& executable, std::size_t arguments);

@@ -1,12 +1,17 @@
+#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <xmmintrin.h>
 
 #include <lockstep/backend.h>
+#include <lockstep/control_flow.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/named_scope.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
+#include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
 
 #include "engine/trace/array_state.h"
@@ -61,6 +66,42 @@ TEST_CASE("compiled and eager calls give the same bits") {
     const Function traced = trace_function(row.function, a, b);
     check_same_bits(traced({a, b})[0], row.function(a, b));
     check_same_bits(traced.eval({a, b})[0], row.function(a, b));
+  }
+}
+
+TEST_CASE("the caller's float settings do not change a call's bits, nor does a call change them") {
+  const auto loop = [](const Array& x) { return sqrt(abs(x * 0.7 + 1e-39)) * x; };
+  const auto twice = [&](const Array& x) {
+    return scan([&](const Array& c, const Array& y) { return std::pair{loop(c) + y, c}; }, x[0], x).first;
+  };
+  struct Row {
+    const char* what;
+    std::function<Array(const Array&)> function;
+  };
+  const std::vector<Row> rows = {
+      {"a loop", loop},
+      {"a product", [](const Array& x) { return matmul(x, x); }},
+      {"running sums", [](const Array& x) { return cumsum(x * 0.3, 0); }},
+      {"a loop and a product", [&](const Array& x) { return matmul(loop(x), x); }},
+      {"a scan", twice},
+      {"a map on two devices",
+       pmap(loop,
+            {.mesh = Mesh({{"batch", 2}}, devices("cpu:0-1")), .in = {sharded("batch")}, .out = {sharded("batch")}})},
+  };
+  const Array scales = concatenate({ones({3, 1}), full({3, 1}, 1e-38F), full({2, 1}, 3e-39F)}, 0);
+  const Array x = reshape(sin(convert(arange(64), float32) * 1.7), {8, 8}) * scales;
+  const unsigned before = _mm_getcsr();
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    const auto compiled = jit(row.function);
+    const Array expected = compiled(x);
+    const unsigned set = (before | 0xE040U) & ~0x3FU;  // towards zero, subnormal numbers as zeros
+    _mm_setcsr(set);
+    const Array given = compiled(x);
+    const unsigned after = _mm_getcsr() & ~0x3FU;
+    _mm_setcsr(before);
+    CHECK(after == set);
+    check_same_bits(given, expected);
   }
 }
 

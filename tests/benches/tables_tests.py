@@ -90,6 +90,10 @@ class Rows(unittest.TestCase):
             self.process.samples = samples
             self.assertEqual(self.process.row(rounds)["counts"], counts, (samples, rounds))
 
+    def test_a_program_built_before_what_is_read_today_is_named(self):
+        with self.assertRaisesRegex(RuntimeError, "^old did not say first_loss_at: build .* again$"):
+            compare.Process("old", [sys.executable, "-c", SAYS_FIRST.replace("first_loss_at", "start")])
+
     def test_start_ends_with_the_first_loss(self):
         self.assertGreater(self.process.start_s, 0)
         self.assertLessEqual(self.process.start_s, time.monotonic() - self.begin - 0.2)
