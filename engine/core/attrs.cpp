@@ -118,15 +118,51 @@ bool before(const Attrs::Entry& entry, std::string_view name) { return entry.nam
 
 }  // namespace
 
-Attrs::Attrs(std::initializer_list<Entry> entries) : entries_(entries) {
-  std::ranges::sort(entries_, {}, &Entry::name);
-  const auto twice = std::ranges::adjacent_find(entries_, {}, &Entry::name);
-  if (twice != entries_.end()) throw IrError("attributes: " + quoted(twice->name) + " is given twice");
+namespace {
+
+std::uint64_t hash_of(const std::vector<Attrs::Entry>& entries) {
+  StableHash hash;
+  hash.add(entries.size());
+  for (const Attrs::Entry& entry : entries) {
+    hash.add(std::string_view(entry.name));
+    hash.add(entry.value.index());
+    std::visit(AddToHash{hash}, entry.value);
+  }
+  return hash.value();
+}
+
+std::vector<Attrs::Entry> sorted(std::vector<Attrs::Entry> entries) {
+  std::ranges::sort(entries, {}, &Attrs::Entry::name);
+  const auto twice = std::ranges::adjacent_find(entries, {}, &Attrs::Entry::name);
+  if (twice != entries.end()) throw IrError("attributes: " + quoted(twice->name) + " is given twice");
+  return entries;
+}
+
+}  // namespace
+
+struct Attrs::Shared {
+  std::vector<Entry> entries;  // sorted by name
+  std::uint64_t hash;
+};
+
+Attrs::Attrs(std::initializer_list<Entry> entries) : Attrs(of(sorted(entries))) {}
+
+Attrs Attrs::of(std::vector<Entry> sorted) {
+  Attrs result;
+  if (sorted.empty()) return result;
+  const std::uint64_t hash = hash_of(sorted);
+  result.shared_ = std::make_shared<const Shared>(Shared{std::move(sorted), hash});
+  return result;
+}
+
+const std::vector<Attrs::Entry>& Attrs::entries() const {
+  static const std::vector<Entry> none;
+  return shared_ == nullptr ? none : shared_->entries;
 }
 
 const AttrValue* Attrs::find(std::string_view name) const {
-  const auto place = std::lower_bound(entries_.begin(), entries_.end(), name, before);
-  return place != entries_.end() && place->name == name ? &place->value : nullptr;
+  const auto place = std::lower_bound(entries().begin(), entries().end(), name, before);
+  return place != entries().end() && place->name == name ? &place->value : nullptr;
 }
 
 const AttrValue& Attrs::at(std::string_view name) const {
@@ -142,36 +178,32 @@ void Attrs::wrong_kind(std::string_view name) const {
 }
 
 Attrs Attrs::with(std::string_view name, AttrValue value) const {
-  Attrs result = *this;
-  const auto place = std::lower_bound(result.entries_.begin(), result.entries_.end(), name, before);
-  if (place != result.entries_.end() && place->name == name) {
+  std::vector<Entry> changed = entries();
+  const auto place = std::lower_bound(changed.begin(), changed.end(), name, before);
+  if (place != changed.end() && place->name == name) {
     place->value = std::move(value);
   } else {
-    result.entries_.insert(place, Entry{std::string(name), std::move(value)});
+    changed.insert(place, Entry{std::string(name), std::move(value)});
   }
-  return result;
+  return of(std::move(changed));
 }
 
 Attrs Attrs::without(std::string_view name) const {
-  Attrs result = *this;
-  std::erase_if(result.entries_, [&](const Entry& entry) { return entry.name == name; });
-  return result;
+  std::vector<Entry> changed = entries();
+  std::erase_if(changed, [&](const Entry& entry) { return entry.name == name; });
+  return of(std::move(changed));
 }
 
 std::uint64_t Attrs::hash() const {
-  StableHash hash;
-  hash.add(entries_.size());
-  for (const Entry& entry : entries_) {
-    hash.add(std::string_view(entry.name));
-    hash.add(entry.value.index());
-    std::visit(AddToHash{hash}, entry.value);
-  }
-  return hash.value();
+  static const std::uint64_t of_none = hash_of({});
+  return shared_ == nullptr ? of_none : shared_->hash;
 }
 
 bool Attrs::operator==(const Attrs& other) const {
-  return std::ranges::equal(entries_, other.entries_,
-                            [](const Entry& a, const Entry& b) { return a.name == b.name && same(a.value, b.value); });
+  if (shared_ == other.shared_) return true;
+  return hash() == other.hash() && std::ranges::equal(entries(), other.entries(), [](const Entry& a, const Entry& b) {
+           return a.name == b.name && same(a.value, b.value);
+         });
 }
 
 std::string to_string(const AttrValue& value) { return std::visit(Print{}, value); }

@@ -9,9 +9,15 @@ namespace lockstep {
 
 AxisSet::AxisSet(std::initializer_list<std::string> names) : AxisSet(std::vector<std::string>(names)) {}
 
-AxisSet::AxisSet(std::vector<std::string> names) : names_(std::move(names)) {
-  std::sort(names_.begin(), names_.end());
-  names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+AxisSet::AxisSet(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (!names.empty()) names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+}
+
+const std::vector<std::string>& AxisSet::names() const {
+  static const std::vector<std::string> none;
+  return names_ == nullptr ? none : *names_;
 }
 
 bool AxisSet::contains(std::string_view name) const { return std::binary_search(begin(), end(), name); }
@@ -19,15 +25,18 @@ bool AxisSet::contains(std::string_view name) const { return std::binary_search(
 bool AxisSet::contains(const AxisSet& other) const { return std::includes(begin(), end(), other.begin(), other.end()); }
 
 AxisSet AxisSet::joined(const AxisSet& other) const {
-  AxisSet result;
-  std::set_union(begin(), end(), other.begin(), other.end(), std::back_inserter(result.names_));
-  return result;
+  if (contains(other)) return *this;
+  if (empty()) return other;
+  std::vector<std::string> all;
+  std::set_union(begin(), end(), other.begin(), other.end(), std::back_inserter(all));
+  return AxisSet(std::move(all));
 }
 
 AxisSet AxisSet::without(const AxisSet& other) const {
-  AxisSet result;
-  std::set_difference(begin(), end(), other.begin(), other.end(), std::back_inserter(result.names_));
-  return result;
+  if (empty() || other.empty()) return *this;
+  std::vector<std::string> rest;
+  std::set_difference(begin(), end(), other.begin(), other.end(), std::back_inserter(rest));
+  return AxisSet(std::move(rest));
 }
 
 std::string to_string(const AxisSet& axes) {

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "engine/ir/primitive.h"
-#include "engine/ir/rewrite.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"
@@ -35,12 +34,8 @@ std::vector<Var> slices(ir::Builder& builder, const Equation& split, Var x) {
 }  // namespace
 
 ir::FunctionPtr decompose(const ir::FunctionPtr& function) {
-  Draft draft(*function);
-  for (Equation& equation : draft.equations) equation = map_sub_functions(equation, decompose);
-  return ir::rewrite(*draft.finish(), [](ir::Builder& builder, const Equation& equation, std::span<const Var> inputs) {
-    std::optional<std::vector<Var>> results;
-    if (equation.primitive == &ops::primitives::split()) results = slices(builder, equation, inputs[0]);
-    return results;
+  return rewrite_each(function, ops::primitives::split(), [](auto& builder, const Equation& split, auto inputs) {
+    return std::optional(slices(builder, split, inputs[0]));
   });
 }
 

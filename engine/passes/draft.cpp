@@ -1,6 +1,8 @@
 #include "engine/passes/draft.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace lockstep::passes {
@@ -56,16 +58,49 @@ void Substitution::apply(std::vector<Var>& vars) const {
   for (Var& v : vars) v = (*this)(v);
 }
 
+namespace {
+
+FunctionPtr function_in(const Attrs::Entry& entry) {
+  const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
+  return object == nullptr ? nullptr : std::dynamic_pointer_cast<const ir::Function>(*object);
+}
+
+}  // namespace
+
 Equation map_sub_functions(const Equation& equation, const std::function<FunctionPtr(const FunctionPtr&)>& change) {
   Equation changed = equation;
   for (const Attrs::Entry& entry : equation.attrs.entries()) {
-    const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-    if (object == nullptr) continue;
-    FunctionPtr function = std::dynamic_pointer_cast<const ir::Function>(*object);
+    const FunctionPtr function = function_in(entry);
     if (function == nullptr) continue;
-    changed.attrs = changed.attrs.with(entry.name, std::shared_ptr<const AttrObject>(change(function)));
+    FunctionPtr other = change(function);
+    if (other != function) changed.attrs = changed.attrs.with(entry.name, std::shared_ptr<const AttrObject>(other));
   }
   return changed;
+}
+
+FunctionPtr map_sub_functions(const FunctionPtr& function,
+                              const std::function<FunctionPtr(const FunctionPtr&)>& change) {
+  std::optional<Draft> draft;
+  for (std::size_t i = 0; i < function->equations().size(); ++i) {
+    const Equation& equation = function->equations()[i];
+    if (std::ranges::all_of(equation.attrs.entries(), [](const auto& e) { return function_in(e) == nullptr; }))
+      continue;
+    Equation changed = map_sub_functions(equation, change);
+    if (changed.attrs == equation.attrs) continue;
+    if (!draft) draft.emplace(*function);
+    draft->equations[i] = std::move(changed);
+  }
+  return draft ? draft->finish() : function;
+}
+
+FunctionPtr rewrite_each(const FunctionPtr& function, const ir::Primitive& primitive, const ir::RewriteRule& rule) {
+  FunctionPtr inner =
+      map_sub_functions(function, [&](const FunctionPtr& f) { return rewrite_each(f, primitive, rule); });
+  const auto is_meant = [&](const Equation& equation) { return equation.primitive == &primitive; };
+  if (std::ranges::none_of(inner->equations(), is_meant)) return inner;
+  return ir::rewrite(*inner, [&](ir::Builder& builder, const Equation& equation, std::span<const Var> inputs) {
+    return is_meant(equation) ? rule(builder, equation, inputs) : std::nullopt;
+  });
 }
 
 }  // namespace lockstep::passes

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/ir/function.h"
+#include "engine/ir/rewrite.h"
 
 namespace lockstep::passes {
 
@@ -38,5 +39,13 @@ class Substitution {
 /// The equation with every sub-function in its attributes replaced by `change` of it.
 ir::Equation map_sub_functions(const ir::Equation& equation,
                                const std::function<ir::FunctionPtr(const ir::FunctionPtr&)>& change);
+/// The function with that done to all its equations; the same one where no sub-function changes.
+ir::FunctionPtr map_sub_functions(const ir::FunctionPtr& function,
+                                  const std::function<ir::FunctionPtr(const ir::FunctionPtr&)>& change);
+
+/// The function with the rule applied to every equation of the primitive, in sub-functions first; the same one where
+/// there is none.
+ir::FunctionPtr rewrite_each(const ir::FunctionPtr& function, const ir::Primitive& primitive,
+                             const ir::RewriteRule& rule);
 
 }  // namespace lockstep::passes

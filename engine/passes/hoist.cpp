@@ -8,7 +8,6 @@
 
 #include "engine/ir/control_flow.h"
 #include "engine/ir/primitive.h"
-#include "engine/ir/rewrite.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
 #include "engine/passes/draft.h"
@@ -208,14 +207,9 @@ class Hoisting {
   std::map<Var, Var> outside_;
 };
 
-ir::FunctionPtr hoisted(const FunctionPtr& function, bool with_products) {
-  Draft draft(*function);
-  for (Equation& equation : draft.equations) {
-    equation = map_sub_functions(equation, [=](const FunctionPtr& f) { return hoisted(f, with_products); });
-  }
-  return ir::rewrite(*draft.finish(), [=](Builder& builder, const Equation& equation, std::span<const Var> operands) {
+FunctionPtr hoisted(const FunctionPtr& function, bool with_products) {
+  return rewrite_each(function, ops::primitives::scan(), [=](auto& builder, const Equation& equation, auto operands) {
     std::optional<std::vector<Var>> results;
-    if (equation.primitive != &ops::primitives::scan()) return results;
     const Scan scan = Scan::of(equation.attrs);
     if (scan.length == 0) return results;
     const Hoistable found(scan, with_products);

@@ -22,11 +22,8 @@ bool is_inlined(const Equation& equation) {
 }  // namespace
 
 ir::FunctionPtr inline_calls(const ir::FunctionPtr& function) {
-  Draft draft(*function);
-  for (Equation& equation : draft.equations) equation = map_sub_functions(equation, inline_calls);
-  const bool any = std::ranges::any_of(draft.equations, is_inlined);
-  const ir::FunctionPtr inner = draft.finish();
-  if (!any) return inner;
+  const ir::FunctionPtr inner = map_sub_functions(function, inline_calls);
+  if (std::ranges::none_of(inner->equations(), is_inlined)) return inner;
   return ir::rewrite(*inner, [](ir::Builder& builder, const Equation& equation, std::span<const Var> inputs) {
     std::optional<std::vector<Var>> results;
     if (is_inlined(equation)) results = builder.inline_function(*ir::sub_function(equation.attrs, "body"), inputs);

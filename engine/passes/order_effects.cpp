@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@ namespace lockstep::passes {
 // Equations of a function run in any order that their operands allow, so each effect takes the result of the one before
 // it as an operand. Effects that vary along other axes run in other places and are ordered among themselves.
 ir::FunctionPtr order_effects(const ir::FunctionPtr& function) {
+  if (std::ranges::none_of(function->equations(), ir::has_effects)) return function;
   Draft draft(*function);
   std::map<std::vector<std::string>, ir::Var> last;
   for (ir::Equation& equation : draft.equations) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,7 @@ class Scheduler {
       return;
     }
     for (Var v : original_[i].inputs) require(v);
-    draft_.equations.push_back(map_sub_functions(original_[i], schedule_collectives));
+    draft_.equations.push_back(original_[i]);
     for (Var v : original_[i].outputs) defined(v);
   }
 
@@ -109,6 +110,9 @@ class Scheduler {
 
 }  // namespace
 
-FunctionPtr schedule_collectives(const FunctionPtr& function) { return Scheduler(*function).run(); }
+FunctionPtr schedule_collectives(const FunctionPtr& function) {
+  const FunctionPtr inner = map_sub_functions(function, schedule_collectives);
+  return std::ranges::none_of(inner->equations(), can_be_split) ? inner : Scheduler(*inner).run();
+}
 
 }  // namespace lockstep::passes

@@ -132,8 +132,9 @@ Equation without_spare_rows(const Draft& draft, const Equation& equation, const 
 }  // namespace
 
 FunctionPtr spare_rows(const FunctionPtr& function) {
-  Draft draft(*function);
-  for (Equation& equation : draft.equations) equation = map_sub_functions(equation, spare_rows);
+  const FunctionPtr inner = map_sub_functions(function, spare_rows);
+  if (std::ranges::none_of(inner->equations(), is_scan)) return inner;
+  Draft draft(*inner);
   join_twins(draft);
   std::map<Var, Stacked> stacks;
   for (std::size_t i = 0; i < draft.equations.size(); ++i) {

@@ -5,7 +5,6 @@
 
 #include "engine/ir/control_flow.h"
 #include "engine/ir/primitive.h"
-#include "engine/ir/rewrite.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
 #include "engine/passes/draft.h"
@@ -154,11 +153,8 @@ class Unrolling {
 }  // namespace
 
 ir::FunctionPtr unroll(const ir::FunctionPtr& function) {
-  Draft draft(*function);
-  for (ir::Equation& equation : draft.equations) equation = map_sub_functions(equation, unroll);
-  return ir::rewrite(*draft.finish(), [](Builder& builder, const ir::Equation& equation, std::span<const Var> inputs) {
+  return rewrite_each(function, ops::primitives::scan(), [](auto& builder, const ir::Equation& equation, auto inputs) {
     std::optional<std::vector<Var>> results;
-    if (equation.primitive != &ops::primitives::scan()) return results;
     const Scan scan = Scan::of(equation.attrs);
     if (scan.unroll > 1 && scan.length > 0) results = Unrolling(builder, scan, inputs).run();
     return results;

@@ -27,7 +27,7 @@ using AttrValue = std::variant<bool, std::int64_t, double, std::string, DType, s
                                std::vector<std::string>, std::vector<std::vector<std::int64_t>>,
                                std::vector<std::vector<std::string>>, std::shared_ptr<const AttrObject>>;
 
-/// The static parameters of an equation: a map that compares, hashes and prints alike for every op.
+/// The static parameters of an equation: a map that compares, hashes and prints alike for every op. Copies share it.
 class LOCKSTEP_API Attrs {
  public:
   struct Entry {
@@ -38,7 +38,7 @@ class LOCKSTEP_API Attrs {
   Attrs() = default;
   Attrs(std::initializer_list<Entry> entries);
 
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return shared_ == nullptr; }
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const AttrValue* find(std::string_view name) const;
   /// Throws IrError naming the attribute where it is absent or of another kind.
@@ -55,15 +55,18 @@ class LOCKSTEP_API Attrs {
   }
   Attrs with(std::string_view name, AttrValue value) const;
   Attrs without(std::string_view name) const;
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Entry>& entries() const;
 
   std::uint64_t hash() const;
   bool operator==(const Attrs& other) const;
 
  private:
+  struct Shared;
+
+  static Attrs of(std::vector<Entry> sorted);
   [[noreturn]] void wrong_kind(std::string_view name) const;
 
-  std::vector<Entry> entries_;  // sorted by name
+  std::shared_ptr<const Shared> shared_;  // null where there is no entry
 };
 
 /// "axes=[0,1] keep=true".

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -145,19 +146,19 @@ class LOCKSTEP_API AxisSet {
   AxisSet(std::initializer_list<std::string> names);
   explicit AxisSet(std::vector<std::string> names);
 
-  bool empty() const { return names_.empty(); }
-  std::size_t size() const { return names_.size(); }
+  bool empty() const { return names_ == nullptr; }
+  std::size_t size() const { return names().size(); }
   bool contains(std::string_view name) const;
   bool contains(const AxisSet& other) const;
   AxisSet joined(const AxisSet& other) const;   ///< Union.
   AxisSet without(const AxisSet& other) const;  ///< Difference.
-  const std::vector<std::string>& names() const { return names_; }
-  auto begin() const { return names_.begin(); }
-  auto end() const { return names_.end(); }
-  bool operator==(const AxisSet&) const = default;
+  const std::vector<std::string>& names() const;
+  auto begin() const { return names().begin(); }
+  auto end() const { return names().end(); }
+  bool operator==(const AxisSet& other) const { return names_ == other.names_ || names() == other.names(); }
 
  private:
-  std::vector<std::string> names_;
+  std::shared_ptr<const std::vector<std::string>> names_;  // null where there is none; copies share it
 };
 
 /// "batch,model".
