@@ -107,6 +107,11 @@ TEST_CASE("the order in which attributes are given does not matter") {
   CHECK(a == b);
   CHECK(a.hash() == b.hash());
   CHECK(a.without("b") == Attrs{{"a", std::int64_t{1}}});
+  const Attrs none = a.without("b").without("a");
+  CHECK(none.empty());
+  CHECK(none == Attrs{});
+  CHECK(none.hash() == Attrs{}.hash());
+  CHECK(none.hash() != a.hash());
   CHECK(a.without("c") == a);
   CHECK(a.has("a"));
   CHECK_FALSE(a.has("c"));

@@ -18,6 +18,9 @@ TEST_CASE("axis sets are sets") {
   CHECK_FALSE(AxisSet{"model"}.contains(axes));
   CHECK(AxisSet{"model"}.joined({"batch"}) == axes);
   CHECK(axes.without({"batch", "time"}) == AxisSet{"model"});
+  CHECK(AxisSet{}.joined(axes) == axes);
+  CHECK(axes.without(axes).empty());
+  CHECK(axes.without(axes) == AxisSet{});
   CHECK(to_string(axes) == "batch,model");
   CHECK(to_string(AxisSet{"a b"}) == "\"a b\"");
 }
