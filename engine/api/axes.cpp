@@ -11,7 +11,7 @@
 
 namespace lockstep::api {
 
-Axes resolve_axes(const std::optional<Axes>& axes, int rank, std::string_view op) {
+Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op) {
   Axes resolved;
   if (!axes) {
     for (int i = 0; i < rank; ++i) resolved.push_back(i);

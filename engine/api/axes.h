@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include <lockstep/ops.h>
@@ -12,7 +11,7 @@
 namespace lockstep::api {
 
 /// Sorted, non-negative, without repetition; all of them where none are named. Throws ShapeError naming `op`.
-Axes resolve_axes(const std::optional<Axes>& axes, int rank, std::string_view op);
+Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op);
 /// A primitive with the attribute `axes`; with `keep`, these have extent 1.
 Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, bool keep);
 /// What sums and products are taken in: narrow integers and bool grow to 32 bits.

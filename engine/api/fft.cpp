@@ -108,7 +108,7 @@ Array run(const Transform& transform, const Array& a, const Axes& lengths, const
 }
 
 /// Over the axes named: the last ones, as many as there are lengths, or all.
-Array over(const Transform& transform, const Array& a, const Lengths& s, const std::optional<Axes>& axes, Norm norm) {
+Array over(const Transform& transform, const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   Axes chosen;
   if (axes) {
     chosen = *axes;
@@ -159,7 +159,7 @@ Array rolled(const Array& x, std::int64_t axis, std::int64_t shift) {
   return concatenate({slice_in_dim(x, cut, extent, axis), slice_in_dim(x, 0, cut, axis)}, axis);
 }
 
-Array shifted(const char* op, const Array& x, const std::optional<Axes>& axes, bool back) {
+Array shifted(const char* op, const Array& x, const OptionalAxes& axes, bool back) {
   Axes chosen(static_cast<std::size_t>(x.ndim()));
   std::iota(chosen.begin(), chosen.end(), std::int64_t{0});
   Array result = x;
@@ -212,16 +212,16 @@ Array ihfft(const Array& a, Length n, std::int64_t axis, Norm norm) {
   return slice_in_dim(whole, 0, whole.dim(static_cast<int>(dim)) / 2 + 1, dim);
 }
 
-Array fftn(const Array& a, const Lengths& s, const std::optional<Axes>& axes, Norm norm) {
+Array fftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.fftn", "fft"}, a, s, axes, norm);
 }
-Array ifftn(const Array& a, const Lengths& s, const std::optional<Axes>& axes, Norm norm) {
+Array ifftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.ifftn", "ifft"}, a, s, axes, norm);
 }
-Array rfftn(const Array& a, const Lengths& s, const std::optional<Axes>& axes, Norm norm) {
+Array rfftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.rfftn", "rfft"}, a, s, axes, norm);
 }
-Array irfftn(const Array& a, const Lengths& s, const std::optional<Axes>& axes, Norm norm) {
+Array irfftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.irfftn", "irfft"}, a, s, axes, norm);
 }
 
@@ -240,7 +240,7 @@ Array irfft2(const Array& a, const Lengths& s, const Axes& axes, Norm norm) {
 
 Array fftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.fftfreq", n, d, dtype, false); }
 Array rfftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.rfftfreq", n, d, dtype, true); }
-Array fftshift(const Array& x, const std::optional<Axes>& axes) { return shifted("fft.fftshift", x, axes, false); }
-Array ifftshift(const Array& x, const std::optional<Axes>& axes) { return shifted("fft.ifftshift", x, axes, true); }
+Array fftshift(const Array& x, const OptionalAxes& axes) { return shifted("fft.fftshift", x, axes, false); }
+Array ifftshift(const Array& x, const OptionalAxes& axes) { return shifted("fft.ifftshift", x, axes, true); }
 
 }  // namespace lockstep::fft

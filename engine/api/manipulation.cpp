@@ -145,7 +145,7 @@ Arrays broadcast_arrays(std::span<const Array> arrays) {
   return result;
 }
 
-Array flip(const Array& x, const std::optional<Axes>& axes) { return reverse(x, axes ? *axes : all_axes(x.ndim())); }
+Array flip(const Array& x, const OptionalAxes& axes) { return reverse(x, axes ? *axes : all_axes(x.ndim())); }
 
 Array fliplr(const Array& x) {
   expect_rank("fliplr", x, 2);

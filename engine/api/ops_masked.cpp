@@ -17,7 +17,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-using MaybeAxes = std::optional<Axes>;
 
 /// The mask at x's shape.
 Array held(std::string_view op, const Array& x, const Where& where) {
@@ -28,14 +27,14 @@ Array held(std::string_view op, const Array& x, const Where& where) {
 Array wide(const Array& x) { return convert(x, api::widened(x.dtype())); }
 
 /// How many elements are held, in x's dtype.
-Array held_count(const Array& x, const Array& mask, const MaybeAxes& axes, bool keep) {
+Array held_count(const Array& x, const Array& mask, const OptionalAxes& axes, bool keep) {
   return sum(convert(mask, x.dtype()), axes, keep);
 }
 
 Where numbers(const Array& x) { return Where(logical_not(isnan(x))); }
 
 /// Where no number is there, NaN.
-Array of_numbers(const Array& x, const Array& result, const MaybeAxes& axes, bool keep) {
+Array of_numbers(const Array& x, const Array& result, const OptionalAxes& axes, bool keep) {
   return is_float(x.dtype()) ? where(all(isnan(x), axes, keep), nan, result) : result;
 }
 
@@ -47,33 +46,33 @@ Array arg_of_numbers(const Array& x, std::int64_t axis, double worst, Array (*ar
 
 }  // namespace
 
-Array sum(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array sum(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return sum(lockstep::where(held("sum", x, where), x, zeros_like(x)), axes, keep);
 }
 
-Array prod(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array prod(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return prod(lockstep::where(held("prod", x, where), x, ones_like(x)), axes, keep);
 }
 
-Array max(const Array& x, const Where& where, const Operand& initial, const MaybeAxes& axes, bool keep) {
+Array max(const Array& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
   const Array start = full_like(x, initial);
   const Array top = max(lockstep::where(held("max", x, where), x, start), axes, keep);
   return maximum(top, initial);
 }
 
-Array min(const Array& x, const Where& where, const Operand& initial, const MaybeAxes& axes, bool keep) {
+Array min(const Array& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
   const Array start = full_like(x, initial);
   const Array bottom = min(lockstep::where(held("min", x, where), x, start), axes, keep);
   return minimum(bottom, initial);
 }
 
-Array mean(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array mean(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = wide(x), mask = held("mean", x, where);
   const Array total = sum(lockstep::where(mask, value, zeros_like(value)), axes, keep);
   return convert(div(total, held_count(value, mask, axes, keep)), api::inexact(x.dtype()));
 }
 
-Array var(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array var(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = wide(x), mask = held("var", x, where);
   const Array safe = lockstep::where(mask, value, zeros_like(value));
   const Array centered = sub(safe, mean(safe, Where(mask), axes, true));
@@ -81,20 +80,20 @@ Array var(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) 
   return convert(mean(real(mul(centered, conj(centered))), Where(mask), axes, keep), dtype);
 }
 
-Array all(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array all(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return all(logical_or(x, logical_not(held("all", x, where))), axes, keep);
 }
 
-Array any(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array any(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return any(logical_and(x, held("any", x, where)), axes, keep);
 }
 
-Array logsumexp(const Array& x, const Where& where, const MaybeAxes& axes, bool keep) {
+Array logsumexp(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = convert(x, api::inexact(x.dtype()));
   return logsumexp(lockstep::where(held("logsumexp", x, where), value, -infinity), axes, keep);
 }
 
-Array logsumexp(const Array& x, const Array& weights, const MaybeAxes& axes, bool keep) {
+Array logsumexp(const Array& x, const Array& weights, const OptionalAxes& axes, bool keep) {
   if (weights.shape() != x.shape()) {
     throw ShapeError(fmt::format("logsumexp: x is {}, weights are {}; expected one shape; broadcast_to the weights",
                                  to_string(x.shape()), to_string(weights.shape())));
@@ -108,23 +107,23 @@ Array logsumexp(const Array& x, const Array& weights, const MaybeAxes& axes, boo
   return keep ? result : squeeze(result, dims);
 }
 
-Array logmeanexp(const Array& x, const MaybeAxes& axes, bool keep) {
+Array logmeanexp(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logmeanexp");
   return sub(logsumexp(x, dims, keep), std::log(static_cast<double>(api::count_along(x, dims))));
 }
 
-Array nansum(const Array& x, const MaybeAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }
-Array nanprod(const Array& x, const MaybeAxes& axes, bool keep) { return prod(x, numbers(x), axes, keep); }
-Array nanmean(const Array& x, const MaybeAxes& axes, bool keep) { return mean(x, numbers(x), axes, keep); }
-Array nanvar(const Array& x, const MaybeAxes& axes, bool keep) { return var(x, numbers(x), axes, keep); }
-Array nanstd(const Array& x, const MaybeAxes& axes, bool keep) { return sqrt(nanvar(x, axes, keep)); }
+Array nansum(const Array& x, const OptionalAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }
+Array nanprod(const Array& x, const OptionalAxes& axes, bool keep) { return prod(x, numbers(x), axes, keep); }
+Array nanmean(const Array& x, const OptionalAxes& axes, bool keep) { return mean(x, numbers(x), axes, keep); }
+Array nanvar(const Array& x, const OptionalAxes& axes, bool keep) { return var(x, numbers(x), axes, keep); }
+Array nanstd(const Array& x, const OptionalAxes& axes, bool keep) { return sqrt(nanvar(x, axes, keep)); }
 
-Array nanmax(const Array& x, const MaybeAxes& axes, bool keep) {
+Array nanmax(const Array& x, const OptionalAxes& axes, bool keep) {
   if (!is_float(x.dtype())) return max(x, axes, keep);
   return of_numbers(x, max(where(isnan(x), -infinity, x), axes, keep), axes, keep);
 }
 
-Array nanmin(const Array& x, const MaybeAxes& axes, bool keep) {
+Array nanmin(const Array& x, const OptionalAxes& axes, bool keep) {
   if (!is_float(x.dtype())) return min(x, axes, keep);
   return of_numbers(x, min(where(isnan(x), infinity, x), axes, keep), axes, keep);
 }

@@ -60,22 +60,20 @@ Array quantile_of(std::string_view op, const Array& x, const Operand& q, MaybeAx
 
 }  // namespace
 
-Array variance(const Array& x, const std::optional<Axes>& axes, double ddof, bool keep) {
+Array variance(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "variance");
   const double n = static_cast<double>(api::count_along(x, dims));
   const Array biased = var(x, dims, keep);
   return ddof == 0 ? biased : mul(biased, n > ddof ? n / (n - ddof) : nan);
 }
 
-Array stddev(const Array& x, const std::optional<Axes>& axes, double ddof, bool keep) {
+Array stddev(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
   return sqrt(variance(x, axes, ddof, keep));
 }
 
-Array ptp(const Array& x, const std::optional<Axes>& axes, bool keep) {
-  return sub(max(x, axes, keep), min(x, axes, keep));
-}
+Array ptp(const Array& x, const OptionalAxes& axes, bool keep) { return sub(max(x, axes, keep), min(x, axes, keep)); }
 
-Array average(const Array& x, const Array& weights, const std::optional<Axes>& axes) {
+Array average(const Array& x, const Array& weights, const OptionalAxes& axes) {
   const DType dtype = api::inexact(promote(x.dtype(), weights.dtype()));
   const Array value = convert(x, dtype);
   Array weight = convert(weights, dtype);
@@ -96,7 +94,7 @@ Array average(const Array& x, const Array& weights, const std::optional<Axes>& a
   return div(sum(mul(value, weight), axes), sum(weight, axes));
 }
 
-Array count_nonzero(const Array& x, const std::optional<Axes>& axes, bool keep) {
+Array count_nonzero(const Array& x, const OptionalAxes& axes, bool keep) {
   return sum(convert(not_equal(x, zeros_like(x)), int32), axes, keep);
 }
 

@@ -31,14 +31,14 @@ LOCKSTEP_API Array hfft(const Array& a, Length n = std::nullopt, std::int64_t ax
 LOCKSTEP_API Array ihfft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
 
 /// Over several axes: the last ones, as many as there are lengths, or all. The real ones halve the last axis named.
-LOCKSTEP_API Array fftn(const Array& a, const Lengths& s = std::nullopt, const std::optional<Axes>& axes = std::nullopt,
+LOCKSTEP_API Array fftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
                         Norm norm = Norm::backward);
-LOCKSTEP_API Array ifftn(const Array& a, const Lengths& s = std::nullopt,
-                         const std::optional<Axes>& axes = std::nullopt, Norm norm = Norm::backward);
-LOCKSTEP_API Array rfftn(const Array& a, const Lengths& s = std::nullopt,
-                         const std::optional<Axes>& axes = std::nullopt, Norm norm = Norm::backward);
-LOCKSTEP_API Array irfftn(const Array& a, const Lengths& s = std::nullopt,
-                          const std::optional<Axes>& axes = std::nullopt, Norm norm = Norm::backward);
+LOCKSTEP_API Array ifftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
+                         Norm norm = Norm::backward);
+LOCKSTEP_API Array rfftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
+                         Norm norm = Norm::backward);
+LOCKSTEP_API Array irfftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
+                          Norm norm = Norm::backward);
 
 /// Over two axes.
 LOCKSTEP_API Array fft2(const Array& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
@@ -56,7 +56,7 @@ LOCKSTEP_API Array fftfreq(std::int64_t n, double d = 1, DType dtype = float32);
 /// Those of rfft's.
 LOCKSTEP_API Array rfftfreq(std::int64_t n, double d = 1, DType dtype = float32);
 /// The zero frequency moved to the middle of the axes (all unless given), and back.
-LOCKSTEP_API Array fftshift(const Array& x, const std::optional<Axes>& axes = std::nullopt);
-LOCKSTEP_API Array ifftshift(const Array& x, const std::optional<Axes>& axes = std::nullopt);
+LOCKSTEP_API Array fftshift(const Array& x, const OptionalAxes& axes = std::nullopt);
+LOCKSTEP_API Array ifftshift(const Array& x, const OptionalAxes& axes = std::nullopt);
 
 }  // namespace lockstep::fft

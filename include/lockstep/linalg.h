@@ -127,7 +127,7 @@ class LOCKSTEP_API NormOrder {
 struct NormOptions {
   NormOrder order = {};
   /// One axis: vectors along it. Two: matrices. None: the whole array, which an order takes as a vector or a matrix.
-  std::optional<Axes> axes = {};
+  OptionalAxes axes = {};
   bool keep = false;
 };
 /// Vectors: the p-norm, the largest (inf) or smallest (-inf) magnitude, the count of what is not zero (0). Matrices:

@@ -77,7 +77,7 @@ LOCKSTEP_API Arrays broadcast_arrays(std::span<const Array> arrays);
 // ---- rearranging -----------------------------------------------------------------------------------------------------
 
 /// Elements reversed along axes, all without any.
-LOCKSTEP_API Array flip(const Array& x, const std::optional<Axes>& axes = std::nullopt);
+LOCKSTEP_API Array flip(const Array& x, const OptionalAxes& axes = std::nullopt);
 LOCKSTEP_API Array fliplr(const Array& x);
 LOCKSTEP_API Array flipud(const Array& x);
 /// Elements moved on by `shift` along an axis, the last ones to the front; without an axis, of x flattened.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -13,6 +15,18 @@
 namespace lockstep {
 
 using Axes = std::vector<std::int64_t>;
+
+/// The axes that an op works along: one, as in sum(x, 1), several, as in sum(x, {0, 1}), or, where none are named, all.
+struct OptionalAxes : std::optional<Axes> {
+  OptionalAxes() = default;
+  OptionalAxes(std::nullopt_t) {}
+  OptionalAxes(std::optional<Axes> axes) : std::optional<Axes>(std::move(axes)) {}
+  OptionalAxes(Axes axes) : std::optional<Axes>(std::move(axes)) {}
+  OptionalAxes(std::initializer_list<std::int64_t> axes) : std::optional<Axes>(Axes(axes)) {}
+  template <std::integral Axis>
+  requires(!std::same_as<Axis, bool>) OptionalAxes(Axis axis)
+      : std::optional<Axes>(Axes{static_cast<std::int64_t>(axis)}) {}
+};
 
 // ---- the element-wise ops of ops.def ---------------------------------------------------------------------------------
 // Operands are promoted to one dtype and broadcast as in numpy. Integers and bool become float32 in the functions that
@@ -103,6 +117,10 @@ LOCKSTEP_API Array moveaxis(const Array& x, std::int64_t from, std::int64_t to);
 LOCKSTEP_API Array swapaxes(const Array& x, std::int64_t a, std::int64_t b);
 LOCKSTEP_API Array expand_dims(const Array& x, std::int64_t axis);
 LOCKSTEP_API Array squeeze(const Array& x, const Axes& axes);
+template <std::integral Axis>
+Array squeeze(const Array& x, Axis axis) {
+  return squeeze(x, Axes{static_cast<std::int64_t>(axis)});
+}
 /// All dimensions but the first merged.
 LOCKSTEP_API Array flatten(const Array& x);
 LOCKSTEP_API Array broadcast_to(const Array& x, const Shape& shape);
@@ -119,16 +137,16 @@ LOCKSTEP_API Array reverse(const Array& x, const Axes& axes);
 
 // ---- reductions: no axes means all; negative axes count from the end -------------------------------------------------
 // sum and prod of bool, int8 and int16 give int32, of uint8 and uint16 uint32; means of integers give float32.
-LOCKSTEP_API Array sum(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array prod(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array max(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array min(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array mean(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array sum(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array prod(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array max(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array min(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array mean(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// Biased (divided by n), in two passes; float16 and bfloat16 are widened to float32 inside, as in `mean`.
-LOCKSTEP_API Array var(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array all(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array any(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array logsumexp(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array var(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array all(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array any(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array logsumexp(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array argmax(const Array& x, std::int64_t axis, DType dtype = int32);
 LOCKSTEP_API Array argmin(const Array& x, std::int64_t axis, DType dtype = int32);
 /// Values and int32 indices along the last axis, descending.

@@ -22,53 +22,46 @@ struct Where {
   explicit Where(Array held) : mask(std::move(held)) {}
   Array mask;
 };
-LOCKSTEP_API Array sum(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
-                       bool keep = false);
-LOCKSTEP_API Array prod(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
-                        bool keep = false);
+LOCKSTEP_API Array sum(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array prod(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// Of no element, `initial`; it takes part beside those there are.
 LOCKSTEP_API Array max(const Array& x, const Where& where, const Operand& initial,
-                       const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+                       const OptionalAxes& axes = std::nullopt, bool keep = false);
 LOCKSTEP_API Array min(const Array& x, const Where& where, const Operand& initial,
-                       const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+                       const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// NaN where no element is held, as in `var`.
-LOCKSTEP_API Array mean(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
-                        bool keep = false);
-LOCKSTEP_API Array var(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
-                       bool keep = false);
-LOCKSTEP_API Array all(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
-                       bool keep = false);
-LOCKSTEP_API Array any(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
-                       bool keep = false);
+LOCKSTEP_API Array mean(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array var(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array all(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array any(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// -inf where no element is held.
-LOCKSTEP_API Array logsumexp(const Array& x, const Where& where, const std::optional<Axes>& axes = std::nullopt,
+LOCKSTEP_API Array logsumexp(const Array& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                              bool keep = false);
 /// log(sum(weights exp(x))): weights of one shape with x; NaN where the sum is negative.
-LOCKSTEP_API Array logsumexp(const Array& x, const Array& weights, const std::optional<Axes>& axes = std::nullopt,
+LOCKSTEP_API Array logsumexp(const Array& x, const Array& weights, const OptionalAxes& axes = std::nullopt,
                              bool keep = false);
-LOCKSTEP_API Array logmeanexp(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array logmeanexp(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// Sum, product or exclusive or of bits; bool or integers.
-LOCKSTEP_API Array reduce_and(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array reduce_or(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array reduce_xor(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array reduce_and(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array reduce_or(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array reduce_xor(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 
 // ---- statistics ------------------------------------------------------------------------------------------------------
 /// The variance divided by n - ddof, and its square root. numpy's names are var and std, the latter not a name C++ leaves.
-LOCKSTEP_API Array variance(const Array& x, const std::optional<Axes>& axes = std::nullopt, double ddof = 0,
+LOCKSTEP_API Array variance(const Array& x, const OptionalAxes& axes = std::nullopt, double ddof = 0,
                             bool keep = false);
-LOCKSTEP_API Array stddev(const Array& x, const std::optional<Axes>& axes = std::nullopt, double ddof = 0,
-                          bool keep = false);
-LOCKSTEP_API Array ptp(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array average(const Array& x, const Array& weights, const std::optional<Axes>& axes = std::nullopt);
-LOCKSTEP_API Array count_nonzero(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array stddev(const Array& x, const OptionalAxes& axes = std::nullopt, double ddof = 0, bool keep = false);
+LOCKSTEP_API Array ptp(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array average(const Array& x, const Array& weights, const OptionalAxes& axes = std::nullopt);
+LOCKSTEP_API Array count_nonzero(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// The same of what is not NaN. nanmean, nanvar, nanmax and nanmin give NaN where nothing else is there, nansum 0.
-LOCKSTEP_API Array nansum(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array nanprod(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array nanmean(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array nanvar(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array nanstd(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array nanmax(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
-LOCKSTEP_API Array nanmin(const Array& x, const std::optional<Axes>& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nansum(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nanprod(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nanmean(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nanvar(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nanstd(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nanmax(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+LOCKSTEP_API Array nanmin(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// -1 where all are NaN.
 LOCKSTEP_API Array nanargmax(const Array& x, std::int64_t axis);
 LOCKSTEP_API Array nanargmin(const Array& x, std::int64_t axis);

@@ -41,6 +41,7 @@ TEST_CASE("shape composites") {
       {"expand_dims", expand_dims(x, -1), {2, 3, 1}, {0, 1, 2, 3, 4, 5}},
       {"expand_dims front", expand_dims(x, 0), {1, 2, 3}, {0, 1, 2, 3, 4, 5}},
       {"squeeze", squeeze(counted({1, 2, 1}), {0, -1}), {2}, {0, 1}},
+      {"squeeze one", squeeze(counted({1, 2, 1}), -1), {1, 2}, {0, 1}},
       {"flatten", flatten(counted({2, 2, 2})), {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}},
       {"flatten rank 1", flatten(counted({2})), {2, 1}, {0, 1}},
       {"flatten empty", flatten(zeros({0, 2, 3})), {0, 6}, {}},
@@ -95,7 +96,11 @@ TEST_CASE("reductions") {
   const std::vector<Row> rows = {
       {"sum", sum(x), {}, {15}},
       {"sum of an axis", sum(x, Axes{0}), {3}, {3, 5, 7}},
-      {"sum keeps", sum(x, Axes{-1}, true), {2, 1}, {3, 12}},
+      {"sum of one axis, unbraced", sum(x, 0), {3}, {3, 5, 7}},
+      {"sum of one axis, braced", sum(x, {0}), {3}, {3, 5, 7}},
+      {"sum of both", sum(x, {0, 1}), {}, {15}},
+      {"sum of whatever there is", sum(x, {}), {}, {15}},
+      {"sum keeps", sum(x, -1, true), {2, 1}, {3, 12}},
       {"sum of no axes", sum(x, Axes{}), {2, 3}, {0, 1, 2, 3, 4, 5}},
       {"sum of nothing", sum(zeros({0, 2}), Axes{0}), {2}, {0, 0}},
       {"prod", prod(x + 1, Axes{1}), {2}, {6, 120}},
@@ -126,6 +131,8 @@ TEST_CASE("reductions") {
     check_close(row.given, row.shape, row.expected);
   }
 }
+
+static_assert(!std::is_convertible_v<bool, OptionalAxes>, "sum(x, true) would take axis 1 for `keep`");
 
 TEST_CASE("the dtype of a reduction") {
   struct Row {
