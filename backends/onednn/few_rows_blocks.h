@@ -89,13 +89,41 @@ void multiply_block(const RowsProduct& p, const float* a, const float* b, float*
   });
 }
 
+/// How many rows of b one row of a takes at a time.
+constexpr std::int64_t streamed_depth = 8;
+
+/// Adds streamed_depth of depth to the only row of the result, but for the columns behind the last whole pair of vectors.
+/// Returns how many columns that were.
+template <class Lanes>
+std::int64_t stream_columns(const RowsProduct& p, const float* a, const float* b, bool first) {
+  constexpr std::int64_t pair = 2 * lanes;
+  const float* row[streamed_depth];
+  Lanes factors[streamed_depth];
+  unrolled<streamed_depth>([&](auto k) __attribute__((always_inline)) {
+    row[k] = b + k * p.b_depth;
+    factors[k] = Lanes::all(a[k * p.a_depth]);
+  });
+  const std::int64_t columns = p.columns / pair * pair;
+  for (std::int64_t j = 0; j < columns; j += pair) {
+    for (const std::int64_t at : {j, j + lanes}) {
+      Lanes sum = first ? Lanes::zero() : Lanes::load(p.result + at);
+      // Processors foresee what an instruction reads next: each of b's rows is read by instructions of its own.
+      unrolled<streamed_depth>([&](auto k) __attribute__((always_inline)) {
+        sum = Lanes::fma(factors[k], Lanes::load(row[k] + at), sum);
+      });
+      sum.store(p.result + at);
+    }
+  }
+  return columns;
+}
+
 /// Where b has step 1 along its columns: each element of the result is a chain of fused multiply-adds, in blocks of
 /// depth which keep what all rows read of b in the first-level cache.
 template <class Lanes>
 void multiply_by_columns(const RowsProduct& p) {
   // One row reads b once: then few of its rows at a time, each from end to end, as memory is read fastest.
   const bool streams = p.rows == 1 && p.columns > Lanes::most_vectors * lanes;
-  const std::int64_t most_depth = streams ? 8 : 64;
+  const std::int64_t most_depth = streams ? streamed_depth : 64;
   for (std::int64_t k = 0; k < p.depth; k += most_depth) {
     const std::int64_t depth = std::min(most_depth, p.depth - k);
     const auto columns = [&]<std::int64_t vectors>(std::int64_t j) {
@@ -111,7 +139,11 @@ void multiply_by_columns(const RowsProduct& p) {
       });
     };
     std::int64_t vectors = 0;
-    for (std::int64_t j = 0; j < p.columns; j += vectors * lanes) {
+    const std::int64_t streamed =
+        streams && depth == streamed_depth
+            ? stream_columns<Lanes>(p, p.a + k * p.a_depth, p.b + k * p.b_depth, k == 0 && !p.adds)
+            : 0;
+    for (std::int64_t j = streamed; j < p.columns; j += vectors * lanes) {
       vectors = std::min(Lanes::most_vectors, (p.columns - j + lanes - 1) / lanes);
       with_constant<Lanes::most_vectors>(vectors, [&]<std::int64_t count>() { columns.template operator()<count>(j); });
     }

@@ -108,6 +108,19 @@ TEST_CASE(
   for (const std::int64_t depth : {65, 127, 128, 129, 1000}) check_bits({48, 1024, depth});
 }
 
+TEST_CASE(
+    "products of one row have the bits of their definition, wherever the last pair of vectors and block of depth end") {
+  if (!offers()) return;
+  for (std::int64_t columns = 15; columns <= 130; ++columns) check_bits({1, columns, 19});
+  for (const std::int64_t depth : {1, 7, 8, 9, 16, 100}) {
+    check_bits({1, 96, depth});
+    check_bits({1, 701, depth});
+    check_bits({1, 75, depth, false, true});
+  }
+  check_bits({1, 333, 24, true});
+  check_bits({1, 200, 41, false, false, 3});
+}
+
 TEST_CASE("products of few rows with transposed first operands and with batches have the bits of their definition") {
   if (!offers()) return;
   check_bits({16, 512, 100, true});
