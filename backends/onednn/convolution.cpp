@@ -75,22 +75,22 @@ class Description {
         y_(image(geometry.y, type_)),
         geometry_(geometry) {
     for (std::int64_t step : geometry.dilation) between_.push_back(step - 1);
+    forward_ = {cpu(),
+                dnnl::prop_kind::forward_training,
+                dnnl::algorithm::convolution_direct,
+                x_,
+                kernel_,
+                y_,
+                geometry.strides,
+                between_,
+                geometry.low,
+                geometry.high,
+                attributes(),
+                true};
   }
 
-  dnnl::convolution_forward::primitive_desc forward() const {
-    return {cpu(),
-            dnnl::prop_kind::forward_training,
-            dnnl::algorithm::convolution_direct,
-            x_,
-            kernel_,
-            y_,
-            geometry_.strides,
-            between_,
-            geometry_.low,
-            geometry_.high,
-            attributes(),
-            true};
-  }
+  /// Of gradients as well, which are described by it.
+  const dnnl::convolution_forward::primitive_desc& forward() const { return forward_; }
   dnnl::convolution_backward_data::primitive_desc input_grad() const {
     return backward<dnnl::convolution_backward_data>(kernel_);
   }
@@ -113,7 +113,7 @@ class Description {
             between_,
             geometry_.low,
             geometry_.high,
-            forward(),
+            forward_,
             attributes(),
             true};
   }
@@ -121,6 +121,7 @@ class Description {
   dnnl::memory::data_type type_;
   Desc x_, kernel_, kernel_grad_, y_;
   Dims between_;  ///< Elements between those of a window: what oneDNN calls dilation.
+  dnnl::convolution_forward::primitive_desc forward_;
   const ConvolutionGeometry& geometry_;
 };
 
@@ -224,7 +225,7 @@ class Convolution final : public RowWriter {
     geometry.y = geometry.y.with(0, images);
     const Description description(request, geometry, true);
     const Desc plain = filter(geometry, kernel_type(request), false);
-    const auto forward = description.forward();
+    const auto& forward = description.forward();
     if (!forward) return nullptr;
     if (request.op == "conv") {
       if (is_reference(forward) || !layout_.bind(plain, forward.weights_desc())) return nullptr;
@@ -302,26 +303,6 @@ std::unique_ptr<Kernel> make_direct(const KernelRequest& request, const Convolut
 }
 
 }  // namespace
-
-std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request, const Kernel& whole) {
-  if (is_widened(request)) return {};
-  const ConvolutionGeometry geometry(request);
-  const std::int64_t images = geometry.x[0];
-  const std::int64_t size = geometry.y.size() * (geometry.kernel.size() / geometry.kernel.dim(-1));
-  const std::int64_t count = std::min({most_parts, size / least_part, images});
-  if (count < 2) return {};
-  std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};
-  ArrayType output = request.outputs[0];
-  const auto bytes_an_image = [&](const ArrayType& type) { return static_cast<std::size_t>(type.nbytes() / images); };
-  const PartSteps steps{{bytes_an_image(inputs[0]), 0}, bytes_an_image(output)};
-  auto parts = cut(images, (images + count - 1) / count, steps, [&](std::int64_t extent) {
-    inputs[0].shape = inputs[0].shape.with(0, extent);
-    output.shape = output.shape.with(0, extent);
-    return make_convolution({request.op, request.attrs, inputs, {&output, 1}, request.device});
-  });
-  if (parts.empty() || !have_same_bits(request, whole, parts)) return {};
-  return parts;
-}
 
 std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;

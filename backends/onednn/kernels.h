@@ -16,7 +16,7 @@ std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest&
 std::unique_ptr<Kernel> make_sum_of_products(const KernelRequest& request);
 std::vector<std::unique_ptr<Kernel>> make_sum_of_products_parts(const KernelRequest& request);
 std::unique_ptr<Kernel> make_convolution(const KernelRequest& request);  ///< And both gradients.
-/// Some images each; empty for a kernel's gradient, which sums over images.
+/// Some images each, or some rows of one; empty for a kernel's gradient, which sums over both.
 std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request, const Kernel& whole);
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request);  ///< And the gradient.
 

@@ -67,6 +67,10 @@ class ShiftedKernel final : public Kernel {
 
 }  // namespace
 
+std::unique_ptr<Kernel> shifted(std::shared_ptr<const Kernel> kernel, const PartSteps& offsets) {
+  return std::make_unique<ShiftedKernel>(std::move(kernel), offsets);
+}
+
 std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most, const PartSteps& steps,
                                          const std::function<std::shared_ptr<const Kernel>(std::int64_t)>& make) {
   std::vector<std::unique_ptr<Kernel>> parts;
@@ -76,8 +80,7 @@ std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most,
     if (kernel == nullptr || count != most) kernel = make(count);
     if (kernel == nullptr) return {};
     const auto at = static_cast<std::size_t>(first);
-    parts.push_back(std::make_unique<ShiftedKernel>(
-        kernel, PartSteps{{at * steps.inputs[0], at * steps.inputs[1]}, at * steps.result}));
+    parts.push_back(shifted(kernel, {{at * steps.inputs[0], at * steps.inputs[1]}, at * steps.result}));
   }
   return parts;
 }

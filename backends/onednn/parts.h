@@ -30,6 +30,9 @@ struct PartSteps {
   std::size_t result;
 };
 
+/// The kernel, run where its operands and its result lie so many bytes further.
+std::unique_ptr<Kernel> shifted(std::shared_ptr<const Kernel> kernel, const PartSteps& offsets);
+
 /// Parts of `most` indices each, the last one perhaps of fewer: the kernel that `make` gives for so many, run where each
 /// begins. Empty where it gives none.
 std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most, const PartSteps& steps,

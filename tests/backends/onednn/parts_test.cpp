@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <utility>
@@ -27,6 +28,27 @@ struct Case {
 
 Case product(const Shape& a, const Shape& b, std::int64_t of_a, std::int64_t of_b, Cut cut = Cut::where_bits_allow) {
   return {&ops::primitives::dot_general(), a, b, contraction(of_a, of_b), cut};
+}
+
+Case convolution(const Shape& x, const Shape& kernel, const Attrs& attrs, Cut cut = Cut::yes) {
+  return {&ops::primitives::conv(), x, kernel, attrs, cut};
+}
+
+/// Cut by rows: in tiles, of two images, at every other row, behind padding that fills no window, of a large window, of
+/// one long row; and too small for its kernel.
+std::vector<Case> few_images() {
+  const Attrs same = conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 1);
+  const Cut any = Cut::where_bits_allow;
+  return {convolution({1, 64, 64, 48}, {3, 3, 48, 64}, same),
+          convolution({2, 50, 40, 48}, {3, 3, 48, 64}, same),
+          convolution({1, 70, 66, 24}, {3, 3, 24, 40}, conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1)),
+          convolution({1, 65, 67, 24}, {3, 3, 24, 40}, conv_attrs({2, 2}, {{0, 3}, {2, 2}}, {1, 1}, 1)),
+          convolution({1, 224, 224, 3}, {7, 7, 3, 64}, conv_attrs({2, 2}, {{3, 3}, {3, 3}}, {1, 1}, 1)),
+          convolution({1, 1, 1024, 64}, {1, 3, 64, 128}, conv_attrs({1, 1}, {{0, 0}, {64, 64}}, {1, 64}, 1), any),
+          convolution({1, 60, 60, 64}, {1, 1, 64, 96}, conv_attrs({1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1)),
+          convolution({1, 60, 60, 64}, {3, 3, 16, 128}, conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 4), any),
+          convolution({1, 80, 80, 64}, {5, 5, 1, 64}, conv_attrs({1, 1}, {{2, 2}, {2, 2}}, {1, 1}, 64), any),
+          convolution({1, 14, 14, 256}, {3, 3, 256, 256}, same, Cut::no)};
 }
 
 std::vector<Case> cases() {
@@ -62,7 +84,9 @@ std::vector<Case> cases() {
 TEST_CASE("parts of products and convolutions, in any order, have the bits of the whole") {
   if (!offers()) return;
   const std::shared_ptr<void> settings = onednn().enter_thread();
-  for (const Case& c : cases()) {
+  std::vector<Case> all = cases();
+  std::ranges::copy(few_images(), std::back_inserter(all));
+  for (const Case& c : all) {
     const BackendOp bound(onednn(), *c.op, {{float32, c.first, {}}, {float32, c.second, {}}}, c.attrs);
     CAPTURE(bound.op);
     CAPTURE(to_string(bound.inputs[0]));

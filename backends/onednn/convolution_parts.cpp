@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backends/onednn/convolution_geometry.h"
+#include "backends/onednn/kernels.h"
+#include "backends/onednn/parts.h"
+#include "backends/onednn/widened.h"
+
+namespace lockstep::backends::onednn {
+
+namespace {
+
+using Parts = std::vector<std::unique_ptr<Kernel>>;
+using Padding = std::vector<std::vector<std::int64_t>>;
+
+std::size_t bytes_each(const ArrayType& type, std::int64_t count) {
+  return static_cast<std::size_t>(type.nbytes() / count);
+}
+
+/// Some images each.
+Parts cut_images(const KernelRequest& request, std::int64_t images, std::int64_t count) {
+  std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};
+  ArrayType output = request.outputs[0];
+  const PartSteps steps{{bytes_each(inputs[0], images), 0}, bytes_each(output, images)};
+  return cut(images, (images + count - 1) / count, steps, [&](std::int64_t extent) {
+    inputs[0].shape = inputs[0].shape.with(0, extent);
+    output.shape = output.shape.with(0, extent);
+    return make_convolution({request.op, request.attrs, inputs, {&output, 1}, request.device});
+  });
+}
+
+/// Rows of the result: indices of the first spatial dimension that has several, and the rows of x that they are made of.
+struct Rows {
+  std::int64_t first = 0, count = 0, x_first = 0, x_count = 0, low = 0, high = 0;
+
+  bool has_shape_of(const Rows& other) const {
+    return count == other.count && x_count == other.x_count && low == other.low && high == other.high;
+  }
+};
+
+Rows rows_from(std::int64_t first, std::int64_t count, const Side& side) {
+  const std::int64_t begin = first * side.stride - side.low;
+  const std::int64_t end = begin + (count - 1) * side.stride + side.reach() + 1;
+  const std::int64_t x_first = std::max<std::int64_t>(begin, 0), x_end = std::min(end, side.x);
+  return {first, count, x_first, x_end - x_first, x_first - begin, end - x_end};
+}
+
+/// Some rows of one image each.
+class RowsOfImages {
+ public:
+  RowsOfImages(const KernelRequest& request, const ConvolutionGeometry& geometry)
+      : request_(request), geometry_(geometry) {
+    while (dim_ + 1 < geometry.spatial_rank() && geometry.x[dim_ + 1] == 1 && geometry.y[dim_ + 1] == 1) ++dim_;
+  }
+
+  /// Of `blocks` blocks an image, rows of tiles together. Empty where there are too few rows.
+  Parts cut(std::int64_t blocks) {
+    constexpr std::int64_t tile_rows = 4;
+    const Side side = geometry_.side(dim_);
+    const std::int64_t rows = ((side.y + blocks - 1) / blocks + tile_rows - 1) / tile_rows * tile_rows;
+    Parts parts;
+    for (std::int64_t image = 0; image < geometry_.x[0]; ++image) {
+      for (std::int64_t first = 0; first < side.y; first += rows) {
+        const Rows block = rows_from(first, std::min(rows, side.y - first), side);
+        const std::shared_ptr<const Kernel> kernel = block.x_count < 1 ? nullptr : kernel_of(block);
+        if (kernel == nullptr) return {};
+        parts.push_back(shifted(kernel, {{offset(request_.inputs[0], image, block.x_first), 0},
+                                         offset(request_.outputs[0], image, block.first)}));
+      }
+    }
+    return parts;
+  }
+
+ private:
+  std::size_t offset(const ArrayType& type, std::int64_t image, std::int64_t row) const {
+    const std::int64_t images = type.shape[0];
+    return bytes_each(type, images) * static_cast<std::size_t>(image) +
+           bytes_each(type, images * type.shape[dim_ + 1]) * static_cast<std::size_t>(row);
+  }
+
+  std::shared_ptr<const Kernel> kernel_of(const Rows& rows) {
+    for (const auto& [known, kernel] : made_) {
+      if (known.has_shape_of(rows)) return kernel;
+    }
+    std::array<ArrayType, 2> inputs = {request_.inputs[0], request_.inputs[1]};
+    ArrayType output = request_.outputs[0];
+    inputs[0].shape = inputs[0].shape.with(0, 1).with(dim_ + 1, rows.x_count);
+    output.shape = output.shape.with(0, 1).with(dim_ + 1, rows.count);
+    auto padding = request_.attrs.get<Padding>("padding");
+    padding[static_cast<std::size_t>(dim_)] = {rows.low, rows.high};
+    const Attrs attrs = request_.attrs.with("padding", padding);
+    return made_.emplace_back(rows, make_convolution({request_.op, attrs, inputs, {&output, 1}, request_.device}))
+        .second;
+  }
+
+  const KernelRequest& request_;
+  const ConvolutionGeometry& geometry_;
+  int dim_ = 0;
+  std::vector<std::pair<Rows, std::shared_ptr<const Kernel>>> made_;
+};
+
+/// Few images in blocks of their rows, each large enough to make up for bringing the kernel to its layout once more.
+Parts cut_rows(const KernelRequest& request, const ConvolutionGeometry& geometry, std::int64_t count) {
+  constexpr std::int64_t least_places = 512;
+  const std::int64_t images = geometry.y[0];
+  const std::int64_t places = geometry.y.size() / geometry.y.dim(-1) / images;
+  const std::int64_t most = std::min(count / images, places / least_places);
+  if (request.op != "conv" || most < 2) return {};
+  return RowsOfImages(request, geometry)
+      .cut(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most))));
+}
+
+}  // namespace
+
+Parts make_convolution_parts(const KernelRequest& request, const Kernel& whole) {
+  if (is_widened(request)) return {};
+  const ConvolutionGeometry geometry(request);
+  const std::int64_t images = geometry.x[0];
+  const std::int64_t size = geometry.y.size() * (geometry.kernel.size() / geometry.kernel.dim(-1));
+  const std::int64_t count = std::min(most_parts, size / least_part);
+  if (count < 2) return {};
+  const auto same = [&](Parts parts) { return have_same_bits(request, whole, parts) ? std::move(parts) : Parts{}; };
+  if (Parts rows = cut_rows(request, geometry, count); !rows.empty()) {
+    if (rows = same(std::move(rows)); !rows.empty()) return rows;
+  }
+  if (images < 2) return {};
+  Parts parts = cut_images(request, images, std::min(count, images));
+  return parts.empty() ? Parts{} : same(std::move(parts));
+}
+
+}  // namespace lockstep::backends::onednn
