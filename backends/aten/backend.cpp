@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -15,6 +16,7 @@
 #include <lockstep/error.h>
 #include <lockstep/isa.h>
 
+#include "backends/aten/cut_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/large_blocks.h"
 #include "backends/thread_settings.h"
@@ -97,6 +99,12 @@ class AtenBackend final : public Backend {
     if (!supports(request.device.kind)) return nullptr;
     const KernelMaker maker = find_maker(request.op);
     return maker == nullptr ? nullptr : maker(request);
+  }
+
+  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& /*request*/,
+                                                  const Kernel& whole) const override {
+    const auto* cut = dynamic_cast<const CutKernel*>(&whole);
+    return cut == nullptr ? std::vector<std::unique_ptr<Kernel>>() : cut->parts();
   }
 
   std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "backends/aten/cut_kernel.h"
 #include "backends/aten/element_types.h"
-#include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/sums.h"
 #include "backends/aten/window_moves.h"
@@ -14,22 +14,36 @@ namespace lockstep::backends::aten::kernels {
 
 namespace {
 
-std::size_t nbytes_of(const ArrayView& view) {
-  return static_cast<std::size_t>(view.shape.size()) * size_of(view.dtype);
+/// gather_windows where they are contiguous.
+template <class T>
+void gather_contiguous(const WindowMoves& moves, const KernelArguments& arguments, Range vectors) {
+  const T* operand = static_cast<const T*>(arguments.inputs[0].data);
+  const std::int64_t n = moves.elements_of_window();
+  T* out = static_cast<T*>(arguments.outputs[0].data);
+  moves.for_each_start(arguments.inputs[1], vectors, [=](std::int64_t vector, std::int64_t start) {
+    if (start < 0) {
+      std::fill_n(out + vector * n, n, T{});
+    } else if (n == 1) {
+      out[vector] = operand[start];
+    } else {
+      std::copy_n(operand + start, n, out + vector * n);
+    }
+  });
 }
 
 template <class T>
-void gather_windows(const WindowMoves& moves, const KernelArguments& arguments) {
+void gather_windows(const WindowMoves& moves, const KernelArguments& arguments, Range vectors) {
+  if (moves.are_contiguous()) return gather_contiguous<T>(moves, arguments, vectors);
   const T* operand = static_cast<const T*>(arguments.inputs[0].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
-  moves.for_each_row(arguments.inputs[1], [&](std::int64_t from, std::int64_t to, std::int64_t n,
-                                              std::int64_t from_step, std::int64_t to_step) {
-    if (from_step == 1 && to_step == 1) {
-      std::copy_n(operand + from, n, out + to);
-      return;
-    }
+  const auto visit = [&](std::int64_t from, std::int64_t to, std::int64_t n, std::int64_t from_step,
+                         std::int64_t to_step) {
     for (std::int64_t i = 0; i < n; ++i) out[to + i * to_step] = operand[from + i * from_step];
-  });
+  };
+  const auto leave_zero = [&](std::int64_t to, std::int64_t n, std::int64_t to_step) {
+    for (std::int64_t i = 0; i < n; ++i) out[to + i * to_step] = T{};
+  };
+  moves.for_each_row(arguments.inputs[1], vectors, visit, leave_zero);
 }
 
 struct Set {
@@ -68,42 +82,62 @@ struct Largest {
   }
 };
 
-/// result = operand, then every element that an update meets becomes combine(element, update), in order.
+/// combine_windows where they are contiguous.
 template <class T, class W, class Combine>
-void scatter_windows(const WindowMoves& moves, const KernelArguments& arguments) {
-  const ArrayView& operand = arguments.inputs[0];
-  const ArrayView& out = arguments.outputs[0];
-  const T* updates = static_cast<const T*>(arguments.inputs[2].data);
-  constexpr bool widened = !std::is_same_v<T, W>;
-  W* result = static_cast<W*>(widened ? arguments.scratch : out.data);
-  if constexpr (widened) {
-    std::copy_n(static_cast<const T*>(operand.data), out.shape.size(), result);
-  } else if (out.data != operand.data && out.shape.size() > 0) {
-    std::memcpy(out.data, operand.data, nbytes_of(out));
-  }
-  moves.for_each_row(arguments.inputs[1], [&](std::int64_t to, std::int64_t from, std::int64_t n, std::int64_t to_step,
-                                              std::int64_t from_step) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      W& element = result[to + i * to_step];
-      element = Combine{}(element, static_cast<W>(updates[from + i * from_step]));
-    }
+void combine_contiguous(const WindowMoves& moves, const KernelArguments& arguments, Range range,
+                        const Columns<T, W>& columns) {
+  const T* updates = static_cast<const T*>(arguments.inputs[2].data) + range.first;
+  const std::int64_t pitch = moves.elements_of_window(), n = moves.columns() == 1 ? pitch : columns.count();
+  moves.for_each_start(arguments.inputs[1], {0, moves.vectors()}, [=](std::int64_t vector, std::int64_t start) {
+    if (start < 0) return;
+    W* __restrict elements = columns.at(start);
+    const T* __restrict given = updates + vector * pitch;
+    for (std::int64_t i = 0; i < n; ++i) elements[i] = Combine{}(elements[i], static_cast<W>(given[i]));
   });
-  if constexpr (widened) std::copy_n(result, out.shape.size(), static_cast<T*>(out.data));
 }
 
-using Run = void (*)(const WindowMoves&, const KernelArguments&);
+template <class T, class W, class Combine>
+void combine_windows(const WindowMoves& moves, const KernelArguments& arguments, Range range,
+                     const Columns<T, W>& columns) {
+  const T* updates = static_cast<const T*>(arguments.inputs[2].data);
+  const auto combine = [&](std::int64_t to, std::int64_t from, std::int64_t n, std::int64_t to_step,
+                           std::int64_t from_step) {
+    W* elements = columns.at(to);
+    const T* given = updates + from + range.first * from_step;
+    if (moves.columns() > 1) n = columns.count();
+    for (std::int64_t i = 0; i < n; ++i) {
+      W& element = elements[i * to_step];
+      element = Combine{}(element, static_cast<W>(given[i * from_step]));
+    }
+  };
+  moves.for_each_row(arguments.inputs[1], {0, moves.vectors()}, combine, [](auto...) {});
+}
+
+/// result = operand, then every element that an update meets becomes combine(element, update), in order. Of windows of
+/// whole rows only the given columns are.
+template <class T, class W, class Combine>
+void scatter_windows(const WindowMoves& moves, const KernelArguments& arguments, Range range) {
+  const Columns<T, W> columns(arguments, moves.columns(), range);
+  columns.set_to(static_cast<const T*>(arguments.inputs[0].data) + range.first);
+  const auto combine = moves.are_contiguous() ? combine_contiguous<T, W, Combine> : combine_windows<T, W, Combine>;
+  combine(moves, arguments, range, columns);
+  columns.finish();
+}
+
+using Run = void (*)(const WindowMoves&, const KernelArguments&, Range);
 
 std::unique_ptr<Kernel> make_scatter(const KernelRequest& request, Run run, std::size_t scratch_bytes = 0) {
-  return make_function_kernel(
-      request,
-      [run, moves = WindowMoves::of_scatter(request)](const KernelArguments& arguments) { run(moves, arguments); },
+  const WindowMoves moves = WindowMoves::of_scatter(request);
+  const Cut cut = Cut::of_moves(moves.columns(), request.inputs[2].nbytes(), columns_apart(request.outputs[0].dtype));
+  return make_cut_kernel(
+      request, cut, [run, moves](const KernelArguments& arguments, Range columns) { run(moves, arguments, columns); },
       {.in_place = in_place_inputs(request) & 1U, .scratch_bytes = scratch_bytes});
 }
 
 template <class Combine>
 std::unique_ptr<Kernel> make_arithmetic(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
-  if (!is_inexact(dtype) && !is_integer(dtype)) return nullptr;
+  if (!can_add(dtype)) return nullptr;
   const Run run = with_summed(dtype, []<class T>() -> Run { return scatter_windows<T, Wide<T>, Combine>; });
   return make_scatter(request, run, sum_scratch(request.outputs[0]));
 }
@@ -119,14 +153,12 @@ std::unique_ptr<Kernel> make_ordered(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> gather(const KernelRequest& request) {
   const Run run = with_moved(request.inputs[0].dtype, []<class T>() -> Run { return gather_windows<T>; });
-  // What mode fill leaves out stays zero.
-  const bool fills = request.attrs.get<std::string>("mode") == "fill";
-  return make_function_kernel(request,
-                              [run, fills, moves = WindowMoves::of_gather(request)](const KernelArguments& arguments) {
-                                const ArrayView& out = arguments.outputs[0];
-                                if (fills && out.shape.size() > 0) std::memset(out.data, 0, nbytes_of(out));
-                                run(moves, arguments);
-                              });
+  WindowMoves moves = WindowMoves::of_gather(request);
+  const Cut cut = Cut::of_moves(moves.vectors(), request.outputs[0].nbytes());
+  return make_cut_kernel(request, cut,
+                         [run, moves = std::move(moves)](const KernelArguments& arguments, Range vectors) {
+                           run(moves, arguments, vectors);
+                         });
 }
 
 std::unique_ptr<Kernel> scatter(const KernelRequest& request) {

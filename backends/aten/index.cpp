@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/aten/cut_kernel.h"
 #include "backends/aten/element_types.h"
-#include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/moves.h"
 #include "backends/aten/sums.h"
@@ -14,13 +14,12 @@ namespace lockstep::backends::aten::kernels {
 
 namespace {
 
-/// Calls visit(i, index i clamped to [0, count)) for all elements of an array of integers.
+/// Calls visit(i, index i clamped to [0, count)) for elements of an array of integers.
 template <class Visit>
-void for_each_index(const ArrayView& indices, std::int64_t count, Visit visit) {
-  const std::int64_t size = indices.shape.size();
+void for_each_index(const ArrayView& indices, Range range, std::int64_t count, Visit visit) {
   with_integer(indices.dtype, [&]<class T>() {
     const T* index = static_cast<const T*>(indices.data);
-    for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t i = range.first; i < range.last; ++i) {
       std::int64_t at = static_cast<std::int64_t>(index[i]);
       if (std::is_same_v<T, std::uint64_t> && at < 0) at = count - 1;
       visit(i, std::clamp<std::int64_t>(at, 0, count - 1));
@@ -28,19 +27,23 @@ void for_each_index(const ArrayView& indices, std::int64_t count, Visit visit) {
   });
 }
 
+/// Of whole rows only the given columns are added.
 template <class T>
-void scatter_rows(const KernelArguments& arguments) {
-  const ArrayView& out = arguments.outputs[0];
-  const std::int64_t rows = out.shape[0];
-  const std::int64_t width = rows == 0 ? 0 : out.shape.size() / rows;
-  const T* updates = static_cast<const T*>(arguments.inputs[1].data);
-  Wide<T>* sums = zeroed_sums<T>(arguments);
-  for_each_index(arguments.inputs[0], rows, [&](std::int64_t i, std::int64_t row) {
+void scatter_rows(const KernelArguments& arguments, Range range) {
+  const std::int64_t rows = arguments.outputs[0].shape[0];
+  const std::int64_t width = rows == 0 ? 0 : arguments.outputs[0].shape.size() / rows;
+  const Columns<T, Wide<T>> columns(arguments, width, range);
+  columns.set_to_zero();
+  const T* updates = static_cast<const T*>(arguments.inputs[1].data) + range.first;
+  const ArrayView& indices = arguments.inputs[0];
+  for_each_index(indices, {0, indices.shape.size()}, rows, [&](std::int64_t i, std::int64_t row) {
     const T* from = updates + i * width;
-    Wide<T>* to = sums + row * width;
-    for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<Wide<T>>(to[j] + static_cast<Wide<T>>(from[j]));
+    Wide<T>* to = columns.at(row * width);
+    for (std::int64_t j = 0; j < columns.count(); ++j) {
+      to[j] = static_cast<Wide<T>>(to[j] + static_cast<Wide<T>>(from[j]));
+    }
   });
-  finish_sums<T>(arguments, sums);
+  columns.finish();
 }
 
 /// Where an element of an array lies when its coordinate along one dimension is replaced: shapes are equal but for it.
@@ -61,7 +64,8 @@ template <class T>
 void scatter_along(const Along& along, const KernelArguments& arguments) {
   const T* updates = static_cast<const T*>(arguments.inputs[1].data);
   Wide<T>* sums = zeroed_sums<T>(arguments);
-  for_each_index(arguments.inputs[0], along.count, [&](std::int64_t i, std::int64_t index) {
+  const ArrayView& indices = arguments.inputs[0];
+  for_each_index(indices, {0, indices.shape.size()}, along.count, [&](std::int64_t i, std::int64_t index) {
     Wide<T>& sum = sums[along.place(i, index)];
     sum = static_cast<Wide<T>>(sum + static_cast<Wide<T>>(updates[i]));
   });
@@ -74,22 +78,24 @@ std::unique_ptr<Kernel> gather_rows(const KernelRequest& request) {
   const ArrayType& table = request.inputs[0];
   const std::int64_t rows = table.shape[0];
   const std::size_t nbytes = rows == 0 ? 0 : static_cast<std::size_t>(table.nbytes() / rows);
-  return make_function_kernel(request, [rows, nbytes](const KernelArguments& arguments) {
+  const Cut cut = Cut::of_moves(request.inputs[1].size(), request.outputs[0].nbytes());
+  return make_cut_kernel(request, cut, [rows, nbytes](const KernelArguments& arguments, Range range) {
     if (nbytes == 0) return;
     const std::byte* from = static_cast<const std::byte*>(arguments.inputs[0].data);
     std::byte* to = static_cast<std::byte*>(arguments.outputs[0].data);
-    for_each_index(arguments.inputs[1], rows, [&](std::int64_t, std::int64_t row) {
-      std::memcpy(to, from + static_cast<std::size_t>(row) * nbytes, nbytes);
-      to += nbytes;
+    for_each_index(arguments.inputs[1], range, rows, [&](std::int64_t i, std::int64_t row) {
+      std::memcpy(to + static_cast<std::size_t>(i) * nbytes, from + static_cast<std::size_t>(row) * nbytes, nbytes);
     });
   });
 }
 
 std::unique_ptr<Kernel> scatter_add_rows(const KernelRequest& request) {
-  const DType dtype = request.outputs[0].dtype;
-  if (!is_inexact(dtype) && !is_integer(dtype)) return nullptr;
-  return with_summed(dtype, [&]<class T>() {
-    return make_function_kernel(request, &scatter_rows<T>, {.scratch_bytes = sum_scratch(request.outputs[0])});
+  const ArrayType& out = request.outputs[0];
+  if (!can_add(out.dtype)) return nullptr;
+  const std::int64_t width = out.shape[0] == 0 ? 0 : out.size() / out.shape[0];
+  const Cut cut = Cut::of_moves(width, request.inputs[1].nbytes(), columns_apart(out.dtype));
+  return with_summed(out.dtype, [&]<class T>() {
+    return make_cut_kernel(request, cut, &scatter_rows<T>, {.scratch_bytes = sum_scratch(out)});
   });
 }
 
@@ -97,10 +103,11 @@ std::unique_ptr<Kernel> take_along_axis(const KernelRequest& request) {
   const Along along(request.inputs[1].shape, request.inputs[0].shape,
                     static_cast<int>(request.attrs.get<std::int64_t>("axis")));
   return with_moved(request.inputs[0].dtype, [&]<class T>() {
-    return make_function_kernel(request, [along](const KernelArguments& arguments) {
+    const Cut cut = Cut::of_moves(request.outputs[0].size(), request.outputs[0].nbytes());
+    return make_cut_kernel(request, cut, [along](const KernelArguments& arguments, Range range) {
       const T* x = static_cast<const T*>(arguments.inputs[0].data);
       T* out = static_cast<T*>(arguments.outputs[0].data);
-      for_each_index(arguments.inputs[1], along.count,
+      for_each_index(arguments.inputs[1], range, along.count,
                      [&](std::int64_t i, std::int64_t index) { out[i] = x[along.place(i, index)]; });
     });
   });
@@ -108,7 +115,7 @@ std::unique_ptr<Kernel> take_along_axis(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> scatter_add_along_axis(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
-  if (!is_inexact(dtype) && !is_integer(dtype)) return nullptr;
+  if (!can_add(dtype)) return nullptr;
   const Along along(request.inputs[0].shape, request.outputs[0].shape,
                     static_cast<int>(request.attrs.get<std::int64_t>("axis")));
   return with_summed(dtype, [&]<class T>() {

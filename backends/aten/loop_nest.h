@@ -34,6 +34,10 @@ struct LoopNest {
     std::array<std::int64_t, N> offsets{};
     std::array<std::int64_t, N> steps;
     for (std::size_t k = 0; k < N; ++k) steps[k] = strides[k][static_cast<std::size_t>(inner)];
+    if (rank == 1 && extents[0] > 0) {
+      row(offsets, extents[0], steps);
+      return;
+    }
     std::array<std::int64_t, Shape::max_rank> index{};
     for (int d = 0; d < rank; ++d) {
       if (extents[static_cast<std::size_t>(d)] == 0) return;

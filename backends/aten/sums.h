@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include <lockstep/backend.h>
 
+#include "backends/aten/cut_kernel.h"
 #include "backends/aten/element_types.h"
 
 namespace lockstep::backends::aten {
@@ -49,5 +51,55 @@ void finish_sums(const KernelArguments& arguments, const Wide<T>* sums) {
     std::copy_n(sums, arguments.outputs[0].shape.size(), static_cast<T*>(arguments.outputs[0].data));
   }
 }
+
+/// Columns of a result made of rows of `width` elements, to which is added in the result's own memory, or in scratch that
+/// has wider ones of these columns alone.
+template <class T, class W>
+class Columns {
+ public:
+  Columns(const KernelArguments& arguments, std::int64_t width, Range columns)
+      : out_(static_cast<T*>(arguments.outputs[0].data) + columns.first),
+        width_(width),
+        count_(columns.size()),
+        rows_(width == 0 ? 0 : arguments.outputs[0].shape.size() / width) {
+    if constexpr (is_kept_apart) {
+      sums_ = static_cast<W*>(arguments.scratch);
+      pitch_ = count_;
+    } else {
+      sums_ = out_;
+      pitch_ = width_;
+    }
+  }
+
+  std::int64_t count() const { return count_; }
+  /// Of these columns the first one's element in the row that begins at this offset in the result.
+  W* at(std::int64_t offset) const {
+    if constexpr (is_kept_apart) return sums_ + offset / width_ * pitch_;
+    return sums_ + offset;
+  }
+  void set_to_zero() const {
+    for (std::int64_t row = 0; row < rows_; ++row) std::fill_n(sums_ + row * pitch_, count_, W(0));
+  }
+  /// `first` is the element of these columns in an array of the result's shape, perhaps the result itself.
+  void set_to(const T* first) const {
+    if (is_kept_apart || first != out_) copy(first, width_, sums_, pitch_);
+  }
+  void finish() const {
+    if constexpr (is_kept_apart) copy(sums_, pitch_, out_, width_);
+  }
+
+ private:
+  static constexpr bool is_kept_apart = !std::is_same_v<T, W>;
+
+  template <class From, class To>
+  void copy(const From* from, std::int64_t from_pitch, To* to, std::int64_t to_pitch) const {
+    if (count_ == width_) return static_cast<void>(std::copy_n(from, rows_ * count_, to));
+    for (std::int64_t row = 0; row < rows_; ++row) std::copy_n(from + row * from_pitch, count_, to + row * to_pitch);
+  }
+
+  T* out_;
+  W* sums_;
+  std::int64_t width_, pitch_, count_, rows_;
+};
 
 }  // namespace lockstep::backends::aten

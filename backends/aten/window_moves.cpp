@@ -1,12 +1,17 @@
 #include "backends/aten/window_moves.h"
 
+#include <limits>
 #include <string>
+#include <utility>
 
-#include "backends/aten/moves.h"
+#include "backends/aten/element_types.h"
 
 namespace lockstep::backends::aten {
 
 namespace {
+
+/// Of every window that mode fill leaves out, whatever is added: an offset below 0.
+constexpr std::int64_t left_out = std::numeric_limits<std::int64_t>::min() / Shape::max_rank;
 
 using Dims = WindowMoves::Dims;
 
@@ -80,18 +85,60 @@ WindowMoves::WindowMoves(const KernelRequest& request, const Names& names, const
     const auto d = static_cast<std::size_t>(dim);
     components_.push_back({operand[static_cast<int>(dim)] - sizes[d], operand_strides[d]});
   }
+  for (int d = 0; d < window_.rank; ++d) elements_ *= window_.extents[static_cast<std::size_t>(d)];
+  columns_ = width_of_rows(operand.size());
+  are_contiguous_ = find_whether_contiguous();
 }
 
-bool WindowMoves::start(const ArrayView& indices, std::int64_t vector,
-                        const std::array<std::int64_t, Shape::max_rank>& position, std::int64_t& offset) const {
-  for (std::size_t d = 0; d < batch_.size(); ++d) offset += position[d] * batch_[d].operand_stride;
-  std::int64_t i = vector * static_cast<std::int64_t>(components_.size());
-  for (const Component& component : components_) {
-    const std::int64_t number = integer_at(indices, i++);
-    if (fill_ && (number < 0 || number > component.last)) return false;
-    offset += std::clamp<std::int64_t>(number, 0, component.last) * component.operand_stride;
+WindowMoves::Place WindowMoves::place_of(std::int64_t vector) const {
+  Place place;
+  for (std::size_t d = batch_.size(); d-- > 0 && vectors_ > 0;) {
+    place.position[d] = vector % batch_[d].extent;
+    vector /= batch_[d].extent;
+    place.windows += place.position[d] * batch_[d].windows_stride;
+    place.operand += place.position[d] * batch_[d].operand_stride;
+  }
+  return place;
+}
+
+void WindowMoves::read_starts(const ArrayView& indices, std::int64_t first, std::span<std::int64_t> starts) const {
+  std::ranges::fill(starts, 0);
+  with_integer(indices.dtype, [&]<class T>() {
+    const std::int64_t count = std::ssize(components_);
+    const T* numbers = static_cast<const T*>(indices.data) + first * count;
+    for (const Component& component : components_) {
+      const T* number = numbers++;
+      for (std::int64_t& start : starts) {
+        const bool is_beyond = std::cmp_greater(*number, component.last), is_before = std::cmp_less(*number, 0);
+        const std::int64_t at = is_before ? 0 : is_beyond ? component.last : static_cast<std::int64_t>(*number);
+        start += fill_ && (is_before || is_beyond) ? left_out : at * component.operand_stride;
+        number += count;
+      }
+    }
+  });
+}
+
+bool WindowMoves::find_whether_contiguous() const {
+  if (window_.rank != 1 || (elements_ > 1 && (window_.strides[0][0] != 1 || window_.strides[1][0] != 1))) return false;
+  std::int64_t expected = elements_;
+  for (std::size_t d = batch_.size(); d-- > 0; expected *= batch_[d].extent) {
+    if (batch_[d].operand_stride != 0 || (batch_[d].extent > 1 && batch_[d].windows_stride != expected)) return false;
   }
   return true;
+}
+
+std::int64_t WindowMoves::width_of_rows(std::int64_t operand_size) const {
+  const auto inner = static_cast<std::size_t>(window_.rank - 1);
+  const std::int64_t width = window_.extents[inner];
+  if (width == 0 || window_.strides[0][inner] != 1 || operand_size % width != 0) return 1;
+  const auto is_whole = [&](std::int64_t stride) { return stride % width == 0; };
+  const auto& strides = window_.strides[0];
+  const bool rows = std::all_of(strides.begin(), strides.begin() + window_.rank - 1, is_whole) &&
+                    std::ranges::all_of(batch_, is_whole, &Batch::operand_stride) &&
+                    std::ranges::all_of(components_, [&](const Component& component) {
+                      return component.last == 0 || is_whole(component.operand_stride);
+                    });
+  return rows ? width : 1;
 }
 
 }  // namespace lockstep::backends::aten

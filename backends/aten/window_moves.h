@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include <lockstep/backend.h>
 
+#include "backends/aten/cut_kernel.h"
 #include "backends/aten/loop_nest.h"
 
 namespace lockstep::backends::aten {
@@ -22,26 +26,42 @@ class WindowMoves {
   /// Of a scatter: `windows` are its updates.
   static WindowMoves of_scatter(const KernelRequest& request);
 
-  /// Calls visit(offset in the operand, offset in the windows, elements, step in the operand, step in the windows) for
-  /// every row of every window, index vectors in row-major order. Windows that mode fill leaves out are passed over.
+  std::int64_t vectors() const { return vectors_; }
+  /// Where the operand is rows, and all windows are of whole ones: their width, and 1 elsewhere. A column of such windows
+  /// only ever meets the same column of the operand.
+  std::int64_t columns() const { return columns_; }
+
+  /// Whether each window is contiguous in both arrays, and they follow each other in theirs.
+  bool are_contiguous() const { return are_contiguous_; }
+  std::int64_t elements_of_window() const { return elements_; }
+
+  /// Calls visit(index vector's number, offset in the operand that it says), in order; the offset is negative where mode
+  /// fill leaves the window out.
   template <class Visit>
-  void for_each_row(const ArrayView& indices, Visit visit) const {
-    std::array<std::int64_t, Shape::max_rank> position{};
-    std::int64_t to = 0;
-    for (std::int64_t vector = 0; vector < vectors_; ++vector) {
-      std::int64_t from = 0;
-      if (start(indices, vector, position, from)) {
-        window_.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
-          visit(from + offsets[0], to + offsets[1], n, steps[0], steps[1]);
-        });
-      }
-      for (std::size_t d = batch_.size(); d-- > 0;) {
-        to += batch_[d].windows_stride;
-        if (++position[d] < batch_[d].extent) break;
-        to -= batch_[d].windows_stride * batch_[d].extent;
-        position[d] = 0;
-      }
+  void for_each_start(const ArrayView& indices, Range vectors, Visit visit) const {
+    std::array<std::int64_t, 256> memory;
+    for (std::int64_t first = vectors.first; first < vectors.last; first += std::ssize(memory)) {
+      const std::span starts(memory.data(), std::min(memory.size(), static_cast<std::size_t>(vectors.last - first)));
+      read_starts(indices, first, starts);
+      std::int64_t vector = first;
+      for (const std::int64_t start : starts) visit(vector++, start);
     }
+  }
+
+  /// Calls visit(offset in the operand, offset in the windows, elements, step in the operand, step in the windows) for
+  /// every row of the windows of those index vectors, in row-major order; omit(offset in the windows, elements, step in
+  /// the windows) where mode fill leaves the window out.
+  template <class Visit, class Omit>
+  void for_each_row(const ArrayView& indices, Range vectors, Visit visit, Omit omit) const {
+    Place place = place_of(vectors.first);
+    for_each_start(indices, vectors, [&](std::int64_t /*vector*/, std::int64_t start) {
+      window_.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
+        const std::int64_t to = place.windows + offsets[1];
+        if (start < 0) return omit(to, n, steps[1]);
+        visit(start + place.operand + offsets[0], to, n, steps[0], steps[1]);
+      });
+      advance(place);
+    });
   }
 
  private:
@@ -61,13 +81,33 @@ class WindowMoves {
   static Dims kept_dims(const Attrs& attrs, const Names& names, int rank);
   static const Names gather_names, scatter_names;
 
-  bool start(const ArrayView& indices, std::int64_t vector, const std::array<std::int64_t, Shape::max_rank>& position,
-             std::int64_t& offset) const;
+  /// Where a window lies by what its index vector is, not by what it says.
+  struct Place {
+    std::array<std::int64_t, Shape::max_rank> position{};
+    std::int64_t operand = 0, windows = 0;
+  };
+
+  Place place_of(std::int64_t vector) const;
+  void advance(Place& place) const {
+    for (std::size_t d = batch_.size(); d-- > 0;) {
+      place.windows += batch_[d].windows_stride;
+      place.operand += batch_[d].operand_stride;
+      if (++place.position[d] < batch_[d].extent) return;
+      place.windows -= batch_[d].windows_stride * batch_[d].extent;
+      place.operand -= batch_[d].operand_stride * batch_[d].extent;
+      place.position[d] = 0;
+    }
+  }
+  /// Offsets in the operand that index vectors from `first` on say; -1 for what mode fill leaves out.
+  void read_starts(const ArrayView& indices, std::int64_t first, std::span<std::int64_t> starts) const;
+  std::int64_t width_of_rows(std::int64_t operand_size) const;
+  bool find_whether_contiguous() const;
 
   LoopNest<2> window_;
   std::vector<Batch> batch_;
   std::vector<Component> components_;
-  std::int64_t vectors_ = 1;
+  std::int64_t vectors_ = 1, columns_ = 1, elements_ = 1;
+  bool are_contiguous_ = false;
   bool fill_ = false;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,19 +9,12 @@
 
 #include <lockstep/backend.h>
 
+#include "backends/blocks.h"
+
 namespace lockstep::backends::onednn {
 
-/// Into how many parts work is cut at most.
-constexpr std::int64_t most_parts = 16;
 /// Fewer multiplications than this are not worth meeting for.
 constexpr std::int64_t least_part = std::int64_t{1} << 22;
-
-/// How many of `extent` indices at once, at most `most` but at least one, make blocks of one size but for the last.
-constexpr std::int64_t equal_blocks(std::int64_t extent, std::int64_t most) {
-  most = std::clamp<std::int64_t>(most, 1, extent);
-  const std::int64_t blocks = (extent + most - 1) / most;
-  return (extent + blocks - 1) / blocks;
-}
 
 /// By how many bytes each of the two operands and the result lie further for each index along the axis that is cut.
 struct PartSteps {

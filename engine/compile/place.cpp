@@ -37,6 +37,7 @@ class Placer {
     order_units();
     for (std::size_t r = 0; r < roots_.size(); ++r) classify(static_cast<int>(r));
     choose_donors();
+    extend_results();
     for (int u : order_) {
       make_blocks(u);
       make_scratch_block(u);
@@ -149,10 +150,13 @@ class Placer {
     return -1;
   }
 
-  /// Whether a unit's only call may write root `written` where it reads root `r`.
+  /// Whether a unit's only call, or all that are parts of one, may write root `written` where it reads root `r`.
   bool is_read_in_place(const Unit& it, int r, int written) {
-    if (it.calls.size() != 1) return false;
-    const UnitCall& call = it.calls[0];
+    if (it.calls.size() != 1 && !it.in_parts) return false;
+    return std::ranges::all_of(it.calls, [&](const UnitCall& call) { return is_read_in_place(call, r, written); });
+  }
+
+  bool is_read_in_place(const UnitCall& call, int r, int written) {
     const int at = output_of(call, written);
     if (at < 0) return false;
     const auto index = static_cast<std::size_t>(at);
@@ -229,6 +233,29 @@ class Placer {
     return program_.value(r);
   }
 
+  /// What dies where a result is written over it lies in the result's memory from the start, so far back as an argument
+  /// that may lend that memory is dead.
+  void extend_results() {
+    for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
+      int r = program_.root(program_.outputs[i]);
+      const bool is_own =
+          root(r).place == Place::result && program_.result_of_root[static_cast<std::size_t>(r)] == static_cast<int>(i);
+      if (!is_own || unit(root(r).writer).pmap >= 0) continue;
+      const int donor = program_.donors[i];
+      const auto may_give = [&](int a) {
+        const Root& operand = root(a);
+        return (operand.place == Place::arena || operand.place == Place::scratch) && !operand.per_tile &&
+               !unit(operand.writer).together && unit(operand.writer).pmap < 0 &&
+               (donor < 0 ||
+                is_dead_for(program_.arguments[static_cast<std::size_t>(donor)], operand.writer, written_value(a)));
+      };
+      while ((r = operand_in_place(r, root(r).writer, may_give)) >= 0) {
+        root(r).place = Place::result;
+        program_.result_of_root[static_cast<std::size_t>(r)] = static_cast<int>(i);
+      }
+    }
+  }
+
   // ---- blocks ----------------------------------------------------------------------------------------------------
 
   bool is_planned(Place place) const {
@@ -271,8 +298,19 @@ class Placer {
 
   /// A dying operand's block that unit `u` may write `r` into, or -1. Not one of those given away.
   int block_in_place(int r, int u, const std::vector<int>& given) {
+    const int a = operand_in_place(r, u, [&](int operand_root) {
+      const Root& operand = root(operand_root);
+      return operand.place == root(r).place && operand.per_tile == root(r).per_tile && operand.block >= 0 &&
+             std::find(given.begin(), given.end(), operand.block) == given.end();
+    });
+    return a < 0 ? -1 : root(a).block;
+  }
+
+  /// A dying operand that may give its memory, and into which unit `u` may write `r`, or -1.
+  template <class MayGive>
+  int operand_in_place(int r, int u, MayGive may_give) {
     const Unit& it = unit(u);
-    if (it.calls.size() != 1) return -1;
+    if (it.calls.size() != 1 && !it.in_parts) return -1;
     const int at = output_of(it.calls[0], r);
     if (at < 0) return -1;
     const Value& output = program_.value(it.calls[0].outputs[static_cast<std::size_t>(at)].value);
@@ -280,14 +318,14 @@ class Placer {
     for (const Ref& ref : it.calls[0].inputs) {
       const int a = program_.root(ref.value);
       const Root& operand = root(a);
-      const Value& value = program_.value(a);
-      if (operand.place != root(r).place || operand.per_tile != root(r).per_tile || operand.block < 0) continue;
-      if (std::find(given.begin(), given.end(), operand.block) != given.end()) continue;
+      if (!may_give(a)) continue;
       if (operand.place == Place::shard && it.pmap < 0) continue;
       if (operand.place == Place::arena && it.pmap >= 0) continue;
-      if (value.nbytes() != program_.value(r).nbytes() || ref.shard >= 0 || program_.value(ref.value).cut >= 0)
+      if (program_.value(a).nbytes() != program_.value(r).nbytes() || ref.shard >= 0 ||
+          program_.value(ref.value).cut >= 0) {
         continue;
-      if (is_read_in_place(it, a, r) && is_dead_in_group(a, u)) return operand.block;
+      }
+      if (is_read_in_place(it, a, r) && is_dead_in_group(a, u)) return a;
     }
     return -1;
   }

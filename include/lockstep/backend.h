@@ -85,8 +85,8 @@ class LOCKSTEP_API Backend {
   /// The kernel for a request, or null where the table has none. Never throws for want of a kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const = 0;
   /// The work of `whole`, which `make_kernel` returned for the request, cut for several threads by its shape alone:
-  /// kernels that, each given all operands and results, compute what that one does, bit for bit, in any order. Empty
-  /// where cutting gains nothing.
+  /// kernels that, each given all operands and results, compute what that one does, bit for bit, in any order; where all
+  /// may share memory, in shared memory. Empty where cutting gains nothing.
   virtual std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& /*request*/,
                                                           const Kernel& /*whole*/) const {
     return {};

@@ -357,6 +357,29 @@ TEST_CASE("values of a step share the arena once they are dead") {
   check_equal(f, 5);
 }
 
+TEST_CASE("what a result is written over lies in the result's memory") {
+  const ArrayType type{DType::float32, Shape{3, 20}, {}}, row{DType::float32, Shape{20}, {}};
+  const auto product = [](std::span<const Value> x) {
+    return ops::tanh(ops::sin(ops::broadcast_in_dim(x[0], Shape{3, 20}, {1}) + x[1]));
+  };
+  compile::Options options;
+  options.backends = {permissive_backend()};
+  const auto has_memory_of_its_own = [&](const ir::FunctionPtr& f) {
+    check_equal(f, 6);
+    const std::string plan = compile::lower(f, options)->print();
+    return plan.find("@scratch") != std::string::npos || plan.find("@arena") != std::string::npos;
+  };
+  const auto f = [&](auto body) {
+    return make_function({row, type}, [&](ir::Builder&, std::span<const Value> x) { return body(x); });
+  };
+  CHECK_FALSE(has_memory_of_its_own(f([&](auto x) { return Values{ops::neg(product(x))}; })));
+  // Which its other reader would miss, and so would the argument's, whose memory the result may take.
+  CHECK(has_memory_of_its_own(f([&](auto x) {
+    return Values{ops::neg(product(x)), ops::reduce_sum(product(x), {1})};
+  })));
+  CHECK(has_memory_of_its_own(f([&](auto x) { return Values{ops::neg(product(x)) + x[1]}; })));
+}
+
 TEST_CASE("a sum over shards is consumed tile by tile, though its reader waits for another one") {
   constexpr std::int64_t features = 40000;
   const auto function = [](int devices) {
