@@ -2,6 +2,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/ir/primitive.h"
 
 namespace lockstep::ir {
@@ -47,6 +48,7 @@ void Builder::check_known(std::span<const Var> vars, const char* where) const {
 }
 
 Var Builder::input(const ArrayType& type) {
+  check_size("input", type);
   for (const std::string& axis : type.varying) axes_.size(axis, "input");
   inputs_.push_back(new_var(type));
   return inputs_.back();

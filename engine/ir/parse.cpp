@@ -1,5 +1,6 @@
 #include "engine/ir/parse.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -8,15 +9,21 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/core/quoting.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/scanner.h"
+#include "engine/ir/verify.h"
 
 namespace lockstep::ir {
 
 namespace {
 
 constexpr int deepest_nesting = 64;
+
+bool has_axis(const std::vector<AxisSizes::Axis>& axes, std::string_view name) {
+  return std::ranges::any_of(axes, [&](const AxisSizes::Axis& axis) { return axis.name == name; });
+}
 
 class Parser {
  public:
@@ -77,6 +84,11 @@ ArrayType Parser::type() {
   }
   result.shape = shape();
   if (in_.peek_raw() == '{') result.varying = AxisSet(words());
+  try {
+    check_size("an array", result);
+  } catch (const ShapeError& error) {
+    in_.fail(std::string("a type (") + error.what() + ")");
+  }
   return result;
 }
 
@@ -202,11 +214,20 @@ Attrs Parser::attributes() {
 
 AxisSizes Parser::bound_axes() {
   std::vector<AxisSizes::Axis> axes;
+  std::int64_t replicas = 1;
   if (!in_.take("[")) return AxisSizes();
   while (!in_.take("]")) {
     std::string name = in_.word_or_quoted("an axis name or ']'");
     in_.expect("=", "after an axis name");
-    axes.push_back({std::move(name), in_.integer("an axis size")});
+    const std::int64_t size = in_.integer("an axis size");
+    if (name.empty() || has_axis(axes, name)) {
+      in_.fail("a new axis name: " + quoted(name) + " is empty or bound twice");
+    }
+    if (size < 1 || size > most_replicas / replicas) {
+      in_.fail("axes of sizes of 1 or more, of " + std::to_string(most_replicas) + " replicas at most");
+    }
+    replicas *= size;
+    axes.push_back({std::move(name), size});
   }
   in_.expect(";", "after the bound axes");
   return AxisSizes(std::move(axes));
@@ -294,6 +315,7 @@ FunctionPtr parse(std::string_view text, const PrimitiveLookup& lookup) {
   Scanner scanner(text);
   FunctionPtr result = Parser(scanner, lookup).function();
   if (!scanner.at_end()) scanner.fail("nothing after the function");
+  verify(*result);
   return result;
 }
 

@@ -121,7 +121,7 @@ std::size_t residual_count(const Attrs& attrs) {
 
 std::vector<ArrayType> infer_tangents(const ir::InferContext& context) {
   const FunctionPtr bwd = ir::sub_function(context.attrs, "bwd");
-  const std::size_t residuals = residual_count(context.attrs);
+  const std::size_t residuals = residual_count(context.attrs);  // a negative one is more than there are
   const std::vector<ArrayType> in = bwd->input_types();
   if (residuals > in.size() || context.inputs.size() != residuals + bwd->outputs().size()) {
     throw IrError("custom_vjp_tangents given " + std::to_string(context.inputs.size()) + " operands; expected " +

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
@@ -29,7 +30,7 @@ Shape gathered_shape(const ir::InferContext& context) {
   const std::int64_t size = checked_axis_size(context, "concatenate x with itself, or pvary it first");
   const int dim = static_cast<int>(context.attrs.get<std::int64_t>("dim"));
   const Shape& shape = context.inputs[0].shape;
-  return shape.with(dim, shape[dim] * size);
+  return shape.with(dim, checked_product(shape[dim], size, context.op));
 }
 
 std::vector<ArrayType> infer_gather(const ir::InferContext& context) {

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
@@ -31,7 +32,7 @@ std::vector<ArrayType> infer_exchange(const ir::InferContext& context) {
                        "pad it to a multiple of " + std::to_string(size));
   }
   const Shape blocks = x.shape.with(split, x.shape[split] / size);
-  return {{x.dtype, blocks.with(concat, blocks[concat] * size), x.varying}};
+  return {{x.dtype, blocks.with(concat, checked_product(blocks[concat], size, context.op)), x.varying}};
 }
 
 Attrs over(std::string axis, std::int64_t split, std::int64_t concat) {

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include <lockstep/error.h>
 
+#include "engine/core/checked_sizes.h"
+#include "engine/core/quoting.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/collective/map_rules.h"
 #include "engine/ops/primitives.h"
@@ -28,7 +31,18 @@ ir::AxisSizes mesh_attr(const Attrs& attrs) {
                     " sizes; expected at least one axis and a size for each; instead pass a Mesh with its axes");
   }
   std::vector<ir::AxisSizes::Axis> axes;
-  for (std::size_t i = 0; i < names.size(); ++i) axes.push_back({names[i], sizes[i]});
+  std::int64_t replicas = 1;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_repeated = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+                             names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (names[i].empty() || is_repeated || sizes[i] < 1 || sizes[i] > most_replicas / replicas) {
+      throw MeshError("pmap given axis " + quoted(names[i]) + " of size " + std::to_string(sizes[i]) +
+                      "; expected names that differ, sizes of 1 or more and at most " + std::to_string(most_replicas) +
+                      " shards in all; instead pass a Mesh with its axes");
+    }
+    replicas *= sizes[i];
+    axes.push_back({names[i], sizes[i]});
+  }
   return ir::AxisSizes(std::move(axes));
 }
 
@@ -90,7 +104,8 @@ ArrayType whole_type(const ArrayType& local, const Layout& layout, const ir::Axi
   ArrayType whole{local.dtype, local.shape, {}};
   for (int d = 0; d < local.shape.rank(); ++d) {
     const std::string& axis = layout[static_cast<std::size_t>(d)];
-    if (!axis.empty()) whole.shape = whole.shape.with(d, local.shape[d] * mesh.size(axis, "pmap"));
+    if (axis.empty()) continue;
+    whole.shape = whole.shape.with(d, checked_product(local.shape[d], mesh.size(axis, "pmap"), "pmap"));
   }
   return whole;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/infer.h"
 
 namespace lockstep::ops {
@@ -72,7 +73,7 @@ void check_groups(const InferContext& context, const ConvGeometry& geometry) {
 Dims out_extents(const InferContext& context, const ConvGeometry& geometry) {
   Dims out;
   for (std::size_t d = 0; d < geometry.in.size(); ++d) {
-    const std::int64_t reach = geometry.dilation[d] * (geometry.window[d] - 1) + 1;
+    const std::int64_t reach = checked_product(geometry.dilation[d], geometry.window[d] - 1, context.op) + 1;
     const std::int64_t padded = geometry.in[d] + geometry.low[d] + geometry.high[d];
     if (geometry.window[d] < 1 || padded < reach) {
       infer::shape_error(context,

@@ -23,7 +23,7 @@ std::size_t values_of(const ir::InferContext& context) {
 /// The shapes of the mapped dimensions agree; the result says nothing.
 std::vector<ArrayType> infer_effect(const ir::InferContext& context) {
   const std::size_t axes = context.attrs.get<Names>("axes").size();
-  const auto batch = static_cast<int>(context.attrs.get<std::int64_t>("batch"));
+  const auto batch = static_cast<int>(infer::index_attr(context, "batch", Shape::max_rank + 1));
   const std::size_t operands = axes + values_of(context);
   for (std::size_t i = 0; i < operands; ++i) {
     const Shape& shape = context.inputs[i].shape;

@@ -1,3 +1,4 @@
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -15,7 +16,7 @@ std::vector<ArrayType> concatenate_infer(const ir::InferContext& context) {
       infer::shape_error(context, "shapes equal but for dimension " + std::to_string(dim),
                          "slice, pad or reshape the one that differs");
     }
-    extent += type.shape[dim];
+    extent = checked_sum(extent, type.shape[dim], context.op);
   }
   return {{context.inputs[0].dtype, first.with(dim, extent), {}}};
 }

@@ -1,3 +1,4 @@
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -21,7 +22,8 @@ std::vector<ArrayType> pad_infer(const ir::InferContext& context) {
   for (int i = 0; i < x.rank(); ++i) {
     const auto d = static_cast<std::size_t>(i);
     if (interior[d] < 0) infer::shape_error(context, "interior of 0 or more", "slice with strides to drop elements");
-    const std::int64_t extent = x[i] + (x[i] > 0 ? (x[i] - 1) * interior[d] : 0) + low[d] + high[d];
+    const std::int64_t between = x[i] > 0 ? checked_product(x[i] - 1, interior[d], context.op) : 0;
+    const std::int64_t extent = checked_sum(checked_sum(x[i], between, context.op), low[d] + high[d], context.op);
     if (extent < 0) {
       infer::shape_error(context,
                          "an extent of 0 or more in dimension " + std::to_string(i) + ", not " + std::to_string(extent),

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -12,8 +13,9 @@ std::vector<ArrayType> split_infer(const ir::InferContext& context) {
   const ArrayType& x = context.inputs[0];
   const int dim = static_cast<int>(infer::index_attr(context, "dim", x.shape.rank()));
   const auto& sizes = infer::list_attr(context, "sizes");
-  const bool fits = std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 0; }) &&
-                    std::reduce(sizes.begin(), sizes.end()) == x.shape[dim];
+  std::int64_t sum = 0;
+  for (const std::int64_t size : sizes) sum = checked_sum(sum, size, context.op);
+  const bool fits = std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 0; }) && sum == x.shape[dim];
   if (!fits || sizes.empty()) {
     infer::shape_error(context, "sizes of 0 or more whose sum is " + std::to_string(x.shape[dim]),
                        "say how long each part is along dimension " + std::to_string(dim));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/infer.h"
 
@@ -50,7 +51,7 @@ void read_attrs(const InferContext& context, WindowGeometry& geometry) {
     geometry.low.push_back(padding[d][0]);
     geometry.high.push_back(padding[d][1]);
     const std::int64_t padded = geometry.in[d] + padding[d][0] + padding[d][1];
-    const std::int64_t span = (geometry.window[d] - 1) * geometry.dilation[d] + 1;
+    const std::int64_t span = checked_product(geometry.window[d] - 1, geometry.dilation[d], context.op) + 1;
     if (padded < span) {
       infer::shape_error(context,
                          "a window that fits into the padded input: along spatial dimension " + std::to_string(d) +
