@@ -1,6 +1,7 @@
 #include "engine/transform/in_turn.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -136,6 +137,7 @@ class InTurn {
         size_(f.axes().size(axis_, "in_turn")),
         when_(f.types().size(), When::before),
         cause_(f.types().size(), nullptr),
+        maker_(f.types().size(), nullptr),
         builder_(without(f.axes(), axis_)),
         map_(f) {}
 
@@ -200,6 +202,7 @@ class InTurn {
       for (const Var v : equation.outputs) {
         when(v) = result;
         cause_[v.id] = reduces ? &equation : cause;
+        maker_[v.id] = &equation;
       }
     }
     for (const Var v : f_.outputs()) {
@@ -238,22 +241,41 @@ class InTurn {
     return equation.outputs.empty() ? time_of(equation) == When::during : when(equation.outputs[0]) == When::during;
   }
 
+  /// Of what stands before the scan, what costs it nothing inside: a constant, or another view of a value.
+  bool is_light(Var v) const {
+    static const std::array views = {&ops::primitives::transpose(), &ops::primitives::reshape(),
+                                     &ops::primitives::slice(), &ops::primitives::broadcast_in_dim(),
+                                     &ops::primitives::pvary()};
+    const Equation* maker = maker_[v.id];
+    if (maker == nullptr || maker->primitive->traits.effect) return false;
+    return maker->inputs.empty() || std::ranges::count(views, maker->primitive) != 0;
+  }
+
   /// What the scan reads of what stands before it.
   std::vector<Var> constants() {
     std::vector<Var> found;
     std::vector<bool> known(f_.types().size());
-    const auto add = [&](const Equation& equation) {
-      for (const Var v : equation.inputs) {
-        if (when(v) != When::before || known[v.id]) continue;
-        known[v.id] = true;
-        found.push_back(v);
-      }
+    const std::function<void(Var)> add = [&](Var v) {
+      if (when(v) != When::before || known[v.id]) return;
+      known[v.id] = true;
+      if (!is_light(v)) return found.push_back(v);
+      std::ranges::for_each(maker_[v.id]->inputs, add);
     };
     for (const Equation& equation : f_.equations()) {
-      if (is_in_loop(equation)) add(equation);
+      if (is_in_loop(equation)) std::ranges::for_each(equation.inputs, add);
     }
-    for (const Reduction& reduction : reductions_) add(*reduction.equation);
+    for (const Reduction& reduction : reductions_) add(reduction.equation->inputs[0]);
     return found;
+  }
+
+  /// Makes what is light and not there yet.
+  void emit_light(Builder& body, VarMap& map, std::span<const Var> vars) {
+    for (const Var v : vars) {
+      if (map.has(v)) continue;
+      const Equation& maker = *maker_[v.id];
+      emit_light(body, map, maker.inputs);
+      map.set(maker.outputs, emit_without_axis(body, maker, map.at(maker.inputs), axis_));
+    }
   }
 
   /// Of a reduction's operand, as the scan adds it up.
@@ -290,6 +312,7 @@ class InTurn {
     }
     for (const Equation& equation : f_.equations()) {
       if (!is_in_loop(equation)) continue;
+      emit_light(body, map, equation.inputs);
       map.set(equation.outputs, emit_without_axis(body, equation, map.at(equation.inputs), axis_));
     }
     scan.body = body.finish(loop_results(body, map, carries));
@@ -298,12 +321,13 @@ class InTurn {
     set_reduced(results, carries.size());
   }
 
-  std::vector<Var> loop_results(Builder& body, const VarMap& map, const std::vector<Var>& carries) {
+  std::vector<Var> loop_results(Builder& body, VarMap& map, const std::vector<Var>& carries) {
     std::vector<Var> sums;
     std::vector<Var> rows;
     for (const Reduction& reduction : reductions_) {
       body.set_provenance(reduction.equation->provenance);
       const Var operand = reduction.equation->inputs[0];
+      emit_light(body, map, reduction.equation->inputs);
       const Var own = as_type(body, map.at(operand), without(f_.type(operand), axis_), describe(*reduction.equation));
       if (!reduction.is_carried) {
         rows.push_back(own);
@@ -363,6 +387,7 @@ class InTurn {
   std::int64_t size_;
   std::vector<When> when_;
   std::vector<const Equation*> cause_;  ///< Of what stands behind the scan: a reduction it needs.
+  std::vector<const Equation*> maker_;
   std::vector<Reduction> reductions_;
   std::set<const Equation*> reducing_;
   Builder builder_;
