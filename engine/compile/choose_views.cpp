@@ -116,7 +116,7 @@ class ViewChooser {
     for (int v : item.inputs) types.push_back(program_.value(v).type);
     for (int v : item.outputs) types.push_back(program_.value(v).type);
     const std::int64_t elements = types.back().size();
-    if (item.pointwise && item.pmap < 0 && elements >= tile_elements) {
+    if (item.pointwise && item.pmap < 0 && program_.is_shared && elements >= tile_elements) {
       item.tiled = elements;
       item.kernel = flat_kernel(item, types, tile_elements);
       const std::int64_t rest = elements % tile_elements;
@@ -134,10 +134,10 @@ class ViewChooser {
   }
 
   /// A large sum over all elements, whose kernel says that those of tiles give its bits.
-  static bool may_be_summed_in_tiles(const Item& item, const ArrayType& operand) {
+  bool may_be_summed_in_tiles(const Item& item, const ArrayType& operand) const {
     const std::int64_t apart = item.kernel->summed_apart();
-    return item.pmap < 0 && operand.size() >= tile_elements && apart > 0 && tile_elements % apart == 0 &&
-           std::has_single_bit(static_cast<std::uint64_t>(tile_elements / apart));
+    return item.pmap < 0 && program_.is_shared && operand.size() >= tile_elements && apart > 0 &&
+           tile_elements % apart == 0 && std::has_single_bit(static_cast<std::uint64_t>(tile_elements / apart));
   }
 
   void cut_sum(Item& item, const std::vector<ArrayType>& types) {

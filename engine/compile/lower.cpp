@@ -52,7 +52,10 @@ std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const O
 
 std::shared_ptr<const Executable> lower_body(const ir::FunctionPtr& function, const Options& options,
                                              const BodySpec& spec) {
-  return lower_with(options, [&](Program& program) { write_body_out(program, *function, spec); });
+  return lower_with(options, [&](Program& program) {
+    program.is_shared = spec.mesh.has_value();
+    write_body_out(program, *function, spec);
+  });
 }
 
 }  // namespace lockstep::compile

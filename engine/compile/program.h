@@ -160,6 +160,8 @@ struct Program {
   std::shared_ptr<Communicator> communicator;
   int process = 0;
   int processes = 1;
+  /// Whether several devices may compute parts of one call: not where this is the body of a loop that one device runs.
+  bool is_shared = true;
   std::vector<Value> values;
   std::vector<Item> items;
   std::vector<Mesh> meshes;

@@ -4,6 +4,7 @@
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
+#include <lockstep/sequential_map.h>
 
 namespace lockstep {
 namespace {
@@ -92,6 +93,18 @@ Moments joined_moments(const Moments& local, const AxisSet& axes) {
   return {mean, divided(m2, count), count};
 }
 
+/// The axes along which moments are joined. Throws MeshError where that would take all microbatches.
+AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOptions& options) {
+  const AxisSet& varying = x.type().varying;
+  if (varying.contains(microbatch_axis) && !options.per_microbatch) {
+    throw MeshError("[batch_norm '" + scope.path() +
+                    "'] the step cuts the batch into microbatches, which run one after the other, so statistics of the "
+                    "whole batch are not there when the first is normalised; give BatchNormOptions{.per_microbatch = "
+                    "true} for statistics of each microbatch, or microbatches = 1");
+  }
+  return options.synchronized ? varying.without({microbatch_axis}) : AxisSet();
+}
+
 Array gamma(const Scope& scope, std::int64_t channels, DType dtype) {
   return scope.trainable("gamma", {.shape = {channels}, .dtype = dtype, .initializer = initializers::ones()});
 }
@@ -105,7 +118,8 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   const NamedScope named = scope.named();
   check_normalized("batch_norm", scope, x, options.epsilon);
   const DType statistics = promote(x.dtype(), float32);
-  const Aggregation aggregation = options.synchronized ? Aggregation::none : Aggregation::mean;
+  const bool of_all_rows = options.synchronized && !options.per_microbatch;
+  const Aggregation aggregation = of_all_rows ? Aggregation::none : Aggregation::mean;
   const auto moving = [&](std::string_view name, Initializer initializer) {
     return scope.non_trainable(
         name,
@@ -119,8 +133,9 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   Array variance = moving_variance;
   Array counted;
   if (scope.training() && options.trainable) {
+    const AxisSet joined = axes_of_statistics(scope, x, options);
     Moments moments = local_moments(wide, row_mask(scope.rows(), x));
-    if (options.synchronized && !x.type().varying.empty()) moments = joined_moments(moments, x.type().varying);
+    if (!joined.empty()) moments = joined_moments(moments, joined);
     mean = moments.mean;
     variance = moments.variance;
     counted = moments.count != 0;

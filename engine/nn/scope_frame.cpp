@@ -118,6 +118,9 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& spec,
   Declared variable{.spec = spec, .trainable = trainable, .old_value = {}, .value = {}, .contribution = {}};
   variable.old_value = mode_ == Mode::init ? initial_value(path, spec) : existing_value(path, spec, trainable);
   variable.value = variable.old_value;
+  if (mode_ == Mode::call && trainable && spec.aggregation != Aggregation::none) {
+    DeclarationLog::note({path, spec.aggregation, variable.old_value});
+  }
   return declared_.emplace(path, std::move(variable)).first->second;
 }
 
@@ -195,7 +198,10 @@ Array ScopeFrame::combined(const std::string& path, const Declared& variable) co
 
 Array ScopeFrame::mean_over_replicas(const Declared& variable, const AxisSet& axes) const {
   if (!rows_.has_value() || rows_.type().varying.empty()) return pmean(variable.value, axes);
-  const Array has_rows = any(rows_ != 0);
+  Array has_rows = any(rows_ != 0);
+  // Values that replicas share along an axis count where one of these has rows.
+  const AxisSet shared = has_rows.type().varying.without(axes);
+  if (!shared.empty()) has_rows = psum(has_rows, shared) != 0;
   const Array count =
       psum(pvary(convert(has_rows, variable.value.dtype()), axes.without(has_rows.type().varying)), axes);
   const Array total = psum(where(has_rows, variable.value, 0), axes);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -18,6 +19,23 @@ Tree taken(const Tree& tree, const Mask& mask) {
   return Tree::dict(std::move(entries));
 }
 
+Tree zeros_where(const Mask& frozen, const Tree& updates) {
+  return map_with_path(
+      [&](const std::string& path, const Array& leaf) { return frozen(path) ? zeros_like(leaf) : leaf; }, updates);
+}
+
+/// Takes what one of the transformations freezes; empty where none freezes anything.
+Mask frozen_by(const std::vector<GradientTransformation>& transformations) {
+  std::vector<Mask> masks;
+  for (const GradientTransformation& t : transformations) {
+    if (t.frozen) masks.push_back(t.frozen);
+  }
+  if (masks.empty()) return {};
+  return [masks = std::move(masks)](std::string_view path) {
+    return std::any_of(masks.begin(), masks.end(), [&](const Mask& mask) { return mask(path); });
+  };
+}
+
 }  // namespace
 
 Tree apply_updates(const Tree& params, const Tree& updates) {
@@ -35,7 +53,8 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
     for (const GradientTransformation& t : transformations) states.push_back(t.init(params));
     return Tree::list(std::move(states));
   };
-  auto update = [transformations](const Tree& gradients, const Tree& state, const Tree& params) {
+  const Mask frozen = frozen_by(transformations);
+  auto update = [transformations, frozen](const Tree& gradients, const Tree& state, const Tree& params) {
     if (state.items().size() != transformations.size()) {
       throw StateError("[chain] the state holds " + std::to_string(state.items().size()) + " items for " +
                        std::to_string(transformations.size()) + " transformations; pass the state its init returned");
@@ -47,9 +66,11 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
       updates = std::move(next);
       states.push_back(std::move(kept));
     }
+    // What follows a freeze may decay weights.
+    if (frozen) updates = zeros_where(frozen, updates);
     return std::pair(updates, Tree::list(std::move(states)));
   };
-  return {init, update};
+  return {init, update, frozen};
 }
 
 GradientTransformation masked(GradientTransformation inner, Mask mask) {
@@ -65,16 +86,18 @@ GradientTransformation masked(GradientTransformation inner, Mask mask) {
         gradients);
     return std::pair(std::move(merged), std::move(next));
   };
-  return {init, update};
+  Mask frozen;
+  if (inner.frozen) {
+    frozen = [mask, inner = inner.frozen](std::string_view path) { return mask(path) && inner(path); };
+  }
+  return {init, update, std::move(frozen)};
 }
 
 GradientTransformation freeze(Mask frozen) {
   auto update = [frozen](const Tree& gradients, const Tree& state, const Tree&) {
-    Tree updates = map_with_path(
-        [&](const std::string& path, const Array& leaf) { return frozen(path) ? zeros_like(leaf) : leaf; }, gradients);
-    return std::pair(std::move(updates), state);
+    return std::pair(zeros_where(frozen, gradients), state);
   };
-  return {[](const Tree&) { return Tree(); }, update};
+  return {[](const Tree&) { return Tree(); }, update, frozen};
 }
 
 Mask below(std::string prefix) {

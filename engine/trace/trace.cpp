@@ -34,6 +34,7 @@ struct Frame {
   std::vector<Array> captured;
   std::map<const Buffer*, std::vector<std::pair<ArrayType, Var>>> concrete;
   std::map<std::pair<std::uint64_t, Var>, Var> outer;
+  std::map<std::string, Array> axis_indices;
 };
 
 std::vector<std::unique_ptr<Frame>>& open_traces() {
@@ -187,6 +188,18 @@ bool is_open() { return !open_traces().empty(); }
 const ir::AxisSizes& bound_axes() {
   static const ir::AxisSizes none;
   return is_open() ? open_traces().back()->builder.axes() : none;
+}
+
+void set_axis_index(const std::string& axis, const Array& index) {
+  innermost("axis_index").axis_indices.insert_or_assign(axis, index);
+}
+
+Array find_axis_index(const std::string& axis) {
+  for (const auto& frame : open_traces()) {
+    const auto found = frame->axis_indices.find(axis);
+    if (found != frame->axis_indices.end()) return found->second;
+  }
+  return {};
 }
 
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {

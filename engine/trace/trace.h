@@ -31,6 +31,11 @@ Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisS
 bool is_open();
 /// Axes bound in the innermost open trace.
 const ir::AxisSizes& bound_axes();
+/// In the innermost open trace and those inside of it, axis_index of the axis is this value: the axis is one of replicas that
+/// run one after the other.
+void set_axis_index(const std::string& axis, const Array& index);
+/// That value, or an empty array where the axis is one of a map.
+Array find_axis_index(const std::string& axis);
 /// Stages one equation in the innermost open trace; concrete operands and those of outer traces are captured.
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs);
 /// Copies a function's equations into the innermost open trace.

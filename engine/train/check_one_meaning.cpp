@@ -1,4 +1,6 @@
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -6,6 +8,8 @@
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 
+#include "engine/train/batch_rows.h"
+#include "engine/train/declarations.h"
 #include "engine/train/loss_over_mesh.h"
 #include "engine/train/replica_step.h"
 
@@ -16,20 +20,35 @@ Tree in_float64(const Tree& tree) {
   return map([](const Array& x) { return is_float(x.dtype()) ? convert(x, float64) : x; }, tree);
 }
 
-/// Loss, gradients and new state over a mesh of that many shards, as one tree.
-Tree outcome(const detail::StepParts& parts, const TrainState& state, const Batch& batch, std::int64_t shards) {
-  const Mesh mesh = data_mesh(shards, shards == 1 ? devices("cpu:0") : parts.options.devices, batch.x.dim(0));
+/// Loss, gradients and new state over a mesh of that many shards, as one tree; of several objectives, by name.
+Tree outcome(const detail::StepParts& parts, const TrainState& state, const Tree& batch, std::int64_t shards) {
+  const Mesh mesh = data_mesh(shards, shards == 1 ? devices("cpu:0") : parts.options.devices, train::rows_of(batch));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
-    train::Differentiated d = train::differentiate(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
-    return Tree::dict({{"loss", Tree(d.loss)}, {"gradient", std::move(d.gradients)}, {"state", std::move(d.state)}});
+    const auto at = from_tree<TrainState>(shard[0]);
+    const train::Declarations declared = train::find_declarations(parts, at.trainable, at.non_trainable, shard[1]);
+    std::map<std::string, Tree> all;
+    Tree next = at.non_trainable;
+    for (const Objective& objective : parts.objectives) {
+      train::Differentiated d = train::differentiate({parts, objective, declared, at.trainable, next, shard[1]});
+      const std::string prefix = objective.name.empty() ? "" : objective.name + ": ";
+      all.insert({{prefix + "loss", Tree(d.loss)}, {prefix + "gradient", std::move(d.gradients)}});
+      next = std::move(d.state);
+    }
+    all.emplace("state", std::move(next));
+    return Tree::dict(std::move(all));
   };
   const auto function = [&](const std::vector<Tree>& arguments) {
-    const Batch whole = train::padded(from_tree<Batch>(arguments[1]), mesh.shards());
+    const Tree whole = train::padded(arguments[1], parts.options.weight, mesh.shards() * parts.options.microbatches);
     return detail::pmap_call(mapped,
                              {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
-                             {arguments[0], to_tree(whole)}, 1);
+                             {arguments[0], whole}, 1);
   };
-  return detail::JitCache().call(function, {to_tree(state), to_tree(batch)});
+  return detail::JitCache().call(function, {to_tree(state), batch});
+}
+
+bool is_gradient(const std::string& path) {
+  const std::string first = path.substr(0, path.find('/'));
+  return first == "gradient" || first.ends_with(": gradient");
 }
 
 double norm(const std::vector<double>& x) {
@@ -49,44 +68,55 @@ std::vector<double> as_doubles(const Array& x) {
   return convert(x, float64).to_vector<double>();
 }
 
-[[noreturn]] void report(const std::string& path, std::int64_t shards, const std::vector<double>& one,
+/// "4 shards of 2 microbatches".
+std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
+  const std::string text = std::to_string(shards) + (shards == 1 ? " shard" : "");
+  return microbatches == 1 ? text : text + " of " + std::to_string(microbatches) + " microbatches";
+}
+
+[[noreturn]] void report(const std::string& path, const std::string& cut, const std::vector<double>& one,
                          const std::vector<double>& many) {
   std::size_t worst = 0;
   for (std::size_t i = 1; i < one.size(); ++i) {
     if (!(std::abs(one[i] - many[i]) <= std::abs(one[worst] - many[worst]))) worst = i;
   }
   throw AggregationError("[check_one_meaning] '" + path + "' is " + std::to_string(one[worst]) + " with 1 shard and " +
-                         std::to_string(many[worst]) + " with " + std::to_string(shards) + " (element " +
-                         std::to_string(worst) +
+                         std::to_string(many[worst]) + " with " + cut + " (element " + std::to_string(worst) +
                          "): the step means something else when the batch is cut. Reduce what mixes rows with psum, "
                          "batch_norm or Weighted{sum, weight}, and count penalties outside of them");
 }
 
 }  // namespace
 
-void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch, double tolerance) {
-  const std::int64_t shards = step.mesh(batch.x.dim(0)).shards();
-  if (shards == 1) return;
-  detail::StepParts parts = step.parts();
-  parts.options.microbatches = 1;
+void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch, double tolerance) {
+  const detail::StepParts& parts = step.parts();
+  const RowWeights& weight = parts.options.weight;
+  const Tree given = train::without_empty_weights(batch, weight);
+  train::check(given, weight);
+  const std::int64_t shards = step.mesh(train::rows_of(given)).shards();
+  const std::string cut = cut_text(shards, parts.options.microbatches);
+  if (shards * parts.options.microbatches == 1) return;
+  detail::StepParts uncut = parts;
+  uncut.options.microbatches = 1;
   const TrainState wide{in_float64(state.trainable), in_float64(state.non_trainable), in_float64(state.optimizer),
                         state.step};
-  const Batch rows = from_tree<Batch>(in_float64(to_tree(train::checked(batch))));
-  const Tree one = outcome(parts, wide, rows, 1);
+  const Tree rows = in_float64(train::with_weights(given, weight));
+  const Tree one = outcome(uncut, wide, rows, 1);
   const Tree many = outcome(parts, wide, rows, shards);
 
   double gradient_scale = 0;
-  for (const Array& leaf : one.at("gradient").leaves())
-    gradient_scale = std::hypot(gradient_scale, norm(as_doubles(leaf)));
   const std::vector<std::string> paths = one.paths();
   const std::vector<Array> a = one.leaves();
   const std::vector<Array> b = many.leaves();
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (is_gradient(paths[i])) gradient_scale = std::hypot(gradient_scale, norm(as_doubles(a[i])));
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
     const std::vector<double> x = as_doubles(a[i]);
     const std::vector<double> y = as_doubles(b[i]);
     // A leaf whose true gradient is 0 (a bias before BatchNorm) holds rounding noise on the scale of the others.
-    const double scale = norm(x) + (paths[i].starts_with("gradient") ? 1e-3 * gradient_scale : 0);
-    if (!(norm(difference(x, y)) <= tolerance * scale)) report(paths[i], shards, x, y);
+    const double scale = norm(x) + (is_gradient(paths[i]) ? 1e-3 * gradient_scale : 0);
+    if (!(norm(difference(x, y)) <= tolerance * scale)) report(paths[i], cut, x, y);
   }
 }
 

@@ -8,20 +8,21 @@
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 
+#include "engine/train/batch_rows.h"
 #include "engine/train/loss_over_mesh.h"
 #include "engine/train/replica_step.h"
+#include "engine/train/trainable_parts.h"
 
 namespace lockstep {
 
 namespace {
 
-/// A batch as an argument: weights that are not given are made where the step is traced.
+/// The usual batch as an argument: weights that are not given are nothing.
 struct Rows {
   Rows() = default;
   explicit Rows(const Batch& batch) : x(batch.x), y(batch.y) {
     if (batch.weight.has_value()) weight = batch.weight;
   }
-  Batch batch() const { return {x, y, weight.value_or(Array())}; }
 
   Array x;
   Array y;
@@ -29,18 +30,44 @@ struct Rows {
 };
 LOCKSTEP_TREE(Rows, x, y, weight);
 
+void check(const DataParallelOptions& options) {
+  if (options.microbatches >= 1) return;
+  throw ValueError("[data_parallel] microbatches is " + std::to_string(options.microbatches) +
+                   "; it must be at least 1");
+}
+
+/// The batch as the mesh cuts it: rows for each shard and microbatch, with their weights.
+Tree whole_batch(const Tree& batch, const DataParallelOptions& options, const Mesh& mesh) {
+  return train::padded(train::with_weights(batch, options.weight), options.weight,
+                       mesh.shards() * options.microbatches);
+}
+
+/// One step, as it is traced: (state, batch) -> (state, logs).
+Tree whole_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  const Mesh mesh = train::batch_mesh(parts.options, train::rows_of(arguments[1]));
+  const auto mapped = [&parts](const std::vector<Tree>& shard) {
+    return to_tree(train::replica_step(parts, from_tree<TrainState>(shard[0]), shard[1]));
+  };
+  return detail::pmap_call(mapped, {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
+                           {arguments[0], whole_batch(arguments[1], parts.options, mesh)}, 1);
+}
+
 }  // namespace
 
 struct TrainStep::Impl {
   detail::StepParts parts;
   mutable detail::JitCache cache;
+
+  std::pair<TrainState, Logs> call(TrainState state, Tree batch) const {
+    const auto function = [this](const std::vector<Tree>& arguments) { return whole_step(parts, arguments); };
+    std::array<Tree, 2> arguments = {to_tree(std::move(state)), std::move(batch)};
+    return from_tree<std::pair<TrainState, Logs>>(cache.call(function, std::span<Tree>(arguments)));
+  }
 };
 
 TrainStep::TrainStep(detail::StepParts parts) {
-  if (parts.options.microbatches < 1) {
-    throw ValueError("[data_parallel] microbatches is " + std::to_string(parts.options.microbatches) +
-                     "; it must be at least 1");
-  }
+  check(parts.options);
+  train::check(parts.objectives);
   auto impl = std::make_shared<Impl>();
   impl->cache = detail::JitCache(parts.options.debug, parts.options.precision);
   impl->parts = std::move(parts);
@@ -54,53 +81,69 @@ Mesh TrainStep::mesh(std::int64_t rows) const { return train::batch_mesh(impl_->
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
   Tree slots = detail::JitCache().call(
-      [this](const std::vector<Tree>& arguments) { return impl_->parts.optimizer.init(arguments[0]); }, {trainable});
+      [this](const std::vector<Tree>& arguments) {
+        return train::initial_slots(impl_->parts.objectives, arguments[0]);
+      },
+      {trainable});
   return {std::move(trainable), std::move(non_trainable), std::move(slots), array<std::int64_t>(0)};
 }
 
 std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {
   train::check(batch);
-  // Called once per types: what is done here, ones for missing weights too, costs a steady step nothing.
-  const auto function = [this](const std::vector<Tree>& arguments) {
-    const detail::StepParts& parts = impl_->parts;
-    const Batch rows = train::checked(from_tree<Rows>(arguments[1]).batch());
-    const Mesh mesh = this->mesh(rows.x.dim(0));
-    const Batch whole = train::padded(rows, mesh.shards() * parts.options.microbatches);
-    const auto mapped = [&parts](const std::vector<Tree>& shard) {
-      return train::replica_step(parts, from_tree<TrainState>(shard[0]), from_tree<Batch>(shard[1]));
-    };
-    return detail::pmap_call(mapped,
-                             {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
-                             {arguments[0], to_tree(whole)}, 1);
-  };
-  std::array<Tree, 2> arguments = {to_tree(std::move(state)), to_tree(Rows(batch))};
-  return from_tree<std::pair<TrainState, Logs>>(impl_->cache.call(function, std::span<Tree>(arguments)));
+  return impl_->call(std::move(state), to_tree(Rows(batch)));
+}
+
+std::pair<TrainState, Logs> TrainStep::run(TrainState state, Tree batch) const {
+  const RowWeights& weight = impl_->parts.options.weight;
+  batch = train::without_empty_weights(std::move(batch), weight);
+  train::check(batch, weight);
+  return impl_->call(std::move(state), std::move(batch));
+}
+
+Function TrainStep::traced(const TrainState& state, const Tree& batch) const {
+  const RowWeights& weight = impl_->parts.options.weight;
+  const Tree rows = train::without_empty_weights(batch, weight);
+  train::check(rows, weight);
+  return trace([this](const std::vector<Tree>& arguments) { return whole_step(impl_->parts, arguments); },
+               {to_tree(state), rows});
 }
 
 struct EvaluateStep::Impl {
-  LossFunction loss;
+  StepLoss loss;
   DataParallelOptions options;
   mutable detail::JitCache cache;
+
+  std::map<std::string, Weighted> call(const Tree& trainable, const Tree& non_trainable, Tree batch) const {
+    const auto function = [this](const std::vector<Tree>& arguments) {
+      const Mesh mesh = train::batch_mesh(options, train::rows_of(arguments[2]));
+      const auto mapped = [this](const std::vector<Tree>& shard) {
+        return to_tree(train::replica_evaluation(loss, options, shard[0], shard[1], shard[2]));
+      };
+      return detail::pmap_call(
+          mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
+          {arguments[0], arguments[1], whole_batch(arguments[2], options, mesh)}, 1);
+    };
+    return from_tree<std::map<std::string, Weighted>>(
+        cache.call(function, {trainable, non_trainable, std::move(batch)}));
+  }
 };
 
-EvaluateStep::EvaluateStep(LossFunction loss, DataParallelOptions options)
-    : impl_(std::make_shared<Impl>(Impl{std::move(loss), options, detail::JitCache({}, options.precision)})) {}
+EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options) {
+  check(options);
+  detail::JitCache cache({}, options.precision);
+  impl_ = std::make_shared<Impl>(Impl{std::move(loss), std::move(options), std::move(cache)});
+}
 
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
                                                          const Batch& batch) const {
-  const Batch rows = train::checked(batch);
-  const Mesh mesh = train::batch_mesh(impl_->options, rows.x.dim(0));
-  const auto mapped = [this](const std::vector<Tree>& shard) {
-    return to_tree(train::replica_evaluation(impl_->loss, shard[0], shard[1], from_tree<Batch>(shard[2])));
-  };
-  const auto function = [&](const std::vector<Tree>& arguments) {
-    const Batch whole = train::padded(from_tree<Batch>(arguments[2]), mesh.shards());
-    return detail::pmap_call(
-        mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
-        {arguments[0], arguments[1], to_tree(whole)}, 1);
-  };
-  return from_tree<std::map<std::string, Weighted>>(
-      impl_->cache.call(function, {trainable, non_trainable, to_tree(rows)}));
+  train::check(batch);
+  return impl_->call(trainable, non_trainable, to_tree(Rows(batch)));
+}
+
+std::map<std::string, Weighted> EvaluateStep::run(const Tree& trainable, const Tree& non_trainable, Tree batch) const {
+  batch = train::without_empty_weights(std::move(batch), impl_->options.weight);
+  train::check(batch, impl_->options.weight);
+  return impl_->call(trainable, non_trainable, std::move(batch));
 }
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ std::map<std::string, double> on_host(const Logs& logs) {
 
 using Callbacks = std::vector<std::shared_ptr<Callback>>;
 
-void check(const TrainStep& step, const TrainState& state, const Batch& batch, const TrainerOptions& options,
+void check(const TrainStep& step, const TrainState& state, const Tree& batch, const TrainerOptions& options,
            const Callbacks& callbacks) {
   if (options.check_one_meaning || always_check) check_one_meaning(step, state, batch);
   if (!options.check_one_meaning) return;
@@ -39,22 +39,22 @@ void Callback::on_step(const StepReport&, const TrainState&) {}
 void Callback::on_epoch(const StepReport&, const TrainState&) {}
 void Callback::on_end(const StepReport&, const TrainState&) {}
 
-TrainState fit(const TrainStep& step, TrainState state, data::Loader& loader, const TrainerOptions& options,
-               const std::vector<std::shared_ptr<Callback>>& callbacks) {
+TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSource& source,
+                       const TrainerOptions& options, const std::vector<std::shared_ptr<Callback>>& callbacks) {
   if (options.log_every < 1) {
     throw ValueError("[fit] log_every is " + std::to_string(options.log_every) + "; it must be at least 1");
   }
-  StepReport report{.step = state.step.item<std::int64_t>(), .epoch = loader.position().epoch, .logs = {}};
+  StepReport report{.step = state.step.item<std::int64_t>(), .epoch = source.position().epoch, .logs = {}};
   bool is_first = true;
   auto since = Clock::now();
   while (report.step < options.steps) {
-    const Batch batch = loader.next();
+    const Tree batch = source.next();
     if (is_first) check(step, state, batch, options, callbacks);
     is_first = false;
     auto [next, logs] = step(std::move(state), batch);
     state = std::move(next);
     ++report.step;
-    const data::Position position = loader.position();
+    const data::Position position = source.position();
     const bool epoch_ends = position.epoch != report.epoch || report.step == options.steps;
     if (report.step % options.log_every == 0 || epoch_ends) {
       report.logs = on_host(logs);

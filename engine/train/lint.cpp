@@ -2,18 +2,21 @@
 #include <lockstep/parallel.h>
 #include <lockstep/train.h>
 
+#include "engine/train/batch_rows.h"
 #include "engine/train/loss_over_mesh.h"
 #include "engine/train/replica_step.h"
 
 namespace lockstep {
 
-std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch) {
-  detail::StepParts parts = step.parts();
-  parts.options.microbatches = 1;
-  const Tree rows = to_tree(train::checked(batch));
-  const Mesh mesh = data_mesh(1, devices("cpu:0"), batch.x.dim(0));
+std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch) {
+  const detail::StepParts& parts = step.parts();
+  const RowWeights& weight = parts.options.weight;
+  const Tree given = train::without_empty_weights(batch, weight);
+  train::check(given, weight);
+  const Tree rows = train::with_weights(given, weight);
+  const Mesh mesh = data_mesh(1, devices("cpu:0"), train::rows_of(given));
   const auto of_shard = [&parts](const std::vector<Tree>& shard) {
-    return Tree(train::replica_loss(parts, shard[0], shard[1], from_tree<Batch>(shard[2])));
+    return to_tree(train::replica_losses(parts, shard[0], shard[1], shard[2]));
   };
   // Everything but the trainable variables is captured, so that they alone are differentiated.
   const auto loss = [&](const std::vector<Tree>& arguments) {

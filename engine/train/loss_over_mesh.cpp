@@ -4,17 +4,12 @@
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/sequential_map.h>
 
 namespace lockstep::train {
 namespace {
 
-Array repeated_last_row(const Array& x, std::int64_t times) {
-  const std::int64_t rows = x.dim(0);
-  const Array last = slice_in_dim(x, rows - 1, rows, 0);
-  return concatenate({x, broadcast_to(last, x.shape().with(0, times))}, 0);
-}
-
-Array varying_over_batch(const Array& x) { return x.type().varying.contains(batch_axis) ? x : pvary(x, {batch_axis}); }
+Array varying_over_batch(const Array& x) { return pvary(x, axes_of_batch()); }
 
 Array safe_ratio(const Array& sum, const Array& weight) {
   const Array w = stop_gradient(convert(weight, sum.dtype()));
@@ -36,16 +31,23 @@ Array combine(const Array& gradient, Aggregation aggregation, const Array& weigh
 
 }  // namespace
 
-Array total_over_batch(const Array& x) { return psum(varying_over_batch(x), {batch_axis}); }
+AxisSet axes_of_batch() {
+  return bound_axes().contains(microbatch_axis) ? AxisSet{batch_axis, microbatch_axis} : AxisSet{batch_axis};
+}
+
+Array total_over_batch(const Array& x) { return psum(varying_over_batch(x), axes_of_batch()); }
 
 Array ratio_over_batch(const Weighted& term) {
   return safe_ratio(total_over_batch(term.sum), total_over_batch(stop_gradient(term.weight)));
 }
 
-Array loss_over_batch(const Loss& loss) {
+Array loss_over_batch(const Loss& loss, const std::vector<Array>& totals) {
   Array total;
   const auto add = [&](const Array& part) { total = total.has_value() ? total + part : part; };
-  for (const Weighted& term : loss.terms) add(ratio_over_batch(term));
+  for (std::size_t i = 0; i < loss.terms.size(); ++i) {
+    const Weighted& term = loss.terms[i];
+    add(totals.empty() ? ratio_over_batch(term) : safe_ratio(total_over_batch(term.sum), totals[i]));
+  }
   for (const Array& penalty : loss.penalties) {
     if (!penalty.type().varying.empty()) {
       throw MeshError("[loss] a penalty is " + to_string(penalty.type()) + ": replicas may differ along " +
@@ -57,22 +59,6 @@ Array loss_over_batch(const Loss& loss) {
   }
   if (!total.has_value()) throw ValueError("[loss] the loss has no term; return Weighted{sum, weight} or a penalty");
   return total;
-}
-
-Batch padded(Batch batch, std::int64_t multiple) {
-  const std::int64_t rows = batch.x.dim(0);
-  const std::int64_t missing = (multiple - rows % multiple) % multiple;
-  if (missing == 0) return batch;
-  const Array& weight = batch.weight;
-  return {repeated_last_row(batch.x, missing), repeated_last_row(batch.y, missing),
-          concatenate({weight, zeros({missing}, weight.dtype())}, 0)};
-}
-
-Batch microbatch(const Batch& batch, std::int64_t part, std::int64_t parts) {
-  if (parts == 1) return batch;
-  const std::int64_t rows = batch.x.dim(0) / parts;
-  const auto cut = [&](const Array& x) { return slice_in_dim(x, part * rows, (part + 1) * rows, 0); };
-  return {cut(batch.x), cut(batch.y), cut(batch.weight)};
 }
 
 Tree combine_gradients(const Tree& gradients, const Declarations& declared, const Loss& loss) {

@@ -11,17 +11,15 @@ namespace lockstep::train {
 
 inline const std::string batch_axis = "batch";
 
+/// The axes that cut the batch where this is called: of the shards, and inside of a microbatch that of the microbatches.
+AxisSet axes_of_batch();
 /// psum of a value that may be invariant already (then it is every replica's own).
 Array total_over_batch(const Array& x);
 /// psum(sum) / psum(weight), 0 where the total weight is 0.
 Array ratio_over_batch(const Weighted& term);
-/// The scalar a step differentiates. Throws MeshError for a penalty that varies.
-Array loss_over_batch(const Loss& loss);
-
-/// Repeats the last row with weight 0 until `multiple` divides the rows; gives missing weights as ones.
-Batch padded(Batch batch, std::int64_t multiple);
-/// Rows [part * n / parts, (part + 1) * n / parts) of a shard.
-Batch microbatch(const Batch& batch, std::int64_t part, std::int64_t parts);
+/// The scalar a step differentiates. `totals` are the terms' weights over the whole batch where they are known already.
+/// Throws MeshError for a penalty that varies.
+Array loss_over_batch(const Loss& loss, const std::vector<Array>& totals = {});
 
 /// Trainable variables that declare an aggregation other than none, by path.
 using Declarations = std::map<std::string, Aggregation>;

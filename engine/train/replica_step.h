@@ -5,34 +5,42 @@
 
 #include <lockstep/train.h>
 
+#include "engine/train/loss_over_mesh.h"
+
 namespace lockstep::train {
 
 /// The mesh of a batch of that many rows. Default devices share the cores with the other processes.
 Mesh batch_mesh(const DataParallelOptions& options, std::int64_t rows);
 
-/// Throws DataError unless x, y and, where it is given, weight have equally many rows.
-void check(const Batch& batch);
-/// The checked batch with weights, ones where none are given.
-Batch checked(const Batch& batch);
+/// What one objective's loss is differentiated at, in one replica.
+struct LossPoint {
+  const detail::StepParts& parts;
+  const Objective& objective;
+  const Declarations& declared;
+  Tree trainable;
+  Tree non_trainable;
+  Tree shard;  ///< Rows, with their weights.
+};
 
-/// Loss, reduced gradients and new state of one replica; all but the inputs is invariant.
+/// Loss, reduced gradients and new state of one replica; all but the inputs is invariant. Gradients have nothing where a
+/// leaf is not trained.
 struct Differentiated {
   Array loss;
   Tree gradients;
   Tree state;
   Logs metrics;
 };
-Differentiated differentiate(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
+Differentiated differentiate(const LossPoint& point);
 
-/// The loss that it differentiates.
-Array replica_loss(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
-                   const Batch& shard);
+/// The losses that are differentiated, of the whole shard, by objective.
+std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
+                                  const Tree& shard);
 
-/// One replica's step, for the body of a map: a pair of TrainState and Logs.
-Tree replica_step(const detail::StepParts& parts, const TrainState& state, const Batch& shard);
+/// One replica's step, for the body of a map.
+std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard);
 
 /// One replica's evaluation: "loss" and the metrics, summed over the batch axis.
-std::map<std::string, Weighted> replica_evaluation(const LossFunction& loss, const Tree& trainable,
-                                                   const Tree& non_trainable, const Batch& shard);
+std::map<std::string, Weighted> replica_evaluation(const StepLoss& loss, const DataParallelOptions& options,
+                                                   const Tree& trainable, const Tree& non_trainable, const Tree& shard);
 
 }  // namespace lockstep::train

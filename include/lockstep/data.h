@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <lockstep/array.h>
@@ -97,6 +98,39 @@ class LOCKSTEP_API Loader {
 
  private:
   std::shared_ptr<const Dataset> dataset_;
+  LoaderOptions options_;
+  Position position_;
+};
+
+/// Batches of any tree of arrays that have one number of rows (dimension 0): a struct with LOCKSTEP_TREE, a dict, Batch. The
+/// order is that of a Loader with the same options and as many rows. `weight` is the path of the leaf that holds weights of
+/// rows; where the tree has such a place and nothing in it, batches have ones there. Only a tree with that place can have
+/// its last batch padded.
+class LOCKSTEP_API TreeLoader {
+ public:
+  /// Throws ValueError for a batch <= 0, DataError for leaves that are empty or differ in rows, for a batch above the rows
+  /// when drop_last is set, and for a last batch to be padded without weights.
+  TreeLoader(Tree rows, LoaderOptions options, std::string weight = "weight");
+  template <class B>
+  explicit TreeLoader(const B& rows, LoaderOptions options, std::string weight = "weight")
+      : TreeLoader(to_tree(rows), options, std::move(weight)) {}
+
+  std::int64_t batches_per_epoch() const;
+  /// The next batch; after an epoch's last one the next epoch begins.
+  template <class B = Tree>
+  B next() {
+    return from_tree<B>(next_tree());
+  }
+  Position position() const { return position_; }
+  /// Throws DataError for a position beyond the rows.
+  void seek(Position position);
+
+ private:
+  Tree next_tree();
+
+  Tree structure_;                 ///< Its leaves stand for the tables.
+  std::vector<HostTable> tables_;  ///< In order of path.
+  std::string weight_;             ///< Empty: there is no place for weights.
   LoaderOptions options_;
   Position position_;
 };

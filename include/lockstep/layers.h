@@ -50,6 +50,9 @@ struct BatchNormOptions {
   /// have rows; a different model.
   bool synchronized = true;
   bool trainable = true;  ///< false: the moving statistics normalise even in training, and stay.
+  /// Where a training step has microbatches: statistics of each microbatch alone, over all shards or one as said above,
+  /// moving statistics averaged over microbatches that have rows; a different model. false: then a MeshError.
+  bool per_microbatch = false;
 };
 /// Normalises every channel (last dimension) over all others. Rows of weight 0 count in no statistic. Variables gamma,
 /// beta [C]; state moving_mean, moving_variance [C] (at least float32), new = momentum * old + (1 - momentum) * batch,

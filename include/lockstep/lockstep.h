@@ -39,6 +39,7 @@
 #include <lockstep/reductions.h>
 #include <lockstep/remat.h>
 #include <lockstep/schedules.h>
+#include <lockstep/sequential_map.h>
 #include <lockstep/special_functions.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>

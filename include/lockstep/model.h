@@ -97,6 +97,31 @@ LOCKSTEP_API std::pair<Tree, Tree> stateless_call(const ModelFunction& function,
 /// Zeros of a type, never computed: stands for an input whose type alone matters.
 LOCKSTEP_API Array example_of(const ArrayType& type);
 
+/// A trainable variable that a call found declared with an aggregation.
+struct DeclaredAggregation {
+  std::string path;  ///< In the model.
+  Aggregation aggregation = Aggregation::none;
+  Array value;  ///< The leaf that the call was given for it.
+};
+
+/// While it lives, what calls of models on this thread find declared. The calls are somewhere in a function of the user's,
+/// which hands nothing down: so, as an open trace, it is known to the thread.
+class LOCKSTEP_API DeclarationLog {
+ public:
+  DeclarationLog();
+  ~DeclarationLog();
+  DeclarationLog(const DeclarationLog&) = delete;
+  DeclarationLog& operator=(const DeclarationLog&) = delete;
+
+  const std::vector<DeclaredAggregation>& found() const { return found_; }
+  /// For the innermost log of this thread, if there is one.
+  static void note(DeclaredAggregation declared);
+
+ private:
+  std::vector<DeclaredAggregation> found_;
+  DeclarationLog* outer_;
+};
+
 }  // namespace detail
 
 /// A model: one function of a Scope and an input, which serves `init` and `stateless_call`.

@@ -14,12 +14,18 @@
 
 namespace lockstep::optim {
 
+/// Which leaves are meant, by path.
+using Mask = std::function<bool(std::string_view path)>;
+
 /// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to the
 /// parameters.
 struct GradientTransformation {
   std::function<Tree(const Tree& params)> init;
   /// (gradients, state, params) -> (updates, state').
   std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params)> update;
+  /// Leaves whose update is 0 whatever their gradient is; empty: none. A training step neither differentiates nor reduces
+  /// them, gives them no slots, and leaves them out of grad_norm.
+  Mask frozen = {};
 };
 
 /// A constant or a schedule of the number of updates made so far.
@@ -35,7 +41,8 @@ class LOCKSTEP_API LearningRate {
 
 /// params + updates, leaf by leaf.
 LOCKSTEP_API Tree apply_updates(const Tree& params, const Tree& updates);
-/// One after the other; its state is the list of their states.
+/// One after the other; its state is the list of their states. What one of them freezes stays, wherever in the chain it
+/// stands.
 LOCKSTEP_API GradientTransformation chain(std::vector<GradientTransformation> transformations);
 template <class... Ts>
 GradientTransformation chain(GradientTransformation first, Ts... rest) {
@@ -43,11 +50,9 @@ GradientTransformation chain(GradientTransformation first, Ts... rest) {
 }
 LOCKSTEP_API GradientTransformation identity();
 
-/// Which leaves a masked transformation sees, by path.
-using Mask = std::function<bool(std::string_view path)>;
 /// The inner transformation on the leaves the mask takes; the others pass unchanged and have no state.
 LOCKSTEP_API GradientTransformation masked(GradientTransformation inner, Mask mask);
-/// Zero updates for the leaves the mask takes: a frozen sub-tree.
+/// Zero updates for the leaves the mask takes: a frozen sub-tree, which costs a training step no backward pass.
 LOCKSTEP_API GradientTransformation freeze(Mask frozen);
 /// True for every path at or below `prefix`.
 LOCKSTEP_API Mask below(std::string prefix);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <lockstep/data.h>
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
+#include <lockstep/function.h>
 #include <lockstep/losses.h>
 #include <lockstep/model.h>
 #include <lockstep/optim.h>
@@ -38,36 +40,139 @@ using Logs = std::map<std::string, Array, std::less<std::string>, BlockAllocator
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
 using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& non_trainable, const Batch& batch)>;
 
+/// Any such function, of whatever trees it takes: `trainable`, `non_trainable` and `batch` may each be a Tree or a C++ type
+/// that is one (a struct with LOCKSTEP_TREE, Batch, std::map, ...). A function with `auto` parameters is given a Batch.
+class StepLoss {
+ public:
+  template <class L>
+  requires(!std::is_same_v<std::remove_cvref_t<L>, StepLoss>) StepLoss(L loss)  // NOLINT: implicit by design
+      : function_(on_trees(std::move(loss))) {}
+
+  WithAux operator()(const Tree& trainable, const Tree& non_trainable, const Tree& batch) const {
+    return function_(trainable, non_trainable, batch);
+  }
+
+ private:
+  using Function = std::function<WithAux(const Tree&, const Tree&, const Tree&)>;
+
+  template <class B>
+  static B batch_of(const Tree& tree) {
+    if constexpr (std::is_same_v<B, Batch>) {  // weights may be nothing
+      const Tree& weight = tree.at("weight");
+      return {tree.at("x").array(), tree.at("y").array(), weight.is_leaf() ? weight.array() : Array()};
+    } else {
+      return from_tree<B>(tree);
+    }
+  }
+  template <class T, class S, class B, class L>
+  static Function converting(L loss) {
+    return [loss = std::move(loss)](const Tree& trainable, const Tree& non_trainable, const Tree& batch) mutable {
+      return WithAux(loss(from_tree<std::remove_cvref_t<T>>(trainable),
+                          from_tree<std::remove_cvref_t<S>>(non_trainable), batch_of<std::remove_cvref_t<B>>(batch)));
+    };
+  }
+  template <class L, class C, class R, class T, class S, class B>
+  static Function by_signature(L loss, R (C::*)(T, S, B) const) {
+    return converting<T, S, B>(std::move(loss));
+  }
+  template <class L, class C, class R, class T, class S, class B>
+  static Function by_signature(L loss, R (C::*)(T, S, B)) {
+    return converting<T, S, B>(std::move(loss));
+  }
+  template <class R, class T, class S, class B>
+  static Function on_trees(R (*loss)(T, S, B)) {
+    return converting<T, S, B>(loss);
+  }
+  template <class L>
+  static Function on_trees(L loss) {
+    if constexpr (requires { &L::operator(); }) {
+      return by_signature(std::move(loss), &L::operator());
+    } else {
+      return converting<Tree, Tree, Batch>(std::move(loss));
+    }
+  }
+
+  Function function_;
+};
+
+/// Where a batch keeps the weights of its rows: the path of a leaf, f32[rows] or another float, that is looked for in every
+/// batch. A batch without such a leaf has none: all its rows count, and it cannot be padded.
+class LOCKSTEP_API RowWeights {
+ public:
+  RowWeights(std::string path) : path_(std::move(path)) {}  // NOLINT: implicit by design
+  RowWeights(const char* path) : path_(path) {}             // NOLINT: implicit by design
+  /// `&MyBatch::mask`.
+  template <TreeStruct B, class M>
+  RowWeights(M B::*member) {  // NOLINT: implicit by design
+    B batch{};
+    lockstep_visit_members(batch, [&](const char* name, auto& candidate) {
+      if (static_cast<const void*>(&candidate) == static_cast<const void*>(&(batch.*member))) path_ = name;
+    });
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+/// No leaf of the batch is a weight of rows, whatever it is called.
+inline const RowWeights no_row_weights{""};
+
 struct DataParallelOptions {
   std::vector<Device> devices =
       {};                   ///< Of this process; empty: the largest power of two of cores that divides the shards.
   std::int64_t shards = 0;  ///< V; 0: the largest power of two up to 8 not above the batch.
-  std::int64_t microbatches = 1;  ///< Each shard's rows in that many equal parts, gradients added, reduced once.
-  DebugOptions debug = {};        ///< NaNs that a step makes are errors that say where.
+  /// Each shard's rows in that many equal parts, one after the other, gradients added, reduced once: the same step with the
+  /// memory of one part. A layer that mixes rows (batch_norm) is an error unless it is told to do so per microbatch.
+  std::int64_t microbatches = 1;
+  DebugOptions debug = {};                   ///< NaNs that a step makes are errors that say where.
   Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
+  RowWeights weight = "weight";
+  /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients combine.
+  std::map<std::string, Aggregation> aggregations = {};
+};
+
+/// A loss and what it trains: parts of the trainable tree, by path ("": all of it), each with an optimizer. Leaves that no
+/// optimizer has are constants of this loss.
+struct Objective {
+  std::string name;  ///< Its logs are "<name>.loss" and so on; empty where it is the only one.
+  StepLoss loss;
+  std::map<std::string, optim::GradientTransformation> optimizers;
+  /// false: it sees the parameters as they were before the step. true: as those before it in the list have updated them.
+  bool sees_updates = false;
 };
 
 namespace detail {
 
 /// What `check_one_meaning` needs to build the step anew.
 struct StepParts {
-  ModelFunction model;
-  LossFunction loss;
-  optim::GradientTransformation optimizer;
+  std::vector<Objective> objectives;
   DataParallelOptions options;
 };
 
 }  // namespace detail
 
 /// One training step over a mesh axis "batch": forward, backward, one reduction, optimizer; one compiled function. The
-/// state is consumed: move it in and its buffers are updated in place.
+/// state is consumed: move it in and its buffers are updated in place. A batch is any tree whose leaves have one number of
+/// rows, dimension 0; Batch{x, y, weight} is the usual one.
 class LOCKSTEP_API TrainStep {
  public:
+  /// Throws ValueError for microbatches below 1 and for objectives whose names or parts are none or overlap.
   explicit TrainStep(detail::StepParts parts);
 
+  /// Throws DataError for leaves of different numbers of rows and for rows to be padded without weights, AggregationError
+  /// for declarations that contradict each other, and whatever the loss throws.
   [[nodiscard]] std::pair<TrainState, Logs> operator()(TrainState state, const Batch& batch) const;
-  /// A fresh state: optimizer slots of `trainable`, step 0.
+  template <class B>
+  [[nodiscard]] std::pair<TrainState, Logs> operator()(TrainState state, const B& batch) const {
+    return run(std::move(state), to_tree(batch));
+  }
+  /// A fresh state: optimizer slots of `trainable`, step 0. Slots of several parts or objectives are a dict by name and path.
   TrainState init(Tree trainable, Tree non_trainable) const;
+  /// The step on such a state and batch as a program, to be read: its text, its plan, its collectives.
+  template <class B>
+  Function program(const TrainState& state, const B& batch) const {
+    return traced(state, to_tree(batch));
+  }
   const detail::StepParts& parts() const;
   std::size_t traces() const;
   /// The mesh for a batch of that many rows.
@@ -75,39 +180,77 @@ class LOCKSTEP_API TrainStep {
 
  private:
   struct Impl;
+  std::pair<TrainState, Logs> run(TrainState state, Tree batch) const;
+  Function traced(const TrainState& state, const Tree& batch) const;
+
   std::shared_ptr<const Impl> impl_;
 };
 
-/// `loss` may be any callable of (const Tree&, const Tree&, const Batch&) -> WithAux.
+/// `loss` is any callable of (trainable, non_trainable, batch) -> WithAux. Aggregations that layers declare are found where
+/// the loss calls their model.
+inline TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer,
+                               DataParallelOptions options = {}) {
+  Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
+  return TrainStep({{std::move(only)}, std::move(options)});
+}
+/// Several losses in one step, and several optimizers: each gradient is reduced once. State goes from one loss to the next.
+inline TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options = {}) {
+  return TrainStep({std::move(objectives), std::move(options)});
+}
+/// The same step: what the model declares is found in the loss.
 template <class X, class Y, class L>
-TrainStep data_parallel(const Model<X, Y>& model, L loss, optim::GradientTransformation optimizer,
+TrainStep data_parallel(const Model<X, Y>&, L loss, optim::GradientTransformation optimizer,
                         DataParallelOptions options = {}) {
-  return TrainStep({model.function(), LossFunction(std::move(loss)), std::move(optimizer), std::move(options)});
+  return data_parallel(StepLoss(std::move(loss)), std::move(optimizer), std::move(options));
 }
 
 /// Evaluates a loss with training = false semantics of the caller's function, sharded like the step: returns each term's
 /// and metric's sums over the whole batch. Same options.
 class LOCKSTEP_API EvaluateStep {
  public:
-  EvaluateStep(LossFunction loss, DataParallelOptions options);
+  EvaluateStep(StepLoss loss, DataParallelOptions options);
   /// "loss" and the metrics as Weighted sums over the batch.
   [[nodiscard]] std::map<std::string, Weighted> operator()(const Tree& trainable, const Tree& non_trainable,
                                                            const Batch& batch) const;
+  template <class B>
+  [[nodiscard]] std::map<std::string, Weighted> operator()(const Tree& trainable, const Tree& non_trainable,
+                                                           const B& batch) const {
+    return run(trainable, non_trainable, to_tree(batch));
+  }
 
  private:
   struct Impl;
+  std::map<std::string, Weighted> run(const Tree& trainable, const Tree& non_trainable, Tree batch) const;
+
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Runs the step once with V = 1 and once with its V, in float64, from copies of the state, and throws AggregationError
-/// naming the first leaf that differs by more than `tolerance` relative, with both values. What types cannot see (a batch
-/// mean in a custom layer, a penalty added per shard) shows here.
-LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
+/// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws
+/// AggregationError naming the first leaf that differs by more than `tolerance` relative, with both values. What types
+/// cannot see (a batch mean in a custom layer, a penalty added per shard) shows here.
+LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
+inline void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
+                              double tolerance = 1e-7) {
+  check_one_meaning(step, state, to_tree(batch), tolerance);
+}
+template <class B>
+requires(!std::is_same_v<B, Tree>) void check_one_meaning(const TrainStep& step, const TrainState& state,
+                                                          const B& batch, double tolerance = 1e-7) {
+  check_one_meaning(step, state, to_tree(batch), tolerance);
+}
 
-/// What will make a NaN of a gradient although the loss is finite: `Function::lint` of the step's loss as a function of the
-/// trainable variables.
-LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch);
+/// What will make a NaN of a gradient although the loss is finite: `Function::lint` of the step's losses as functions of
+/// the trainable variables.
+LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch);
+inline std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch) {
+  return lint(step, state, to_tree(batch));
+}
+template <class B>
+requires(!std::is_same_v<B, Tree>) std::vector<std::string> lint(const TrainStep& step, const TrainState& state,
+                                                                 const B& batch) {
+  return lint(step, state, to_tree(batch));
+}
 
 // ---- a training loop -------------------------------------------------------------------------------------------------
 
@@ -136,8 +279,26 @@ struct TrainerOptions {
   bool check_one_meaning = false;
 };
 
-/// Pulls batches, steps, reports. Returns the final state.
-LOCKSTEP_API TrainState fit(const TrainStep& step, TrainState state, data::Loader& loader,
+namespace detail {
+
+/// Where a training loop gets its batches.
+struct BatchSource {
+  std::function<Tree()> next;
+  std::function<data::Position()> position;
+};
+LOCKSTEP_API TrainState fit(const TrainStep& step, TrainState state, const BatchSource& source,
                             const TrainerOptions& options, const std::vector<std::shared_ptr<Callback>>& callbacks);
+
+}  // namespace detail
+
+/// Pulls batches, steps, reports. Returns the final state. A loader is data::Loader, data::TreeLoader, or anything whose
+/// `next()` is a batch and whose `position()` a data::Position.
+template <class L>
+TrainState fit(const TrainStep& step, TrainState state, L& loader, const TrainerOptions& options,
+               const std::vector<std::shared_ptr<Callback>>& callbacks) {
+  return detail::fit(step, std::move(state),
+                     {[&loader] { return to_tree(loader.next()); }, [&loader] { return loader.position(); }}, options,
+                     callbacks);
+}
 
 }  // namespace lockstep

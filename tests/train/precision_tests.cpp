@@ -16,7 +16,8 @@ namespace {
 
 Model<Array, Array> net() {
   return Model([](Scope& scope, const Array& x) {
-    Array h = relu(batch_norm(scope["norm"], conv2d(scope["conv"], x, {.filters = 16, .use_bias = false})));
+    const Array c = conv2d(scope["conv"], x, {.filters = 16, .use_bias = false});
+    Array h = relu(batch_norm(scope["norm"], c, {.per_microbatch = true}));
     h = relu(conv2d(scope["second"], h, {.filters = 16, .strides = {2, 2}}));
     return dense(scope["head"], mean(h, Axes{1, 2}), {.units = 4});
   });

@@ -1,0 +1,124 @@
+#include <utility>
+#include <vector>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/sequential_map.h>
+#include <lockstep/transforms.h>
+
+#include "engine/train/declarations.h"
+#include "engine/train/replica_step.h"
+#include "engine/train/trainable_parts.h"
+
+namespace lockstep::train {
+namespace {
+
+void check_invariant(const Tree& state) {
+  const std::vector<std::string> paths = state.paths();
+  const std::vector<Array> leaves = state.leaves();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].type().varying.empty()) continue;
+    throw AggregationError("[data_parallel] the new state's leaf '" + paths[i] + "' is " + to_string(leaves[i].type()) +
+                           ": replicas may differ along " + to_string(leaves[i].type().varying) +
+                           "; declare how they combine (mean, sum, only_first_replica) where the variable is declared, "
+                           "or reduce the value with psum or pmean");
+  }
+}
+
+void check_terms(std::size_t before, std::size_t now) {
+  if (before == now) return;
+  throw StateError("[data_parallel] the loss had " + std::to_string(before) + " terms when it was traced first and " +
+                   std::to_string(now) + " when it was traced again; return the same terms on every call");
+}
+
+/// Loss, each term's weight of this part of the rows, new state and metrics, as one tree. `totals`: the terms' weights over
+/// the whole batch where they are known, or null.
+Tree outcome(const WithAux& result, const std::vector<Array>* totals) {
+  if (totals != nullptr) check_terms(totals->size(), result.loss.terms.size());
+  std::map<std::string, Tree> metrics;
+  for (const auto& [name, metric] : result.metrics) metrics.emplace(name, Tree(ratio_over_batch(metric)));
+  std::vector<Tree> weights;
+  for (const Weighted& term : result.loss.terms) weights.emplace_back(stop_gradient(term.weight));
+  check_invariant(result.state);
+  return Tree::list({Tree(totals == nullptr ? loss_over_batch(result.loss) : loss_over_batch(result.loss, *totals)),
+                     Tree::list(std::move(weights)), result.state, Tree::dict(std::move(metrics))});
+}
+
+/// Value and gradients with respect to the trained leaves.
+detail::ValueAndGradients with_gradients(const LossPoint& point, const std::vector<bool>& trained, const Tree& rows,
+                                         const std::vector<Array>* totals) {
+  const Tree entered = entering(point.trainable, point.declared);
+  const auto function = [&](const std::vector<Tree>& arguments) {
+    return outcome(point.objective.loss(with_part(entered, arguments[0], trained), point.non_trainable, rows), totals);
+  };
+  const Tree part = only(entered, trained);
+  if (part.size() == 0) return {function({part}), {part}};
+  return detail::value_and_grad(function, {part}, {0});
+}
+
+/// Each term's weight in this shard, over all its microbatches: what scales the gradients of the first is known before it.
+std::vector<Array> shard_weights(const LossPoint& point) {
+  const auto weights = [&](const Tree& rows) {
+    const WithAux result = point.objective.loss(point.trainable, point.non_trainable, rows);
+    std::vector<Array> sums;
+    for (const Weighted& term : result.loss.terms) {
+      sums.push_back(psum(pvary(stop_gradient(term.weight), axes_of_batch()), {microbatch_axis}));
+    }
+    return to_tree(sums);
+  };
+  const SequentialMapOptions options{microbatch_axis, point.parts.options.microbatches, false};
+  return from_tree<std::vector<Array>>(sequential_map(weights, point.shard, options));
+}
+
+/// What `outcome` gives, of the whole shard; gradients of declared leaves are this replica's own.
+std::pair<Tree, Tree> value_and_gradients(const LossPoint& point, const std::vector<bool>& trained) {
+  if (point.parts.options.microbatches == 1) {
+    auto [value, gradients] = with_gradients(point, trained, point.shard, nullptr);
+    return {std::move(value), std::move(gradients[0])};
+  }
+  const std::vector<Array> own = shard_weights(point);
+  std::vector<Array> totals;
+  for (const Array& weight : own) totals.push_back(total_over_batch(weight));
+  const auto differentiated = [&](const Tree& rows) {
+    auto [value, gradients] = with_gradients(point, trained, rows, &totals);
+    return Tree::list({value.items()[0], value.items()[2], value.items()[3], std::move(gradients[0])});
+  };
+  const Tree result = sequential_map(differentiated, point.shard, {microbatch_axis, point.parts.options.microbatches});
+  return {Tree::list({result.items()[0], to_tree(own), result.items()[1], result.items()[2]}), result.items()[3]};
+}
+
+/// Gradients of what is declared, combined as it is.
+Tree combined(const LossPoint& point, const Tree& gradients, const Tree& weights) {
+  Declarations trained;
+  for (const std::string& path : gradients.paths()) {
+    if (const auto found = point.declared.find(path); found != point.declared.end()) trained.insert(*found);
+  }
+  Loss local;
+  for (const Tree& weight : weights.items()) local.terms.push_back({.sum = {}, .weight = weight.array()});
+  return combine_gradients(gradients, trained, local);
+}
+
+}  // namespace
+
+Differentiated differentiate(const LossPoint& point) {
+  const std::vector<bool> trained = trained_leaves(point.objective, point.trainable);
+  const auto [value, gradients] = value_and_gradients(point, trained);
+  const Tree& next = value.items()[2];
+  check_same_types(point.non_trainable, next, "non-trainable state after the step");
+  return {.loss = value.items()[0].array(),
+          .gradients = combined(point, gradients, value.items()[1]),
+          .state = next,
+          .metrics = from_tree<Logs>(value.items()[3])};
+}
+
+std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
+                                  const Tree& shard) {
+  const Declarations declared = find_declarations(parts, trainable, non_trainable, shard);
+  std::vector<Array> losses;
+  for (const Objective& objective : parts.objectives) {
+    losses.push_back(loss_over_batch(objective.loss(entering(trainable, declared), non_trainable, shard).loss));
+  }
+  return losses;
+}
+
+}  // namespace lockstep::train
