@@ -132,7 +132,10 @@ Array ScopeFrame::layer_value(const std::string& path, const VariableSpec& spec,
   Stacks all{stack_};
   all.insert(all.end(), stacks.begin(), stacks.end());
   const VariableSpec own = stacked(spec, stacks);
-  if (!slices_) return zeros(own.shape, parent_->declare(path, spec, trainable, all).old_value.dtype());
+  if (!slices_) {
+    const DType dtype = parent_->declare(path, spec, trainable, all).old_value.dtype();
+    return level_.run([&] { return zeros(own.shape, dtype); });
+  }
   const std::string slice = "variables/" + path;
   if (slices_->contains(slice) && slices_->at(slice).is_leaf()) return slices_->at(slice).array();
   throw StateError("[scan_layers] variable '" + path +

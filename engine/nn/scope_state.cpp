@@ -167,7 +167,9 @@ Array ScopeFrame::next_key(const std::string& scope_path) {
 Tree ScopeFrame::slices_of(const ScopeFrame& layer) const {
   Tree tree = Tree::dict({});
   for (const auto& [path, variable] : layer.declared_) {
-    add(tree, "variables", path, declared_.at(path).now());
+    // A stream's key and count stay those of the call's beginning: what goes on is the number of draws.
+    const Declared& own = declared_.at(path);
+    add(tree, "variables", path, layer.draws_.contains(path) ? own.old_value : own.now());
     const auto draws = draws_.find(path);
     if (draws != draws_.end() && draws->second.number) add(tree, "draws", path, draws->second.number->get());
   }
