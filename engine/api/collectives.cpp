@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <lockstep/cell.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
@@ -101,6 +102,17 @@ Array axis_index(const std::string& axis) {
 }
 
 std::int64_t axis_size(const std::string& axis) { return trace::bound_axes().size(axis, "axis_size"); }
+
+Array block_index(const AxisSet& axes) {
+  for (const std::string& axis : axes) trace::bound_axes().size(axis, "block_index");
+  Array index;
+  for (const auto& axis : trace::bound_axes().axes()) {
+    if (!axes.contains(axis.name)) continue;
+    const Array own = axis_index(axis.name);
+    index = index.has_value() ? add(mul(index, axis.size), own) : own;
+  }
+  return index;
+}
 
 AxisSet bound_axes() {
   std::vector<std::string> names;

@@ -15,6 +15,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"
+#include "engine/trace/cells.h"
 
 namespace lockstep::detail {
 
@@ -30,13 +31,40 @@ std::vector<Array> list_of(std::initializer_list<std::span<const Array>> lists) 
   return all;
 }
 
-/// The traced function with what it captured in front of its arguments.
-ir::FunctionPtr captured_first(const TracedTree& traced) {
+/// The body of a loop: what it captured comes first, and the cells that it replaces are carried behind the carry.
+struct LoopBodyParts {
+  ir::FunctionPtr function;     ///< (captured..., carry..., cells..., rest...) -> (carry..., cells..., rest...)
+  std::vector<Array> captured;  ///< Without those cells.
+  std::vector<Array> cells;     ///< Their values before the loop.
+};
+
+LoopBodyParts loop_body(const TracedTree& traced, std::size_t carries) {
   const ir::Function& f = *traced.function;
   const std::size_t own = f.inputs().size() - traced.captured.size();
-  const Places order = ops::control_flow::joined(ops::control_flow::places(own, traced.captured.size()),
-                                                 ops::control_flow::places(0, own));
-  return ops::control_flow::pick(f, order, ops::control_flow::places(0, f.outputs().size()));
+  std::vector<bool> is_carried(traced.captured.size());
+  for (const TouchedCell& cell : traced.cells) is_carried[cell.captured] = cell.written;
+  LoopBodyParts parts;
+  Places consts, cells;
+  for (std::size_t i = 0; i < traced.captured.size(); ++i) {
+    (is_carried[i] ? cells : consts).push_back(own + i);
+    (is_carried[i] ? parts.cells : parts.captured).push_back(traced.captured[i]);
+  }
+  const auto behind_carry = [&](Places before, const Places& inserted, std::size_t end) {
+    Places all = ops::control_flow::joined(std::move(before), ops::control_flow::places(0, carries));
+    all = ops::control_flow::joined(std::move(all), inserted);
+    return ops::control_flow::joined(std::move(all), ops::control_flow::places(carries, end - carries));
+  };
+  const Places results = ops::control_flow::places(traced.results(), traced.written());
+  parts.function = ops::control_flow::pick(f, behind_carry(std::move(consts), cells, own),
+                                           behind_carry({}, results, traced.results()));
+  return parts;
+}
+
+/// The results of a loop, its carried cells behind the others as `TracedTree::received` takes them.
+std::vector<Array> cells_last(std::vector<Array> values, std::size_t carries, std::size_t cells) {
+  const auto first = values.begin() + static_cast<std::ptrdiff_t>(carries);
+  std::rotate(first, first + static_cast<std::ptrdiff_t>(cells), values.end());
+  return values;
 }
 
 /// A scan on operands, with what its body need not compute in each iteration computed in front of it. Here and not when
@@ -83,16 +111,59 @@ std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& x
         return Tree::list({std::move(carry), std::move(y)});
       },
       flat, types);
-  const std::vector<ArrayType> results = traced.function->output_types();
-  api::check_carry("scan", init, types, carry_of(traced), results);
-  loop.body = captured_first(traced);
-  loop.consts = traced.captured.size();
-  const std::vector<Array> values = bind_scan(loop, list_of({traced.captured, flat.leaves()}));
-  const Tree both = traced.result.unflatten(values);
+  api::check_carry("scan", init, types, carry_of(traced), traced.result_types());
+  const std::size_t carries = loop.carries;
+  const LoopBodyParts parts = loop_body(traced, carries);
+  loop.body = parts.function;
+  loop.consts = parts.captured.size();
+  loop.carries += parts.cells.size();
+  const std::span<const Array> given(flat.leaves());
+  const std::vector<Array> values =
+      bind_scan(loop, list_of({parts.captured, given.first(carries), parts.cells, given.subspan(carries)}));
+  const Tree both = traced.received(cells_last(values, carries, parts.cells.size()));
   return {both.items()[0], both.items()[1]};
 }
 
 // ---- while_loop and fori_loop
+
+namespace {
+
+/// The condition on what the body carries, its cells too: (captured..., carry..., cells...) -> bool; and what it captured.
+std::pair<ir::FunctionPtr, std::vector<Array>> loop_test(const TracedTree& predicate, const TracedTree& step,
+                                                         const std::vector<ArrayType>& carry) {
+  const auto carried = [&](std::size_t captured) -> std::optional<std::size_t> {
+    const auto read = std::ranges::find(predicate.cells, captured, &TouchedCell::captured);
+    if (read == predicate.cells.end()) return std::nullopt;
+    std::size_t place = 0;
+    for (const TouchedCell& cell : step.cells) {
+      if (cell.written && cell.cell == read->cell) return place;
+      place += cell.written ? 1 : 0;
+    }
+    return std::nullopt;
+  };
+  std::vector<Array> consts;
+  for (std::size_t i = 0; i < predicate.captured.size(); ++i) {
+    if (!carried(i)) consts.push_back(predicate.captured[i]);
+  }
+  std::vector<ArrayType> types;
+  for (const Array& array : consts) types.push_back(array.type());
+  types.insert(types.end(), carry.begin(), carry.end());
+  for (const TouchedCell& cell : step.cells) {
+    if (cell.written) types.push_back(step.captured[cell.captured].type());
+  }
+  const auto body = [&](ir::Builder& builder, std::span<const ops::Value> in) {
+    Places taken = ops::control_flow::places(consts.size(), carry.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < predicate.captured.size(); ++i) {
+      const auto place = carried(i);
+      taken.push_back(place ? consts.size() + carry.size() + *place : next++);
+    }
+    return ops::control_flow::call(builder, *predicate.function, ops::control_flow::at(in, taken));
+  };
+  return {ops::control_flow::write(predicate.function->axes(), types, body), std::move(consts)};
+}
+
+}  // namespace
 
 Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::function<Tree(const Tree&)>& body,
                 const Tree& init) {
@@ -100,6 +171,9 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
   const std::vector<ArrayType> types = flat.types();
   const TracedTree predicate =
       api::trace_tree([&](const std::vector<Tree>& arguments) { return Tree(cond(arguments[0])); }, flat, types);
+  trace::refuse_written(predicate.cells,
+                        "while_loop: cond changes state, which it cannot hand on: draw and update in the body, and let "
+                        "cond read the carry");
   const ArrayType truth = predicate.function->output_types()[0];
   if (truth.dtype != bool_) {
     throw DtypeError(
@@ -111,11 +185,13 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
   }
   const TracedTree step = api::trace_tree(
       [&](const std::vector<Tree>& arguments) { return Tree::list({body(arguments[0])}); }, flat, types);
-  api::check_carry("while_loop", init, types, carry_of(step), step.function->output_types());
-  const ir::WhileLoop loop{captured_first(predicate), captured_first(step), predicate.captured.size(),
-                           step.captured.size()};
-  return init.unflatten(api::bind(ops::primitives::while_loop(),
-                                  list_of({predicate.captured, step.captured, flat.leaves()}), loop.attrs()));
+  api::check_carry("while_loop", init, types, carry_of(step), step.result_types());
+  const LoopBodyParts parts = loop_body(step, types.size());
+  const auto [test, captured] = loop_test(predicate, step, types);
+  const ir::WhileLoop loop{test, parts.function, captured.size(), parts.captured.size()};
+  const std::vector<Array> values = api::bind(
+      ops::primitives::while_loop(), list_of({captured, parts.captured, flat.leaves(), parts.cells}), loop.attrs());
+  return step.received(values).items()[0];
 }
 
 Tree fori_loop(std::int64_t lower, std::int64_t upper, const std::function<Tree(const Array&, const Tree&)>& body,
@@ -148,6 +224,13 @@ struct Branches {
   ir::Cond cond;
   std::vector<Array> captured;
   Tree result;
+  std::vector<std::shared_ptr<CellState>> cells;  ///< That any branch replaces: each returns the values of all, last.
+
+  void note_cells(const TracedTree& branch) {
+    for (const TouchedCell& touched : branch.cells) {
+      if (touched.written && std::ranges::find(cells, touched.cell) == cells.end()) cells.push_back(touched.cell);
+    }
+  }
 
   /// Where a captured array stands among them.
   std::size_t place(const Array& array) {
@@ -163,6 +246,16 @@ struct Branches {
   }
 };
 
+/// Which result of a branch is the cell's value, where the branch replaces it.
+std::optional<std::size_t> place_of(const TracedTree& branch, const std::shared_ptr<CellState>& cell) {
+  std::size_t place = branch.results();
+  for (const TouchedCell& touched : branch.cells) {
+    if (touched.written && touched.cell == cell) return place;
+    place += touched.written ? 1 : 0;
+  }
+  return std::nullopt;
+}
+
 Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& functions,
                          const std::vector<std::string>& names, const FlatArguments& flat) {
   const std::vector<ArrayType> types = flat.types();
@@ -171,10 +264,13 @@ Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& f
   for (const TreeFunction& function : functions) {
     traced.push_back(api::trace_tree(function, flat, types));
     for (const Array& array : traced.back().captured) all.place(array);
+    all.note_cells(traced.back());
     const TracedTree &first = traced.front(), &last = traced.back();
-    api::check_branches(op, {names.front(), names[traced.size() - 1]}, first.result, first.function->output_types(),
-                        last.result, last.function->output_types());
+    api::check_branches(op, {names.front(), names[traced.size() - 1]}, first.result, first.result_types(), last.result,
+                        last.result_types());
   }
+  Places untouched;
+  for (const auto& cell : all.cells) untouched.push_back(types.size() + all.place(trace::read(cell)));
   std::vector<ArrayType> inputs = types;
   for (const Array& array : all.captured) inputs.push_back(array.type());
   for (const TracedTree& branch : traced) {
@@ -182,7 +278,14 @@ Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& f
     for (const Array& array : branch.captured) taken.push_back(types.size() + all.place(array));
     all.cond.branches.push_back(ops::control_flow::write(
         branch.function->axes(), inputs, [&](ir::Builder& builder, std::span<const ir::Value> in) {
-          return ops::control_flow::call(builder, *branch.function, ops::control_flow::at(in, taken));
+          const auto values = ops::control_flow::call(builder, *branch.function, ops::control_flow::at(in, taken));
+          std::vector<ops::Value> results(values.begin(),
+                                          values.begin() + static_cast<std::ptrdiff_t>(branch.results()));
+          for (std::size_t i = 0; i < all.cells.size(); ++i) {
+            const auto place = place_of(branch, all.cells[i]);
+            results.push_back(place ? values[*place] : in[untouched[i]]);
+          }
+          return results;
         }));
   }
   all.result = traced.front().result;
@@ -193,8 +296,12 @@ Tree choose(std::string_view op, const Array& index, const std::vector<TreeFunct
             const std::vector<std::string>& names, const std::vector<Tree>& operands) {
   const FlatArguments flat(operands);
   const Branches branches = traced_branches(op, functions, names, flat);
-  return branches.result.unflatten(api::bind(
-      ops::primitives::cond(), list_of({{&index, 1}, flat.leaves(), branches.captured}), branches.cond.attrs()));
+  std::vector<Array> results = api::bind(
+      ops::primitives::cond(), list_of({{&index, 1}, flat.leaves(), branches.captured}), branches.cond.attrs());
+  const std::size_t own = results.size() - branches.cells.size();
+  for (std::size_t i = 0; i < branches.cells.size(); ++i) trace::replace(branches.cells[i], results[own + i]);
+  results.resize(own);
+  return branches.result.unflatten(std::move(results));
 }
 
 Array scalar(std::string_view what, const Operand& operand) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -10,10 +11,12 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/check_rule.h"
+#include "engine/api/runtime.h"
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/call/custom_rules.h"
+#include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
 
@@ -89,7 +92,8 @@ struct Custom {
         types(flat.types()),
         active(api::inexact_of(types)),
         traced(api::trace_tree(function, flat, types)),
-        result_types(traced.function->output_types()),
+        value(api::without_cells(traced)),
+        result_types(traced.result_types()),
         result_active(api::inexact_of(result_types)) {}
 
   /// The leaves of a rule's first result, checked to be of the function's types.
@@ -104,9 +108,22 @@ struct Custom {
   std::vector<ArrayType> types;
   std::vector<bool> active;  ///< Per leaf of the arguments.
   TracedTree traced;
+  FunctionPtr value;  ///< Of the result alone.
   std::vector<ArrayType> result_types;
   std::vector<bool> result_active;
 };
+
+/// The values that the function leaves in cells, computed beside the op: rules are for results alone. Compiled, what both
+/// compute is computed once.
+std::vector<Array> cell_values(const Custom& custom) {
+  if (custom.traced.written() == 0) return {};
+  const ir::Function& f = *custom.traced.function;
+  const FunctionPtr cells =
+      ops::control_flow::pick(f, ops::control_flow::places(0, f.inputs().size()),
+                              ops::control_flow::places(custom.traced.results(), custom.traced.written()),
+                              ops::control_flow::Effects::left_out);
+  return api::call(cells, api::joined(custom.flat.leaves(), custom.traced.captured));
+}
 
 /// The op on its operands, in a trace's bind; the rule is compared with differences first where that is due.
 Tree bound(const Custom& custom, const ir::Primitive& primitive, const std::vector<Array>& closed, Attrs attrs,
@@ -120,7 +137,21 @@ Tree bound(const Custom& custom, const ir::Primitive& primitive, const std::vect
     const std::vector<Var> results = builder.apply(primitive, inputs, attrs);
     api::check_rule(custom.name, builder.finish(results), count, &primitive == &ops::primitives::custom_jvp());
   }
-  return custom.traced.result.unflatten(api::bind(primitive, operands, std::move(attrs)));
+  std::vector<Array> results = api::bind(primitive, operands, std::move(attrs));
+  return custom.traced.received(joined(std::move(results), cell_values(custom)));
+}
+
+/// What a rule does to cells is what the function does to them, or lost.
+void check_rule_cells(const Custom& custom, std::string_view rule, std::span<const TouchedCell> cells) {
+  for (const TouchedCell& touched : cells) {
+    if (!touched.written) continue;
+    const auto same = [&](const TouchedCell& own) { return own.written && own.cell == touched.cell; };
+    if (std::ranges::any_of(custom.traced.cells, same)) continue;
+    throw TraceError(fmt::format(
+        "{}: {} changes {}, which the function itself does not, so that the change would be lost; change it "
+        "in the function, or hand on what depends on it with the residuals",
+        custom.name, rule, touched.cell->options.name));
+  }
 }
 
 /// A pair that a rule returned.
@@ -170,6 +201,7 @@ Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const st
                                                            custom.result_types, dy, custom.result_active));
   };
   const trace::Traced ruled = trace::trace(body, joined(custom.types, marked(custom.types, custom.active)));
+  check_rule_cells(custom, "the rule", ruled.cells);
   const std::vector<Array> closed = joined(custom.traced.captured, ruled.captured);
   const std::vector<ArrayType> closed_types = types_in_trace(closed);
   const std::size_t of_body = custom.traced.captured.size();
@@ -177,8 +209,7 @@ Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const st
 
   Builder primal(axes);
   const std::vector<Var> all = add_inputs(primal, joined(custom.types, closed_types));
-  const FunctionPtr value =
-      primal.finish(primal.inline_function(*custom.traced.function, part(all, 0, count + of_body)));
+  const FunctionPtr value = primal.finish(primal.inline_function(*custom.value, part(all, 0, count + of_body)));
 
   Builder derivative(axes);
   std::vector<Var> operands = add_inputs(derivative, joined(custom.types, closed_types));
@@ -186,6 +217,7 @@ Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const st
       joined(part(operands, 0, count), add_inputs(derivative, marked(custom.types, custom.active)));
   given = joined(std::move(given), part(operands, count + of_body, ruled.captured.size()));
   std::vector<Var> results = derivative.inline_function(*ruled.function, given);
+  results.resize(results.size() - trace::count_written(ruled.cells));
   const std::vector<ArrayType> expected =
       joined(custom.result_types, marked(custom.result_types, custom.result_active));
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -311,7 +343,8 @@ ForwardRule trace_forward(const Custom& custom, const TreeFunction& fwd) {
 trace::Traced trace_backward(const Custom& custom, const TreeFunction& bwd, const ForwardRule& forward) {
   const std::size_t residuals = forward.residuals.size();
   const std::vector<ArrayType> outputs = forward.traced.function->output_types();
-  std::vector<ArrayType> types(outputs.end() - static_cast<std::ptrdiff_t>(residuals), outputs.end());
+  const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(custom.result_types.size());
+  std::vector<ArrayType> types(first, first + static_cast<std::ptrdiff_t>(residuals));
   types = joined(std::move(types), marked(custom.result_types, custom.result_active));
   return trace::trace(
       [&](std::span<const Array> inputs) {
@@ -333,6 +366,8 @@ Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const Tre
   const ForwardRule forward = trace_forward(custom, fwd);
   const trace::Traced backward = trace_backward(custom, bwd, forward);
   const std::size_t count = custom.flat.size();
+  check_rule_cells(custom, "the fwd rule", forward.traced.cells);
+  check_rule_cells(custom, "the bwd rule", backward.cells);
   const std::vector<Array>& of_body = custom.traced.captured;
   const std::vector<Array>& of_fwd = forward.traced.captured;
   const std::vector<Array>& of_bwd = backward.captured;
@@ -342,14 +377,14 @@ Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const Tre
 
   Builder primal(axes);
   std::vector<Var> all = add_inputs(primal, joined(custom.types, closed_types));
-  const FunctionPtr value =
-      primal.finish(primal.inline_function(*custom.traced.function, part(all, 0, count + of_body.size())));
+  const FunctionPtr value = primal.finish(primal.inline_function(*custom.value, part(all, 0, count + of_body.size())));
 
   // What bwd closed over travels with the residuals.
   Builder first(axes);
   all = add_inputs(first, joined(custom.types, closed_types));
   std::vector<Var> results = first.inline_function(
       *forward.traced.function, joined(part(all, 0, count), part(all, count + of_body.size(), of_fwd.size())));
+  results.resize(custom.result_types.size() + forward.residuals.size());
   for (std::size_t i = 0; i < custom.result_types.size(); ++i) {
     results[i] = varying_as(first, results[i], custom.result_types[i], "custom_vjp: a result of the fwd rule");
   }
@@ -365,6 +400,7 @@ Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const Tre
   const std::vector<Var> cotangents = add_inputs(second, marked(custom.result_types, custom.result_active));
   std::vector<Var> cotangents_of_arguments =
       second.inline_function(*backward.function, joined(joined(kept, cotangents), captured));
+  cotangents_of_arguments.resize(cotangents_of_arguments.size() - trace::count_written(backward.cells));
   std::vector<AxisSet> wanted;
   for (const ArrayType& type : marked(custom.types, custom.active)) wanted.push_back(type.varying);
   const FunctionPtr back = ops::call::cotangents_varying_as(second.finish(std::move(cotangents_of_arguments)), wanted);

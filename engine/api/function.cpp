@@ -120,7 +120,7 @@ Function trace(const TreeFunction& function, const std::vector<Tree>& examples) 
   const api::FlatArguments arguments(examples);
   api::TracedTree traced = api::trace_tree(function, arguments, arguments.types());
   return Function(
-      std::make_shared<Function::Impl>(Function::Impl{std::move(traced.function), std::move(traced.captured)}));
+      std::make_shared<Function::Impl>(Function::Impl{api::without_cells(traced), std::move(traced.captured)}));
 }
 
 Function parse_function(std::string_view text) {

@@ -9,6 +9,7 @@
 
 #include "engine/api/linearized_tree.h"
 #include "engine/api/runtime.h"
+#include "engine/trace/cells.h"
 
 namespace lockstep::detail {
 
@@ -116,6 +117,8 @@ std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunctio
   const std::vector<ArrayType> types = flat.types();
   const std::vector<bool> active = api::inexact_of(types);
   const api::TracedTree traced = api::trace_tree(function, flat, types);
+  trace::refuse_written(
+      traced.cells, "linear_transpose: the function changes state, but is not itself called; use vjp, which calls it");
   const ir::Function& f = *traced.function;
   // What it is not transposed in comes first: captured arrays and integer leaves.
   std::vector<ir::Var> fixed, linear;
@@ -147,7 +150,7 @@ std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunctio
 ResultTypes eval_shape(const TreeFunction& function, const std::vector<Tree>& arguments) {
   const api::FlatArguments flat(arguments);
   const api::TracedTree traced = api::trace_tree(function, flat, flat.types());
-  return {traced.result.paths(), traced.function->output_types()};
+  return {traced.result.paths(), traced.result_types()};
 }
 
 }  // namespace lockstep::detail

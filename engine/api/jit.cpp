@@ -37,6 +37,7 @@ struct Entry {
   std::shared_ptr<const compile::Executable> executable;
   std::vector<Array> captured;
   Tree result;
+  std::vector<TouchedCell> cells;  ///< Where there are any, the entry serves the call alone that traced it.
 };
 
 /// Compares arguments with those of an entry, and lists their leaves on the way.
@@ -185,17 +186,18 @@ struct JitCache::Impl {
 
   IdleSlots<api::CallSpace, 8> spaces;  ///< With frames of the entries' executables, which outlive them.
 
-  /// The entry for the arguments, whose leaves it lists.
-  const Entry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves) {
+  /// The entry for the arguments, whose leaves it lists. `own` keeps one that is for this call alone.
+  const Entry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves,
+                    std::unique_ptr<const Entry>& own) {
     const Entry* entry = latest.load(std::memory_order_acquire);
     if (entry != nullptr && Matching(*entry, leaves).matches(entry->arguments, arguments)) return *entry;
-    entry = &find_or_trace(function, {arguments.begin(), arguments.end()});
-    latest.store(entry, std::memory_order_release);
+    entry = &find_or_trace(function, {arguments.begin(), arguments.end()}, own);
+    if (own == nullptr) latest.store(entry, std::memory_order_release);
     Matching(*entry, leaves).matches(entry->arguments, arguments);
     return *entry;
   }
 
-  const Entry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees) {
+  const Entry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees, std::unique_ptr<const Entry>& own) {
     check_leaves(trees);
     const std::uint64_t key = key_of(trees);
     const std::lock_guard lock(mutex);
@@ -204,10 +206,11 @@ struct JitCache::Impl {
     for (auto it = begin; it != end; ++it) {
       if (Matching(*it->second, leaves).matches(it->second->arguments, trees)) return *it->second;
     }
-    return trace(key, function, trees);
+    return trace(key, function, trees, own);
   }
 
-  const Entry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees) {
+  const Entry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees,
+                     std::unique_ptr<const Entry>& own) {
     const api::FlatArguments arguments(trees);
     auto entry = std::make_unique<Entry>();
     entry->types = arguments.types();
@@ -219,6 +222,11 @@ struct JitCache::Impl {
     entry->executable = api::compiled(result.function, precision);
     entry->captured = std::move(result.captured);
     entry->result = std::move(result.result);
+    entry->cells = std::move(result.cells);
+    if (!entry->cells.empty()) {
+      own = std::move(entry);
+      return *own;
+    }
     traced = entries.emplace(key, std::move(entry))->second.get();
     return *traced;
   }
@@ -231,7 +239,21 @@ struct JitCache::Impl {
     execute(entry, space);
     std::size_t i = 0;
     const auto next = [&] { return api::result(*entry.executable, space, i++); };
-    return filled(entry.result, next);
+    Tree tree = filled(entry.result, next);
+    if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));
+    return tree;
+  }
+
+  static std::vector<Array> rest_of(const Entry& entry, api::CallSpace& space, std::size_t first) {
+    std::vector<Array> results;
+    for (std::size_t i = first; i < entry.executable->results.size(); ++i) {
+      results.push_back(api::result(*entry.executable, space, i));
+    }
+    return results;
+  }
+
+  static void replace_cells(const Entry& entry, std::span<const Array> values) {
+    lockstep::trace::replace_all(entry.cells, values);
   }
 
   void execute(const Entry& entry, api::CallSpace& space) const {
@@ -246,12 +268,12 @@ struct JitCache::Impl {
     std::optional<api::TrackedCall> tracked;
     if (random::key_reuse_checks()) tracked.emplace(*entry.function, arrays_of(space.arguments));
     execute(entry, space);
-    std::vector<Array> results;
-    for (std::size_t i = 0; i < entry.executable->results.size(); ++i) {
-      results.push_back(api::result(*entry.executable, space, i));
-    }
+    std::vector<Array> results = rest_of(entry, space, 0);
     if (tracked) tracked->mark(results);
     if (finite) api::check_finite(entry.function, kept, results, debug);
+    const std::size_t own = results.size() - lockstep::trace::count_written(entry.cells);
+    replace_cells(entry, std::span<const Array>(results).subspan(own));
+    results.resize(own);
     return entry.result.unflatten(std::move(results));
   }
 };
@@ -289,8 +311,12 @@ Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   if (trace::is_open()) return function({arguments.begin(), arguments.end()});
   SpaceLease lease(impl_->spaces);
   api::CallSpace& space = lease.space();
-  const Entry& entry = impl_->find(function, arguments, space.arguments);
-  return impl_->run(entry, space);
+  std::unique_ptr<const Entry> own;
+  const Entry& entry = impl_->find(function, arguments, space.arguments, own);
+  if (own == nullptr) return impl_->run(entry, space);
+  api::CallSpace alone;  // its frame belongs to an executable that may go when this call ends
+  alone.arguments = std::move(space.arguments);
+  return impl_->run(entry, alone);
 }
 
 Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {

@@ -9,6 +9,7 @@
 
 #include "engine/api/runtime.h"
 #include "engine/ops/primitives.h"
+#include "engine/transform/reverse.h"
 
 namespace lockstep::api {
 
@@ -77,10 +78,15 @@ std::shared_ptr<LinearizedTree> linearized(const TreeFunction& function, const s
   const std::vector<ArrayType> types = flat.types();
   if (active.empty()) active = inexact_of(types);
   TracedTree traced = trace_tree(function, flat, types);
-  transform::Linearized parts = transform::linearize(traced.function, with_captured(active, traced));
+  const std::vector<ArrayType> outputs = traced.function->output_types();
+  std::vector<bool> wanted;  // of a cell nothing has asked for a derivative here
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (is_inexact(outputs[i].dtype)) wanted.push_back(i < traced.results());
+  }
+  transform::Linearized parts = transform::linearize_wanted(traced.function, with_captured(active, traced), wanted);
   const std::vector<Array> results = call(parts.forward, joined(flat.leaves(), traced.captured));
   Reader reader(results);
-  Tree value = traced.result.unflatten(reader.take(traced.result.size()));
+  Tree value = traced.received(reader.take(outputs.size()));
   std::vector<Array> residuals = reader.take(static_cast<std::size_t>(parts.residuals));
   return std::make_shared<LinearizedTree>(LinearizedTree{std::move(flat), types, active, std::move(traced),
                                                          std::move(parts), std::move(residuals), std::move(value)});

@@ -52,7 +52,7 @@ struct LinearizedTree {
   std::vector<Array> residuals;
   Tree value;
 
-  std::vector<ArrayType> output_types() const { return traced.function->output_types(); }
+  std::vector<ArrayType> output_types() const { return traced.result_types(); }
 };
 
 /// `active`: the leaves to differentiate; empty: all float and complex ones.

@@ -148,6 +148,9 @@ Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::ve
   const api::FlatArguments flat(arguments);
   Inputs inputs = local_inputs(flat, options);
   const api::TracedTree traced = api::trace_tree(function, flat, inputs.types, axis_sizes(options.mesh));
+  trace::refuse_written(traced.cells,
+                        "pmap: the function changes state that was made outside of it; call the model within the map, "
+                        "or return the new value");
   Layouts out = output_layouts(traced, options);
   for (const Array& captured : traced.captured) {
     inputs.layouts.emplace_back(static_cast<std::size_t>(captured.ndim()));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/cell.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
@@ -15,17 +16,6 @@
 namespace lockstep::random {
 
 namespace {
-
-/// The number of this replica's block among those of the cut's axes, counted in mesh order, the last axis fastest.
-Array block_index(const AxisSet& axes) {
-  Array index;
-  for (const auto& axis : trace::bound_axes().axes()) {
-    if (!axes.contains(axis.name)) continue;
-    const Array own = axis_index(axis.name);
-    index = index.has_value() ? add(mul(index, axis.size), own) : own;
-  }
-  return index;
-}
 
 void check_placement(std::string_view op, const Array& key, const Placement& placement) {
   if (placement.cut && placement.same_on_all) {

@@ -16,10 +16,10 @@ Tree remat(const TreeFunction& function, const std::vector<Tree>& arguments, con
   const api::FlatArguments flat(arguments);
   const std::vector<ArrayType> types = flat.types();
   const api::TracedTree traced = api::trace_tree(function, flat, types);
-  return traced.result.unflatten(api::bind(ops::primitives::checkpoint(), api::joined(flat.leaves(), traced.captured),
-                                           {{"body", std::static_pointer_cast<const AttrObject>(traced.function)},
-                                            {"policy", policy.name},
-                                            {"names", policy.names}}));
+  return traced.received(api::bind(ops::primitives::checkpoint(), api::joined(flat.leaves(), traced.captured),
+                                   {{"body", std::static_pointer_cast<const AttrObject>(traced.function)},
+                                    {"policy", policy.name},
+                                    {"names", policy.names}}));
 }
 
 }  // namespace detail

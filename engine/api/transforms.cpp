@@ -9,6 +9,7 @@
 #include "engine/api/linearized_tree.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_trace.h"
+#include "engine/trace/cells.h"
 
 namespace lockstep::detail {
 
@@ -61,7 +62,7 @@ ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector
   const ir::FunctionPtr both = transform::value_and_grad(traced.function, with_captured(active, traced));
   const std::vector<Array> results = api::call(both, api::joined(flat.leaves(), traced.captured));
   Reader reader(results);
-  Tree value = traced.result.unflatten(reader.take(traced.result.size()));
+  Tree value = traced.received(reader.take(traced.function->outputs().size()));
   std::vector<Array> gradients = flat.leaves();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (active[i]) gradients[i] = reader.next();
@@ -85,9 +86,9 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
   const std::vector<Array> results =
       api::call(both, api::joined(api::joined(flat.leaves(), traced.captured), directions));
   Reader reader(results);
-  const std::vector<ArrayType> output_types = traced.function->output_types();
-  Tree value = traced.result.unflatten(reader.take(output_types.size()));
-  return {std::move(value), traced.result.unflatten(filled(output_types, inexact_of(output_types), reader))};
+  Tree value = traced.received(reader.take(traced.function->outputs().size()));
+  const std::vector<ArrayType> types_of_results = traced.result_types();
+  return {std::move(value), traced.result.unflatten(filled(types_of_results, inexact_of(types_of_results), reader))};
 }
 
 std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
@@ -146,6 +147,38 @@ std::int64_t batch_size(const FlatArguments& flat, const std::vector<std::option
   return size;
 }
 
+/// The batch, for what is read of it inside.
+Mapping mapping_of(const FlatArguments& flat, const std::vector<ArrayType>& types,
+                   const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t size,
+                   const std::string& axis_name) {
+  Mapping mapping{.size = size, .axis = axis_name, .rows = true, .varying = {}};
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    const auto& axis = in_axes[flat.argument(i)];
+    if (!axis) continue;
+    mapping.rows = mapping.rows && normalize_axis(*axis, flat.leaves()[i].ndim(), "vmap") == 0;
+    mapping.varying = mapping.varying.joined(types[i].varying);
+  }
+  return mapping;
+}
+
+/// One value for all examples in place of those that differ between them.
+void merge_cells(const TracedTree& traced, const std::vector<bool>& batched, std::vector<Array>& results) {
+  std::size_t next = traced.results();
+  for (const TouchedCell& touched : traced.cells) {
+    if (!touched.written) continue;
+    const std::size_t i = next++;
+    if (!batched[i]) continue;
+    const CellOptions& options = touched.cell->options;
+    if (!options.merge) {
+      throw TraceError(fmt::format(
+          "vmap: {} is one value for all examples, but what each of them makes of it differs; give the vmap an "
+          "axis_name and reduce over it (psum, pmean), or return the value",
+          options.name));
+    }
+    results[i] = options.merge(traced.captured[touched.captured], results[i]);
+  }
+}
+
 }  // namespace
 
 Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
@@ -170,13 +203,21 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
     if (!axis_name.empty()) types[i].varying = types[i].varying.joined({axis_name});
   }
   const ir::AxisSizes axes = axis_name.empty() ? ir::AxisSizes() : ir::AxisSizes({{axis_name, size}});
-  const TracedTree traced = api::trace_tree(function, flat, types, axes);
-  const std::vector<bool> all(traced.function->outputs().size(), true);
-  const ir::FunctionPtr mapped =
-      transform::vmap(traced.function, with_captured(batched, traced), all, size, axis_name).function;
-  std::vector<Array> results = api::call(mapped, api::joined(std::move(leaves), traced.captured));
-  for (Array& result : results) result = moveaxis(result, 0, out_axis);
-  return traced.result.unflatten(std::move(results));
+  TracedTree traced = api::trace_tree(function, flat, types, axes, mapping_of(flat, types, in_axes, size, axis_name));
+  batched = with_captured(std::move(batched), traced);
+  if (traced.index) {
+    traced.captured[*traced.index] = arange(size);
+    batched[flat.size() + *traced.index] = true;
+  }
+  std::vector<bool> forced(traced.results(), true);
+  for (const TouchedCell& touched : traced.cells) {
+    if (touched.written) forced.push_back(touched.cell->options.per_example);
+  }
+  const ir::Batched mapped = transform::vmap(traced.function, batched, forced, size, axis_name);
+  std::vector<Array> results = api::call(mapped.function, api::joined(std::move(leaves), traced.captured));
+  merge_cells(traced, mapped.batched, results);
+  for (std::size_t i = 0; i < traced.results(); ++i) results[i] = moveaxis(results[i], 0, out_axis);
+  return traced.received(results);
 }
 
 }  // namespace lockstep::detail

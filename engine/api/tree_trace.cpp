@@ -55,15 +55,38 @@ std::vector<Tree> FlatArguments::rebuild(std::span<const Array> leaves) const {
   return trees;
 }
 
+std::size_t TracedTree::written() const { return trace::count_written(cells); }
+
+std::vector<ArrayType> TracedTree::result_types() const {
+  std::vector<ArrayType> types = function->output_types();
+  types.resize(results());
+  return types;
+}
+
+Tree TracedTree::received(std::span<const Array> values) const {
+  trace::replace_all(cells, values.subspan(results()));
+  const auto own = values.first(results());
+  return result.unflatten({own.begin(), own.end()});
+}
+
 TracedTree trace_tree(const TreeFunction& function, const FlatArguments& arguments, std::span<const ArrayType> types,
-                      const ir::AxisSizes& axes) {
+                      const ir::AxisSizes& axes, std::optional<Mapping> mapping) {
   Tree result;
   const auto body = [&](std::span<const Array> inputs) {
     result = function(arguments.rebuild(inputs));
     return result.leaves();
   };
-  trace::Traced traced = trace::trace(body, types, axes);
-  return {std::move(traced.function), std::move(traced.captured), skeleton(result)};
+  trace::Traced traced = trace::trace(body, types, axes, std::move(mapping));
+  return {std::move(traced.function), std::move(traced.captured), skeleton(result), std::move(traced.cells),
+          traced.index};
+}
+
+ir::FunctionPtr without_cells(const TracedTree& traced) {
+  if (traced.written() == 0) return traced.function;
+  const ir::Function& f = *traced.function;
+  const auto end = f.outputs().begin() + static_cast<std::ptrdiff_t>(traced.results());
+  return std::make_shared<const ir::Function>(f.axes(), f.types(), f.inputs(), f.equations(),
+                                              std::vector<ir::Var>(f.outputs().begin(), end));
 }
 
 Tree skeleton(const Tree& tree) {

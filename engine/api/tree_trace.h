@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <lockstep/tree.h>
 
 #include "engine/ir/function.h"
+#include "engine/trace/touched_cells.h"
 
 namespace lockstep::api {
 
@@ -36,15 +38,28 @@ class FlatArguments {
   mutable std::vector<std::string> paths_;  ///< Made when first asked for.
 };
 
-/// A traced function of trees: inputs are the arguments' leaves, then the captured arrays; outputs the result's leaves.
+/// A traced function of trees: inputs are the arguments' leaves, then the captured arrays; outputs the result's leaves, then
+/// the values of the cells that it replaced.
 struct TracedTree {
   ir::FunctionPtr function;
   std::vector<Array> captured;
-  Tree result;  ///< The structure; its leaves hold nothing.
+  Tree result;                       ///< The structure; its leaves hold nothing.
+  std::vector<TouchedCell> cells;    ///< Of outer functions.
+  std::optional<std::size_t> index;  ///< See trace.h.
+
+  std::size_t results() const { return function->outputs().size() - written(); }
+  std::size_t written() const;
+  /// Of the result's leaves.
+  std::vector<ArrayType> result_types() const;
+  /// The result's tree of the first of these values; the others, or as many of them as there are cells replaced, go to
+  /// the cells.
+  Tree received(std::span<const Array> values) const;
 };
 
 TracedTree trace_tree(const TreeFunction& function, const FlatArguments& arguments, std::span<const ArrayType> types,
-                      const ir::AxisSizes& axes = {});
+                      const ir::AxisSizes& axes = {}, std::optional<Mapping> mapping = std::nullopt);
+/// The function without its cells' values.
+ir::FunctionPtr without_cells(const TracedTree& traced);
 
 /// The tree with leaves that hold nothing.
 Tree skeleton(const Tree& tree);

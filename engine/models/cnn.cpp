@@ -3,7 +3,7 @@
 
 namespace lockstep::models {
 
-Array cnn(Scope& scope, const Array& x, const CnnOptions& options) {
+Array cnn(const Scope& scope, const Array& x, const CnnOptions& options) {
   const auto block = [&](std::string_view name, const Array& h, std::int64_t filters) {
     const Scope s = scope[name];
     const Array y =

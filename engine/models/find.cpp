@@ -5,7 +5,7 @@ namespace lockstep::models {
 
 namespace {
 
-using Build = Array (*)(Scope&, const Array&);
+using Build = Array (*)(const Scope&, const Array&);
 
 struct Entry {
   std::string_view name;
@@ -13,12 +13,12 @@ struct Entry {
 };
 
 constexpr Entry known[] = {
-    {"cnn", [](Scope& s, const Array& x) { return cnn(s, x); }},
-    {"lstm", [](Scope& s, const Array& x) { return lstm_classifier(s, x); }},
-    {"mlp", [](Scope& s, const Array& x) { return mlp(s, x); }},
-    {"resnet18", [](Scope& s, const Array& x) { return resnet18(s, x); }},
-    {"resnet20", [](Scope& s, const Array& x) { return resnet(s, x); }},
-    {"vit", [](Scope& s, const Array& x) { return vit(s, x); }},
+    {"cnn", [](const Scope& s, const Array& x) { return cnn(s, x); }},
+    {"lstm", [](const Scope& s, const Array& x) { return lstm_classifier(s, x); }},
+    {"mlp", [](const Scope& s, const Array& x) { return mlp(s, x); }},
+    {"resnet18", [](const Scope& s, const Array& x) { return resnet18(s, x); }},
+    {"resnet20", [](const Scope& s, const Array& x) { return resnet(s, x); }},
+    {"vit", [](const Scope& s, const Array& x) { return vit(s, x); }},
 };
 
 }  // namespace

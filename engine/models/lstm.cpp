@@ -4,7 +4,7 @@
 
 namespace lockstep::models {
 
-Array lstm_classifier(Scope& scope, const Array& x, const LstmClassifierOptions& options) {
+Array lstm_classifier(const Scope& scope, const Array& x, const LstmClassifierOptions& options) {
   if (x.ndim() < 3) {
     throw ShapeError("[lstm_classifier] the input is " + to_string(x.type()) + "; give sequences [N, T, ...]");
   }

@@ -3,7 +3,7 @@
 
 namespace lockstep::models {
 
-Array mlp(Scope& scope, const Array& x, std::int64_t classes) {
+Array mlp(const Scope& scope, const Array& x, std::int64_t classes) {
   const auto hidden = [&](std::string_view name, const Array& h) {
     return relu(dense(scope[name], h, {.units = 512, .kernel_initializer = initializers::he_normal()}));
   };

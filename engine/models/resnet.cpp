@@ -25,7 +25,7 @@ Array residual_block(const Scope& scope, const Array& x, std::int64_t filters, s
 
 }  // namespace
 
-Array resnet(Scope& scope, const Array& x, const ResnetOptions& options) {
+Array resnet(const Scope& scope, const Array& x, const ResnetOptions& options) {
   Array h = relu(conv_norm(scope["stem"], x, options.filters.at(0), 3, 1));
   for (std::size_t stage = 0; stage < options.filters.size(); ++stage) {
     for (std::int64_t block = 0; block < options.blocks; ++block) {
@@ -36,7 +36,7 @@ Array resnet(Scope& scope, const Array& x, const ResnetOptions& options) {
   return dense(scope["head"], global_avg_pool2d(h), {.units = options.classes});
 }
 
-Array resnet18(Scope& scope, const Array& x, std::int64_t classes) {
+Array resnet18(const Scope& scope, const Array& x, std::int64_t classes) {
   return resnet(scope, x, {.classes = classes, .filters = {64, 128, 256, 512}, .blocks = 2});
 }
 

@@ -35,7 +35,7 @@ Array positions(const Scope& scope, std::int64_t length, std::int64_t width, DTy
 
 }  // namespace
 
-Array vit(Scope& scope, const Array& x, const VitOptions& options) {
+Array vit(const Scope& scope, const Array& x, const VitOptions& options) {
   const std::int64_t patch = options.patch;
   if (x.ndim() != 4 || patch <= 0 || x.dim(1) % patch != 0 || x.dim(2) % patch != 0) {
     throw ShapeError("[vit] the input is " + to_string(x.type()) + " and patches have size " + std::to_string(patch) +
@@ -53,7 +53,7 @@ Array vit(Scope& scope, const Array& x, const VitOptions& options) {
   return dense(scope["head"], mean(y, Axes{1}), {.units = options.classes});
 }
 
-Array gpt(Scope& scope, const Array& tokens, const GptOptions& options) {
+Array gpt(const Scope& scope, const Array& tokens, const GptOptions& options) {
   if (tokens.ndim() != 2 || !is_integer(tokens.dtype())) {
     throw ShapeError("[gpt] the input is " + to_string(tokens.type()) + "; give integer tokens [N, T]");
   }

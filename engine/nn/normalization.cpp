@@ -38,6 +38,7 @@ Array divided(const Array& sum, const Array& count) { return where(count == 0, 0
 /// true where a row counts, broadcastable to x; empty when every row does.
 Array row_mask(const Array& rows, const Array& x) {
   if (!rows.has_value()) return {};
+  if (rows.ndim() == 0) return reshape(rows != 0, std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim()), 1));
   if (rows.ndim() != 1 || rows.dim(0) != x.dim(0)) {
     throw ShapeError("[batch_norm] row weights are " + to_string(rows.type()) + ", the input has " +
                      std::to_string(x.dim(0)) + " rows; give one weight per row");

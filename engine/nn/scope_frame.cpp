@@ -3,12 +3,34 @@
 #include <utility>
 
 #include <lockstep/checkpoint.h>
+#include <lockstep/control_flow.h>
 #include <lockstep/ops.h>
 
 namespace lockstep::detail {
 namespace {
 
 constexpr std::string_view rng_name = "rng";
+
+std::uint32_t path_word(std::string_view path) {
+  return static_cast<std::uint32_t>(std::stoul(sha256(path).substr(0, 8), nullptr, 16));
+}
+
+/// The paths of the layers' own variables, "blocks/3/kernel" for "blocks/kernel", the last stack's number fastest.
+std::vector<std::string> slice_paths(const std::string& path, const Stacks& stacks) {
+  if (stacks.empty()) return {path};
+  const Stack& outer = stacks.front();
+  const std::size_t cut = outer.path.size();
+  const std::string below = cut == 0 ? "/" + path : path.substr(cut);
+  Stacks inner(stacks.begin() + 1, stacks.end());
+  std::vector<std::string> paths;
+  for (std::int64_t i = 0; i < outer.count; ++i) {
+    const std::string front = (cut == 0 ? "" : outer.path + "/") + std::to_string(i);
+    Stacks moved = inner;
+    for (Stack& stack : moved) stack.path = front + (cut == 0 ? "/" + stack.path : stack.path.substr(cut));
+    for (std::string& slice : slice_paths(front + below, moved)) paths.push_back(std::move(slice));
+  }
+  return paths;
+}
 
 std::string spec_text(const VariableSpec& spec) {
   return to_string(ArrayType{spec.dtype, spec.shape, {}}) + " aggregation=" + std::string(name(spec.aggregation));
@@ -44,9 +66,7 @@ Array first_replica(const Array& value, const AxisSet& axes) {
 }  // namespace
 
 Array key_of_path(const Array& key, std::string_view path) {
-  const std::string digest = sha256(path).substr(0, 8);
-  const auto word = static_cast<std::int64_t>(std::stoul(digest, nullptr, 16));
-  return random::fold_in(key, full({}, word, uint32));
+  return random::fold_in(key, full({}, static_cast<std::int64_t>(path_word(path)), uint32));
 }
 
 MissingLeaf::MissingLeaf(std::string path, bool trainable)
@@ -55,6 +75,19 @@ MissingLeaf::MissingLeaf(std::string path, bool trainable)
 std::shared_ptr<ScopeFrame> ScopeFrame::for_init(Array key) {
   std::shared_ptr<ScopeFrame> frame(new ScopeFrame);
   frame->init_key_ = std::move(key);
+  return frame;
+}
+
+std::shared_ptr<ScopeFrame> ScopeFrame::for_layer(std::shared_ptr<ScopeFrame> parent, Stack stack,
+                                                  std::optional<Tree> slices) {
+  std::shared_ptr<ScopeFrame> frame(new ScopeFrame);
+  frame->mode_ = parent->mode_;
+  frame->training_ = parent->training_;
+  frame->rows_ = parent->rows_;
+  frame->batch_axes_ = parent->batch_axes_;
+  frame->parent_ = std::move(parent);
+  frame->stack_ = std::move(stack);
+  frame->slices_ = std::move(slices);
   return frame;
 }
 
@@ -70,13 +103,44 @@ std::shared_ptr<ScopeFrame> ScopeFrame::for_call(Tree trainable, Tree non_traina
   return frame;
 }
 
+VariableSpec stacked(VariableSpec spec, const Stacks& stacks) {
+  for (auto stack = stacks.rbegin(); stack != stacks.rend(); ++stack) spec.shape = spec.shape.insert(0, stack->count);
+  return spec;
+}
+
+Array ScopeFrame::checked(const std::string& path, const VariableSpec& spec, Array value) const {
+  if (value.shape() == spec.shape && value.dtype() == spec.dtype) return value;
+  throw StateError("[init] the initializer of '" + path + "' returned " + to_string(value.type()) +
+                   ", the variable is declared " + spec_text(spec) + "; return the declared shape and dtype");
+}
+
 Array ScopeFrame::initial_value(const std::string& path, const VariableSpec& spec) const {
-  Array value = spec.initializer(key_of_path(init_key_, path), spec.shape, spec.dtype);
-  if (value.shape() != spec.shape || value.dtype() != spec.dtype) {
-    throw StateError("[init] the initializer of '" + path + "' returned " + to_string(value.type()) +
-                     ", the variable is declared " + spec_text(spec) + "; return the declared shape and dtype");
+  return checked(path, spec, spec.initializer(key_of_path(init_key_, path), spec.shape, spec.dtype));
+}
+
+Array ScopeFrame::stacked_initial_value(const std::string& path, const VariableSpec& spec, const Stacks& stacks) const {
+  std::vector<std::uint32_t> words;
+  for (const std::string& slice : slice_paths(path, stacks)) words.push_back(path_word(slice));
+  const auto count = static_cast<std::int64_t>(words.size());
+  const Array keys = random::fold_in(init_key_, array(words, Shape{count}));
+  const auto one = [&](const Array& key) { return checked(path, spec, spec.initializer(key, spec.shape, spec.dtype)); };
+  return reshape(map(one, keys), stacked(spec, stacks).shape.to_vector());
+}
+
+Array ScopeFrame::layer_value(const std::string& path, const VariableSpec& spec, bool trainable,
+                              const Stacks& stacks) const {
+  Stacks all{stack_};
+  all.insert(all.end(), stacks.begin(), stacks.end());
+  const VariableSpec own = stacked(spec, stacks);
+  if (!slices_) {
+    const DType dtype = parent_->declare(path, spec, trainable, all).old_value.dtype();
+    return level_.run([&] { return zeros(own.shape, dtype); });
   }
-  return value;
+  const std::string slice = "variables/" + path;
+  if (slices_->contains(slice) && slices_->at(slice).is_leaf()) return slices_->at(slice).array();
+  throw StateError("[scan_layers] variable '" + path +
+                   "' is declared in one trace of the body and not in another; a body declares the same variables "
+                   "whenever it is called");
 }
 
 Array ScopeFrame::existing_value(const std::string& path, const VariableSpec& spec, bool trainable) const {
@@ -97,7 +161,8 @@ Array ScopeFrame::existing_value(const std::string& path, const VariableSpec& sp
   return value;
 }
 
-Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& spec, bool trainable) {
+Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& one, bool trainable, const Stacks& stacks) {
+  const VariableSpec spec = stacked(one, stacks);
   if (!open_) {
     throw StateError("[scope] variable '" + path +
                      "' was asked for after the model function had returned; declare variables inside the function "
@@ -115,12 +180,22 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& spec,
     return known;
   }
   check_no_scope_between(declared_, path);
-  Declared variable{.spec = spec, .trainable = trainable, .old_value = {}, .value = {}, .contribution = {}};
-  variable.old_value = mode_ == Mode::init ? initial_value(path, spec) : existing_value(path, spec, trainable);
-  variable.value = variable.old_value;
-  if (mode_ == Mode::call && trainable && spec.aggregation != Aggregation::none) {
-    DeclarationLog::note({path, spec.aggregation, variable.old_value});
+  Declared variable{.spec = spec, .trainable = trainable, .old_value = {}};
+  if (parent_ != nullptr) {
+    variable.old_value = layer_value(path, one, trainable, stacks);
+  } else if (mode_ == Mode::call) {
+    variable.old_value = existing_value(path, spec, trainable);
+    if (trainable && spec.aggregation != Aggregation::none) {
+      DeclarationLog::note({path, spec.aggregation, variable.old_value});
+    }
+  } else {
+    variable.old_value = level_.run([&] {
+      const std::size_t slash = path.rfind('/');
+      const NamedScope named = NamedScope::at(slash == std::string::npos ? std::string() : path.substr(0, slash));
+      return stacks.empty() ? initial_value(path, one) : stacked_initial_value(path, one, stacks);
+    });
   }
+  if (!trainable) variable.value.emplace(level_, variable.old_value, cell_options(path, spec));
   return declared_.emplace(path, std::move(variable)).first->second;
 }
 
@@ -135,26 +210,6 @@ Declared& ScopeFrame::find_assignable(const std::string& path, std::string_view 
                      "' is trainable; only non-trainable variables take new values, the optimizer moves the others");
   }
   return found->second;
-}
-
-Array ScopeFrame::next_key(const std::string& scope_path) {
-  const std::string path = scope_path.empty() ? std::string(rng_name) : scope_path + "/" + std::string(rng_name);
-  const VariableSpec spec{.shape = {3},
-                          .dtype = uint32,
-                          .initializer =
-                              [](const Array& key, const Shape&, DType) {
-                                return concatenate({random::key_data(key), zeros({1}, uint32)}, 0);
-                              },
-                          .aggregation = Aggregation::none};
-  Declared& leaf = declare(path, spec, false);
-  const Array key = random::wrap_key_data(slice_in_dim(leaf.old_value, 0, 2, 0));
-  const Array count = slice_in_dim(leaf.old_value, 2, 3, 0);
-  if (training_ && !leaf.assigned) {
-    leaf.value = concatenate({slice_in_dim(leaf.old_value, 0, 2, 0), count + ones({1}, uint32)}, 0);
-    leaf.assigned = true;
-  }
-  const std::int64_t draw = draws_[path]++;
-  return random::fold_in(random::fold_in(key, squeeze(count, {0})), full({}, draw, uint32));
 }
 
 Tree ScopeFrame::made(bool trainable) const {
@@ -175,21 +230,23 @@ Tree ScopeFrame::next_state() const {
 
 Array ScopeFrame::combined(const std::string& path, const Declared& variable) const {
   if (variable.spec.aggregation == Aggregation::sum) {
-    const AxisSet axes = variable.contribution.type().varying;
+    const Array contribution = variable.contribution->get();
+    const AxisSet axes = contribution.type().varying;
     // An invariant contribution is every replica's: psum needs it varying, and then counts each once.
     const AxisSet over = axes.empty() ? batch_axes_ : axes;
-    if (over.empty()) return variable.old_value + variable.contribution;
-    return variable.old_value + psum(pvary(variable.contribution, over.without(axes)), over);
+    if (over.empty()) return variable.old_value + contribution;
+    return variable.old_value + psum(pvary(contribution, over.without(axes)), over);
   }
-  const AxisSet axes = variable.value.type().varying;
-  if (axes.empty()) return variable.value;
+  const Array value = variable.now();
+  const AxisSet axes = value.type().varying;
+  if (axes.empty()) return value;
   switch (variable.spec.aggregation) {
     case Aggregation::mean:
       return mean_over_replicas(variable, axes);
     case Aggregation::only_first_replica:
-      return first_replica(variable.value, axes);
+      return first_replica(value, axes);
     default:
-      throw AggregationError("[assign] the new value of '" + path + "' is " + to_string(variable.value.type()) +
+      throw AggregationError("[assign] the new value of '" + path + "' is " + to_string(value.type()) +
                              ": replicas may differ along " + to_string(axes) +
                              ", but the variable declares aggregation=none; declare mean, sum (with accumulate) or "
                              "only_first_replica, or make the value invariant with psum or pmean");
@@ -197,14 +254,14 @@ Array ScopeFrame::combined(const std::string& path, const Declared& variable) co
 }
 
 Array ScopeFrame::mean_over_replicas(const Declared& variable, const AxisSet& axes) const {
-  if (!rows_.has_value() || rows_.type().varying.empty()) return pmean(variable.value, axes);
+  const Array value = variable.now();
+  if (!rows_.has_value() || rows_.type().varying.empty()) return pmean(value, axes);
   Array has_rows = any(rows_ != 0);
   // Values that replicas share along an axis count where one of these has rows.
   const AxisSet shared = has_rows.type().varying.without(axes);
   if (!shared.empty()) has_rows = psum(has_rows, shared) != 0;
-  const Array count =
-      psum(pvary(convert(has_rows, variable.value.dtype()), axes.without(has_rows.type().varying)), axes);
-  const Array total = psum(where(has_rows, variable.value, 0), axes);
+  const Array count = psum(pvary(convert(has_rows, value.dtype()), axes.without(has_rows.type().varying)), axes);
+  const Array total = psum(where(has_rows, value, 0), axes);
   return where(count == 0, variable.old_value, total / where(count == 0, 1, count));
 }
 

@@ -9,8 +9,18 @@
 
 #include "engine/ir/builder.h"
 #include "engine/trace/array_state.h"
+#include "engine/trace/frame.h"
 
 namespace lockstep::trace {
+
+std::vector<std::unique_ptr<Frame>>& open_traces() {
+  thread_local std::vector<std::unique_ptr<Frame>> frames;
+  return frames;
+}
+
+Array to_array(const Frame& frame, ir::Var var, Origin origin) {
+  return Array(std::make_shared<const ArrayState>(frame.builder.type(var), frame.number, var, std::move(origin)));
+}
 
 namespace {
 
@@ -24,23 +34,6 @@ struct Use {
 
   std::string text() const { return std::string(op) + ": " + std::string(role) + " " + std::to_string(position); }
 };
-
-/// One open trace.
-struct Frame {
-  Frame(std::uint64_t number, ir::AxisSizes axes) : number(number), builder(std::move(axes)) {}
-
-  std::uint64_t number;
-  ir::Builder builder;
-  std::vector<Array> captured;
-  std::map<const Buffer*, std::vector<std::pair<ArrayType, Var>>> concrete;
-  std::map<std::pair<std::uint64_t, Var>, Var> outer;
-  std::map<std::string, Array> axis_indices;
-};
-
-std::vector<std::unique_ptr<Frame>>& open_traces() {
-  thread_local std::vector<std::unique_ptr<Frame>> frames;
-  return frames;
-}
 
 std::uint64_t next_number() {
   static std::atomic<std::uint64_t> last{0};
@@ -61,10 +54,6 @@ Frame* find_open(std::uint64_t number) {
     if (frame->number == number) return frame.get();
   }
   return nullptr;
-}
-
-Array to_array(const Frame& frame, Var var, Origin origin) {
-  return Array(std::make_shared<const ArrayState>(frame.builder.type(var), frame.number, var, std::move(origin)));
 }
 
 std::string text_of(const Origin& origin) {
@@ -170,9 +159,11 @@ class OpenTrace {
 
 }  // namespace
 
-Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes) {
+Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes,
+             std::optional<Mapping> mapping) {
   OpenTrace open(axes);
   Frame& frame = open.frame();
+  frame.mapping = std::move(mapping);
   std::vector<Array> inputs;
   inputs.reserve(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -180,7 +171,15 @@ Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisS
   }
   const std::vector<Array> results = body(inputs);
   std::vector<Var> outputs = vars_of(frame, results, "trace", "result");
-  return {frame.builder.finish(std::move(outputs)), std::move(frame.captured)};
+  Traced traced;
+  for (const OpenCell& cell : frame.cells) {
+    if (cell.written) outputs.push_back(var_of(frame, cell.value, {"trace", cell.cell->options.name, 0}));
+    traced.cells.push_back({cell.cell, cell.captured, cell.written});
+  }
+  traced.function = frame.builder.finish(std::move(outputs));
+  traced.captured = std::move(frame.captured);
+  if (frame.index) traced.index = frame.index->captured;
+  return traced;
 }
 
 bool is_open() { return !open_traces().empty(); }

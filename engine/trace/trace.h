@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "engine/ir/function.h"
 #include "engine/ir/primitive.h"
+#include "engine/trace/cells.h"
 
 namespace lockstep::trace {
 
@@ -21,11 +23,15 @@ using Body = std::function<std::vector<Array>(std::span<const Array>)>;
 struct Traced {
   ir::FunctionPtr function;
   std::vector<Array> captured;
+  std::vector<TouchedCell> cells = {};  ///< Values of those replaced are the last outputs.
+  std::optional<std::size_t> index =
+      {};  ///< Which captured array is the number of the example, where one was asked for.
 };
 
 /// Runs `body` once on traced values of the given types. `axes` are bound in addition to those of the enclosing trace.
-/// Throws TraceError where the body returns a value of a trace that has closed.
-Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes = {});
+/// `mapping`: the arguments are one example's. Throws TraceError where the body returns a value of a trace that has closed.
+Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes = {},
+             std::optional<Mapping> mapping = std::nullopt);
 
 /// Whether a trace is open on this thread.
 bool is_open();

@@ -5,6 +5,7 @@
 #include <lockstep/attention.h>
 #include <lockstep/backend.h>
 #include <lockstep/block_pool.h>
+#include <lockstep/cell.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>
@@ -38,6 +39,7 @@
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>
 #include <lockstep/remat.h>
+#include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
 #include <lockstep/sequential_map.h>
 #include <lockstep/special_functions.h>

@@ -40,12 +40,19 @@ struct CallOptions {
   Array rows;
 };
 
+class Scope;
 namespace detail {
 class ScopeFrame;
-}
+using LayerBody = std::function<Tree(const Scope&, const Tree&)>;
+LOCKSTEP_API Tree scan_layers(const Scope& scope, std::int64_t n, const LayerBody& body, const Tree& x,
+                              std::int64_t unroll);
+}  // namespace detail
 
 /// A place in a model's tree of variables, handed down from layer to layer. Variables come to be in `init` only; in
-/// `stateless_call` the same declarations look them up.
+/// `stateless_call` the same declarations look them up. Layers may be called inside remat, scan, while_loop, fori_loop,
+/// map, cond, switch_, grad, vjp, jvp, linearize, vmap, jit and custom derivatives: `init` makes the same variables as
+/// without, loops carry what changes from one iteration to the next, each iteration draws anew, vmap draws for each example
+/// and shares what changes (docs/guides/layers_under_transforms.md).
 class LOCKSTEP_API Scope {
  public:
   Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path);
@@ -71,16 +78,20 @@ class LOCKSTEP_API Scope {
   /// fold_in(fold_in(key, count), i); a training call returns count + 1, an evaluation call the leaf unchanged.
   Array next_key() const;
 
+  /// For messages and listings: nothing that a layer does need depend on it.
   bool is_init() const;
   bool training() const;
   /// Weights of the batch's rows, or an empty Array.
-  const Array& rows() const;
+  /// In a vmap over the batch, of its row: a scalar.
+  Array rows() const;
   /// Mesh axes that cut the batch; empty outside a map.
   const AxisSet& batch_axes() const;
   /// Placement of a draw over the batch: cut in dimension 0 along batch_axes.
   random::Placement over_batch() const;
 
  private:
+  friend Tree detail::scan_layers(const Scope& scope, std::int64_t n, const detail::LayerBody& body, const Tree& x,
+                                  std::int64_t unroll);
   std::shared_ptr<detail::ScopeFrame> frame_;
   std::string path_;
 };
@@ -124,7 +135,7 @@ class LOCKSTEP_API DeclarationLog {
 
 }  // namespace detail
 
-/// A model: one function of a Scope and an input, which serves `init` and `stateless_call`.
+/// A model: one function of a Scope (Scope& or const Scope&) and an input, which serves `init` and `stateless_call`.
 template <class X, class Y>
 class Model {
  public:
@@ -161,6 +172,8 @@ class Model {
 
 template <class Y, class X>
 Model(Y (*)(Scope&, const X&)) -> Model<X, Y>;
+template <class Y, class X>
+Model(Y (*)(const Scope&, const X&)) -> Model<X, Y>;
 
 namespace detail {
 template <class Signature>
@@ -172,6 +185,16 @@ struct ModelOf<Y (C::*)(Scope&, const X&) const> {
 };
 template <class C, class Y, class X>
 struct ModelOf<Y (C::*)(Scope&, const X&)> {
+  using Input = X;
+  using Output = Y;
+};
+template <class C, class Y, class X>
+struct ModelOf<Y (C::*)(const Scope&, const X&) const> {
+  using Input = X;
+  using Output = Y;
+};
+template <class C, class Y, class X>
+struct ModelOf<Y (C::*)(const Scope&, const X&)> {
   using Input = X;
   using Output = Y;
 };

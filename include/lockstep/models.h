@@ -11,7 +11,7 @@
 namespace lockstep::models {
 
 /// Dense 512 - relu - dense 512 - relu - dense `classes` on flattened input.
-LOCKSTEP_API Array mlp(Scope& scope, const Array& x, std::int64_t classes = 10);
+LOCKSTEP_API Array mlp(const Scope& scope, const Array& x, std::int64_t classes = 10);
 
 struct CnnOptions {
   std::int64_t classes = 10;
@@ -19,7 +19,7 @@ struct CnnOptions {
 };
 /// conv 32 - BatchNorm - relu - pool - conv 64 - BatchNorm - relu - pool - dense 128 - relu - dropout - dense `classes`;
 /// x[N, H, W, C]. No bias before BatchNorm.
-LOCKSTEP_API Array cnn(Scope& scope, const Array& x, const CnnOptions& options = {});
+LOCKSTEP_API Array cnn(const Scope& scope, const Array& x, const CnnOptions& options = {});
 
 struct ResnetOptions {
   std::int64_t classes = 10;
@@ -29,9 +29,9 @@ struct ResnetOptions {
 /// Residual network for small images: conv - BatchNorm - relu, the stages, mean over the image, dense; x[N, H, W, C]. A
 /// block that changes shape has a 1x1 convolution with BatchNorm on its shortcut. The defaults are ResNet-20, with a
 /// projection. He et al. 2016.
-LOCKSTEP_API Array resnet(Scope& scope, const Array& x, const ResnetOptions& options = {});
+LOCKSTEP_API Array resnet(const Scope& scope, const Array& x, const ResnetOptions& options = {});
 /// Stages of 64, 128, 256 and 512 filters with two blocks each, on the 3x3 stem of small images.
-LOCKSTEP_API Array resnet18(Scope& scope, const Array& x, std::int64_t classes = 10);
+LOCKSTEP_API Array resnet18(const Scope& scope, const Array& x, std::int64_t classes = 10);
 
 struct TransformerOptions {
   std::int64_t width = 256;
@@ -45,7 +45,7 @@ struct VitOptions {
 };
 /// Vision transformer on patches, positions learned, mean over the patches before the head; x[N, H, W, C]. Dosovitskiy et
 /// al. 2021. Throws ShapeError where patches do not fit.
-LOCKSTEP_API Array vit(Scope& scope, const Array& x, const VitOptions& options = {});
+LOCKSTEP_API Array vit(const Scope& scope, const Array& x, const VitOptions& options = {});
 
 struct GptOptions {
   std::int64_t vocabulary = 512;
@@ -53,7 +53,7 @@ struct GptOptions {
 };
 /// Causal transformer: tokens, integers [N, T], to logits [N, T, vocabulary]; positions learned for the T of `init`.
 /// Pre-norm blocks, gelu. Radford et al. 2019.
-LOCKSTEP_API Array gpt(Scope& scope, const Array& tokens, const GptOptions& options = {});
+LOCKSTEP_API Array gpt(const Scope& scope, const Array& tokens, const GptOptions& options = {});
 
 struct LstmClassifierOptions {
   std::int64_t classes = 10;
@@ -61,7 +61,7 @@ struct LstmClassifierOptions {
   std::int64_t layers = 2;
 };
 /// LSTM layers and a dense head on the last step; x[N, T, ...], what is behind T flattened (an image is read by rows).
-LOCKSTEP_API Array lstm_classifier(Scope& scope, const Array& x, const LstmClassifierOptions& options = {});
+LOCKSTEP_API Array lstm_classifier(const Scope& scope, const Array& x, const LstmClassifierOptions& options = {});
 
 /// Names `find` knows.
 LOCKSTEP_API const std::vector<std::string_view>& names();
