@@ -65,7 +65,8 @@ void Scope::accumulate(std::string_view name, const Array& contribution) const {
                            "' declares aggregation=" + std::string(lockstep::name(variable.spec.aggregation)) +
                            "; declare it sum, or assign its new value");
   }
-  const Array added = in_type_of(variable, contribution, path, "accumulate", is_init());
+  const Array given = in_type_of(variable, contribution, path, "accumulate", is_init());
+  const Array added = convert(given, detail::sum_dtype(given.dtype()));
   variable.contribution = variable.contribution.has_value() ? variable.contribution + added : added;
   variable.assigned = true;
 }

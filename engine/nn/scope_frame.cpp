@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <lockstep/checkpoint.h>
+#include <lockstep/debug.h>
 #include <lockstep/ops.h>
 
 namespace lockstep::detail {
@@ -41,7 +42,27 @@ Array first_replica(const Array& value, const AxisSet& axes) {
   return first;
 }
 
+/// Whether `next`, made by adding, is not what `dtype` holds.
+Array overflows(const Array& old, const Array& added, const Array& next, DType dtype) {
+  if (next.dtype() != dtype) return convert(convert(next, dtype), next.dtype()) != next;
+  if (is_unsigned_integer(dtype)) return next < old;
+  return ((old < 0) == (added < 0)) & ((next < 0) != (old < 0));
+}
+
+void check_trainable(const std::string& path, const VariableSpec& spec) {
+  if (is_inexact(spec.dtype)) return;
+  throw DtypeError(
+      "[scope] trainable variable '" + path + "' is declared " + spec_text(spec) +
+      ": only floats and complex numbers have gradients; declare it with non_trainable, or give it a float "
+      "dtype");
+}
+
 }  // namespace
+
+DType sum_dtype(DType dtype) {
+  if (is_inexact(dtype)) return promote(dtype, float32);
+  return is_unsigned_integer(dtype) ? uint64 : int64;
+}
 
 Array key_of_path(const Array& key, std::string_view path) {
   const std::string digest = sha256(path).substr(0, 8);
@@ -104,6 +125,7 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& spec,
                      "given to Model: init makes them, stateless_call finds them");
   }
   check_aggregation(path, spec.dtype, spec.aggregation);
+  if (trainable) check_trainable(path, spec);
   if (const auto found = declared_.find(path); found != declared_.end()) {
     Declared& known = found->second;
     if (!same_spec(known.spec, spec) || known.trainable != trainable) {
@@ -171,13 +193,7 @@ Tree ScopeFrame::next_state() const {
 }
 
 Array ScopeFrame::combined(const std::string& path, const Declared& variable) const {
-  if (variable.spec.aggregation == Aggregation::sum) {
-    const AxisSet axes = variable.contribution.type().varying;
-    // An invariant contribution is every replica's: psum needs it varying, and then counts each once.
-    const AxisSet over = axes.empty() ? batch_axes_ : axes;
-    if (over.empty()) return variable.old_value + variable.contribution;
-    return variable.old_value + psum(pvary(variable.contribution, over.without(axes)), over);
-  }
+  if (variable.spec.aggregation == Aggregation::sum) return summed(path, variable);
   const AxisSet axes = variable.value.type().varying;
   if (axes.empty()) return variable.value;
   switch (variable.spec.aggregation) {
@@ -193,13 +209,31 @@ Array ScopeFrame::combined(const std::string& path, const Declared& variable) co
   }
 }
 
+Array ScopeFrame::summed(const std::string& path, const Declared& variable) const {
+  const AxisSet axes = variable.contribution.type().varying;
+  // An invariant contribution is every replica's: psum needs it varying, and then counts each once.
+  const AxisSet over = axes.empty() ? batch_axes_ : axes;
+  const Array added =
+      over.empty() ? variable.contribution : psum(pvary(variable.contribution, over.without(axes)), over);
+  const Array old = convert(variable.old_value, added.dtype());
+  const Array next = old + added;
+  const DType dtype = variable.old_value.dtype();
+  if (is_integer(dtype)) {
+    error_if(overflows(old, added, next, dtype), "[accumulate] the sum '" + path + "' is beyond what " +
+                                                     std::string(name(dtype)) +
+                                                     " holds; declare the variable with a wider dtype");
+  }
+  return convert(next, dtype);
+}
+
 Array ScopeFrame::mean_over_replicas(const Declared& variable, const AxisSet& axes) const {
   if (!rows_.has_value() || rows_.type().varying.empty()) return pmean(variable.value, axes);
   const Array has_rows = any(rows_ != 0);
-  const Array count =
-      psum(pvary(convert(has_rows, variable.value.dtype()), axes.without(has_rows.type().varying)), axes);
-  const Array total = psum(where(has_rows, variable.value, 0), axes);
-  return where(count == 0, variable.old_value, total / where(count == 0, 1, count));
+  const DType dtype = variable.value.dtype();
+  const Array value = convert(variable.value, sum_dtype(dtype));
+  const Array count = psum(pvary(convert(has_rows, value.dtype()), axes.without(has_rows.type().varying)), axes);
+  const Array total = psum(where(has_rows, value, 0), axes);
+  return where(count == 0, variable.old_value, convert(total / where(count == 0, 1, count), dtype));
 }
 
 }  // namespace lockstep::detail
