@@ -24,7 +24,7 @@ Tree outcome(const detail::StepParts& parts, const TrainState& state, const Batc
     return Tree::dict({{"loss", Tree(d.loss)}, {"gradient", std::move(d.gradients)}, {"state", std::move(d.state)}});
   };
   const auto function = [&](const std::vector<Tree>& arguments) {
-    const Batch whole = train::padded(from_tree<Batch>(arguments[1]), mesh.shards());
+    const Batch whole = train::padded(train::filled(from_tree<Batch>(arguments[1])), mesh.shards());
     return detail::pmap_call(mapped,
                              {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
                              {arguments[0], to_tree(whole)}, 1);

@@ -63,7 +63,8 @@ std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch&
   // Called once per types: what is done here, ones for missing weights too, costs a steady step nothing.
   const auto function = [this](const std::vector<Tree>& arguments) {
     const detail::StepParts& parts = impl_->parts;
-    const Batch rows = train::checked(from_tree<Rows>(arguments[1]).batch());
+    const Batch given = from_tree<Rows>(arguments[1]).batch();
+    const Batch rows = train::checked(given.weight.has_value() ? train::filled(given) : given);
     const Mesh mesh = this->mesh(rows.x.dim(0));
     const Batch whole = train::padded(rows, mesh.shards() * parts.options.microbatches);
     const auto mapped = [&parts](const std::vector<Tree>& shard) {
@@ -94,7 +95,7 @@ std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, 
     return to_tree(train::replica_evaluation(impl_->loss, shard[0], shard[1], from_tree<Batch>(shard[2])));
   };
   const auto function = [&](const std::vector<Tree>& arguments) {
-    const Batch whole = train::padded(from_tree<Batch>(arguments[2]), mesh.shards());
+    const Batch whole = train::padded(train::filled(from_tree<Batch>(arguments[2])), mesh.shards());
     return detail::pmap_call(
         mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
         {arguments[0], arguments[1], to_tree(whole)}, 1);

@@ -94,7 +94,8 @@ Differentiated differentiate(const detail::StepParts& parts, const TrainState& s
   const auto function = [&](const std::vector<Tree>& arguments) {
     WithAux result = accumulated(parts, arguments[0], state.non_trainable, shard);
     std::map<std::string, Tree> metrics;
-    for (const auto& [name, metric] : result.metrics) metrics.emplace(name, Tree(ratio_over_batch(metric)));
+    for (const auto& [name, metric] : result.metrics)
+      metrics.emplace(name, Tree(ratio_over_batch(metric, "metric '" + name + "'")));
     std::vector<Tree> weights;
     for (const Weighted& term : result.loss.terms) weights.emplace_back(stop_gradient(term.weight));
     return Tree::list({Tree(loss_over_batch(result.loss)), Tree::list(std::move(weights)), std::move(result.state),
@@ -135,12 +136,13 @@ std::map<std::string, Weighted> replica_evaluation(const LossFunction& loss, con
                                                    const Tree& non_trainable, const Batch& shard) {
   const WithAux result = loss(trainable, non_trainable, shard);
   std::map<std::string, Weighted> sums;
-  const auto total = [](const Weighted& w) { return Weighted{total_over_batch(w.sum), total_over_batch(w.weight)}; };
-  for (const auto& [name, metric] : result.metrics) sums.emplace(name, total(metric));
+  for (const auto& [name, metric] : result.metrics) {
+    sums.emplace(name, sums_over_batch(metric, "metric '" + name + "'"));
+  }
   const Array value = loss_over_batch(result.loss);
   const Array weight = result.loss.terms.empty()
                            ? ones_like(value)
-                           : convert(total_over_batch(result.loss.terms[0].weight), value.dtype());
+                           : convert(sums_over_batch(result.loss.terms[0], "loss").weight, value.dtype());
   sums["loss"] = {value * weight, weight};
   return sums;
 }
