@@ -21,8 +21,21 @@ Array reduce(const ir::Primitive& primitive, const Array& x, const AxisSet& axes
   return axes.empty() ? x : api::bind_one(primitive, {x}, {{"axes", axes.names()}});
 }
 
+/// What an op made of another one must say itself: that axes are bound and x varies along them.
+void expect_varying(std::string_view op, const Array& x, const AxisSet& axes, std::string_view instead) {
+  trace::bound_axes().size(axes, op);
+  const ArrayType type = trace::type_in_trace(x);
+  const AxisSet missing = axes.without(type.varying);
+  if (missing.empty()) return;
+  throw MeshError(
+      fmt::format("{} given {}; expected an operand that varies along {}, but it is invariant along {} (every replica "
+                  "holds the same "
+                  "value); instead {}",
+                  op, to_string(type), to_string(axes), to_string(missing), instead));
+}
+
 Array along(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
-  axis_size(axis);
+  trace::bound_axes().size(axis, primitive.name);
   const std::int64_t resolved = normalize_axis(dim, x.ndim(), primitive.name);
   return api::bind_one(primitive, {x}, {{"axis", axis}, {"dim", resolved}});
 }
@@ -38,8 +51,16 @@ Tree psum(const Tree& tree, const AxisSet& axes) {
 }
 
 Array pmean(const Array& x, const AxisSet& axes) {
-  const Array total = psum(convert(x, api::inexact(x.dtype())), axes);
-  return axes.empty() ? total : div(total, static_cast<double>(trace::bound_axes().size(axes, "pmean")));
+  if (x.dtype() == DType::key) {
+    throw DtypeError(fmt::format("pmean given {}; expected numbers; instead draw on each replica by a key of its own",
+                                 to_string(x.type())));
+  }
+  const DType dtype = api::inexact(x.dtype());
+  if (axes.empty()) return convert(x, dtype);
+  expect_varying("pmean", x, axes, "use x as it is: it is its own mean");
+  // The sum of what is averaged may be beyond a narrow dtype.
+  const Array total = psum(convert(x, promote(dtype, float32)), axes);
+  return convert(div(total, static_cast<double>(trace::bound_axes().size(axes, "pmean"))), dtype);
 }
 
 Array pmax(const Array& x, const AxisSet& axes) { return reduce(ops::primitives::pmax(), x, axes); }
@@ -62,7 +83,7 @@ Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim) {
 }
 
 Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
-  axis_size(axis);
+  trace::bound_axes().size(axis, "all_to_all");
   return api::bind_one(ops::primitives::all_to_all(), {x},
                        {{"axis", axis},
                         {"split", std::int64_t{normalize_axis(split_dim, x.ndim(), "all_to_all")}},
@@ -71,14 +92,14 @@ Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim
 
 Array ppermute(const Array& x, const std::string& axis,
                const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
-  axis_size(axis);
+  trace::bound_axes().size(axis, "ppermute");
   std::vector<std::vector<std::int64_t>> moves;
   for (const auto& [from, to] : pairs) moves.push_back({from, to});
   return api::bind_one(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", std::move(moves)}});
 }
 
 Array pshuffle(const Array& x, const std::string& axis, const std::vector<std::int64_t>& permutation) {
-  const std::int64_t size = axis_size(axis);
+  const std::int64_t size = trace::bound_axes().size(axis, "pshuffle");
   std::vector<std::int64_t> sorted = permutation;
   std::sort(sorted.begin(), sorted.end());
   bool complete = std::ssize(sorted) == size;
@@ -89,13 +110,14 @@ Array pshuffle(const Array& x, const std::string& axis, const std::vector<std::i
         "ppermute to leave some out",
         fmt::join(permutation, ", "), size, axis, size - 1));
   }
+  expect_varying("pshuffle", x, {axis}, "use x as it is");
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
   for (std::int64_t i = 0; i < size; ++i) pairs.emplace_back(permutation[static_cast<std::size_t>(i)], i);
   return ppermute(x, axis, pairs);
 }
 
 Array axis_index(const std::string& axis) {
-  axis_size(axis);
+  trace::bound_axes().size(axis, "axis_index");
   Array running = trace::find_axis_index(axis);
   if (running.has_value()) return running;
   return api::bind_one(ops::primitives::axis_index(), {}, {{"axis", axis}});

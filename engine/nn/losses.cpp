@@ -3,6 +3,7 @@
 #include <lockstep/error.h>
 #include <lockstep/losses.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 
 namespace lockstep {
 namespace {
@@ -17,6 +18,15 @@ void check_equal_shapes(std::string_view loss, const Array& a, const Array& b) {
   if (a.shape() == b.shape()) return;
   throw ShapeError("[" + std::string(loss) + "] predictions are " + to_string(a.type()) + ", targets " +
                    to_string(b.type()) + "; give both one shape");
+}
+
+/// Predictions or targets with 0 in rows of weight 0, before anything is computed of them: what comes back to such a row is
+/// 0 by select, not 0 times the derivative there. Weights of another shape are left for `weighted` to refuse.
+Array counted(const Array& x, const Array& weight) {
+  if (!weight.has_value() || x.ndim() == 0 || weight.ndim() != 1 || weight.dim(0) != x.dim(0)) return x;
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
+  shape[0] = x.dim(0);
+  return where(reshape(stop_gradient(weight) != 0, shape), x, zeros({}, x.dtype()));
 }
 
 Array float_targets(const Array& targets, const Array& predictions) { return convert(targets, predictions.dtype()); }
@@ -54,8 +64,12 @@ Weighted weighted(const Array& values, const Array& weight) {
   if (values.ndim() == 0) {
     throw ShapeError("[weighted] the values have rank 0; give one value per row, [B] or [B, ...]");
   }
-  const Array rows = values.ndim() == 1 ? values : mean(values, all_but_first(values));
-  if (!weight.has_value()) return {sum(rows), full({}, static_cast<double>(rows.dim(0)), rows.dtype())};
+  const Array wide = convert(values, promote(values.dtype(), float32));
+  const Array rows = wide.ndim() == 1 ? wide : mean(wide, all_but_first(wide));
+  if (!weight.has_value()) {
+    const Array count = full({}, static_cast<double>(rows.dim(0)), rows.dtype());
+    return {sum(rows), pvary(count, rows.type().varying)};
+  }
   if (weight.shape() != rows.shape()) {
     throw ShapeError("[weighted] the values have " + std::to_string(rows.dim(0)) + " rows, the weights shape " +
                      to_string(weight.shape()) + "; give one weight per row");
@@ -70,37 +84,40 @@ Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const A
     throw ShapeError("[softmax_cross_entropy] logits are " + to_string(logits.type()) +
                      "; give rows of class scores, [B, ..., C]");
   }
-  if (!is_integer(labels.dtype())) return weighted(dense_cross_entropy(logits, labels), weight);
+  if (!is_integer(labels.dtype())) {
+    return weighted(dense_cross_entropy(counted(logits, weight), counted(labels, weight)), weight);
+  }
   Shape expected = logits.shape().erase(logits.ndim() - 1);
   if (labels.shape() != expected) {
     throw ShapeError("[softmax_cross_entropy] logits are " + to_string(logits.type()) + ", integer labels " +
                      to_string(labels.type()) + "; give labels of shape " + to_string(expected) +
                      ", or dense ones of the logits' shape and a float dtype");
   }
-  return weighted(sparse_cross_entropy(logits, labels), weight);
+  return weighted(sparse_cross_entropy(counted(logits, weight), counted(labels, weight)), weight);
 }
 
-Weighted binary_cross_entropy(const Array& logits, const Array& labels, const Array& weight) {
-  check_equal_shapes("binary_cross_entropy", logits, labels);
-  const Array y = float_targets(labels, logits);
+Weighted binary_cross_entropy(const Array& all_logits, const Array& labels, const Array& weight) {
+  check_equal_shapes("binary_cross_entropy", all_logits, labels);
+  const Array logits = counted(all_logits, weight);
+  const Array y = counted(float_targets(labels, logits), weight);
   // max(x, 0) - x y + log(1 + exp(-|x|)): no overflow for any logit.
   return weighted(relu(logits) - logits * y + log1p(exp(-abs(logits))), weight);
 }
 
 Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight) {
   check_equal_shapes("mean_squared_error", predictions, targets);
-  return weighted(square(predictions - float_targets(targets, predictions)), weight);
+  return weighted(square(counted(predictions - float_targets(targets, predictions), weight)), weight);
 }
 
 Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight) {
   check_equal_shapes("mean_absolute_error", predictions, targets);
-  return weighted(abs(predictions - float_targets(targets, predictions)), weight);
+  return weighted(abs(counted(predictions - float_targets(targets, predictions), weight)), weight);
 }
 
 Weighted huber(const Array& predictions, const Array& targets, const Array& weight, double delta) {
   check_equal_shapes("huber", predictions, targets);
   if (!(delta > 0)) throw ValueError("[huber] delta is " + std::to_string(delta) + "; it must be above 0");
-  const Array error = abs(predictions - float_targets(targets, predictions));
+  const Array error = abs(counted(predictions - float_targets(targets, predictions), weight));
   const Array inside = minimum(error, delta);
   return weighted(0.5 * square(inside) + delta * (error - inside), weight);
 }

@@ -16,6 +16,9 @@ void check_logits(std::string_view metric, const Array& logits) {
                    "; give rows of class scores, [B, ..., C]");
 }
 
+/// Narrower dtypes cannot hold a sum over many rows.
+Array in_float32(const Array& x) { return convert(x, promote(x.dtype(), float32)); }
+
 /// psum over those of the bound axes along which x varies.
 Array reduced(const Array& x) {
   const AxisSet axes = x.type().varying;
@@ -39,8 +42,9 @@ Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k
 }
 
 Array value(const Weighted& weighted) {
-  const Array weight = reduced(weighted.weight);
-  const Array total = reduced(weighted.sum);
+  check_reduced_alike("value", weighted);
+  const Array weight = reduced(in_float32(weighted.weight));
+  const Array total = reduced(in_float32(weighted.sum));
   const Array empty = weight == 0;
   return where(empty, 0, total / where(empty, 1, weight));
 }

@@ -3,6 +3,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/function.h>
+#include <lockstep/losses.h>
 #include <lockstep/model.h>
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
@@ -70,6 +71,15 @@ void check_surplus(const ModelFunction& function, const ScopeFrame& frame, const
   }
 }
 
+/// Rows that do not count, with a real row's values: in a map a shard may have none, so there who makes the batch does it.
+Tree inputs_of_rows(const Tree& x, const Array& rows) {
+  if (!rows.has_value() || rows.ndim() != 1 || !rows.type().varying.empty()) return x;
+  for (const Array& leaf : x.leaves()) {
+    if (leaf.ndim() == 0 || leaf.dim(0) != rows.dim(0)) return x;
+  }
+  return fill_masked_rows(x, rows);
+}
+
 }  // namespace
 
 Array example_of(const ArrayType& type) { return zeros(type.shape, type.dtype); }
@@ -103,7 +113,7 @@ std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& 
   const auto frame = ScopeFrame::for_call(trainable, non_trainable, training, options.rows, varying_of(x));
   Tree y;
   try {
-    run(function, frame, x, &y);
+    run(function, frame, inputs_of_rows(x, options.rows), &y);
   } catch (const MissingLeaf& missing) {
     throw_missing(function, missing, missing.trainable() ? trainable : non_trainable, x);
   }

@@ -64,7 +64,8 @@ void Scope::accumulate(std::string_view name, const Array& contribution) const {
                            "' declares aggregation=" + std::string(lockstep::name(variable.spec.aggregation)) +
                            "; declare it sum, or assign its new value");
   }
-  frame_->accumulate(path, in_type_of(variable, contribution, path, "accumulate", is_init()));
+  const Array given = in_type_of(variable, contribution, path, "accumulate", is_init());
+  frame_->accumulate(path, convert(given, detail::sum_dtype(given.dtype())));
 }
 
 Array Scope::next_key() const { return frame_->next_key(path_); }

@@ -4,6 +4,7 @@
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/control_flow.h>
+#include <lockstep/debug.h>
 #include <lockstep/ops.h>
 
 namespace lockstep::detail {
@@ -63,7 +64,27 @@ Array first_replica(const Array& value, const AxisSet& axes) {
   return first;
 }
 
+/// Whether `next`, made by adding, is not what `dtype` holds.
+Array overflows(const Array& old, const Array& added, const Array& next, DType dtype) {
+  if (next.dtype() != dtype) return convert(convert(next, dtype), next.dtype()) != next;
+  if (is_unsigned_integer(dtype)) return next < old;
+  return ((old < 0) == (added < 0)) & ((next < 0) != (old < 0));
+}
+
+void check_trainable(const std::string& path, const VariableSpec& spec) {
+  if (is_inexact(spec.dtype)) return;
+  throw DtypeError(
+      "[scope] trainable variable '" + path + "' is declared " + spec_text(spec) +
+      ": only floats and complex numbers have gradients; declare it with non_trainable, or give it a float "
+      "dtype");
+}
+
 }  // namespace
+
+DType sum_dtype(DType dtype) {
+  if (is_inexact(dtype)) return promote(dtype, float32);
+  return is_unsigned_integer(dtype) ? uint64 : int64;
+}
 
 Array key_of_path(const Array& key, std::string_view path) {
   return random::fold_in(key, full({}, static_cast<std::int64_t>(path_word(path)), uint32));
@@ -169,6 +190,7 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& one, 
                      "given to Model: init makes them, stateless_call finds them");
   }
   check_aggregation(path, spec.dtype, spec.aggregation);
+  if (trainable) check_trainable(path, spec);
   if (const auto found = declared_.find(path); found != declared_.end()) {
     Declared& known = found->second;
     if (!same_spec(known.spec, spec) || known.trainable != trainable) {
@@ -229,14 +251,7 @@ Tree ScopeFrame::next_state() const {
 }
 
 Array ScopeFrame::combined(const std::string& path, const Declared& variable) const {
-  if (variable.spec.aggregation == Aggregation::sum) {
-    const Array contribution = variable.contribution->get();
-    const AxisSet axes = contribution.type().varying;
-    // An invariant contribution is every replica's: psum needs it varying, and then counts each once.
-    const AxisSet over = axes.empty() ? batch_axes_ : axes;
-    if (over.empty()) return variable.old_value + contribution;
-    return variable.old_value + psum(pvary(contribution, over.without(axes)), over);
-  }
+  if (variable.spec.aggregation == Aggregation::sum) return summed(path, variable);
   const Array value = variable.now();
   const AxisSet axes = value.type().varying;
   if (axes.empty()) return value;
@@ -253,16 +268,34 @@ Array ScopeFrame::combined(const std::string& path, const Declared& variable) co
   }
 }
 
+Array ScopeFrame::summed(const std::string& path, const Declared& variable) const {
+  const Array contribution = variable.contribution->get();
+  const AxisSet axes = contribution.type().varying;
+  // An invariant contribution is every replica's: psum needs it varying, and then counts each once.
+  const AxisSet over = axes.empty() ? batch_axes_ : axes;
+  const Array added = over.empty() ? contribution : psum(pvary(contribution, over.without(axes)), over);
+  const Array old = convert(variable.old_value, added.dtype());
+  const Array next = old + added;
+  const DType dtype = variable.old_value.dtype();
+  if (is_integer(dtype)) {
+    error_if(overflows(old, added, next, dtype), "[accumulate] the sum '" + path + "' is beyond what " +
+                                                     std::string(name(dtype)) +
+                                                     " holds; declare the variable with a wider dtype");
+  }
+  return convert(next, dtype);
+}
+
 Array ScopeFrame::mean_over_replicas(const Declared& variable, const AxisSet& axes) const {
-  const Array value = variable.now();
-  if (!rows_.has_value() || rows_.type().varying.empty()) return pmean(value, axes);
+  const DType dtype = variable.now().dtype();
+  const Array value = convert(variable.now(), sum_dtype(dtype));
+  if (!rows_.has_value() || rows_.type().varying.empty()) return convert(pmean(value, axes), dtype);
   Array has_rows = any(rows_ != 0);
   // Values that replicas share along an axis count where one of these has rows.
   const AxisSet shared = has_rows.type().varying.without(axes);
   if (!shared.empty()) has_rows = psum(has_rows, shared) != 0;
   const Array count = psum(pvary(convert(has_rows, value.dtype()), axes.without(has_rows.type().varying)), axes);
   const Array total = psum(where(has_rows, value, 0), axes);
-  return where(count == 0, variable.old_value, total / where(count == 0, 1, count));
+  return where(count == 0, variable.old_value, convert(total / where(count == 0, 1, count), dtype));
 }
 
 }  // namespace lockstep::detail

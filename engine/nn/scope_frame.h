@@ -13,6 +13,9 @@
 
 namespace lockstep::detail {
 
+/// What sums of a dtype are kept in until they are complete: at least float32, integers in 64 bits.
+DType sum_dtype(DType dtype);
+
 /// A variable as a running call sees it.
 struct Declared {
   VariableSpec spec;
@@ -97,6 +100,7 @@ class ScopeFrame {
   Array existing_value(const std::string& path, const VariableSpec& spec, bool trainable) const;
   CellOptions cell_options(const std::string& path, const VariableSpec& spec) const;
   Array combined(const std::string& path, const Declared& variable) const;
+  Array summed(const std::string& path, const Declared& variable) const;
   Array mean_over_replicas(const Declared& variable, const AxisSet& axes) const;
 
   Mode mode_ = Mode::init;

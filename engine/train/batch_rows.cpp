@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <lockstep/error.h>
+#include <lockstep/losses.h>
 #include <lockstep/ops.h>
 
 namespace lockstep::train {
@@ -79,6 +80,12 @@ std::int64_t rows_of(const Tree& batch) { return rows_of(batch.leaves()[0]); }
 Tree with_weights(const Tree& batch, const RowWeights& weight) {
   if (!has_place_for(batch, weight) || has_weights(batch, weight)) return batch;
   return batch.with(weight.path(), Tree(ones({rows_of(batch)})));
+}
+
+Tree filled(const Tree& batch, const RowWeights& weight) {
+  if (!has_weights(batch, weight)) return batch;
+  const Tree& given = batch.at(weight.path());
+  return fill_masked_rows(batch, given.array()).with(weight.path(), given);
 }
 
 Tree padded(const Tree& batch, const RowWeights& weight, std::int64_t multiple) {

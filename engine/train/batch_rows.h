@@ -17,6 +17,8 @@ void check(const Batch& batch);
 std::int64_t rows_of(const Tree& batch);
 /// The batch with ones where it has a place for weights but none are given.
 Tree with_weights(const Tree& batch, const RowWeights& weight);
+/// Where the batch has weights, a real row in rows of weight 0: what these hold reaches nothing.
+Tree filled(const Tree& batch, const RowWeights& weight);
 /// Repeats the last row with weight 0 until `multiple` divides the rows. Throws DataError where that takes weights that
 /// the batch does not have.
 Tree padded(const Tree& batch, const RowWeights& weight, std::int64_t multiple);

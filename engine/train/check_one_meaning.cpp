@@ -38,7 +38,8 @@ Tree outcome(const detail::StepParts& parts, const TrainState& state, const Tree
     return Tree::dict(std::move(all));
   };
   const auto function = [&](const std::vector<Tree>& arguments) {
-    const Tree whole = train::padded(arguments[1], parts.options.weight, mesh.shards() * parts.options.microbatches);
+    const Tree filled = train::filled(arguments[1], parts.options.weight);
+    const Tree whole = train::padded(filled, parts.options.weight, mesh.shards() * parts.options.microbatches);
     return detail::pmap_call(mapped,
                              {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
                              {arguments[0], whole}, 1);

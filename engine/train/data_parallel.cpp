@@ -36,9 +36,10 @@ void check(const DataParallelOptions& options) {
                    "; it must be at least 1");
 }
 
-/// The batch as the mesh cuts it: rows for each shard and microbatch, with their weights.
+/// The batch as the mesh cuts it: rows for each shard and microbatch, with their weights, real ones where these are 0.
 Tree whole_batch(const Tree& batch, const DataParallelOptions& options, const Mesh& mesh) {
-  return train::padded(train::with_weights(batch, options.weight), options.weight,
+  const Tree filled = train::filled(batch, options.weight);
+  return train::padded(train::with_weights(filled, options.weight), options.weight,
                        mesh.shards() * options.microbatches);
 }
 

@@ -36,7 +36,9 @@ void check_terms(std::size_t before, std::size_t now) {
 Tree outcome(const WithAux& result, const std::vector<Array>* totals) {
   if (totals != nullptr) check_terms(totals->size(), result.loss.terms.size());
   std::map<std::string, Tree> metrics;
-  for (const auto& [name, metric] : result.metrics) metrics.emplace(name, Tree(ratio_over_batch(metric)));
+  for (const auto& [name, metric] : result.metrics) {
+    metrics.emplace(name, Tree(ratio_over_batch(metric, "metric '" + name + "'")));
+  }
   std::vector<Tree> weights;
   for (const Weighted& term : result.loss.terms) weights.emplace_back(stop_gradient(term.weight));
   check_invariant(result.state);
@@ -62,7 +64,8 @@ std::vector<Array> shard_weights(const LossPoint& point) {
     const WithAux result = point.objective.loss(point.trainable, point.non_trainable, rows);
     std::vector<Array> sums;
     for (const Weighted& term : result.loss.terms) {
-      sums.push_back(psum(pvary(stop_gradient(term.weight), axes_of_batch()), {microbatch_axis}));
+      const Array weight = convert(stop_gradient(term.weight), promote(term.weight.dtype(), float32));
+      sums.push_back(psum(pvary(weight, axes_of_batch()), {microbatch_axis}));
     }
     return to_tree(sums);
   };

@@ -15,14 +15,15 @@ std::string in_objective(const Objective& objective, const std::string& name) {
   return objective.name.empty() ? name : objective.name + "." + name;
 }
 
-std::map<std::string, Weighted> sums_over_batch(const WithAux& result) {
+std::map<std::string, Weighted> evaluated(const WithAux& result) {
   std::map<std::string, Weighted> sums;
-  const auto total = [](const Weighted& w) { return Weighted{total_over_batch(w.sum), total_over_batch(w.weight)}; };
-  for (const auto& [name, metric] : result.metrics) sums.emplace(name, total(metric));
+  for (const auto& [name, metric] : result.metrics) {
+    sums.emplace(name, sums_over_batch(metric, "metric '" + name + "'"));
+  }
   const Array value = loss_over_batch(result.loss);
   const Array weight = result.loss.terms.empty()
                            ? ones_like(value)
-                           : convert(total_over_batch(result.loss.terms[0].weight), value.dtype());
+                           : convert(sums_over_batch(result.loss.terms[0], "loss").weight, value.dtype());
   sums["loss"] = {value * weight, weight};
   return sums;
 }
@@ -53,7 +54,7 @@ std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const T
 std::map<std::string, Weighted> replica_evaluation(const StepLoss& loss, const DataParallelOptions& options,
                                                    const Tree& trainable, const Tree& non_trainable,
                                                    const Tree& shard) {
-  const auto sums = [&](const Tree& rows) { return sums_over_batch(loss(trainable, non_trainable, rows)); };
+  const auto sums = [&](const Tree& rows) { return evaluated(loss(trainable, non_trainable, rows)); };
   if (options.microbatches == 1) return sums(shard);
   return sequential_map(sums, shard, {microbatch_axis, options.microbatches});
 }

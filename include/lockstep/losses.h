@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/array.h>
@@ -12,12 +13,25 @@
 namespace lockstep {
 
 /// A mean that is not divided yet: `sum` of weighted values and the total `weight`, of this shard's rows. Over the mesh it
-/// is psum(sum) / psum(weight); a total weight of 0 gives 0 with gradient 0.
+/// is psum(sum) / psum(weight); a total weight of 0 gives 0 with gradient 0. Where both are the same on all replicas they
+/// are totals already, and it is sum / weight. One of the two alone is an error (`check_reduced_alike`).
 struct Weighted {
   Array sum;
   Array weight;
 };
 LOCKSTEP_TREE(Weighted, sum, weight);
+
+/// Throws MeshError, beginning with `[what]`, where sum and weight do not vary along the same mesh axes: one of them is
+/// reduced, or a constant, and the other is this shard's part, so the ratio would be off by the number of replicas.
+LOCKSTEP_API void check_reduced_alike(std::string_view what, const Weighted& weighted);
+
+/// A batch whose rows of weight 0 hold what the first row with a weight holds, by select, so that nothing of what they held
+/// (NaN, infinity, an index out of range) reaches a value or a derivative. `rows` is any tree of leaves [B, ...] of any
+/// dtype, `weight` is [B]; no weight means that all count. Where no row counts, floats are 0.5, which lies in the domain
+/// of log, sqrt, 1 / x, asin and log(1 - x), and all else is 0. `data_parallel` and `EvaluateStep` do so before they call
+/// the loss, `Model::stateless_call` outside of maps; in a map of one's own call it on the batch that goes in. Throws
+/// DataError for a leaf that has not one row for each weight.
+LOCKSTEP_API Tree fill_masked_rows(const Tree& rows, const Array& weight);
 
 /// A loss: terms joined by `+`, each Weighted or an invariant scalar (a penalty, counted once).
 struct Loss {
@@ -41,8 +55,10 @@ struct WithAux {
   std::map<std::string, Weighted> metrics;
 };
 
-/// Values [B] (or [B, ...]: averaged over the rest of each row) with row weights [B]; no weights means all 1. Rows of
-/// weight 0 are masked by select, so NaN in padding does no harm.
+/// Values [B] (or [B, ...]: averaged over the rest of each row) with row weights [B]; no weights means all 1. Sum and
+/// weight are in at least float32. Rows of weight 0 are masked by select: a NaN there reaches neither the sum nor the
+/// derivative by the values. What made the values must not see it either (`fill_masked_rows`): 0 times an infinite
+/// derivative is NaN. The losses below mask predictions and targets before they compute anything.
 LOCKSTEP_API Weighted weighted(const Array& values, const Array& weight = {});
 
 /// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits.

@@ -16,7 +16,8 @@ LOCKSTEP_API Weighted accuracy(const Array& logits, const Array& labels, const A
 LOCKSTEP_API Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k,
                                      const Array& weight = {});
 
-/// sum / weight, 0 where the weight is 0; inside a map reduced over the batch axes first.
+/// sum / weight in at least float32, 0 where the weight is 0; inside a map reduced over the batch axes first. Throws
+/// MeshError where one of the two is reduced and the other is not.
 LOCKSTEP_API Array value(const Weighted& weighted);
 
 /// A running metric on the host: batches' sums and weights in double.

@@ -36,7 +36,8 @@ struct Variable {
 };
 
 struct CallOptions {
-  /// Weight of each row of the batch, f32[B]: 0 marks padding. Empty: every row counts. Layers that mix rows see it.
+  /// Weight of each row of the batch, f32[B]: 0 marks padding. Empty: every row counts. Layers that mix rows see it. Outside
+  /// of maps an input whose leaves all have B rows is given a real row's values there (`fill_masked_rows`).
   Array rows;
 };
 
@@ -71,7 +72,8 @@ class LOCKSTEP_API Scope {
   /// The new value of a declared non-trainable variable, combined over replicas as it declares: `none` must be invariant
   /// already, `mean` is averaged, `only_first_replica` takes replica 0's. On a `sum` variable: StateError, use accumulate.
   void assign(std::string_view name, const Array& value) const;
-  /// new = old + psum(contribution), for `sum` variables only.
+  /// new = old + psum(contribution), for `sum` variables only. Added in at least float32, integers in 64 bits, and rounded
+  /// once; an integer that its dtype cannot hold makes the call that runs it throw CheckError.
   void accumulate(std::string_view name, const Array& contribution) const;
 
   /// A fresh key. The layer owns one leaf "<path>/rng", uint32[3]: key words and a count. Draw i of a call uses

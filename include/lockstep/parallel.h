@@ -113,8 +113,12 @@ auto pmap(F function, PmapOptions options) {
 
 /// Sum over the replicas of the axes: varying -> invariant. Throws MeshError on an operand that is invariant along one of
 /// them (for a count use axis_size) and for an axis that no enclosing map binds.
+/// float16 and bfloat16 are added in float32 and rounded once; integers wrap as `+` does, so convert narrow ones first; bool
+/// counts in int32.
 LOCKSTEP_API Array psum(const Array& x, const AxisSet& axes);
 LOCKSTEP_API Tree psum(const Tree& tree, const AxisSet& axes);
+/// psum divided by the number of replicas, rounded once: a mean of float16 is finite wherever it is a float16. Integers and
+/// bool give float32.
 LOCKSTEP_API Array pmean(const Array& x, const AxisSet& axes);
 LOCKSTEP_API Array pmax(const Array& x, const AxisSet& axes);
 LOCKSTEP_API Array pmin(const Array& x, const AxisSet& axes);

@@ -258,3 +258,15 @@ TEST_CASE("a model declared in float32 runs in float64: its leaves come so, what
   CHECK_ERROR(StateError, model.stateless_call(trainable, state, x, false),
               "'last' is f32[2], the value given is f64[2]");
 }
+
+TEST_CASE("a trainable variable without a gradient is refused where it is declared") {
+  for (const DType dtype : {int8, int32, uint64, DType::bool_}) {
+    CAPTURE(name(dtype));
+    const auto declare = [&](Scope& scope) { scope["layer"].trainable("n", spec({2}, dtype)); };
+    CHECK_ERROR(DtypeError, init_of(declare), "trainable variable 'layer/n' is declared ");
+    CHECK_ERROR(DtypeError, init_of(declare), "declare it with non_trainable, or give it a float dtype");
+  }
+  for (const DType dtype : {float16, bfloat16, float64}) {
+    init_of([&](Scope& scope) { scope["layer"].trainable("n", spec({2}, dtype)); });
+  }
+}

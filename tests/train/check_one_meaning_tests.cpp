@@ -109,7 +109,7 @@ TEST_CASE("found: a loss that divides by the shard's rows, and state that only a
   const LossFunction summed = [&](const Tree& w, const Tree& state, const Batch& b) {
     auto [y, next] = plain.stateless_call(w, state, b.x, true, {.rows = b.weight});
     Weighted error = mean_squared_error(y, b.y, b.weight);
-    return WithAux{Weighted{error.sum, ones_like(error.sum)}, next, {}};
+    return WithAux{Weighted{error.sum, pvary(ones_like(error.sum), {"batch"})}, next, {}};
   };
   check_found(verdict(plain, summed, rows()), "gradient/first/bias");
 
