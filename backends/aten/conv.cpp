@@ -122,10 +122,32 @@ void run_input_grad(const Convolution& conv, const KernelArguments& arguments) {
   out.copy_(crop_image(conv, gradient(conv, y, x, kernel, true), out));
 }
 
+/// Of a kernel of one place, in place of a strided gradient: the places of x that it meets side by side. The library
+/// below writes beyond its memory where there are few channels (oneDNN issue 6035).
+at::Tensor places_met(const Convolution& conv, const at::Tensor& x, const at::Tensor& y) {
+  Dims around;
+  for (std::size_t d = conv.padding.size(); d-- > 0;) around.insert(around.end(), 2, conv.padding[d]);
+  at::Tensor met = at::constant_pad_nd(x, around);
+  for (std::size_t d = 0; d < conv.strides.size(); ++d) {
+    const auto dim = static_cast<std::int64_t>(d) + 2;
+    met = met.slice(dim, 0, (y.size(dim) - 1) * conv.strides[d] + 1, conv.strides[d]);
+  }
+  return met.contiguous(x.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d);
+}
+
 void run_kernel_grad(const Convolution& conv, const KernelArguments& arguments) {
-  const at::Tensor x = pad_image(conv, widened(image(arguments.inputs[0])));
+  at::Tensor x = pad_image(conv, widened(image(arguments.inputs[0])));
   const at::Tensor y = widened(image(arguments.inputs[1]));
   at::Tensor out = filter(arguments.outputs[0]);
+  const bool is_strided = std::any_of(conv.strides.begin(), conv.strides.end(), [](std::int64_t n) { return n > 1; });
+  if (is_strided && out.size(0) * out.size(1) == out.numel()) {
+    Convolution dense = conv;
+    dense.strides.assign(conv.strides.size(), 1);
+    dense.padding.assign(conv.padding.size(), 0);
+    x = places_met(conv, x, y);
+    out.copy_(gradient(dense, y, x, at::empty(out.sizes(), y.options()), false));
+    return;
+  }
   // ATen gives the gradient its kernel's layout, and not every algorithm takes any: a contiguous one stands in.
   out.copy_(gradient(conv, y, x, at::empty(out.sizes(), y.options()), false));
 }

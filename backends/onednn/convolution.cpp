@@ -17,6 +17,7 @@
 #include "backends/onednn/depthwise.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/parts.h"
+#include "backends/onednn/strided_places.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window_product.h"
 #include "backends/onednn/winograd.h"
@@ -311,6 +312,9 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
   const ConvolutionGeometry geometry(request);
+  if (request.op == "conv_kernel_grad" && geometry.window_size() == 1 && geometry.is_strided()) {
+    return make_strided_places(request, geometry);
+  }
   if (auto tiles = make_winograd(request, geometry)) return tiles;
   if (is_widened(request)) return make_widened(request, make_convolution);
   if (auto pairs = make_bfloat16_grad(request, geometry)) return pairs;

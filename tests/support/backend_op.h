@@ -21,7 +21,7 @@ namespace lockstep::tests {
 class Memory {
  public:
   explicit Memory(std::size_t nbytes) : bytes_(allocate(nbytes), Free{}), nbytes_(nbytes) {
-    std::memset(bytes_.get(), 0xA5, nbytes_ + 1);  // What a kernel forgets to write shows.
+    if (nbytes_ > 0) std::memset(bytes_.get(), 0xA5, nbytes_);  // What a kernel forgets to write shows.
   }
   explicit Memory(std::span<const std::byte> bytes) : Memory(bytes.size()) {
     if (!bytes.empty()) std::memcpy(data(), bytes.data(), bytes.size());
@@ -35,7 +35,7 @@ class Memory {
     void operator()(std::byte* bytes) const { ::operator delete (bytes, std::align_val_t{64}); }
   };
   static std::byte* allocate(std::size_t nbytes) {
-    return static_cast<std::byte*>(::operator new (nbytes + 1, std::align_val_t{64}));
+    return static_cast<std::byte*>(::operator new (nbytes, std::align_val_t{64}));
   }
 
   std::unique_ptr<std::byte, Free> bytes_;

@@ -53,6 +53,54 @@ inline std::vector<ConvolutionCase> convolution_cases() {
   };
 }
 
+/// Kernels of one place, strided, of few channels, whose gradients libraries below write beyond their memory (oneDNN issue
+/// 6035); and one channel of several images with a last extent of 1.
+inline std::vector<ConvolutionCase> strided_cases() {
+  std::vector<ConvolutionCase> cases;
+  for (const std::int64_t channels : {1, 2, 3, 5, 8, 12, 15, 16, 17}) {
+    for (const std::int64_t features : {1, 8, 16}) {
+      cases.push_back({"one place, strides 2 2",
+                       {2, 16, 16, channels},
+                       {1, 1, channels, features},
+                       {2, 8, 8, features},
+                       conv_attrs({2, 2}, {{0, 0}, {0, 0}}, {1, 1}, 1)});
+      cases.push_back({"one place, strides 2 1",
+                       {2, 9, 8, channels},
+                       {1, 1, channels, features},
+                       {2, 5, 8, features},
+                       conv_attrs({2, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1)});
+      cases.push_back({"one place, padded, strides 4 3",
+                       {2, 16, 11, channels},
+                       {1, 1, channels, features},
+                       {2, 5, 5, features},
+                       conv_attrs({4, 3}, {{1, 2}, {2, 1}}, {1, 1}, 1)});
+      cases.push_back({"one place of a line",
+                       {2, 33, channels},
+                       {1, channels, features},
+                       {2, 17, features},
+                       conv_attrs({2}, {{0, 0}}, {1}, 1)});
+    }
+  }
+  cases.push_back({"one place, in groups",
+                   {2, 16, 16, 8},
+                   {1, 1, 4, 16},
+                   {2, 8, 8, 16},
+                   conv_attrs({2, 2}, {{0, 0}, {0, 0}}, {1, 1}, 2)});
+  for (const std::int64_t features : {1, 3}) {
+    cases.push_back({"one channel, last extent 1",
+                     {2, 2, 3, 1},
+                     {1, 2, 1, features},
+                     {2, 2, 1, features},
+                     conv_attrs({1, 2}, {{0, 0}, {0, 0}}, {1, 1}, 1)});
+    cases.push_back({"one channel of a line, last extent 1",
+                     {3, 4, 1},
+                     {2, 1, features},
+                     {3, 1, features},
+                     conv_attrs({3}, {{0, 0}}, {1}, 1)});
+  }
+  return cases;
+}
+
 /// Calls check(primitive, sample, name) for a case's convolution and both gradients.
 template <class Check>
 void for_each_of_family(const ConvolutionCase& c, DType dtype, Check check) {

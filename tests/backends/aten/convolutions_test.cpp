@@ -30,4 +30,10 @@ TEST_CASE("convolutions and both gradients, on every path") {
   }
 }
 
+TEST_CASE("strided convolutions of one place or one channel, and both gradients") {
+  for (const ConvolutionCase& c : strided_cases()) {
+    for (const DType dtype : {float32, float64, bfloat16}) for_each_of_family(c, dtype, check);
+  }
+}
+
 }  // namespace lockstep::tests

@@ -44,6 +44,20 @@ TEST_CASE("bfloat16 convolutions of more images than are taken at once, gradient
   });
 }
 
+TEST_CASE("strided convolutions of one place or one channel, and both gradients") {
+  int made = 0;
+  for (const ConvolutionCase& c : strided_cases()) {
+    for (const DType dtype : {float32, bfloat16}) {
+      for_each_of_family(c, dtype, [&](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
+        if (!is_made(primitive, sample)) return;
+        check_against_reference(primitive, sample, name);
+        ++made;
+      });
+    }
+  }
+  CHECK((made > 0) == offers());
+}
+
 TEST_CASE("the samples of the convolutions, in float32") {
   for (const ir::Primitive* primitive :
        {&ops::primitives::conv(), &ops::primitives::conv_input_grad(), &ops::primitives::conv_kernel_grad()}) {
