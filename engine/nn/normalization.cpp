@@ -135,7 +135,7 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   Array counted;
   if (scope.training() && options.trainable) {
     const AxisSet joined = axes_of_statistics(scope, x, options);
-    Moments moments = local_moments(wide, row_mask(scope.rows(), x));
+    Moments moments = local_moments(wide, row_mask(scope.rows(x), x));
     if (!joined.empty()) moments = joined_moments(moments, joined);
     mean = moments.mean;
     variance = moments.variance;
