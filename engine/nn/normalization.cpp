@@ -70,6 +70,17 @@ Array variance_around(const Array& mean_square, const Array& lost) {
   return where(is_finite(mean_square), variance + rounded, mean_square);
 }
 
+/// About the mean of x; where its sum overflows, the first element along the axes. Constant to derivatives.
+Array near_mean(const Array& x, const Axes& axes) {
+  const Array about = mean(x, axes, true);
+  Array start = x;
+  for (const std::int64_t axis : axes) {
+    if (x.dim(static_cast<int>(axis)) == 0) return about;
+    start = slice_in_dim(start, 0, 1, axis);
+  }
+  return stop_gradient(where(is_finite(about), about, start));
+}
+
 /// (x - mean) * factor, with a derivative that multiplies by the factor after all elements have been added up for the
 /// mean: backward, the sum is that of an offset added behind it.
 Array scaled_around(const Array& x, const Array& mean, const Array& factor) {
@@ -91,9 +102,9 @@ Moments local_moments(const Array& x, const Array& mask) {
   const double all = elements_of_a_channel(x);
   const double inner = x.dim(0) == 0 ? 0 : all / static_cast<double>(x.dim(0));
   const Array count = mask.has_value() ? sum(convert(mask, x.dtype())) * inner : full({}, all, x.dtype());
-  const auto counted = [&](const Array& v) { return mask.has_value() ? where(mask, v, 0) : v; };
-  const Array first = stop_gradient(divided(sum(counted(x * part_of(all)), axes), count * part_of(all)));
-  const Array away = counted(x - first);
+  const auto masked = [&] { return divided(sum(where(mask, x * part_of(all), 0), axes), count * part_of(all)); };
+  const Array first = mask.has_value() ? stop_gradient(masked()) : reshape(near_mean(x, axes), {x.dim(-1)});
+  const Array away = mask.has_value() ? where(mask, x - first, 0) : x - first;
   const Array lost = divided(sum(away, axes), count);
   return {first, lost, variance_around(divided(sum(square(away), axes), count), lost), count};
 }
@@ -178,11 +189,7 @@ Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& opt
   const NamedScope named = scope.named();
   check_normalized("layer_norm", scope, x, options.epsilon);
   const Array wide = convert(x, promote(x.dtype(), float32));
-  const auto count = static_cast<double>(x.dim(-1));
-  const double part = part_of(count);
-  // As in local_moments.
-  const Array first = stop_gradient(sum(wide * part, Axes{-1}, true) / (count * part));
-  const Array away = wide - first;
+  const Array away = wide - near_mean(wide, Axes{x.ndim() - 1});  // as in local_moments
   const Array lost = mean(away, Axes{-1}, true);
   const Array variance = variance_around(mean(square(away), Axes{-1}, true), lost);
   Array y = convert((away - lost) * rsqrt(variance + options.epsilon), x.dtype());
