@@ -7,6 +7,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/operands.h"
 
 namespace lockstep {
@@ -138,9 +139,11 @@ Array log1mexp(const Array& x) {
 }
 
 Array standardize(const Array& x, std::int64_t axis, double epsilon) {
-  const Array value = floats(x);
-  const Axes axes{axis};
-  return mul(sub(value, mean(value, axes, true)), rsqrt(add(var(value, axes, true), epsilon)));
+  const Array value = convert(x, api::widened(x.dtype()));
+  const Axes axes = api::resolve_axes(Axes{axis}, x.ndim(), "standardize");
+  const Array centered = api::centered(value, axes);
+  const Array scale = rsqrt(add(mean(square(centered), axes, true), epsilon));
+  return convert(mul(centered, scale), api::inexact(x.dtype()));
 }
 
 Array softmax(const Array& x, const Array& mask, std::int64_t axis) { return exp(log_softmax(x, mask, axis)); }

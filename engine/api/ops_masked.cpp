@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -74,8 +75,13 @@ Array mean(const Array& x, const Where& where, const OptionalAxes& axes, bool ke
 
 Array var(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = wide(x), mask = held("var", x, where);
-  const Array safe = lockstep::where(mask, value, zeros_like(value));
-  const Array centered = sub(safe, mean(safe, Where(mask), axes, true));
+  const Array count = held_count(value, mask, axes, true);
+  // As api::centered.
+  const auto held_only = [&](const Array& v) { return lockstep::where(mask, v, zeros_like(v)); };
+  const double part = std::exp2(-std::ceil(std::log2(static_cast<double>(std::max<std::int64_t>(x.size(), 1)))));
+  const Array first = stop_gradient(div(sum(held_only(mul(value, part)), axes, true), mul(count, part)));
+  const Array away = held_only(sub(value, first));
+  const Array centered = sub(away, div(sum(away, axes, true), count));
   const DType dtype = ops::infer::part_of(api::inexact(x.dtype()));
   return convert(mean(real(mul(centered, conj(centered))), Where(mask), axes, keep), dtype);
 }

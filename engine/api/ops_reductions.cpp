@@ -49,7 +49,7 @@ Array mean(const Array& x, const OptionalAxes& axes, bool keep) {
 Array var(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "var");
   const Array wide = convert(x, api::widened(x.dtype()));
-  const Array centered = sub(wide, mean(wide, dims, true));
+  const Array centered = api::centered(wide, dims);
   const DType dtype = ops::infer::part_of(api::inexact(x.dtype()));
   return convert(mean(real(mul(centered, conj(centered))), dims, keep), dtype);
 }
