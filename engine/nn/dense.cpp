@@ -40,8 +40,9 @@ Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions
     throw DtypeError("[embedding '" + scope.path() + "'] the indices are " + to_string(indices.type()) +
                      "; give integers");
   }
-  const Array table = scope.trainable(
-      "embeddings", {.shape = {options.vocabulary, options.features}, .initializer = options.initializer});
+  const Array table = scope.trainable("embeddings", {.shape = {options.vocabulary, options.features},
+                                                     .initializer = options.initializer,
+                                                     .aggregation = options.aggregation});
   return take_rows(table, indices);
 }
 

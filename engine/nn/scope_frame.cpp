@@ -257,7 +257,9 @@ Tree ScopeFrame::made(bool trainable) const {
 Tree ScopeFrame::next_state() const {
   Tree next = non_trainable_;
   for (const auto& [path, variable] : declared_) {
-    if (variable.assigned) next = next.with(path, Tree(combined(path, variable)));
+    if (!variable.assigned) continue;
+    next = next.with(path, Tree(combined(path, variable)));
+    DeclarationLog::note({path, variable.old_value});
   }
   return next;
 }

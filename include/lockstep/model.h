@@ -124,7 +124,13 @@ struct DeclaredAggregation {
   Array value;  ///< The leaf that the call was given for it.
 };
 
-/// While it lives, what calls of models on this thread find declared. The calls are somewhere in a function of the user's,
+/// A state variable to which a training call has given a new value.
+struct AssignedState {
+  std::string path;  ///< In the model.
+  Array before;      ///< The leaf that the call was given for it.
+};
+
+/// While it lives, what calls of models on this thread find declared and assign. The calls are somewhere in a function of the user's,
 /// which hands nothing down: so, as an open trace, it is known to the thread.
 class LOCKSTEP_API DeclarationLog {
  public:
@@ -134,11 +140,14 @@ class LOCKSTEP_API DeclarationLog {
   DeclarationLog& operator=(const DeclarationLog&) = delete;
 
   const std::vector<DeclaredAggregation>& found() const { return found_; }
+  const std::vector<AssignedState>& assigned() const { return assigned_; }
   /// For the innermost log of this thread, if there is one.
   static void note(DeclaredAggregation declared);
+  static void note(AssignedState assigned);
 
  private:
   std::vector<DeclaredAggregation> found_;
+  std::vector<AssignedState> assigned_;
   DeclarationLog* outer_;
 };
 
