@@ -30,7 +30,7 @@ ClassLabels class_labels(std::string_view of, const Array& labels, std::int64_t 
     throw DtypeError("[" + std::string(of) + "] the labels are " + to_string(labels.type()) + "; give integers");
   }
   const Array wide = widened(labels, classes, options);
-  const Array inside = wide >= 0 & wide < classes;
+  const Array inside = (wide >= 0) & (wide < classes);
   if (!options.ignore_index) return {where(inside, wide, 0), inside, {}};
   const Array ignored = wide == *options.ignore_index;
   return {where(inside, wide, 0), inside | ignored, ~ignored};

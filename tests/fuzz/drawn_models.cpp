@@ -108,7 +108,7 @@ std::vector<DrawnTransform> wrappers() {
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return jvp([&](const Array& v) { return f(s, v); }, std::tuple(x), std::tuple(x)).first;
        },
-       once},
+       once, true, false},
       {"scan_layers",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return scan_layers(

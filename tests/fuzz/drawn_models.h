@@ -25,7 +25,8 @@ struct DrawnTransform {
   LayerTransform lifted;
   LayerTransform plain;
   bool draws_alike = true;  ///< Random streams are those of the plain form.
-  /// Gradients are sums in the same order: a loop over one layer adds up all its iterations' rows at once.
+  /// Values are the same sums in the same order. A loop over one layer adds up its iterations' rows at once, and a
+  /// derivative inside has the layer's own rule behind it.
   bool sums_alike = true;
 };
 

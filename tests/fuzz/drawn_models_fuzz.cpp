@@ -72,12 +72,11 @@ Tree as_lifted(Tree outcome, const DrawnModel& drawn) {
 /// What is made of gradients.
 bool is_of_gradients(const std::string& path) { return path.starts_with("gradients") || path.starts_with("trainable"); }
 
-/// The first leaf that differs in a bit, or nothing; of `all` or without what is made of gradients.
-std::string other_bits(const Tree& a, const Tree& b, bool all = true) {
+/// The first leaf that differs in a bit, or nothing.
+std::string other_bits(const Tree& a, const Tree& b) {
   if (a.paths() != b.paths()) return "paths";
   const std::vector<Array> p = a.leaves(), q = b.leaves();
   for (std::size_t i = 0; i < p.size(); ++i) {
-    if (!all && is_of_gradients(a.paths()[i])) continue;
     if (p[i].type() != q[i].type() || p[i].to_bytes() != q[i].to_bytes()) return a.paths()[i];
   }
   return {};
@@ -119,8 +118,8 @@ std::string broken(const DrawnModel& drawn) {
   }
   if (drawn.draws_alike()) {
     const Tree plain = as_lifted(outcome(drawn, drawn.plain(), drawn.cleaned, cut), drawn);
-    const std::string bits = other_bits(lifted, plain, drawn.sums_alike());
-    if (!bits.empty()) return "other bits without transforms: " + bits + " " + other_values(plain, lifted, 0);
+    const std::string bits = drawn.sums_alike() ? other_bits(lifted, plain) : "";
+    if (!bits.empty()) return "other bits without transforms: " + bits;
     const std::string values = other_values(plain, lifted, tolerance);
     if (!values.empty()) return "other values without transforms: " + values;
   }
