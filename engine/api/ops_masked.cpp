@@ -32,6 +32,9 @@ Array held_count(const Array& x, const Array& mask, const OptionalAxes& axes, bo
   return sum(convert(mask, x.dtype()), axes, keep);
 }
 
+/// From here on exp(x) is infinite.
+double overflow_of(DType dtype) { return dtype == DType::float64 ? 709 : 88; }
+
 Where numbers(const Array& x) { return Where(logical_not(isnan(x))); }
 
 /// Where no number is there, NaN.
@@ -105,17 +108,34 @@ Array logsumexp(const Array& x, const Array& weights, const OptionalAxes& axes, 
                                  to_string(x.shape()), to_string(weights.shape())));
   }
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array counted = lockstep::where(equal(weights, 0), -infinity, value);
   const Array top = stop_gradient(max(counted, dims, true));
   const Array shift = lockstep::where(is_finite(top), top, 0);
-  const Array result = add(log(sum(mul(exp(sub(counted, shift)), weights), dims, true)), shift);
+  // An element of weight 0 adds nothing, but to the derivative by its weight; unless its exponential is no number.
+  const Array above = sub(value, shift);
+  const Array dropped = logical_and(equal(weights, 0), logical_not(less(above, overflow_of(value.dtype()))));
+  const Array exponential = exp(lockstep::where(dropped, -infinity, above));
+  const Array total = log(sum(mul(exponential, convert(weights, promote(weights.dtype(), value.dtype()))), dims, true));
+  const Array result = convert(add(total, shift), dtype);
   return keep ? result : squeeze(result, dims);
 }
 
 Array logmeanexp(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logmeanexp");
-  return sub(logsumexp(x, dims, keep), std::log(static_cast<double>(api::count_along(x, dims))));
+  const auto count = static_cast<double>(api::count_along(x, dims));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
+  const Array top = stop_gradient(max(value, dims, true));
+  const Array less_top = sub(value, lockstep::where(is_finite(top), top, 0));
+  // Where the mean is close to the largest one, how far it is from it.
+  const Array below = div(sum(expm1(less_top), dims, true), count);
+  const Array close = greater(below, -0.5);
+  const Array near = add(log1p(lockstep::where(close, below, 0)), top);
+  const Array far = sub(logsumexp(value, dims, true), std::log(count));
+  const Array result = convert(lockstep::where(close, near, far), dtype);
+  return keep ? result : squeeze(result, dims);
 }
 
 Array nansum(const Array& x, const OptionalAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }

@@ -64,10 +64,16 @@ Array any(const Array& x, const OptionalAxes& axes, bool keep) {
 
 Array logsumexp(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array top = stop_gradient(max(value, dims, true));
   const Array shift = where(is_finite(top), top, 0);
-  const Array result = add(log(sum(exp(sub(value, shift)), dims, true)), shift);
+  // The largest ones are counted, the others summed by themselves: beside a large one they may be all that is not 0.
+  const Array largest = convert(equal(value, top), value.dtype());
+  const Array count = sum(largest, dims, true);
+  const Array others = sum(sub(exp(sub(value, shift)), largest), dims, true);
+  const Array total = add(log(count), log1p(div(others, count)));
+  const Array result = convert(add(total, shift), dtype);
   return keep ? result : squeeze(result, dims);
 }
 

@@ -4,6 +4,7 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/reductions.h>
 
 #include "engine/api/axes.h"
@@ -29,7 +30,8 @@ Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
 /// Rows of `sorted` at fractional places [Q...]: [Q..., rest...]. Places may have the rest's dimensions already.
 Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   const Array low = floor(places), high = ceil(places);
-  const Array below = take_rows(sorted, convert(low, int32)), above = take_rows(sorted, convert(high, int32));
+  const Array below = take(sorted, convert(low, int32), 0, IndexMode::promise_in_bounds);
+  const Array above = take(sorted, convert(high, int32), 0, IndexMode::promise_in_bounds);
   Shape shape = places.shape();
   for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
   const auto beside = [&](const Array& x) { return reshape(x, shape.to_vector()); };
@@ -122,7 +124,8 @@ Array nanmedian(const Array& x, MaybeAxis axis) {
   const Array last = maximum(sub(count, 1), 0);
   const Array low = shift_right_logical(last, 1);
   const Array high = sub(last, low);
-  const Array pair = add(take_along_axis(sorted, low, 0), take_along_axis(sorted, high, 0));
+  const Array pair = add(take_along_axis(sorted, low, 0, IndexMode::promise_in_bounds),
+                         take_along_axis(sorted, high, 0, IndexMode::promise_in_bounds));
   return squeeze(mul(pair, 0.5), {0});
 }
 

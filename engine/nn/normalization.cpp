@@ -134,11 +134,13 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
   return options.synchronized ? varying.without({microbatch_axis}) : AxisSet();
 }
 
-Array gamma(const Scope& scope, std::int64_t channels, DType dtype) {
-  return scope.trainable("gamma", {.shape = {channels}, .dtype = dtype, .initializer = initializers::ones()});
+Array gamma(const Scope& scope, const Array& x, Aggregation aggregation) {
+  return scope.trainable(
+      "gamma",
+      {.shape = {x.dim(-1)}, .dtype = x.dtype(), .initializer = initializers::ones(), .aggregation = aggregation});
 }
-Array beta(const Scope& scope, std::int64_t channels, DType dtype) {
-  return scope.trainable("beta", {.shape = {channels}, .dtype = dtype});
+Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
+  return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation});
 }
 
 }  // namespace
@@ -164,7 +166,7 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   Array counted;
   if (scope.training() && options.trainable) {
     const AxisSet joined = axes_of_statistics(scope, x, options);
-    Moments moments = local_moments(wide, row_mask(scope.rows(), x));
+    Moments moments = local_moments(wide, row_mask(scope.rows(x), x));
     if (!joined.empty()) moments = joined_moments(moments, joined, elements_of_a_channel(x));
     away = wide - moments.first;
     mean = moments.lost;
@@ -179,9 +181,9 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   Array factor = rsqrt(variance + options.epsilon);
   if (counted.has_value()) factor = where(counted, factor, 0);
   // One factor a channel: backward, its gradient is one sum over all elements for both of what it is made of.
-  if (options.scale) factor = factor * convert(gamma(scope, x.dim(-1), x.dtype()), statistics);
+  if (options.scale) factor = factor * convert(gamma(scope, x, options.aggregation), statistics);
   Array y = scaled_around(away, mean, factor);
-  if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), statistics);
+  if (options.center) y = y + convert(beta(scope, x, options.aggregation), statistics);
   return convert(y, x.dtype());
 }
 
@@ -193,8 +195,8 @@ Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& opt
   const Array lost = mean(away, Axes{-1}, true);
   const Array variance = variance_around(mean(square(away), Axes{-1}, true), lost);
   Array y = convert((away - lost) * rsqrt(variance + options.epsilon), x.dtype());
-  if (options.scale) y = y * convert(gamma(scope, x.dim(-1), x.dtype()), x.dtype());
-  if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), x.dtype());
+  if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
+  if (options.center) y = y + convert(beta(scope, x, options.aggregation), x.dtype());
   return y;
 }
 

@@ -81,6 +81,7 @@ std::size_t TrainStep::traces() const { return impl_->cache.traces(); }
 Mesh TrainStep::mesh(std::int64_t rows) const { return train::batch_mesh(impl_->parts.options, rows); }
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
+  train::check_trained_dtypes(impl_->parts.objectives, trainable);
   Tree slots = detail::JitCache().call(
       [this](const std::vector<Tree>& arguments) {
         return train::initial_slots(impl_->parts.objectives, arguments[0]);
