@@ -65,6 +65,8 @@ DType common_dtype(std::initializer_list<const Operand*> operands) {
   return kind ? promote(*dtype, *kind) : *dtype;
 }
 
+DType numeric(DType dtype) { return is_integer(dtype) ? dtype : inexact(dtype); }
+
 DType inexact(DType dtype) { return is_inexact(dtype) ? dtype : promote(dtype, ScalarKind::real); }
 
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape) {
