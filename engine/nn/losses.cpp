@@ -1,5 +1,6 @@
 #include <utility>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/indexing.h>
 #include <lockstep/losses.h>
@@ -57,7 +58,10 @@ Weighted sparse_cross_entropy(const Array& logits, const Array& labels, const Ar
 
 Array dense_cross_entropy(const Array& logits, const Array& labels) {
   check_equal_shapes("softmax_cross_entropy", logits, labels);
-  return -sum(float_targets(labels, logits) * log_softmax(logits), Axes{-1});
+  const Array y = float_targets(labels, logits), log_p = log_softmax(logits);
+  // A class of no probability that none was expected of adds nothing.
+  const Array nothing = (y == 0) & isneginf(log_p);
+  return -sum(where(nothing, 0, y * where(nothing, 0, log_p)), Axes{-1});
 }
 
 }  // namespace
@@ -121,8 +125,13 @@ Weighted binary_cross_entropy(const Array& all_logits, const Array& labels, cons
   check_equal_shapes("binary_cross_entropy", all_logits, labels);
   const Array logits = counted(wide(all_logits), weight);
   const Array y = counted(float_targets(labels, logits), weight);
-  // max(x, 0) - x y + log(1 + exp(-|x|)): no overflow for any logit.
-  return weighted(relu(logits) - logits * y + log1p(exp(-abs(logits))), weight);
+  // (1 - y) x + log(1 + exp(-x)) above 0, -y x + log(1 + exp(x)) else: no overflow for any logit, and one predicate, so
+  // that at 0 the derivatives are those of one side. An infinite logit that is right costs nothing.
+  const Array above = logits > 0;
+  const Array slope = where(above, 1 - y, -y);
+  const Array nothing = (slope == 0) & isinf(logits);
+  const Array linear = where(nothing, 0, slope * where(nothing, 0, logits));
+  return weighted(linear + log1p(exp(where(above, -logits, logits))), weight);
 }
 
 Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight) {
@@ -138,9 +147,11 @@ Weighted mean_absolute_error(const Array& predictions, const Array& targets, con
 Weighted huber(const Array& predictions, const Array& targets, const Array& weight, double delta) {
   check_equal_shapes("huber", predictions, targets);
   if (!(delta > 0)) throw ValueError("[huber] delta is " + std::to_string(delta) + "; it must be above 0");
-  const Array error = abs(error_of(predictions, targets, weight));
-  const Array inside = minimum(error, delta);
-  return weighted(0.5 * square(inside) + delta * (error - inside), weight);
+  const Array error = error_of(predictions, targets, weight);
+  // Not by |error|, which has no second derivative at 0.
+  const Array size = abs(error), near = size <= delta;
+  const Array inside = 0.5 * square(where(near, error, 0)), outside = delta * (size - 0.5 * delta);
+  return weighted(where(near, inside, outside), weight);
 }
 
 Array l1_penalty(const Tree& parameters, double factor) {

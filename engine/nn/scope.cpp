@@ -68,15 +68,20 @@ void Scope::accumulate(std::string_view name, const Array& contribution) const {
   frame_->accumulate(path, convert(given, detail::sum_dtype(given.dtype())));
 }
 
-Array Scope::next_key() const { return frame_->next_key(path_); }
+Array Scope::next_key() const { return frame_->next_key(path_, nullptr); }
+Array Scope::next_key(const Array& x) const { return frame_->next_key(path_, &x); }
 
 bool Scope::is_init() const { return frame_->mode() == detail::ScopeFrame::Mode::init; }
 bool Scope::training() const { return frame_->training(); }
-Array Scope::rows() const { return frame_->rows(); }
+Array Scope::rows() const { return frame_->rows(nullptr); }
+Array Scope::rows(const Array& x) const { return frame_->rows(&x); }
 const AxisSet& Scope::batch_axes() const { return frame_->batch_axes(); }
 
-random::Placement Scope::over_batch() const {
-  if (batch_axes().empty() || frame_->maps_rows()) return random::same_on_all;
+random::Placement Scope::over_batch() const { return placement(nullptr); }
+random::Placement Scope::over_batch(const Array& x) const { return placement(&x); }
+
+random::Placement Scope::placement(const Array* x) const {
+  if (batch_axes().empty() || frame_->maps_rows(x)) return random::same_on_all;
   return {.cut = random::Cut{.dim = 0, .axes = batch_axes()}};
 }
 
