@@ -5,6 +5,7 @@
 #include <lockstep/function.h>
 #include <lockstep/losses.h>
 #include <lockstep/model.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
@@ -27,6 +28,7 @@ std::vector<Variable> listed(const ScopeFrame& frame) {
 }
 
 void run(const ModelFunction& function, const std::shared_ptr<ScopeFrame>& frame, const Tree& x, Tree* y) {
+  expect_held(function, "model");
   Scope scope(frame, "");
   Tree result = function(scope, x);
   frame->close();

@@ -52,6 +52,8 @@ class StepLoss {
   WithAux operator()(const Tree& trainable, const Tree& non_trainable, const Tree& batch) const {
     return function_(trainable, non_trainable, batch);
   }
+  /// Whether there is a loss: not behind std::move, nor where an empty std::function was given.
+  explicit operator bool() const { return static_cast<bool>(function_); }
 
  private:
   using Function = std::function<WithAux(const Tree&, const Tree&, const Tree&)>;
@@ -86,6 +88,12 @@ class StepLoss {
   }
   template <class L>
   static Function on_trees(L loss) {
+    if constexpr (requires {
+                    typename L::result_type;
+                    loss == nullptr;
+                  }) {  // a std::function may be empty
+      if (loss == nullptr) return {};
+    }
     if constexpr (requires { &L::operator(); }) {
       return by_signature(std::move(loss), &L::operator());
     } else {

@@ -11,14 +11,11 @@
 #include <thread>
 #include <vector>
 
-#ifndef _WIN32
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
+
+#include "tests/support/forked.h"
 
 namespace lockstep::tests {
 namespace {
@@ -100,21 +97,9 @@ TEST_CASE("every worker enters the backends once and leaves them at its end") {
   CHECK(backend->left == 3);
 }
 
-#if !defined(_WIN32) && !defined(__SANITIZE_THREAD__)  // ThreadSanitizer ends a child that starts threads
+#if !defined(__SANITIZE_THREAD__)  // ThreadSanitizer ends a child that starts threads
 
 namespace {
-
-/// What `child` returns in a process forked here, or -1 where that does not end by itself.
-int forked(const std::function<int()>& child) {
-  const ::pid_t process = ::fork();
-  if (process == 0) {
-    ::alarm(20);
-    ::_exit(child());
-  }
-  int status = 0;
-  REQUIRE(::waitpid(process, &status, 0) == process);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 /// Threads of this process that ran a task of a leased team.
 int ran(int devices) {
