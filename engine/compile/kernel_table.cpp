@@ -10,6 +10,7 @@
 #include <lockstep/error.h>
 #include <lockstep/joined_ops.h>
 
+#include "engine/ir/custom_op.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 
@@ -67,14 +68,17 @@ const KernelTable::Entry* KernelTable::find_entry(std::string_view op, const Att
   }
   const std::span<const ArrayType> all(types);
   const KernelRequest request{op, attrs, all.first(inputs.size()), all.subspan(inputs.size()), Device{}};
+  const auto enter = [&](std::unique_ptr<Kernel> kernel, Note note, const Backend* backend) {
+    const Kernel* kept = adopt(std::move(kernel), std::move(note));
+    return &entries_.emplace(key, Entry{std::string(op), attrs, std::move(types), kept, backend})->second;
+  };
+  if (std::unique_ptr<Kernel> kernel = ir::custom_kernel(request)) {
+    return enter(std::move(kernel), Note{"custom", 0}, nullptr);
+  }
   for (const auto& backend : backends_) {
     if (!backend->supports(DeviceKind::cpu)) continue;
     if (std::unique_ptr<Kernel> kernel = backend->make_kernel(request)) {
-      kernels_.push_back(std::move(kernel));
-      notes_.emplace(kernels_.back().get(), Note{std::string(backend->name()), flops_of(request)});
-      return &entries_
-                  .emplace(key, Entry{std::string(op), attrs, std::move(types), kernels_.back().get(), backend.get()})
-                  ->second;
+      return enter(std::move(kernel), Note{std::string(backend->name()), flops_of(request)}, backend.get());
     }
   }
   return nullptr;
@@ -89,7 +93,7 @@ const Kernel* KernelTable::find(std::string_view op, const Attrs& attrs, std::sp
 std::vector<const Kernel*> KernelTable::parts(std::string_view op, const Attrs& attrs,
                                               std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) {
   const Entry* entry = find_entry(op, attrs, inputs, outputs);
-  if (entry == nullptr) return {};
+  if (entry == nullptr || entry->backend == nullptr) return {};
   const std::span<const ArrayType> types(entry->types);
   std::vector<const Kernel*> result;
   std::vector<std::unique_ptr<Kernel>> made = entry->backend->make_parts(

@@ -46,7 +46,7 @@ class KernelTable {
     Attrs attrs;
     std::vector<ArrayType> types;
     const Kernel* kernel;
-    const Backend* backend;
+    const Backend* backend;  ///< Null for what a custom op brings along.
   };
 
   const Entry* find_entry(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,

@@ -4,6 +4,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/custom_op.h"
+
 namespace lockstep::ir {
 
 namespace {
@@ -31,7 +33,9 @@ BufferPtr allocate(const Backend& backend, const ArrayType& type) {
 BoundKernel::BoundKernel(const Backend& backend, std::string_view op, const Attrs& attrs, std::vector<ArrayType> inputs,
                          std::vector<ArrayType> outputs)
     : backend_(backend), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
-  kernel_ = backend.make_kernel({op, attrs, inputs_, outputs_, Device{}});
+  const KernelRequest request{op, attrs, inputs_, outputs_, Device{}};
+  kernel_ = custom_kernel(request);
+  if (kernel_ == nullptr) kernel_ = backend.make_kernel(request);
   if (kernel_ == nullptr) {
     throw BackendError("backend " + std::string(backend.name()) + " has no kernel for " + std::string(op) + "[" +
                        to_string(attrs) + "] from (" + list_types(inputs_) + ") to (" + list_types(outputs_) + ")");

@@ -278,6 +278,9 @@ Equation Parser::equation(Scope& scope) {
   result.primitive = lookup_(name);
   if (result.primitive == nullptr) {
     in_.set_position(start);
+    if (name == "custom_call") {
+      in_.fail("an op of the library: a custom op is C++ code, which no text holds; trace the function that calls it");
+    }
     in_.fail("an op; there is no op " + quoted(name));
   }
   if (in_.peek_raw() == '[') result.attrs = attributes();

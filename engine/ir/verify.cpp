@@ -4,6 +4,7 @@
 
 #include "engine/core/join.h"
 #include "engine/core/quoting.h"
+#include "engine/ir/custom_op.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/print.h"
 
@@ -66,6 +67,7 @@ class Verifier {
       const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
       if (object == nullptr) continue;
       const auto* function = dynamic_cast<const Function*>(object->get());
+      if (function == nullptr && dynamic_cast<const CustomOp*>(object->get()) != nullptr) continue;
       if (function == nullptr) fail(equation, "attribute " + entry.name + " is no function");
       try {
         verify(*function);

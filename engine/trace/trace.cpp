@@ -228,6 +228,10 @@ std::string scope_path() {
   return scope == nullptr ? std::string() : *scope;
 }
 
+NoTrace::NoTrace() : hidden_(std::exchange(open_traces(), {})) {}
+
+NoTrace::~NoTrace() { open_traces() = std::move(hidden_); }
+
 ScopeName::ScopeName(std::string path) {
   if (!is_open()) return;
   Frame& frame = *open_traces().back();

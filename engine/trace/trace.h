@@ -16,6 +16,8 @@
 
 namespace lockstep::trace {
 
+struct Frame;
+
 using Body = std::function<std::vector<Array>(std::span<const Array>)>;
 
 /// A traced function. Its inputs are the given types first, then one per captured array (concrete arrays and values of
@@ -54,6 +56,18 @@ ArrayType type_in_trace(const Array& array);
 
 /// The layer path under which the innermost open trace stages equations; empty where there is none.
 std::string scope_path();
+
+/// While it lives, this thread has no open trace: what a kernel of a program's own calls is run, whoever runs the kernel.
+class NoTrace {
+ public:
+  NoTrace();
+  ~NoTrace();
+  NoTrace(const NoTrace&) = delete;
+  NoTrace& operator=(const NoTrace&) = delete;
+
+ private:
+  std::vector<std::unique_ptr<Frame>> hidden_;
+};
 
 /// Marks the equations staged in the innermost open trace while it lives with a layer path.
 class ScopeName {

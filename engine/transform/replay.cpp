@@ -4,6 +4,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/custom_op.h"
 #include "engine/ops/values.h"
 
 namespace lockstep::transform {
@@ -87,7 +88,9 @@ bool linear_in(const Derivative& derivative, std::size_t i) {
 
 std::string describe(const Equation& equation) {
   const auto& scope = equation.provenance.scope;
-  return equation.primitive->name + (scope && !scope->empty() ? " (in layer '" + *scope + "')" : "");
+  const ir::CustomOpPtr custom = ir::custom_op(equation.attrs);
+  const std::string op = custom == nullptr ? equation.primitive->name : custom->text();
+  return op + (scope && !scope->empty() ? " (in layer '" + *scope + "')" : "");
 }
 
 void check_active(const Function& f, const std::vector<bool>& active, std::string_view transform) {

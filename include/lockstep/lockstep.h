@@ -11,6 +11,7 @@
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
 #include <lockstep/custom_derivatives.h>
+#include <lockstep/custom_op.h>
 #include <lockstep/data.h>
 #include <lockstep/debug.h>
 #include <lockstep/derivatives.h>
