@@ -61,9 +61,11 @@ struct WithAux {
 /// derivative is NaN. The losses below mask predictions and targets before they compute anything.
 LOCKSTEP_API Weighted weighted(const Array& values, const Array& weight = {});
 
-/// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits.
+/// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits: a
+/// class of logit -inf adds nothing where no probability is expected of it, one of +inf leaves nothing to the others, and an
+/// almost certain class still has its loss and gradient.
 LOCKSTEP_API Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {});
-/// Logits and labels in [0, 1] of one shape.
+/// Logits and labels in [0, 1] of one shape. Stable for any logits: an infinite one that is right costs nothing.
 LOCKSTEP_API Weighted binary_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {});
 LOCKSTEP_API Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight = {});
 LOCKSTEP_API Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight = {});
