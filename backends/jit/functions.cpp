@@ -96,10 +96,11 @@ Value exp_of(Value x) {
 }
 
 Value expm1_of(Value x) {
-  const Reduced by = reduce(clamped(x, -30.0F, 89.0F));
+  const Reduced by = reduce(clamped(x, -104.0F, 89.0F));  // as exp, to share it
   const Value e = fma(by.r * by.r, by.p, by.r);
   // 2^k e^r - 1 with half the power, which is a number for k = 128 too.
-  const Value half = power_of_two(apply(Op::int_sub, apply(Op::to_int, by.k), bits(x, 1)));
+  const Value k = apply(Op::max, number(x, -40.0F), by.k);
+  const Value half = power_of_two(apply(Op::int_sub, apply(Op::to_int, k), bits(x, 1)));
   const Value value = fma(half, e, half - 0.5F) * 2.0F;
   return select(size(x) < 1e-8F, x, value);
 }
@@ -166,7 +167,7 @@ Value log1p_of(Value x) {
 }
 
 Value tanh_of(Value x) {
-  const Value e = expm1_of(size(x) * -2.0F);
+  const Value e = expm1_of(size(x * 2.0F) | bits(x, 0x80000000U));  // as the logistic function of 2 x, its slope's
   const Value value = flipped(e) / (e + 2.0F);
   return size(value) | sign_bit(x);
 }

@@ -1,8 +1,11 @@
 #include <cmath>
 #include <numbers>
+#include <tuple>
+#include <utility>
 
 #include <lockstep/activations.h>
 #include <lockstep/attention.h>
+#include <lockstep/custom_derivatives.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
@@ -45,12 +48,33 @@ Array shifted(const Array& value, std::int64_t axis) {
   return sub(where(infinite, 0, value), where(infinite, 0, top));
 }
 
-/// log of the sum of exp(x) for x <= 0, of which some are 0: those counted, the others summed by themselves.
-Array log_total(const Array& x, std::int64_t axis) {
-  const Array top = convert(equal(x, 0), x.dtype());
-  const Array count = sum(top, Axes{axis}, true);
-  const Array others = sum(sub(exp(x), top), Axes{axis}, true);
-  return add(log(count), log1p(div(others, count)));
+/// What a softmax is made of. The largest elements are counted and the others summed by themselves, for beside them they
+/// may be all that is left of a logarithm.
+struct Shares {
+  Array x;       ///< Less the largest.
+  Array top;     ///< 1 where an element is the largest, else 0.
+  Array count;   ///< How many are.
+  Array weight;  ///< exp(x)
+  Array others;  ///< The sum of all weights but those that are counted.
+
+  Shares(const Array& value, std::int64_t axis)
+      : x(shifted(value, axis)),
+        top(convert(equal(x, 0), x.dtype())),
+        count(sum(top, Axes{axis}, true)),
+        weight(exp(x)),
+        others(sum(sub(weight, top), Axes{axis}, true)) {}
+
+  Array logarithms() const { return sub(x, add(log(count), log1p(div(others, count)))); }
+};
+
+/// The logarithms' tangent, (1 - p) dx less the other elements' p dx. Of a largest element 1 - p is what all others have;
+/// and in reverse p multiplies the others' cotangents alone, so that a loss's gradient is not the difference of two ones.
+Array logarithms_tangent(const Shares& s, const Array& dx, std::int64_t axis) {
+  const Array total = add(s.count, s.others), p = div(s.weight, total);
+  const Array left = add(sub(s.others, sub(s.weight, s.top)), sub(s.count, 1));
+  const Array rest = where(equal(s.top, 1), div(left, total), sub(1, p));
+  const Array moved = mul(p, dx);
+  return sub(mul(rest, dx), sub(sum(moved, Axes{axis}, true), moved));
 }
 
 }  // namespace
@@ -94,10 +118,12 @@ Array softmax(const Array& x, std::int64_t axis) {
 }
 
 Array log_softmax(const Array& x, std::int64_t axis) {
-  return in_wide(x, [axis](const Array& given) {
-    const Array value = shifted(given, axis);
-    return sub(value, log_total(value, axis));
-  });
+  const auto logarithms = [axis](const Array& value) { return Shares(value, axis).logarithms(); };
+  const auto rule = [axis](const std::tuple<Array>& value, const std::tuple<Array>& tangent) {
+    const Shares shares(std::get<0>(value), axis);
+    return std::pair(shares.logarithms(), logarithms_tangent(shares, std::get<0>(tangent), axis));
+  };
+  return in_wide(x, custom_jvp(logarithms, rule, {.check = RuleCheck::never}));
 }
 
 Array relu6(const Array& x) {

@@ -8,7 +8,8 @@
 #include <lockstep/types.h>
 
 // The activation functions of jax.nn beyond those in ops.h, with its values and its derivatives at kinks. Integers become
-// float32.
+// float32; float16 and bfloat16 are computed in float32 and rounded once. At infinities they are their limits, where JAX has
+// NaN: 0 or x of the rectifiers (silu and gelu too), with slopes 0 and 1.
 namespace lockstep {
 
 LOCKSTEP_API Array relu6(const Array& x);  ///< min(max(x, 0), 6); derivative 0 at 0 and at 6.

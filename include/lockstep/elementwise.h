@@ -98,7 +98,7 @@ LOCKSTEP_API Array i0(const Operand& x);
 LOCKSTEP_API Array i1(const Operand& x);
 LOCKSTEP_API Array xlogy(const Operand& x, const Operand& y);     ///< x log(y), 0 where x is 0.
 LOCKSTEP_API Array xlog1py(const Operand& x, const Operand& y);   ///< x log(1 + y), 0 where x is 0.
-LOCKSTEP_API Array entr(const Operand& x);                        ///< -x log(x), -inf below 0.
+LOCKSTEP_API Array entr(const Operand& x);                        ///< -x log(x), -inf below 0; slope 0 at 0.
 LOCKSTEP_API Array rel_entr(const Operand& x, const Operand& y);  ///< x log(x / y), inf outside its domain.
 LOCKSTEP_API Array kl_div(const Operand& x, const Operand& y);    ///< x log(x / y) - x + y, inf outside its domain.
 LOCKSTEP_API Array logit(const Operand& x);                       ///< log(x / (1 - x)).

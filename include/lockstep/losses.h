@@ -70,12 +70,13 @@ struct LabelOptions {
   std::optional<std::int64_t> ignore_index = {};
 };
 
-/// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits;
-/// float16 and bfloat16 are computed in float32. Throws ShapeError for other shapes, ValueError for an ignore_index with
+/// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits: a
+/// class of logit -inf adds nothing where no probability is expected of it, one of +inf leaves nothing to the others, and an
+/// almost certain class still has its loss and gradient; float16 and bfloat16 are computed in float32. Throws ShapeError for other shapes, ValueError for an ignore_index with
 /// dense labels.
 LOCKSTEP_API Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {},
                                             const LabelOptions& options = {});
-/// Logits and labels in [0, 1] of one shape.
+/// Logits and labels in [0, 1] of one shape. Stable for any logits: an infinite one that is right costs nothing.
 LOCKSTEP_API Weighted binary_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {});
 LOCKSTEP_API Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight = {});
 LOCKSTEP_API Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight = {});
