@@ -54,6 +54,11 @@ Array centered(const Array& x, const Axes& axes) {
   return away - sum(away) / count;
 }
 
+Array deviation(const Array& variance) {
+  const Array none = equal(variance, 0);
+  return where(none, 0, sqrt(where(none, 1, variance)));
+}
+
 std::int64_t count_along(const Array& x, const Axes& axes) {
   std::int64_t n = 1;
   for (const std::int64_t axis : axes) n *= x.shape()[static_cast<int>(axis)];

@@ -21,6 +21,8 @@ DType widened(DType dtype);
 /// Elements less their mean, float32 or wider. No sum overflows where the mean does not, and what the mean has lost by
 /// rounding is taken off too: exactly 0 where all elements are equal.
 Array centered(const Array& x, const Axes& axes);
+/// The root of a variance. Where that is 0 it has no derivative, which is taken as 0.
+Array deviation(const Array& variance);
 /// The number of elements that one result is made of.
 std::int64_t count_along(const Array& x, const Axes& axes);
 

@@ -142,7 +142,10 @@ Array nansum(const Array& x, const OptionalAxes& axes, bool keep) { return sum(x
 Array nanprod(const Array& x, const OptionalAxes& axes, bool keep) { return prod(x, numbers(x), axes, keep); }
 Array nanmean(const Array& x, const OptionalAxes& axes, bool keep) { return mean(x, numbers(x), axes, keep); }
 Array nanvar(const Array& x, const OptionalAxes& axes, bool keep) { return var(x, numbers(x), axes, keep); }
-Array nanstd(const Array& x, const OptionalAxes& axes, bool keep) { return sqrt(nanvar(x, axes, keep)); }
+Array nanstd(const Array& x, const OptionalAxes& axes, bool keep) {
+  const Array deviation = api::deviation(nanvar(wide(x), axes, keep));
+  return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
+}
 
 Array nanmax(const Array& x, const OptionalAxes& axes, bool keep) {
   if (!is_float(x.dtype())) return max(x, axes, keep);

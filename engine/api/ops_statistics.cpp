@@ -35,7 +35,7 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   Shape shape = places.shape();
   for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
   const auto beside = [&](const Array& x) { return reshape(x, shape.to_vector()); };
-  const Array share = beside(sub(places, low));
+  const Array share = convert(beside(sub(places, low)), sorted.dtype());
   switch (method) {
     case Quantile::lower:
       return below;
@@ -44,19 +44,23 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
     case Quantile::nearest:
       return where(less_equal(share, 0.5), below, above);
     case Quantile::midpoint:
-      return mul(add(below, above), 0.5);
+      return add(mul(below, 0.5), mul(above, 0.5));  // halves first: a sum may overflow
     case Quantile::linear:
       break;
   }
   return add(mul(below, sub(1, share)), mul(above, share));
 }
 
-Array quantile_of(std::string_view op, const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
+/// `q` are as many parts as `whole` is. Places among many rows need more digits than a narrow dtype has.
+Array quantile_of(std::string_view op, const Array& x, const Operand& q, double whole, MaybeAxis axis,
+                  Quantile method) {
   const Array given = in_front(op, x, axis);
   const DType dtype = q.is_scalar() ? given.dtype() : api::inexact(promote(q.array().dtype(), given.dtype()));
   const Array rows = convert(given, dtype);
-  const Array level = std::move(api::aligned(op, {&q}, dtype).front());
-  const Array places = mul(level, static_cast<double>(rows.dim(0) - 1));
+  constexpr std::int64_t many = std::int64_t{1} << 20;
+  const Array level = api::aligned(op, {&q}, rows.dim(0) > many ? float64 : api::widened(dtype)).front();
+  const Array part = whole == 1 ? level : div(level, whole);
+  const Array places = mul(part, static_cast<double>(rows.dim(0) - 1));
   const Array result = between_rows(sort(rows, 0), places, method);
   return where(any(isnan(rows), Axes{0}), nan, result);
 }
@@ -73,7 +77,7 @@ Array variance(const Array& x, const OptionalAxes& axes, double ddof, bool keep)
 
 Array stddev(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
   // In a wider dtype, whose squares overflow later.
-  const Array deviation = sqrt(variance(convert(x, api::widened(x.dtype())), axes, ddof, keep));
+  const Array deviation = api::deviation(variance(convert(x, api::widened(x.dtype())), axes, ddof, keep));
   return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
 }
 
@@ -105,16 +109,15 @@ Array count_nonzero(const Array& x, const OptionalAxes& axes, bool keep) {
 }
 
 Array quantile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
-  return quantile_of("quantile", x, q, axis, method);
+  return quantile_of("quantile", x, q, 1, axis, method);
 }
 
 Array percentile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
-  if (q.is_scalar()) return quantile_of("percentile", x, q.real() / 100, axis, method);
-  const DType dtype = api::inexact(promote(q.array().dtype(), x.dtype()));
-  return quantile_of("percentile", x, div(convert(q.array(), dtype), 100), axis, method);
+  return q.is_scalar() ? quantile_of("percentile", x, q.real() / 100, 1, axis, method)
+                       : quantile_of("percentile", x, q, 100, axis, method);
 }
 
-Array median(const Array& x, MaybeAxis axis) { return quantile_of("median", x, 0.5, axis, Quantile::midpoint); }
+Array median(const Array& x, MaybeAxis axis) { return quantile_of("median", x, 0.5, 1, axis, Quantile::midpoint); }
 
 Array nanmedian(const Array& x, MaybeAxis axis) {
   // NaN stands last, so the numbers' middle is found by their count.
@@ -124,9 +127,9 @@ Array nanmedian(const Array& x, MaybeAxis axis) {
   const Array last = maximum(sub(count, 1), 0);
   const Array low = shift_right_logical(last, 1);
   const Array high = sub(last, low);
-  const Array pair = add(take_along_axis(sorted, low, 0, IndexMode::promise_in_bounds),
-                         take_along_axis(sorted, high, 0, IndexMode::promise_in_bounds));
-  return squeeze(mul(pair, 0.5), {0});
+  const Array pair = add(mul(take_along_axis(sorted, low, 0, IndexMode::promise_in_bounds), 0.5),
+                         mul(take_along_axis(sorted, high, 0, IndexMode::promise_in_bounds), 0.5));
+  return squeeze(pair, {0});
 }
 
 Array cov(const Array& rows, double ddof) {

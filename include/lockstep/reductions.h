@@ -47,7 +47,7 @@ LOCKSTEP_API Array reduce_or(const Array& x, const OptionalAxes& axes = std::nul
 LOCKSTEP_API Array reduce_xor(const Array& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 
 // ---- statistics ------------------------------------------------------------------------------------------------------
-/// The variance divided by n - ddof, and its square root. numpy's names are var and std, the latter not a name C++ leaves.
+/// The variance divided by n - ddof, and its root (of equal elements with derivative 0): numpy's var and std, a taken name.
 LOCKSTEP_API Array variance(const Array& x, const OptionalAxes& axes = std::nullopt, double ddof = 0,
                             bool keep = false);
 LOCKSTEP_API Array stddev(const Array& x, const OptionalAxes& axes = std::nullopt, double ddof = 0, bool keep = false);

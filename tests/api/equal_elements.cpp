@@ -45,6 +45,8 @@ TEST_CASE("equal elements have no variance") {
         if (n > 1) CHECK(all_zero(cov(row)));
         CHECK(all_zero(standardize(row, -1, 1e-12)));
         CHECK(all_zero(grad([](const Array& x) { return sum(convert(var(x, Axes{1}), float32)); })(row)));
+        CHECK(all_zero(grad([](const Array& x) { return sum(convert(stddev(x, Axes{1}), float32)); })(row)));
+        CHECK(all_zero(grad([](const Array& x) { return sum(convert(nanstd(x, Axes{1}), float32)); })(row)));
       }
     }
   }
@@ -69,4 +71,24 @@ TEST_CASE("statistics of narrow dtypes are taken in float32") {
   CHECK(average(full({4096}, 1.0, float16), full({4096}, 100.0, float16)).astype(float32).item<float>() == 1);
   CHECK(mean(full({100'000}, 3.0, float16)).astype(float32).item<float>() == 3);
   CHECK(mean(full({100'000}, 3.0, bfloat16)).astype(float32).item<float>() == 3);
+  const Array halves = softmax(zeros({100'000}, float16));
+  CHECK(halves.dtype() == float16);
+  CHECK(halves[0].astype(float64).item<double>() == full({}, 1e-5, float16).astype(float64).item<double>());
+  CHECK(log_softmax(zeros({100'000}, float16))[7].astype(float32).item<float>() ==
+        doctest::Approx(-11.5129).epsilon(1e-3));
+  CHECK(logsumexp(zeros({100'000}, float16)).astype(float32).item<float>() == doctest::Approx(11.5129).epsilon(1e-3));
+}
+
+TEST_CASE("places of quantiles are as exact as the count needs") {
+  // Elements are their own places, all exact in bfloat16 and float16.
+  const Array few = convert(arange(201), bfloat16);
+  CHECK(quantile(few, 0.995, 0, Quantile::lower).astype(float32).item<float>() == 199);
+  CHECK(percentile(few, array({99.5F, 0.5F}), 0, Quantile::higher).astype(float32).to_vector<float>() ==
+        std::vector<float>{199, 1});
+  const Array many =
+      convert(floor(convert(arange(10'001), float32) / 5000), float16);  // 0, then 1 from 5000 on, then 2
+  CHECK(median(many).astype(float32).item<float>() == 1);
+  CHECK(quantile(many, 0.49995, 0, Quantile::lower).astype(float32).item<float>() == 0);
+  CHECK(median(full({2}, 60000.0, float16)).astype(float32).item<float>() == 60000);
+  CHECK(nanmedian(full({2}, 3e38, float32)).item<float>() == 3e38F);
 }

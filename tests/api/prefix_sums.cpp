@@ -1,10 +1,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/control_flow.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/ops.h>
 #include <lockstep/reductions.h>
@@ -130,4 +132,27 @@ TEST_CASE("a running logarithm of sums keeps what is small beside a zero") {
   CHECK(cumlogsumexp(array({0.0, -40.0}))[1].item<double>() / 4.248354255291589e-18 ==
         doctest::Approx(1).epsilon(1e-15));
   CHECK(cumlogsumexp(array({-40.F, 0.F}))[1].item<float>() / 4.248354255291589e-18 == doctest::Approx(1).epsilon(1e-7));
+}
+
+TEST_CASE("a scan adds up what it has for a constant of 16 bits in float32") {
+  const std::int64_t n = 4096;
+  for (const DType dtype : {bfloat16, float16}) {
+    CAPTURE(name(dtype));
+    const Array x = full({n, 2}, 0.25, dtype);
+    const auto f = [&](const Array& w) {
+      const auto body = [&](const Array& carry, const Array& row) {
+        return std::pair(carry * 0.5 + convert(sum(w * row), float32), row);
+      };
+      return scan(body, zeros({}, float32), x).first;
+    };
+    const auto g = [&](const Array& w) {
+      const auto body = [&](const Array& carry, const Array& row) {
+        return std::pair(carry + convert(sum(w * row), float32), row);
+      };
+      return scan(body, zeros({}, float32), x).first;
+    };
+    // One by one in the dtype, such a sum ends at 64 in bfloat16 and at 512 in float16.
+    CHECK(tests::values(grad(g)(ones({2}, dtype))) == std::vector<double>{1024, 1024});
+    CHECK(tests::values(grad(f)(ones({2}, dtype))) == std::vector<double>{0.5, 0.5});
+  }
 }

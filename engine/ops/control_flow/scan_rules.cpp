@@ -256,9 +256,7 @@ class ScanTranspose {
     Groups<Value> operands;
     operands.consts.assign(residual_consts.begin(), residual_consts.end());
     operands.xs.assign(residual_xs.begin(), residual_xs.end());
-    for (const std::size_t i : summed_) {
-      operands.carries.push_back(zeros_of(builder_, body.type(body.inputs()[consts_ + i])));
-    }
+    for (const std::size_t i : summed_) operands.carries.push_back(zeros_of(builder_, type_of_sum(i)));
     for (const std::size_t k : outputs_) {
       if (k < scan_.carries) {
         const ArrayType& type = body.type(body.outputs()[k]);
@@ -277,6 +275,14 @@ class ScanTranspose {
 
  private:
   std::size_t linear_consts() const { return scan_.consts - consts_; }
+
+  const ArrayType& linear_const(std::size_t i) const { return scan_.body->type(scan_.body->inputs()[consts_ + i]); }
+  /// 16-bit floats are added up as float32: one after the other they would soon be too small beside their sum.
+  ArrayType type_of_sum(std::size_t i) const {
+    ArrayType type = linear_const(i);
+    if (is_float(type.dtype) && size_of(type.dtype) < size_of(DType::float32)) type.dtype = DType::float32;
+    return type;
+  }
 
   /// (residual..., cotangent of each output that has one...) -> (cotangent of each linear input...).
   void transpose_body() {
@@ -347,13 +353,14 @@ class ScanTranspose {
     };
     std::vector<Value> all;
     auto next = results.begin();
-    for (const std::vector<Product>& products : products_) {
+    for (std::size_t i = 0; i < products_.size(); ++i) {
+      const std::vector<Product>& products = products_[i];
       std::optional<Value> sum;
       for (const Product& product : products) {
         const Value term = product.sum(builder_, stacked(product.left()), stacked(product.right()));
         sum = sum ? *sum + term : term;
       }
-      all.push_back(sum ? *sum : *next++);
+      all.push_back(sum ? *sum : convert(*next++, linear_const(i).dtype));
     }
     all.insert(all.end(), next, results.begin() + static_cast<std::ptrdiff_t>(first_factor));
     return all;
@@ -363,7 +370,7 @@ class ScanTranspose {
   FunctionPtr backward_body(const Groups<Value>& operands) const {
     std::vector<ArrayType> types = types_of(operands.consts);
     const std::size_t carries = types.size();
-    for (const std::size_t i : summed_) types.push_back(scan_.body->type(scan_.body->inputs()[consts_ + i]));
+    for (const std::size_t i : summed_) types.push_back(type_of_sum(i));
     for (std::size_t i = scan_.consts; i < scan_.consts + scan_.carries; ++i) {
       types.push_back(scan_.body->type(scan_.body->inputs()[i]));
     }
@@ -381,7 +388,9 @@ class ScanTranspose {
                        in.begin() + static_cast<std::ptrdiff_t>(xs));
       arguments.insert(arguments.end(), in.begin() + static_cast<std::ptrdiff_t>(ys), in.end());
       std::vector<Value> results = call(inner, *loop_, arguments);
-      for (std::size_t i = 0; i < summed_.size(); ++i) results[i] = in[carries + i] + results[i];
+      for (std::size_t i = 0; i < summed_.size(); ++i) {
+        results[i] = in[carries + i] + convert(results[i], in[carries + i].dtype());
+      }
       return results;
     });
   }
