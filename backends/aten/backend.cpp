@@ -12,6 +12,7 @@
 #include <ATen/Parallel.h>
 #include <torch/headeronly/version.h>
 
+#include <lockstep/aligned_memory.h>
 #include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 #include <lockstep/isa.h>
@@ -31,18 +32,15 @@ namespace {
 /// Memory of the process' allocator, aligned as ATen's is.
 class HeapBuffer final : public Buffer {
  public:
-  HeapBuffer(std::size_t nbytes, Device device)
-      : data_(::operator new(nbytes, alignment)), nbytes_(nbytes), device_(device) {}
+  HeapBuffer(std::size_t nbytes, Device device) : data_(allocate_aligned(nbytes)), nbytes_(nbytes), device_(device) {}
   HeapBuffer(const HeapBuffer&) = delete;
   HeapBuffer& operator=(const HeapBuffer&) = delete;
-  ~HeapBuffer() override { ::operator delete(data_, alignment); }
+  ~HeapBuffer() override { free_aligned(data_); }
   void* data() const override { return data_; }
   std::size_t nbytes() const override { return nbytes_; }
   Device device() const override { return device_; }
 
  private:
-  static constexpr std::align_val_t alignment{64};
-
   void* data_;
   std::size_t nbytes_;
   Device device_;

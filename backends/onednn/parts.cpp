@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <random>
 #include <utility>
+
+#include <lockstep/aligned_memory.h>
 
 namespace lockstep::backends::onednn {
 
@@ -14,12 +15,12 @@ namespace {
 /// Memory on a 64-byte boundary.
 class Block {
  public:
-  explicit Block(std::size_t nbytes) : bytes_(static_cast<std::byte*>(::operator new (nbytes, std::align_val_t{64}))) {}
+  explicit Block(std::size_t nbytes) : bytes_(static_cast<std::byte*>(allocate_aligned(nbytes))) {}
   std::byte* data() const { return bytes_.get(); }
 
  private:
   struct Free {
-    void operator()(std::byte* bytes) const { ::operator delete (bytes, std::align_val_t{64}); }
+    void operator()(std::byte* bytes) const { free_aligned(bytes); }
   };
   std::unique_ptr<std::byte, Free> bytes_;
 };

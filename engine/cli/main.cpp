@@ -110,5 +110,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     fmt::print(stderr, "lockstep: {}\n", error.what());
     return cli::failure;
+  } catch (...) {
+    fmt::print(stderr, "lockstep: an error of no known kind\n");
+    return cli::failure;
   }
 }

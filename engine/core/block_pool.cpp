@@ -3,8 +3,8 @@
 #include <bit>
 #include <new>
 
+#include <lockstep/aligned_memory.h>
 #include <lockstep/block_pool.h>
-#include <lockstep/reusable_memory.h>
 
 #include "engine/core/own_blocks.h"
 
@@ -16,7 +16,6 @@ constexpr std::size_t smallest = 64;
 constexpr std::size_t largest = std::size_t{64} << 10;
 constexpr std::size_t kept_bytes = std::size_t{1} << 20;  // of blocks of one size, for one thread
 constexpr std::size_t sizes = std::bit_width(largest / smallest);
-constexpr std::align_val_t alignment{smallest};
 
 // Sanitizers are to see each block's life.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -58,15 +57,6 @@ void open_shelves() { static thread_local const Closing closing; }
 
 std::size_t shelf_of(std::size_t bytes) { return std::bit_width((std::max(bytes, smallest) - 1) / smallest); }
 
-void* fresh(std::size_t bytes) {
-  try {
-    return ::operator new(bytes, alignment);
-  } catch (const std::bad_alloc&) {
-    release_reusable_memory();
-  }
-  return ::operator new(bytes, alignment);
-}
-
 }  // namespace
 
 void free_own_blocks() noexcept {
@@ -74,7 +64,7 @@ void free_own_blocks() noexcept {
     while (shelf.first != nullptr) {
       FreeBlock* block = shelf.first;
       shelf.first = block->next;
-      ::operator delete(block, alignment);
+      free_aligned(block);
     }
     shelf.count = 0;
   }
@@ -82,9 +72,9 @@ void free_own_blocks() noexcept {
 
 void* take_block(std::size_t bytes) {
   const std::size_t number = shelf_of(bytes);
-  if (number >= sizes) return fresh(bytes);
+  if (number >= sizes) return allocate_aligned(bytes);
   Shelf& shelf = own.shelves[number];
-  if (shelf.first == nullptr) return fresh(smallest << number);
+  if (shelf.first == nullptr) return allocate_aligned(smallest << number);
   FreeBlock* block = shelf.first;
   shelf.first = block->next;
   --shelf.count;
@@ -102,7 +92,7 @@ void give_block(void* block, std::size_t bytes) noexcept {
       return;
     }
   }
-  ::operator delete(block, alignment);
+  free_aligned(block);
 }
 
 }  // namespace lockstep

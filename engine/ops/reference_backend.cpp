@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <string>
 #include <vector>
+
+#include <lockstep/aligned_memory.h>
 
 #include "engine/ops/primitives.h"
 
@@ -12,12 +13,10 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
-
 class HeapBuffer final : public Buffer {
  public:
   explicit HeapBuffer(std::size_t nbytes)
-      : data_(static_cast<std::byte*>(::operator new(nbytes == 0 ? 1 : nbytes, alignment))), nbytes_(nbytes) {}
+      : data_(static_cast<std::byte*>(allocate_aligned(nbytes == 0 ? 1 : nbytes))), nbytes_(nbytes) {}
 
   void* data() const override { return data_.get(); }
   std::size_t nbytes() const override { return nbytes_; }
@@ -25,7 +24,7 @@ class HeapBuffer final : public Buffer {
 
  private:
   struct Free {
-    void operator()(std::byte* data) const { ::operator delete(data, alignment); }
+    void operator()(std::byte* data) const { free_aligned(data); }
   };
 
   std::unique_ptr<std::byte, Free> data_;

@@ -236,3 +236,15 @@ TEST_CASE("the mlp trains in float64 on the data set itself") {
   CHECK(has_start(outcome, "epoch 1 step 3/3 loss "));
   CHECK(contains(file_text(folder.path() / "run" / "manifest.json"), "\"dtype\": \"float64\""));
 }
+
+TEST_CASE("an error in the middle of a run leaves on a piped stdout what stood there before it") {
+  const TemporaryFolder folder;
+  const SmallData data;
+  const Outcome outcome = run_program("train --model mlp --steps 9 --log-every 1 --learning-rate 1e30 --debug-nans" +
+                                      data.option() + " --run " + (folder.path() / "run").string());
+  CHECK(outcome.code == 1);
+  CHECK(has_start(outcome, "model mlp data fashion-mnist"));
+  CHECK(has_start(outcome, "device cpu:0 runs shards 0-"));
+  REQUIRE_FALSE(outcome.err.empty());
+  CHECK(outcome.err.back().starts_with("lockstep: "));
+}

@@ -1,0 +1,48 @@
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/aligned_memory.h>
+
+#include "engine/core/environment.h"
+
+namespace lockstep {
+
+TEST_CASE("aligned blocks begin on a boundary of 64 bytes and are as long as asked for") {
+  for (std::size_t bytes = 0; bytes < 5000; bytes += bytes < 200 ? 1 : 97) {
+    void* block = allocate_aligned(bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(block) % 64 == 0);
+    std::memset(block, 0xAB, bytes);
+    free_aligned(block);
+  }
+  free_aligned(nullptr);
+}
+
+TEST_CASE("blocks that no memory holds are refused") {
+  for (const std::size_t bytes :
+       {std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max() - 64, std::size_t{1} << 62}) {
+    CAPTURE(bytes);
+    CHECK_THROWS_AS(allocate_aligned(bytes), std::bad_alloc);
+  }
+}
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a freed block serves the next one of its size, whatever lies around it") {
+  if (environment_flag("LOCKSTEP_SYSTEM_ALIGNMENT", false)) return;
+  for (const std::size_t bytes : {std::size_t{5000}, std::size_t{20000}, std::size_t{100000}}) {
+    CAPTURE(bytes);
+    void* before = allocate_aligned(bytes);
+    void* block = allocate_aligned(bytes);
+    void* behind = allocate_aligned(bytes);
+    free_aligned(block);
+    void* next = allocate_aligned(bytes);
+    CHECK(next == block);
+    for (void* each : {before, next, behind}) free_aligned(each);
+  }
+}
+#endif
+
+}  // namespace lockstep
