@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
@@ -33,6 +34,9 @@ Array decaying(const Array& average, Sign sign = Sign::any) {
                                                             : static_cast<double>(std::numeric_limits<float>::min());
   return where((sign == Sign::any ? abs(average) : average) < smallest_normal, 0.0, average);
 }
+
+/// g times its conjugate.
+Array squared(const Array& g) { return is_complex(g.dtype()) ? g * conj(g) : g * g; }
 
 Array first_count() { return full({}, 0, int32); }
 
@@ -82,7 +86,7 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
     Tree mu =
         map([&](const Array& g, const Array& m) { return decaying(b1 * m + (1.0 - b1) * g); }, updates, state.at("mu"));
     Tree nu =
-        map([&](const Array& g, const Array& n) { return decaying(b2 * n + (1.0 - b2) * (g * g), Sign::positive); },
+        map([&](const Array& g, const Array& n) { return decaying(b2 * n + (1.0 - b2) * squared(g), Sign::positive); },
             updates, state.at("nu"));
     // In float64 so that 1 - b2^t does not cancel in the first steps. Scalars of a step: a division for each parameter
     // would take as long as all else.
