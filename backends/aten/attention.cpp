@@ -30,6 +30,14 @@ struct Block {
   std::int64_t b, n, first, rows;
 };
 
+template <class T>
+void divide_by_sum(T* row, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t j = 0; j < count; ++j) sum += static_cast<double>(row[j]);
+  const T inverse = static_cast<T>(1 / sum);
+  for (std::int64_t j = 0; j < count; ++j) row[j] *= inverse;
+}
+
 /// The arrays of a run in the type T that is computed in: 16-bit floats are widened to float32 beforehand.
 template <class T>
 class Run {
@@ -120,7 +128,8 @@ class Run {
     return s;
   }
 
-  /// Probabilities from the saved log-sum-exp, operand 6.
+  /// Probabilities, their exponents shifted by the saved log-sum-exp, operand 6. Each row is divided by its sum again:
+  /// beside large logits the log-sum-exp has lost it.
   at::Tensor probabilities(const Block& block, std::array<bool, block_rows>& blind) const {
     at::Tensor p = logits(block, blind);
     T* row = static_cast<T*>(p.mutable_data_ptr());
@@ -132,7 +141,11 @@ class Run {
     at::exp_out(p, p);
     row = static_cast<T*>(p.mutable_data_ptr());
     for (std::int64_t i = 0; i < block.rows; ++i, row += a_.keys) {
-      if (blind[static_cast<std::size_t>(i)]) std::fill_n(row, a_.keys, T(1) / static_cast<T>(a_.keys));
+      if (blind[static_cast<std::size_t>(i)]) {
+        std::fill_n(row, a_.keys, T(1) / static_cast<T>(a_.keys));
+      } else {
+        divide_by_sum(row, a_.keys);
+      }
     }
     return p;
   }

@@ -15,6 +15,7 @@
 #include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 #include <lockstep/isa.h>
+#include <lockstep/reusable_memory.h>
 
 #include "backends/aten/cut_kernel.h"
 #include "backends/aten/kernel_table.h"
@@ -109,14 +110,13 @@ class AtenBackend final : public Backend {
 
   std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
     if (!supports(device.kind)) return nullptr;
-    if (nbytes <= BlockBuffer::most_bytes) {
-      return std::allocate_shared<BlockBuffer>(BlockAllocator<BlockBuffer>(), nbytes, device);
+    try {
+      return make_buffer(nbytes, device);
+    } catch (const std::bad_alloc&) {
+      release_reusable_memory();
     }
     try {
-      if (nbytes >= LargeBlocks::fewest_bytes) {
-        return std::allocate_shared<LargeBuffer>(BlockAllocator<LargeBuffer>(), large_blocks_, nbytes, device);
-      }
-      return std::allocate_shared<HeapBuffer>(BlockAllocator<HeapBuffer>(), nbytes, device);
+      return make_buffer(nbytes, device);
     } catch (const std::bad_alloc& error) {
       refuse(nbytes, device, error.what());
     }
@@ -131,6 +131,16 @@ class AtenBackend final : public Backend {
   }
 
  private:
+  std::shared_ptr<Buffer> make_buffer(std::size_t nbytes, Device device) const {
+    if (nbytes <= BlockBuffer::most_bytes) {
+      return std::allocate_shared<BlockBuffer>(BlockAllocator<BlockBuffer>(), nbytes, device);
+    }
+    if (nbytes >= LargeBlocks::fewest_bytes) {
+      return std::allocate_shared<LargeBuffer>(BlockAllocator<LargeBuffer>(), large_blocks_, nbytes, device);
+    }
+    return std::allocate_shared<HeapBuffer>(BlockAllocator<HeapBuffer>(), nbytes, device);
+  }
+
   [[noreturn]] static void refuse(std::size_t nbytes, Device device, const char* why) {
     throw BackendError("aten backend: " + std::to_string(nbytes) + " bytes asked for on " + to_string(device) +
                        " are not to be had: " + why + "; use a smaller batch, more shards or checkpoint()");

@@ -31,8 +31,7 @@ std::unique_ptr<Kernel> full(const KernelRequest& request) {
     return with_complex(dtype,
                         [&]<class T>() { return make_fill<T>(request, T(static_cast<typename T::value_type>(real))); });
   }
-  return with_float(dtype,
-                    [&]<class T>() { return make_fill<T>(request, static_cast<T>(static_cast<Wide<T>>(real))); });
+  return with_float(dtype, [&]<class T>() { return make_fill<T>(request, rounded<T>(real)); });
 }
 
 std::unique_ptr<Kernel> iota(const KernelRequest& request) {
@@ -48,7 +47,7 @@ std::unique_ptr<Kernel> iota(const KernelRequest& request) {
       T* out = static_cast<T*>(arguments.outputs[0].data);
       for (std::int64_t o = 0; o < outer; ++o) {
         for (std::int64_t i = 0; i < extent; ++i) {
-          out = std::fill_n(out, inner, static_cast<T>(static_cast<Wide<T>>(i)));
+          out = std::fill_n(out, inner, rounded<T>(i));
         }
       }
     });

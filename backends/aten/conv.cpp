@@ -156,14 +156,15 @@ using Run = void (*)(const Convolution&, const KernelArguments&);
 
 std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, Run run) {
   const int spatial = request.inputs[0].shape.rank() - 2;
-  if (!is_float(request.inputs[0].dtype)) return nullptr;
+  const DType dtype = request.inputs[0].dtype;
+  if (!is_float(dtype) && !is_integer(dtype)) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) {
     return make_function_kernel(request, [nbytes = request.outputs[0].nbytes()](const KernelArguments& arguments) {
       if (nbytes > 0) std::memset(arguments.outputs[0].data, 0, static_cast<std::size_t>(nbytes));
     });
   }
-  if (spatial < 1 || spatial > 3) return make_plain_conv(request);
+  if (is_integer(dtype) || spatial < 1 || spatial > 3) return make_plain_conv(request);
   return make_function_kernel(
       request, [run, conv = Convolution(request.attrs)](const KernelArguments& arguments) { run(conv, arguments); });
 }

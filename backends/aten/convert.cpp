@@ -40,7 +40,7 @@ To converted(From x) {
   } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
     return to_integer<To>(Wide<From>(x));
   } else {
-    return static_cast<To>(static_cast<Wide<To>>(Wide<From>(x)));
+    return rounded<To>(static_cast<Wide<From>>(x));
   }
 }
 
@@ -67,7 +67,8 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   if (from == DType::float32 && to == DType::bfloat16) {
     return make_vector_map<std::uint16_t, std::uint32_t>(request, narrowed);
   }
-  if (from == to || (is_float(from) && is_float(to))) {
+  const bool is_copied = from != DType::float64 || size_of(to) != 2;  // ATen would round by way of float32.
+  if (from == to || (is_float(from) && is_float(to) && is_copied)) {
     return make_function_kernel(
         request,
         [](const KernelArguments& arguments) { tensor_of(arguments.outputs[0]).copy_(tensor_of(arguments.inputs[0])); },

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <type_traits>
@@ -17,6 +20,42 @@ using BFloat16 = c10::BFloat16;
 /// What the elements of T are computed in.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+/// The float next to x whose last bit is 1, or x itself where it is a float: rounded again, to fewer digits, it gives what
+/// x rounded once does. Boldo and Melquiond 2008, round to odd.
+inline float rounded_to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  const double there = static_cast<double>(nearest);
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (there == x || x != x || (bits & 1U) != 0) return nearest;
+  return std::bit_cast<float>(std::abs(there) < std::abs(x) ? bits + 1 : bits - 1);
+}
+
+/// An integer likewise: the last of the 24 leading bits tells whether there are ones behind it.
+template <class T>
+requires std::is_integral_v<T>
+float rounded_to_odd(T x) {
+  const bool negative = std::is_signed_v<T> && x < T{0};
+  std::uint64_t magnitude = static_cast<std::uint64_t>(x);
+  if (negative) magnitude = std::uint64_t{0} - magnitude;
+  const int dropped = std::max(0, 40 - std::countl_zero(magnitude));
+  const std::uint64_t kept = magnitude >> dropped;
+  const std::uint64_t rest = magnitude & ((std::uint64_t{1} << dropped) - 1);
+  const float result = std::ldexp(static_cast<float>(kept | (rest != 0 ? 1U : 0U)), dropped);
+  return negative ? -result : result;
+}
+
+/// A number rounded once to an element of T.
+template <class T, class From>
+T rounded(From x) {
+  if constexpr (std::is_same_v<T, Wide<T>>) {
+    return static_cast<T>(x);
+  } else if constexpr (std::is_same_v<From, float>) {
+    return static_cast<T>(x);
+  } else {
+    return static_cast<T>(rounded_to_odd(x));
+  }
+}
 
 /// Calls f.template operator()<T>() for the C++ type of a float dtype.
 template <class F>

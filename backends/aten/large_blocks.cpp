@@ -47,7 +47,14 @@ bool fits(const LargeBlocks::Block& block, std::size_t wanted) noexcept {
 LargeBlocks::LargeBlocks() { kept_.reserve(most_kept + 1); }
 
 LargeBlocks::~LargeBlocks() {
+  forget();
+  release();
+}
+
+void LargeBlocks::release() noexcept {
+  const std::lock_guard lock(mutex_);
   for (const Kept& kept : kept_) free(kept.block);
+  kept_.clear();
 }
 
 LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {

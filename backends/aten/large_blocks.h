@@ -4,13 +4,15 @@
 #include <mutex>
 #include <vector>
 
+#include <lockstep/reusable_memory.h>
+
 namespace lockstep::backends::aten {
 
 /// Memory of large arrays. Allocators return such blocks to the system, which fills each new page with zeros: that costs
 /// more than most loops over them. Freed ones are kept here for the next array of about their size. The last ones stay as
 /// they are, up to a number of bytes; the others are lent to the system, which takes their pages where it runs short, and
 /// to whose pages the first write costs about half as much as to new ones. May be used by several threads.
-class LargeBlocks {
+class LargeBlocks final : public ReusableMemory {
  public:
   static constexpr std::size_t fewest_bytes = std::size_t{4} << 20;
   static constexpr std::size_t most_kept = 8;
@@ -22,13 +24,12 @@ class LargeBlocks {
   };
 
   LargeBlocks();
-  LargeBlocks(const LargeBlocks&) = delete;
-  LargeBlocks& operator=(const LargeBlocks&) = delete;
-  ~LargeBlocks();
+  ~LargeBlocks() override;
 
   /// Throws std::bad_alloc.
   Block take(std::size_t nbytes);
   void give(Block block) noexcept;
+  void release() noexcept override;
 
  private:
   struct Kept {

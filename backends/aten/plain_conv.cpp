@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "backends/aten/element_types.h"
@@ -58,15 +59,25 @@ struct Geometry {
   }
 };
 
+/// Of integers modulo 2^n; those of 16 bits are multiplied as unsigned, where nothing overflows.
+template <class T, class A, class B>
+void add_product(T& sum, A a, B b) {
+  if constexpr (std::is_integral_v<T>) {
+    sum = static_cast<T>(sum + std::uint64_t{a} * b);
+  } else {
+    sum += static_cast<T>(a) * static_cast<T>(b);
+  }
+}
+
 /// Adds the products of all features of one group at one place: x [C], kernel [C, all O], y [O].
 template <Result result, class X, class K, class Y>
 void add_products(const Geometry& geometry, X* x, K* kernel, Y* y) {
   const std::int64_t row = geometry.out_features * geometry.groups;
   for (std::int64_t c = 0; c < geometry.in_features; ++c) {
     for (std::int64_t o = 0; o < geometry.out_features; ++o) {
-      if constexpr (result == Result::x) x[c] += static_cast<X>(kernel[c * row + o]) * static_cast<X>(y[o]);
-      if constexpr (result == Result::kernel) kernel[c * row + o] += static_cast<K>(x[c]) * static_cast<K>(y[o]);
-      if constexpr (result == Result::y) y[o] += static_cast<Y>(x[c]) * static_cast<Y>(kernel[c * row + o]);
+      if constexpr (result == Result::x) add_product(x[c], kernel[c * row + o], y[o]);
+      if constexpr (result == Result::kernel) add_product(kernel[c * row + o], x[c], y[o]);
+      if constexpr (result == Result::y) add_product(y[o], x[c], kernel[c * row + o]);
     }
   }
 }
@@ -108,7 +119,9 @@ void run(const Geometry& geometry, const KernelArguments& arguments) {
 template <Result result>
 std::unique_ptr<Kernel> make(const KernelRequest& request, const std::array<Shape, 3>& shapes) {
   using Run = void (*)(const Geometry&, const KernelArguments&);
-  const Run run_typed = with_float(request.inputs[0].dtype, []<class T>() -> Run { return run<T, result>; });
+  const auto typed = []<class T>() -> Run { return run<T, result>; };
+  const DType dtype = request.inputs[0].dtype;
+  const Run run_typed = is_float(dtype) ? with_float(dtype, typed) : with_bits(dtype, typed);
   return make_function_kernel(request,
                               [run_typed, geometry = Geometry(shapes, request.attrs)](
                                   const KernelArguments& arguments) { run_typed(geometry, arguments); },

@@ -6,7 +6,8 @@
 
 namespace lockstep::backends::aten {
 
-/// conv, conv_input_grad or conv_kernel_grad by plain loops, for any number of spatial dimensions.
+/// conv, conv_input_grad or conv_kernel_grad by plain loops, for any number of spatial dimensions; of
+/// integers modulo 2^n.
 std::unique_ptr<Kernel> make_plain_conv(const KernelRequest& request);
 
 }  // namespace lockstep::backends::aten

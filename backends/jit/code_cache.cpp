@@ -1,5 +1,6 @@
 #include "backends/jit/code_cache.h"
 
+#include <algorithm>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -58,7 +59,9 @@ std::shared_ptr<const MachineCode> CodeCache::get(const Loop& loop, std::string_
   const std::string key = key_of(loop);
   const std::scoped_lock lock(mutex_);
   const auto found = codes_.find(key);
-  if (found != codes_.end()) return found->second;
+  if (found != codes_.end()) {
+    if (auto living = found->second.lock()) return living;
+  }
   std::shared_ptr<const MachineCode> made;
   try {
     made = generate(loop, isa_);
@@ -66,7 +69,19 @@ std::shared_ptr<const MachineCode> CodeCache::get(const Loop& loop, std::string_
     return nullptr;
   }
   record_.add(made->code(), label);
-  return codes_[key] = std::move(made);
+  codes_[key] = made;
+  if (codes_.size() >= purge_at_) purge();
+  return made;
+}
+
+std::size_t CodeCache::size() {
+  const std::scoped_lock lock(mutex_);
+  return codes_.size();
+}
+
+void CodeCache::purge() {
+  std::erase_if(codes_, [](const auto& code) { return code.second.expired(); });
+  purge_at_ = std::max<std::size_t>(64, 2 * codes_.size());
 }
 
 }  // namespace lockstep::backends::jit

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,7 +15,7 @@
 
 namespace lockstep::backends::jit {
 
-/// The machine code of every loop asked for so far; shapes share it. Safe from any thread.
+/// The machine code of the loops whose kernels live; shapes share it. Safe from any thread.
 class CodeCache {
  public:
   /// Tries once whether code may be made here at all.
@@ -25,13 +26,19 @@ class CodeCache {
   bool is_refused() const { return refused_; }
   /// Null where there is no more memory for code. The label, for profilers, is that of the first who asks.
   std::shared_ptr<const MachineCode> get(const Loop& loop, std::string_view label);
+  /// Codes it knows of, those not yet missed included.
+  std::size_t size();
 
  private:
+  void purge();
+
   Isa isa_;
   bool refused_ = false;
   CodeRecord record_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const MachineCode>> codes_;  // by everything that the code is made from
+  /// By everything that the code is made from, constants too: kernels own their code, so that it goes with the last one.
+  std::map<std::string, std::weak_ptr<const MachineCode>> codes_;
+  std::size_t purge_at_ = 64;  ///< So many codes, and those that are gone are looked for.
 };
 
 }  // namespace lockstep::backends::jit

@@ -159,6 +159,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"div", of_reals(Op::div)},
       {"equal", [](const Call& c) { return equality(c, true); }},
       {"erf", function(functions::erf)},
+      {"erfc", function(functions::erfc)},
       {"exp", function(functions::exp)},
       {"expm1", function(functions::expm1)},
       {"floor", of_reals(Op::floor)},

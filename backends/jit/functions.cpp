@@ -44,7 +44,16 @@ Value fma(Value a, Value b, float c) { return fma(a, b, number(a, c)); }
 Value select(Value mask, Value on_true, Value on_false) { return apply(Op::select, mask, on_true, on_false); }
 Value is_nan(Value x) { return apply(Op::not_equal, x, x); }
 Value sign_bit(Value x) { return x & bits(x, 0x80000000U); }
-Value size(Value x) { return x & bits(x, 0x7FFFFFFFU); }
+bool is_sign_bit(const Code& code, int step) { return code[step].op == Op::constant && code[step].bits == 0x80000000U; }
+/// x without a change of sign that its size does not see: a function of |x| and one of -|x| then share their steps.
+int unsigned_step(const Code& code, int x) {
+  const Step& step = code[x];
+  if (step.op == Op::bit_xor && is_sign_bit(code, step.b)) return unsigned_step(code, step.a);
+  if (step.op != Op::select) return x;
+  const int on_true = unsigned_step(code, step.b);
+  return on_true == unsigned_step(code, step.c) ? on_true : x;
+}
+Value size(Value x) { return Value{x.code, unsigned_step(*x.code, x.step)} & bits(x, 0x7FFFFFFFU); }
 Value flipped(Value x) { return apply(Op::bit_xor, x, bits(x, 0x80000000U)); }
 
 /// The polynomial with these coefficients, that of the highest power first.
@@ -164,8 +173,8 @@ Value tanh_of(Value x) {
 
 Value logistic_of(Value x) {
   const Value e = exp_of(size(x) | bits(x, 0x80000000U));
-  const Value one = number(x, 1.0F);
-  return select(x < 0.0F, e, one) / (e + one);
+  const Value below = e / (e + 1.0F);
+  return select(x > 0.0F, number(x, 1.0F) - below, below);
 }
 
 Value erf_of(Value x) {
@@ -179,6 +188,28 @@ Value erf_of(Value x) {
   const Value u = apply(Op::min, number(x, 4.0F), t);
   const Value tail = number(x, 1.0F) - exp_of(fma(polynomial(u, beyond), u, flipped(u)));
   return select(t > 0.921875F, tail | sign_bit(x), small);
+}
+
+/// exp(-t^2) times (1 + p(q)) / (1 + 2 t) with q = (t - 2) / (t + 2): a polynomial on [-1, 0.67] for all of the tail. What
+/// rounding takes from q, the quotient and t^2 is added again.
+Value erfc_of(Value x) {
+  constexpr std::array coefficients = {-4.01020574e-4F, -1.23073824e-3F, 1.31355994e-3F, 8.63243826e-3F,
+                                       -8.05991236e-3F, -5.42047396e-2F, 1.64055347e-1F, -1.66031361e-1F,
+                                       -9.27639678e-2F, 2.76978403e-1F};
+  const Value one = number(x, 1.0F);
+  const Value t = clamped(size(x), 0.0F, 10.0625F);
+  const Value scale = one / (t + 2.0F);
+  const Value near = (t - 2.0F) * scale;
+  const Value q = fma(scale, fma(near, flipped(t), fma(near + 1.0F, number(x, -2.0F), t)), near);
+  const Value p = polynomial(q, coefficients);
+  const Value inverse = one / fma(t, 2.0F, one);
+  const Value quotient = fma(p, inverse, inverse);
+  const Value left = fma(fma(quotient, flipped(t), 0.5F), 2.0F, p - quotient);
+  const Value ratio = fma(left, inverse, quotient);
+  const Value square = t * t;
+  const Value e = exp_of(flipped(square));
+  const Value tail = fma(ratio, e, ratio * e * fma(flipped(t), t, square));
+  return select(x < 0.0F, number(x, 2.0F) - tail, tail);
 }
 
 }  // namespace
@@ -214,5 +245,6 @@ int log1p(Code& code, int x) { return log1p_of({&code, x}).step; }
 int tanh(Code& code, int x) { return tanh_of({&code, x}).step; }
 int logistic(Code& code, int x) { return logistic_of({&code, x}).step; }
 int erf(Code& code, int x) { return erf_of({&code, x}).step; }
+int erfc(Code& code, int x) { return erfc_of({&code, x}).step; }
 
 }  // namespace lockstep::backends::jit::functions

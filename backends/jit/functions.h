@@ -31,5 +31,7 @@ int tanh(Code& code, int x);
 int logistic(Code& code, int x);
 /// Within 2 units: a polynomial in x^2 near 0, 1 - e^p(|x|) beyond.
 int erf(Code& code, int x);
+/// 1 - erf(x), within 4 units in its tail too.
+int erfc(Code& code, int x);
 
 }  // namespace lockstep::backends::jit::functions

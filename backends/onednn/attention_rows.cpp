@@ -176,17 +176,32 @@ void soften_rows(const AttentionRows& block, float* inverse, float* saved) {
 }
 
 void weigh_rows(const AttentionRows& block, const float* saved, bool* seen) {
-  for (std::int64_t i = 0; i < block.rows; ++i) {
-    float* row = block.weights + i * block.stride;
-    const Span span(block, i);
-    seen[i] = make_logits(block, i, span, row);
-    if (!seen[i]) {
-      std::fill(row, row + whole(block.keys), 0.0F);
-      continue;
+  for (std::int64_t first = 0; first < block.rows; first += group) {
+    const std::int64_t count = std::min(group, block.rows - first);
+    auto weights = sums();
+    for (std::int64_t i = 0; i < count; ++i) {
+      float* row = block.weights + (first + i) * block.stride;
+      const Span span(block, first + i);
+      seen[first + i] = make_logits(block, first + i, span, row);
+      if (!seen[first + i]) {
+        std::fill(row, row + whole(block.keys), 0.0F);
+        continue;
+      }
+      span.clear_rest(block, row);
+      row += span.first;
+      const float subtracted = saved[(first + i) * block.saved_row];
+      for (std::int64_t j = 0; j < span.last - span.first; ++j) row[j] = exponential(row[j] - subtracted);
+      weights.row(i, span.last - span.first, [row](std::int64_t j) { return row[j]; });
     }
-    const float subtracted = saved[i * block.saved_row];
-    for (std::int64_t j = span.first; j < span.last; ++j) row[j] = exponential(row[j] - subtracted);
-    span.clear_rest(block, row);
+    float totals[group];
+    weights.finish(totals);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!seen[first + i]) continue;
+      float* row = block.weights + (first + i) * block.stride;
+      const Span span(block, first + i);
+      const float inverse = 1 / totals[i];
+      for (std::int64_t j = span.first; j < span.last; ++j) row[j] *= inverse;
+    }
   }
 }
 

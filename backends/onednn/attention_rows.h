@@ -27,7 +27,8 @@ struct AttentionRows {
 /// 0 where nothing of the range is seen, and `saved` is left alone there. Else it gets the log-sum-exps.
 void soften(const AttentionRows& block, float* inverse, float* saved);
 
-/// Products become weights e^(logit - saved), 0 for what is not seen. `seen` says for each row whether there is any.
+/// Products become weights e^(logit - saved), 0 for what is not seen, divided by the row's sum: beside large logits the
+/// saved log-sum-exp has lost it. `seen` says for each row whether there is any.
 void weigh(const AttentionRows& block, const float* saved, bool* seen);
 
 /// `products`, of cotangents with values, become scale * weight * (product + constant of the row), the cotangents of the

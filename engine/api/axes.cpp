@@ -1,6 +1,7 @@
 #include "engine/api/axes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/ops/primitives.h"
 
 namespace lockstep::api {
 
@@ -42,6 +44,14 @@ DType accumulated(DType dtype) {
 DType widened(DType dtype) {
   const DType real = inexact(dtype);
   return real == DType::float16 || real == DType::bfloat16 ? DType::float32 : real;
+}
+
+Array centered(const Array& x, const Axes& axes) {
+  const auto count = static_cast<double>(count_along(x, axes));
+  const double part = std::exp2(-std::ceil(std::log2(std::max(count, 1.0))));  // a power of two, which rounds nothing
+  const auto sum = [&](const Array& v) { return reduce(ops::primitives::reduce_sum(), v, axes, true); };
+  const Array away = x - stop_gradient(sum(x * part) / (count * part));
+  return away - sum(away) / count;
 }
 
 std::int64_t count_along(const Array& x, const Axes& axes) {

@@ -18,6 +18,9 @@ Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, b
 DType accumulated(DType dtype);
 /// What means are taken in: at least float32.
 DType widened(DType dtype);
+/// Elements less their mean, float32 or wider. No sum overflows where the mean does not, and what the mean has lost by
+/// rounding is taken off too: exactly 0 where all elements are equal.
+Array centered(const Array& x, const Axes& axes);
 /// The number of elements that one result is made of.
 std::int64_t count_along(const Array& x, const Axes& axes);
 

@@ -63,8 +63,9 @@ Array interp(const Array& x, const Array& xp, const Array& fp, const std::option
   const Array below = sum(convert(greater_equal(expand_dims(at, -1), places), int32), Axes{-1});
   const Array first = clip(below - 1, 0, std::max<std::int64_t>(last - 1, 0));
   const Array second = minimum(first + 1, last);
-  const Array x0 = take_rows(places, first), f0 = take_rows(values, first);
-  const Array width = take_rows(places, second) - x0, rise = take_rows(values, second) - f0;
+  const auto element = [](const Array& x, const Array& i) { return take(x, i, 0, IndexMode::promise_in_bounds); };
+  const Array x0 = element(places, first), f0 = element(values, first);
+  const Array width = element(places, second) - x0, rise = element(values, second) - f0;
   const Array flat = equal(width, 0);
   const Array inside = where(flat, f0, f0 + (at - x0) / where(flat, 1, width) * rise);
   const auto end = [&](const std::optional<double>& given, std::int64_t i) -> Operand {

@@ -104,13 +104,17 @@ std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& x
   if (loop.unroll < 1) {
     throw ValueError(fmt::format("scan: unroll is {}; expected 1 or more iterations at once", loop.unroll));
   }
-  for (std::size_t i = loop.carries; i < types.size(); ++i) types[i].shape = types[i].shape.erase(0);
+  Mapping slices{.size = loop.length, .axis = {}, .rows = true, .varying = {}, .in_turn = true};
+  for (std::size_t i = loop.carries; i < types.size(); ++i) {
+    types[i].shape = types[i].shape.erase(0);
+    slices.varying = slices.varying.joined(types[i].varying);
+  }
   const TracedTree traced = api::trace_tree(
       [&](const std::vector<Tree>& arguments) {
         auto [carry, y] = body(arguments[0], arguments[1]);
         return Tree::list({std::move(carry), std::move(y)});
       },
-      flat, types);
+      flat, types, {}, std::move(slices));
   api::check_carry("scan", init, types, carry_of(traced), traced.result_types());
   const std::size_t carries = loop.carries;
   const LoopBodyParts parts = loop_body(traced, carries);

@@ -202,7 +202,7 @@ Array conv_general_dilated(const Array& x, const Array& kernel, const ConvGenera
                     op, batch_groups, x.dim(0), kernel.dim(-1)));
   }
   const Operand left = x, right = kernel;
-  const DType dtype = api::inexact(api::common_dtype({&left, &right}));
+  const DType dtype = api::numeric(api::common_dtype({&left, &right}));
   const Array input = convert(x, dtype), weights = convert(kernel, dtype);
   if (batch_groups == 1) return convolved(input, weights, c);
   c.groups = batch_groups;

@@ -9,6 +9,7 @@
 #include <lockstep/error.h>
 
 #include "engine/api/runtime.h"
+#include "engine/core/checked_sizes.h"
 #include "engine/trace/array_state.h"
 
 namespace lockstep {
@@ -132,6 +133,11 @@ Array imported(std::unique_ptr<T, dlpack::Release> owner) {
                                    tensor.device.type));
   }
   const ArrayType type{dtype_of_element(tensor.dtype), shape_of(tensor), {}};
+  check_size("from_dlpack", type);
+  if (tensor.data == nullptr && type.size() > 0) {
+    throw ValueError(
+        fmt::format("from_dlpack: the tensor is {} and has no memory; give one that has", to_string(type)));
+  }
   const auto nbytes = static_cast<std::size_t>(type.nbytes());
   std::byte* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   if (!is_row_major(tensor, type.shape)) {

@@ -2,6 +2,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/function.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/random.h>
 
 #include "engine/api/key_tracking.h"
@@ -16,6 +17,8 @@
 #include "engine/trace/array_state.h"
 
 namespace lockstep {
+
+using detail::held;
 
 struct Function::Impl {
   ir::FunctionPtr function;
@@ -53,39 +56,44 @@ void for_each_equation(const ir::Function& function, const Visit& visit) {
 
 }  // namespace
 
-std::string Function::to_string() const { return impl_->function->print(0); }
-std::uint64_t Function::hash() const { return impl_->function->hash(); }
+std::string Function::to_string() const { return held(impl_, "function").function->print(0); }
+std::uint64_t Function::hash() const { return held(impl_, "function").function->hash(); }
 
 std::vector<ArrayType> Function::input_types() const {
-  std::vector<ArrayType> types = impl_->function->input_types();
-  types.resize(types.size() - impl_->captured.size());
+  const Impl& impl = held(impl_, "function");
+  std::vector<ArrayType> types = impl.function->input_types();
+  types.resize(types.size() - impl.captured.size());
   return types;
 }
 
-std::vector<ArrayType> Function::output_types() const { return impl_->function->output_types(); }
+std::vector<ArrayType> Function::output_types() const { return held(impl_, "function").function->output_types(); }
 
 std::int64_t Function::count(std::string_view op) const {
   std::int64_t count = 0;
-  for_each_equation(*impl_->function, [&](const ir::Equation& equation) { count += equation.primitive->name == op; });
+  for_each_equation(*held(impl_, "function").function,
+                    [&](const ir::Equation& equation) { count += equation.primitive->name == op; });
   return count;
 }
 
 std::vector<Array> Function::operator()(const std::vector<Array>& arguments) const {
-  return api::call(impl_->function, impl_->all_arguments(arguments));
+  const Impl& impl = held(impl_, "function");
+  return api::call(impl.function, impl.all_arguments(arguments));
 }
 
 std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
+  const Impl& impl = held(impl_, "function");
   std::vector<ir::HostArray> inputs;
-  for (const Array& argument : impl_->all_arguments(arguments)) inputs.push_back(api::host_array(argument));
+  for (const Array& argument : impl.all_arguments(arguments)) inputs.push_back(api::host_array(argument));
   std::vector<Array> results;
-  for (ir::HostArray& output : ir::eval(*impl_->function, inputs, api::plain_backend())) {
+  for (ir::HostArray& output : ir::eval(*impl.function, inputs, api::plain_backend())) {
     results.push_back(make_array(output.type, std::move(output.buffer)));
   }
   return results;
 }
 
 Plan Function::plan() const {
-  const compile::Plan compiled = api::compiled(impl_->function)->plan();
+  const Impl& impl = held(impl_, "function");
+  const compile::Plan compiled = api::compiled(impl.function)->plan();
   Plan plan;
   plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
   plan.shard_bytes = static_cast<std::int64_t>(compiled.shard_bytes);
@@ -99,7 +107,7 @@ Plan Function::plan() const {
   plan.ops = compiled.ops;
   plan.collective_costs = compiled.collective_costs;
   plan.text = compiled.text;
-  for_each_equation(*passes::run_pipeline(impl_->function, false), [&](const ir::Equation& equation) {
+  for_each_equation(*passes::run_pipeline(impl.function, false), [&](const ir::Equation& equation) {
     const std::string& name = equation.primitive->name;
     if (name == "collective_wait") {
       ++plan.collectives[equation.attrs.get<std::string>("op")];
@@ -110,10 +118,11 @@ Plan Function::plan() const {
   return plan;
 }
 
-void random::check_key_reuse(const Function& function) { api::check_keys(*function.impl_->function); }
+void random::check_key_reuse(const Function& function) { api::check_keys(*held(function.impl_, "function").function); }
 
 std::vector<std::string> Function::lint() const {
-  return api::lint(impl_->function, impl_->function->inputs().size() - impl_->captured.size());
+  const Impl& impl = held(impl_, "function");
+  return api::lint(impl.function, impl.function->inputs().size() - impl.captured.size());
 }
 
 Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {

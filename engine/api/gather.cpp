@@ -4,6 +4,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/indexing.h>
+#include <lockstep/random.h>
 
 #include "engine/api/bind.h"
 #include "engine/api/index_values.h"
@@ -94,9 +95,16 @@ Operand largest_value(DType dtype) {
   return static_cast<std::int64_t>(std::numeric_limits<std::uint64_t>::max() >> (64 - bits));
 }
 
-Operand default_fill(DType dtype) {
-  if (is_inexact(dtype)) return std::numeric_limits<double>::quiet_NaN();
-  return is_signed_integer(dtype) ? least_value(dtype) : largest_value(dtype);
+Array filled_outside(const Array& inside, const Array& elements, const std::optional<Operand>& fill) {
+  const DType dtype = elements.dtype();
+  if (dtype == DType::key) {  // which do not mix with numbers, as operands of `where` may
+    const Array outside = random::wrap_key_data(full({2}, 0xffffffff, uint32));
+    const auto whole = [&](const Array& x) { return broadcast("take", x, elements.shape()); };
+    return bind_one(ops::primitives::select(), {whole(inside), elements, whole(outside)});
+  }
+  if (fill) return where(inside, elements, fill->is_scalar() ? full({}, *fill, dtype) : convert(fill->array(), dtype));
+  if (is_inexact(dtype)) return where(inside, elements, std::numeric_limits<double>::quiet_NaN());
+  return where(inside, elements, full({}, is_signed_integer(dtype) ? least_value(dtype) : largest_value(dtype), dtype));
 }
 
 }  // namespace api
@@ -112,8 +120,7 @@ Array gather(const Array& operand, const Array& indices, const GatherDims& dims,
                                       {"slice_sizes", slice_sizes},
                                       {"mode", api::mode_text("gather", mode)}});
   if (mode != IndexMode::fill || dims.start_index_map.empty()) return result;
-  const Operand outside = fill ? *fill : api::default_fill(operand.dtype());
-  return where(windows_inside(operand, indices, dims, slice_sizes, result.shape()), result, full_like(result, outside));
+  return api::filled_outside(windows_inside(operand, indices, dims, slice_sizes, result.shape()), result, fill);
 }
 
 Array scatter(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,

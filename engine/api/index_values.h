@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,11 +14,13 @@ std::string mode_text(std::string_view op, IndexMode mode);
 /// The bounds of a dtype: infinities for floats.
 Operand least_value(DType dtype);
 Operand largest_value(DType dtype);
-/// What a read outside gives.
-Operand default_fill(DType dtype);
+/// The elements where `inside` holds, else what a read outside gives: `fill`, or the dtype's own fill value.
+Array filled_outside(const Array& inside, const Array& elements, const std::optional<Operand>& fill);
 
 /// Indices as int64 (int32 where the extent allows it and they are no wider); negative ones count from the end.
 Array from_the_end(const Array& indices, std::int64_t extent);
+/// Whether each index lies in [0, extent).
+Array in_bounds(const Array& indices, std::int64_t extent);
 /// The starts of a slice of x, one a dimension; negative ones count from the end.
 std::vector<Array> starts_of(const Array& x, std::span<const Array> start);
 /// Throws DtypeError naming `op` for an array that is not of integers.

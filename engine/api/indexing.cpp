@@ -36,6 +36,10 @@ Array from_the_end(const Array& indices, std::int64_t extent) {
   return where(less(wide, 0), wide + extent, wide);
 }
 
+Array in_bounds(const Array& indices, std::int64_t extent) {
+  return bitwise_and(greater_equal(indices, 0), less(indices, extent));
+}
+
 std::vector<Array> starts_of(const Array& x, std::span<const Array> start) {
   std::vector<Array> resolved(start.begin(), start.end());
   for (std::size_t i = 0; i < std::min(start.size(), static_cast<std::size_t>(x.ndim())); ++i) {
@@ -48,9 +52,18 @@ std::vector<Array> starts_of(const Array& x, std::span<const Array> start) {
 
 namespace {
 
+/// Rows of x at indices that do not count from the end.
+Array rows_at(const Array& x, const Array& indices, IndexMode mode, const std::optional<Operand>& fill) {
+  const Array rows = api::bind_one(ops::primitives::gather_rows(), {x, indices});
+  if (mode != IndexMode::fill) return rows;
+  Axes shape(static_cast<std::size_t>(rows.ndim()), 1);
+  std::ranges::copy(indices.shape(), shape.begin());
+  return api::filled_outside(reshape(api::in_bounds(indices, x.dim(0)), shape), rows, fill);
+}
+
 /// x's elements along `dim` at indices that are ready for gather.
 Array taken(const Array& x, const Array& indices, int dim, IndexMode mode, const std::optional<Operand>& fill) {
-  if (dim == 0 && mode != IndexMode::fill) return take_rows(x, indices);
+  if (dim == 0) return rows_at(x, indices, mode, fill);
   GatherDims dims{{}, {dim}, {dim}};
   for (std::int64_t d = 0; d < x.ndim() - 1; ++d) dims.offset_dims.push_back(d < dim ? d : d + indices.ndim());
   return gather(x, expand_dims(indices, -1), dims, x.shape().with(dim, 1).to_vector(), mode, fill);
@@ -83,6 +96,27 @@ Array take(const Array& x, const Array& indices, const std::optional<std::int64_
   }
   const Array places = mode == IndexMode::fill ? api::from_the_end(indices, extent) : indices;
   return taken(source, places, dim, mode, fill);
+}
+
+Array take_rows(const Array& table, const Array& indices) {
+  if (table.ndim() == 0) throw ShapeError("take_rows: the table has rank 0; give one with rows, [N, ...]");
+  return take(table, indices, 0);
+}
+
+Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis) {
+  return take_along_axis(x, indices, axis, IndexMode::fill);
+}
+
+Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis, IndexMode mode,
+                      const std::optional<Operand>& fill) {
+  api::expect_integers("take_along_axis", indices);
+  api::mode_text("take_along_axis", mode);
+  const int dim = normalize_axis(axis, x.ndim(), "take_along_axis");
+  const bool promised = mode == IndexMode::promise_in_bounds;
+  const Array places = promised ? indices : api::from_the_end(indices, x.dim(dim));
+  const Array elements = api::bind_one(ops::primitives::take_along_axis(), {x, places}, {{"axis", std::int64_t{dim}}});
+  if (mode != IndexMode::fill) return elements;
+  return api::filled_outside(api::in_bounds(places, x.dim(dim)), elements, fill);
 }
 
 Array put_along_axis(const Array& x, const Array& indices, const Operand& values, std::int64_t axis) {
@@ -153,7 +187,7 @@ Array written(std::string_view op, const Array& x, const std::vector<Index>& ind
 
 }  // namespace
 
-Array index(const Array& x, const std::vector<Index>& indices) { return Place(x, indices).get(IndexMode::clip); }
+Array index(const Array& x, const std::vector<Index>& indices) { return Place(x, indices).get(); }
 
 Array Place::get(IndexMode mode, const std::optional<Operand>& fill) const {
   const api::IndexPlan plan("index", x_, indices_);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
@@ -308,15 +309,16 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 }
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
+  Impl& impl = held(impl_, "jit");
   if (trace::is_open()) return function({arguments.begin(), arguments.end()});
-  SpaceLease lease(impl_->spaces);
+  SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();
   std::unique_ptr<const Entry> own;
-  const Entry& entry = impl_->find(function, arguments, space.arguments, own);
-  if (own == nullptr) return impl_->run(entry, space);
+  const Entry& entry = impl.find(function, arguments, space.arguments, own);
+  if (own == nullptr) return impl.run(entry, space);
   api::CallSpace alone;  // its frame belongs to an executable that may go when this call ends
   alone.arguments = std::move(space.arguments);
-  return impl_->run(entry, alone);
+  return impl.run(entry, alone);
 }
 
 Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
@@ -324,13 +326,15 @@ Tree JitCache::call(const TreeFunction& function, std::vector<Tree> arguments) {
 }
 
 std::size_t JitCache::traces() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->reasons.size();
+  const Impl& impl = held(impl_, "jit");
+  const std::lock_guard lock(impl.mutex);
+  return impl.reasons.size();
 }
 
 std::vector<std::string> JitCache::retrace_reasons() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->reasons;
+  const Impl& impl = held(impl_, "jit");
+  const std::lock_guard lock(impl.mutex);
+  return impl.reasons;
 }
 
 }  // namespace lockstep::detail

@@ -1,12 +1,11 @@
 #include "engine/api/key_tracking.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include <lockstep/random.h>
 
+#include "engine/core/environment.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/key_reuse.h"
 
@@ -15,12 +14,12 @@ namespace lockstep {
 namespace {
 
 bool checks_by_default() {
-  if (const char* chosen = std::getenv("LOCKSTEP_CHECK_KEYS")) return std::string_view(chosen) != "0";
 #ifdef NDEBUG
-  return false;
+  constexpr bool otherwise = false;
 #else
-  return true;
+  constexpr bool otherwise = true;
 #endif
+  return environment_flag("LOCKSTEP_CHECK_KEYS", otherwise);
 }
 
 std::atomic<bool>& checks() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/linalg.h>
 
 #include "engine/api/bind.h"
@@ -21,7 +22,7 @@ Array symmetrized(const Array& a) { return (a + api::adjoint(a)) * 0.5; }
 
 /// Rows in the order of a permutation.
 Array permuted_rows(const Array& x, const Array& permutation) {
-  return take_along_axis(x, broadcast_to(expand_dims(permutation, -1), x.shape()), -2);
+  return take_along_axis(x, broadcast_to(expand_dims(permutation, -1), x.shape()), -2, IndexMode::promise_in_bounds);
 }
 
 /// The place of each number in a permutation.

@@ -8,6 +8,7 @@
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/matrices.h"
 #include "engine/api/operands.h"
 
@@ -17,20 +18,22 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Element (i, j) of matrices.
-Array element(const Array& a, std::int64_t i, std::int64_t j) {
-  return squeeze(slice_in_dim(slice_in_dim(a, i, i + 1, -2), j, j + 1, -1), {-2, -1});
+/// The largest power of two up to the largest of these magnitudes, 1 where that is 0 or no number. Divided by it, no power
+/// overflows or vanishes where the norm does not, and nothing is rounded.
+Array binade(const Array& magnitudes, const Axes& axes) {
+  const bool is_double = magnitudes.dtype() == float64;
+  const Array top = stop_gradient(max(magnitudes, axes, true));
+  const Array exponent = bitcast_convert(top, is_double ? uint64 : uint32) &
+                         static_cast<std::int64_t>(is_double ? 0x7ff0000000000000 : 0x7f800000);
+  const Array power = maximum(bitcast_convert(exponent, magnitudes.dtype()), is_double ? 0x1p-1022 : 0x1p-126);
+  return where(is_finite(top) & greater(top, 0), power, 1);
 }
 
-/// 1 or -1 for an even or odd number of exchanges.
-Array exchange_sign(const LuFactor& factors) {
-  const Array moved = not_equal(factors.pivots, iota(factors.pivots.shape(), -1));
-  const Array odd = rem(sum(moved, Axes{-1}), 2);
-  return convert(1 - 2 * odd, factors.lu.dtype());
-}
-
-Array minor_2(const Array& a, std::int64_t first, std::int64_t second) {
-  return element(a, 1, first) * element(a, 2, second) - element(a, 1, second) * element(a, 2, first);
+/// sum^(1/p). Of the zero vector, where the norm has no derivative, that is taken as 0.
+Array root(const Array& sum, double p) {
+  const Array none = equal(sum, 0);
+  const Array some = where(none, 1, sum);
+  return where(none, p > 0 ? 0 : infinity, p == 2 ? sqrt(some) : pow(some, 1 / p));
 }
 
 Array vector_norm(const Array& magnitudes, double p, const Axes& axes, bool keep) {
@@ -38,8 +41,12 @@ Array vector_norm(const Array& magnitudes, double p, const Axes& axes, bool keep
   if (p == -infinity) return min(magnitudes, axes, keep);
   if (p == 0) return sum(convert(not_equal(magnitudes, 0), magnitudes.dtype()), axes, keep);
   if (p == 1) return sum(magnitudes, axes, keep);
-  if (p == 2) return sqrt(sum(square(magnitudes), axes, keep));
-  return pow(sum(pow(magnitudes, p), axes, keep), 1 / p);
+  const Array wide = convert(magnitudes, api::widened(magnitudes.dtype()));
+  const Array scale = binade(p > 0 ? wide : 1 / wide, axes);
+  const Array parts = p > 0 ? wide / scale : wide * scale;
+  const Array total = root(sum(p == 2 ? square(parts) : pow(parts, p), axes, true), p);
+  const Array result = convert(p > 0 ? total * scale : total / scale, magnitudes.dtype());
+  return keep ? result : squeeze(result, axes);
 }
 
 /// The norm by singular values; `keep` leaves both axes with extent 1.
@@ -60,7 +67,7 @@ Array spectral_norm(const Array& x, const NormOrder& order, const Axes& axes, bo
 
 Array matrix_norm(const Array& x, const NormOrder& order, const Axes& axes, bool keep) {
   if (!order.number() && (order.name().empty() || order.name() == "fro")) {
-    return sqrt(sum(square(abs(x)), axes, keep));
+    return vector_norm(abs(x), 2, axes, keep);
   }
   const double p = order.number().value_or(0);
   if (order.name() == "nuc" || std::abs(p) == 2) return spectral_norm(x, order, axes, keep);
@@ -97,26 +104,6 @@ Array norm(const Array& x, const NormOptions& options) {
                     fmt::join(axes, ","), to_string(x.type())));
   }
   return matrix_norm(numbers, options.order, axes, options.keep);
-}
-
-Array det(const Array& a) {
-  const Array matrix = api::square_matrices("linalg.det", a);
-  // By cofactors, whose derivative is that of singular matrices too.
-  if (a.dim(-1) == 2) {
-    return element(matrix, 0, 0) * element(matrix, 1, 1) - element(matrix, 0, 1) * element(matrix, 1, 0);
-  }
-  if (a.dim(-1) == 3) {
-    return element(matrix, 0, 0) * minor_2(matrix, 1, 2) - element(matrix, 0, 1) * minor_2(matrix, 0, 2) +
-           element(matrix, 0, 2) * minor_2(matrix, 0, 1);
-  }
-  const LuFactor factors = lu_factor(matrix);
-  return exchange_sign(factors) * prod(diagonal(factors.lu, 0, -2, -1), Axes{-1});
-}
-
-Slogdet slogdet(const Array& a) {
-  const LuFactor factors = lu_factor(api::square_matrices("linalg.slogdet", a));
-  const Array pivots = diagonal(factors.lu, 0, -2, -1);
-  return {exchange_sign(factors) * prod(sign(pivots), Axes{-1}), sum(log(abs(pivots)), Axes{-1})};
 }
 
 Array cond(const Array& a, const NormOrder& order) {

@@ -9,6 +9,7 @@
 #include <lockstep/parallel.h>
 
 #include "engine/api/bind.h"
+#include "engine/core/half.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::api {
@@ -37,7 +38,10 @@ bool fits(std::int64_t value, DType dtype) {
 AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) {
   const bool real = scalar.kind() == ScalarKind::real;
   if (dtype == DType::bool_) return real ? scalar.real() != 0 : scalar.integer() != 0;
-  if (!is_integer(dtype)) return scalar.real();
+  if (!is_integer(dtype)) {
+    const bool is_last_rounding = real || dtype == DType::float64 || dtype == DType::complex128;
+    return is_last_rounding ? scalar.real() : rounded_to_odd(scalar.integer());
+  }
   if (!real && !fits(scalar.integer(), dtype) && dtype != DType::uint64) {
     throw ValueError(fmt::format("{}: the scalar {} does not fit {}; convert the array to a wider dtype", op,
                                  scalar.integer(), name(dtype)));
@@ -60,6 +64,8 @@ DType common_dtype(std::initializer_list<const Operand*> operands) {
   if (!dtype) return default_dtype(*kind);
   return kind ? promote(*dtype, *kind) : *dtype;
 }
+
+DType numeric(DType dtype) { return is_integer(dtype) ? dtype : inexact(dtype); }
 
 DType inexact(DType dtype) { return is_inexact(dtype) ? dtype : promote(dtype, ScalarKind::real); }
 

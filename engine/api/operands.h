@@ -13,6 +13,8 @@ namespace lockstep::api {
 DType common_dtype(std::initializer_list<const Operand*> operands);
 /// `dtype`, or the float that integers and bool become.
 DType inexact(DType dtype);
+/// `dtype`, or the float that bool becomes.
+DType numeric(DType dtype);
 
 /// An array of one value. Throws ValueError naming `op` for an integer the dtype cannot hold.
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape);

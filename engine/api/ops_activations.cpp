@@ -1,12 +1,13 @@
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include <lockstep/activations.h>
+#include <lockstep/attention.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/operands.h"
 
 namespace lockstep {
@@ -15,10 +16,41 @@ namespace {
 
 Array floats(const Array& x) { return convert(x, api::inexact(x.dtype())); }
 
-/// x less its maximum along the axis, which no derivative sees.
-Array shifted(const Array& x, std::int64_t axis) {
-  const Array value = floats(x);
-  return sub(value, stop_gradient(max(value, Axes{axis}, true)));
+/// f in at least float32, rounded once.
+template <class F>
+Array in_wide(const Array& x, F f) {
+  const DType dtype = api::inexact(x.dtype());
+  return convert(f(convert(x, api::widened(dtype))), dtype);
+}
+
+/// f where |x| is below `far`, from there on x above and 0 below: what f multiplies may be 0 times an infinity there.
+template <class F>
+Array rectifier(const Array& x, double far, F f) {
+  return in_wide(x, [&](const Array& value) {
+    const Array beyond = greater_equal(abs(value), far);
+    const Array limit = where(greater(value, 0), value, 0);
+    return where(beyond, limit, f(where(beyond, 0, value)));
+  });
+}
+
+/// Beyond it e^-x is 0 in every dtype.
+constexpr double all_decayed = 800;
+
+/// Values less their maximum along the axis: 0 at the largest element, and so is that one's derivative. So the derivatives of what
+/// follows hold how little is left beside the largest, which 1 less its share would round away.
+Array shifted(const Array& value, std::int64_t axis) {
+  const Array top = max(value, Axes{axis}, true);
+  // An infinite one leaves nothing to the others.
+  const Array infinite = logical_and(equal(value, top), isposinf(top));
+  return sub(where(infinite, 0, value), where(infinite, 0, top));
+}
+
+/// log of the sum of exp(x) for x <= 0, of which some are 0: those counted, the others summed by themselves.
+Array log_total(const Array& x, std::int64_t axis) {
+  const Array top = convert(equal(x, 0), x.dtype());
+  const Array count = sum(top, Axes{axis}, true);
+  const Array others = sum(sub(exp(x), top), Axes{axis}, true);
+  return add(log(count), log1p(div(others, count)));
 }
 
 }  // namespace
@@ -31,34 +63,41 @@ Array relu(const Array& x) {
 Array sigmoid(const Array& x) { return logistic(x); }
 
 Array silu(const Array& x) {
-  const Array value = floats(x);
-  return mul(value, logistic(value));
+  return rectifier(x, all_decayed, [](const Array& value) { return mul(value, logistic(value)); });
 }
 
 Array softplus(const Array& x) {
-  const Array value = floats(x);
-  return add(maximum(value, 0), log1p(exp(neg(abs(value)))));
+  return in_wide(x, [](const Array& value) {
+    // One predicate for both parts: at 0 they are those of one side, whose derivatives are the function's.
+    const Array above = greater(value, 0);
+    return add(where(above, value, 0), log1p(exp(where(above, neg(value), value))));
+  });
 }
 
 Array gelu(const Array& x, bool approximate) {
-  const Array value = floats(x);
   if (!approximate) {
-    const double sqrt_half = std::sqrt(0.5);
-    return mul(mul(value, 0.5), add(erf(mul(value, sqrt_half)), 1));
+    return rectifier(x, all_decayed, [](const Array& value) { return mul(value, ndtr(value)); });
   }
-  const double sqrt_2_over_pi = 0.79788456080286535588;
-  const Array cubic = add(value, mul(mul(square(value), value), 0.044715));
-  return mul(mul(value, 0.5), add(tanh(mul(cubic, sqrt_2_over_pi)), 1));
+  return rectifier(x, all_decayed, [](const Array& value) {
+    const double twice_sqrt_2_over_pi = 2 * 0.79788456080286535588;
+    const Array cubic = add(value, mul(mul(square(value), value), 0.044715));
+    // (1 + tanh(u)) / 2 is the logistic function of 2 u, which keeps its tail.
+    return mul(value, logistic(mul(cubic, twice_sqrt_2_over_pi)));
+  });
 }
 
 Array softmax(const Array& x, std::int64_t axis) {
-  const Array weights = exp(shifted(x, axis));
-  return div(weights, sum(weights, Axes{axis}, true));
+  return in_wide(x, [axis](const Array& value) {
+    const Array weights = exp(shifted(value, axis));
+    return div(weights, sum(weights, Axes{axis}, true));
+  });
 }
 
 Array log_softmax(const Array& x, std::int64_t axis) {
-  const Array value = shifted(x, axis);
-  return sub(value, log(sum(exp(value), Axes{axis}, true)));
+  return in_wide(x, [axis](const Array& given) {
+    const Array value = shifted(given, axis);
+    return sub(value, log_total(value, axis));
+  });
 }
 
 Array relu6(const Array& x) {
@@ -84,8 +123,10 @@ Array selu(const Array& x) {
 }
 
 Array glu(const Array& x, std::int64_t axis) {
-  const std::vector<Array> halves = split(floats(x), 2, axis);
-  return mul(halves[0], logistic(halves[1]));
+  return in_wide(x, [axis](const Array& value) {
+    const std::vector<Array> halves = split(value, 2, axis);
+    return mul(halves[0], logistic(halves[1]));
+  });
 }
 
 Array leaky_relu(const Array& x, double negative_slope) {
@@ -101,31 +142,40 @@ Array hard_tanh(const Array& x) {
 Array hard_sigmoid(const Array& x) { return div(relu6(add(floats(x), 3)), 6); }
 
 Array hard_silu(const Array& x) {
-  const Array value = floats(x);
-  return mul(value, hard_sigmoid(value));
+  return rectifier(x, 3, [](const Array& value) { return mul(value, hard_sigmoid(value)); });
 }
 
 Array log_sigmoid(const Array& x) { return neg(softplus(neg(floats(x)))); }
 
 Array mish(const Array& x) {
-  const Array value = floats(x);
-  return mul(value, tanh(softplus(value)));
+  return rectifier(x, all_decayed, [](const Array& value) { return mul(value, tanh(softplus(value))); });
 }
 
 Array squareplus(const Array& x, double b) {
-  const Array value = floats(x);
-  return mul(add(value, sqrt(add(square(value), b))), 0.5);
+  return in_wide(x, [b](const Array& value) {
+    const Array infinite = isinf(value), above = greater(value, 0);
+    const Array finite = where(infinite, 0, value);
+    const Array root = hypot(finite, std::sqrt(b));
+    // Below 0 by the other form of the root, which cancels nothing.
+    const Array half = mul(finite, 0.5), half_root = mul(root, 0.5);
+    const Array upper = add(where(above, half, 0), half_root);
+    const Array lower = div(0.25 * b, sub(half_root, where(above, 0, half)));
+    return where(infinite, where(above, value, 0), where(above, upper, lower));
+  });
 }
 
 Array soft_sign(const Array& x) {
-  const Array value = floats(x);
-  return div(value, add(abs(value), 1));
+  return in_wide(x, [](const Array& value) {
+    const Array size = abs(value), far = greater(size, 1);
+    const Array near = where(far, 0, value);
+    // Far from 0 as 1 less the rest, whose slope is the function's without a difference.
+    const Array rest = div(1.0, add(where(far, size, 1), 1));
+    return where(far, mul(sign(value), sub(1, rest)), div(near, add(abs(near), 1)));
+  });
 }
 
 Array sparse_plus(const Array& x) {
-  const Array value = floats(x);
-  const Array between = mul(square(add(value, 1)), 0.25);
-  return where(less_equal(value, -1), 0, where(greater_equal(value, 1), value, between));
+  return rectifier(x, 1, [](const Array& value) { return mul(square(add(value, 1)), 0.25); });
 }
 
 Array sparse_sigmoid(const Array& x) { return mul(clip(add(floats(x), 1), 0, 2), 0.5); }
@@ -138,21 +188,19 @@ Array log1mexp(const Array& x) {
 }
 
 Array standardize(const Array& x, std::int64_t axis, double epsilon) {
-  const Array value = floats(x);
-  const Axes axes{axis};
-  return mul(sub(value, mean(value, axes, true)), rsqrt(add(var(value, axes, true), epsilon)));
+  const Array value = convert(x, api::widened(x.dtype()));
+  const Axes axes = api::resolve_axes(Axes{axis}, x.ndim(), "standardize");
+  const Array centered = api::centered(value, axes);
+  const Array scale = rsqrt(add(mean(square(centered), axes, true), epsilon));
+  return convert(mul(centered, scale), api::inexact(x.dtype()));
 }
 
-Array softmax(const Array& x, const Array& mask, std::int64_t axis) { return exp(log_softmax(x, mask, axis)); }
+Array softmax(const Array& x, const Array& mask, std::int64_t axis) {
+  return softmax(x, axis, mask.dtype() == bool_ ? mask : not_equal(mask, 0));
+}
 
 Array log_softmax(const Array& x, const Array& mask, std::int64_t axis) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const Array value = floats(x);
-  const Array held = broadcast_to(mask, value.shape());
-  const Array top = stop_gradient(max(where(held, value, -infinity), Axes{axis}, true));
-  const Array moved = sub(where(held, value, 0), where(is_finite(top), top, 0));
-  const Array total = sum(where(held, exp(where(held, moved, 0)), 0), Axes{axis}, true);
-  return where(held, sub(moved, log(where(equal(total, 0), 1, total))), -infinity);
+  return log_softmax(x, axis, mask.dtype() == bool_ ? mask : not_equal(mask, 0));
 }
 
 }  // namespace lockstep

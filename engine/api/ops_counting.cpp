@@ -2,6 +2,7 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/reductions.h>
 
 #include "engine/api/bind.h"
@@ -138,10 +139,11 @@ Unique unique(const Array& x, std::int64_t size, const std::optional<Array>& fil
   const Array from = where(missing, 0, start);
   const Array held = less(run, size);
   Unique result;
-  result.values =
-      where(missing, fill ? convert(*fill, x.dtype()) : take_rows(ordered, zeros({}, int32)), take_rows(ordered, from));
-  result.indices = take_rows(origin, from);
-  result.inverse = reshape(take_rows(run, argsort(origin)), x.shape().to_vector());
+  result.values = where(
+      missing, fill ? convert(*fill, x.dtype()) : take(ordered, zeros({}, int32), 0, IndexMode::promise_in_bounds),
+      take(ordered, from, 0, IndexMode::promise_in_bounds));
+  result.indices = take(origin, from, 0, IndexMode::promise_in_bounds);
+  result.inverse = reshape(take(run, argsort(origin), 0, IndexMode::promise_in_bounds), x.shape().to_vector());
   result.counts = add_up(minimum(run, std::max<std::int64_t>(size - 1, 0)), convert(held, int32), size);
   return result;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -30,6 +31,9 @@ Array wide(const Array& x) { return convert(x, api::widened(x.dtype())); }
 Array held_count(const Array& x, const Array& mask, const OptionalAxes& axes, bool keep) {
   return sum(convert(mask, x.dtype()), axes, keep);
 }
+
+/// From here on exp(x) is infinite.
+double overflow_of(DType dtype) { return dtype == DType::float64 ? 709 : 88; }
 
 Where numbers(const Array& x) { return Where(logical_not(isnan(x))); }
 
@@ -74,8 +78,13 @@ Array mean(const Array& x, const Where& where, const OptionalAxes& axes, bool ke
 
 Array var(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = wide(x), mask = held("var", x, where);
-  const Array safe = lockstep::where(mask, value, zeros_like(value));
-  const Array centered = sub(safe, mean(safe, Where(mask), axes, true));
+  const Array count = held_count(value, mask, axes, true);
+  // As api::centered.
+  const auto held_only = [&](const Array& v) { return lockstep::where(mask, v, zeros_like(v)); };
+  const double part = std::exp2(-std::ceil(std::log2(static_cast<double>(std::max<std::int64_t>(x.size(), 1)))));
+  const Array first = stop_gradient(div(sum(held_only(mul(value, part)), axes, true), mul(count, part)));
+  const Array away = held_only(sub(value, first));
+  const Array centered = sub(away, div(sum(away, axes, true), count));
   const DType dtype = ops::infer::part_of(api::inexact(x.dtype()));
   return convert(mean(real(mul(centered, conj(centered))), Where(mask), axes, keep), dtype);
 }
@@ -99,17 +108,34 @@ Array logsumexp(const Array& x, const Array& weights, const OptionalAxes& axes, 
                                  to_string(x.shape()), to_string(weights.shape())));
   }
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array counted = lockstep::where(equal(weights, 0), -infinity, value);
   const Array top = stop_gradient(max(counted, dims, true));
   const Array shift = lockstep::where(is_finite(top), top, 0);
-  const Array result = add(log(sum(mul(exp(sub(counted, shift)), weights), dims, true)), shift);
+  // An element of weight 0 adds nothing, but to the derivative by its weight; unless its exponential is no number.
+  const Array above = sub(value, shift);
+  const Array dropped = logical_and(equal(weights, 0), logical_not(less(above, overflow_of(value.dtype()))));
+  const Array exponential = exp(lockstep::where(dropped, -infinity, above));
+  const Array total = log(sum(mul(exponential, convert(weights, promote(weights.dtype(), value.dtype()))), dims, true));
+  const Array result = convert(add(total, shift), dtype);
   return keep ? result : squeeze(result, dims);
 }
 
 Array logmeanexp(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logmeanexp");
-  return sub(logsumexp(x, dims, keep), std::log(static_cast<double>(api::count_along(x, dims))));
+  const auto count = static_cast<double>(api::count_along(x, dims));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
+  const Array top = stop_gradient(max(value, dims, true));
+  const Array less_top = sub(value, lockstep::where(is_finite(top), top, 0));
+  // Where the mean is close to the largest one, how far it is from it.
+  const Array below = div(sum(expm1(less_top), dims, true), count);
+  const Array close = greater(below, -0.5);
+  const Array near = add(log1p(lockstep::where(close, below, 0)), top);
+  const Array far = sub(logsumexp(value, dims, true), std::log(count));
+  const Array result = convert(lockstep::where(close, near, far), dtype);
+  return keep ? result : squeeze(result, dims);
 }
 
 Array nansum(const Array& x, const OptionalAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }

@@ -6,7 +6,9 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/bind.h"
+#include "engine/api/exact_product.h"
 #include "engine/api/operands.h"
 #include "engine/ops/primitives.h"
 
@@ -26,6 +28,19 @@ std::pair<Array, Array> common_pair(std::string_view op, const Operand& a, const
   return {std::move(arrays[0]), std::move(arrays[1])};
 }
 
+/// The larger of two and how far the other is below it. Equal ones are one side's, whose formulas hold for both: so their
+/// derivatives are right there. In at least float32.
+struct Ordered {
+  Array larger, gap;
+};
+Ordered ordered(const Array& a, const Array& b) {
+  const Array x = convert(a, api::widened(a.dtype())), y = convert(b, api::widened(b.dtype()));
+  const Array first = greater(x, y);
+  const Array same_infinity = logical_and(equal(x, y), isinf(x));  // They have no difference.
+  const Array larger = where(first, x, where(same_infinity, maximum(x, y), y));
+  return {larger, where(same_infinity, 0, where(first, sub(y, x), sub(x, y)))};
+}
+
 /// Integers to integer powers, by the exponent's bits; a negative exponent gives 0 but for x = 1 and -1.
 Array integer_power(const Array& x, const Array& exponent) {
   const int bits = static_cast<int>(size_of(exponent.dtype())) * 8 - (is_signed_integer(exponent.dtype()) ? 1 : 0);
@@ -40,6 +55,21 @@ Array integer_power(const Array& x, const Array& exponent) {
   const Array odd = not_equal(bitwise_and(exponent, 1), 0);
   const Array inverse = where(equal(x, 1), 1, where(equal(x, -1), where(odd, full_like(x, -1), 1), zeros_like(x)));
   return where(less(exponent, 0), inverse, result);
+}
+
+/// sin(z) / z by Taylor's series in s = z^2, for |z| < 1: the quotient's derivatives would lose their digits.
+Array sine_ratio(const Array& s) {
+  Array sum = full_like(s, 0);
+  for (int k = 11; k >= 1; --k) sum = mul(sub(1, sum), mul(s, 1.0 / (2 * k * (2 * k + 1))));
+  return sub(1, sum);
+}
+
+/// sin(pi x), 0 at integers: of what is left of x beside the nearest one.
+Array sin_pi(const Array& x) {
+  const Array whole = round(x), half = mul(whole, 0.5);
+  const Array sign = where(equal(floor(half), half), ones_like(x), -1);
+  const api::Product angle = api::exact_product(sub(x, whole), std::numbers::pi_v<long double>);
+  return mul(sign, add(sin(angle.high), mul(angle.rest, cos(angle.high))));
 }
 
 }  // namespace
@@ -63,25 +93,32 @@ Array reciprocal(const Operand& x) { return div(1.0, x); }
 
 Array hypot(const Operand& a, const Operand& b) {
   const auto [left, right] = inexact_pair("hypot", a, b);
-  const Array x = abs(left), y = abs(right);
-  const Array high = maximum(x, y), low = minimum(x, y);
-  const Array flat = logical_or(equal(high, 0), isinf(high));
-  const Array ratio = where(flat, 0, div(low, where(flat, 1, high)));
-  const Array length = mul(high, sqrt(add(square(ratio), 1)));
-  return where(logical_or(isinf(x), isinf(y)), std::numeric_limits<double>::infinity(),
-               length);  // Whatever the other one is, NaN too.
+  const bool of_complex = is_complex(left.dtype());
+  const DType wide = api::widened(left.dtype());
+  const Array x = of_complex ? abs(left) : convert(left, wide), y = of_complex ? abs(right) : convert(right, wide);
+  // A constant to derivatives, which do not depend on it: a maximum would have a kink where both are equal.
+  const Array larger = stop_gradient(maximum(abs(x), abs(y)));
+  const Array zero = equal(larger, 0);
+  const Array scale = where(logical_or(zero, isinf(larger)), 1, larger);
+  const Array squares = add(square(div(x, scale)), square(div(y, scale)));
+  const Array length = where(zero, 0, mul(scale, sqrt(where(zero, 1, squares))));
+  // Whatever the other one is, NaN too.
+  const Array result = where(logical_or(isinf(x), isinf(y)), std::numeric_limits<double>::infinity(), length);
+  return of_complex ? result : convert(result, left.dtype());
 }
 
 Array log10(const Operand& x) { return div(log(x), std::numbers::ln10); }
 
 Array logaddexp(const Operand& a, const Operand& b) {
   const auto [x, y] = inexact_pair("logaddexp", a, b);
-  const Array gap = where(equal(x, y), 0, sub(x, y));  // Equal infinities have no difference.
-  return add(maximum(x, y), log1p(exp(neg(abs(gap)))));
+  const Ordered pair = ordered(x, y);
+  return convert(add(pair.larger, log1p(exp(pair.gap))), x.dtype());
 }
 
 Array logaddexp2(const Operand& a, const Operand& b) {
-  return div(logaddexp(mul(a, std::numbers::ln2), mul(b, std::numbers::ln2)), std::numbers::ln2);
+  const auto [x, y] = inexact_pair("logaddexp2", a, b);
+  const Ordered pair = ordered(x, y);
+  return convert(add(pair.larger, mul(log1p(exp2(pair.gap)), std::numbers::log2e)), x.dtype());
 }
 
 Array trunc(const Operand& x) { return where(less(x, 0), ceil(x), floor(x)); }
@@ -100,15 +137,14 @@ Array reduce_precision(const Array& x, int exponent_bits, int mantissa_bits) {
 }
 
 Array sinc(const Operand& x) {
-  const Array z = mul(x, std::numbers::pi);
-  const Array near = less(abs(z), 0.1);
-  const Array safe = where(near, 1, z);
-  const Array s = square(where(near, z, 0));
-  // Taylor's polynomial near 0, for the derivatives' sake.
-  Array sum = add(mul(s, 1.0 / 362880), -1.0 / 5040);
-  sum = add(mul(s, sum), 1.0 / 120);
-  sum = add(mul(s, sum), -1.0 / 6);
-  return where(near, add(mul(s, sum), 1), div(sin(safe), safe));
+  const DType dtype = api::inexact(api::common_dtype({&x}));
+  const Array given = std::move(api::aligned("sinc", {&x}, dtype).front());
+  const Array value = is_complex(dtype) ? given : convert(given, api::widened(dtype));
+  const Array z = mul(value, std::numbers::pi);
+  const Array near = less(abs(z), 1);
+  const Array series = sine_ratio(square(where(near, z, 0)));
+  const Array far = is_complex(dtype) ? sin(where(near, 1, z)) : sin_pi(where(near, 1, value));
+  return convert(where(near, series, div(far, where(near, 1, z))), dtype);
 }
 
 Array deg2rad(const Operand& x) { return mul(x, std::numbers::pi / 180); }

@@ -72,25 +72,19 @@ Array matmul(const Array& a, const Array& b) {
   return dot_general(a, b, {{a.ndim() - 1}, {inner}});
 }
 
-Array take_rows(const Array& table, const Array& indices) {
-  return api::bind_one(ops::primitives::gather_rows(), {table, indices});
-}
-
-Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis) {
-  const std::int64_t dim = normalize_axis(axis, x.ndim(), "take_along_axis");
-  return api::bind_one(ops::primitives::take_along_axis(), {x, indices}, {{"axis", dim}});
-}
-
 Array one_hot(const Array& indices, std::int64_t classes, DType dtype) {
   if (!is_integer(indices.dtype())) {
     throw DtypeError(fmt::format("one_hot: indices must be integers, got {}", to_string(indices.type())));
   }
   if (classes < 0)
     throw ValueError(fmt::format("one_hot: the number of classes must not be negative, got {}", classes));
-  const Array column = expand_dims(indices, -1);
+  // Positions must not wrap: 261 of int8 is 5.
+  const bool narrow = size_of(indices.dtype()) < 4;
+  const DType numbers = narrow ? int32 : indices.dtype();
+  const Array column = expand_dims(convert(indices, numbers), -1);
   Shape shape = indices.shape();
   shape.append(classes);
-  return convert(equal(column, iota(shape, -1, indices.dtype())), dtype);
+  return convert(equal(column, iota(shape, -1, numbers)), dtype);
 }
 
 }  // namespace lockstep

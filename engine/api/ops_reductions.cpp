@@ -49,7 +49,7 @@ Array mean(const Array& x, const OptionalAxes& axes, bool keep) {
 Array var(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "var");
   const Array wide = convert(x, api::widened(x.dtype()));
-  const Array centered = sub(wide, mean(wide, dims, true));
+  const Array centered = api::centered(wide, dims);
   const DType dtype = ops::infer::part_of(api::inexact(x.dtype()));
   return convert(mean(real(mul(centered, conj(centered))), dims, keep), dtype);
 }
@@ -64,10 +64,16 @@ Array any(const Array& x, const OptionalAxes& axes, bool keep) {
 
 Array logsumexp(const Array& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array top = stop_gradient(max(value, dims, true));
   const Array shift = where(is_finite(top), top, 0);
-  const Array result = add(log(sum(exp(sub(value, shift)), dims, true)), shift);
+  // The largest ones are counted, the others summed by themselves: beside a large one they may be all that is not 0.
+  const Array largest = convert(equal(value, top), value.dtype());
+  const Array count = sum(largest, dims, true);
+  const Array others = sum(sub(exp(sub(value, shift)), largest), dims, true);
+  const Array total = add(log(count), log1p(div(others, count)));
+  const Array result = convert(add(total, shift), dtype);
   return keep ? result : squeeze(result, dims);
 }
 

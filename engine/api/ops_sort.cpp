@@ -2,6 +2,7 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/reductions.h>
 
 #include "engine/api/bind.h"
@@ -65,7 +66,7 @@ Array searchsorted(const Array& sorted, const Array& values, Side side) {
   for (std::int64_t width = n; width > 0; width /= 2) {
     const Array middle = shift_right_logical(add(low, high), 1);
     const Array open = less(low, high);
-    const Array behind = stands_behind(take_rows(table, middle), wanted, side);
+    const Array behind = stands_behind(take(table, middle, 0, IndexMode::clip), wanted, side);
     low = where(logical_and(open, behind), add(middle, 1), low);
     high = where(logical_and(open, logical_not(behind)), middle, high);
   }

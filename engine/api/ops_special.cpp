@@ -3,14 +3,19 @@
 #include <limits>
 #include <numbers>
 #include <span>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include <lockstep/custom_derivatives.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/bind.h"
+#include "engine/api/exact_product.h"
 #include "engine/api/operands.h"
 #include "engine/ops/primitives.h"
 
@@ -61,11 +66,96 @@ constexpr Rational far_tail{
     {2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
      1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0}};
 
-/// (exp(power logarithm) - 1) / power, and its limit at 0.
+/// f of both in at least float32, rounded once.
+template <class F>
+Array in_wide(const std::pair<Array, Array>& operands, F f) {
+  const DType dtype = operands.first.dtype(), wide = api::widened(dtype);
+  return convert(f(convert(operands.first, wide), convert(operands.second, wide)), dtype);
+}
+template <class F>
+Array in_wide(const Array& x, F f) {
+  return convert(f(convert(x, api::widened(x.dtype()))), x.dtype());
+}
+
+/// The sum of c(k) x^k with c(0) = 1 and c(k) = c(k - 1) / divisor(k), up to k = last.
+template <class Divisor>
+Array series(const Array& x, int last, Divisor divisor) {
+  Array sum = ones_like(x);
+  for (int k = last; k >= 1; --k) sum = add(mul(sum, mul(x, 1.0 / divisor(k))), 1);
+  return sum;
+}
+
+/// A function of one array with a slope of its own: slope(x, y) of y = function(x).
+template <class F, class Slope>
+auto with_slope(F function, Slope slope) {
+  const auto rule = [function, slope](const std::tuple<Array>& value, const std::tuple<Array>& tangent) {
+    const Array& x = std::get<0>(value);
+    const Array y = function(x);
+    return std::pair(y, mul(slope(x, y), std::get<0>(tangent)));
+  };
+  return custom_jvp(function, rule, {.check = RuleCheck::never});
+}
+
+/// The inverse of ndtr by Wichura's approximations, p = 1/2 + q. Around the middle the slope is the inverse density, for
+/// that of the approximation has fewer digits.
+Array normal_quantile(const Array& value) {
+  const Array q = sub(value, 0.5);
+  const Array central = less_equal(abs(q), 0.425);
+  const auto around = [](const Array& x) { return mul(x, middle(sub(0.180625, square(x)))); };
+  const auto slope = [](const Array&, const Array& y) {
+    return mul(exp(mul(square(y), 0.5)), std::sqrt(2 * std::numbers::pi));
+  };
+  const auto once = with_slope(around, slope);
+  const auto twice = with_slope(around, [once, slope](const Array& x, const Array&) { return slope(x, once(x)); });
+  const Array inner = twice(where(central, q, 0));
+  const Array tail = where(less(q, 0), value, sub(1, value));
+  const Array inside = logical_and(greater(tail, 0), logical_not(central));
+  const Array root = sqrt(neg(log(where(inside, tail, 0.05))));
+  const Array near = less_equal(root, 5);
+  const Array outer = where(near, near_tail(sub(where(near, root, 5), 1.6)), far_tail(sub(where(near, 5, root), 5)));
+  const Array result = where(central, inner, mul(sign(q), outer));
+  const Array ends = where(equal(value, 0), -infinity, where(equal(value, 1), infinity, result));
+  const Array outside = logical_not(logical_and(greater_equal(value, 0), less_equal(value, 1)));
+  return where(outside, std::numeric_limits<double>::quiet_NaN(), ends);
+}
+
+/// log(a / b), whose derivatives are those of the logarithms: the quotient's leave the range where they do not.
+Array log_quotient(const Array& a, const Array& b) {
+  const auto plain = [](const Array& x, const Array& y) { return log(div(x, y)); };
+  const auto derived = [plain](auto value) {
+    const auto rule = [value](const std::tuple<Array, Array>& at, const std::tuple<Array, Array>& tangents) {
+      const auto& [x, y] = at;
+      return std::pair(value(x, y), sub(div(std::get<0>(tangents), x), div(std::get<1>(tangents), y)));
+    };
+    return custom_jvp(plain, rule, {.check = RuleCheck::never});
+  };
+  return derived(derived(plain))(a, b);  // The first derivative of a product with it holds its value.
+}
+
+/// (exp(power logarithm) - 1) / power. Near power 0 it is logarithm times a series, which has all its derivatives there;
+/// the quotient would lose their digits.
 Array power_of_logarithm(const Array& logarithm, const Array& power) {
-  const Array none = equal(power, 0);
-  const Array safe = where(none, 1, power);
-  return where(none, logarithm, div(expm1(mul(safe, logarithm)), safe));
+  const Array exponent = mul(power, logarithm);
+  const Array near = less(abs(exponent), 1);
+  const Array ratio = series(where(near, exponent, 0), 20, [](int k) { return k + 1; });
+  const Array none = logical_or(near, equal(power, 0));  // An infinite logarithm times 0 is no number.
+  const Array far = div(expm1(where(none, 1, exponent)), where(none, 1, power));
+  return where(near, mul(where(near, logarithm, 0), ratio), where(none, logarithm, far));
+}
+
+/// I0 and I1 / (x / 2) of |x| < 2, in x^2 / 4: as products with e^|x| their derivatives would be differences.
+Array bessel_series(const Array& quarter_square, int order) {
+  return series(quarter_square, 13, [order](int k) { return k * (k + order); });
+}
+
+/// Of `near` where |x| < 2, else of `far`.
+template <class Near, class Far>
+Array bessel(const Array& x, Near near, Far far) {
+  return in_wide(x, [&](const Array& value) {
+    const Array small = less(abs(value), 2);
+    const Array inner = where(small, value, 0);
+    return where(small, near(inner, mul(square(inner), 0.25)), far(where(small, 2, value)));
+  });
 }
 
 /// log(ndtr(x)) far below 0, by the asymptotic series of the tail's ratio to the density.
@@ -73,7 +163,7 @@ Array log_lower_tail(const Array& x) {
   const Array inverse = div(1.0, square(x));
   // 1 - 1/x^2 + 1 3/x^4 - 1 3 5/x^6 + ...
   Array sum = ones_like(x);
-  for (int n = 15; n >= 1; n -= 2) sum = sub(1, mul(mul(inverse, n), sum));
+  for (int n = x.dtype() == DType::float64 ? 39 : 15; n >= 1; n -= 2) sum = sub(1, mul(mul(inverse, n), sum));
   return add(sub(mul(square(x), -0.5), log(neg(x))), sub(log(sum), 0.5 * std::log(2 * std::numbers::pi)));
 }
 
@@ -115,7 +205,9 @@ Array gammasgn(const Operand& x) {
   return where(logical_or(pole, isnan(value)), std::numeric_limits<double>::quiet_NaN(), signed_zero);
 }
 
-Array gamma(const Operand& x) { return mul(gammasgn(x), exp(lgamma(x))); }
+Array gamma(const Operand& x) {
+  return in_wide(inexact_of("gamma", x), [](const Array& value) { return mul(gammasgn(value), exp(lgamma(value))); });
+}
 Array factorial(const Operand& n) { return where(less(n, 0), 0, gamma(add(n, 1.0))); }
 
 Array multigammaln(const Operand& a, std::int64_t dimensions) {
@@ -129,18 +221,23 @@ Array multigammaln(const Operand& a, std::int64_t dimensions) {
 }
 
 Array betaln(const Operand& a, const Operand& b) {
-  const auto [x, y] = inexact_pair("betaln", a, b);
-  const Array low = minimum(x, y), high = maximum(x, y);
+  const auto [given, other] = inexact_pair("betaln", a, b);
+  const DType dtype = given.dtype(), wide = api::widened(dtype);
+  const Array x = convert(given, wide), y = convert(other, wide);
+  // Equal ones are taken in one order, whose formula holds for both: ties of extrema would have no second derivative.
+  const Array in_order = less_equal(x, y);
+  const Array low = where(in_order, x, y), high = where(in_order, y, x);
   const Array large = greater_equal(high, 8);
   // What is not chosen must be finite, since its derivative is multiplied by 0.
   const Array far = log_gamma_ratio(low, where(large, high, 8));
   const Array near = sub(lgamma(high), lgamma(add(low, high)));
-  return add(lgamma(low), where(large, far, near));
+  return convert(add(lgamma(low), where(large, far, near)), dtype);
 }
 
 Array beta(const Operand& a, const Operand& b) {
-  const auto [x, y] = inexact_pair("beta", a, b);
-  return mul(mul(mul(gammasgn(x), gammasgn(y)), gammasgn(add(x, y))), exp(betaln(x, y)));
+  return in_wide(inexact_pair("beta", a, b), [](const Array& x, const Array& y) {
+    return mul(mul(mul(gammasgn(x), gammasgn(y)), gammasgn(add(x, y))), exp(betaln(x, y)));
+  });
 }
 
 Array random_gamma_grad(const Operand& a, const Operand& x) {
@@ -149,80 +246,102 @@ Array random_gamma_grad(const Operand& a, const Operand& x) {
   return neg(mul(igamma_grad_a(shape, sample), exp(neg(log_density))));
 }
 
-Array i0(const Operand& x) { return mul(exp(abs(x)), bessel_i0e(x)); }
-Array i1(const Operand& x) { return mul(exp(abs(x)), bessel_i1e(x)); }
+Array i0(const Operand& x) {
+  return bessel(
+      inexact_of("i0", x), [](const Array&, const Array& s) { return bessel_series(s, 0); },
+      [](const Array& value) { return mul(exp(abs(value)), bessel_i0e(value)); });
+}
+
+Array i1(const Operand& x) {
+  return bessel(
+      inexact_of("i1", x), [](const Array& value, const Array& s) { return mul(mul(value, 0.5), bessel_series(s, 1)); },
+      [](const Array& value) { return mul(exp(abs(value)), bessel_i1e(value)); });
+}
 
 Array xlogy(const Operand& x, const Operand& y) {
-  const auto [factor, argument] = inexact_pair("xlogy", x, y);
-  const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, 0), isinf(argument)));
-  return where(none, zeros_like(factor), mul(factor, log(where(none, 1, argument))));
+  return in_wide(inexact_pair("xlogy", x, y), [](const Array& factor, const Array& argument) {
+    const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, 0), isinf(argument)));
+    return where(none, zeros_like(factor), mul(factor, log(where(none, 1, argument))));
+  });
 }
 
 Array xlog1py(const Operand& x, const Operand& y) {
-  const auto [factor, argument] = inexact_pair("xlog1py", x, y);
-  const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, -1), isinf(argument)));
-  return where(none, zeros_like(factor), mul(factor, log1p(where(none, 0, argument))));
+  return in_wide(inexact_pair("xlog1py", x, y), [](const Array& factor, const Array& argument) {
+    const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, -1), isinf(argument)));
+    return where(none, zeros_like(factor), mul(factor, log1p(where(none, 0, argument))));
+  });
 }
 
 Array entr(const Operand& x) {
-  const Array value = inexact_of("entr", x);
-  const Array outside = less(value, 0);
-  const Array safe = where(outside, 1, value);
-  return where(outside, -infinity, neg(xlogy(safe, safe)));
+  // As a product with the logarithm its slope would hold x / x, which is no number where 1 / x or x is infinite.
+  const auto inside = with_slope([](const Array& value) { return neg(mul(value, log(value))); },
+                                 [](const Array& value, const Array&) { return neg(add(log(value), 1)); });
+  return in_wide(inexact_of("entr", x), [&](const Array& value) {
+    const Array outside = less(value, 0), zero = equal(value, 0);
+    const Array inner = inside(where(less_equal(value, 0), 1, value));
+    return where(outside, -infinity, where(zero, 0, inner));
+  });
 }
 
 Array rel_entr(const Operand& x, const Operand& y) {
-  const auto [p, q] = inexact_pair("rel_entr", x, y);
-  const Array inside = logical_and(greater(p, 0), greater(q, 0));
-  const Array zero = logical_and(equal(p, 0), greater_equal(q, 0));
-  const Array above = where(inside, p, 1), below = where(inside, q, 1);
-  const Array ratio = div(above, below);
-  const Array usual = logical_and(greater(ratio, 0), is_finite(ratio));
-  const Array logarithm = where(usual, log(where(usual, ratio, 1)), sub(log(above), log(below)));
-  const Array value = where(inside, mul(above, logarithm), where(zero, zeros_like(p), infinity));
-  return where(logical_or(isnan(p), isnan(q)), add(p, q), value);
+  return in_wide(inexact_pair("rel_entr", x, y), [](const Array& p, const Array& q) {
+    const Array inside = logical_and(greater(p, 0), greater(q, 0));
+    const Array zero = logical_and(equal(p, 0), greater_equal(q, 0));
+    const Array above = where(inside, p, 1), below = where(inside, q, 1);
+    const Array quotient = stop_gradient(div(above, below));
+    const Array usual = logical_and(greater(quotient, 0), is_finite(quotient));
+    const Array logarithm =
+        where(usual, log_quotient(where(usual, above, 1), where(usual, below, 1)), sub(log(above), log(below)));
+    const Array value = where(inside, mul(above, logarithm), where(zero, zeros_like(p), infinity));
+    return where(logical_or(isnan(p), isnan(q)), add(p, q), value);
+  });
 }
 
-Array kl_div(const Operand& x, const Operand& y) { return add(sub(rel_entr(x, y), x), y); }
+Array kl_div(const Operand& x, const Operand& y) {
+  return in_wide(inexact_pair("kl_div", x, y),
+                 [](const Array& p, const Array& q) { return add(sub(rel_entr(p, q), p), q); });
+}
 
-Array logit(const Operand& x) { return log(div(x, sub(1.0, x))); }
+Array logit(const Operand& p) {
+  return in_wide(inexact_of("logit", p), [](const Array& x) {
+    // Near 1/2 the difference of logarithms would lose its digits.
+    const Array middle = less(abs(sub(x, 0.5)), 0.25);
+    const Array inner = atanh(sub(mul(where(middle, x, 0.5), 2), 1));
+    const Array outer = where(middle, 0.75, x);
+    return where(middle, mul(inner, 2), sub(log(outer), log1p(neg(outer))));
+  });
+}
 
-Array ndtr(const Operand& x) { return mul(erfc(mul(x, -std::numbers::sqrt2 / 2)), 0.5); }
+Array ndtr(const Operand& x) {
+  return in_wide(inexact_of("ndtr", x), [](const Array& value) {
+    // erfc's tail moves by 2 t^2 units where its argument t moves by one, so what rounding t loses counts.
+    const api::Product t = api::exact_product(neg(value), std::numbers::sqrt2_v<long double> / 2);
+    const Array near = where(greater(abs(t.high), 28), 28, t.high);
+    const Array slope = mul(exp(neg(square(near))), 2 * std::numbers::inv_sqrtpi);
+    return mul(sub(erfc(t.high), mul(t.rest, slope)), 0.5);
+  });
+}
 
 Array log_ndtr(const Operand& x) {
-  const Array value = inexact_of("log_ndtr", x);
-  const bool wide = value.dtype() == DType::float64;
-  const double upper = wide ? 8 : 5, lower = wide ? -20 : -10;
-  const Array high = greater(value, upper), low = less(value, lower);
-  const Array above = neg(ndtr(neg(where(high, value, upper))));
-  const Array between = log(ndtr(where(logical_or(high, low), 0, value)));
-  return where(high, above, where(low, log_lower_tail(where(low, value, lower)), between));
+  return in_wide(inexact_of("log_ndtr", x), [](const Array& value) {
+    const double lower = value.dtype() == DType::float64 ? -10 : -7;
+    const Array high = greater(value, 0), low = less(value, lower);
+    const Array above = log1p(neg(ndtr(neg(where(high, value, 0)))));
+    const Array between = log(ndtr(where(logical_or(high, low), 0, value)));
+    return where(high, above, where(low, log_lower_tail(where(low, value, lower)), between));
+  });
 }
 
-Array ndtri(const Operand& p) {
-  const Array value = inexact_of("ndtri", p);
-  const Array q = sub(value, 0.5);
-  const Array central = less_equal(abs(q), 0.425);
-  const Array inner = where(central, q, 0);
-  const Array tail = where(less(q, 0), value, sub(1, value));
-  const Array inside = logical_and(greater(tail, 0), logical_not(central));
-  const Array root = sqrt(neg(log(where(inside, tail, 0.05))));
-  const Array near = less_equal(root, 5);
-  const Array outer = where(near, near_tail(sub(where(near, root, 5), 1.6)), far_tail(sub(where(near, 5, root), 5)));
-  const Array result = where(central, mul(inner, middle(sub(0.180625, square(inner)))), mul(sign(q), outer));
-  const Array ends = where(equal(value, 0), -infinity, where(equal(value, 1), infinity, result));
-  const Array outside = logical_not(logical_and(greater_equal(value, 0), less_equal(value, 1)));
-  return where(outside, std::numeric_limits<double>::quiet_NaN(), ends);
-}
+Array ndtri(const Operand& p) { return in_wide(inexact_of("ndtri", p), normal_quantile); }
 
 Array boxcox(const Operand& x, const Operand& lambda) {
-  const auto [value, power] = inexact_pair("boxcox", x, lambda);
-  return power_of_logarithm(log(value), power);
+  return in_wide(inexact_pair("boxcox", x, lambda),
+                 [](const Array& value, const Array& power) { return power_of_logarithm(log(value), power); });
 }
 
 Array boxcox1p(const Operand& x, const Operand& lambda) {
-  const auto [value, power] = inexact_pair("boxcox1p", x, lambda);
-  return power_of_logarithm(log1p(value), power);
+  return in_wide(inexact_pair("boxcox1p", x, lambda),
+                 [](const Array& value, const Array& power) { return power_of_logarithm(log1p(value), power); });
 }
 
 }  // namespace lockstep

@@ -4,11 +4,13 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/reductions.h>
 
 #include "engine/api/axes.h"
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/ops/rules/infer.h"
 
 namespace lockstep {
 
@@ -28,7 +30,8 @@ Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
 /// Rows of `sorted` at fractional places [Q...]: [Q..., rest...]. Places may have the rest's dimensions already.
 Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   const Array low = floor(places), high = ceil(places);
-  const Array below = take_rows(sorted, convert(low, int32)), above = take_rows(sorted, convert(high, int32));
+  const Array below = take(sorted, convert(low, int32), 0, IndexMode::promise_in_bounds);
+  const Array above = take(sorted, convert(high, int32), 0, IndexMode::promise_in_bounds);
   Shape shape = places.shape();
   for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
   const auto beside = [&](const Array& x) { return reshape(x, shape.to_vector()); };
@@ -63,20 +66,23 @@ Array quantile_of(std::string_view op, const Array& x, const Operand& q, MaybeAx
 Array variance(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "variance");
   const double n = static_cast<double>(api::count_along(x, dims));
-  const Array biased = var(x, dims, keep);
-  return ddof == 0 ? biased : mul(biased, n > ddof ? n / (n - ddof) : nan);
+  if (ddof == 0) return var(x, dims, keep);
+  const Array biased = var(convert(x, api::widened(x.dtype())), dims, keep);
+  return convert(mul(biased, n > ddof ? n / (n - ddof) : nan), ops::infer::part_of(api::inexact(x.dtype())));
 }
 
 Array stddev(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
-  return sqrt(variance(x, axes, ddof, keep));
+  // In a wider dtype, whose squares overflow later.
+  const Array deviation = sqrt(variance(convert(x, api::widened(x.dtype())), axes, ddof, keep));
+  return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
 }
 
 Array ptp(const Array& x, const OptionalAxes& axes, bool keep) { return sub(max(x, axes, keep), min(x, axes, keep)); }
 
 Array average(const Array& x, const Array& weights, const OptionalAxes& axes) {
-  const DType dtype = api::inexact(promote(x.dtype(), weights.dtype()));
-  const Array value = convert(x, dtype);
-  Array weight = convert(weights, dtype);
+  const DType dtype = promote(x.dtype(), weights.dtype()), wide = api::widened(dtype);
+  const Array value = convert(x, wide);
+  Array weight = convert(weights, wide);
   if (weights.shape() != x.shape()) {
     // One weight for each element along the one axis.
     const bool fits = axes && axes->size() == 1 && weights.ndim() == 1;
@@ -91,7 +97,7 @@ Array average(const Array& x, const Array& weights, const OptionalAxes& axes) {
     shape[static_cast<std::size_t>(dim)] = weights.dim(0);
     weight = broadcast_to(reshape(weight, shape), x.shape());
   }
-  return div(sum(mul(value, weight), axes), sum(weight, axes));
+  return convert(div(sum(mul(value, weight), axes), sum(weight, axes)), api::inexact(dtype));
 }
 
 Array count_nonzero(const Array& x, const OptionalAxes& axes, bool keep) {
@@ -118,7 +124,8 @@ Array nanmedian(const Array& x, MaybeAxis axis) {
   const Array last = maximum(sub(count, 1), 0);
   const Array low = shift_right_logical(last, 1);
   const Array high = sub(last, low);
-  const Array pair = add(take_along_axis(sorted, low, 0), take_along_axis(sorted, high, 0));
+  const Array pair = add(take_along_axis(sorted, low, 0, IndexMode::promise_in_bounds),
+                         take_along_axis(sorted, high, 0, IndexMode::promise_in_bounds));
   return squeeze(mul(pair, 0.5), {0});
 }
 
@@ -128,9 +135,9 @@ Array cov(const Array& rows, double ddof) {
     throw ShapeError(fmt::format("cov: {} given; expected [variables, observations]; reshape it to rank 2",
                                  to_string(rows.shape())));
   }
-  const Array value = convert(rows, api::inexact(rows.dtype()));
-  const Array centered = sub(value, mean(value, Axes{1}, true));
-  return div(matmul(centered, transpose(conj(centered))), static_cast<double>(rows.dim(1)) - ddof);
+  const Array centered = api::centered(convert(rows, api::widened(rows.dtype())), Axes{1});
+  const Array products = matmul(centered, transpose(conj(centered)));
+  return convert(div(products, static_cast<double>(rows.dim(1)) - ddof), api::inexact(rows.dtype()));
 }
 
 Array corrcoef(const Array& rows) {

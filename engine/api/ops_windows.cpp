@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
 #include "engine/ops/primitives.h"
@@ -57,7 +58,7 @@ Array conv(const Array& x, const Array& kernel, const ConvOptions& options) {
   const Axes ones(static_cast<std::size_t>(spatial), 1);
   const Operand left = x;
   const Operand right = kernel;
-  const DType dtype = api::inexact(api::common_dtype({&left, &right}));
+  const DType dtype = api::numeric(api::common_dtype({&left, &right}));
   return api::bind_one(ops::primitives::conv(), {convert(x, dtype), convert(kernel, dtype)},
                        {{"strides", per_dimension("conv", "strides", options.strides, ones)},
                         {"padding", padding_of("conv", options.padding, spatial)},
@@ -71,17 +72,18 @@ Array window_max(const Array& x, const WindowOptions& options) {
 
 Array window_mean(const Array& x, const WindowOptions& options) {
   const Attrs attrs = window_attrs("window_mean", x, options);
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array total = api::bind_one(ops::primitives::window_sum(), {value}, attrs);
   const auto& padding = attrs.get<Pairs>("padding");
   const bool padded = std::any_of(padding.begin(), padding.end(), [](const auto& p) { return p[0] != 0 || p[1] != 0; });
   if (!padded) {
     double elements = 1;
     for (const std::int64_t extent : options.window) elements *= static_cast<double>(extent);
-    return div(total, elements);
+    return convert(div(total, elements), dtype);
   }
   const Array inside = ones(x.shape().with(0, 1).with(x.ndim() - 1, 1), value.dtype());
-  return div(total, api::bind_one(ops::primitives::window_sum(), {inside}, attrs));
+  return convert(div(total, api::bind_one(ops::primitives::window_sum(), {inside}, attrs)), dtype);
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/axes.h"
 #include "engine/api/bind.h"
 #include "engine/api/index_values.h"
 #include "engine/api/operands.h"
@@ -156,17 +157,18 @@ Array sum_pool(const Array& x, const PoolOptions& options) {
 
 Array avg_pool(const Array& x, const PoolOptions& options, bool count_include_pad) {
   const Windows windows = pool_windows("avg_pool", x, options);
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array total = window_sums(value, windows);
   const bool padded = std::any_of(windows.padding.begin(), windows.padding.end(),
                                   [](const auto& p) { return p.first > 0 || p.second > 0; });
   if (!padded || count_include_pad) {
     double elements = 1;
     for (const std::int64_t extent : windows.window) elements *= static_cast<double>(extent);
-    return div(total, elements);
+    return convert(div(total, elements), dtype);
   }
   const Array inside = ones(x.shape().with(0, 1).with(x.ndim() - 1, 1), value.dtype());
-  return div(total, window_sums(inside, windows));
+  return convert(div(total, window_sums(inside, windows)), dtype);
 }
 
 }  // namespace lockstep

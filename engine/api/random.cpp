@@ -39,6 +39,13 @@ Array fold_in(const Array& key, const Operand& data) {
     if (data.kind() == ScalarKind::real) {
       throw DtypeError("random::fold_in: data must be an integer, got a real number");
     }
+    if (data.integer() < 0 || data.integer() > 0xffffffff) {
+      throw ValueError(
+          fmt::format("random::fold_in: {} is no number of 32 bits, 0 to 4294967295, so another number would give the "
+                      "same key; fold "
+                      "in parts of it one after the other, as in fold_in(fold_in(key, n >> 32), n & 0xffffffff)",
+                      data.integer()));
+    }
     const auto word = static_cast<std::uint32_t>(data.integer());
     return fold_words(key, api::constant("fold_in", static_cast<std::int64_t>(word), uint32, key.shape()));
   }
@@ -74,7 +81,9 @@ Array uniform(const Array& key, const Shape& shape, DType dtype, const Operand& 
               const Placement& placement) {
   const Array unit = draw_unit("uniform", key, shape, dtype, placement);
   if (low.is_scalar() && high.is_scalar() && low.real() == 0 && high.real() == 1) return unit;
-  return stretched(unit, parameter("uniform", low, dtype, shape), parameter("uniform", high, dtype, shape));
+  const Array first = parameter("uniform", low, dtype, shape), last = parameter("uniform", high, dtype, shape);
+  const bool wide = !low.is_scalar() || !high.is_scalar() || !is_finite_in(dtype, high.real() - low.real());
+  return below(wide ? stretched_far(unit, first, last) : stretched(unit, first, last), first, last);
 }
 
 }  // namespace lockstep::random

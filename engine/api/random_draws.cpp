@@ -120,6 +120,25 @@ Array stretched(const Array& unit, const Array& low, const Array& high) {
   return maximum(low, add(mul(unit, sub(high, low)), low));
 }
 
+Array stretched_far(const Array& unit, const Array& low, const Array& high) {
+  const Array near = stretched(unit, low, high);
+  const Array overflows =
+      bitwise_and(bitwise_not(is_finite(sub(high, low))), bitwise_and(is_finite(low), is_finite(high)));
+  return where(overflows, add(mul(unit, high), mul(sub(1, unit), low)), near);
+}
+
+Array below(const Array& x, const Array& low, const Array& high) {
+  // By >=, so that NaN stays; where high <= low the result is low.
+  return where(greater_equal(x, high), maximum(low, nextafter(stop_gradient(high), stop_gradient(low))), x);
+}
+
+bool is_finite_in(DType dtype, double x) {
+  const FloatFormat format = format_of(dtype);
+  const int exponents = format.width - format.mantissa - 1;
+  const double largest = std::ldexp(2 - format.epsilon(), (1 << (exponents - 1)) - 1);
+  return std::abs(x) <= largest;
+}
+
 Array parameter(std::string_view op, const Operand& value, DType dtype, const Shape& shape) {
   return api::at(fmt::format("random::{}", op), value, dtype, value.is_scalar() ? Shape{} : shape);
 }

@@ -32,8 +32,14 @@ Array draw_unit(std::string_view op, const Array& key, const Shape& shape, DType
 /// Uniform on [low, 1), low being a value of the dtype.
 Array draw_above(std::string_view op, const Array& key, const Shape& shape, DType dtype, double low,
                  const Placement& placement);
-/// Uniforms of [0, 1) stretched to [low, high).
+/// Uniforms of [0, 1) stretched to [low, high], which rounding may reach.
 Array stretched(const Array& unit, const Array& low, const Array& high);
+/// The same where the difference of the two may be beyond the dtype.
+Array stretched_far(const Array& unit, const Array& low, const Array& high);
+/// x, or the number just below `high` where rounding has reached that; low where high is not above it.
+Array below(const Array& x, const Array& low, const Array& high);
+/// Whether a number is within the range of a float dtype.
+bool is_finite_in(DType dtype, double x);
 
 /// A parameter of a distribution at the draw's dtype: a scalar of rank 0, an array broadcast to the draw's shape.
 Array parameter(std::string_view op, const Operand& value, DType dtype, const Shape& shape);

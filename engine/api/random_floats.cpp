@@ -32,21 +32,6 @@ Array normal(const Array& key, const Shape& shape, DType dtype, const Placement&
   return draw_normal("normal", key, shape, dtype, placement);
 }
 
-Array truncated_normal(const Array& key, const Operand& low, const Operand& high, const Shape& shape, DType dtype,
-                       const Placement& placement) {
-  if (low.is_scalar() && high.is_scalar() && !(low.real() < high.real())) {
-    throw ValueError(
-        fmt::format("random::truncated_normal: low must be below high, got {} and {}", low.real(), high.real()));
-  }
-  const Array unit = draw_unit("truncated_normal", key, shape, dtype, placement);
-  const double infinity = std::numeric_limits<double>::infinity();
-  const Array lower = parameter("truncated_normal", low, dtype, shape);
-  const Array upper = parameter("truncated_normal", high, dtype, shape);
-  const Array inner = stretched(unit, erf(div(lower, std::numbers::sqrt2)), erf(div(upper, std::numbers::sqrt2)));
-  return clip(mul(erf_inv(inner), std::numbers::sqrt2), nextafter(stop_gradient(lower), infinity),
-              nextafter(stop_gradient(upper), -infinity));
-}
-
 Array lognormal(const Array& key, const Operand& sigma, const Shape& shape, DType dtype, const Placement& placement) {
   const Array x = draw_normal("lognormal", key, shape, dtype, placement);
   return exp(mul(x, parameter("lognormal", sigma, dtype, shape)));
@@ -131,7 +116,10 @@ Array wald(const Array& key, const Operand& mean, const Shape& shape, DType dtyp
   const Array y = square(draw_normal("wald", keys[0], shape, dtype, placement));
   const Array z = draw_unit("wald", keys[1], shape, dtype, placement);
   const Array root = sqrt(add(mul(mul(mu, y), 4), mul(square(mu), square(y))));
-  const Array x = sub(add(mu, div(mul(square(mu), y), 2)), mul(div(mu, 2), root));
+  const Array difference = sub(add(mu, div(mul(square(mu), y), 2)), mul(div(mu, 2), root));
+  // The same as a quotient, where the difference cancels to nothing.
+  const Array quotient = div(mul(mu, 2), add(add(2, mul(mu, y)), div(root, mu)));
+  const Array x = where(greater(difference, 0), difference, quotient);
   return where(less_equal(z, div(mu, add(mu, x))), x, div(square(mu), x));
 }
 

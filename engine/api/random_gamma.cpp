@@ -1,3 +1,5 @@
+#include <limits>
+
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
@@ -20,6 +22,15 @@ Array draw_gamma(std::string_view op, const Array& key, const Operand& a, const 
   return api::bind_one(ops::primitives::random_gamma(),
                        {draw_keys(op, key, shape, placement), full_parameter(op, a, dtype, shape)},
                        {{"log_space", log_space}});
+}
+
+/// The logarithm of a draw, which is above -inf: a narrow dtype loses it for small a.
+Array finite_log(std::string_view op, const Array& key, const Operand& a, const Shape& shape, DType dtype,
+                 const Placement& placement) {
+  const Array log = draw_gamma(op, key, a, shape, dtype, true, placement);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Array lowest = nextafter(full({}, -infinity, dtype), full({}, infinity, dtype));
+  return where(greater(parameter(op, a, dtype, shape), 0), maximum(log, lowest), log);
 }
 
 Operand half(const Operand& x) {
@@ -50,8 +61,8 @@ Array beta(const Array& key, const Operand& a, const Operand& b, const Shape& sh
            const Placement& placement) {
   check_one_key("beta", key);
   const std::vector<Array> keys = subkeys(key, 2);
-  const Array log_a = draw_gamma("beta", keys[0], a, shape, dtype, true, placement);
-  const Array log_b = draw_gamma("beta", keys[1], b, shape, dtype, true, placement);
+  const Array log_a = finite_log("beta", keys[0], a, shape, dtype, placement);
+  const Array log_b = finite_log("beta", keys[1], b, shape, dtype, placement);
   const Array largest = stop_gradient(maximum(log_a, log_b));
   const Array scaled_a = exp(sub(log_a, largest));
   return div(scaled_a, add(scaled_a, exp(sub(log_b, largest))));
@@ -64,8 +75,7 @@ Array dirichlet(const Array& key, const Array& alpha, const Shape& shape, DType 
   }
   Shape weights = shape;
   weights.append(alpha.dim(-1));
-  return softmax(draw_gamma("dirichlet", key, alpha, weights, dtype, true, in_front("dirichlet", shape, placement)),
-                 -1);
+  return softmax(finite_log("dirichlet", key, alpha, weights, dtype, in_front("dirichlet", shape, placement)), -1);
 }
 
 Array chisquare(const Array& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
@@ -73,7 +74,7 @@ Array shuffled(const Array& key, Array x, int axis, const Placement& placement) 
     next = keys[0];
     const Array words = moveaxis(draw_bits("permutation", keys[1], x.shape(), 32, placement), axis, -1);
     const Array order = top_k(bitwise_not(words), words.dim(-1)).second;  // stable, as a sort by the words
-    x = take_along_axis(x, moveaxis(order, -1, axis), axis);
+    x = take_along_axis(x, moveaxis(order, -1, axis), axis, IndexMode::promise_in_bounds);
   }
   return x;
 }
@@ -93,7 +94,7 @@ Array first_not_below(const Array& ascending, const Array& values) {
   Array below = full(values.shape(), 0, int32);  // that many elements are known to be below
   for (step /= 2; step > 0; step /= 2) {
     const Array tried = add(below, step);
-    const Array element = take_rows(ascending, sub(tried, 1));
+    const Array element = take(ascending, sub(tried, 1), 0, IndexMode::clip);
     below = where(bitwise_and(less(element, values), less_equal(tried, n - 1)), tried, below);
   }
   return below;
@@ -187,7 +188,7 @@ Array permutation(const Array& key, const Array& x, std::int64_t axis, bool inde
   const int dim = normalize_axis(axis, x.ndim(), "random::permutation");
   if (independent || x.ndim() == 1) return shuffled(key, x, dim, placement);
   const Array order = shuffled(key, arange(x.dim(dim)), 0, placement);
-  return moveaxis(take_rows(moveaxis(x, dim, 0), order), 0, dim);
+  return moveaxis(take(moveaxis(x, dim, 0), order, 0, IndexMode::promise_in_bounds), 0, dim);
 }
 
 Array choice(const Array& key, std::int64_t n, const Shape& shape, const ChoiceOptions& options,
@@ -201,7 +202,7 @@ Array choice(const Array& key, const Array& x, const Shape& shape, const ChoiceO
   check_one_key("choice", key);
   const int axis = normalize_axis(options.axis, x.ndim(), "random::choice");
   const Array indices = chosen_indices(key, x.dim(axis), shape, options, placement);
-  return with_chosen_at(take_rows(moveaxis(x, axis, 0), indices), axis, shape);
+  return with_chosen_at(take(moveaxis(x, axis, 0), indices, 0, IndexMode::promise_in_bounds), axis, shape);
 }
 
 Array categorical(const Array& key, const Array& logits, const CategoricalOptions& options,
@@ -242,11 +243,19 @@ Array categorical(const Array& key, const Array& logits, const CategoricalOption
 
 Array geometric(const Array& key, const Operand& p, const Shape& shape, DType dtype, const Placement& placement) {
   check_integer("geometric", dtype);
+  if (p.is_scalar() && !(p.real() > 0 && p.real() <= 1)) {
+    throw ValueError(fmt::format("random::geometric: p must be in (0, 1], got {}", p.real()));
+  }
   const DType drawn = !p.is_scalar() && is_float(p.array().dtype()) ? p.array().dtype() : float32;
   const Array u = draw_unit("geometric", key, shape, drawn, placement);
   const Array positive = where(equal(u, 0), 1, u);
-  const Array failures = div(log(positive), log1p(neg(parameter("geometric", p, drawn, shape))));
-  return convert(add(floor(failures), 1), dtype);
+  const Array chance = parameter("geometric", p, drawn, shape);
+  const Array trials = add(floor(div(log(positive), log1p(neg(chance)))), 1);
+  // What the integers cannot hold would be converted to anything.
+  const Array fits = less(trials, static_cast<double>(largest(dtype)));
+  const Array possible = bitwise_and(greater(chance, 0), less_equal(chance, 1));
+  const Array counted = where(fits, convert(where(fits, trials, 1), dtype), full({}, largest(dtype), dtype));
+  return where(possible, counted, zeros({}, dtype));
 }
 
 Array poisson(const Array& key, const Operand& rate, const Shape& shape, DType dtype, const Placement& placement) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <lockstep/manipulation.h>
 
 #include "engine/api/operands.h"
+#include "engine/core/checked_sizes.h"
 
 namespace lockstep {
 
@@ -37,17 +39,25 @@ namespace detail {
 
 Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype) {
   check_step(step);
-  const std::int64_t distance = step > 0 ? stop - start : start - stop;
-  const std::int64_t stride = step > 0 ? step : -step;
-  const std::int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
+  // Distance and stride of 64-bit numbers fit 64 bits without a sign.
+  const bool empty = step > 0 ? stop <= start : stop >= start;
+  const auto low = static_cast<std::uint64_t>(step > 0 ? start : stop);
+  const auto high = static_cast<std::uint64_t>(step > 0 ? stop : start);
+  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+  const std::uint64_t wide = empty ? 0 : (high - low - 1) / stride + 1;
+  const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(wide, most_bytes + 1));
   const Array numbers = lockstep::arange(count, is_integer(dtype) ? dtype : float64);
   return convert(numbers * step + start, dtype);
 }
 
 Array arange_real(double start, double stop, double step, DType dtype) {
   check_step(step);
-  const auto count = static_cast<std::int64_t>(std::ceil((stop - start) / step));
-  return convert(lockstep::arange(std::max<std::int64_t>(count, 0), float64) * step + start, dtype);
+  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step)) {
+    throw ValueError(fmt::format("arange: start, stop and step must be finite, got {}, {} and {}", start, stop, step));
+  }
+  constexpr double too_many = 2 * static_cast<double>(most_bytes);
+  const double count = std::clamp(std::ceil((stop - start) / step), 0.0, too_many);
+  return convert(lockstep::arange(static_cast<std::int64_t>(count), float64) * step + start, dtype);
 }
 
 }  // namespace detail

@@ -14,6 +14,8 @@
 
 #include "engine/api/dump.h"
 #include "engine/compile/compile.h"
+#include "engine/core/checked_sizes.h"
+#include "engine/core/environment.h"
 #include "engine/ir/joined_backend.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
@@ -27,13 +29,13 @@ compile::Options make_options() {
   options.backends = built_backends();
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.communicator = world();
-  const char* fuse = std::getenv("LOCKSTEP_FUSE");
-  options.fuse = fuse == nullptr || std::string_view(fuse) != "0";
+  options.fuse = environment_flag("LOCKSTEP_FUSE", true);
 #ifndef NDEBUG
-  options.verify = true;
+  constexpr bool verifies = true;
 #else
-  options.verify = std::getenv("LOCKSTEP_VERIFY") != nullptr;
+  constexpr bool verifies = false;
 #endif
+  options.verify = environment_flag("LOCKSTEP_VERIFY", verifies);
   return options;
 }
 
@@ -175,6 +177,7 @@ std::int64_t collectives_run() { return collectives(); }
 namespace lockstep {
 
 Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
+  check_size("from_bytes", type);
   if (bytes.size() != static_cast<std::size_t>(type.nbytes())) {
     throw ShapeError(
         fmt::format("from_bytes: {} takes {} bytes, got {}", to_string(type), type.nbytes(), bytes.size()));

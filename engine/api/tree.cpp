@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/tree.h>
 
 #include "engine/api/tree_node.h"
@@ -83,8 +84,39 @@ std::string print(const Tree& tree, const LeafPrinter& leaf) {
   return text;
 }
 
-std::string joined(const std::string& prefix, const std::string& name) {
-  return prefix.empty() ? name : prefix + "/" + name;
+/// A key as a part of a path: reading '/' and '~' as written would take it for another.
+std::string escaped(const std::string& key) {
+  if (key.empty()) return "~";
+  if (key == "~") return "~0";
+  std::string text;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const char next = i + 1 < key.size() ? key[i + 1] : ' ';
+    if (key[i] == '/') {
+      text += "~1";
+    } else if (key[i] == '~' && next >= '0' && next <= '2') {
+      text += "~0";
+    } else {
+      text += key[i];
+    }
+  }
+  return text;
+}
+
+std::string unescaped(std::string_view part) {
+  if (part == "~") return "";
+  std::string key;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const char next = i + 1 < part.size() ? part[i + 1] : ' ';
+    const bool escape = part[i] == '~' && (next == '0' || next == '1');
+    key += escape ? next == '0' ? '~' : '/' : part[i];
+    i += escape ? 1 : 0;
+  }
+  return key;
+}
+
+/// The path of what has that key (or index) below `prefix`.
+std::string joined(const std::string& prefix, const std::string& key) {
+  return prefix.empty() ? escaped(key) : prefix + "/" + escaped(key);
 }
 
 /// `visit(path, leaf)` for every leaf, in order of path.
@@ -140,7 +172,7 @@ Tree map_leaves(const Tree& tree, const std::function<Array(const std::string&, 
 const Tree* child(const Tree& tree, std::string_view name) {
   if (tree.kind() == Tree::Kind::dict) {
     const TreeEntries entries = tree.entries();
-    const auto found = entries.find(name);
+    const auto found = entries.find(unescaped(name));
     return found == entries.end() ? nullptr : &found->second;
   }
   if (tree.kind() == Tree::Kind::list) {
@@ -238,9 +270,9 @@ const Array& Tree::array() const {
 void Tree::refuse_as_leaf() const { wrong_kind("a leaf", *this); }
 
 const StaticValue& Tree::fixed() const {
-  static const StaticValue moved_away = false;
   if (kind_ != Kind::fixed) wrong_kind("a static value", *this);
-  return node_ == nullptr ? moved_away : node_->fixed;
+  if (node_ == nullptr) detail::refuse_moved_from("tree");
+  return node_->fixed;
 }
 
 std::span<const Tree> Tree::items() const {
@@ -284,7 +316,7 @@ Tree Tree::with(std::string_view path, Tree value) const {
     if (kind_ == Kind::dict) {
       for (const auto& [key, item] : this->entries()) entries.emplace_hint(entries.end(), key, item);
     }
-    Tree& entry = entries[std::string(name)];
+    Tree& entry = entries[unescaped(name)];
     entry = entry.with(rest, std::move(value));
     return dict(std::move(entries));
   }

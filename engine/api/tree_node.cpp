@@ -76,6 +76,15 @@ Tree Tree::dict(std::map<std::string, Tree> items) {
   return builder.finish();
 }
 
+Tree Tree::dict(std::initializer_list<std::pair<std::string, Tree>> items) {
+  std::map<std::string, Tree> entries;
+  for (const auto& [key, item] : items) {
+    if (entries.emplace(key, item).second) continue;
+    throw StateError("tree: the key \"" + key + "\" is given twice; expected each key of a dict once");
+  }
+  return dict(std::move(entries));
+}
+
 Tree Tree::blank_dict(const detail::TreeKeys& keys) {
   detail::TreeBuilder builder(keys->size(), keys);
   for (std::size_t i = 0; i < keys->size(); ++i) builder.add(Tree());

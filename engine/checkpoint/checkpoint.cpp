@@ -17,6 +17,14 @@ constexpr std::int64_t format_version = 1;
 const std::string arrays_file = "arrays.safetensors";
 const std::string manifest_file = "manifest.json";
 
+// The file format keeps this name for itself.
+const std::string reserved_name = "__metadata__";
+const std::string escaped_name = "~2__metadata__";  // no path begins so: trees escape '~' before a 2
+
+/// A leaf's name in the file, and its path again.
+std::string name_of(const std::string& path) { return path == reserved_name ? escaped_name : path; }
+std::string path_of(const std::string& name) { return name == escaped_name ? reserved_name : name; }
+
 std::map<std::string, Array> by_path(const Tree& tree) {
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
@@ -48,12 +56,21 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }  // namespace
 
 void save(const std::filesystem::path& folder, const Tree& tree, const std::map<std::string, std::string>& manifest) {
-  const std::vector<std::byte> arrays = write_safetensors(by_path(tree));
+  std::map<std::string, Array> named;
+  for (auto& [path, array] : by_path(tree)) named.emplace(name_of(path), array);
+  const std::vector<std::byte> arrays = write_safetensors(named);
   const std::string digest = sha256({reinterpret_cast<const char*>(arrays.data()), arrays.size()});
   const Json described = {{"format", format_version}, {"sha256", digest}, {"entries", manifest}};
+  const std::string text = [&] {
+    try {
+      return described.dump(2) + "\n";
+    } catch (const Json::type_error&) {
+      throw CheckpointError("[save] the manifest holds what is no UTF-8 text; write its entries so");
+    }
+  }();
   CommittedFolder committed(folder);
   committed.write(arrays_file, arrays);
-  committed.write(manifest_file, bytes_of(described.dump(2) + "\n"));
+  committed.write(manifest_file, bytes_of(text));
   committed.commit();
 }
 
@@ -66,8 +83,8 @@ Saved restore(const std::filesystem::path& folder) {
                           ", the manifest says " + manifest["sha256"].dump() + "; the file was changed or damaged");
   }
   Saved saved{.tree = Tree::dict({}), .manifest = {}};
-  for (const auto& [path, array] : read_safetensors(bytes, (folder / arrays_file).string())) {
-    saved.tree = saved.tree.with(path, Tree(array));
+  for (const auto& [name, array] : read_safetensors(bytes, (folder / arrays_file).string())) {
+    saved.tree = saved.tree.with(path_of(name), Tree(array));
   }
   for (const auto& [key, value] : manifest["entries"].items()) {
     if (!value.is_string()) throw CheckpointError("[restore] manifest entry '" + key + "' is no text");

@@ -62,7 +62,17 @@ std::string fingerprint(const Tree& tree) {
   const std::vector<Array> leaves = tree.leaves();
   // By the path's bytes, whether its parts are list indices or keys: what is restored as dicts hashes alike.
   std::map<std::string_view, const Array*> by_path;
-  for (std::size_t i = 0; i < leaves.size(); ++i) by_path.emplace(paths[i], &leaves[i]);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].has_value()) {
+      throw StateError("[fingerprint] leaf '" + paths[i] +
+                       "' holds nothing; expected arrays that still have their value");
+    }
+    by_path.emplace(paths[i], &leaves[i]);
+  }
+  if (leaves.empty()) {
+    throw StateError(
+        "[fingerprint] the tree has no leaf, as one has that std::move took away; expected at least one array");
+  }
   for (const auto& [path, leaf] : by_path) {
     hash.add_terminated(path);
     hash.add_terminated(name(leaf->dtype()));

@@ -151,6 +151,15 @@ void check_cover(const std::string& file, std::vector<Extent>& extents, std::uin
   }
 }
 
+std::string text_of(const Json& header) {
+  try {
+    return header.dump();
+  } catch (const Json::type_error&) {
+    throw CheckpointError(
+        "[save] a path of the tree is no UTF-8 text, which the file format asks for; name it otherwise");
+  }
+}
+
 }  // namespace
 
 std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays) {
@@ -163,7 +172,7 @@ std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arr
                     {"data_offsets", {data.size(), data.size() + bytes.size()}}};
     data.insert(data.end(), bytes.begin(), bytes.end());
   }
-  std::string text = header.dump();
+  std::string text = text_of(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::vector<std::byte> file(length_bytes + text.size());
   for (std::size_t i = 0; i < length_bytes; ++i) file[i] = static_cast<std::byte>(text.size() >> (8 * i));

@@ -4,6 +4,9 @@
 #include <new>
 
 #include <lockstep/block_pool.h>
+#include <lockstep/reusable_memory.h>
+
+#include "engine/core/own_blocks.h"
 
 namespace lockstep {
 
@@ -47,13 +50,7 @@ struct Closing {
   Closing& operator=(const Closing&) = delete;
   ~Closing() {
     own.closed = true;
-    for (Shelf& shelf : own.shelves) {
-      while (shelf.first != nullptr) {
-        FreeBlock* block = shelf.first;
-        shelf.first = block->next;
-        ::operator delete(block, alignment);
-      }
-    }
+    free_own_blocks();
   }
 };
 
@@ -61,13 +58,33 @@ void open_shelves() { static thread_local const Closing closing; }
 
 std::size_t shelf_of(std::size_t bytes) { return std::bit_width((std::max(bytes, smallest) - 1) / smallest); }
 
+void* fresh(std::size_t bytes) {
+  try {
+    return ::operator new(bytes, alignment);
+  } catch (const std::bad_alloc&) {
+    release_reusable_memory();
+  }
+  return ::operator new(bytes, alignment);
+}
+
 }  // namespace
+
+void free_own_blocks() noexcept {
+  for (Shelf& shelf : own.shelves) {
+    while (shelf.first != nullptr) {
+      FreeBlock* block = shelf.first;
+      shelf.first = block->next;
+      ::operator delete(block, alignment);
+    }
+    shelf.count = 0;
+  }
+}
 
 void* take_block(std::size_t bytes) {
   const std::size_t number = shelf_of(bytes);
-  if (number >= sizes) return ::operator new(bytes, alignment);
+  if (number >= sizes) return fresh(bytes);
   Shelf& shelf = own.shelves[number];
-  if (shelf.first == nullptr) return ::operator new(smallest << number, alignment);
+  if (shelf.first == nullptr) return fresh(smallest << number);
   FreeBlock* block = shelf.first;
   shelf.first = block->next;
   --shelf.count;

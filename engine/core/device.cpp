@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/types.h>
 
+#include "engine/core/check_device.h"
 #include "engine/core/quoting.h"
 
 namespace lockstep {
@@ -14,8 +15,7 @@ namespace {
 constexpr int most_devices = 65536;
 
 [[noreturn]] void reject(std::string_view text, const std::string& why) {
-  throw MeshError("devices(" + quoted(text) + "): " + why +
-                  "; write for example \"cpu:0-3\", \"cpu:0,2\" or \"cuda:1\"");
+  throw MeshError("devices(" + quoted(text) + "): " + why + "; write for example \"cpu:0-3\" or \"cpu:0,2\"");
 }
 
 std::optional<int> read_index(std::string_view text) {
@@ -26,6 +26,12 @@ std::optional<int> read_index(std::string_view text) {
 }
 
 }  // namespace
+
+void check_device(std::string_view who, const Device& device) {
+  if (device.kind == DeviceKind::cpu && device.index >= 0) return;
+  throw MeshError(std::string(who) + ": this build has no backend for " + to_string(device) +
+                  "; expected devices of the CPU, by number from 0 on; write for example \"cpu:0-3\"");
+}
 
 std::string to_string(const Device& device) {
   return (device.kind == DeviceKind::cpu ? "cpu:" : "cuda:") + std::to_string(device.index);
@@ -50,6 +56,7 @@ std::vector<Device> devices(std::string_view text) {
     }
     for (int index = *first; index <= *last; ++index) {
       const Device device{kind, index};
+      check_device("devices(" + quoted(text) + ")", device);
       if (std::find(result.begin(), result.end(), device) != result.end()) {
         reject(text, to_string(device) + " is named twice");
       }

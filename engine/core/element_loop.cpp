@@ -44,6 +44,7 @@ unsigned operands_of(std::string_view op) {
       {"ceil", real},
       {"div", real},
       {"erf", real},
+      {"erfc", real},
       {"exp", real},
       {"expm1", real},
       {"floor", real},

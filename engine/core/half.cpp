@@ -1,5 +1,8 @@
 #include "engine/core/half.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace lockstep {
 
 namespace {
@@ -44,6 +47,17 @@ std::uint16_t round_to(double value, SmallFormat format) {
 std::uint16_t float16_bits(double value) { return round_to(value, {10, -14, 15}); }
 std::uint16_t float16_bits(float value) { return float16_bits(static_cast<double>(value)); }
 std::uint16_t bfloat16_bits(double value) { return round_to(value, {7, -126, 127}); }
+
+double rounded_to_odd(std::uint64_t x) {
+  const int dropped = std::max(0, 11 - std::countl_zero(x));
+  const std::uint64_t rest = x & ((std::uint64_t{1} << dropped) - 1);
+  return std::ldexp(static_cast<double>((x >> dropped) | (rest != 0 ? 1U : 0U)), dropped);
+}
+
+double rounded_to_odd(std::int64_t x) {
+  const auto bits = static_cast<std::uint64_t>(x);
+  return x < 0 ? -rounded_to_odd(std::uint64_t{0} - bits) : rounded_to_odd(bits);
+}
 
 float float16_value(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;

@@ -22,6 +22,11 @@ inline std::uint16_t bfloat16_bits(float value) {
 }
 /// Rounds once (through float it would be twice).
 LOCKSTEP_API std::uint16_t bfloat16_bits(double value);
+/// The double next to an integer of more digits whose last bit is 1, else the integer's own: rounded again, to fewer
+/// digits, it gives what the integer rounded once does. Boldo and Melquiond 2008, round to odd.
+LOCKSTEP_API double rounded_to_odd(std::int64_t x);
+LOCKSTEP_API double rounded_to_odd(std::uint64_t x);
+
 /// The exact value of bfloat16 bits.
 inline float bfloat16_value(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 

@@ -5,18 +5,23 @@
 #include <cstddef>
 #include <memory>
 
+#include <lockstep/reusable_memory.h>
+
 namespace lockstep {
 
 /// Up to `n` objects that wait for their next use. Any thread may take and put without a lock; what finds no slot is
-/// destroyed.
+/// destroyed. So is what waits when an allocation fails.
 template <class T, std::size_t n>
-class IdleSlots {
+class IdleSlots final : public ReusableMemory {
  public:
   IdleSlots() = default;
-  IdleSlots(const IdleSlots&) = delete;
-  IdleSlots& operator=(const IdleSlots&) = delete;
-  ~IdleSlots() {
-    for (auto& slot : slots_) delete slot.load(std::memory_order_acquire);
+  ~IdleSlots() override {
+    forget();
+    release();
+  }
+
+  void release() noexcept override {
+    for (auto& slot : slots_) delete slot.exchange(nullptr, std::memory_order_acquire);
   }
 
   /// An idle object, or null.

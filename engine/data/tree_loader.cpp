@@ -1,32 +1,22 @@
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
+
+#include "engine/data/gathered_rows.h"
 
 namespace lockstep::data {
 namespace {
 
 HostTable table_of(const Array& x) { return {{x.dtype(), x.shape(), {}}, x.to_bytes()}; }
 
-/// The chosen rows, the last one repeated up to `size`.
-Array gathered(const HostTable& table, const std::vector<std::int64_t>& rows, std::int64_t size) {
-  const std::size_t row_bytes = table.bytes.size() / static_cast<std::size_t>(table.rows());
-  std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
-    const auto row = static_cast<std::size_t>(rows[std::min(i, rows.size() - 1)]);
-    std::memcpy(bytes.data() + i * row_bytes, table.bytes.data() + row * row_bytes, row_bytes);
-  }
-  return from_bytes({table.type.dtype, table.type.shape.with(0, size), {}}, bytes);
-}
-
-/// 1 for the first `real` rows, then 0.
-Array real_rows(std::size_t real, std::int64_t size) {
-  std::vector<float> flags(static_cast<std::size_t>(size), 0.0F);
-  std::fill_n(flags.begin(), real, 1.0F);
-  return array(flags);
+/// Throws ValueError where std::move took the tables away.
+std::int64_t rows_of(const std::vector<HostTable>& tables) {
+  if (tables.empty()) lockstep::detail::refuse_moved_from("[loader]");
+  return tables[0].rows();
 }
 
 /// The number of rows that all leaves have.
@@ -49,9 +39,7 @@ std::int64_t common_rows(const Tree& rows) {
 }  // namespace
 
 TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : options_(options) {
-  if (options_.batch <= 0) {
-    throw ValueError("[loader] the batch is " + std::to_string(options_.batch) + "; it must be at least 1");
-  }
+  check_batch(options_.batch);
   const bool has_place = !weight.empty() && rows.contains(weight);
   if (has_place && rows.at(weight).is_leaf() && !rows.at(weight).array().has_value()) rows = rows.with(weight, Tree());
   const std::int64_t count = common_rows(rows);
@@ -72,12 +60,12 @@ TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : o
 }
 
 std::int64_t TreeLoader::batches_per_epoch() const {
-  const std::int64_t rows = tables_[0].rows();
+  const std::int64_t rows = rows_of(tables_);
   return options_.drop_last ? rows / options_.batch : (rows + options_.batch - 1) / options_.batch;
 }
 
 Tree TreeLoader::next_tree() {
-  const std::int64_t rows = tables_[0].rows();
+  const std::int64_t rows = rows_of(tables_);
   const std::int64_t end = std::min(position_.row + options_.batch, rows);
   const Permutation order(options_.seed, static_cast<std::uint64_t>(position_.epoch), rows);
   std::vector<std::int64_t> chosen;
@@ -94,9 +82,9 @@ Tree TreeLoader::next_tree() {
 }
 
 void TreeLoader::seek(Position position) {
-  if (position.epoch < 0 || position.row < 0 || position.row >= tables_[0].rows()) {
+  if (position.epoch < 0 || position.row < 0 || position.row >= rows_of(tables_)) {
     throw DataError("[loader] position epoch " + std::to_string(position.epoch) + " row " +
-                    std::to_string(position.row) + " is outside the data of " + std::to_string(tables_[0].rows()) +
+                    std::to_string(position.row) + " is outside the data of " + std::to_string(rows_of(tables_)) +
                     " rows; the run was saved with other data");
   }
   position_ = position;

@@ -15,8 +15,10 @@ Array multi_head_attention(const Scope& scope, const Array& x, const MultiHeadAt
     throw ValueError("[multi_head_attention '" + scope.path() + "'] " + std::to_string(features) + " features, " +
                      std::to_string(options.heads) + " heads; heads is at least 1 and divides the features");
   }
-  const DenseOptions projection{
-      .units = features, .use_bias = options.use_bias, .kernel_initializer = options.kernel_initializer};
+  const DenseOptions projection{.units = features,
+                                .use_bias = options.use_bias,
+                                .kernel_initializer = options.kernel_initializer,
+                                .aggregation = options.aggregation};
   DenseOptions joint = projection;
   joint.units = 3 * features;
   const Array all = reshape(dense(scope["qkv"], x, joint), {x.dim(0), x.dim(1), 3 * options.heads, -1});

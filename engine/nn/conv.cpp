@@ -57,15 +57,18 @@ Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options) {
   const Array kernel = scope.trainable(
       "kernel", {.shape = {options.kernel.first, options.kernel.second, channels / options.groups, options.filters},
                  .dtype = x.dtype(),
-                 .initializer = options.kernel_initializer});
+                 .initializer = options.kernel_initializer,
+                 .aggregation = options.aggregation});
   const Array y = conv(x, kernel,
                        {.strides = {options.strides.first, options.strides.second},
                         .padding = padding_of(options.padding, x, options.kernel, options.strides, options.dilation),
                         .dilation = {options.dilation.first, options.dilation.second},
                         .groups = options.groups});
   if (!options.use_bias) return y;
-  return y + scope.trainable("bias",
-                             {.shape = {options.filters}, .dtype = x.dtype(), .initializer = options.bias_initializer});
+  return y + scope.trainable("bias", {.shape = {options.filters},
+                                      .dtype = x.dtype(),
+                                      .initializer = options.bias_initializer,
+                                      .aggregation = options.aggregation});
 }
 
 Array max_pool2d(const Array& x, const Pool2dOptions& options) {

@@ -20,4 +20,8 @@ void DeclarationLog::note(DeclaredAggregation declared) {
   if (innermost() != nullptr) innermost()->found_.push_back(std::move(declared));
 }
 
+void DeclarationLog::note(AssignedState assigned) {
+  if (innermost() != nullptr) innermost()->assigned_.push_back(std::move(assigned));
+}
+
 }  // namespace lockstep::detail

@@ -40,8 +40,9 @@ Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions
     throw DtypeError("[embedding '" + scope.path() + "'] the indices are " + to_string(indices.type()) +
                      "; give integers");
   }
-  const Array table = scope.trainable(
-      "embeddings", {.shape = {options.vocabulary, options.features}, .initializer = options.initializer});
+  const Array table = scope.trainable("embeddings", {.shape = {options.vocabulary, options.features},
+                                                     .initializer = options.initializer,
+                                                     .aggregation = options.aggregation});
   return take_rows(table, indices);
 }
 
@@ -51,9 +52,9 @@ Array dropout(const Scope& scope, const Array& x, double rate) {
     throw ValueError("[dropout '" + scope.path() + "'] the rate is " + std::to_string(rate) +
                      "; give a probability in [0, 1)");
   }
-  const Array key = scope.next_key();
+  const Array key = scope.next_key(x);
   if (!scope.training() || rate == 0) return x;
-  const Array kept = random::bernoulli(key, 1.0 - rate, x.shape(), scope.over_batch());
+  const Array kept = random::bernoulli(key, 1.0 - rate, x.shape(), scope.over_batch(x));
   return where(kept, x * (1.0 / (1.0 - rate)), 0);
 }
 

@@ -1,9 +1,13 @@
 #include <utility>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/losses.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+
+#include "engine/nn/class_labels.h"
 
 namespace lockstep {
 namespace {
@@ -29,17 +33,35 @@ Array counted(const Array& x, const Array& weight) {
   return where(reshape(stop_gradient(weight) != 0, shape), x, zeros({}, x.dtype()));
 }
 
+/// Narrower dtypes hold neither a sum over many elements nor a square.
+Array wide(const Array& x) { return is_float(x.dtype()) ? convert(x, promote(x.dtype(), float32)) : x; }
+
 Array float_targets(const Array& targets, const Array& predictions) { return convert(targets, predictions.dtype()); }
 
-Array sparse_cross_entropy(const Array& logits, const Array& labels) {
-  const Array log_p = log_softmax(logits);
-  const Array picked = take_along_axis(log_p, expand_dims(labels, -1), -1);
-  return -squeeze(picked, {-1});
+/// Predictions less targets, in rows that count.
+Array error_of(const Array& predictions, const Array& targets, const Array& weight) {
+  const Array x = wide(predictions);
+  return counted(x - float_targets(targets, x), weight);
+}
+
+Weighted sparse_cross_entropy(const Array& logits, const Array& labels, const Array& weight,
+                              const LabelOptions& options) {
+  const nn::ClassLabels found =
+      nn::class_labels("softmax_cross_entropy", counted(labels, weight), logits.dim(-1), options);
+  Array rows = counted(logits, weight);
+  // What is ignored must not come back as 0 times NaN.
+  if (found.counted.has_value()) rows = where(expand_dims(found.counted, -1), rows, 0);
+  const Array places = expand_dims(found.classes, -1);
+  const Array picked = take_along_axis(log_softmax(rows), places, -1, IndexMode::promise_in_bounds);
+  return nn::weighted_labels(nn::with_unknown_as_nan(-squeeze(picked, {-1}), found), found, weight);
 }
 
 Array dense_cross_entropy(const Array& logits, const Array& labels) {
   check_equal_shapes("softmax_cross_entropy", logits, labels);
-  return -sum(float_targets(labels, logits) * log_softmax(logits), Axes{-1});
+  const Array y = float_targets(labels, logits), log_p = log_softmax(logits);
+  // A class of no probability that none was expected of adds nothing.
+  const Array nothing = (y == 0) & isneginf(log_p);
+  return -sum(where(nothing, 0, y * where(nothing, 0, log_p)), Axes{-1});
 }
 
 }  // namespace
@@ -79,12 +101,15 @@ Weighted weighted(const Array& values, const Array& weight) {
   return {sum(where(w == 0, 0, rows) * w), sum(w)};
 }
 
-Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight) {
+Weighted softmax_cross_entropy(const Array& given_logits, const Array& labels, const Array& weight,
+                               const LabelOptions& options) {
+  const Array logits = wide(given_logits);
   if (logits.ndim() < 2) {
     throw ShapeError("[softmax_cross_entropy] logits are " + to_string(logits.type()) +
                      "; give rows of class scores, [B, ..., C]");
   }
   if (!is_integer(labels.dtype())) {
+    nn::check_dense("softmax_cross_entropy", labels, options);
     return weighted(dense_cross_entropy(counted(logits, weight), counted(labels, weight)), weight);
   }
   Shape expected = logits.shape().erase(logits.ndim() - 1);
@@ -93,39 +118,46 @@ Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const A
                      to_string(labels.type()) + "; give labels of shape " + to_string(expected) +
                      ", or dense ones of the logits' shape and a float dtype");
   }
-  return weighted(sparse_cross_entropy(counted(logits, weight), counted(labels, weight)), weight);
+  return sparse_cross_entropy(logits, labels, weight, options);
 }
 
 Weighted binary_cross_entropy(const Array& all_logits, const Array& labels, const Array& weight) {
   check_equal_shapes("binary_cross_entropy", all_logits, labels);
-  const Array logits = counted(all_logits, weight);
+  const Array logits = counted(wide(all_logits), weight);
   const Array y = counted(float_targets(labels, logits), weight);
-  // max(x, 0) - x y + log(1 + exp(-|x|)): no overflow for any logit.
-  return weighted(relu(logits) - logits * y + log1p(exp(-abs(logits))), weight);
+  // (1 - y) x + log(1 + exp(-x)) above 0, -y x + log(1 + exp(x)) else: no overflow for any logit, and one predicate, so
+  // that at 0 the derivatives are those of one side. An infinite logit that is right costs nothing.
+  const Array above = logits > 0;
+  const Array slope = where(above, 1 - y, -y);
+  const Array nothing = (slope == 0) & isinf(logits);
+  const Array linear = where(nothing, 0, slope * where(nothing, 0, logits));
+  return weighted(linear + log1p(exp(where(above, -logits, logits))), weight);
 }
 
 Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight) {
   check_equal_shapes("mean_squared_error", predictions, targets);
-  return weighted(square(counted(predictions - float_targets(targets, predictions), weight)), weight);
+  return weighted(square(error_of(predictions, targets, weight)), weight);
 }
 
 Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight) {
   check_equal_shapes("mean_absolute_error", predictions, targets);
-  return weighted(abs(counted(predictions - float_targets(targets, predictions), weight)), weight);
+  return weighted(abs(error_of(predictions, targets, weight)), weight);
 }
 
 Weighted huber(const Array& predictions, const Array& targets, const Array& weight, double delta) {
   check_equal_shapes("huber", predictions, targets);
   if (!(delta > 0)) throw ValueError("[huber] delta is " + std::to_string(delta) + "; it must be above 0");
-  const Array error = abs(counted(predictions - float_targets(targets, predictions), weight));
-  const Array inside = minimum(error, delta);
-  return weighted(0.5 * square(inside) + delta * (error - inside), weight);
+  const Array error = error_of(predictions, targets, weight);
+  // Not by |error|, which has no second derivative at 0.
+  const Array size = abs(error), near = size <= delta;
+  const Array inside = 0.5 * square(where(near, error, 0)), outside = delta * (size - 0.5 * delta);
+  return weighted(where(near, inside, outside), weight);
 }
 
 Array l1_penalty(const Tree& parameters, double factor) {
   Array total = full({}, 0.0, float32);
   for (const Array& leaf : parameters.leaves()) {
-    if (is_float(leaf.dtype())) total = total + sum(abs(leaf));
+    if (is_float(leaf.dtype())) total = total + sum(abs(wide(leaf)));
   }
   return factor * total;
 }
@@ -133,7 +165,7 @@ Array l1_penalty(const Tree& parameters, double factor) {
 Array l2_penalty(const Tree& parameters, double factor) {
   Array total = full({}, 0.0, float32);
   for (const Array& leaf : parameters.leaves()) {
-    if (is_float(leaf.dtype())) total = total + sum(square(leaf));
+    if (is_float(leaf.dtype())) total = total + sum(square(wide(leaf)));
   }
   return factor * total;
 }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <lockstep/error.h>
+#include <lockstep/indexing.h>
 #include <lockstep/losses.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
@@ -17,7 +18,7 @@ struct Rows {
 
 Array filled(const Array& x, const Rows& rows) {
   if (x.dtype() == DType::key) return random::wrap_key_data(filled(random::key_data(x), rows));
-  const Array row = take_rows(x, rows.first);
+  const Array row = take(x, rows.first, 0, IndexMode::promise_in_bounds);
   const Array fallback = is_inexact(x.dtype()) ? full({}, 0.5, x.dtype()) : zeros({}, x.dtype());
   std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
   shape[0] = x.dim(0);

@@ -3,11 +3,23 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 
+#include "engine/nn/class_labels.h"
+
 namespace lockstep {
 namespace {
 
-Array class_indices(const Array& labels, const Array& logits) {
-  return is_integer(labels.dtype()) && labels.ndim() < logits.ndim() ? convert(labels, int32) : argmax(labels, -1);
+/// The classes that integer labels [B, ...] or dense ones [B, ..., C] name; a dense row of zeros names none.
+nn::ClassLabels labels_of(std::string_view metric, const Array& labels, const Array& logits,
+                          const LabelOptions& options) {
+  if (is_integer(labels.dtype()) && labels.ndim() < logits.ndim()) {
+    return nn::class_labels(metric, labels, logits.dim(-1), options);
+  }
+  nn::check_dense(metric, labels, options);
+  return {argmax(labels, -1), any(labels != 0, Axes{-1}), {}};
+}
+
+Weighted rate_of(const Array& hit, const nn::ClassLabels& labels, const Array& weight) {
+  return nn::weighted_labels(nn::with_unknown_as_nan(convert(hit, float32), labels), labels, weight);
 }
 
 void check_logits(std::string_view metric, const Array& logits) {
@@ -29,16 +41,18 @@ Array reduced(const Array& x) {
 
 Weighted mean_metric(const Array& values, const Array& weight) { return weighted(values, weight); }
 
-Weighted accuracy(const Array& logits, const Array& labels, const Array& weight) {
+Weighted accuracy(const Array& logits, const Array& labels, const Array& weight, const LabelOptions& options) {
   check_logits("accuracy", logits);
-  return weighted(convert(argmax(logits, -1) == class_indices(labels, logits), float32), weight);
+  const nn::ClassLabels named = labels_of("accuracy", labels, logits, options);
+  return rate_of(argmax(logits, -1) == named.classes, named, weight);
 }
 
-Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k, const Array& weight) {
+Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k, const Array& weight,
+                        const LabelOptions& options) {
   check_logits("top_k_accuracy", logits);
   const Array best = top_k(logits, k).second;
-  const Array hit = any(best == expand_dims(class_indices(labels, logits), -1), Axes{-1});
-  return weighted(convert(hit, float32), weight);
+  const nn::ClassLabels named = labels_of("top_k_accuracy", labels, logits, options);
+  return rate_of(any(best == expand_dims(named.classes, -1), Axes{-1}), named, weight);
 }
 
 Array value(const Weighted& weighted) {

@@ -5,6 +5,7 @@
 #include <lockstep/function.h>
 #include <lockstep/losses.h>
 #include <lockstep/model.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
@@ -27,16 +28,11 @@ std::vector<Variable> listed(const ScopeFrame& frame) {
 }
 
 void run(const ModelFunction& function, const std::shared_ptr<ScopeFrame>& frame, const Tree& x, Tree* y) {
+  expect_held(function, "model");
   Scope scope(frame, "");
   Tree result = function(scope, x);
   frame->close();
   if (y != nullptr) *y = std::move(result);
-}
-
-AxisSet varying_of(const Tree& x) {
-  AxisSet axes;
-  for (const Array& leaf : x.leaves()) axes = axes.joined(leaf.type().varying);
-  return axes;
 }
 
 [[noreturn]] void throw_missing(const ModelFunction& function, const MissingLeaf& missing, const Tree& given,
@@ -110,7 +106,7 @@ std::vector<Variable> variables(const ModelFunction& function, const Tree& examp
 
 std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& trainable, const Tree& non_trainable,
                                      const Tree& x, bool training, const CallOptions& options) {
-  const auto frame = ScopeFrame::for_call(trainable, non_trainable, training, options.rows, varying_of(x));
+  const auto frame = ScopeFrame::for_call(trainable, non_trainable, training, options.rows, x);
   Tree y;
   try {
     run(function, frame, inputs_of_rows(x, options.rows), &y);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -10,7 +13,8 @@ namespace lockstep {
 namespace {
 
 struct Moments {
-  Array mean;
+  Array first;  ///< Close to the mean, constant to derivatives.
+  Array lost;   ///< The mean less `first`.
   Array variance;
   Array count;  ///< Elements per channel that went in; rank 0.
 };
@@ -48,16 +52,33 @@ Array row_mask(const Array& rows, const Array& x) {
   return reshape(rows != 0, shape);
 }
 
-/// Squares of x - mean(x), added up by `add`, with a derivative that leaves out the mean's part: that is a sum of
-/// distances from a mean, 0. So backward, what x has through its variance waits for no sum of its own.
-template <class Mean, class Add>
-Array squares_around(const Array& x, Mean mean, Add add) {
-  const auto squares = [=](const Array& v) { return add(square(v - mean(v))); };
-  const auto rule = [=](const std::tuple<Array>& at, const std::tuple<Array>& along) {
-    const Array centered = std::get<0>(at) - mean(std::get<0>(at));
-    return std::pair(add(square(centered)), 2 * add(centered * std::get<0>(along)));
-  };
-  return custom_jvp(squares, rule)(x);
+/// Of this shard, whether they count or not.
+double elements_of_a_channel(const Array& x) {
+  double count = 1;
+  for (int i = 0; i + 1 < x.ndim(); ++i) count *= static_cast<double>(x.dim(i));
+  return count;
+}
+
+/// The largest power of two that keeps a sum of so many elements times it within their range; it rounds nothing.
+double part_of(double count) { return std::exp2(-std::ceil(std::log2(std::max(count, 1.0)))); }
+
+/// The variance from the mean square around a first mean, whose distance from the mean is `lost`: exactly 0 where all
+/// elements are equal. Of squares that overflow, infinite; so what is divided by its root is 0 and not NaN.
+Array variance_around(const Array& mean_square, const Array& lost) {
+  const Array variance = mean_square - square(lost);
+  const Array rounded = stop_gradient(maximum(-variance, 0));
+  return where(is_finite(mean_square), variance + rounded, mean_square);
+}
+
+/// About the mean of x; where its sum overflows, the first element along the axes. Constant to derivatives.
+Array near_mean(const Array& x, const Axes& axes) {
+  const Array about = mean(x, axes, true);
+  Array start = x;
+  for (const std::int64_t axis : axes) {
+    if (x.dim(static_cast<int>(axis)) == 0) return about;
+    start = slice_in_dim(start, 0, 1, axis);
+  }
+  return stop_gradient(where(is_finite(about), about, start));
 }
 
 /// (x - mean) * factor, with a derivative that multiplies by the factor after all elements have been added up for the
@@ -73,25 +94,32 @@ Array scaled_around(const Array& x, const Array& mean, const Array& factor) {
   return custom_jvp(scaled, rule)(x, mean, factor);
 }
 
-/// Moments of this shard's rows, two passes.
+/// Moments of this shard's rows in two passes. The second one's distances from the first mean, which is constant to
+/// derivatives, give the variance and what the first mean has lost by rounding; backward, what x has through either waits
+/// for no sum of its own.
 Moments local_moments(const Array& x, const Array& mask) {
   const Axes axes = all_but_last(x);
-  double inner = 1;
-  for (int i = 1; i + 1 < x.ndim(); ++i) inner *= static_cast<double>(x.dim(i));
-  const Array count = mask.has_value() ? sum(convert(mask, x.dtype())) * inner
-                                       : full({}, inner * static_cast<double>(x.dim(0)), x.dtype());
-  const auto add = [=](const Array& v) { return sum(mask.has_value() ? where(mask, v, 0) : v, axes); };
-  const auto mean = [=](const Array& v) { return divided(add(v), count); };
-  return {mean(x), divided(squares_around(x, mean, add), count), count};
+  const double all = elements_of_a_channel(x);
+  const double inner = x.dim(0) == 0 ? 0 : all / static_cast<double>(x.dim(0));
+  const Array count = mask.has_value() ? sum(convert(mask, x.dtype())) * inner : full({}, all, x.dtype());
+  const auto masked = [&] { return divided(sum(where(mask, x * part_of(all), 0), axes), count * part_of(all)); };
+  const Array first = mask.has_value() ? stop_gradient(masked()) : reshape(near_mean(x, axes), {x.dim(-1)});
+  const Array away = mask.has_value() ? where(mask, x - first, 0) : x - first;
+  const Array lost = divided(sum(away, axes), count);
+  return {first, lost, variance_around(divided(sum(square(away), axes), count), lost), count};
 }
 
-/// One set of moments out of the replicas': n and n * mean first, then M2 around the common mean.
-Moments joined_moments(const Moments& local, const AxisSet& axes) {
+/// One set of moments out of the replicas', likewise: n and n * mean first, then sums of distances from the common mean.
+Moments joined_moments(const Moments& local, const AxisSet& axes, double elements) {
   const auto total = [&](const Array& v) { return psum(pvary(v, axes.without(v.type().varying)), axes); };
+  for (const std::string& axis : axes.names()) elements *= static_cast<double>(axis_size(axis));
+  const double part = part_of(elements);
   const Array count = total(local.count);
-  const Array mean = divided(total(local.count * local.mean), count);
-  const Array m2 = total(local.count * local.variance + local.count * square(local.mean - mean));
-  return {mean, divided(m2, count), count};
+  const Array first = stop_gradient(divided(total(local.count * part * (local.first + local.lost)), count * part));
+  const Array away = where(local.count == 0, 0, (local.first - first) + local.lost);
+  const Array lost = divided(total(local.count * away), count);
+  const Array squares = total(local.count * local.variance + local.count * square(away));
+  return {first, lost, variance_around(divided(squares, count), lost), count};
 }
 
 /// The axes along which moments are joined. Throws MeshError where that would take all microbatches.
@@ -106,11 +134,13 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
   return options.synchronized ? varying.without({microbatch_axis}) : AxisSet();
 }
 
-Array gamma(const Scope& scope, std::int64_t channels, DType dtype) {
-  return scope.trainable("gamma", {.shape = {channels}, .dtype = dtype, .initializer = initializers::ones()});
+Array gamma(const Scope& scope, const Array& x, Aggregation aggregation) {
+  return scope.trainable(
+      "gamma",
+      {.shape = {x.dim(-1)}, .dtype = x.dtype(), .initializer = initializers::ones(), .aggregation = aggregation});
 }
-Array beta(const Scope& scope, std::int64_t channels, DType dtype) {
-  return scope.trainable("beta", {.shape = {channels}, .dtype = dtype});
+Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
+  return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation});
 }
 
 }  // namespace
@@ -130,28 +160,30 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   const Array moving_variance = moving("moving_variance", initializers::ones());
   const Array wide = convert(x, statistics);
 
+  Array away = wide;
   Array mean = moving_mean;
   Array variance = moving_variance;
   Array counted;
   if (scope.training() && options.trainable) {
     const AxisSet joined = axes_of_statistics(scope, x, options);
-    Moments moments = local_moments(wide, row_mask(scope.rows(), x));
-    if (!joined.empty()) moments = joined_moments(moments, joined);
-    mean = moments.mean;
+    Moments moments = local_moments(wide, row_mask(scope.rows(x), x));
+    if (!joined.empty()) moments = joined_moments(moments, joined, elements_of_a_channel(x));
+    away = wide - moments.first;
+    mean = moments.lost;
     variance = moments.variance;
     counted = moments.count != 0;
     const auto next = [&](const Array& old, const Array& now) {
       return where(counted, options.momentum * old + (1.0 - options.momentum) * now, old);
     };
-    scope.assign("moving_mean", next(moving_mean, mean));
+    scope.assign("moving_mean", next(moving_mean, moments.first + moments.lost));
     scope.assign("moving_variance", next(moving_variance, variance));
   }
   Array factor = rsqrt(variance + options.epsilon);
   if (counted.has_value()) factor = where(counted, factor, 0);
   // One factor a channel: backward, its gradient is one sum over all elements for both of what it is made of.
-  if (options.scale) factor = factor * convert(gamma(scope, x.dim(-1), x.dtype()), statistics);
-  Array y = scaled_around(wide, mean, factor);
-  if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), statistics);
+  if (options.scale) factor = factor * convert(gamma(scope, x, options.aggregation), statistics);
+  Array y = scaled_around(away, mean, factor);
+  if (options.center) y = y + convert(beta(scope, x, options.aggregation), statistics);
   return convert(y, x.dtype());
 }
 
@@ -159,11 +191,12 @@ Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& opt
   const NamedScope named = scope.named();
   check_normalized("layer_norm", scope, x, options.epsilon);
   const Array wide = convert(x, promote(x.dtype(), float32));
-  const Array centered = wide - mean(wide, Axes{-1}, true);
-  const Array variance = mean(square(centered), Axes{-1}, true);
-  Array y = convert(centered * rsqrt(variance + options.epsilon), x.dtype());
-  if (options.scale) y = y * convert(gamma(scope, x.dim(-1), x.dtype()), x.dtype());
-  if (options.center) y = y + convert(beta(scope, x.dim(-1), x.dtype()), x.dtype());
+  const Array away = wide - near_mean(wide, Axes{x.ndim() - 1});  // as in local_moments
+  const Array lost = mean(away, Axes{-1}, true);
+  const Array variance = variance_around(mean(square(away), Axes{-1}, true), lost);
+  Array y = convert((away - lost) * rsqrt(variance + options.epsilon), x.dtype());
+  if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
+  if (options.center) y = y + convert(beta(scope, x, options.aggregation), x.dtype());
   return y;
 }
 

@@ -14,13 +14,16 @@ Array lstm(const Scope& scope, const Array& x, const LstmOptions& options) {
     throw ValueError("[lstm '" + scope.path() + "'] units is " + std::to_string(options.units) +
                      "; it must be at least 1");
   }
-  const Array kernel = scope.trainable(
-      "kernel",
-      {.shape = {x.dim(-1), 4 * options.units}, .dtype = x.dtype(), .initializer = options.kernel_initializer});
-  const Array recurrent = scope.trainable(
-      "recurrent_kernel",
-      {.shape = {options.units, 4 * options.units}, .dtype = x.dtype(), .initializer = options.recurrent_initializer});
-  const Array bias = scope.trainable("bias", {.shape = {4 * options.units}, .dtype = x.dtype()});
+  const Array kernel = scope.trainable("kernel", {.shape = {x.dim(-1), 4 * options.units},
+                                                  .dtype = x.dtype(),
+                                                  .initializer = options.kernel_initializer,
+                                                  .aggregation = options.aggregation});
+  const Array recurrent = scope.trainable("recurrent_kernel", {.shape = {options.units, 4 * options.units},
+                                                               .dtype = x.dtype(),
+                                                               .initializer = options.recurrent_initializer,
+                                                               .aggregation = options.aggregation});
+  const Array bias =
+      scope.trainable("bias", {.shape = {4 * options.units}, .dtype = x.dtype(), .aggregation = options.aggregation});
 
   // One product for all steps; the loop has the recurrent one alone. x is moved, not what is four times as wide.
   const Array inputs = dot_general(swapaxes(x, 0, 1), kernel, {{2}, {0}}) + bias;

@@ -2,6 +2,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/model.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 
 #include "engine/nn/scope_frame.h"
@@ -37,46 +38,51 @@ Scope::Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path)
 Scope Scope::operator[](std::string_view name) const { return Scope(frame_, joined(path_, name)); }
 
 Array Scope::trainable(std::string_view name, const VariableSpec& spec) const {
-  return frame_->declare(joined(path_, name), spec, true).now();
+  return detail::held(frame_, "scope").declare(joined(path_, name), spec, true).now();
 }
 
 Array Scope::non_trainable(std::string_view name, const VariableSpec& spec) const {
-  return frame_->declare(joined(path_, name), spec, false).now();
+  return detail::held(frame_, "scope").declare(joined(path_, name), spec, false).now();
 }
 
 void Scope::assign(std::string_view name, const Array& value) const {
   const std::string path = joined(path_, name);
-  const detail::Declared& variable = frame_->find_assignable(path, "assign");
+  const detail::Declared& variable = detail::held(frame_, "scope").find_assignable(path, "assign");
   if (variable.spec.aggregation == Aggregation::sum) {
     throw AggregationError("[assign] '" + path +
                            "' declares aggregation=sum, which adds what each replica contributes; a whole value summed "
                            "over replicas would count the old value once per replica. Write accumulate(\"" +
                            std::string(name) + "\", contribution) instead of assign(old + contribution)");
   }
-  frame_->assign(path, in_type_of(variable, value, path, "assign", is_init()));
+  detail::held(frame_, "scope").assign(path, in_type_of(variable, value, path, "assign", is_init()));
 }
 
 void Scope::accumulate(std::string_view name, const Array& contribution) const {
   const std::string path = joined(path_, name);
-  const detail::Declared& variable = frame_->find_assignable(path, "accumulate");
+  const detail::Declared& variable = detail::held(frame_, "scope").find_assignable(path, "accumulate");
   if (variable.spec.aggregation != Aggregation::sum) {
     throw AggregationError("[accumulate] '" + path +
                            "' declares aggregation=" + std::string(lockstep::name(variable.spec.aggregation)) +
                            "; declare it sum, or assign its new value");
   }
   const Array given = in_type_of(variable, contribution, path, "accumulate", is_init());
-  frame_->accumulate(path, convert(given, detail::sum_dtype(given.dtype())));
+  detail::held(frame_, "scope").accumulate(path, convert(given, detail::sum_dtype(given.dtype())));
 }
 
-Array Scope::next_key() const { return frame_->next_key(path_); }
+Array Scope::next_key() const { return detail::held(frame_, "scope").next_key(path_, nullptr); }
+Array Scope::next_key(const Array& x) const { return detail::held(frame_, "scope").next_key(path_, &x); }
 
-bool Scope::is_init() const { return frame_->mode() == detail::ScopeFrame::Mode::init; }
-bool Scope::training() const { return frame_->training(); }
-Array Scope::rows() const { return frame_->rows(); }
-const AxisSet& Scope::batch_axes() const { return frame_->batch_axes(); }
+bool Scope::is_init() const { return detail::held(frame_, "scope").mode() == detail::ScopeFrame::Mode::init; }
+bool Scope::training() const { return detail::held(frame_, "scope").training(); }
+Array Scope::rows() const { return detail::held(frame_, "scope").rows(nullptr); }
+Array Scope::rows(const Array& x) const { return detail::held(frame_, "scope").rows(&x); }
+const AxisSet& Scope::batch_axes() const { return detail::held(frame_, "scope").batch_axes(); }
 
-random::Placement Scope::over_batch() const {
-  if (batch_axes().empty() || frame_->maps_rows()) return random::same_on_all;
+random::Placement Scope::over_batch() const { return placement(nullptr); }
+random::Placement Scope::over_batch(const Array& x) const { return placement(&x); }
+
+random::Placement Scope::placement(const Array* x) const {
+  if (batch_axes().empty() || detail::held(frame_, "scope").maps_rows(x)) return random::same_on_all;
   return {.cut = random::Cut{.dim = 0, .axes = batch_axes()}};
 }
 

@@ -71,6 +71,16 @@ Array overflows(const Array& old, const Array& added, const Array& next, DType d
   return ((old < 0) == (added < 0)) & ((next < 0) != (old < 0));
 }
 
+/// What all leaves have as their first extent; 0 where they differ.
+std::int64_t rows_in(const Tree& x) {
+  std::optional<std::int64_t> rows;
+  for (const Array& leaf : x.leaves()) {
+    if (leaf.ndim() == 0 || rows.value_or(leaf.dim(0)) != leaf.dim(0)) return 0;
+    rows = leaf.dim(0);
+  }
+  return rows.value_or(0);
+}
+
 void check_trainable(const std::string& path, const VariableSpec& spec) {
   if (is_inexact(spec.dtype)) return;
   throw DtypeError(
@@ -106,6 +116,7 @@ std::shared_ptr<ScopeFrame> ScopeFrame::for_layer(std::shared_ptr<ScopeFrame> pa
   frame->training_ = parent->training_;
   frame->rows_ = parent->rows_;
   frame->batch_axes_ = parent->batch_axes_;
+  frame->row_count_ = parent->row_count_;
   frame->parent_ = std::move(parent);
   frame->stack_ = std::move(stack);
   frame->slices_ = std::move(slices);
@@ -113,14 +124,15 @@ std::shared_ptr<ScopeFrame> ScopeFrame::for_layer(std::shared_ptr<ScopeFrame> pa
 }
 
 std::shared_ptr<ScopeFrame> ScopeFrame::for_call(Tree trainable, Tree non_trainable, bool training, Array rows,
-                                                 AxisSet batch_axes) {
+                                                 const Tree& x) {
   std::shared_ptr<ScopeFrame> frame(new ScopeFrame);
   frame->mode_ = Mode::call;
   frame->trainable_ = std::move(trainable);
   frame->non_trainable_ = std::move(non_trainable);
   frame->training_ = training;
+  frame->row_count_ = rows.has_value() ? rows.dim(0) : rows_in(x);
   frame->rows_ = std::move(rows);
-  frame->batch_axes_ = std::move(batch_axes);
+  for (const Array& leaf : x.leaves()) frame->batch_axes_ = frame->batch_axes_.joined(leaf.type().varying);
   return frame;
 }
 
@@ -245,7 +257,9 @@ Tree ScopeFrame::made(bool trainable) const {
 Tree ScopeFrame::next_state() const {
   Tree next = non_trainable_;
   for (const auto& [path, variable] : declared_) {
-    if (variable.assigned) next = next.with(path, Tree(combined(path, variable)));
+    if (!variable.assigned) continue;
+    next = next.with(path, Tree(combined(path, variable)));
+    DeclarationLog::note({path, variable.old_value});
   }
   return next;
 }

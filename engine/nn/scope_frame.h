@@ -50,7 +50,7 @@ class ScopeFrame {
 
   static std::shared_ptr<ScopeFrame> for_init(Array key);
   static std::shared_ptr<ScopeFrame> for_call(Tree trainable, Tree non_trainable, bool training, Array rows,
-                                              AxisSet batch_axes);
+                                              const Tree& x);
   /// A layer of a stack, inside the loop over them. `slices`: its variables by path and how many draws it has made, as
   /// `slices_of` stacks them; without them they are only declared, in `parent`.
   static std::shared_ptr<ScopeFrame> for_layer(std::shared_ptr<ScopeFrame> parent, Stack stack,
@@ -58,11 +58,12 @@ class ScopeFrame {
 
   Mode mode() const { return mode_; }
   bool training() const { return training_; }
-  /// Weights of the rows, or of the one row that an enclosing vmap over the batch goes through.
-  Array rows() const;
+  /// Weights of the rows, or of the one row that an enclosing vmap over the batch goes through. `x`: a layer's input there,
+  /// or null.
+  Array rows(const Array* x) const;
   const AxisSet& batch_axes() const { return batch_axes_; }
   /// Whether an enclosing vmap goes through the rows of the batch.
-  bool maps_rows() const;
+  bool maps_rows(const Array* x) const;
   const std::map<std::string, Declared>& declared() const { return declared_; }
 
   /// Finds or, in init, makes the variable. Throws StateError and AggregationError as Scope documents.
@@ -70,7 +71,7 @@ class ScopeFrame {
   Declared& declare(const std::string& path, const VariableSpec& spec, bool trainable, const Stacks& stacks = {});
   /// A declared non-trainable variable; `doing` words the error.
   Declared& find_assignable(const std::string& path, std::string_view doing);
-  Array next_key(const std::string& path);
+  Array next_key(const std::string& path, const Array* x);
   void assign(const std::string& path, const Array& value);
   void accumulate(const std::string& path, const Array& contribution);
 
@@ -96,7 +97,8 @@ class ScopeFrame {
   Array next_number(const std::string& path);
   /// The vmaps around this place in the model function, outermost first.
   std::vector<MappedAxis> mapped_axes() const;
-  bool goes_through_rows(const MappedAxis& axis) const;
+  bool goes_through_rows(const MappedAxis& axis, const Array* x) const;
+  void check_no_scan_over_rows(const std::string& path, const Array* x) const;
   Array existing_value(const std::string& path, const VariableSpec& spec, bool trainable) const;
   CellOptions cell_options(const std::string& path, const VariableSpec& spec) const;
   Array combined(const std::string& path, const Declared& variable) const;
@@ -112,6 +114,7 @@ class ScopeFrame {
   Tree non_trainable_;
   Array rows_;
   AxisSet batch_axes_;
+  std::int64_t row_count_ = 0;  ///< Of the batch where the call is; 0: not known.
   std::map<std::string, Declared> declared_;
   std::map<std::string, Draws> draws_;
   std::shared_ptr<ScopeFrame> parent_;  ///< Of a layer of a stack.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <lockstep/error.h>
 #include <lockstep/indexing.h>
 #include <lockstep/ops.h>
 
@@ -85,25 +86,47 @@ void ScopeFrame::accumulate(const std::string& path, const Array& contribution) 
 
 // ---- rows and the examples of a vmap
 
-bool ScopeFrame::goes_through_rows(const MappedAxis& axis) const {
-  if (!axis.rows) return false;
-  if (!batch_axes_.empty())
-    return std::ranges::any_of(batch_axes_, [&](const auto& a) { return axis.varying.contains(a); });
-  return rows_.has_value() && rows_.dim(0) == axis.size;
+/// Whether the dimension taken away is that of the rows: it varies as they do and has their extent. A layer's input that
+/// has as many rows itself says that it is not, or that nobody can tell; then a mesh must not decide.
+bool ScopeFrame::goes_through_rows(const MappedAxis& axis, const Array* x) const {
+  if (!axis.rows || axis.size != row_count_) return false;
+  const bool is_cut = !batch_axes_.empty();
+  if (!is_cut) return rows_.has_value();
+  if (std::ranges::none_of(batch_axes_, [&](const auto& a) { return axis.varying.contains(a); })) return false;
+  if (x == nullptr || x->ndim() == 0 || x->dim(0) != row_count_) return true;
+  if (row_count_ == 1) return false;
+  throw MeshError(
+      "[scope] a vmap takes away a dimension of " + std::to_string(axis.size) +
+      ", as many as there are rows in a shard, and inside it the layer's input is " + to_string(x->type()) +
+      ": which of the two are the rows cannot be told, and draws and statistics depend on it. Call the layer "
+      "outside of the vmap (layers take any leading dimensions), or cut the batch into another number of "
+      "shards");
+}
+
+void ScopeFrame::check_no_scan_over_rows(const std::string& path, const Array* x) const {
+  if (batch_axes_.empty() || x == nullptr || (x->ndim() > 0 && x->dim(0) == row_count_)) return;
+  for (const MappedAxis& axis : level_.scanned_axes()) {
+    if (!goes_through_rows(axis, x)) continue;
+    throw MeshError(
+        "[scope] '" + path +
+        "' draws in a scan or map over the rows of a batch that a mesh cuts: its draws are numbered by "
+        "iteration, so they would depend on the number of shards. Write vmap, which numbers the rows of the "
+        "whole batch, or call the layer on all rows at once");
+  }
 }
 
 std::vector<MappedAxis> ScopeFrame::mapped_axes() const {
   return parent_ == nullptr ? level_.mapped_axes() : parent_->mapped_axes();
 }
 
-bool ScopeFrame::maps_rows() const {
-  return std::ranges::any_of(mapped_axes(), [&](const MappedAxis& axis) { return goes_through_rows(axis); });
+bool ScopeFrame::maps_rows(const Array* x) const {
+  return std::ranges::any_of(mapped_axes(), [&](const MappedAxis& axis) { return goes_through_rows(axis, x); });
 }
 
-Array ScopeFrame::rows() const {
+Array ScopeFrame::rows(const Array* x) const {
   if (!rows_.has_value()) return rows_;
   for (const MappedAxis& axis : mapped_axes()) {
-    if (goes_through_rows(axis)) return squeeze(dynamic_slice_in_dim(rows_, axis.index, 1), {0});
+    if (goes_through_rows(axis, x)) return squeeze(dynamic_slice_in_dim(rows_, axis.index, 1), {0});
   }
   return rows_;
 }
@@ -126,8 +149,9 @@ Array ScopeFrame::next_number(const std::string& path) {
   return number;
 }
 
-Array ScopeFrame::next_key(const std::string& scope_path) {
+Array ScopeFrame::next_key(const std::string& scope_path, const Array* x) {
   const std::string path = rng_path(scope_path);
+  check_no_scan_over_rows(path, x);
   const VariableSpec spec{.shape = {3},
                           .dtype = uint32,
                           .initializer =
@@ -153,7 +177,7 @@ Array ScopeFrame::next_key(const std::string& scope_path) {
   bool found_rows = false;
   for (const MappedAxis& axis : mapped_axes()) {
     Array example = axis.index;
-    if (!found_rows && goes_through_rows(axis)) {
+    if (!found_rows && goes_through_rows(axis, x)) {
       found_rows = true;
       if (!batch_axes_.empty()) example = block_index(batch_axes_) * static_cast<std::int32_t>(axis.size) + example;
     }

@@ -36,10 +36,40 @@ Mask frozen_by(const std::vector<GradientTransformation>& transformations) {
   };
 }
 
+struct Below {
+  std::string prefix;
+  bool operator()(std::string_view path) const {
+    return path.starts_with(prefix) && (path.size() == prefix.size() || prefix.empty() || path[prefix.size()] == '/');
+  }
+};
+
+Selection selection(const std::string& of, const Mask& mask) {
+  const Below* below = mask.target<Below>();
+  return {of + "(" + (below == nullptr ? "a mask" : "below(\"" + below->prefix + "\")") + ")", mask};
+}
+
+/// What both masks take; empty where the second is.
+Mask both(const Mask& a, const Mask& b) {
+  if (!b) return {};
+  return [a, b](std::string_view path) { return a(path) && b(path); };
+}
+
+std::vector<Selection> selections_of(const std::vector<GradientTransformation>& transformations) {
+  std::vector<Selection> all;
+  for (const GradientTransformation& t : transformations) {
+    all.insert(all.end(), t.selections.begin(), t.selections.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 Tree apply_updates(const Tree& params, const Tree& updates) {
-  return map([](const Array& p, const Array& u) { return p + convert(u, p.dtype()); }, params, updates);
+  const auto moved = [](const Array& p, const Array& u) {
+    const DType dtype = promote(p.dtype(), u.dtype());
+    return convert(convert(p, dtype) + convert(u, dtype), p.dtype());
+  };
+  return map(moved, params, updates);
 }
 
 GradientTransformation identity() {
@@ -70,7 +100,7 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
     if (frozen) updates = zeros_where(frozen, updates);
     return std::pair(updates, Tree::list(std::move(states)));
   };
-  return {init, update, frozen};
+  return {init, update, frozen, selections_of(transformations)};
 }
 
 GradientTransformation masked(GradientTransformation inner, Mask mask) {
@@ -86,24 +116,18 @@ GradientTransformation masked(GradientTransformation inner, Mask mask) {
         gradients);
     return std::pair(std::move(merged), std::move(next));
   };
-  Mask frozen;
-  if (inner.frozen) {
-    frozen = [mask, inner = inner.frozen](std::string_view path) { return mask(path) && inner(path); };
-  }
-  return {init, update, std::move(frozen)};
+  std::vector<Selection> selections{selection("masked", mask)};
+  for (const Selection& own : inner.selections) selections.push_back({own.text, both(mask, own.mask)});
+  return {init, update, both(mask, inner.frozen), std::move(selections)};
 }
 
 GradientTransformation freeze(Mask frozen) {
   auto update = [frozen](const Tree& gradients, const Tree& state, const Tree&) {
     return std::pair(zeros_where(frozen, gradients), state);
   };
-  return {[](const Tree&) { return Tree(); }, update, frozen};
+  return {[](const Tree&) { return Tree(); }, update, frozen, {selection("freeze", frozen)}};
 }
 
-Mask below(std::string prefix) {
-  return [prefix = std::move(prefix)](std::string_view path) {
-    return path.starts_with(prefix) && (path.size() == prefix.size() || prefix.empty() || path[prefix.size()] == '/');
-  };
-}
+Mask below(std::string prefix) { return Below{std::move(prefix)}; }
 
 }  // namespace lockstep::optim

@@ -8,28 +8,32 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 
+#include "engine/optim/global_norm.h"
+
 namespace lockstep::optim {
 namespace {
 
-/// A transformation without state that maps each leaf alone.
+/// A transformation without state that maps each leaf alone, in at least float32.
 GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule) {
   return {[](const Tree&) { return Tree(); },
           [rule = std::move(rule)](const Tree& updates, const Tree& state, const Tree& params) {
-            return std::pair(map(rule, updates, params), state);
+            const auto wide_rule = [&](const Array& u, const Array& p) { return rule(wide(u), p); };
+            return std::pair(map(wide_rule, updates, params), state);
           }};
 }
 
+/// Slots of at least float32: a narrower one would hold neither an average that moves slowly nor a square.
 Tree zeros_of(const Tree& params) {
-  return map([](const Array& p) { return zeros_like(p); }, params);
+  return map([](const Array& p) { return zeros_like(wide(p)); }, params);
 }
 
 enum class Sign : std::uint8_t { any, positive };
 
 /// A decaying average with 0 for what is subnormal. A weight whose gradient has become zero would else have a subnormal
 /// average for ever, since 0.9 times a few of the smallest number is rounded to as many, and processors take a hundred
-/// times as long to multiply such numbers. float16's matter as numbers and stay.
+/// times as long to multiply such numbers.
 Array decaying(const Array& average, Sign sign = Sign::any) {
-  if (average.dtype() == float16 || !is_float(average.dtype())) return average;
+  if (!is_float(average.dtype())) return average;
   const double smallest_normal = average.dtype() == float64 ? std::numeric_limits<double>::min()
                                                             : static_cast<double>(std::numeric_limits<float>::min());
   return where((sign == Sign::any ? abs(average) : average) < smallest_normal, 0.0, average);
@@ -61,7 +65,12 @@ GradientTransformation scale_by_learning_rate(LearningRate rate) {
   auto update = [rate](const Tree& updates, const Tree& state, const Tree&) {
     const Array count = state.at("count").array();
     const Array factor = -rate.schedule()(count);
-    Tree scaled = map([&](const Array& u) { return u * convert(factor, u.dtype()); }, updates);
+    Tree scaled = map(
+        [&](const Array& u) {
+          const Array x = wide(u);
+          return x * convert(factor, x.dtype());
+        },
+        updates);
     return std::pair(std::move(scaled), Tree::dict({{"count", Tree(count + 1)}}));
   };
   return {[](const Tree&) { return Tree::dict({{"count", Tree(first_count())}}); }, update};
@@ -69,9 +78,10 @@ GradientTransformation scale_by_learning_rate(LearningRate rate) {
 
 GradientTransformation trace(double decay, bool nesterov) {
   auto update = [decay, nesterov](const Tree& updates, const Tree& state, const Tree&) {
-    Tree velocity = map([&](const Array& u, const Array& v) { return decaying(decay * v + u); }, updates, state);
+    Tree velocity =
+        map([&](const Array& u, const Array& v) { return decaying(decay * wide(v) + wide(u)); }, updates, state);
     if (!nesterov) return std::pair(velocity, velocity);
-    Tree ahead = map([&](const Array& u, const Array& v) { return u + decay * v; }, updates, velocity);
+    Tree ahead = map([&](const Array& u, const Array& v) { return wide(u) + decay * v; }, updates, velocity);
     return std::pair(std::move(ahead), std::move(velocity));
   };
   return {zeros_of, update};
@@ -81,13 +91,14 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
   auto init = [](const Tree& params) {
     return Tree::dict({{"count", Tree(first_count())}, {"mu", zeros_of(params)}, {"nu", zeros_of(params)}});
   };
-  auto update = [=](const Tree& updates, const Tree& state, const Tree&) {
+  auto update = [=](const Tree& gradients, const Tree& state, const Tree&) {
+    const Tree updates = map([](const Array& g) { return wide(g); }, gradients);
     const Array count = state.at("count").array() + 1;
-    Tree mu =
-        map([&](const Array& g, const Array& m) { return decaying(b1 * m + (1.0 - b1) * g); }, updates, state.at("mu"));
-    Tree nu =
-        map([&](const Array& g, const Array& n) { return decaying(b2 * n + (1.0 - b2) * squared(g), Sign::positive); },
-            updates, state.at("nu"));
+    Tree mu = map([&](const Array& g, const Array& m) { return decaying(b1 * wide(m) + (1.0 - b1) * g); }, updates,
+                  state.at("mu"));
+    Tree nu = map([&](const Array& g,
+                      const Array& n) { return decaying(b2 * wide(n) + (1.0 - b2) * squared(g), Sign::positive); },
+                  updates, state.at("nu"));
     // In float64 so that 1 - b2^t does not cancel in the first steps. Scalars of a step: a division for each parameter
     // would take as long as all else.
     const Array t = convert(count, float64);
@@ -115,17 +126,6 @@ GradientTransformation clip_by_value(double limit) {
   return leafwise([limit](const Array& u, const Array&) { return clip(u, -limit, limit); });
 }
 
-GradientTransformation clip_by_global_norm(double max_norm) {
-  check_positive("clip_by_global_norm", max_norm);
-  auto update = [max_norm](const Tree& updates, const Tree& state, const Tree&) {
-    const Array norm = global_norm(updates);
-    const Array factor = where(norm > max_norm, max_norm / norm, ones_like(norm));
-    Tree clipped = map([&](const Array& u) { return u * convert(factor, u.dtype()); }, updates);
-    return std::pair(std::move(clipped), state);
-  };
-  return {[](const Tree&) { return Tree(); }, update};
-}
-
 GradientTransformation sgd(LearningRate rate, double momentum, bool nesterov) {
   if (momentum == 0.0) return scale_by_learning_rate(std::move(rate));
   return chain(trace(momentum, nesterov), scale_by_learning_rate(std::move(rate)));
@@ -138,17 +138,6 @@ GradientTransformation adam(LearningRate rate, double b1, double b2, double epsi
 GradientTransformation adamw(LearningRate rate, double b1, double b2, double epsilon, double weight_decay) {
   return chain(scale_by_adam(b1, b2, epsilon), add_decayed_weights(weight_decay),
                scale_by_learning_rate(std::move(rate)));
-}
-
-Array global_norm(const Tree& tree) {
-  Array total;
-  for (const Array& leaf : tree.leaves()) {
-    const DType accumulate = promote(leaf.dtype(), float32);
-    const Array x = convert(leaf, accumulate);
-    const Array part = sum(x * x);
-    total = total.has_value() ? total + part : part;
-  }
-  return total.has_value() ? sqrt(total) : full({}, 0.0, float32);
 }
 
 }  // namespace lockstep::optim

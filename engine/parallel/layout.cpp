@@ -8,6 +8,18 @@
 
 namespace lockstep {
 
+Layout::Layout(std::initializer_list<std::pair<std::int64_t, std::string>> cuts) {
+  for (const auto& [dim, axis] : cuts) {
+    const auto [there, is_new] = cuts_.emplace(dim, axis);
+    if (is_new) continue;
+    throw MeshError(
+        fmt::format("layout: dimension {} is cut along \"{}\" and along \"{}\"; expected one axis for each dimension; "
+                    "leave one out, "
+                    "or make a mesh with one axis of both sizes",
+                    dim, there->second, axis));
+  }
+}
+
 Layout sharded(std::string axis, std::int64_t dim) { return Layout({{dim, std::move(axis)}}); }
 
 namespace parallel {

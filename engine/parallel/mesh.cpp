@@ -7,6 +7,8 @@
 #include <lockstep/error.h>
 #include <lockstep/parallel.h>
 
+#include "engine/core/check_device.h"
+
 namespace lockstep {
 
 namespace {
@@ -41,6 +43,7 @@ void check_axes(const std::vector<MeshAxis>& axes) {
 void check_devices(const std::vector<Device>& devices, std::int64_t shards, const std::vector<MeshAxis>& axes) {
   if (devices.empty()) throw MeshError("mesh: no devices given; write for example devices(\"cpu:0-1\")");
   for (std::size_t i = 0; i < devices.size(); ++i) {
+    check_device("mesh", devices[i]);
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
         devices.begin() + static_cast<std::ptrdiff_t>(i)) {
       throw MeshError(fmt::format("mesh: device {} is named twice", to_string(devices[i])));

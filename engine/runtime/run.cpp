@@ -24,7 +24,9 @@ namespace base = compile::base;
 class TeamMember final : public compile::Crew {
  public:
   TeamMember(Team& team, int device, compile::Recorder* recorder) : Crew(device, recorder), team_(team) {}
-  void meet() override { team_.barrier().arrive_and_wait(); }
+  void meet() override {
+    if (!team_.is_of_parent()) team_.barrier().arrive_and_wait();
+  }
   bool has_failed() const override { return team_.has_failed(); }
   compile::Shares* shares() override { return &team_.shares(); }
   void failed(std::exception_ptr error) override { team_.failed(std::move(error)); }

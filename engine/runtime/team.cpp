@@ -2,8 +2,11 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include <lockstep/error.h>
 
 #include "engine/ir/joined_backend.h"
 
@@ -20,6 +23,11 @@ Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
 }
 
 Team::~Team() {
+  if (is_of_parent()) {
+    // There is nothing here to join: whatever is done to the handle of a thread that fork left behind is undefined.
+    static_cast<void>(std::make_unique<std::vector<std::thread>>(std::move(threads_)).release());
+    return;
+  }
   stop_.store(true, std::memory_order_release);
   started_.fetch_add(1, std::memory_order_acq_rel);
   started_.notify_all();
@@ -60,7 +68,14 @@ void Team::run(const std::function<void(int)>& task) {
     started_.notify_all();
   }
   run_on(0);
-  if (devices_ > 1) done_.arrive_and_wait();
+  if (is_of_parent()) {
+    failed(std::make_exception_ptr(MeshError(
+        "run: a callback forked the process while it ran on " + std::to_string(devices_) +
+        " devices, whose threads the child lacks; expected fork before or behind the call; leave the child by _exit or "
+        "exec")));
+  } else if (devices_ > 1) {
+    done_.arrive_and_wait();
+  }
   task_ = nullptr;
   if (has_failed_.load(std::memory_order_acquire)) std::rethrow_exception(std::exchange(error_, nullptr));
 }
@@ -80,12 +95,14 @@ class Pool {
   std::unique_ptr<Team> take(std::size_t key) {
     for (Slot& slot : slots_) {
       if (slot.key.load(std::memory_order_acquire) != key) continue;
-      if (Team* team = slot.team.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Team>(team);
+      std::unique_ptr<Team> team(slot.team.exchange(nullptr, std::memory_order_acq_rel));
+      if (team != nullptr && !team->is_of_parent()) return team;
     }
     return nullptr;
   }
 
   void put(std::size_t key, std::unique_ptr<Team> team) {
+    if (team->is_of_parent()) return;
     for (Slot& slot : slots_) {
       std::size_t owner = 0;
       slot.key.compare_exchange_strong(owner, key, std::memory_order_acq_rel);

@@ -13,6 +13,7 @@
 
 #include "engine/compile/shares.h"
 #include "engine/runtime/barrier.h"
+#include "engine/runtime/forks.h"
 
 namespace lockstep::runtime {
 
@@ -34,6 +35,9 @@ class Team {
   /// rethrown here; the team can be used again.
   void run(const std::function<void(int)>& task);
 
+  /// Whether the threads are in another process: this one is a child that was forked from it. Such a team runs nothing.
+  bool is_of_parent() const { return born_ != forks(); }
+
   /// Notes an exception of the running task.
   void failed(std::exception_ptr error) noexcept;
   /// Whether the running task has failed somewhere: the rest of the work is then skipped.
@@ -43,6 +47,7 @@ class Team {
   void work(int device);
   void run_on(int device) noexcept;
 
+  const std::uint64_t born_ = forks();
   const int devices_;
   const std::vector<std::shared_ptr<const Backend>> backends_;
   const Waiter waiter_;

@@ -134,9 +134,20 @@ std::vector<MappedAxis> TraceLevel::mapped_axes() const {
   std::vector<MappedAxis> axes;
   auto& frames = open_traces();
   for (std::size_t i = depth_of(number_, "a level"); i < frames.size(); ++i) {
-    if (!frames[i]->mapping) continue;
+    if (!frames[i]->mapping || frames[i]->mapping->in_turn) continue;
     const Mapping& mapping = *frames[i]->mapping;
     axes.push_back({index_in(*frames[i]), mapping.size, mapping.axis, mapping.rows, mapping.varying});
+  }
+  return axes;
+}
+
+std::vector<MappedAxis> TraceLevel::scanned_axes() const {
+  std::vector<MappedAxis> axes;
+  auto& frames = open_traces();
+  for (std::size_t i = depth_of(number_, "a level"); i < frames.size(); ++i) {
+    if (!frames[i]->mapping || !frames[i]->mapping->in_turn) continue;
+    const Mapping& mapping = *frames[i]->mapping;
+    axes.push_back({{}, mapping.size, mapping.axis, mapping.rows, mapping.varying});
   }
   return axes;
 }

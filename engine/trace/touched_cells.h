@@ -31,12 +31,13 @@ struct TouchedCell {
   bool written = false;
 };
 
-/// Of a trace whose arguments are examples of a batch.
+/// Of a trace whose arguments are examples of a batch, or slices that a loop goes through.
 struct Mapping {
   std::int64_t size = 0;
-  std::string axis;   ///< The axis's name, or empty.
-  bool rows = false;  ///< Whether every batched argument is cut in its first dimension.
-  AxisSet varying;    ///< What the batched arguments vary along.
+  std::string axis;      ///< The axis's name, or empty.
+  bool rows = false;     ///< Whether every batched argument is cut in its first dimension.
+  AxisSet varying;       ///< What the batched arguments vary along.
+  bool in_turn = false;  ///< A loop's, one after the other.
 };
 
 /// The number of the example, asked for by somebody: its captured array holds nothing, the transform puts 0, 1, ... there.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
@@ -14,6 +15,8 @@
 #include "engine/train/trainable_parts.h"
 
 namespace lockstep {
+
+using detail::held;
 
 namespace {
 
@@ -69,21 +72,31 @@ struct TrainStep::Impl {
 TrainStep::TrainStep(detail::StepParts parts) {
   check(parts.options);
   train::check(parts.objectives);
+  for (const Objective& objective : parts.objectives) {
+    detail::expect_held(objective.loss, "[step] the loss");
+    for (const auto& [path, optimizer] : objective.optimizers) {
+      detail::expect_held(optimizer.init, "[step] the optimizer of '" + path + "'");
+      detail::expect_held(optimizer.update, "[step] the optimizer of '" + path + "'");
+    }
+  }
   auto impl = std::make_shared<Impl>();
   impl->cache = detail::JitCache(parts.options.debug, parts.options.precision);
   impl->parts = std::move(parts);
   impl_ = std::move(impl);
 }
 
-const detail::StepParts& TrainStep::parts() const { return impl_->parts; }
-std::size_t TrainStep::traces() const { return impl_->cache.traces(); }
+const detail::StepParts& TrainStep::parts() const { return held(impl_, "training step").parts; }
+std::size_t TrainStep::traces() const { return held(impl_, "training step").cache.traces(); }
 
-Mesh TrainStep::mesh(std::int64_t rows) const { return train::batch_mesh(impl_->parts.options, rows); }
+Mesh TrainStep::mesh(std::int64_t rows) const {
+  return train::batch_mesh(held(impl_, "training step").parts.options, rows);
+}
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
+  train::check_trained_dtypes(impl_->parts.objectives, trainable);
   Tree slots = detail::JitCache().call(
       [this](const std::vector<Tree>& arguments) {
-        return train::initial_slots(impl_->parts.objectives, arguments[0]);
+        return train::initial_slots(held(impl_, "training step").parts.objectives, arguments[0]);
       },
       {trainable});
   return {std::move(trainable), std::move(non_trainable), std::move(slots), array<std::int64_t>(0)};
@@ -91,22 +104,24 @@ TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
 
 std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {
   train::check(batch);
-  return impl_->call(std::move(state), to_tree(Rows(batch)));
+  return held(impl_, "training step").call(std::move(state), to_tree(Rows(batch)));
 }
 
 std::pair<TrainState, Logs> TrainStep::run(TrainState state, Tree batch) const {
-  const RowWeights& weight = impl_->parts.options.weight;
+  const Impl& impl = held(impl_, "training step");
+  const RowWeights& weight = impl.parts.options.weight;
   batch = train::without_empty_weights(std::move(batch), weight);
   train::check(batch, weight);
-  return impl_->call(std::move(state), std::move(batch));
+  return impl.call(std::move(state), std::move(batch));
 }
 
 Function TrainStep::traced(const TrainState& state, const Tree& batch) const {
-  const RowWeights& weight = impl_->parts.options.weight;
+  const RowWeights& weight = held(impl_, "training step").parts.options.weight;
   const Tree rows = train::without_empty_weights(batch, weight);
   train::check(rows, weight);
-  return trace([this](const std::vector<Tree>& arguments) { return whole_step(impl_->parts, arguments); },
-               {to_tree(state), rows});
+  return trace(
+      [this](const std::vector<Tree>& arguments) { return whole_step(held(impl_, "training step").parts, arguments); },
+      {to_tree(state), rows});
 }
 
 struct EvaluateStep::Impl {
@@ -131,6 +146,7 @@ struct EvaluateStep::Impl {
 
 EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options) {
   check(options);
+  detail::expect_held(loss, "[evaluate] the loss");
   detail::JitCache cache({}, options.precision);
   impl_ = std::make_shared<Impl>(Impl{std::move(loss), std::move(options), std::move(cache)});
 }
@@ -138,13 +154,13 @@ EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options) {
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
                                                          const Batch& batch) const {
   train::check(batch);
-  return impl_->call(trainable, non_trainable, to_tree(Rows(batch)));
+  return held(impl_, "evaluation step").call(trainable, non_trainable, to_tree(Rows(batch)));
 }
 
 std::map<std::string, Weighted> EvaluateStep::run(const Tree& trainable, const Tree& non_trainable, Tree batch) const {
-  batch = train::without_empty_weights(std::move(batch), impl_->options.weight);
-  train::check(batch, impl_->options.weight);
-  return impl_->call(trainable, non_trainable, std::move(batch));
+  batch = train::without_empty_weights(std::move(batch), held(impl_, "evaluation step").options.weight);
+  train::check(batch, held(impl_, "evaluation step").options.weight);
+  return held(impl_, "evaluation step").call(trainable, non_trainable, std::move(batch));
 }
 
 }  // namespace lockstep

@@ -44,6 +44,15 @@ TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSourc
   if (options.log_every < 1) {
     throw ValueError("[fit] log_every is " + std::to_string(options.log_every) + "; it must be at least 1");
   }
+  if (options.steps < 0) {
+    throw ValueError("[fit] steps is " + std::to_string(options.steps) +
+                     "; it must be 0 or more, those made before included");
+  }
+  for (std::size_t i = 0; i < callbacks.size(); ++i) {
+    if (callbacks[i] == nullptr) {
+      throw ValueError("[fit] callback " + std::to_string(i) + " is null; leave it out");
+    }
+  }
   StepReport report{.step = state.step.item<std::int64_t>(), .epoch = source.position().epoch, .logs = {}};
   bool is_first = true;
   auto since = Clock::now();

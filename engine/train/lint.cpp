@@ -1,9 +1,12 @@
+#include <iterator>
+
 #include <lockstep/function.h>
 #include <lockstep/parallel.h>
 #include <lockstep/train.h>
 
 #include "engine/train/batch_rows.h"
 #include "engine/train/loss_over_mesh.h"
+#include "engine/train/oversights.h"
 #include "engine/train/replica_step.h"
 
 namespace lockstep {
@@ -24,7 +27,14 @@ std::vector<std::string> lint(const TrainStep& step, const TrainState& state, co
         of_shard, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
         {arguments[0], state.non_trainable, rows}, 1);
   };
-  return trace(loss, {state.trainable}).lint();
+  std::vector<std::string> texts = trace(loss, {state.trainable}).lint();
+  const auto add = [&](std::vector<std::string> more) {
+    texts.insert(texts.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  add(train::ignored_weights(parts, state, rows));
+  add(train::ignored_state(parts, state, rows));
+  add(train::idle_masks(parts.objectives, state.trainable));
+  return texts;
 }
 
 }  // namespace lockstep

@@ -101,6 +101,21 @@ std::vector<bool> trained_leaves(const Objective& objective, const Tree& trainab
   return trained;
 }
 
+void check_trained_dtypes(const std::vector<Objective>& objectives, const Tree& trainable) {
+  const std::vector<std::string> paths = trainable.paths();
+  const std::vector<Array> leaves = trainable.leaves();
+  for (const Objective& objective : objectives) {
+    const std::vector<bool> trained = trained_leaves(objective, trainable);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (!trained[i] || is_inexact(leaves[i].dtype())) continue;
+      throw DtypeError(
+          "[data_parallel] trainable leaf '" + paths[i] + "' is " + to_string(leaves[i].type()) +
+          ": only floats and complex numbers have gradients; keep it in the non-trainable tree, freeze it, "
+          "or convert it to a float dtype");
+    }
+  }
+}
+
 Tree only(const Tree& tree, const std::vector<bool>& kept) {
   bool all = true;
   for (const bool keep : kept) all = all && keep;

@@ -17,6 +17,8 @@ void check(const std::vector<Objective>& objectives);
 /// Per leaf, whether a gradient is computed for it: one of the optimizers has it, and does not freeze it. Throws StateError
 /// where a part is not in the tree.
 std::vector<bool> trained_leaves(const Objective& objective, const Tree& trainable);
+/// Throws DtypeError naming a leaf that is trained and has no gradient: neither float nor complex.
+void check_trained_dtypes(const std::vector<Objective>& objectives, const Tree& trainable);
 /// The tree with nothing in place of the leaves whose flag is not set.
 Tree only(const Tree& tree, const std::vector<bool>& kept);
 /// The whole tree with the leaves of `part`, which `only` made of it, in their places.

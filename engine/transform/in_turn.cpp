@@ -128,6 +128,9 @@ struct Reduction {
   bool is_carried;
 };
 
+/// Made in the scan, yet the same for all parts, as its type says: a count of draws, the zeros of an unused cotangent.
+bool is_shared(const ArrayType& type, const std::string& axis) { return !type.varying.contains(axis); }
+
 class InTurn {
  public:
   InTurn(const Function& f, std::size_t parts, std::string axis)
@@ -187,14 +190,16 @@ class InTurn {
         throw MeshError("in_turn: " + describe(*inner) + " inside of " + describe(equation) + " communicates along '" +
                         axis_ + "', whose replicas run one after the other; move it out of the loop or branch");
       }
-      const Var* during = nullptr;
+      bool is_during = false, is_own = false;
       const Equation* cause = nullptr;
       for (const Var& v : equation.inputs) {
-        if (when(v) == When::during) during = &v;
+        is_during = is_during || when(v) == When::during;
+        is_own = is_own || (when(v) == When::during && !is_shared(f_.type(v), axis_));
         if (when(v) == When::after) cause = cause_[v.id];
       }
-      if (cause != nullptr && (reduces || during != nullptr)) throw_needs_all(equation, *cause);
-      const When result = reduces || cause != nullptr ? When::after : during != nullptr ? When::during : When::before;
+      if (cause != nullptr && (reduces || is_own)) throw_needs_all(equation, *cause);
+      const When result = reduces || cause != nullptr ? When::after : is_during ? When::during : When::before;
+      if (result == When::after && !reduces) std::ranges::for_each(equation.inputs, [&](Var v) { keep(v); });
       if (reduces) {
         reductions_.push_back({&equation, equation.primitive == &ops::primitives::psum()});
         reducing_.insert(&equation);
@@ -206,10 +211,17 @@ class InTurn {
       }
     }
     for (const Var v : f_.outputs()) {
-      if (when(v) != When::during) continue;
+      keep(v);
+      if (when(v) != When::during || is_shared(f_.type(v), axis_)) continue;
       throw MeshError("in_turn: a result is " + to_string(f_.type(v)) + " and differs along '" + axis_ +
                       "'; reduce it with psum");
     }
+  }
+
+  /// A shared value that is read behind the scan comes out of it.
+  void keep(Var v) {
+    if (when(v) != When::during || !is_shared(f_.type(v), axis_)) return;
+    if (std::ranges::none_of(kept_, [&](Var other) { return other.id == v.id; })) kept_.push_back(v);
   }
 
   [[noreturn]] void throw_needs_all(const Equation& reader, const Equation& cause) const {
@@ -303,7 +315,11 @@ class InTurn {
       operands.push_back(emit_zeros(builder_, accumulated(reduction)));
       carries.push_back(body.input(accumulated(reduction)));
     }
-    scan.carries = carries.size();
+    for (const Var v : kept_) {
+      operands.push_back(emit_zeros(builder_, f_.type(v)));
+      body.input(f_.type(v));
+    }
+    scan.carries = carries.size() + kept_.size();
     operands.push_back(ops::iota(builder_, DType::int32, Shape{size_}, 0).var());
     operands.insert(operands.end(), stacked_.begin(), stacked_.end());
     for (std::size_t i = 0; i <= parts_; ++i) {
@@ -318,6 +334,7 @@ class InTurn {
     scan.body = body.finish(loop_results(body, map, carries));
     builder_.set_provenance({});
     const std::vector<Var> results = builder_.apply(ops::primitives::scan(), operands, scan.attrs());
+    for (std::size_t i = 0; i < kept_.size(); ++i) map_.set(kept_[i], results[carries.size() + i]);
     set_reduced(results, carries.size());
   }
 
@@ -337,6 +354,7 @@ class InTurn {
       const Value sum = ops::add(Value(body, carries[sums.size()]), ops::convert(Value(body, own), type.dtype));
       sums.push_back(sum.var());
     }
+    for (const Var v : kept_) sums.push_back(as_type(body, map.at(v), f_.type(v), "in_turn"));
     sums.insert(sums.end(), rows.begin(), rows.end());
     return sums;
   }
@@ -344,7 +362,7 @@ class InTurn {
   /// What the reductions give, out of what the scan returned.
   void set_reduced(const std::vector<Var>& results, std::size_t carries) {
     std::size_t carried = 0;
-    std::size_t stacked = carries;
+    std::size_t stacked = carries + kept_.size();
     for (const Reduction& reduction : reductions_) {
       const Equation& equation = *reduction.equation;
       builder_.set_provenance(equation.provenance);
@@ -389,6 +407,7 @@ class InTurn {
   std::vector<const Equation*> cause_;  ///< Of what stands behind the scan: a reduction it needs.
   std::vector<const Equation*> maker_;
   std::vector<Reduction> reductions_;
+  std::vector<Var> kept_;  ///< What is shared and comes out of the scan: each part overwrites it with the same.
   std::set<const Equation*> reducing_;
   Builder builder_;
   VarMap map_;

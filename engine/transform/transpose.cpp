@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <lockstep/error.h>
 
@@ -36,6 +37,7 @@ class Backward {
         residuals_(residuals),
         linear_(dependent()),
         zero_(f_.types().size()),
+        pending_(f_.types().size()),
         value_(linear),
         cotangent_(linear) {}
 
@@ -122,9 +124,14 @@ class Backward {
   }
 
   void transpose_equation(const Equation& equation) {
+    for (const Var v : equation.outputs) reduce_pending(v);
     if (std::ranges::none_of(equation.outputs, [&](Var v) { return cotangent_.has(v); })) return;
     check_linear(equation);
     builder_.set_provenance({equation.provenance.scope, true});
+    if (equation.primitive == &ops::primitives::pvary()) {
+      return add_pending(equation.inputs[0], AxisSet(equation.attrs.get<std::vector<std::string>>("axes")),
+                         *cotangent_.find(equation.outputs[0]));
+    }
     std::vector<Tangent> inputs, cotangents;
     std::vector<ArrayType> input_types, output_types;
     for (const Var v : equation.inputs) {
@@ -155,7 +162,24 @@ class Backward {
     cotangent_.set(v, sum ? ops::add(Value(builder_, *sum), term).var() : term.var());
   }
 
+  /// The transpose of a pvary is a psum, which is linear: what is used many times is reduced once, when all uses are met.
+  void add_pending(Var v, const AxisSet& axes, Var cotangent) {
+    const Var term = builder_.pvary(cotangent, axes.without(builder_.type(cotangent).varying));
+    for (auto& [along, sum] : pending_[v.id]) {
+      if (along != axes) continue;
+      sum = ops::add(Value(builder_, sum), Value(builder_, term)).var();
+      return;
+    }
+    pending_[v.id].emplace_back(axes, term);
+  }
+
+  void reduce_pending(Var v) {
+    const auto pending = std::exchange(pending_[v.id], {});
+    for (const auto& [axes, sum] : pending) accumulate(v, ops::psum(Value(builder_, sum), axes).var(), "psum");
+  }
+
   Var result(Var input) {
+    reduce_pending(input);
     const auto cotangent = cotangent_.find(input);
     return cotangent ? *cotangent : emit_zeros(builder_, f_.type(input));
   }
@@ -163,8 +187,9 @@ class Backward {
   Builder& builder_;
   const Function& f_;
   std::size_t residuals_;
-  std::vector<bool> linear_;  // per var: depends on the linear inputs
-  std::vector<bool> zero_;    // per var: known to be zero
+  std::vector<bool> linear_;                                   // per var: depends on the linear inputs
+  std::vector<bool> zero_;                                     // per var: known to be zero
+  std::vector<std::vector<std::pair<AxisSet, Var>>> pending_;  // per var: sums that are to be reduced along axes
   VarMap value_;
   VarMap cotangent_;
 };

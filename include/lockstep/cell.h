@@ -15,9 +15,9 @@ namespace lockstep {
 
 class CellState;
 
-/// One dimension that an enclosing vmap has taken away.
+/// One dimension that an enclosing vmap or scan has taken away.
 struct MappedAxis {
-  Array index;            ///< int32 scalar: which example.
+  Array index;            ///< int32 scalar: which example; empty for a scan.
   std::int64_t size = 0;  ///< How many there are.
   std::string name;       ///< VmapOptions::axis_name.
   /// Whether the mapped arguments lost their first dimension, and the mesh axes they vary along: where these cut a batch,
@@ -38,6 +38,8 @@ class LOCKSTEP_API TraceLevel {
   Array run(const std::function<Array()>& function) const;
   /// The vmaps between this level and the current one, outermost first.
   std::vector<MappedAxis> mapped_axes() const;
+  /// The scans and maps over arrays between them, likewise.
+  std::vector<MappedAxis> scanned_axes() const;
 
  private:
   friend class Cell;

@@ -14,6 +14,7 @@ namespace lockstep {
 /// SHA-256 over all leaves in the byte order of their paths; 64 hex digits. For each leaf the hash takes: the path's bytes,
 /// a zero byte, the long dtype name, a zero byte, the rank as one uint64, each extent as one uint64 (little-endian), then
 /// the data, row-major and little-endian. Of a struct of arrays, such as a TrainState: fingerprint(to_tree(state)).
+/// Throws StateError for a tree without leaves and for a leaf that holds nothing: what was moved away has no fingerprint.
 LOCKSTEP_API std::string fingerprint(const Tree& tree);
 /// 64 hex digits.
 LOCKSTEP_API std::string sha256(std::string_view bytes);

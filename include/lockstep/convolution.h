@@ -13,7 +13,8 @@
 #include <lockstep/ops.h>
 
 // Convolutions and windows with all of XLA's parameters. Layouts are channels last: x [N, spatial..., C], kernel
-// [window..., C/groups, O]. All throw ShapeError where shapes and parameters do not fit.
+// [window..., C/groups, O]. Integers are convolved exactly, modulo 2^n. All throw ShapeError where shapes and parameters
+// do not fit.
 namespace lockstep {
 
 /// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
@@ -51,8 +52,8 @@ LOCKSTEP_API Array conv_transpose(const Array& x, const Array& kernel, const Con
 /// One kernel [window..., 1, C * m] per channel of x [N, spatial..., C].
 LOCKSTEP_API Array depthwise_conv(const Array& x, const Array& kernel, ConvGeneralOptions options = {});
 
-/// numpy.convolve and numpy.correlate of two vectors: mode "full", "same" or "valid". Integers become float32, as in
-/// jax.numpy; complex vectors are refused.
+/// numpy.convolve and numpy.correlate of two vectors: mode "full", "same" or "valid". Integers stay what they are,
+/// as numpy's; complex vectors are refused.
 LOCKSTEP_API Array convolve(const Array& a, const Array& v, std::string_view mode = "full");
 LOCKSTEP_API Array correlate(const Array& a, const Array& v, std::string_view mode = "valid");
 

@@ -86,7 +86,8 @@ struct LoaderOptions {
 /// only as drop_last says.
 class LOCKSTEP_API Loader {
  public:
-  /// Throws ValueError for a batch <= 0 and DataError for a batch above the data set's rows when drop_last is set.
+  /// Throws ValueError for a batch <= 0, DataError for no data set, for x and y that differ in rows or lack bytes, and for
+  /// a batch above the data set's rows when drop_last is set.
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
 
   std::int64_t batches_per_epoch() const;
@@ -135,7 +136,8 @@ class LOCKSTEP_API TreeLoader {
   Position position_;
 };
 
-/// `rows` of a dataset as a Batch, padded to `size` rows.
+/// `rows` of a dataset as a Batch, padded to `size` rows. Throws DataError for rows that the data set does not have, and as
+/// a Loader does for data sets that do not fit together.
 LOCKSTEP_API Batch gather_batch(const Dataset& dataset, const std::vector<std::int64_t>& rows, std::int64_t size);
 
 }  // namespace data

@@ -14,11 +14,22 @@
 
 namespace lockstep {
 
+// One rule holds for all that reads or writes at indices: take, take_along_axis, take_rows, index, at(x, i).get, embedding,
+// put_along_axis, at(x, i).set and the other writes. Of a dimension of n elements an index in [-n, -1] counts from the end;
+// what then is outside [0, n) reads a fill value (NaN for floats) and writes nothing, and derivatives follow: the element
+// read has none, the update not written has none. So it is in JAX, whose x[i] alone clips reads instead: that is
+// at(x, i).get(IndexMode::clip). What is known when the call is made (an integer that is no array) throws ValueError.
+// Slices with a start that is an array (dynamic_slice, ...) have their extent in any case: a negative start counts from the
+// end, too, and one that leaves no room is moved to the last place that does. XLA's own gather and scatter, below, take
+// indices as they are, without counting from the end, and so do segment ids; class labels are no indices
+// (softmax_cross_entropy, one_hot).
+
 /// What an index outside its dimension means.
-///  - clip: the nearest one inside;
-///  - fill: reads give a fill value (NaN, or the least integer, the largest unsigned one, true), writes do nothing;
+///  - fill, the rule above: reads give a fill value (NaN, or the least integer, the largest unsigned one, true, the key of
+///    words 0xffffffff), writes do nothing;
+///  - clip: the nearest one inside; for take a negative one is 0, as in numpy;
 ///  - wrap: modulo the extent (take alone);
-///  - promise_in_bounds: there is none (where there is one after all, it is clipped).
+///  - promise_in_bounds: there is none (where there is one after all, it is clipped); negative ones as in clip.
 enum class IndexMode : std::uint8_t { clip, fill, wrap, promise_in_bounds };
 
 // ---- XLA's gather and scatter ----------------------------------------------------------------------------------------
@@ -63,9 +74,13 @@ LOCKSTEP_API Array scatter_max(const Array& operand, const Array& indices, const
 // ---- along an axis ---------------------------------------------------------------------------------------------------
 
 /// numpy.take: x's elements at the indices along an axis, whose dimension the indices' own replace; without an axis, of x
-/// flattened. Negative indices count from the end in mode fill, as in jax.numpy.take.
+/// flattened. Throws DtypeError for indices that are no integers. jax.numpy.take.
 LOCKSTEP_API Array take(const Array& x, const Array& indices, const std::optional<std::int64_t>& axis = std::nullopt,
                         IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt);
+/// As take_along_axis of ops.h, with a mode; negative indices count from the end but in promise_in_bounds. Throws
+/// ValueError for wrap, DtypeError for indices that are no integers.
+LOCKSTEP_API Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis, IndexMode mode,
+                                   const std::optional<Operand>& fill = std::nullopt);
 /// x with `values` (broadcast) written at the indices along an axis; shapes of x and indices are equal but for it.
 /// Negative indices count from the end, those outside write nothing.
 LOCKSTEP_API Array put_along_axis(const Array& x, const Array& indices, const Operand& values, std::int64_t axis);
@@ -116,7 +131,7 @@ class LOCKSTEP_API Index {
 
 /// x[indices...], numpy's basic and advanced indexing: index(x, {0, Slice{1, 3}, ellipsis}). Arrays broadcast together; the
 /// dimensions they make stand where the arrays stood, or first where a slice stands between them. Array indices outside
-/// are clipped; an integer outside throws ValueError. A mask of bool throws DtypeError: no shape may depend on data, so
+/// read NaN (IndexMode::fill); an integer outside throws ValueError. A mask of bool throws DtypeError: no shape may depend on data, so
 /// write where(mask, a, b).
 LOCKSTEP_API Array index(const Array& x, const std::vector<Index>& indices);
 
@@ -126,7 +141,7 @@ class LOCKSTEP_API Place {
   Place(Array x, std::vector<Index> indices) : x_(std::move(x)), indices_(std::move(indices)) {}
 
   /// As index(), with a mode for array indices.
-  Array get(IndexMode mode = IndexMode::clip, const std::optional<Operand>& fill = std::nullopt) const;
+  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt) const;
   /// `values` broadcast to the shape of get(). Where indices name an element twice, the last value is written; the other
   /// writes apply them all. Array indices outside write nothing, or as `mode` says. Throws ShapeError where values do not
   /// broadcast, DtypeError where the dtype has no such arithmetic.

@@ -37,6 +37,7 @@ struct Conv2dOptions {
   bool use_bias = true;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
+  Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.
 };
 /// x[N, H, W, C] -> [N, H', W', filters]. Variables kernel [h, w, C/groups, filters], bias [filters].
 LOCKSTEP_API Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options);
@@ -53,6 +54,7 @@ struct BatchNormOptions {
   /// Where a training step has microbatches: statistics of each microbatch alone, over all shards or one as said above,
   /// moving statistics averaged over microbatches that have rows; a different model. false: then a MeshError.
   bool per_microbatch = false;
+  Aggregation aggregation = Aggregation::none;  ///< Of gamma and beta; that of the statistics follows from the above.
 };
 /// Normalises every channel (last dimension) over all others. Rows of weight 0 count in no statistic. Variables gamma,
 /// beta [C]; state moving_mean, moving_variance [C] (at least float32), new = momentum * old + (1 - momentum) * batch,
@@ -64,6 +66,7 @@ struct LayerNormOptions {
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
+  Aggregation aggregation = Aggregation::none;  ///< Of gamma and beta.
 };
 /// Normalises over the last dimension. Variables gamma, beta. Ba, Kiros and Hinton 2016.
 LOCKSTEP_API Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options = {});
@@ -76,8 +79,10 @@ struct EmbeddingOptions {
   std::int64_t vocabulary = 0;
   std::int64_t features = 0;
   Initializer initializer = initializers::uniform();
+  Aggregation aggregation = Aggregation::none;  ///< Of the embeddings.
 };
-/// Integer indices [...] -> [..., features]. Variable embeddings [vocabulary, features].
+/// Integer indices [...] -> [..., features]. Variable embeddings [vocabulary, features]. Indices mean what they mean
+/// everywhere (indexing.h): negative ones count from the end, those outside the vocabulary give NaN and train nothing.
 LOCKSTEP_API Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions& options);
 
 struct Pool2dOptions {
@@ -98,6 +103,7 @@ struct MultiHeadAttentionOptions {
   bool is_causal = false;
   bool use_bias = true;
   Initializer kernel_initializer = initializers::glorot_uniform();
+  Aggregation aggregation = Aggregation::none;  ///< Of all kernels and biases.
 };
 /// Self-attention, x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads'
 /// results joined by another, "out". Vaswani et al. 2017.
@@ -107,6 +113,7 @@ struct LstmOptions {
   std::int64_t units = 0;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer recurrent_initializer = initializers::glorot_uniform();
+  Aggregation aggregation = Aggregation::none;  ///< Of both kernels and the bias.
 };
 /// x[N, T, features] -> the hidden states [N, T, units], from zeros. Variables kernel [features, 4 units],
 /// recurrent_kernel [units, 4 units], bias [4 units]; gates in the order input, forget, cell, output. Hochreiter and

@@ -103,6 +103,8 @@ LOCKSTEP_API Lstsq lstsq(const Array& a, const Array& b, std::optional<double> r
 
 // ---- numbers of a matrix ---------------------------------------------------------------------------------------------
 
+/// Its first derivative, the cofactors, is that of singular matrices too, whatever their rank; its second one, of more than
+/// three rows, of others alone.
 LOCKSTEP_API Array det(const Array& a);
 struct Slogdet {
   Array sign;
@@ -133,7 +135,8 @@ struct NormOptions {
 };
 /// Vectors: the p-norm, the largest (inf) or smallest (-inf) magnitude, the count of what is not zero (0). Matrices:
 /// "fro", "nuc" (sum of singular values), 1 and inf (largest sum of magnitudes of a column, a row), 2 (largest singular
-/// value), and -1, -inf, -2 for the smallest. Throws ValueError for another order, ShapeError for another number of axes.
+/// value), and -1, -inf, -2 for the smallest. Nothing overflows or vanishes on the way of a p-norm or "fro", whose derivative
+/// at zeros is taken as 0. Throws ValueError for another order, ShapeError for another number of axes.
 LOCKSTEP_API Array norm(const Array& x, const NormOptions& options = {});
 
 /// norm(a) norm(inv(a)); of no order or 2 and -2 by singular values, also where a is not square.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,8 +62,19 @@ struct WithAux {
 /// derivative is NaN. The losses below mask predictions and targets before they compute anything.
 LOCKSTEP_API Weighted weighted(const Array& values, const Array& weight = {});
 
-/// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits.
-LOCKSTEP_API Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {});
+/// What integer labels mean beside the classes 0 to C - 1. Whatever else is there has no meaning: its row's value is NaN,
+/// and so is the gradient by its logits; it is never taken for class 0 or C - 1, and never counted from the end.
+struct LabelOptions {
+  /// The label of what has none (often -1 or -100): it has weight 0, whatever its logits are. A row of several labels then
+  /// weighs as much as the part of them that counts, so that the mean is over the labels that count.
+  std::optional<std::int64_t> ignore_index = {};
+};
+
+/// Rows of logits [B, ..., C] against integer labels [B, ...] or dense ones [B, ..., C] (by dtype). Stable for any logits;
+/// float16 and bfloat16 are computed in float32. Throws ShapeError for other shapes, ValueError for an ignore_index with
+/// dense labels.
+LOCKSTEP_API Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {},
+                                            const LabelOptions& options = {});
 /// Logits and labels in [0, 1] of one shape.
 LOCKSTEP_API Weighted binary_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {});
 LOCKSTEP_API Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight = {});
@@ -71,7 +83,7 @@ LOCKSTEP_API Weighted mean_absolute_error(const Array& predictions, const Array&
 LOCKSTEP_API Weighted huber(const Array& predictions, const Array& targets, const Array& weight = {},
                             double delta = 1.0);
 
-/// Penalties: factor * sum |w| and factor * sum w^2 over the float leaves of a tree.
+/// Penalties: factor * sum |w| and factor * sum w^2 over the float leaves of a tree, in at least float32.
 LOCKSTEP_API Array l1_penalty(const Tree& parameters, double factor);
 LOCKSTEP_API Array l2_penalty(const Tree& parameters, double factor);
 

@@ -80,6 +80,10 @@ class LOCKSTEP_API Scope {
   /// A fresh key. The layer owns one leaf "<path>/rng", uint32[3]: key words and a count. Draw i of a call uses
   /// fold_in(fold_in(key, count), i); a training call returns count + 1, an evaluation call the leaf unchanged.
   Array next_key() const;
+  /// For a draw beside `x`, the layer's input: inside a vmap it tells whether that goes through the rows of the batch.
+  /// Throws MeshError where a mesh cuts the batch and the draw would depend on how: in a scan over the rows, or where rows
+  /// and examples cannot be told apart.
+  Array next_key(const Array& x) const;
 
   /// For messages and listings: nothing that a layer does need depend on it.
   bool is_init() const;
@@ -87,12 +91,15 @@ class LOCKSTEP_API Scope {
   /// Weights of the batch's rows, or an empty Array.
   /// In a vmap over the batch, of its row: a scalar.
   Array rows() const;
+  Array rows(const Array& x) const;
   /// Mesh axes that cut the batch; empty outside a map.
   const AxisSet& batch_axes() const;
   /// Placement of a draw over the batch: cut in dimension 0 along batch_axes.
   random::Placement over_batch() const;
+  random::Placement over_batch(const Array& x) const;
 
  private:
+  random::Placement placement(const Array* x) const;
   friend Tree detail::scan_layers(const Scope& scope, std::int64_t n, const detail::LayerBody& body, const Tree& x,
                                   std::int64_t unroll);
   std::shared_ptr<detail::ScopeFrame> frame_;
@@ -118,7 +125,13 @@ struct DeclaredAggregation {
   Array value;  ///< The leaf that the call was given for it.
 };
 
-/// While it lives, what calls of models on this thread find declared. The calls are somewhere in a function of the user's,
+/// A state variable to which a training call has given a new value.
+struct AssignedState {
+  std::string path;  ///< In the model.
+  Array before;      ///< The leaf that the call was given for it.
+};
+
+/// While it lives, what calls of models on this thread find declared and assign. The calls are somewhere in a function of the user's,
 /// which hands nothing down: so, as an open trace, it is known to the thread.
 class LOCKSTEP_API DeclarationLog {
  public:
@@ -128,11 +141,14 @@ class LOCKSTEP_API DeclarationLog {
   DeclarationLog& operator=(const DeclarationLog&) = delete;
 
   const std::vector<DeclaredAggregation>& found() const { return found_; }
+  const std::vector<AssignedState>& assigned() const { return assigned_; }
   /// For the innermost log of this thread, if there is one.
   static void note(DeclaredAggregation declared);
+  static void note(AssignedState assigned);
 
  private:
   std::vector<DeclaredAggregation> found_;
+  std::vector<AssignedState> assigned_;
   DeclarationLog* outer_;
 };
 

@@ -166,10 +166,15 @@ LOCKSTEP_API Array dot_general(const Array& a, const Array& b, const std::pair<A
                                const std::pair<Axes, Axes>& batch = {});
 /// numpy.matmul: the last two dimensions, the others broadcast; vectors as numpy treats them.
 LOCKSTEP_API Array matmul(const Array& a, const Array& b);
-/// Rows table[i]; indices are clamped.
+/// Rows table[i], [I..., ...]: take(table, indices, 0). Negative indices count from the end, those outside read NaN (the
+/// rule of indexing.h, which has other modes).
 LOCKSTEP_API Array take_rows(const Array& table, const Array& indices);
+/// Elements of x at the indices along an axis; shapes are equal but for it. Negative indices count from the end, those
+/// outside read NaN (the rule of indexing.h, which has other modes). jax.numpy.take_along_axis.
 LOCKSTEP_API Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis);
-/// 1 where the class index equals the position along a new last axis.
+/// 1 where the class index equals the position along a new last axis. An index outside [0, classes), a negative one too,
+/// gives zeros, which as a label is no class: softmax_cross_entropy and accuracy of integer labels give such rows NaN.
+/// jax.nn.one_hot.
 LOCKSTEP_API Array one_hot(const Array& indices, std::int64_t classes, DType dtype = float32);
 
 /// Convolution parameters, one entry per spatial dimension; an empty list means the neutral value.

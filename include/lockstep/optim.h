@@ -17,6 +17,12 @@ namespace lockstep::optim {
 /// Which leaves are meant, by path.
 using Mask = std::function<bool(std::string_view path)>;
 
+/// A choice of leaves that a transformation makes, and what it is called in messages.
+struct Selection {
+  std::string text;  ///< "freeze(below(\"encoder\"))"
+  Mask mask;
+};
+
 /// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to the
 /// parameters.
 struct GradientTransformation {
@@ -26,6 +32,8 @@ struct GradientTransformation {
   /// Leaves whose update is 0 whatever their gradient is; empty: none. A training step neither differentiates nor reduces
   /// them, gives them no slots, and leaves them out of grad_norm.
   Mask frozen = {};
+  /// Each choice of leaves in it; one that takes none is a finding of `lint`.
+  std::vector<Selection> selections = {};
 };
 
 /// A constant or a schedule of the number of updates made so far.
@@ -39,7 +47,10 @@ class LOCKSTEP_API LearningRate {
   Schedule schedule_;
 };
 
-/// params + updates, leaf by leaf.
+// Parameters narrower than float32 (float16, bfloat16) have slots, moments and updates of float32, and epsilon is added in
+// it; a new parameter is rounded once, when the update is applied.
+
+/// params + updates, leaf by leaf, added in the wider dtype and rounded once to the parameter's.
 LOCKSTEP_API Tree apply_updates(const Tree& params, const Tree& updates);
 /// One after the other; its state is the list of their states. What one of them freezes stays, wherever in the chain it
 /// stands.
@@ -59,14 +70,14 @@ LOCKSTEP_API Mask below(std::string prefix);
 
 /// -rate(count) * u.
 LOCKSTEP_API GradientTransformation scale_by_learning_rate(LearningRate rate);
-/// v' = decay v + u; gives v', or u + decay v' with nesterov. Sutskever et al. 2013. What is subnormal in v' becomes 0,
-/// but for float16.
+/// v' = decay v + u; gives v', or u + decay v' with nesterov. Sutskever et al. 2013. What is subnormal in v' becomes 0.
 LOCKSTEP_API GradientTransformation trace(double decay, bool nesterov = false);
-/// Bias-corrected moments. Kingma and Ba 2015. What is subnormal in a moment becomes 0, but for float16.
+/// Bias-corrected moments. Kingma and Ba 2015. What is subnormal in a moment becomes 0.
 LOCKSTEP_API GradientTransformation scale_by_adam(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
 /// u + decay * param. Loshchilov and Hutter 2019.
 LOCKSTEP_API GradientTransformation add_decayed_weights(double decay);
-/// Scaled so that the norm over all leaves is at most `max_norm`. Throws ValueError unless it is > 0.
+/// Scaled so that the norm over all leaves is at most `max_norm`, also where the norm, or its square, is beyond the dtype.
+/// An infinite element becomes NaN, the others 0. Throws ValueError unless max_norm is > 0.
 LOCKSTEP_API GradientTransformation clip_by_global_norm(double max_norm);
 /// Each element clipped to [-limit, limit].
 LOCKSTEP_API GradientTransformation clip_by_value(double limit);
@@ -79,7 +90,9 @@ LOCKSTEP_API GradientTransformation adam(LearningRate rate, double b1 = 0.9, dou
 LOCKSTEP_API GradientTransformation adamw(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8,
                                           double weight_decay = 1e-4);
 
-/// Square root of the sum of squares over all leaves, added in path order, in at least float32.
+/// Square root of the sum of squares over all leaves, added in path order, in at least float32. Where squares would
+/// overflow or vanish they are those of the leaves times a power of two, so that it is exact to rounding wherever the norm
+/// itself has a value in the dtype; 0 of zeros, inf of an infinity. Of complex leaves, |x|^2.
 LOCKSTEP_API Array global_norm(const Tree& tree);
 
 }  // namespace lockstep::optim

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -66,6 +67,8 @@ class LOCKSTEP_API Layout {
  public:
   Layout() = default;
   explicit Layout(std::map<std::int64_t, std::string> cuts) : cuts_(std::move(cuts)) {}
+  /// `Layout({{0, "data"}, {1, "model"}})`. Throws MeshError for a dimension that is named twice.
+  explicit Layout(std::initializer_list<std::pair<std::int64_t, std::string>> cuts);
   const std::map<std::int64_t, std::string>& cuts() const { return cuts_; }
   bool operator==(const Layout&) const = default;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -29,10 +30,14 @@ inline const Placement same_on_all{.cut = {}, .same_on_all = true};
 
 // ---- keys ------------------------------------------------------------------------------------------------------------
 
-/// Key with words (seed >> 32, seed & 0xffffffff).
+/// Key with words (seed >> 32, seed & 0xffffffff). A negative integer is 2^64 more, as in JAX; a float does not compile.
 LOCKSTEP_API Array key(std::uint64_t seed);
+template <std::floating_point T>
+Array key(T seed) = delete;
 /// n new keys, shape [n]; an array of keys gives each n.
 LOCKSTEP_API Array split(const Array& key, std::int64_t n = 2);
+/// A new key for a key and a number: a scalar of 32 bits, 0 to 4294967295, for any other of which a ValueError is thrown,
+/// or an array of integers, of which the low 32 bits count. Throws DtypeError for data that are no integers.
 LOCKSTEP_API Array fold_in(const Array& key, const Operand& data);
 /// The key's two words, uint32[..., 2], and back.
 LOCKSTEP_API Array key_data(const Array& key);
@@ -61,12 +66,15 @@ LOCKSTEP_API bool key_reuse_checks();
 
 /// Unsigned integers of 8, 16, 32 or 64 random bits.
 LOCKSTEP_API Array bits(const Array& key, const Shape& shape, int width = 32, const Placement& placement = {});
-/// Uniform on [low, high).
+/// Uniform on [low, high), which never is high, whatever is rounded (the number below stands for it; JAX gives high); low
+/// where high is not above low. The two may be farther apart than the dtype's largest number.
 LOCKSTEP_API Array uniform(const Array& key, const Shape& shape, DType dtype = float32, const Operand& low = 0.0,
                            const Operand& high = 1.0, const Placement& placement = {});
 /// Standard normal.
 LOCKSTEP_API Array normal(const Array& key, const Shape& shape, DType dtype = float32, const Placement& placement = {});
-/// Standard normal conditioned on (low, high). Scalars with low >= high throw ValueError.
+/// Standard normal conditioned on (low, high), neither of which it ever is, however far out they lie; finite where one is
+/// infinite. Bounds on one side and beyond 2 are drawn by the inverse of the tail, where JAX's formula has few numbers
+/// left. Scalars with low >= high throw ValueError.
 LOCKSTEP_API Array truncated_normal(const Array& key, const Operand& low, const Operand& high, const Shape& shape,
                                     DType dtype = float32, const Placement& placement = {});
 /// exp(sigma * standard normal).
@@ -186,7 +194,8 @@ struct CategoricalOptions {
 /// int32 classes of probabilities softmax(logits), by the Gumbel-max trick.
 LOCKSTEP_API Array categorical(const Array& key, const Array& logits, const CategoricalOptions& options = {},
                                const Placement& placement = {});
-/// Trials of probability p up to the first success: 1, 2, ...
+/// Trials of probability p up to the first success: 1, 2, ..., the dtype's largest integer for more; 0 for a p of an array
+/// outside (0, 1]. A scalar p outside throws ValueError.
 LOCKSTEP_API Array geometric(const Array& key, const Operand& p, const Shape& shape, DType dtype = int32,
                              const Placement& placement = {});
 /// int32 or int64; -1 for a rate that is negative or NaN, the largest integer for one too large.

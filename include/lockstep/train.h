@@ -34,7 +34,8 @@ struct TrainState {
 };
 LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step);
 
-/// Scalars of one step: "loss", "grad_norm" and the metrics.
+/// Scalars of one step: "loss", "grad_norm" and the metrics. "grad_norm" is the root of the sum of plain squares, in at
+/// least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value.
 using Logs = std::map<std::string, Array, std::less<std::string>, BlockAllocator<std::pair<const std::string, Array>>>;
 
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
@@ -51,6 +52,8 @@ class StepLoss {
   WithAux operator()(const Tree& trainable, const Tree& non_trainable, const Tree& batch) const {
     return function_(trainable, non_trainable, batch);
   }
+  /// Whether there is a loss: not behind std::move, nor where an empty std::function was given.
+  explicit operator bool() const { return static_cast<bool>(function_); }
 
  private:
   using Function = std::function<WithAux(const Tree&, const Tree&, const Tree&)>;
@@ -109,6 +112,12 @@ class StepLoss {
   }
   template <class L>
   static Function on_trees(L loss) {
+    if constexpr (requires {
+                    typename L::result_type;
+                    loss == nullptr;
+                  }) {  // a std::function may be empty
+      if (loss == nullptr) return {};
+    }
     if constexpr (requires { &L::operator(); }) {
       return by_signature(std::move(loss), &L::operator());
     } else {
@@ -191,6 +200,8 @@ class LOCKSTEP_API TrainStep {
     return run(std::move(state), to_tree(batch));
   }
   /// A fresh state: optimizer slots of `trainable`, step 0. Slots of several parts or objectives are a dict by name and path.
+  /// Throws DtypeError naming a trained leaf that is neither float nor complex, StateError for an optimizer's part that the
+  /// tree has not.
   TrainState init(Tree trainable, Tree non_trainable) const;
   /// The step on such a state and batch as a program, to be read: its text, its plan, its collectives.
   template <class B>
@@ -250,8 +261,9 @@ class LOCKSTEP_API EvaluateStep {
 };
 
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws
-/// AggregationError naming the first leaf that differs by more than `tolerance` relative, with both values. What types
-/// cannot see (a batch mean in a custom layer, a penalty added per shard) shows here.
+/// AggregationError naming the first leaf of loss, gradients, state and metrics that differs by more than `tolerance`
+/// relative (1e-5 where the loss has made it narrower), with both values. What types cannot see (a batch mean in a custom
+/// layer, a penalty added per shard) shows here.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
 inline void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
@@ -264,8 +276,13 @@ requires(!std::is_same_v<B, Tree>) void check_one_meaning(const TrainStep& step,
   check_one_meaning(step, state, to_tree(batch), tolerance);
 }
 
-/// What will make a NaN of a gradient although the loss is finite: `Function::lint` of the step's losses as functions of
-/// the trainable variables.
+/// What is hardly meant, one text each; nothing of it changes anything:
+///  - what will make a NaN of a gradient although the loss is finite: `Function::lint` of the losses as functions of the
+///    trainable variables;
+///  - terms and metrics that count a row as before when its weight becomes 0, though the batch has weights of rows;
+///  - state that a loss returns as it was given, although a training call of a model has a new value for it;
+///  - masks of the optimizers (freeze, masked) that take no leaf.
+/// Paths in `aggregations` that name no leaf are errors of the step itself.
 LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch);
 inline std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch) {
   return lint(step, state, to_tree(batch));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -65,6 +66,8 @@ class LOCKSTEP_API Tree {
   }
   static Tree list(std::vector<Tree> items);
   static Tree dict(std::map<std::string, Tree> items);
+  /// `Tree::dict({{"w", w}, {"b", b}})`. Throws StateError for a key that is given twice.
+  static Tree dict(std::initializer_list<std::pair<std::string, Tree>> items);
 
   Kind kind() const { return kind_; }
   bool is_leaf() const { return kind_ == Kind::leaf; }
@@ -91,7 +94,8 @@ class LOCKSTEP_API Tree {
   std::vector<Array> leaves() const;
   /// Leaves moved out, so that a sole owner can donate them.
   std::vector<Array> take_leaves() &&;
-  /// One path a leaf, "conv/kernel"; "" for a single leaf.
+  /// One path a leaf, "conv/kernel"; "" for a single leaf. Keys that would read as something else are escaped: '/' is "~1",
+  /// '~' before 0, 1 or 2 and a key "~" are "~0", and an empty key is "~". All that takes a path reads it so.
   std::vector<std::string> paths() const;
   /// The same structure over other leaves. Throws StateError if the count differs.
   Tree unflatten(std::vector<Array> leaves) const;

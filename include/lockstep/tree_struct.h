@@ -16,12 +16,11 @@ constexpr std::size_t count_names(std::string_view list) {
 }  // namespace lockstep::detail
 
 // A member that is no name, of which LOCKSTEP_TREE adds so many that all parameters below have one, is left out.
-#define LOCKSTEP_TREE_ONE(...) __VA_OPT__(visit(#__VA_ARGS__, value.__VA_ARGS__);)
-#define LOCKSTEP_TREE_EIGHT(a, b, c, d, e, f, g, h)                                                        \
-  LOCKSTEP_TREE_ONE(a)                                                                                     \
-  LOCKSTEP_TREE_ONE(b) LOCKSTEP_TREE_ONE(c) LOCKSTEP_TREE_ONE(d) LOCKSTEP_TREE_ONE(e) LOCKSTEP_TREE_ONE(f) \
-      LOCKSTEP_TREE_ONE(g) LOCKSTEP_TREE_ONE(h)
 // clang-format off
+#define LOCKSTEP_TREE_ONE(...) __VA_OPT__(visit(#__VA_ARGS__, value.__VA_ARGS__);)
+#define LOCKSTEP_TREE_EIGHT(a, b, c, d, e, f, g, h) \
+  LOCKSTEP_TREE_ONE(a) LOCKSTEP_TREE_ONE(b) LOCKSTEP_TREE_ONE(c) LOCKSTEP_TREE_ONE(d) \
+  LOCKSTEP_TREE_ONE(e) LOCKSTEP_TREE_ONE(f) LOCKSTEP_TREE_ONE(g) LOCKSTEP_TREE_ONE(h)
 #define LOCKSTEP_TREE_MEMBERS( \
     m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, \
     m23, m24, m25, m26, m27, m28, m29, m30, m31, m32, m33, m34, m35, m36, m37, m38, m39, m40, m41, m42, m43, \

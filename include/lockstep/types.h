@@ -189,7 +189,7 @@ struct Device {
 
 /// "cpu:0".
 LOCKSTEP_API std::string to_string(const Device& device);
-/// Reads "cpu:0-3", "cpu:0,2", "cuda:1". Throws MeshError for anything else and for a device named twice.
+/// Reads "cpu:0-3", "cpu:0,2". Throws MeshError for anything else, a device named twice, one without a backend here.
 LOCKSTEP_API std::vector<Device> devices(std::string_view text);
 
 }  // namespace lockstep

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -6,6 +10,7 @@
 #include <lockstep/attention.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
@@ -297,4 +302,86 @@ TEST_CASE("softmax of what a mask shows") {
   check_gradient([&](const Array& a) { return where(shown, log_softmax(a, -1, shown), 0); }, tests::wavy({2, 3}));
   expect_error<DtypeError>([&] { softmax(x, -1, x); }, "softmax", "of bool", "f32[2,3]");
   expect_error<ShapeError>([&] { log_softmax(x, -1, ones({2}, bool_)); }, "log_softmax", "[2]");
+}
+
+namespace {
+
+/// Halves between -1 and 1, so that products are exact in every dtype.
+Array halves(const Shape& shape, std::int64_t step) {
+  return convert(rem(counted(shape, int64) * step + counted(shape, int64) / 3, 5) - 2, float64) * 0.5;
+}
+
+/// The same in matrices, by a softmax that subtracts the largest logit.
+Array written_out(const Array& q, const Array& k, const Array& v, const Array& bias, const Array& mask) {
+  const auto heads_first = [](const Array& x) { return transpose(x, {0, 2, 1, 3}); };
+  const Array scores = matmul(heads_first(q), transpose(heads_first(k), {0, 1, 3, 2})) * 0.5;
+  const Array p = softmax(scores + bias, -1, broadcast_to(mask, scores.shape()));
+  return heads_first(matmul(p, heads_first(v)));
+}
+
+using Four = std::tuple<Array, Array, Array, Array>;
+
+/// The gradients of f at four arrays, and of their weighted sum those again.
+template <class F>
+std::pair<Four, Four> first_and_second(const F& f, const Four& at) {
+  const auto first = grad<0, 1, 2, 3>(f);
+  const auto joined = [&](const Array& q, const Array& k, const Array& v, const Array& bias) {
+    const auto total = [](const auto&... g) { return (sum(g * convert(halves(g.shape(), 19), g.dtype())) + ...); };
+    return std::apply(total, first(q, k, v, bias));
+  };
+  return {std::apply(first, at), std::apply(grad<0, 1, 2, 3>(joined), at)};
+}
+
+void check_all(const Four& given, const Four& expected, double tolerance) {
+  const auto check_one = [&](const Array& a, const Array& b) {
+    check_close(a, b.shape(), tests::values(b), tolerance);
+  };
+  check_one(std::get<0>(given), std::get<0>(expected));
+  check_one(std::get<1>(given), std::get<1>(expected));
+  check_one(std::get<2>(given), std::get<2>(expected));
+  check_one(std::get<3>(given), std::get<3>(expected));
+}
+
+struct Biased {
+  DType dtype;
+  double bias, tolerance;
+};
+
+std::vector<Biased> biases() {
+  std::vector<Biased> list;
+  for (const double bias : {0., -1e4, -1e6, -1e7, -1e9, 1e9, -1e30, -3.4028234663852886e38}) {
+    list.push_back({float32, bias, 2e-5});
+    list.push_back({bfloat16, std::max(bias, -3.3895313892515355e38), 2e-2});
+  }
+  for (const double bias : {-1e17, -1.7976931348623157e308}) list.push_back({float64, bias, 1e-13});
+  for (const double bias : {-1e4, -65504., 65504.}) list.push_back({float16, bias, 4e-3});
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("a bias that all keys of a query share leaves attention's derivatives as exact as its values") {
+  const Shape shape{2, 70, 2, 4}, logits{2, 2, 70, 70};
+  const Array order = arange(70);
+  const Array mask = (not_equal(rem(counted({2, 1, 70, 70}, int64), 3), 0) | eye(70, bool_)) &
+                     greater_equal(expand_dims(order, 1), order);
+  for (const Biased& c : biases()) {
+    CAPTURE(name(c.dtype));
+    CAPTURE(c.bias);
+    const DType wide = promote(c.dtype, float32);
+    const auto in = [&](std::int64_t step) { return convert(halves(shape, step), c.dtype); };
+    const Four operands(in(7), in(11), in(13), full(logits, c.bias, c.dtype));
+    const auto weighted = [&](const Array& y) { return sum(convert(y, wide) * convert(halves(shape, 17), wide)); };
+    const auto fused = [&](const Array& q, const Array& k, const Array& v, const Array& bias) {
+      return weighted(dot_product_attention(q, k, v, {.bias = bias, .mask = mask, .is_causal = true}));
+    };
+    const auto plain = [&](const Array& q, const Array& k, const Array& v, const Array& bias) {
+      const auto widened = [&](const Array& x) { return convert(x, wide); };
+      return weighted(written_out(widened(q), widened(k), widened(v), widened(bias), mask));
+    };
+    const auto [first, second] = first_and_second(fused, operands);
+    const auto [first_expected, second_expected] = first_and_second(plain, operands);
+    check_all(first, first_expected, c.tolerance);
+    if (c.dtype == wide) check_all(second, second_expected, 10 * c.tolerance);
+  }
 }

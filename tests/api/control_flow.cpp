@@ -105,7 +105,7 @@ TEST_CASE("a loop without xs, and one that starts from a C++ scalar") {
   check_close(all, {5}, {1, 2, 4, 8, 16});
 }
 
-TEST_CASE("T63: length 0 returns what it started from; reverse walks from the end") {
+TEST_CASE("length 0 returns what it started from; reverse walks from the end") {
   const auto step = [](const Array& c, const Array& x) { return std::pair(c * 0.5f + x, c); };
   const auto [none, empty] = scan(step, array({3.f}), zeros({0, 1}));
   check_close(none, {1}, {3});
@@ -127,7 +127,7 @@ TEST_CASE("T63: length 0 returns what it started from; reverse walks from the en
   }
 }
 
-TEST_CASE("T63: gradients of scan, of orders 1, 2 and 3, against the program written out and differences") {
+TEST_CASE("gradients of scan, of orders 1, 2 and 3, against the program written out and differences") {
   const Array w = wave({3}), x = wave({4, 3}, 1), d = wave({3}, 0.5);
   check_equal(run(by_scan, w, x), by_hand(w, x));
   const auto loop = [&](const Array& v) { return by_scan(v, x); };
@@ -227,7 +227,7 @@ TEST_CASE("switch_ clamps its index, and is differentiated in the branch it take
                         0));
 }
 
-TEST_CASE("T58: the gradient of a batch of conds is not touched by the branch that is not taken") {
+TEST_CASE("the gradient of a batch of conds is not touched by the branch that is not taken") {
   const auto safe = [](const Array& x) {
     return cond(
         x < 1e-3f, [](const Array&) { return array(1e-3f); }, [](const Array& v) { return sqrt(v); }, x);
@@ -266,7 +266,7 @@ TEST_CASE("while_loop under vmap: one bound for all, bounds of their own, a batc
   check_close(vmap(power, {.in_axes = {std::nullopt, 0}})(array(2.f), n), {2}, {8, 4});
 }
 
-TEST_CASE("jvp of while_loop; T60: reverse mode is refused and says what to write") {
+TEST_CASE("jvp of while_loop; reverse mode is refused and says what to write") {
   const auto root = [](const Array& a) {  // Newton's square root
     return while_loop([&](const Array& x) { return abs(x * x - a) > 1e-10; },
                       [&](const Array& x) { return (x + a / x) * 0.5; }, ones_like(a));
@@ -329,7 +329,7 @@ TEST_CASE("associative_scan gives every prefix") {
       "associative_scan", "f32[3]", "one extent");
 }
 
-TEST_CASE("T61: a carry of another type is named by its path, with both types") {
+TEST_CASE("a carry of another type is named by its path, with both types") {
   const auto widened = [](const State& s, const Array& x) { return std::pair(State{s.position, s.speed + x}, x); };
   expect_error<DtypeError>(
       [&] {
@@ -358,7 +358,7 @@ TEST_CASE("T61: a carry of another type is named by its path, with both types") 
       "while_loop", "dtypes do not match", "i32[]", "f32[]");
 }
 
-TEST_CASE("T62: branches of different types are refused, both named") {
+TEST_CASE("branches of different types are refused, both named") {
   const Array x = zeros({1});
   expect_error<ShapeError>(
       [&] {

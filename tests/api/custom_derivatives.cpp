@@ -235,7 +235,7 @@ TEST_CASE("forward mode through a custom_vjp is refused") {
   expect_error<TraceError>([&] { grad(inner)(x); }, "jvp", "custom_vjp");
 }
 
-TEST_CASE("rules whose results do not fit") {  // T64
+TEST_CASE("rules whose results do not fit") {
   const Array x = counted({3});
   const auto run = [&](const auto& f) { return [&, f] { grad(summed(f))(x); }; };
   const auto value = [](const Array& v) { return sin(v); };

@@ -120,7 +120,7 @@ TEST_CASE("gradients of several arguments at once") {
   check_equal(std::get<1>(both), a);
 }
 
-TEST_CASE("per-example gradients are those of a loop") {  // T65
+TEST_CASE("per-example gradients are those of a loop") {
   const Params p = mlp_params();
   const Array xs = counted({5, 3});
   const auto loss = [](const Params& q, const Array& x) {

@@ -127,7 +127,7 @@ TEST_CASE("ppermute sends along the pairs, zeros elsewhere") {
       rows({1, -1, -1, -1}) > 3);
 }
 
-TEST_CASE("the gradient of a shift is the shift back") {  // T55
+TEST_CASE("the gradient of a shift is the shift back") {
   const Array y = array({0., 1., 2., 3.}) + std::numbers::pi;
   const auto shift = [](const Array& v) { return ppermute(v, "batch", {{0, 1}, {1, 2}, {2, 3}}); };
   const std::vector<double> expected = {std::numbers::pi + 1, std::numbers::pi + 2, std::numbers::pi + 3, 0};
@@ -162,7 +162,7 @@ TEST_CASE("gradients through all_to_all") {
   check_close(grad(loss_of(mapped))(x), x.shape(), values(expected), 1e-12);
 }
 
-TEST_CASE("psum_scatter of a square leaves replica i the sum of column i") {  // T57
+TEST_CASE("psum_scatter of a square leaves replica i the sum of column i") {
   for (const std::int64_t n : {2, 4, 8}) {
     const Array rows = counted({n, n});
     check_on_replicas(
@@ -178,7 +178,7 @@ TEST_CASE("what exchanges refuse") {
   };
   expect_error<MeshError>(on_four([](const Array& v) {
                             return pshuffle(v, "batch", {1, 1, 2, 3});
-                          }),  // T56
+                          }),
                           "pshuffle", "[1, 1, 2, 3] does not represent a permutation", "4 replicas of batch",
                           "ppermute");
   expect_error<MeshError>(on_four([](const Array& v) {

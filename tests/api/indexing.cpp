@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 #include <lockstep/indexing.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
@@ -62,7 +63,8 @@ TEST_CASE("reading by index") {
       {"ellipsis of nothing", index(x, {1, ellipsis, 2}), {}, {6}},
       {"array", index(x, {array({2, 0})}), {2, 4}, {8, 9, 10, 11, 0, 1, 2, 3}},
       {"negative array", index(x, {array({-1, 1})}), {2, 4}, {8, 9, 10, 11, 4, 5, 6, 7}},
-      {"array outside", index(v, {array({9, -9})}), {2}, {4, 0}},
+      {"array outside", index(v, {array({9, -9})}), {2}, {not_a_number, not_a_number}},
+      {"array outside, clipped", at(v, array({9, -9})).get(IndexMode::clip), {2}, {4, 0}},
       {"scalar array", index(x, {array(2)}), {4}, {8, 9, 10, 11}},
       {"unsigned array", index(v, {array<std::uint8_t>({4, 1})}), {2}, {4, 1}},
       {"two arrays", index(x, {array({0, 2}), array({1, 3})}), {2}, {1, 11}},
@@ -233,4 +235,65 @@ TEST_CASE("indexing over a batch") {
   check_close(vmap(read, {.in_axes = {std::nullopt, 0}})(index(x, {0}), rows), {2, 2, 2}, {8, 10, 0, 2, 4, 6, 4, 6});
   const auto write = [](const Array& a, const Array& i) { return at(a, i, 0).add(100); };
   check_close(index(vmap(write)(x, rows), {ellipsis, 0}), {2, 3}, {100, 4, 108, 12, 216, 20});
+}
+
+TEST_CASE(
+    "one rule for indices: negative ones count from the end, outside reads are NaN and outside writes do nothing") {
+  // jax.numpy.take, take_along_axis and .at[] of JAX 0.10.2 give these values; its x[i] alone clips.
+  const Array v = counted({5}), x = counted({3, 4});
+  const Array wild = array({-1, 4, -5, 5, -6, 99});
+  const std::vector<double> read = {4, 4, 0, not_a_number, not_a_number, not_a_number};
+  check({
+      {"take", take(v, wild), {6}, read},
+      {"take_rows", take_rows(v, wild), {6}, read},
+      {"take_along_axis", take_along_axis(v, wild, 0), {6}, read},
+      {"index", index(v, {wild}), {6}, read},
+      {"at().get", at(v, wild).get(), {6}, read},
+      {"rows of a matrix",
+       take_rows(x, array({-1, 3})),
+       {2, 4},
+       {8, 9, 10, 11, not_a_number, not_a_number, not_a_number, not_a_number}},
+      {"take_along_axis of a matrix",
+       take_along_axis(x, reshape(array({-1, 0, 4}), {3, 1}), -1),
+       {3, 1},
+       {3, 4, not_a_number}},
+      {"take_along_axis clipped", take_along_axis(v, wild, 0, IndexMode::clip), {6}, {4, 4, 0, 4, 0, 4}},
+      {"take_along_axis filled", take_along_axis(v, array({9, -2}), 0, IndexMode::fill, 7), {2}, {7, 3}},
+      {"set", at(v, wild).set(array({7.f, 8.f, 9.f, 1.f, 2.f, 3.f})), {5}, {9, 1, 2, 3, 8}},
+      {"add", at(v, wild).add(1), {5}, {1, 1, 2, 3, 6}},
+      {"put_along_axis", put_along_axis(v, wild, 7, 0), {5}, {7, 1, 2, 3, 7}},
+      {"one element", index(x, {array(-1), array(9)}), {}, {not_a_number}},
+      {"integers", take_along_axis(convert(v, int32), array({-1, 9}), 0), {2}, {4, -2147483648.0}},
+      {"unsigned", take_rows(convert(v, uint8), array({-1, 9})), {2}, {4, 255}},
+      {"true", convert(take(v > 9, array({-1, 9})), int32), {2}, {0, 1}},
+  });
+  for (const DType dtype : {int8, int16, int64}) {
+    CAPTURE(name(dtype));
+    check_close(take_along_axis(v, convert(array({-1, 5, -6}), dtype), 0), {3}, {4, not_a_number, not_a_number});
+  }
+  const Array unsigned_ends = array<std::uint64_t>({4, ~std::uint64_t{0}});
+  check_close(take_rows(v, unsigned_ends), {2}, {4, not_a_number});
+  expect_error<DtypeError>([&] { take_along_axis(v, v, 0); }, "take_along_axis", "convert(indices, int32)");
+  expect_error<ValueError>([&] { take_along_axis(v, wild, 0, IndexMode::wrap); }, "mode wrap is for take alone");
+}
+
+TEST_CASE("keys outside are the key of all bits, which JAX gives too") {
+  const Array keys = random::split(random::key(0), 3);
+  const Array words = random::key_data(take(keys, array({9, -1})));
+  const std::vector<std::uint32_t> read = words.to_vector<std::uint32_t>();
+  CHECK(read[0] == 4294967295U);
+  CHECK(read[1] == 4294967295U);
+  CHECK(read[2] == random::key_data(keys[2]).to_vector<std::uint32_t>()[0]);
+}
+
+TEST_CASE("what is read or written outside has no derivative, what counts from the end has that of its element") {
+  const Array v = counted({5}), wild = array({-1, 7, 1});
+  const auto finite = [](const Array& read) { return sum(where(read == read, read, 0)); };
+  const auto check_reads = [&](const auto& read) {
+    check_close(grad([&](const Array& a) { return finite(read(a)); })(v), {5}, {0, 1, 0, 0, 1});
+  };
+  check_reads([&](const Array& a) { return take_along_axis(a, wild, 0); });
+  check_reads([&](const Array& a) { return take_rows(a, wild); });
+  check_reads([&](const Array& a) { return index(a, {wild}); });
+  check_close(grad([&](const Array& u) { return sum(at(v, wild).set(u) * v); })(counted({3})), {3}, {4, 0, 1});
 }

@@ -184,7 +184,7 @@ TEST_CASE("a moved tree is donated leaf by leaf") {
   CHECK(kept.to_vector<float>() == std::vector<float>(50, 1.f));
 }
 
-TEST_CASE("T67: an array that was given away is an error that says where it went") {
+TEST_CASE("an array that was given away is an error that says where it went") {
   const auto f = jit([](const Array& x) { return x + x - x; });
   Array x = array({1.f, 2.f});
   const Array y = f(std::move(x));
@@ -223,7 +223,7 @@ TEST_CASE("an array that was moved elsewhere says so, one that never held anythi
   expect_error<StateError>([&] { tree.at("w"); }, "std::move took away");
 }
 
-TEST_CASE("T68: an array given away twice in one call is an error; two handles of one array are copied") {
+TEST_CASE("an array given away twice in one call is an error; two handles of one array are copied") {
   const auto f = jit([](const Array& a, const Array& b) { return std::pair(a + 1, b * 2); });
   Array x = array({1.f, 2.f});
   expect_error<ValueError>([&] { f(std::move(x), std::move(x)); },

@@ -13,7 +13,7 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
-// T46: a key that is used twice is found, in what is traced and in what is not.
+// A key that is used twice is found, in what is traced and in what is not.
 using namespace lockstep;
 using tests::check_same_bits;
 using tests::expect_error;
@@ -50,7 +50,7 @@ void expect_reuse(const F& function, const char* second, const char* first) {
 
 }  // namespace
 
-TEST_CASE("T46: two draws from one key") {
+TEST_CASE("two draws from one key are found") {
   expect_reuse([](const Array& k) { return random::uniform(k, {2}) + random::normal(k, {2}); }, "random_bits",
                "random_bits");
   // The operands of + may be evaluated in any order, so what comes first stands in a line of its own.
@@ -88,7 +88,7 @@ TEST_CASE("T46: two draws from one key") {
       "random_bits", "random_bits");
 }
 
-TEST_CASE("T46: what is no reuse") {
+TEST_CASE("what is no second use is let pass") {
   check([](const Array& k) {
     const Array keys = random::split(k, 3);
     return random::uniform(keys[0], {2}) + random::uniform(keys[1], {2}) + random::uniform(keys[-1], {2});
@@ -114,7 +114,7 @@ TEST_CASE("T46: what is no reuse") {
   });
 }
 
-TEST_CASE("T46: layers are named, and draw from keys of their own") {
+TEST_CASE("layers are named, and draw from keys of their own") {
   expect_error<KeyReuseError>(
       [] {
         check([](const Array& k) {
@@ -137,7 +137,7 @@ TEST_CASE("T46: layers are named, and draw from keys of their own") {
                      ones({4, 2})));
 }
 
-TEST_CASE("T46: in a scan body") {
+TEST_CASE("a key used twice is found in a scan body") {
   const auto draws = [](bool captured) {
     return [=](const Array& k) {
       return scan([&](const Array& total,
@@ -150,7 +150,7 @@ TEST_CASE("T46: in a scan body") {
   expect_error<KeyReuseError>([&] { check(draws(true)); }, "random_bits", "earlier iteration of the same scan");
 }
 
-TEST_CASE("T46: in maps, vmap and derivatives") {
+TEST_CASE("a key used twice is found in maps, vmap and derivatives") {
   const Mesh mesh({{"batch", 2}}, devices("cpu:0"));
   const auto mapped = [&](auto body) {
     return [&mesh, body](const Array& k) {
@@ -185,7 +185,7 @@ TEST_CASE("T46: in maps, vmap and derivatives") {
   });
 }
 
-TEST_CASE("T46: jit and calls without a trace remember keys while checks are on") {
+TEST_CASE("jit and calls without a trace remember keys while checks are on") {
   const Checked checked;
   const Array key = random::key(5);
   const Array keys = random::split(key, 3);

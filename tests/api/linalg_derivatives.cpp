@@ -1,13 +1,19 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/derivatives.h>
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/gradient_checks.h"
 
 using namespace lockstep;
 using tests::check_close;
@@ -184,4 +190,78 @@ TEST_CASE("det has a derivative at singular matrices of 2 and 3 rows") {
   for (const Array& x : {ones({2, 2}, float64), ones({3, 3}, float64) + eye(3, float64) * 0.0}) {
     check_close(grad(f)(x), x.shape(), differences(f, x), 1e-5);
   }
+}
+
+TEST_CASE("det has a derivative at singular matrices of any rank: the cofactors") {
+  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  CHECK(grad(f)(zeros({1, 1}, float64)).item<double>() == 1);
+  for (std::int64_t n = 1; n <= 12; ++n) {
+    for (std::int64_t rank = n; rank >= std::max<std::int64_t>(n - 3, 0); --rank) {
+      CAPTURE(n);
+      CAPTURE(rank);
+      const Array left = tests::wavy({n, rank}, 1), right = tests::wavy({rank, n}, 2);
+      const Array product = rank == 0 ? zeros({n, n}, float64) : matmul(left, right);
+      // A row and a column of zeros, whose pivots are 0 in the middle of the elimination.
+      const Array kept = where(equal(arange(n), n / 2), 0, ones({n}, float64));
+      for (const Array& x : {product, product * expand_dims(kept, 0), product * expand_dims(kept, 1)}) {
+        const Array gradient = grad(f)(x);
+        // Differences of a polynomial of the first degree in each element are exact but for rounding.
+        std::vector<double> expected;
+        for (std::int64_t i = 0; i < n * n; ++i) {
+          const Array step = reshape(convert(equal(arange(n * n), i), float64), {n, n});
+          expected.push_back((linalg::det(x + step).item<double>() - linalg::det(x - step).item<double>()) / 2);
+        }
+        check_close(gradient, x.shape(), expected, 1e-9);
+        const auto batched = vmap([&](const Array& v) { return grad(f)(v); })(stack(std::vector<Array>{x, 2 * x}, 0));
+        check_close(batched[0], x.shape(), expected, 1e-9);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "det's derivative at singular matrices of other dtypes, forward and in reverse, and its second one at others") {
+  const auto f = [](const Array& x) { return linalg::det(x); };
+  const Array ones_but_last = convert(array({1.0, 1.0, 1.0, 0.0}), float32);
+  const Array x = eye(4) * ones_but_last;
+  check_close(grad(f)(x), {4, 4}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+  check_close(jvp(f, std::tuple(x), std::tuple(full({4, 4}, 2.0, float32))).second, {}, {2});
+  check_close(grad(f)(convert(x, float32) * 0), {4, 4}, std::vector<double>(16, 0.0));
+  check_grads(f, std::tuple(tests::wavy({5, 5}) + 2 * eye(5, float64)), {.order = 2});
+}
+
+namespace {
+
+/// Of 3 and -4.
+struct NormCase {
+  double order, expected;
+};
+
+}  // namespace
+
+TEST_CASE("norms whose powers would overflow or vanish") {
+  for (const double scale : {1e30, 1.0, 1e-30}) {
+    const Array x = array({3.F, -4.F}) * scale;
+    const std::vector<NormCase> cases = {
+        {2, 5}, {3, std::cbrt(91)}, {1, 7}, {0.5, std::pow(std::sqrt(3) + 2, 2)}, {-1, 12.0 / 7}};
+    for (const NormCase& c : cases) {
+      CAPTURE(scale);
+      CAPTURE(c.order);
+      CHECK(linalg::norm(x, {.order = c.order}).item<float>() / scale / c.expected == doctest::Approx(1).epsilon(1e-6));
+    }
+    CHECK(linalg::norm(x).item<float>() / scale == doctest::Approx(5).epsilon(1e-6));
+    CHECK(linalg::norm(reshape(x, {1, 2}), {.order = "fro"}).item<float>() / scale == doctest::Approx(5).epsilon(1e-6));
+    check_close(grad([](const Array& v) { return linalg::norm(v); })(x), {2}, {0.6, -0.8});
+  }
+  const Array narrow = full({4}, 30000.0, float16);
+  CHECK(linalg::norm(narrow).astype(float32).item<float>() == 60000);
+}
+
+TEST_CASE("a norm's derivative at the zero vector is taken as 0") {
+  for (const double p : {2.0, 3.0, 1.5}) {
+    const auto f = [p](const Array& v) { return sum(linalg::norm(v, {.order = p, .axes = Axes{-1}})); };
+    check_close(grad(f)(array({0.F, 0.F, 3.F, -4.F}, {2, 2}) * 1.0F)[0], {2}, {0, 0});
+  }
+  const auto f = [](const Array& v) { return linalg::norm(v); };
+  check_close(grad(f)(zeros({3}, float64)), {3}, {0, 0, 0});
 }

@@ -39,8 +39,7 @@ Array naive_log(const Array& x) { return sum(where(x > 0, log(x), 0)); }
 
 }  // namespace
 
-TEST_CASE(
-    "T59: log in a branch that is not taken is found where it is traced; the double where is silent and gives 0") {
+TEST_CASE("log in a branch that is not taken is found where it is traced; the double where is silent and gives 0") {
   const Array zero = zeros({4});
   const Texts texts = lint_of(naive_log);
   REQUIRE(texts.size() == 1);

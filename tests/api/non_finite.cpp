@@ -20,7 +20,7 @@ Array logarithm(const Array& x) { return sum(log(square(x))); }
 
 }  // namespace
 
-TEST_CASE("T66: the op that divides 0 by 0 is named, with where its operands lie") {
+TEST_CASE("the op that divides 0 by 0 is named, with where its operands lie") {
   const auto f = jit([](const Array& a, const Array& b) { return exp(sin(a) / b); }, nans);
   CHECK(f(array({1.0}), array({2.0})).size() == 1);
   expect_error<NonFiniteError>(
@@ -30,13 +30,13 @@ TEST_CASE("T66: the op that divides 0 by 0 is named, with where its operands lie
       "div (forward)", "1 NaN in f64[2]", "operand 0, f64[2], lies in [0, 0.8", "operand 1, f64[2], lies in [0, 2]");
 }
 
-TEST_CASE("T66: a NaN of the backward pass alone is found there") {
+TEST_CASE("a NaN of the backward pass alone is found there") {
   const auto f = jit([](const Array& x) { return grad(logarithm)(x); }, nans);
   CHECK(f(array({2.0})).item<double>() == 1);
   expect_error<NonFiniteError>([&] { f(array({1.0, 0.0})); }, "backward", "1 NaN");
 }
 
-TEST_CASE("T66: a NaN that was fed is called an input") {
+TEST_CASE("a NaN that was fed is called an input") {
   const auto f = jit([](const Array& x) { return x * 2.0; }, nans);
   expect_error<NonFiniteError>([&] { f(array({1.0, std::nan("")})); }, "the input 0 f64[2] holds 1 NaN");
 }
@@ -61,7 +61,7 @@ TEST_CASE("layer, replica and iteration are named") {
   expect_error<NonFiniteError>([&] { f(x); }, "log (forward, layer 'decay', replica 2 of 4, iteration 1) gave 1 NaN");
 }
 
-TEST_CASE("T66: infinities are found when asked for, donated arguments or not") {
+TEST_CASE("infinities are found when asked for, donated arguments or not") {
   const auto f = jit([](const Array& x) { return 1.0 / x; }, {.debug = {.nans = true, .infs = true}});
   Array x = array({1.0, 0.0});
   expect_error<NonFiniteError>([&] { f(std::move(x)); }, "div", "1 infinite");

@@ -122,14 +122,14 @@ TEST_CASE("the sum over shards is a fixed tree, whatever devices run it") {
   CHECK(one.item<float>() == expected);
 }
 
-TEST_CASE("T57: psum_scatter gives replica i its column") {
+TEST_CASE("psum_scatter gives replica i its column") {
   const Array x = counted({4, 4});
   const auto f = pmap([](const Array& v) { return psum_scatter(reshape(v, {4}), "batch"); },
                       {.mesh = mesh_of(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}});
   check_close(f(x), {4}, {24, 28, 32, 36});
 }
 
-TEST_CASE("trees and scalars in a map; T79: a scalar in a cut argument is replicated") {
+TEST_CASE("trees and scalars in a map; a scalar in a cut argument is replicated") {
   const auto body = [](const std::map<std::string, Array>& batch, const std::vector<Array>& w) {
     return std::tuple(std::map<std::string, Array>{{"y", batch.at("x") * batch.at("scale") + w[0]}},
                       psum(sum(batch.at("x")), {"batch"}));
@@ -171,7 +171,7 @@ TEST_CASE("several axes") {
                   sum(x, Axes{0}, true));
 }
 
-TEST_CASE("T50: the gradient of a psum inside a map is counted once") {
+TEST_CASE("the gradient of a psum inside a map is counted once") {
   const Array data = array({0.f, 1.f});
   const auto f =
       pmap([](const Array& w,
@@ -212,7 +212,7 @@ TEST_CASE("gradients inside a map equal those of the whole batch, with one reduc
   }
 }
 
-TEST_CASE("T51: the transpose of a fan-out is one psum, that of a psum none") {
+TEST_CASE("the transpose of a fan-out is one psum, that of a psum none") {
   const auto fan_out = [](const Array& w, const Array& x) {
     return pmap(
         [](const Array& v, const Array& shard) {
@@ -332,7 +332,7 @@ TEST_CASE("what collectives refuse") {
   expect_error<ShapeError>([&] { in_map([](const Array& x) { return psum_scatter(x, "batch"); }); }, "psum_scatter");
 }
 
-TEST_CASE("T52: what is not reduced yet is not taken for the whole") {
+TEST_CASE("what is not reduced yet is not taken for the whole") {
   const Array x = ones({4});
   const auto of_part = [](const Array& v) { return sin(sum(v)); };
   expect_error<MeshError>(
@@ -348,7 +348,7 @@ TEST_CASE("T52: what is not reduced yet is not taken for the whole") {
       "value_and_grad: the loss f32[]{batch} varies along", "psum the loss");
 }
 
-TEST_CASE("T53: a result that is promised to be the same but varies along two axes") {
+TEST_CASE("a result that is promised to be the same but varies along two axes") {
   const Mesh mesh({{"x", 2}, {"y", 2}, {"z", 2}}, devices("cpu:0"));
   const auto f = pmap([](const Array& v) { return psum(v, {"x"}); },
                       {.mesh = mesh, .in = {Layout({{0, "x"}, {1, "y"}, {2, "z"}})}, .out = {replicated}});
@@ -359,7 +359,7 @@ TEST_CASE("T53: a result that is promised to be the same but varies along two ax
       "made by psum", "along \"y,z\" may differ", "cuts it along no axis, promises");
 }
 
-TEST_CASE("T54: a collective outside of any map names the axis and what to do") {
+TEST_CASE("a collective outside of any map names the axis and what to do") {
   expect_error<MeshError>([] { psum(ones({2}), {"x"}); }, "psum", "\"x\"", "pmap");
   expect_error<MeshError>([] { jit([](const Array& v) { return psum(v, {"x"}); })(ones({2})); }, "psum", "\"x\"",
                           "pmap");

@@ -26,14 +26,14 @@ Array at(const Array& keys, std::int64_t i) { return reshape(slice_in_dim(keys, 
 
 }  // namespace
 
-TEST_CASE("T42: keys split and fold as in JAX") {
+TEST_CASE("keys split and fold as in JAX") {
   CHECK(words(random::key(0)) == Words{0, 0});
   CHECK(words(random::split(random::key(0), 3)) ==
         Words{1797259609, 2579123966, 928981903, 3453687069, 4146024105, 2718843009});
   CHECK(words(random::fold_in(random::key(0), 4)) == Words{2285895361, 433833334});
 }
 
-TEST_CASE("T43: folding i in equals the i-th of a split") {
+TEST_CASE("folding i in equals the i-th of a split") {
   const Array key = random::key(1701);
   const Array keys = random::split(key, 6);
   for (int i = 0; i < 6; ++i) {
@@ -44,7 +44,7 @@ TEST_CASE("T43: folding i in equals the i-th of a split") {
   check_same_bits(random::fold_in(key, arange(6)), keys);
 }
 
-TEST_CASE("T44: bits and uniforms are JAX's") {
+TEST_CASE("bits and uniforms are JAX's") {
   const Array key = random::key(42);
   CHECK(random::bits(key, {8}).to_vector<std::uint32_t>() ==
         Words{2098992034, 2919706841, 2646866425, 2409546199, 1935504149, 2516274904, 321304473, 3329172656});
@@ -52,7 +52,7 @@ TEST_CASE("T44: bits and uniforms are JAX's") {
               {0.48870957, 0.67979717, 0.61627150, 0.56101608, 0.45064461, 0.58586586, 0.07480943, 0.77513337}, 1e-8);
 }
 
-TEST_CASE("T45: large seeds are valid and distinct") {
+TEST_CASE("large seeds are valid and distinct") {
   std::set<Words> seen;
   for (const std::uint64_t seed : {0x7fffffffULL, 0x80000000ULL, 0xffffffffULL, 0x100000000ULL, ~0ULL, 0ULL}) {
     const Words key = words(random::key(seed));
@@ -62,7 +62,7 @@ TEST_CASE("T45: large seeds are valid and distinct") {
   CHECK(seen.size() == 6);
 }
 
-TEST_CASE("T47: mapped draws equal single draws") {
+TEST_CASE("mapped draws equal single draws") {
   const Array keys = random::split(random::key(3), 8);
   const Array drawn = vmap([](const Array& key) { return random::uniform(key, {5}); })(keys);
   const Array normal = vmap([](const Array& key) { return random::normal(key, {5}); })(keys);

@@ -7,6 +7,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/odd_trees.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/throws_with.h"
 
@@ -189,4 +190,56 @@ TEST_CASE("a manifest that is none is refused") {
   folder.write("saved/manifest.json", R"({"format": 2, "sha256": "", "entries": {}})");
   CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), "has format 2; this version reads 1");
   CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "absent"), "No such file");
+}
+
+TEST_CASE("trees of any keys are saved and restored as they are") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    const TemporaryFolder folder;
+    const Tree tree = tests::random_tree(seed);
+    CAPTURE(to_string(tree));
+    checkpoint::save(folder.path() / "saved", tree, {});
+    const Tree restored = checkpoint::restore(folder.path() / "saved").tree;
+    CHECK(restored.same_structure(tree));
+    CHECK(fingerprint(restored) == fingerprint(tree));
+    CHECK(fingerprint(checkpoint::restore(folder.path() / "saved", tree)) == fingerprint(tree));
+  }
+  const auto leaf = [](int i) { return Tree(array(i)); };
+  const Tree both = Tree::dict({{"a/b", leaf(1)}, {"a", Tree::dict({{"b", leaf(2)}})}, {"__metadata__", leaf(3)}});
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", both, {});
+  const Tree restored = checkpoint::restore(folder.path() / "saved").tree;
+  CHECK(restored.same_structure(both));
+  CHECK(restored.at("a/b").array().item<int>() == 2);
+  CHECK(restored.at("a~1b").array().item<int>() == 1);
+  CHECK(restored.at("__metadata__").array().item<int>() == 3);
+}
+
+TEST_CASE("files of usual keys are what they were") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", Tree::dict({{"a~b", Tree::dict({{"w", Tree(array<std::uint8_t>(7))}})}}),
+                   {});
+  const std::string header = R"({"a~b/w":{"data_offsets":[0,1],"dtype":"U8","shape":[]}})";
+  CHECK(file_text(folder.path() / "saved/arrays.safetensors").find(header) == 8);
+}
+
+TEST_CASE("text that is not UTF-8 is refused when it is saved") {
+  const TemporaryFolder folder;
+  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "a", Tree::dict({{"\xFF", Tree(array(1))}}), {}),
+              "UTF-8");
+  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "b", Tree(array(1)), {{"k", "\xFF"}}), "UTF-8");
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("what was moved away, and what never held anything, has no fingerprint") {
+  Tree tree = example();
+  const Tree moved = std::move(tree);
+  CHECK(fingerprint(moved) == fingerprint(example()));
+  CHECK_ERROR(StateError, fingerprint(tree), "has no leaf");
+  CHECK_ERROR(StateError, fingerprint(Tree()), "has no leaf");
+  CHECK_ERROR(StateError, fingerprint(Tree::dict({})), "has no leaf");
+  CHECK_ERROR(StateError, fingerprint(Tree(Array())), "leaf '' holds nothing");
+  Array x = array(1.0F);
+  const Array taken = std::move(x);
+  CHECK_ERROR(StateError, fingerprint(Tree::dict({{"x", Tree(x)}})), "leaf 'x' holds nothing");
 }

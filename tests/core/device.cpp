@@ -25,7 +25,15 @@ TEST_CASE("device lists") {
   CHECK(listed("cpu:0-3") == "cpu:0 cpu:1 cpu:2 cpu:3 ");
   CHECK(listed("cpu:0,2") == "cpu:0 cpu:2 ");
   CHECK(listed("cpu:4,0-1") == "cpu:4 cpu:0 cpu:1 ");
-  CHECK(listed("cuda:1") == "cuda:1 ");
+}
+
+TEST_CASE("devices that this build has no backend for are refused") {
+  for (const char* text : {"cuda:0", "cuda:1", "cuda:0-3", "cuda:2,0"}) {
+    CAPTURE(text);
+    const std::string message = message_of<MeshError>([&] { devices(text); });
+    CHECK(contains(message, "this build has no backend for cuda:"));
+    CHECK(contains(message, "write for example \"cpu:0-3\""));
+  }
 }
 
 TEST_CASE("device lists that make no sense") {
@@ -51,7 +59,7 @@ TEST_CASE("device lists that make no sense") {
     CAPTURE(c.text);
     const std::string message = message_of<MeshError>([&] { devices(c.text); });
     CHECK(contains(message, c.message));
-    CHECK(contains(message, "write for example \"cpu:0-3\", \"cpu:0,2\" or \"cuda:1\""));
+    CHECK(contains(message, "write for example \"cpu:0-3\" or \"cpu:0,2\""));
   }
 }
 

@@ -1,4 +1,4 @@
-# Files have names that say something, and an end in sight.
+# Files have names that say something, and an end in sight; so have tests.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -18,6 +18,10 @@ foreach(file IN LISTS files)
     string(LENGTH "${newlines}" lines)
     if(lines GREATER longest)
       message("${file}: ${lines} lines, at most ${longest}")
+      math(EXPR broken "${broken} + 1")
+    endif()
+    if(file MATCHES "^tests/.*\\.(h|cpp)$" AND text MATCHES "(\"|// )[A-Z][0-9][0-9]+[:\n ]")
+      message("${file}: a test is named by a number (${CMAKE_MATCH_0}); say in a sentence what holds")
       math(EXPR broken "${broken} + 1")
     endif()
   endif()

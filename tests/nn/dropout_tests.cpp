@@ -71,7 +71,7 @@ TEST_CASE("every rate outside [0, 1) is refused, in training and in evaluation")
   }
 }
 
-TEST_CASE("T48: the mask of a global batch of 8 is one for 1, 2, 4 and 8 shards; rows and steps differ") {
+TEST_CASE("the mask of a global batch of 8 is one for 1, 2, 4 and 8 shards; rows and steps differ") {
   const Model model([](Scope& scope, const Array& x) { return dropout(scope["drop"], x, 0.5); });
   const Array x = ones({8, 16, 3});
   const auto [trainable, state] = model.init(random::key(5), x);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -210,6 +212,57 @@ TEST_CASE("layer_norm: each row by its own mean and biased variance") {
                    const Array& x) { return layer_norm(scope, x, {.epsilon = 0, .center = false, .scale = false}); },
                 tests::doubles({5, 5, 7, 7}, {1, 2, 2, 1}));
   CHECK(bare.trainable.size() == 0);
+}
+
+namespace {
+
+bool all_zero(const Array& x) {
+  const Doubles values = convert(x, float64).to_vector<double>();
+  return std::all_of(values.begin(), values.end(), [](double v) { return v == 0; });
+}
+
+struct Equal {
+  double value;
+  std::int64_t count;
+};
+const std::vector<Equal> equal_elements = {{1234.5677, 257}, {1e10, 33}, {3e38, 33}, {-0.1, 1000}, {1e-30, 7}, {3, 1}};
+
+}  // namespace
+
+TEST_CASE("equal elements normalise to 0, whatever they are, with a derivative of numbers") {
+  for (const DType dtype : {float64, float32, bfloat16}) {
+    for (const Equal& c : equal_elements) {
+      for (const double epsilon : {1e-3, 1e-5, 1e-12}) {
+        CAPTURE(name(dtype));
+        CAPTURE(c.value);
+        CAPTURE(epsilon);
+        const auto rows = [&](Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = epsilon}); };
+        const Array row = full({2, c.count}, c.value, dtype);
+        CHECK(all_zero(run_layer(rows, row).y));
+        const auto loss = [&](const Array& x) { return sum(convert(run_layer(rows, x).y, float32)); };
+        CHECK(all(is_finite(grad(loss)(row))).item<bool>());
+        const auto columns = batch_norm_with({.epsilon = epsilon});
+        CHECK(all_zero(run_layer(columns, transpose(row)).y));
+        CHECK(all_zero(run_layer(columns, reshape(transpose(row), {1, c.count, 1, 2})).y));
+      }
+    }
+  }
+}
+
+TEST_CASE("equal elements normalise to 0 on any number of replicas") {
+  const Model model([](Scope& scope, const Array& x) { return batch_norm(scope, x, {.epsilon = 1e-12}); });
+  for (const Equal& c : equal_elements) {
+    const Array x = full({48, 3, 2}, c.value, float32);
+    const auto [trainable, state] = model.init(random::key(0), x);
+    const Array weight = convert(not_equal(rem(arange(48), 5), 0), float32);
+    for (const tests::Replicas replicas : {tests::Replicas{1, 1}, {2, 2}, {4, 2}, {8, 2}, {16, 2}}) {
+      CAPTURE(c.value);
+      CAPTURE(replicas.shards);
+      const Array counted = where(reshape(weight != 0, {48, 1, 1}), x, std::numeric_limits<double>::quiet_NaN());
+      const auto [y, next] = tests::call_on(replicas, model, trainable, state, {counted, zeros({48}), weight}, true);
+      CHECK(all_zero(where(reshape(weight != 0, {48, 1, 1}), y, 0)));
+    }
+  }
 }
 
 TEST_CASE("normalisations refuse integers, vectors, negative epsilons and weights that do not fit") {

@@ -54,6 +54,12 @@ TEST_CASE("a layout that does not fit is refused") {
       "argument 0", "twice");
 }
 
+TEST_CASE("a dimension that is cut twice is refused where the layout is written") {
+  expect_error<MeshError>([] { Layout({{0, "data"}, {0, "model"}}); }, "dimension 0", "\"data\"", "\"model\"");
+  CHECK(Layout({{0, "data"}, {1, "model"}}) == Layout(std::map<std::int64_t, std::string>{{0, "data"}, {1, "model"}}));
+  CHECK(Layout({}) == replicated);
+}
+
 TEST_CASE("a shard's block") {
   CHECK(parallel::local_shape({8, 6}, {"batch", "model"}, grid(), "x") == Shape{2, 3});
   CHECK(parallel::local_shape({8, 6}, {"", ""}, grid(), "x") == Shape{8, 6});

@@ -5,11 +5,17 @@
 #include <chrono>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <lockstep/error.h>
+
+#include "tests/support/forked.h"
 
 namespace lockstep::tests {
 namespace {
@@ -90,6 +96,67 @@ TEST_CASE("every worker enters the backends once and leaves them at its end") {
   }
   CHECK(backend->left == 3);
 }
+
+#if !defined(__SANITIZE_THREAD__)  // ThreadSanitizer ends a child that starts threads
+
+namespace {
+
+/// Threads of this process that ran a task of a leased team.
+int ran(int devices) {
+  std::atomic<int> count{0};
+  runtime::TeamLease lease(devices, {});
+  lease.team().run([&](int) {
+    lease.team().barrier().arrive_and_wait();
+    ++count;
+  });
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a child of fork has teams of its own, and its parent keeps the old ones") {
+  CHECK(ran(3) == 3);
+  CHECK(forked([] { return ran(3) + 10 * ran(3); }) == 33);
+  CHECK(forked([] { return ran(3) + 10 * forked([] { return ran(3); }); }) == 33);
+  CHECK(ran(3) == 3);
+}
+
+TEST_CASE("a child of fork ends as its parent does: nobody joins threads that it lacks") {
+  CHECK(ran(3) == 3);
+  const auto ends = [] {
+    auto team = std::make_unique<runtime::Team>(2, std::vector<std::shared_ptr<const Backend>>());
+    return forked([&] {
+      team.reset();
+      return team == nullptr ? 7 : 8;
+    });
+  };
+  CHECK(ends() == 7);
+}
+
+TEST_CASE("a process forked within a task is told so instead of waiting for threads it lacks") {
+  runtime::Team team(2, {});
+  std::atomic<int> status{-2};
+  team.run([&](int device) {
+    if (device != 0) return;
+    const ::pid_t process = ::fork();
+    if (process != 0) {
+      int ended = 0;
+      static_cast<void>(::waitpid(process, &ended, 0));
+      status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+      return;
+    }
+    ::alarm(20);
+    try {
+      team.run([](int) {});
+    } catch (const MeshError& error) {
+      ::_exit(std::string(error.what()).find("forked the process while it ran on 2 devices") == std::string::npos);
+    }
+    ::_exit(2);
+  });
+  CHECK(status == 0);
+}
+
+#endif
 
 TEST_CASE("teams are leased and used again") {
   const auto backend = std::make_shared<CountingBackend>();

@@ -37,7 +37,7 @@ std::shared_ptr<const data::Dataset> sixteen_rows() {
 
 }  // namespace
 
-TEST_CASE("T06: a model with dropout has one random state, whatever the replicas") {
+TEST_CASE("a model with dropout has one random state, whatever the replicas") {
   const Model model(dropping);
   const Batch batch = tests::batch_of(ones({8, 3}));
   auto [trainable, state] = model.init(random::key(42), batch.x);
@@ -50,7 +50,7 @@ TEST_CASE("T06: a model with dropout has one random state, whatever the replicas
   }
 }
 
-TEST_CASE("T15: ten steps count ten, whatever the replicas") {
+TEST_CASE("ten steps count ten, whatever the replicas") {
   const Model model(dropping);
   const Batch batch = tests::batch_of(ones({8, 3}));
   auto [trainable, non_trainable] = model.init(random::key(0), batch.x);
@@ -64,7 +64,7 @@ TEST_CASE("T15: ten steps count ten, whatever the replicas") {
   }
 }
 
-TEST_CASE("T77: a model built before any mesh trains on every mesh, with the same bits for the same shards") {
+TEST_CASE("a model built before any mesh trains on every mesh, with the same bits for the same shards") {
   const Model model(dropping);
   const Batch batch = tests::batch_of(random::normal(random::key(1), {8, 3}));
   auto [trainable, non_trainable] = model.init(random::key(0), batch.x);

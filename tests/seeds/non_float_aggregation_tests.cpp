@@ -36,7 +36,7 @@ bool legal(DType dtype, Aggregation aggregation) {
 
 }  // namespace
 
-TEST_CASE("T01 T02 T03: each dtype and aggregation is accepted or refused at declaration, without any mesh") {
+TEST_CASE("each dtype and aggregation is accepted or refused at declaration, without any mesh") {
   std::vector<DType> dtypes = floats;
   dtypes.insert(dtypes.end(), integers.begin(), integers.end());
   dtypes.push_back(DType::bool_);
@@ -58,7 +58,7 @@ TEST_CASE("T01 T02 T03: each dtype and aggregation is accepted or refused at dec
   }
 }
 
-TEST_CASE("T01 T02: init of a model that declares it is refused, with and without a mesh") {
+TEST_CASE("init of a model that declares what its dtype forbids is refused, with and without a mesh") {
   const Array x = zeros({4, 2});
   for (const DType dtype : {int32, int64, uint32, uint8, DType::bool_}) {
     const auto model = declaring(dtype, Aggregation::mean);
@@ -70,7 +70,7 @@ TEST_CASE("T01 T02: init of a model that declares it is refused, with and withou
   }
 }
 
-TEST_CASE("T03: legal declarations initialise and run on every number of replicas") {
+TEST_CASE("legal declarations initialise and run on every number of replicas") {
   const Array x = zeros({4, 2});
   for (const Aggregation aggregation : aggregations) {
     for (const DType dtype : {float16, bfloat16, float32, float64, int32, int64, uint8}) {
@@ -85,7 +85,7 @@ TEST_CASE("T03: legal declarations initialise and run on every number of replica
   }
 }
 
-TEST_CASE("T04: without a word the aggregation is none, and what is declared stays declared") {
+TEST_CASE("without a word the aggregation is none, and what is declared stays declared") {
   const Model model([](Scope& scope, const Array& x) {
     scope.non_trainable("plain", {.shape = {}});
     scope.non_trainable("counter", {.shape = {}, .dtype = int32, .aggregation = Aggregation::sum});
@@ -103,7 +103,7 @@ TEST_CASE("T04: without a word the aggregation is none, and what is declared sta
   CHECK(variables[2].trainable);
 }
 
-TEST_CASE("T05: an aggregation of another name is refused with the list") {
+TEST_CASE("an aggregation of another name is refused with the list") {
   CHECK_ERROR(AggregationError, parse_aggregation("average"), "average");
   for (const Aggregation aggregation : aggregations) {
     CHECK(parse_aggregation(name(aggregation)) == aggregation);

@@ -54,7 +54,7 @@ Batch column(const std::vector<float>& x) {
 
 }  // namespace
 
-TEST_CASE("T10: mean((w x)^2) has gradient 15, whatever the replicas; none and mean agree on even shards") {
+TEST_CASE("mean((w x)^2) has gradient 15, whatever the replicas; none and mean agree on even shards") {
   for (const Aggregation aggregation : {Aggregation::none, Aggregation::mean}) {
     for (const auto& replicas : replica_counts) {
       CAPTURE(replicas.shards);
@@ -66,7 +66,7 @@ TEST_CASE("T10: mean((w x)^2) has gradient 15, whatever the replicas; none and m
   }
 }
 
-TEST_CASE("T11: each replica gives [1,6,7,2]: sum and mean in place of the default") {
+TEST_CASE("each replica gives [1,6,7,2]: sum and mean in place of the default") {
   struct Case {
     Aggregation aggregation;
     std::vector<float> two_replicas;
@@ -95,7 +95,7 @@ TEST_CASE("only_first_replica takes replica 0's gradient, sum counts every repli
   }
 }
 
-TEST_CASE("T12: weight decay is applied once a step, not once a replica") {
+TEST_CASE("weight decay is applied once a step, not once a replica") {
   const Model model([](Scope& scope, const Array& x) {
     const Array decayed = scope.trainable("decayed", {.shape = {}, .initializer = initializers::constant(2)});
     const Array kept = scope.trainable("kept", {.shape = {}, .initializer = initializers::constant(3)});
@@ -117,7 +117,7 @@ TEST_CASE("T12: weight decay is applied once a step, not once a replica") {
   }
 }
 
-TEST_CASE("T13: a penalty counts once") {
+TEST_CASE("a penalty counts once") {
   const Model model([](Scope& scope, const Array& x) {
     return dense(scope["dense"], x, {.units = 1, .use_bias = false, .kernel_initializer = initializers::ones()});
   });
@@ -135,7 +135,7 @@ TEST_CASE("T13: a penalty counts once") {
   }
 }
 
-TEST_CASE("T14: only_first_replica state holds replica 0's value everywhere") {
+TEST_CASE("only_first_replica state holds replica 0's value everywhere") {
   const Model model([](Scope& scope, const Array& x) {
     scope.non_trainable("last", {.shape = {}, .aggregation = Aggregation::only_first_replica});
     scope.assign("last", max(x));
@@ -149,7 +149,7 @@ TEST_CASE("T14: only_first_replica state holds replica 0's value everywhere") {
   }
 }
 
-TEST_CASE("T16: replicas that write different values to a variable of aggregation none are an error naming it") {
+TEST_CASE("replicas that write different values to a variable of aggregation none are an error naming it") {
   const Model model([](Scope& scope, const Array& x) {
     scope["layer"].non_trainable("last", {.shape = {}});
     scope["layer"].assign("last", max(x));
@@ -165,7 +165,7 @@ TEST_CASE("T16: replicas that write different values to a variable of aggregatio
   }
 }
 
-TEST_CASE("T20: uneven shards give the whole batch's gradient, not the mean of means") {
+TEST_CASE("uneven shards give the whole batch's gradient, not the mean of means") {
   Batch batch = column({1, 2, 3, 4, 4, 4});
   batch.weight = array({1.0F, 1.0F, 1.0F, 1.0F, 0.0F, 0.0F});
   for (const int devices : {1, 2}) {
@@ -175,7 +175,7 @@ TEST_CASE("T20: uneven shards give the whole batch's gradient, not the mean of m
   }
 }
 
-TEST_CASE("T21: the mean over valid tokens, as shards and as microbatches") {
+TEST_CASE("the mean over valid tokens, as shards and as microbatches") {
   Batch batch = column({8, 8, 8, 4, 4, 4});
   batch.weight = array({1.0F, 0.0F, 0.0F, 1.0F, 1.0F, 1.0F});
   const auto gradient = [&](const DataParallelOptions& options) {

@@ -23,7 +23,7 @@ WithAux plain_loss(const Array& y, const Tree& next, const Batch& b) {
 
 }  // namespace
 
-TEST_CASE("T07: a counter of 200 steps counts one per replica and step") {
+TEST_CASE("a counter of 200 steps counts one per replica and step") {
   const Model model([](Scope& scope, const Array& x) {
     scope.non_trainable("count", {.shape = {}, .dtype = int64, .aggregation = Aggregation::sum});
     scope.non_trainable("total", {.shape = {}, .aggregation = Aggregation::sum});
@@ -43,7 +43,7 @@ TEST_CASE("T07: a counter of 200 steps counts one per replica and step") {
   }
 }
 
-TEST_CASE("T08: an Identity model with a squared error keeps its loss for 500 steps") {
+TEST_CASE("an Identity model with a squared error keeps its loss for 500 steps") {
   const Model model([](Scope&, const Array& x) { return x; });
   const auto loss = [&](const Tree& w, const Tree& state, const Batch& b) {
     auto [y, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
@@ -63,7 +63,7 @@ TEST_CASE("T08: an Identity model with a squared error keeps its loss for 500 st
   }
 }
 
-TEST_CASE("T09: an accuracy of 0.89 is reported as 0.89") {
+TEST_CASE("an accuracy of 0.89 is reported as 0.89") {
   std::vector<float> logits(200, 0.0F);
   std::vector<std::int32_t> labels(100, 1);
   for (std::size_t row = 0; row < 100; ++row) logits[2 * row + (row < 89 ? 1 : 0)] = 1.0F;
@@ -81,7 +81,7 @@ TEST_CASE("T09: an accuracy of 0.89 is reported as 0.89") {
   }
 }
 
-TEST_CASE("T40: assigning old + x to a summed variable is refused, and the text says what to write") {
+TEST_CASE("assigning old + x to a summed variable is refused, and the text says what to write") {
   const Model model([](Scope& scope, const Array& x) {
     const Array old = scope.non_trainable("count", {.shape = {}, .aggregation = Aggregation::sum});
     scope.assign("count", old + 1);

@@ -28,7 +28,7 @@ concept callable_with = requires(const M& model, const Tree& tree, const Array& 
 };
 
 using PlainModel = Model<Array, Array>;
-// T25: leaving `training` out does not compile, nor does anything that is no bool.
+// Leaving `training` out does not compile, nor does anything that is no bool.
 static_assert(!callable_without_training<PlainModel>);
 static_assert(callable_with<PlainModel, bool>);
 static_assert(!callable_with<PlainModel, int>);
@@ -60,7 +60,7 @@ PlainModel normalizing(BatchNormOptions options) {
 
 }  // namespace
 
-TEST_CASE("T26: dropout in evaluation is the identity and leaves its state") {
+TEST_CASE("dropout in evaluation is the identity and leaves its state") {
   const Model model(dropping);
   auto [trainable, state] = model.init(random::key(1), ones({4, 8}));
   for (const auto& replicas : tests::replica_counts) {
@@ -70,7 +70,7 @@ TEST_CASE("T26: dropout in evaluation is the identity and leaves its state") {
   }
 }
 
-TEST_CASE("T27: the same state gives the same mask, the returned state another one; the count goes 0, 1, 2") {
+TEST_CASE("the same state gives the same mask, the returned state another one; the count goes 0, 1, 2") {
   const Model model(dropping);
   const Batch batch = tests::batch_of(ones({8, 16}));
   auto [trainable, state] = model.init(random::key(1), batch.x);
@@ -87,7 +87,7 @@ TEST_CASE("T27: the same state gives the same mask, the returned state another o
   }
 }
 
-TEST_CASE("T28: a call changes none of its inputs, and repeats its outputs bit for bit") {
+TEST_CASE("a call changes none of its inputs, and repeats its outputs bit for bit") {
   const Model model([](Scope& scope, const Array& x) {
     return dropout(scope["drop"], batch_norm(scope["norm"], dense(scope["dense"], x, {.units = 4})), 0.3);
   });
@@ -101,7 +101,7 @@ TEST_CASE("T28: a call changes none of its inputs, and repeats its outputs bit f
   CHECK(fingerprint(s1) == fingerprint(s2));
 }
 
-TEST_CASE("T29: one leaf too few names the path and both counts") {
+TEST_CASE("one leaf too few names the path and both counts") {
   const Model model([](Scope& scope, const Array& x) { return batch_norm(scope["norm"], two_layers(scope, x)); });
   const Array x = ones({2, 4});
   auto [trainable, state] = model.init(random::key(0), x);
@@ -126,12 +126,12 @@ TEST_CASE("surplus and misshapen leaves are named") {
               "dtype int32");
 }
 
-TEST_CASE("T30: a call before init says that the model must be built") {
+TEST_CASE("a call before init says that the model must be built") {
   const Model model(two_layers);
   CHECK_ERROR(StateError, model.stateless_call(Tree(), Tree(), ones({2, 4}), true), "must be built: call init");
 }
 
-TEST_CASE("T31: no variable comes to be inside a call") {
+TEST_CASE("no variable comes to be inside a call") {
   const Model model([](Scope& scope, const Array& x) {
     if (!scope.is_init()) scope.trainable("late", {.shape = {2}});
     return x;
@@ -142,7 +142,7 @@ TEST_CASE("T31: no variable comes to be inside a call") {
   CHECK_ERROR(StateError, model.stateless_call(some, state, ones({2}), true), "variables come to be in init only");
 }
 
-TEST_CASE("T32: outputs, state and penalties come back from one call") {
+TEST_CASE("outputs, state and penalties come back from one call") {
   const Model model([](Scope& scope, const Array& x) {
     const Array w = scope.trainable("w", {.shape = {2}, .initializer = initializers::constant(-3)});
     scope.non_trainable("seen", {.shape = {}, .aggregation = Aggregation::sum});
@@ -161,7 +161,7 @@ TEST_CASE("T32: outputs, state and penalties come back from one call") {
   }
 }
 
-TEST_CASE("T33: padded rows touch no statistic, whatever they hold") {
+TEST_CASE("padded rows touch no statistic, whatever they hold") {
   const auto model = normalizing({.momentum = 0});
   for (const float padding : {0.0F, 0.1F, 1.0F, NAN}) {
     Batch batch = rows_of({1, 5, 2, 5, padding, padding, padding, padding}, 2);
@@ -175,7 +175,7 @@ TEST_CASE("T33: padded rows touch no statistic, whatever they hold") {
   }
 }
 
-TEST_CASE("T34: a batch without a real row gives 0, no NaN, and keeps the state") {
+TEST_CASE("a batch without a real row gives 0, no NaN, and keeps the state") {
   const auto model = normalizing({.center = false, .scale = false});
   Batch batch = tests::batch_of(zeros({4, 5}));
   batch.weight = zeros({4});
@@ -187,7 +187,7 @@ TEST_CASE("T34: a batch without a real row gives 0, no NaN, and keeps the state"
   }
 }
 
-TEST_CASE("T35: frozen statistics normalise in training too") {
+TEST_CASE("frozen statistics normalise in training too") {
   const auto model = normalizing({.epsilon = 1e-7, .trainable = false});
   const Array x = random::normal(random::key(0), {8, 3});
   auto [trainable, state] = model.init(random::key(0), x);
@@ -196,7 +196,7 @@ TEST_CASE("T35: frozen statistics normalise in training too") {
   CHECK(fingerprint(next) == fingerprint(state));
 }
 
-TEST_CASE("T36: statistics of a float16 model are float32 and do not overflow") {
+TEST_CASE("statistics of a float16 model are float32 and do not overflow") {
   const auto model = normalizing({});
   const Array x = zeros({4, 2}, float16);
   auto [trainable, state] = model.init(random::key(0), x);
@@ -207,7 +207,7 @@ TEST_CASE("T36: statistics of a float16 model are float32 and do not overflow") 
   CHECK(next.at("norm/moving_variance").array().to_vector<float>() == Values{70000, 70000});
 }
 
-TEST_CASE("T37: synchronised BatchNorm over shards is BatchNorm over the batch") {
+TEST_CASE("synchronised BatchNorm over shards is BatchNorm over the batch") {
   const auto model = normalizing({.momentum = 0.9});
   const Batch batch = rows_of({0, 2, 4, 10}, 1);
   auto [trainable, state] = model.init(random::key(0), batch.x);
@@ -219,7 +219,7 @@ TEST_CASE("T37: synchronised BatchNorm over shards is BatchNorm over the batch")
   }
 }
 
-TEST_CASE("T38: BatchNorm per shard is another model, its statistics averaged") {
+TEST_CASE("BatchNorm per shard is another model, its statistics averaged") {
   const auto model = normalizing({.momentum = 0.9, .synchronized = false});
   const Batch batch = rows_of({0, 2, 4, 10}, 1);
   auto [trainable, state] = model.init(random::key(0), batch.x);
@@ -235,7 +235,7 @@ TEST_CASE("T38: BatchNorm per shard is another model, its statistics averaged") 
   check_near(next.at("norm/moving_mean").array(), {0.1F});
 }
 
-TEST_CASE("T39: with momentum 0, evaluation after a training call repeats its output") {
+TEST_CASE("with momentum 0, evaluation after a training call repeats its output") {
   const auto model = normalizing({.momentum = 0});
   const Batch batch = tests::batch_of(random::normal(random::key(5), {16, 4}));
   auto [trainable, state] = model.init(random::key(0), batch.x);

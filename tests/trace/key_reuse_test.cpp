@@ -43,7 +43,7 @@ FunctionPtr scan_of(const FunctionPtr& body, std::int64_t length, const std::vec
 
 }  // namespace
 
-TEST_CASE("T46: a scan body that draws from a captured key") {
+TEST_CASE("a scan body that draws from a captured key uses it again") {
   const FunctionPtr body =
       make_function({one_key, number}, [](Builder&, Values x) { return std::vector<Value>{x[1] + draw(x[0])}; });
   check(scan_of(body, 1, {one_key, number}, 1, 1));  // once is no reuse
@@ -55,7 +55,7 @@ TEST_CASE("T46: a scan body that draws from a captured key") {
       "scan over the keys of a split");
 }
 
-TEST_CASE("T46: a scan that carries a key, or goes over keys") {
+TEST_CASE("a scan may carry a key, or go over keys, and use each once") {
   const auto carrying = [](bool replaced) {
     return make_function({one_key, number}, [&](Builder&, Values x) {
       const Value keys = split(x[0], 2);
@@ -79,7 +79,7 @@ TEST_CASE("T46: a scan that carries a key, or goes over keys") {
   expect_error<KeyReuseError>([&] { check(then_draws); }, "random_bits");
 }
 
-TEST_CASE("T46: loops until a condition and branches") {
+TEST_CASE("a key used twice is found in loops until a condition and in branches") {
   const FunctionPtr condition = make_function({one_key, number}, [](Builder&, Values x) {
     return std::vector<Value>{ops::less(x[1], ops::full_like(x[1], 9))};
   });
@@ -103,7 +103,7 @@ TEST_CASE("T46: loops until a condition and branches") {
   expect_error<KeyReuseError>([&] { check(choose(true)); }, "random_bits");
 }
 
-TEST_CASE("T46: calls, and what transposition repeats") {
+TEST_CASE("a key used twice is found in calls; what transposition repeats is no second use") {
   const auto called = make_function({one_key}, [&](Builder&, Values x) {
     return std::vector<Value>{
         call({x[0]}, [](Builder&, Values inner) { return std::vector<Value>{draw(inner[0])}; })[0] + draw(x[0])};

@@ -74,7 +74,7 @@ std::set<const void*> memory_of(const TrainState& state) {
 
 }  // namespace
 
-TEST_CASE("T78: 33 rows over any shards equal 33 rows on one device; bits are equal over devices") {
+TEST_CASE("33 rows over any shards equal 33 rows on one device; bits are equal over devices") {
   const Batch batch = tests::regression_batch(33, 5, float32);
   const tests::Trained one = train_net({1, 1}, batch, 5, true);
   for (const std::int64_t shards : {2, 4, 8}) {
@@ -103,7 +103,7 @@ TEST_CASE("a batch of fewer rows than shards leaves shards empty, and means the 
   }
 }
 
-TEST_CASE("T48: a step's dropout mask is one for 1, 2, 4 and 8 shards, and another in the next step") {
+TEST_CASE("a step's dropout mask is one for 1, 2, 4 and 8 shards, and another in the next step") {
   const Model model([](Scope& scope, const Array& x) {
     return dropout(scope["drop"], x * scope.trainable("w", {.shape = {}, .initializer = initializers::ones()}), 0.5);
   });
@@ -182,7 +182,7 @@ TEST_CASE("a leaf that somebody keeps is copied, the others are updated in place
   CHECK(state.trainable.at("head/kernel").array().to_bytes() != before);
 }
 
-TEST_CASE("T69: twenty steps under a schedule trace once; other rows trace anew, once") {
+TEST_CASE("twenty steps under a schedule trace once; other rows trace anew, once") {
   const auto model = net(true);
   const TrainStep step = data_parallel(model, loss_of(model), optim::adamw(schedules::warmup_cosine(0, 1e-2, 5, 20)),
                                        tests::parallel({2, 2}));

@@ -29,16 +29,31 @@ ir::FunctionPtr weight_gradient(const std::string& text) {
   return result;
 }
 
-// The backward loop stacks the cotangents, j, beside the rows that the forward one has stacked, f; k is their product.
+// The forward loop stacks the slopes of tanh, x; the backward one the cotangents, j, beside the rows that the forward one has stacked, f; k is their product.
 const char* const stacked = R"({ lambda a:f32[3,3] b:f32[2,3] c:f32[4,2,3] d:f32[2,3].
   let e:f32[2,3] f:f32[4,2,3] g:f32[4,2,3] = scan[body={ lambda a:f32[3,3] b:f32[2,3] c:f32[2,3].
           let d:f32[2,3] = dot_general[batch=([],[]) contract=([1],[0])] b a
               e:f32[2,3] = add c d
               f:f32[2,3] = tanh e
               g:f32[2,3] = mul f f
-              h:f32[2,3] = full[dtype=f32 shape=[2,3] value=1.0]
-              i:f32[2,3] = sub h g
-          in (f,b,i) } carries=1 consts=1 length=4 reverse=false unroll=1] a b c
+              h:f32[2,3] = full[dtype=f32 shape=[2,3] value=2.0]
+              i:f32[2,3] = mul e h
+              j:f32[2,3] = neg i
+              k:f32[2,3] = full[dtype=f32 shape=[2,3] value=0.0]
+              l:bool[2,3] = greater i k
+              m:f32[2,3] = select l j i
+              n:f32[2,3] = logistic m
+              o:f32[2,3] = full[dtype=f32 shape=[2,3] value=1.0]
+              p:f32[2,3] = sub o n
+              q:f32[2,3] = mul n p
+              r:f32[2,3] = full[dtype=f32 shape=[2,3] value=4.0]
+              s:f32[2,3] = mul q r
+              t:f32[2,3] = full[dtype=f32 shape=[2,3] value=1.0]
+              u:f32[2,3] = sub t g
+              v:f32[2,3] = full[dtype=f32 shape=[2,3] value=0.25]
+              w:bool[2,3] = less g v
+              x:f32[2,3] = select w u s
+          in (f,b,x) } carries=1 consts=1 length=4 reverse=false unroll=1] a b c
       h:f32[2,3] = full[dtype=f32 shape=[2,3] value=0.0]
       i:f32[2,3] j:f32[4,2,3] = scan[body={ lambda a:f32[3,3] b:f32[2,3] c:f32[2,3] d:f32[2,3].
           let e:f32[2,3] = mul b d

@@ -104,7 +104,7 @@ TEST_CASE("gradients of random programs over shards are those of the whole batch
   }
 }
 
-TEST_CASE("the transpose of a replicated value used on shards is one psum") {  // T51
+TEST_CASE("the transpose of a replicated value used on shards is one psum") {
   const auto linear = make_function(
       {local, weight}, [](ir::Builder&, Inputs x) { return Results{ops::mul(sum(x[0]), x[1])}; }, batch2);
   const auto back = transform::transpose(linear, 1);
@@ -114,7 +114,7 @@ TEST_CASE("the transpose of a replicated value used on shards is one psum") {  /
   CHECK(back->output_types()[0] == weight);
 }
 
-TEST_CASE("the transpose of psum needs no collective") {  // T51
+TEST_CASE("the transpose of psum needs no collective") {
   const auto linear = make_function(
       {local}, [](ir::Builder&, Inputs x) { return Results{ops::psum(x[0], batch)}; }, batch2);
   const auto back = transform::transpose(linear, 0);
@@ -124,7 +124,7 @@ TEST_CASE("the transpose of psum needs no collective") {  // T51
   CHECK(back->output_types()[0] == local);
 }
 
-TEST_CASE("the gradient inside a map is that of the whole batch") {  // T50
+TEST_CASE("the gradient inside a map is that of the whole batch") {
   const auto gradient = transform::value_and_grad(mapped_loss(), {true, false});
   const auto body = make_function(
       {weight, local},

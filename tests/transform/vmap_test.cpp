@@ -48,7 +48,7 @@ TEST_CASE("vmap of vmap") {
   CHECK(evaluate(outer_product, {{1, 10}, {1, 2, 3}}) == std::vector<Elements>{{1, 2, 3, 10, 20, 30}});
 }
 
-TEST_CASE("vmap of a gradient equals a loop of gradients") {  // T65
+TEST_CASE("vmap of a gradient equals a loop of gradients") {
   const auto f = make_function({vector2, vector2}, [](ir::Builder&, Inputs x) {
     return Results{ops::reduce_sum(ops::tanh(ops::mul(x[0], ops::sin(x[1]))), {0})};
   });

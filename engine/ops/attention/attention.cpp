@@ -25,8 +25,7 @@ struct Row {
 
 class Rows {
  public:
-  /// With `saved`, operand 6 is the log-sum-exp that probabilities are computed from.
-  Rows(const ir::ReferenceContext& context, std::string_view op, bool saved) : inputs_(context.inputs), saved_(saved) {
+  Rows(const ir::ReferenceContext& context, std::string_view op) : inputs_(context.inputs) {
     std::vector<ArrayType> types;
     for (const ir::ReferenceArray& input : context.inputs) types.push_back(input.type);
     g = attention_geometry({op, types, context.attrs, {}});
@@ -79,15 +78,13 @@ class Rows {
       if (r.seen[i]) sum += std::exp(r.p[i] - largest);
     }
     r.lse = largest + std::log(sum);
-    const double subtracted = saved_ ? in(6, lse(r)) : r.lse;
     for (std::size_t i = 0; i < keys; ++i) {
-      r.p[i] = !any ? 1 / sum : r.seen[i] ? std::exp(r.p[i] - subtracted) : 0;
+      r.p[i] = !any ? 1 / sum : r.seen[i] ? std::exp(r.p[i] - largest) / sum : 0;
     }
     return r;
   }
 
   std::span<const ir::ReferenceArray> inputs_;
-  bool saved_;
 };
 
 // ---- attention -----------------------------------------------------------------------------------------------------
@@ -110,7 +107,7 @@ std::vector<Tangent> attention_jvp(const JvpContext& context) {
 }
 
 void attention_reference(const ir::ReferenceContext& context) {
-  const Rows rows(context, "attention", false);
+  const Rows rows(context, "attention");
   rows.for_each([&](const Row& r) {
     for (std::int64_t h = 0; h < rows.g.features; ++h) {
       double sum = 0;
@@ -193,7 +190,7 @@ std::vector<Tangent> grad_transpose(const TransposeContext& context) {
 }
 
 void tangent_reference(const ir::ReferenceContext& context) {
-  const Rows rows(context, "attention_tangent", true);
+  const Rows rows(context, "attention_tangent");
   const AttentionGeometry& g = rows.g;
   rows.for_each([&](const Row& r) {
     std::vector<double> ds(r.p.size());
@@ -216,7 +213,7 @@ void tangent_reference(const ir::ReferenceContext& context) {
 }
 
 void grad_reference(const ir::ReferenceContext& context) {
-  const Rows rows(context, "attention_grad", true);
+  const Rows rows(context, "attention_grad");
   const AttentionGeometry& g = rows.g;
   const auto add = [&](std::size_t result, std::int64_t at, double term) {
     context.outputs[result].floats()[static_cast<std::size_t>(at)] += term;

@@ -114,17 +114,22 @@ class Matrices {
     const Value mask = visible();
     return map(x, [&](const Value& v) { return select(mask, v, full_like(v, 0)); });
   }
-  /// exp(logits - lse) where the key is seen, else 0; the same for all keys where a query sees none.
+  /// The softmax of the logits of the keys that are seen, 0 for the others; the same for all keys where a query sees none.
+  /// The saved log-sum-exp only shifts exponents: where logits are large, it has lost the row's sum.
   Dual probabilities() const {
-    const Dual exponent = g_.scale * scores(queries(0), operand(1)) + bias(3) - spread(column(6));
+    const Dual all = g_.scale * scores(queries(0), operand(1)) + bias(3);
     const Value mask = visible();
-    const Value none = full_like(exponent.x, 0);
-    const Value ones = select(mask, full_like(none, 1), none);
-    const Value count = broadcast_in_dim(reduce_sum(ones, {4}), logits(), {0, 1, 2, 3});
-    const Value blind = select(equal(count, none), full_like(none, 1.0 / static_cast<double>(g_.keys)), none);
-    const Value p = select(mask, exp(select(mask, exponent.x, none)), blind);
+    const Value none = full_like(all.x, 0), ones = full_like(all.x, 1);
+    const auto sums = [this](const Value& x) { return broadcast_in_dim(reduce_sum(x, {4}), logits(), {0, 1, 2, 3}); };
+    const Value is_blind = equal(sums(select(mask, ones, none)), none);
+    const Value blind = select(is_blind, full_like(none, 1.0 / static_cast<double>(g_.keys)), none);
+    const Value weights = select(mask, exp(select(mask, all.x - spread(column(6)).x, none)), none);
+    const Value p = select(mask, weights / select(is_blind, ones, sums(weights)), blind);
     Tangent dp;
-    if (exponent.dx) dp = p * select(mask, *exponent.dx, none);
+    if (all.dx) {
+      const Value seen_dx = select(mask, *all.dx, none);
+      dp = p * (seen_dx - sums(p * seen_dx));
+    }
     return {p, dp};
   }
 

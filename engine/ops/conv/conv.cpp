@@ -40,11 +40,10 @@ Value batch_conv(const ir::BatchContext& context) {
 
 void reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type, context.inputs[1].type};
-  const auto& x = context.inputs[0].floats();
-  const auto& kernel = context.inputs[1].floats();
-  auto& y = context.outputs[0].floats();
   for_each_product(geometry_of_conv({"conv", types, context.attrs, {}}),
-                   [&](std::size_t i, std::size_t k, std::size_t o) { y[o] += x[i] * kernel[k]; });
+                   [&](std::size_t i, std::size_t k, std::size_t o) {
+                     add_product(context.outputs[0], o, context.inputs[0], i, context.inputs[1], k);
+                   });
 }
 
 std::vector<ir::Sample> conv_op_samples() {
@@ -65,7 +64,7 @@ std::vector<ir::ErrorSample> errors() {
   const Attrs attrs = conv_attrs(plain);
   return {
       {{good[0]}, attrs, "expected 2 operands", {}},
-      {{{int32, {2, 5, 5, 4}, {}}, {int32, {3, 3, 4, 6}, {}}}, attrs, "a float dtype", {}},
+      {{{bool_, {2, 5, 5, 4}, {}}, {bool_, {3, 3, 4, 6}, {}}}, attrs, "a float or integer dtype", {}},
       {{good[0], {float64, {3, 3, 4, 6}, {}}}, attrs, "operands of one dtype", {}},
       {{good[0], f32({3, 4, 6})}, attrs, "operands of one rank", {}},
       {{f32({2, 4}), f32({4, 6})}, attrs, "at least 3", {}},

@@ -43,11 +43,10 @@ Value batch_input_grad(const ir::BatchContext& context) {
 
 void reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type, context.inputs[1].type};
-  const auto& y = context.inputs[0].floats();
-  const auto& kernel = context.inputs[1].floats();
-  auto& x = context.outputs[0].floats();
   for_each_product(geometry_of_input_grad({"conv_input_grad", types, context.attrs, {}}),
-                   [&](std::size_t i, std::size_t k, std::size_t o) { x[i] += y[o] * kernel[k]; });
+                   [&](std::size_t i, std::size_t k, std::size_t o) {
+                     add_product(context.outputs[0], i, context.inputs[0], o, context.inputs[1], k);
+                   });
 }
 
 Attrs with_spatial(const ConvCase& c) { return conv_attrs(c.attrs).with("spatial", middle(c.x, 1, 1)); }
@@ -65,7 +64,7 @@ std::vector<ir::ErrorSample> errors() {
   const Attrs attrs = conv_attrs(plain).with("spatial", Dims{5, 5});
   return {
       {{good[0]}, attrs, "expected 2 operands", {}},
-      {{{int32, {2, 3, 3, 6}, {}}, {int32, {3, 3, 4, 6}, {}}}, attrs, "a float dtype", {}},
+      {{{bool_, {2, 3, 3, 6}, {}}, {int32, {3, 3, 4, 6}, {}}}, attrs, "a float or integer dtype", {}},
       {{good[0], f32({3, 3, 4, 5})}, attrs, "makes the 6 features of y, not 5", {}},
       {good, attrs.with("spatial", Dims{5, 6}), "y of spatial extents [3,4]", {}},
       {good, attrs.with("spatial", Dims{2, 5}), "along spatial dimension 0 3 (dilated) into 2", {}},

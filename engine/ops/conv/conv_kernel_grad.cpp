@@ -47,11 +47,10 @@ Value batch_kernel_grad(const ir::BatchContext& context) {
 
 void reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type, context.inputs[1].type};
-  const auto& x = context.inputs[0].floats();
-  const auto& y = context.inputs[1].floats();
-  auto& kernel = context.outputs[0].floats();
   for_each_product(geometry_of_kernel_grad({"conv_kernel_grad", types, context.attrs, {}}),
-                   [&](std::size_t i, std::size_t k, std::size_t o) { kernel[k] += x[i] * y[o]; });
+                   [&](std::size_t i, std::size_t k, std::size_t o) {
+                     add_product(context.outputs[0], k, context.inputs[0], i, context.inputs[1], o);
+                   });
 }
 
 Attrs with_window(const ConvCase& c) { return conv_attrs(c.attrs).with("window", middle(c.kernel, 0, 2)); }

@@ -27,7 +27,7 @@ Shape joined(std::int64_t first, const Dims& middle, std::int64_t last) {
 
 void check_operands(const InferContext& context) {
   infer::expect_operands(context, 2);
-  infer::expect_dtype(context, 0, infer::floating);
+  infer::expect_dtype(context, 0, infer::real);
   infer::expect_same_dtype(context);
   const int rank = context.inputs[0].shape.rank();
   if (rank < 3 || rank != context.inputs[1].shape.rank()) {

@@ -68,6 +68,17 @@ Attrs with_groups_times(const Attrs& attrs, std::int64_t factor);
 /// The batching rule for batches of extent 1 or more; one of extent 0 becomes zeros of the result's shape.
 ir::BatchRule conv_batch_rule(ir::Infer infer, std::function<Value(const ir::BatchContext&)> rule);
 
+/// sum[at] += a[i] b[j], of integers modulo 2^n.
+inline void add_product(ir::ReferenceArray& sum, std::size_t at, const ir::ReferenceArray& a, std::size_t i,
+                        const ir::ReferenceArray& b, std::size_t j) {
+  if (is_float(a.type.dtype)) {
+    sum.floats()[at] += a.floats()[i] * b.floats()[j];
+  } else {
+    const auto product = static_cast<std::uint64_t>(a.integers()[i]) * static_cast<std::uint64_t>(b.integers()[j]);
+    sum.integers()[at] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum.integers()[at]) + product);
+  }
+}
+
 // ---- samples -------------------------------------------------------------------------------------------------------
 
 struct ConvCase {

@@ -48,11 +48,15 @@ std::vector<Tangent> cumprod_jvp(const JvpContext& context) {
   return {linear_recurrence(x, before * *context.tangents[0], context.attrs)};
 }
 
-/// dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]; no exponent is positive.
+/// dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]; no exponent is positive. In float64: rounded to fewer
+/// digits, the factors' errors would multiply up along the way.
 std::vector<Tangent> cumlogsumexp_jvp(const JvpContext& context) {
   const Direction direction(context.attrs);
-  const Value &x = context.inputs[0], &y = context.outputs[0];
-  if (x.type().size() == 0) return {std::nullopt};
+  if (context.inputs[0].type().size() == 0) return {std::nullopt};
+  const DType dtype = context.inputs[0].dtype();
+  const Value x = convert(context.inputs[0], DType::float64);
+  const Value y =
+      dtype == DType::float64 ? context.outputs[0] : apply_one(primitives::cumlogsumexp(), {x}, context.attrs);
   const double infinity = std::numeric_limits<double>::infinity();
   const Value lowest = full_like(y, -infinity);
   const Value top = select(is_finite(y), y, full_like(y, 0));
@@ -62,7 +66,8 @@ std::vector<Tangent> cumlogsumexp_jvp(const JvpContext& context) {
     return select(equal(part, lowest), full_like(y, 0), weight);
   };
   const Value before = previous(y, -infinity, direction.axis, direction.reverse);
-  return {linear_recurrence(share(before), share(x) * *context.tangents[0], context.attrs)};
+  const Value dx = convert(*context.tangents[0], DType::float64);
+  return {convert(linear_recurrence(share(before), share(x) * dx, context.attrs), dtype)};
 }
 
 }  // namespace

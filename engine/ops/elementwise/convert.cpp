@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "engine/core/half.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -46,13 +47,23 @@ std::int64_t wrapped(std::int64_t x, DType dtype) {
                                   : static_cast<std::int64_t>(high >> unused);
 }
 
+/// What rounded once more gives x rounded once.
+template <class T>
+double to_double(T x) {
+  if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>) {
+    return rounded_to_odd(x);
+  } else {
+    return static_cast<double>(x);
+  }
+}
+
 template <class T>
 void store_converted(ir::ReferenceArray& result, std::int64_t i, T x) {
   const DType to = result.type.dtype;
   if (is_complex(to)) {
-    reference::store(result, i, Complex(static_cast<double>(x)));
+    reference::store(result, i, Complex(to == DType::complex128 ? static_cast<double>(x) : to_double(x)));
   } else if (is_float(to)) {
-    reference::store(result, i, static_cast<double>(x));
+    reference::store(result, i, to == DType::float64 ? static_cast<double>(x) : to_double(x));
   } else if (to == DType::bool_) {
     reference::store(result, i, x != T{});
   } else if constexpr (std::is_same_v<T, double>) {

@@ -2,17 +2,26 @@
 #include <numbers>
 #include <type_traits>
 
+#include "engine/ops/elementwise/slopes.h"
 #include "engine/ops/rules/pointwise.h"
 
 namespace lockstep::ops {
 
 namespace {
 
+Value pow_slope(const Value& x, const Value& y) {
+  // 0 times an infinite power is no slope. Where 1 / x is finite, x^(y - 1) stays: y has a derivative beside it.
+  const Value infinite = bitwise_not(is_finite(full_like(x, 1) / x));
+  const Value flat = bitwise_and(equal(y, full_like(y, 0)), infinite);
+  const Value exponent = select(flat, full_like(y, 1), y - full_like(y, 1));
+  return y * pow(x, exponent);
+}
+
 Tangent pow_base(const JvpContext& context, const Value& dx) {
   const Value &x = context.inputs[0], &y = context.inputs[1];
-  const Value flat = equal(y, full_like(y, 0));
-  const Value exponent = select(flat, full_like(y, 1), y - full_like(y, 1));
-  return dx * select(flat, full_like(y, 0), y * pow(x, exponent));
+  const DType dtype = x.dtype();
+  if (dtype != DType::float16 && dtype != DType::bfloat16) return dx * pow_slope(x, y);
+  return dx * convert(pow_slope(convert(x, DType::float32), convert(y, DType::float32)), dtype);
 }
 
 Tangent pow_exponent(const JvpContext& context, const Value& dy) {
@@ -75,7 +84,7 @@ const Primitive& primitives::exp2() {
 const Primitive& primitives::expm1() {
   static const Primitive op = pointwise::of_inexact(
       "expm1", expm1, [](auto x) { return less_one(x); },
-      [](const Value&, const Value& y, const Value& dx) { return dx * (y + 1); },
+      [](const Value& x, const Value&, const Value& dx) { return dx * ops::exp(x); },
       samples::both(samples::inexact(-2, 2), samples::inexact(-1e-4, 1e-4)));
   return op;
 }
@@ -107,7 +116,9 @@ const Primitive& primitives::log2() {
 const Primitive& primitives::logistic() {
   static const Primitive op = pointwise::of_inexact(
       "logistic", logistic, [](auto x) { return 1.0 / (1.0 + std::exp(-x)); },
-      [](const Value&, const Value& y, const Value& dx) { return dx * (y * (1.0 - y)); },
+      [](const Value& x, const Value& y, const Value& dx) {
+        return dx * (is_complex(x.dtype()) ? y * (1.0 - y) : slopes::logistic(x));
+      },
       samples::both(samples::unary(-6, 6), samples::unary(-2, 2, samples::complexes)));
   return op;
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "engine/ops/elementwise/slopes.h"
 #include "engine/ops/rules/pointwise.h"
 
 namespace lockstep::ops {
@@ -21,7 +22,9 @@ const Primitive& primitives::cosh() {
 const Primitive& primitives::tanh() {
   static const Primitive op = pointwise::of_inexact(
       "tanh", tanh, [](auto x) { return std::tanh(x); },
-      [](const Value&, const Value& y, const Value& dx) { return dx * (1.0 - y * y); },
+      [](const Value& x, const Value& y, const Value& dx) {
+        return dx * (is_complex(x.dtype()) ? 1.0 - y * y : slopes::tanh(x, y));
+      },
       samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)));
   return op;
 }
@@ -29,7 +32,9 @@ const Primitive& primitives::tanh() {
 const Primitive& primitives::asinh() {
   static const Primitive op = pointwise::of_inexact(
       "asinh", asinh, [](auto x) { return std::asinh(x); },
-      [](const Value& x, const Value&, const Value& dx) { return dx * ops::rsqrt(x * x + 1); },
+      [](const Value& x, const Value&, const Value& dx) {
+        return dx * (is_complex(x.dtype()) ? ops::rsqrt(x * x + 1) : slopes::asinh(x));
+      },
       samples::both(samples::unary(-4, 4), samples::unary(-0.7, 0.7, samples::complexes)));
   return op;
 }
@@ -48,7 +53,10 @@ const Primitive& primitives::acosh() {
 const Primitive& primitives::atanh() {
   static const Primitive op = pointwise::of_inexact(
       "atanh", atanh, [](auto x) { return std::atanh(x); },
-      [](const Value& x, const Value&, const Value& dx) { return dx / ((1.0 - x) * (x + 1)); },
+      [](const Value& x, const Value&, const Value& dx) {
+        // A slope other than 0 at the ends, where it meets an infinity.
+        return dx / (is_complex(x.dtype()) ? (1.0 - x) * (x + 1) : ops::fma(-x, x, full_like(x, 1)));
+      },
       samples::inexact(-0.7, 0.7));
   return op;
 }

@@ -7,9 +7,9 @@ namespace lockstep::ops {
 
 namespace {
 
-/// factor * log(x), 0 where the factor is 0.
+/// factor * log(x), 0 where both are 0. Elsewhere a factor of 0 has its derivative, the logarithm.
 Value times_log(const Value& factor, const Value& x) {
-  const Value none = equal(factor, full_like(factor, 0));
+  const Value none = bitwise_and(equal(factor, full_like(factor, 0)), equal(x, full_like(x, 0)));
   return select(none, full_like(x, 0), factor * log(select(none, full_like(x, 1), x)));
 }
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/ops/elementwise/slopes.h"
 #include "engine/ops/rules/pointwise.h"
 
 namespace lockstep::ops {
@@ -90,7 +91,12 @@ const Primitive& primitives::rsqrt() {
 const Primitive& primitives::cbrt() {
   static const Primitive op = pointwise::of_floats(
       "cbrt", cbrt, [](double x) { return std::cbrt(x); },
-      [](const Value&, const Value& y, const Value& dx) { return dx * (full_like(y, third) / (y * y)); },
+      [](const Value&, const Value& y, const Value& dx) {
+        return dx * slopes::in_wide(y, [](const Value& wide) {
+                 const Value inverse = full_like(wide, 1) / wide;  // y^2 may be infinite, and its slope then is
+                 return inverse * inverse * third;
+               });
+      },
       samples::both(samples::unary(0.2, 4, samples::all_floats), samples::unary(-4, -0.2)));
   return op;
 }

@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/special_functions.h>
 
+#include "engine/ops/elementwise/slopes.h"
 #include "engine/ops/rules/pointwise.h"
 
 namespace lockstep::ops {
@@ -31,16 +32,38 @@ double inverse_erf(double x) {
   return std::copysign(y, x);
 }
 
-Value erf_slope(const Value& x) { return ops::exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi); }
+Value erf_slope(const Value& x) { return slopes::bell(x) * (2 * std::numbers::inv_sqrtpi); }
+
+/// exp(y^2) sqrt(pi) / 2, with what y^2 loses in rounding; infinite at the ends.
+Value erf_inv_slope(const Value& y) {
+  return slopes::in_wide(y, [](const Value& wide) {
+    const Value square = wide * wide;
+    const Value finite = select(is_finite(wide), wide, full_like(wide, 0));
+    const Value lost = fma(finite, finite, -(finite * finite));
+    return ops::exp(square) * (lost + 1) * (0.5 / std::numbers::inv_sqrtpi);
+  });
+}
 
 Value zeta_of(const Value& q, double s) { return apply_one(primitives::zeta(), {q}, {{"s", s}}); }
 
-/// I1'(x) is I0(x) - I1(x) / x, which is 1/2 at 0.
+/// I1(x) / x for |x| < 2, by its series in x^2 / 4: the quotient's derivatives would lose their digits.
+Value bessel_i1_ratio(const Value& x) {
+  const Value quarter = x * x * 0.25;
+  Value sum = full_like(x, 1);
+  for (int k = 13; k >= 1; --k) sum = sum * (quarter * (1.0 / (k * (k + 1)))) + 1;
+  return sum * 0.5;
+}
+
+/// I1'(x) is I0(x) - I1(x) / x.
 Value bessel_i1e_tangent(const Value& x, const Value& y, const Value& dx) {
-  const Value at_zero = equal(x, full_like(x, 0));
-  const Value safe = select(at_zero, full_like(x, 1), x);
-  const Value slope = bessel_i0e(safe) - y * (sign(safe) + full_like(x, 1) / safe);
-  return dx * select(at_zero, full_like(x, 0.5), slope);
+  const auto slope = [&](const Value& wide) {
+    const Value value = wide.dtype() == y.dtype() ? y : ops::bessel_i1e(wide);
+    const Value size = abs(wide), near = less(size, full_like(wide, 2));
+    const Value inner = select(near, wide, full_like(wide, 0)), outer = select(near, full_like(wide, 1), wide);
+    const Value ratio = select(near, bessel_i1_ratio(inner) * ops::exp(-size), value / outer);
+    return ops::bessel_i0e(wide) - value * sign(wide) - ratio;
+  };
+  return dx * slopes::in_wide(x, slope);
 }
 
 std::vector<ArrayType> zeta_infer(const ir::InferContext& context) {
@@ -132,9 +155,7 @@ const Primitive& primitives::erfc() {
 const Primitive& primitives::erf_inv() {
   static const Primitive op = pointwise::of_floats(
       "erf_inv", erf_inv, inverse_erf,
-      [](const Value&, const Value& y, const Value& dx) {
-        return dx * (ops::exp(y * y) * (0.5 / std::numbers::inv_sqrtpi));
-      },
+      [](const Value&, const Value& y, const Value& dx) { return dx * erf_inv_slope(y); },
       samples::both(samples::unary(-0.9, 0.9), samples::unary(0.999, 0.9999, {DType::float32})));
   return op;
 }
@@ -176,7 +197,12 @@ const Primitive& primitives::zeta() {
 const Primitive& primitives::bessel_i0e() {
   static const Primitive op = pointwise::of_floats(
       "bessel_i0e", bessel_i0e, special::bessel_i0e,
-      [](const Value& x, const Value& y, const Value& dx) { return dx * (ops::bessel_i1e(x) - ops::sign(x) * y); },
+      [](const Value& x, const Value& y, const Value& dx) {
+        return dx * slopes::in_wide(x, [&](const Value& wide) {
+                 const Value value = wide.dtype() == y.dtype() ? y : ops::bessel_i0e(wide);
+                 return ops::bessel_i1e(wide) - ops::sign(wide) * value;
+               });
+      },
       samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
   return op;
 }

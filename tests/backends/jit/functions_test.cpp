@@ -20,7 +20,7 @@ double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 constexpr std::array functions = {Function{"exp", std::exp, 1},   Function{"expm1", std::expm1, 2},
                                   Function{"log", std::log, 1},   Function{"log1p", std::log1p, 1},
                                   Function{"tanh", std::tanh, 3}, Function{"logistic", logistic, 3},
-                                  Function{"erf", std::erf, 2}};
+                                  Function{"erf", std::erf, 2},   Function{"erfc", std::erfc, 4}};
 
 std::vector<float> dense_floats() {
   std::vector<float> values;

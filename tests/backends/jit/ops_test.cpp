@@ -15,7 +15,7 @@ namespace lockstep::tests {
 namespace {
 
 constexpr std::array dtypes = {DType::float32, DType::int32, DType::uint32, DType::bool_, DType::bfloat16};
-constexpr std::array inexact = {"erf", "exp", "expm1", "log", "log1p", "logistic", "tanh"};
+constexpr std::array inexact = {"erf", "erfc", "exp", "expm1", "log", "log1p", "logistic", "tanh"};
 
 std::vector<std::uint32_t> special_lanes(DType dtype) {
   if (dtype == DType::bool_) return {0, 1};

@@ -47,6 +47,8 @@ Lines activations() {
   return lines;
 }
 
+constexpr std::string_view of_one_infinity = "an infinite element leaves nothing to the others";
+
 Lines softmaxes() {
   const Input x = drawn({3, 4}, -3, 3), held = mask({3, 4});
   const Input infinite = given({-inf, 1, -inf, -inf, inf, 0, nan, 1}, {4, 2});
@@ -55,12 +57,20 @@ Lines softmaxes() {
       {"glu", "nn.glu(x, 0)", {drawn({4, 3})}, [](A x) { return glu(x, 0); }},
       {"softmax", "nn.softmax(x)", {x}, [](A x) { return softmax(x); }},
       {"softmax", "nn.softmax(x, 0)", {x}, [](A x) { return softmax(x, 0); }},
-      {"softmax", "nn.softmax(x)", {infinite}, [](A x) { return softmax(x); }, {.no_derivative = "NaN"}},
+      {"softmax",
+       "nn.softmax(x)",
+       {infinite},
+       [](A x) { return softmax(x); },
+       {.no_derivative = "NaN", .limits = of_one_infinity}},
       {"softmax", "nn.softmax(x, where=y)", {x, held}, [](A x, A y) { return softmax(x, y); }},
       {"softmax", "nn.softmax(x, 0, where=y)", {x, held}, [](A x, A y) { return softmax(x, 0, y); }},
       {"log_softmax", "nn.log_softmax(x)", {x}, [](A x) { return log_softmax(x); }},
       {"log_softmax", "nn.log_softmax(x, 0)", {x}, [](A x) { return log_softmax(x, 0); }},
-      {"log_softmax", "nn.log_softmax(x)", {infinite}, [](A x) { return log_softmax(x); }, {.no_derivative = "NaN"}},
+      {"log_softmax",
+       "nn.log_softmax(x)",
+       {infinite},
+       [](A x) { return log_softmax(x); },
+       {.no_derivative = "NaN", .limits = of_one_infinity}},
       {"log_softmax", "nn.log_softmax(x, where=y)", {x, held}, [](A x, A y) { return log_softmax(x, y); }},
       {"log_softmax", "nn.log_softmax(x, 0, where=y)", {x, held}, [](A x, A y) { return log_softmax(x, 0, y); }},
       {"standardize", "nn.standardize(x)", {x}, [](A x) { return standardize(x); }},

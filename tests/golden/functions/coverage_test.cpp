@@ -33,6 +33,8 @@ constexpr std::array untested = {
     Untested{"accuracy", "a metric; tests/nn counts by hand"},
     Untested{"top_k_accuracy", "a metric; tests/nn counts by hand"},
     Untested{"value", "a metric; tests/nn counts by hand"},
+    Untested{"check_reduced_alike", "a check of types; tests/train holds it"},
+    Untested{"fill_masked_rows", "JAX has none; tests/train holds it against rows left out"},
 };
 
 /// The lines of a header, without those of its namespaces `detail` and `lax`, which are no composites.

@@ -10,6 +10,7 @@ namespace {
 
 const std::vector<DType> real_numbers = floats + integers;
 constexpr std::string_view of_infinity = "0 at infinity and infinite at poles, where JAX has NaN";
+constexpr std::string_view at_infinity = "the limit at an infinity: x or 0, or 1 of soft_sign";
 constexpr std::string_view by_zero = "a quotient by 0 has all bits set; JAX rounds that down for a positive dividend";
 const Room series{1e-5, 0, "JAX sums lgamma's series in float32, Lockstep in float64"};
 
@@ -59,21 +60,21 @@ Lines of_one() {
   add("relu", "nn.relu(x)", [](A x) { return relu(x); }, {.dtypes = real_numbers});
   add("relu6", "nn.relu6(x)", [](A x) { return relu6(x); }, {.dtypes = real_numbers});
   add("sigmoid", "nn.sigmoid(x)", [](A x) { return sigmoid(x); });
-  add("silu", "nn.silu(x)", [](A x) { return silu(x); });
+  add("silu", "nn.silu(x)", [](A x) { return silu(x); }, {.limits = at_infinity});
   add("softplus", "nn.softplus(x)", [](A x) { return softplus(x); });
-  add("gelu", "nn.gelu(x)", [](A x) { return gelu(x); });
-  add("gelu", "nn.gelu(x, approximate=False)", [](A x) { return gelu(x, false); });
+  add("gelu", "nn.gelu(x)", [](A x) { return gelu(x); }, {.limits = at_infinity});
+  add("gelu", "nn.gelu(x, approximate=False)", [](A x) { return gelu(x, false); }, {.limits = at_infinity});
   add("elu", "nn.elu(x)", [](A x) { return elu(x); });
   add("celu", "nn.celu(x)", [](A x) { return celu(x); });
   add("selu", "nn.selu(x)", [](A x) { return selu(x); });
   add("leaky_relu", "nn.leaky_relu(x)", [](A x) { return leaky_relu(x); });
   add("hard_tanh", "nn.hard_tanh(x)", [](A x) { return hard_tanh(x); });
   add("hard_sigmoid", "nn.hard_sigmoid(x)", [](A x) { return hard_sigmoid(x); });
-  add("hard_silu", "nn.hard_silu(x)", [](A x) { return hard_silu(x); });
+  add("hard_silu", "nn.hard_silu(x)", [](A x) { return hard_silu(x); }, {.limits = at_infinity});
   add("log_sigmoid", "nn.log_sigmoid(x)", [](A x) { return log_sigmoid(x); });
-  add("mish", "nn.mish(x)", [](A x) { return mish(x); });
-  add("squareplus", "nn.squareplus(x)", [](A x) { return squareplus(x); });
-  add("soft_sign", "nn.soft_sign(x)", [](A x) { return soft_sign(x); });
+  add("mish", "nn.mish(x)", [](A x) { return mish(x); }, {.limits = at_infinity});
+  add("squareplus", "nn.squareplus(x)", [](A x) { return squareplus(x); }, {.limits = at_infinity});
+  add("soft_sign", "nn.soft_sign(x)", [](A x) { return soft_sign(x); }, {.limits = at_infinity});
   add("sparse_plus", "nn.sparse_plus(x)", [](A x) { return sparse_plus(x); });
   add("sparse_sigmoid", "nn.sparse_sigmoid(x)", [](A x) { return sparse_sigmoid(x); });
   add("log1mexp", "nn.log1mexp(x)", [](A x) { return log1mexp(x); });

@@ -34,7 +34,7 @@ Lines taken() {
        {x, wild},
        [](A x, A y) { return take(x, y, 0, IndexMode::fill, 7); }},
       {"take", "jnp.take(x, y, 0)", {x, whole({})}, [](A x, A y) { return take(x, y, 0); }},
-      {"take_rows", "jnp.take(x, y, 0, mode='clip')", {x, wild}, [](A x, A y) { return take_rows(x, y); }},
+      {"take_rows", "jnp.take(x, y, 0, mode='clip')", {x, wild}, [](A x, A y) { return take_rows(x, clip(y, 0, 3)); }},
       {"take_along_axis",
        "jnp.take_along_axis(x, y, 1)",
        {x, whole({0, 2, 1, 1, 0, 0, 2, 2}, {4, 2})},

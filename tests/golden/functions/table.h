@@ -96,6 +96,7 @@ struct Options {
   std::string_view no_vmap = {};            ///< Why batches are not.
   std::vector<std::size_t> underived = {};  ///< Operands without a derivative.
   Room room = {};
+  std::string_view limits = {};  ///< Which number stands where JAX has NaN or an overflow; held by a test of its own.
 };
 
 struct Line {

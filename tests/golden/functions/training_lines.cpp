@@ -136,7 +136,7 @@ Lines optimizers() {
       Arrays updates;
       for (const Array& gradient : {x, y, z}) {
         auto [update, next] = t.update(Tree::dict({{"a", gradient}}), state, parameters);
-        updates.push_back(update.at("a").array());
+        updates.push_back(convert(update.at("a").array(), w.dtype()));
         parameters = optim::apply_updates(parameters, update);
         state = next;
       }
