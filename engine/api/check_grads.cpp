@@ -6,6 +6,7 @@
 
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/derivatives.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/ops.h>
 
 #include "engine/api/linearized_tree.h"
@@ -48,8 +49,9 @@ class GradientCheck {
 
   void choose_defaults(const std::vector<Tree>& arguments) {
     const std::vector<Array> leaves = Tree::list(arguments).leaves();
-    const bool fine = std::ranges::all_of(
-        leaves, [](const Array& leaf) { return !is_inexact(leaf.dtype()) || leaf.dtype() == float64; });
+    const bool fine = std::ranges::all_of(leaves, [](const Array& leaf) {
+      return !is_inexact(leaf.dtype()) || leaf.dtype() == float64 || leaf.dtype() == complex128;
+    });
     if (options_.step == 0) options_.step = fine ? 1e-4 : 1e-2;
     if (options_.tolerance == 0) options_.tolerance = fine ? 1e-6 : 2e-2;
   }
@@ -60,19 +62,25 @@ class GradientCheck {
     for (const Tree& tree : trees) {
       drawn.push_back(map(
           [&](const Array& leaf) {
-            if (!is_float(leaf.dtype())) return leaf;
-            std::vector<double> numbers(static_cast<std::size_t>(leaf.size()));
-            for (double& x : numbers) x = static_cast<double>(bits_() >> 11) * 0x1p-52 - 1;
-            return convert(array(numbers, leaf.shape()), leaf.dtype());
+            if (!is_inexact(leaf.dtype())) return leaf;
+            const Array real_part = drawn_numbers(leaf.shape());
+            if (!is_complex(leaf.dtype())) return convert(real_part, leaf.dtype());
+            return convert(complex(real_part, drawn_numbers(leaf.shape())), leaf.dtype());
           },
           tree));
     }
     return drawn;
   }
 
+  Array drawn_numbers(const Shape& shape) {
+    std::vector<double> numbers(static_cast<std::size_t>(shape.size()));
+    for (double& x : numbers) x = static_cast<double>(bits_() >> 11) * 0x1p-52 - 1;
+    return array(numbers, shape);
+  }
+
   Tree moved(const Tree& x, const Tree& dx, double step) const {
     return map(
-        [&](const Array& a, const Array& b) { return is_float(a.dtype()) ? a + convert(b * step, a.dtype()) : a; }, x,
+        [&](const Array& a, const Array& b) { return is_inexact(a.dtype()) ? a + convert(b * step, a.dtype()) : a; }, x,
         dx);
   }
 
@@ -84,21 +92,24 @@ class GradientCheck {
     };
     const auto slope = [&](double step) {
       return map(
-          [&](const Array& up, const Array& down) { return is_float(up.dtype()) ? (up - down) / (2 * step) : up; },
+          [&](const Array& up, const Array& down) { return is_inexact(up.dtype()) ? (up - down) / (2 * step) : up; },
           at(step), at(-step));
     };
     // Two step sizes cancel the error of second order.
     return map([](const Array& fine,
-                  const Array& coarse) { return is_float(fine.dtype()) ? fine + (fine - coarse) / 3.0 : fine; },
+                  const Array& coarse) { return is_inexact(fine.dtype()) ? fine + (fine - coarse) / 3.0 : fine; },
                slope(options_.step / 2), slope(options_.step));
   }
 
+  /// The real part, as cotangents pair with tangents.
   static double product(const Tree& a, const Tree& b) {
     const std::vector<Array> left = a.leaves(), right = b.leaves();
     double total = 0;
     for (std::size_t i = 0; i < left.size(); ++i) {
-      if (!is_float(left[i].dtype())) continue;
-      total += sum(convert(left[i], float64) * convert(right[i], float64)).item<double>();
+      if (!is_inexact(left[i].dtype())) continue;
+      const DType wide = is_complex(left[i].dtype()) ? complex128 : float64;
+      const Array sum_of_products = sum(convert(left[i], wide) * convert(right[i], wide));
+      total += (is_complex(wide) ? real(sum_of_products) : sum_of_products).item<double>();
     }
     return total;
   }

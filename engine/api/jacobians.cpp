@@ -24,9 +24,17 @@ Array basis(const ArrayType& type) {
 }
 
 std::shared_ptr<LinearizedTree> linearized_in(std::string_view op, const TreeFunction& function,
-                                              const std::vector<Tree>& arguments, int argnum) {
+                                              const std::vector<Tree>& arguments, int argnum, api::Leaves allowed) {
   const api::FlatArguments flat(arguments);
-  return api::linearized(function, arguments, api::active_leaves(op, flat, flat.types(), {argnum}, arguments.size()));
+  return api::linearized(function, arguments,
+                         api::active_leaves(op, flat, flat.types(), {argnum}, arguments.size(), allowed));
+}
+
+/// Of the float and complex leaves of a result.
+void check_results(std::string_view op, const LinearizedTree& point, bool holomorphic) {
+  for (const ArrayType& type : point.output_types()) {
+    if (is_inexact(type.dtype)) api::check_results(op, type, holomorphic);
+  }
 }
 
 /// `linear`, (residual..., u...) -> (v...), along every element of u[place], the other u zero: [size, v.shape...] each.
@@ -84,8 +92,10 @@ Tree assembled(const LinearizedTree& point, const Tree& argument, const std::vec
 
 }  // namespace
 
-Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum) {
-  const auto point = linearized_in("jacfwd", function, arguments, argnum);
+Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum, const GradOptions& options) {
+  const auto point = linearized_in("jacfwd", function, arguments, argnum,
+                                   options.holomorphic ? api::Leaves::complex : api::Leaves::floats);
+  if (options.holomorphic) check_results("jacfwd", *point, true);
   api::check_forward_mode("jacfwd", *point->parts.linear);
   const ir::FunctionPtr& linear = point->parts.linear;
   std::vector<std::vector<Array>> jacobians(linear->outputs().size());
@@ -98,8 +108,10 @@ Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, in
   return assembled(*point, arguments[static_cast<std::size_t>(argnum)], jacobians);
 }
 
-Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum) {
-  const auto point = linearized_in("jacrev", function, arguments, argnum);
+Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum, const GradOptions& options) {
+  const auto point = linearized_in("jacrev", function, arguments, argnum,
+                                   options.holomorphic ? api::Leaves::complex : api::Leaves::inexact);
+  check_results("jacrev", *point, options.holomorphic);
   const ir::FunctionPtr back = transform::transpose(point->parts.linear, point->parts.residuals);
   std::vector<std::vector<Array>> jacobians;
   const std::size_t rows = back->inputs().size() - point->residuals.size();

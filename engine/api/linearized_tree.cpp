@@ -41,8 +41,32 @@ std::vector<bool> with_captured(std::vector<bool> flags, const TracedTree& trace
   return flags;
 }
 
+namespace {
+
+bool is_allowed(DType dtype, Leaves allowed) {
+  switch (allowed) {
+    case Leaves::floats:
+      return is_float(dtype);
+    case Leaves::complex:
+      return is_complex(dtype);
+    default:
+      return is_inexact(dtype);
+  }
+}
+
+std::string_view remedy(DType dtype, Leaves allowed) {
+  if (!is_inexact(dtype)) {
+    return "only float and complex leaves can be differentiated; pass it as another argument, or capture it";
+  }
+  if (allowed == Leaves::complex) return "a holomorphic function takes complex leaves; convert it";
+  return "forward mode has one column for each real number; pass {.holomorphic = true} where the function is "
+         "holomorphic, differentiate real and imaginary parts as arguments of their own, or use jvp";
+}
+
+}  // namespace
+
 std::vector<bool> active_leaves(std::string_view op, const FlatArguments& flat, const std::vector<ArrayType>& types,
-                                const std::vector<int>& argnums, std::size_t arguments) {
+                                const std::vector<int>& argnums, std::size_t arguments, Leaves allowed) {
   std::vector<bool> active(flat.size(), false);
   for (const int argnum : argnums) {
     if (argnum < 0 || static_cast<std::size_t>(argnum) >= arguments) {
@@ -52,15 +76,28 @@ std::vector<bool> active_leaves(std::string_view op, const FlatArguments& flat, 
   for (std::size_t i = 0; i < flat.size(); ++i) {
     const int argument = static_cast<int>(flat.argument(i));
     if (std::find(argnums.begin(), argnums.end(), argument) == argnums.end()) continue;
-    if (!is_float(types[i].dtype)) {
+    if (!is_allowed(types[i].dtype, allowed)) {
       throw DtypeError(
-          fmt::format("{}: {} is {}, only float leaves can be differentiated; pass it as another argument, or "
-                      "capture it",
-                      op, flat.path(i), to_string(types[i])));
+          fmt::format("{}: {} is {}; {}", op, flat.path(i), to_string(types[i]), remedy(types[i].dtype, allowed)));
     }
     active[i] = true;
   }
   return active;
+}
+
+void check_results(std::string_view op, const ArrayType& result, bool holomorphic) {
+  if (holomorphic && !is_complex(result.dtype)) {
+    throw DtypeError(
+        fmt::format("{}: the function returned {}, but a holomorphic one returns complex numbers; leave out "
+                    "holomorphic",
+                    op, to_string(result)));
+  }
+  if (!holomorphic && is_complex(result.dtype)) {
+    throw DtypeError(fmt::format(
+        "{}: the function returned {}, whose derivative takes a direction; pass {{.holomorphic = true}} where the "
+        "function is holomorphic, return real(z), imag(z) or abs(z), or use vjp",
+        op, to_string(result)));
+  }
 }
 
 void check_forward_mode(std::string_view op, const ir::Function& tangents) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -34,10 +35,15 @@ std::vector<Array> filled(const std::vector<ArrayType>& types, const std::vector
 /// Flags for the leaves, false for captured arrays.
 std::vector<bool> with_captured(std::vector<bool> flags, const TracedTree& traced);
 
-/// The leaves of the arguments `argnums`. Throws ValueError where there is no such argument, DtypeError where a leaf is no
-/// float.
+/// Which leaves may be differentiated.
+enum class Leaves : std::uint8_t { inexact, floats, complex };
+/// The leaves of the arguments `argnums`. Throws ValueError where there is no such argument, DtypeError where a leaf is of
+/// another dtype than the `allowed` ones.
 std::vector<bool> active_leaves(std::string_view op, const FlatArguments& flat, const std::vector<ArrayType>& types,
-                                const std::vector<int>& argnums, std::size_t arguments);
+                                const std::vector<int>& argnums, std::size_t arguments, Leaves allowed);
+/// Throws DtypeError where a float or complex leaf of the result is not one that reverse mode takes: complex ones of a
+/// holomorphic function, else floats.
+void check_results(std::string_view op, const ArrayType& result, bool holomorphic);
 
 /// Throws TraceError where tangents would have to pass a custom_vjp.
 void check_forward_mode(std::string_view op, const ir::Function& tangents);

@@ -27,7 +27,7 @@ using api::TracedTree;
 using api::with_captured;
 
 void check_loss(const TracedTree& traced, const FlatArguments& flat, const std::vector<ArrayType>& types,
-                const std::vector<bool>& active) {
+                const std::vector<bool>& active, bool holomorphic) {
   if (traced.function->outputs().empty()) {
     throw ShapeError("value_and_grad: the function returned no array; its first leaf must be a float scalar");
   }
@@ -37,10 +37,11 @@ void check_loss(const TracedTree& traced, const FlatArguments& flat, const std::
         "value_and_grad: the function returned {}, a gradient needs a scalar; reduce it with sum or mean, or use vjp",
         to_string(loss)));
   }
-  if (!is_float(loss.dtype)) {
+  if (!is_inexact(loss.dtype)) {
     throw DtypeError(fmt::format(
         "value_and_grad: the function returned {}, a gradient needs a float scalar; convert it", to_string(loss)));
   }
+  api::check_results("value_and_grad", loss, holomorphic);
   for (std::size_t i = 0; i < active.size(); ++i) {
     if (!active[i] || types[i].varying.contains(loss.varying)) continue;
     throw MeshError(fmt::format(
@@ -53,13 +54,15 @@ void check_loss(const TracedTree& traced, const FlatArguments& flat, const std::
 }  // namespace
 
 ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector<Tree>& arguments,
-                                 const std::vector<int>& argnums) {
+                                 const std::vector<int>& argnums, const GradOptions& options) {
   const FlatArguments flat(arguments);
   const std::vector<ArrayType> types = flat.types();
-  const std::vector<bool> active = active_leaves("value_and_grad", flat, types, argnums, arguments.size());
+  const std::vector<bool> active = active_leaves("value_and_grad", flat, types, argnums, arguments.size(),
+                                                 options.holomorphic ? api::Leaves::complex : api::Leaves::inexact);
   const TracedTree traced = api::trace_tree(function, flat, types);
-  check_loss(traced, flat, types, active);
-  const ir::FunctionPtr both = transform::value_and_grad(traced.function, with_captured(active, traced));
+  check_loss(traced, flat, types, active, options.holomorphic);
+  const ir::FunctionPtr both =
+      transform::value_and_grad(traced.function, with_captured(active, traced), options.holomorphic);
   const std::vector<Array> results = api::call(both, api::joined(flat.leaves(), traced.captured));
   Reader reader(results);
   Tree value = traced.received(reader.take(traced.function->outputs().size()));

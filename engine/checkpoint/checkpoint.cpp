@@ -121,4 +121,12 @@ Tree restore(const std::filesystem::path& folder, const Tree& like) {
   return like.unflatten(std::move(leaves));
 }
 
+std::map<std::string, Array> load_safetensors(const std::filesystem::path& file) {
+  return read_safetensors(read_file(file), file.string());
+}
+
+void save_safetensors(const std::filesystem::path& file, const std::map<std::string, Array>& tensors) {
+  replace_file(file, write_safetensors(tensors));
+}
+
 }  // namespace lockstep::checkpoint

@@ -1,6 +1,7 @@
 #include "engine/checkpoint/committed_folder.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -21,6 +22,9 @@ class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0) : fd_(open(path.c_str(), flags, mode)) {
     if (fd_ < 0) fail(path, "opened");
+  }
+  Descriptor(int fd, const std::filesystem::path& path) : fd_(fd) {
+    if (fd_ < 0) fail(path, "made");
   }
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
@@ -46,6 +50,15 @@ std::filesystem::path parent_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+void write_all(const Descriptor& descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(descriptor.get(), bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(path, "written");
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
 }  // namespace
 
 CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::move(target)) {
@@ -65,12 +78,7 @@ CommittedFolder::~CommittedFolder() {
 void CommittedFolder::write(const std::string& name, std::span<const std::byte> bytes) {
   const std::filesystem::path path = temporary_ / name;
   Descriptor descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::write(descriptor.get(), bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail(path, "written");
-    done += static_cast<std::size_t>(wrote);
-  }
+  write_all(descriptor, path, bytes);
   descriptor.finish(path);
 }
 
@@ -80,6 +88,21 @@ void CommittedFolder::commit() {
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
   temporary_.clear();
   sync_folder(parent_of(target_));
+}
+
+void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
+  std::string temporary = (parent_of(target) / ("." + target.filename().string() + ".XXXXXX")).string();
+  Descriptor descriptor(mkstemp(temporary.data()), temporary);
+  try {
+    write_all(descriptor, temporary, bytes);
+    if (fchmod(descriptor.get(), 0644) != 0) fail(temporary, "made readable");
+    descriptor.finish(temporary);
+    if (rename(temporary.c_str(), target.c_str()) != 0) fail(target, "put in place");
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
+  sync_folder(parent_of(target));
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {

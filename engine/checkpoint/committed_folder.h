@@ -25,6 +25,9 @@ class CommittedFolder {
   std::filesystem::path temporary_;
 };
 
+/// Writes a file, or replaces it, whole or not at all. Throws CheckpointError naming file and system error.
+void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
+
 /// A regular file's bytes. Throws CheckpointError naming file and system error.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
@@ -37,6 +38,9 @@ Array decaying(const Array& average, Sign sign = Sign::any) {
                                                             : static_cast<double>(std::numeric_limits<float>::min());
   return where((sign == Sign::any ? abs(average) : average) < smallest_normal, 0.0, average);
 }
+
+/// g times its conjugate.
+Array squared(const Array& g) { return is_complex(g.dtype()) ? g * conj(g) : g * g; }
 
 Array first_count() { return full({}, 0, int32); }
 
@@ -92,9 +96,9 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
     const Array count = state.at("count").array() + 1;
     Tree mu = map([&](const Array& g, const Array& m) { return decaying(b1 * wide(m) + (1.0 - b1) * g); }, updates,
                   state.at("mu"));
-    Tree nu = map(
-        [&](const Array& g, const Array& n) { return decaying(b2 * wide(n) + (1.0 - b2) * (g * g), Sign::positive); },
-        updates, state.at("nu"));
+    Tree nu = map([&](const Array& g,
+                      const Array& n) { return decaying(b2 * wide(n) + (1.0 - b2) * squared(g), Sign::positive); },
+                  updates, state.at("nu"));
     // In float64 so that 1 - b2^t does not cancel in the first steps. Scalars of a step: a division for each parameter
     // would take as long as all else.
     const Array t = convert(count, float64);

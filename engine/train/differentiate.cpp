@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/sequential_map.h>
@@ -46,6 +47,12 @@ Tree outcome(const WithAux& result, const std::vector<Array>* totals) {
                      Tree::list(std::move(weights)), result.state, Tree::dict(std::move(metrics))});
 }
 
+/// Of a complex z = x + iy, grad's df/dx - i df/dy is the conjugate of the direction of steepest ascent, which is what an
+/// optimizer's updates are made of.
+Tree ascending(const Tree& gradients) {
+  return map([](const Array& g) { return is_complex(g.dtype()) ? conj(g) : g; }, gradients);
+}
+
 /// Value and gradients with respect to the trained leaves.
 detail::ValueAndGradients with_gradients(const LossPoint& point, const std::vector<bool>& trained, const Tree& rows,
                                          const std::vector<Array>* totals) {
@@ -55,7 +62,9 @@ detail::ValueAndGradients with_gradients(const LossPoint& point, const std::vect
   };
   const Tree part = only(entered, trained);
   if (part.size() == 0) return {function({part}), {part}};
-  return detail::value_and_grad(function, {part}, {0});
+  detail::ValueAndGradients result = detail::value_and_grad(function, {part}, {0});
+  result.gradients[0] = ascending(result.gradients[0]);
+  return result;
 }
 
 /// Each term's weight in this shard, over all its microbatches: what scales the gradients of the first is known before it.

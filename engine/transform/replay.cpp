@@ -72,7 +72,6 @@ std::vector<bool> needed_for(const Function& f, std::span<const Var> wanted) {
 
 bool linear_in(const Derivative& derivative, std::size_t i) {
   switch (derivative.kind) {
-    case Derivative::Kind::zero:
     case Derivative::Kind::joint:
       return false;
     case Derivative::Kind::bilinear:
@@ -80,6 +79,7 @@ bool linear_in(const Derivative& derivative, std::size_t i) {
     case Derivative::Kind::linear:
       if (derivative.linear_in.empty()) return true;
       break;
+    case Derivative::Kind::zero:
     case Derivative::Kind::jvp:
       break;
   }

@@ -37,9 +37,10 @@ FunctionPtr transpose(const FunctionPtr& linear, int residuals);
 /// (x..., cotangent of each float y...) -> (y..., cotangent of each active x...), in one function.
 FunctionPtr vjp(const FunctionPtr& f, const std::vector<bool>& active);
 
-/// (x...) -> (y..., gradient of y[0] with respect to each active x...). y[0] must be a float scalar; where it varies
-/// along a mesh axis, every active input must vary along it too (else MeshError: psum it or return Weighted).
-FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active);
+/// (x...) -> (y..., gradient of y[0] with respect to each active x...). y[0] must be a float scalar, a complex one where f
+/// is `holomorphic`; where it varies along a mesh axis, every active input must vary along it too (else MeshError: psum it
+/// or return Weighted).
+FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active, bool holomorphic = false);
 
 /// Batched inputs carry a new dimension 0 of extent `size`; every output does.
 FunctionPtr vmap(const FunctionPtr& f, const std::vector<bool>& batched, std::int64_t size);

@@ -37,7 +37,7 @@ std::size_t inexact_outputs(const Function& f) {
   return count;
 }
 
-void check_loss(const Function& f, const std::vector<bool>& active) {
+void check_loss(const Function& f, const std::vector<bool>& active, bool holomorphic) {
   if (f.outputs().empty()) {
     throw ShapeError("grad: the function returns nothing; return a scalar loss first, then anything else");
   }
@@ -46,9 +46,9 @@ void check_loss(const Function& f, const std::vector<bool>& active) {
     throw ShapeError("grad: the first result must be a scalar, got " + to_string(loss) +
                      "; reduce it with sum or mean, or use vjp for functions with array results");
   }
-  if (!is_float(loss.dtype)) {
-    throw DtypeError("grad: the first result must be of float type, got " + to_string(loss) +
-                     "; convert it to float32");
+  if (holomorphic ? !is_complex(loss.dtype) : !is_float(loss.dtype)) {
+    throw DtypeError("grad: the first result must be of " + std::string(holomorphic ? "complex" : "float") +
+                     " type, got " + to_string(loss) + "; convert it");
   }
   for (std::size_t i = 0; i < active.size(); ++i) {
     const ArrayType& type = f.type(f.inputs()[i]);
@@ -78,9 +78,9 @@ FunctionPtr vjp(const FunctionPtr& f, const std::vector<bool>& active) {
   return builder.finish(std::move(forward.outputs));
 }
 
-FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active) {
+FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active, bool holomorphic) {
   check_active(*f, active, "grad");
-  check_loss(*f, active);
+  check_loss(*f, active, holomorphic);
   std::vector<bool> wanted(inexact_outputs(*f));
   wanted[0] = true;
   const Linearized parts = linearize_wanted(f, active, wanted);

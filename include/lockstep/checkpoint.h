@@ -36,5 +36,12 @@ LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree,
 LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
 LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like);
 
+/// The tensors of a .safetensors file by name ("layers.0.weight"), as Python's safetensors.numpy.load_file. The file's
+/// lengths and offsets are checked before they are believed. Throws CheckpointError naming file and tensor.
+LOCKSTEP_API std::map<std::string, Array> load_safetensors(const std::filesystem::path& file);
+/// Writes such a file, or replaces it as a whole; rows of a matrix lie one after the other. Throws CheckpointError naming
+/// file and system error, or a tensor of complex numbers, which have no name there.
+LOCKSTEP_API void save_safetensors(const std::filesystem::path& file, const std::map<std::string, Array>& tensors);
+
 }  // namespace checkpoint
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/tree.h>
+#include <lockstep/tree_function.h>
 
 // Control flow on values that are not known when a program is traced. Functions are traced once, whatever number of times
 // they run; what they capture is passed in. Carries and results are any types that are trees: Array, structs with
@@ -57,13 +59,106 @@ Carried<T> carried(const T& init) {
   }
 }
 
-template <class F, class... Args>
-TreeFunction branch(const F& function) {
-  return [&function](const std::vector<Tree>& trees) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return to_tree(function(from_tree<Args>(trees[I])...)); }
-    (std::index_sequence_for<Args...>{});
-  };
-}
+/// The body of a scan from a carry and, where there are xs, a slice of them to (carry, y).
+template <class F, class Carry, class... X>
+struct ScanBody {
+  using Result = TreePair<Returned<F, Carry, X...>>;
+  using Y = typename Result::Second;
+  static_assert(takes<F, Carry, X...>,
+                "scan: the body must take the carry and, where there are xs, a slice of them (const Carry&, const X&), "
+                "and be callable where it is const");
+  static_assert(
+      !takes<F, Carry, X...> || Result::value,
+      "scan: the body must return std::pair(carry, y), both trees; where there is no y, fori_loop is the loop");
+
+  static LoopBody of(const F& f) {
+    const TreeFunction body = rule_function<F, Carry, X...>(f);
+    return [body](const Tree& carry, const Tree& x) {
+      const Tree result = sizeof...(X) == 0 ? body({carry}) : body({carry, x});
+      return std::pair(result.items()[0], result.items()[1]);
+    };
+  }
+};
+
+/// What a loop carries from one iteration to the next.
+template <class Body, class Carry>
+struct WhileBody {
+  static_assert(takes<Body, Carry>,
+                "while_loop: body must take the carry (const Carry&) and be callable where it is const");
+  static_assert(!takes<Body, Carry> || is_tree<Returned<Body, Carry>>,
+                "while_loop: body must return the next carry, a tree");
+
+  static std::function<Tree(const Tree&)> of(const Body& body) {
+    return [next = rule_function<Body, Carry>(body)](const Tree& carry) { return next({carry}); };
+  }
+};
+template <class Cond, class Carry>
+struct WhileCondition {
+  static constexpr bool gives_array = std::is_convertible_v<Returned<Cond, Carry>, Array>;
+  static_assert(takes<Cond, Carry>,
+                "while_loop: cond must take the carry (const Carry&) and be callable where it is const");
+  static_assert(!takes<Cond, Carry> || gives_array, "while_loop: cond must return an Array, one bool scalar");
+
+  static std::function<Array(const Tree&)> of(const Cond& cond) {
+    return [&cond](const Tree& carry) -> Array {
+      if constexpr (gives_array && is_tree<Carry>) return cond(from_tree<Carry>(carry));
+      return {};
+    };
+  }
+};
+template <class Body, class Carry>
+struct ForiBody {
+  static_assert(takes<Body, Array, Carry>,
+                "fori_loop: the body must take (const Array& i, const Carry&) and be callable where it is const");
+  static_assert(!takes<Body, Array, Carry> || is_tree<Returned<Body, Array, Carry>>,
+                "fori_loop: the body must return the next carry, a tree");
+
+  static std::function<Tree(const Array&, const Tree&)> of(const Body& body) {
+    return [next = rule_function<Body, Array, Carry>(body)](const Array& i, const Tree& carry) {
+      return next({Tree(i), carry});
+    };
+  }
+};
+
+/// A branch of switch_.
+template <class Result, class... Args>
+class SwitchBranch {
+ public:
+  template <class F>
+  SwitchBranch(F function) {  // NOLINT: implicit by design
+    constexpr bool fits = std::is_convertible_v<Returned<F, Args...>, Result>;
+    static_assert(takes<F, Args...>,
+                  "switch_: each branch must take the operands, as (const X&), and be callable where it is const");
+    static_assert(
+        !takes<F, Args...> || fits,
+        "switch_: each branch must return one type, which is named where it is no Array: switch_<Params>(...)");
+    if constexpr (fits) function_ = std::move(function);
+  }
+  const std::function<Result(const Args&...)>& function() const { return function_; }
+
+ private:
+  std::function<Result(const Args&...)> function_;
+};
+template <class Result, class... Args>
+class SwitchBranches {
+ public:
+  SwitchBranches(std::initializer_list<SwitchBranch<Result, Args...>> branches)  // NOLINT: implicit by design
+      : branches_(branches) {}
+  template <class F>
+  SwitchBranches(const std::vector<F>& branches)  // NOLINT: implicit by design
+      : branches_(branches.begin(), branches.end()) {}
+
+  std::vector<TreeFunction> functions() const {
+    std::vector<TreeFunction> functions;
+    for (const auto& branch : branches_) {
+      functions.push_back(tree_function<std::function<Result(const Args&...)>, Args...>(branch.function()));
+    }
+    return functions;
+  }
+
+ private:
+  std::vector<SwitchBranch<Result, Args...>> branches_;
+};
 
 }  // namespace detail
 
@@ -74,36 +169,28 @@ TreeFunction branch(const F& function) {
 template <class F, class Init, class Xs>
 auto scan(const F& f, const Init& init, const Xs& xs, const ScanOptions& options = {}) {
   using Carry = detail::Carried<Init>;
-  using Y = std::tuple_element_t<1, std::invoke_result_t<const F&, const Carry&, const Xs&>>;
-  const auto body = [&f](const Tree& carry, const Tree& x) {
-    auto result = f(from_tree<Carry>(carry), from_tree<Xs>(x));
-    return std::pair(to_tree(std::get<0>(std::move(result))), to_tree(std::get<1>(std::move(result))));
-  };
-  auto [carry, ys] = detail::scan(body, to_tree(detail::carried(init)), to_tree(xs), options);
-  return std::pair<Carry, Y>(from_tree<Carry>(carry), from_tree<Y>(ys));
+  using Body = detail::ScanBody<F, Carry, Xs>;
+  auto [carry, ys] = detail::scan(Body::of(f), to_tree(detail::carried(init)), to_tree(xs), options);
+  return std::pair<Carry, typename Body::Y>(from_tree<Carry>(carry), from_tree<typename Body::Y>(ys));
 }
 /// Without xs: carry, ys[i] = f(carry), `options.length` times.
 template <class F, class Init>
 auto scan(const F& f, const Init& init, const ScanOptions& options) {
   using Carry = detail::Carried<Init>;
-  using Y = std::tuple_element_t<1, std::invoke_result_t<const F&, const Carry&>>;
-  const auto body = [&f](const Tree& carry, const Tree&) {
-    auto result = f(from_tree<Carry>(carry));
-    return std::pair(to_tree(std::get<0>(std::move(result))), to_tree(std::get<1>(std::move(result))));
-  };
-  auto [carry, ys] = detail::scan(body, to_tree(detail::carried(init)), Tree(), options);
-  return std::pair<Carry, Y>(from_tree<Carry>(carry), from_tree<Y>(ys));
+  using Body = detail::ScanBody<F, Carry>;
+  auto [carry, ys] = detail::scan(Body::of(f), to_tree(detail::carried(init)), Tree(), options);
+  return std::pair<Carry, typename Body::Y>(from_tree<Carry>(carry), from_tree<typename Body::Y>(ys));
 }
 
-/// carry = body(carry) while cond(carry) holds. Differentiable forward alone: reverse mode needs a known number of
-/// iterations, so that it throws TraceError and names scan. Throws as `scan` does for the carry, and where cond returns
+/// carry = body(carry) while cond(carry) holds. Differentiable forward alone (jvp, linearize, jacfwd): reverse mode needs a
+/// known number of iterations, so that it throws TraceError and names scan. The linear function of `linearize` runs the
+/// loop again for what its tangents are multiplied by. Throws as `scan` does for the carry, and where cond returns
 /// anything but one bool scalar. (jax.lax.while_loop)
 template <class Cond, class Body, class Init>
 auto while_loop(const Cond& cond, const Body& body, const Init& init) {
   using Carry = detail::Carried<Init>;
-  return from_tree<Carry>(detail::while_loop([&](const Tree& carry) -> Array { return cond(from_tree<Carry>(carry)); },
-                                             [&](const Tree& carry) { return to_tree(body(from_tree<Carry>(carry))); },
-                                             to_tree(detail::carried(init))));
+  return from_tree<Carry>(detail::while_loop(detail::WhileCondition<Cond, Carry>::of(cond),
+                                             detail::WhileBody<Body, Carry>::of(body), to_tree(detail::carried(init))));
 }
 
 /// carry = body(i, carry) for i in [lower, upper), i an int32 scalar. Bounds that are C++ integers make it a scan, which
@@ -111,7 +198,7 @@ auto while_loop(const Cond& cond, const Body& body, const Init& init) {
 template <class Lower, class Upper, class Body, class Init>
 auto fori_loop(const Lower& lower, const Upper& upper, const Body& body, const Init& init) {
   using Carry = detail::Carried<Init>;
-  const auto step = [&](const Array& i, const Tree& carry) { return to_tree(body(i, from_tree<Carry>(carry))); };
+  const auto step = detail::ForiBody<Body, Carry>::of(body);
   const Tree start = to_tree(detail::carried(init));
   if constexpr (std::is_integral_v<Lower> && std::is_integral_v<Upper>) {
     return from_tree<Carry>(
@@ -126,32 +213,27 @@ auto fori_loop(const Lower& lower, const Upper& upper, const Body& body, const I
 /// results differ in structure, DtypeError or ShapeError naming both results where they differ in type. (jax.lax.cond)
 template <class TrueFn, class FalseFn, class... Args>
 auto cond(const Operand& predicate, const TrueFn& true_fn, const FalseFn& false_fn, const Args&... operands) {
-  using Result = std::invoke_result_t<const TrueFn&, const Args&...>;
-  static_assert(std::is_same_v<Result, std::invoke_result_t<const FalseFn&, const Args&...>>,
-                "both functions of cond must return the same C++ type");
-  return from_tree<Result>(detail::cond(predicate, detail::branch<TrueFn, Args...>(true_fn),
-                                        detail::branch<FalseFn, Args...>(false_fn), {to_tree(operands)...}));
+  using Result = detail::ResultOf<TrueFn, Args...>;
+  static_assert(std::is_same_v<Result, detail::ResultOf<FalseFn, Args...>>,
+                "cond: both functions must return the same C++ type");
+  return from_tree<Result>(detail::cond(predicate, detail::tree_function<TrueFn, Args...>(true_fn),
+                                        detail::tree_function<FalseFn, Args...>(false_fn), {to_tree(operands)...}));
 }
 
 /// branches[index](operands...), the index clamped: `switch_(i, {f, g, h}, x)`. Other results than Array are named:
 /// `switch_<Params>(...)`. Throws as cond does. (jax.lax.switch)
 template <class Result = Array, class... Args>
-Result switch_(const Operand& index,
-               const std::type_identity_t<std::vector<std::function<Result(const Args&...)>>>& branches,
+Result switch_(const Operand& index, const std::type_identity_t<detail::SwitchBranches<Result, Args...>>& branches,
                const Args&... operands) {
-  std::vector<TreeFunction> functions;
-  for (const auto& function : branches) {
-    functions.push_back(detail::branch<std::function<Result(const Args&...)>, Args...>(function));
-  }
-  return from_tree<Result>(detail::switch_(index, functions, {to_tree(operands)...}));
+  return from_tree<Result>(detail::switch_(index, branches.functions(), {to_tree(operands)...}));
 }
 
 /// f(xs[i]) for every i, one after the other, stacked: a scan without a carry. (jax.lax.map)
 template <class F, class Xs>
 requires(!std::is_same_v<Xs, Tree>) auto map(const F& f, const Xs& xs) {
-  using Y = std::invoke_result_t<const F&, const Xs&>;
-  const auto body = [&f](const Tree& carry, const Tree& x) { return std::pair(carry, to_tree(f(from_tree<Xs>(x)))); };
-  return from_tree<Y>(detail::scan(body, Tree(), to_tree(xs), {}).second);
+  const TreeFunction function = detail::tree_function<F, Xs>(f);
+  const auto body = [&function](const Tree& carry, const Tree& x) { return std::pair(carry, function({x})); };
+  return from_tree<detail::ResultOf<F, Xs>>(detail::scan(body, Tree(), to_tree(xs), {}).second);
 }
 
 struct AssociativeScanOptions {
@@ -163,7 +245,7 @@ struct AssociativeScanOptions {
 /// applications, 1990)
 template <class F, class Elems>
 Elems associative_scan(const F& fn, const Elems& elems, const AssociativeScanOptions& options = {}) {
-  const TreeFunction combine = detail::branch<F, Elems, Elems>(fn);
+  const TreeFunction combine = detail::tree_function<F, Elems, Elems>(fn);
   return from_tree<Elems>(detail::associative_scan(combine, to_tree(elems), options.reverse, options.axis));
 }
 

@@ -60,12 +60,17 @@ template <class F, class Rule>
 auto custom_jvp(F function, Rule rule, CustomOptions options = {}) {
   return [function = std::move(function), rule = std::move(rule),
           checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
-    using Result = std::invoke_result_t<const F&, const Args&...>;
-    const auto tree_rule = [&rule](const std::vector<Tree>& trees) {
-      return to_tree(rule(from_tree<std::tuple<Args...>>(trees[0]), from_tree<std::tuple<Args...>>(trees[1])));
-    };
-    return from_tree<Result>(
-        detail::custom_jvp(detail::tree_function<F, Args...>(function), tree_rule, {to_tree(args)...}, checks));
+    using Result = detail::ResultOf<F, Args...>;
+    using Arguments = std::tuple<Args...>;
+    static_assert(
+        detail::takes<Rule, Arguments, Arguments>,
+        "custom_jvp: the rule must take the std::tuple of the arguments and the std::tuple of their tangents");
+    static_assert(
+        !detail::takes<Rule, Arguments, Arguments> || detail::is_tree<detail::Returned<Rule, Arguments, Arguments>>,
+        "custom_jvp: the rule must return std::pair(result, tangent of the result)");
+    return from_tree<Result>(detail::custom_jvp(detail::tree_function<F, Args...>(function),
+                                                detail::rule_function<Rule, Arguments, Arguments>(rule),
+                                                {to_tree(args)...}, checks));
   };
 }
 
@@ -80,14 +85,21 @@ template <class F, class Forward, class Backward>
 auto custom_vjp(F function, Forward fwd, Backward bwd, CustomOptions options = {}) {
   return [function = std::move(function), fwd = std::move(fwd), bwd = std::move(bwd),
           checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
-    using Result = std::invoke_result_t<const F&, const Args&...>;
-    using Residuals = typename std::invoke_result_t<const Forward&, const Args&...>::second_type;
-    const auto tree_bwd = [&bwd](const std::vector<Tree>& trees) {
-      return to_tree(bwd(from_tree<Residuals>(trees[0]), from_tree<Result>(trees[1])));
-    };
-    return from_tree<Result>(detail::custom_vjp(detail::tree_function<F, Args...>(function),
-                                                detail::tree_function<Forward, Args...>(fwd), tree_bwd,
-                                                {to_tree(args)...}, checks));
+    using Result = detail::ResultOf<F, Args...>;
+    using Kept = detail::TreePair<detail::Returned<Forward, Args...>>;
+    using Residuals = typename Kept::Second;
+    static_assert(detail::takes<Forward, Args...>, "custom_vjp: fwd must take the function's own arguments");
+    static_assert(!detail::takes<Forward, Args...> || Kept::value,
+                  "custom_vjp: fwd must return std::pair(result, residuals), the residuals a tree");
+    static_assert(
+        !Kept::value || detail::takes<Backward, Residuals, Result>,
+        "custom_vjp: bwd must take (const Residuals&, const Result&), what fwd kept and the result's cotangent");
+    static_assert(
+        !detail::takes<Backward, Residuals, Result> || detail::is_tree<detail::Returned<Backward, Residuals, Result>>,
+        "custom_vjp: bwd must return a std::tuple with a cotangent, a tree, for each argument");
+    return from_tree<Result>(
+        detail::custom_vjp(detail::tree_function<F, Args...>(function), detail::rule_function<Forward, Args...>(fwd),
+                           detail::rule_function<Backward, Residuals, Result>(bwd), {to_tree(args)...}, checks));
   };
 }
 

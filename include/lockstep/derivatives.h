@@ -18,8 +18,10 @@ namespace lockstep {
 namespace detail {
 
 /// The result's tree, each float leaf replaced by a tree like the argument: shapes are (result leaf) + (argument leaf).
-LOCKSTEP_API Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum);
-LOCKSTEP_API Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum);
+LOCKSTEP_API Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum,
+                         const GradOptions& options = {});
+LOCKSTEP_API Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum,
+                         const GradOptions& options = {});
 LOCKSTEP_API std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunction& function,
                                                                             const std::vector<Tree>& arguments);
 
@@ -28,34 +30,37 @@ template <class Result, class Argument>
 using Jacobian = std::conditional_t<std::is_same_v<Result, Array> && std::is_same_v<Argument, Array>, Array, Tree>;
 
 template <int Argnum, class F, class... Args>
-using JacobianOf = Jacobian<std::invoke_result_t<const F&, const Args&...>, Element<Argnum, std::tuple<Args...>>>;
+using JacobianOf = Jacobian<ResultOf<F, Args...>, Element<Argnum, std::tuple<Args...>>>;
 
 }  // namespace detail
 
 /// All derivatives of the result with respect to argument `Argnum`, by forward mode: a column for each element of the
 /// argument. For an Array by an Array of shape result.shape + argument.shape; for trees the result's tree, each leaf
-/// replaced by a tree like the argument. Throws DtypeError for an argument with integer leaves.
+/// replaced by a tree like the argument. The argument is real (results may be complex), or the function `holomorphic` in a
+/// complex one. Throws DtypeError otherwise, and for an argument with integer leaves. (jax.jacfwd)
 template <int Argnum = 0, class F>
-auto jacfwd(F function) {
-  return [function = std::move(function)]<class... Args>(const Args&... args) {
+auto jacfwd(F function, GradOptions options = {}) {
+  return [function = std::move(function), options]<class... Args>(const Args&... args) {
     return from_tree<detail::JacobianOf<Argnum, F, Args...>>(
-        detail::jacfwd(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum));
+        detail::jacfwd(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum, options));
   };
 }
 
-/// The same by reverse mode: a row for each element of the result.
+/// The same by reverse mode: a row for each element of the result. The result is real, the argument may be complex: rows are
+/// then gradients as of `grad`; or the function is `holomorphic`. Throws DtypeError otherwise. (jax.jacrev)
 template <int Argnum = 0, class F>
-auto jacrev(F function) {
-  return [function = std::move(function)]<class... Args>(const Args&... args) {
+auto jacrev(F function, GradOptions options = {}) {
+  return [function = std::move(function), options]<class... Args>(const Args&... args) {
     return from_tree<detail::JacobianOf<Argnum, F, Args...>>(
-        detail::jacrev(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum));
+        detail::jacrev(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum, options));
   };
 }
 
-/// Second derivatives of a scalar function, forward over reverse: jacfwd(jacrev(function)).
+/// Second derivatives of a scalar function, forward over reverse: jacfwd(jacrev(function)), so of a real argument, or of a
+/// `holomorphic` function. (jax.hessian)
 template <int Argnum = 0, class F>
-auto hessian(F function) {
-  return jacfwd<Argnum>(jacrev<Argnum>(std::move(function)));
+auto hessian(F function, GradOptions options = {}) {
+  return jacfwd<Argnum>(jacrev<Argnum>(std::move(function), options), options);
 }
 
 /// The Hessian of a scalar function of one argument at x, times v, without the Hessian: jvp(grad(function)).
@@ -66,10 +71,11 @@ X hvp(const F& function, const X& x, const X& v) {
 }
 
 /// The transpose of a function that is linear in the float leaves of its arguments: from a cotangent of the result to the
-/// tuple of the arguments' cotangents. The arguments give types alone. Throws TraceError naming an op that is not linear.
+/// tuple of the arguments' cotangents, which is what vjp's is. The arguments give types alone; what stop_gradient returns
+/// gives nothing back. Throws TraceError naming an op that is not linear.
 template <class F, class... Args>
 auto linear_transpose(const F& function, const Args&... arguments) {
-  using Result = std::invoke_result_t<const F&, const Args&...>;
+  using Result = detail::ResultOf<F, Args...>;
   auto back = detail::linear_transpose(detail::tree_function<F, Args...>(function), {to_tree(arguments)...});
   return [back = std::move(back)](const Result& cotangent) {
     return from_tree<std::tuple<Args...>>(Tree::list(back(to_tree(cotangent))));
@@ -113,7 +119,8 @@ LOCKSTEP_API void check_grads(const TreeFunction& function, const std::vector<Tr
                               const CheckGradsOptions& options);
 }
 
-/// Compares derivatives at a point with central differences along random directions, integer leaves fixed. Throws
+/// Compares derivatives at a point with central differences along random directions (complex ones of complex leaves),
+/// integer leaves fixed. Throws
 /// DerivativeError with the mode, the order and both numbers. Keep the point off kinks.
 template <class F, class... Args>
 void check_grads(const F& function, const std::tuple<Args...>& arguments, const CheckGradsOptions& options = {}) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -88,6 +89,9 @@ LOCKSTEP_API Array put_along_axis(const Array& x, const Array& indices, const Op
 LOCKSTEP_API Array dynamic_slice_in_dim(const Array& x, const Array& start, std::int64_t size, std::int64_t axis = 0);
 LOCKSTEP_API Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis = 0, bool keep = true);
 LOCKSTEP_API Array dynamic_update_slice(const Array& x, const Operand& update, std::span<const Array> start);
+inline Array dynamic_update_slice(const Array& x, const Operand& update, std::initializer_list<Array> start) {
+  return dynamic_update_slice(x, update, std::span(start.begin(), start.size()));
+}
 LOCKSTEP_API Array dynamic_update_slice_in_dim(const Array& x, const Operand& update, const Array& start,
                                                std::int64_t axis);
 /// `update` may lack the axis.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -153,6 +154,9 @@ LOCKSTEP_API Array expm(const Array& a);
 
 /// The product of all, in the order that multiplies least; the first and the last may be vectors.
 LOCKSTEP_API Array multi_dot(std::span<const Array> arrays);
+inline Array multi_dot(std::initializer_list<Array> arrays) {
+  return multi_dot(std::span(arrays.begin(), arrays.size()));
+}
 /// numpy.dot: sums of products over the last axis of a and the last but one of b (the only one of a vector); a scalar
 /// multiplies.
 LOCKSTEP_API Array dot(const Array& a, const Array& b);

@@ -47,4 +47,6 @@
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>
+#include <lockstep/tree_function.h>
+#include <lockstep/tree_struct.h>
 #include <lockstep/version.h>

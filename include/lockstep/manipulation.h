@@ -46,6 +46,9 @@ LOCKSTEP_API Array logspace(double start, double stop, std::int64_t num = 50, bo
                             DType dtype = float32);
 /// The coordinates of a grid, one array per vector: numpy's "xy" (the first two swapped) or "ij" indexing.
 LOCKSTEP_API Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing = "xy");
+inline Arrays meshgrid(std::initializer_list<Array> vectors, std::string_view indexing = "xy") {
+  return meshgrid(std::span(vectors.begin(), vectors.size()), indexing);
+}
 /// numpy's windows of n samples for Fourier transforms: a triangle, and sums of cosines. One sample is 1.
 LOCKSTEP_API Array bartlett(std::int64_t n, DType dtype = float32);
 LOCKSTEP_API Array blackman(std::int64_t n, DType dtype = float32);
@@ -73,6 +76,9 @@ LOCKSTEP_API Array atleast_1d(const Array& x);
 LOCKSTEP_API Array atleast_2d(const Array& x);
 LOCKSTEP_API Array atleast_3d(const Array& x);
 LOCKSTEP_API Arrays broadcast_arrays(std::span<const Array> arrays);
+inline Arrays broadcast_arrays(std::initializer_list<Array> arrays) {
+  return broadcast_arrays(std::span(arrays.begin(), arrays.size()));
+}
 
 // ---- rearranging -----------------------------------------------------------------------------------------------------
 
@@ -118,6 +124,12 @@ LOCKSTEP_API Array hstack(std::span<const Array> arrays);
 LOCKSTEP_API Array vstack(std::span<const Array> arrays);
 LOCKSTEP_API Array dstack(std::span<const Array> arrays);
 LOCKSTEP_API Array column_stack(std::span<const Array> arrays);
+inline Array hstack(std::initializer_list<Array> arrays) { return hstack(std::span(arrays.begin(), arrays.size())); }
+inline Array vstack(std::initializer_list<Array> arrays) { return vstack(std::span(arrays.begin(), arrays.size())); }
+inline Array dstack(std::initializer_list<Array> arrays) { return dstack(std::span(arrays.begin(), arrays.size())); }
+inline Array column_stack(std::initializer_list<Array> arrays) {
+  return column_stack(std::span(arrays.begin(), arrays.size()));
+}
 /// Joined along an axis; without one, both flattened.
 LOCKSTEP_API Array append(const Array& x, const Array& values, const std::optional<std::int64_t>& axis = std::nullopt);
 
@@ -127,12 +139,23 @@ LOCKSTEP_API Array append(const Array& x, const Array& values, const std::option
 /// conditions, or none.
 LOCKSTEP_API Array select(std::span<const Array> conditions, std::span<const Array> choices,
                           const Operand& fallback = 0);
+inline Array select(std::initializer_list<Array> conditions, std::initializer_list<Array> choices,
+                    const Operand& fallback = 0) {
+  return select(std::span(conditions.begin(), conditions.size()), std::span(choices.begin(), choices.size()), fallback);
+}
 /// Element by element the array that `which` numbers (clipped, or modulo their count).
 LOCKSTEP_API Array choose(const Array& which, std::span<const Array> choices, bool wrap = false);
+inline Array choose(const Array& which, std::initializer_list<Array> choices, bool wrap = false) {
+  return choose(which, std::span(choices.begin(), choices.size()), wrap);
+}
 using Branch = std::function<Array(const Array&)>;
 /// functions[i](x) where conditions[i] is the last that holds, 0 or the last function where none does. All functions are
 /// computed everywhere. Throws ValueError where there is neither one function per condition nor one more.
 LOCKSTEP_API Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Branch> functions);
+inline Array piecewise(const Array& x, std::initializer_list<Array> conditions,
+                       std::initializer_list<Branch> functions) {
+  return piecewise(x, std::span(conditions.begin(), conditions.size()), std::span(functions.begin(), functions.size()));
+}
 
 // ---- sampled functions -----------------------------------------------------------------------------------------------
 

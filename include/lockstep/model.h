@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -195,7 +196,14 @@ Model(Y (*)(const Scope&, const X&)) -> Model<X, Y>;
 
 namespace detail {
 template <class Signature>
-struct ModelOf;
+struct ModelOf {
+  static_assert(
+      std::is_same_v<Signature, int>,
+      "Model: the function must be Y(Scope&, const X&) or Y(const Scope&, const X&), of a scope and one input: X "
+      "and Y are named types, trees");
+  using Input = Array;
+  using Output = Array;
+};
 template <class C, class Y, class X>
 struct ModelOf<Y (C::*)(Scope&, const X&) const> {
   using Input = X;
@@ -216,10 +224,37 @@ struct ModelOf<Y (C::*)(const Scope&, const X&)> {
   using Input = X;
   using Output = Y;
 };
+
+template <class Y, class X>
+struct ModelOf<Y (*)(Scope&, const X&)> {
+  using Input = X;
+  using Output = Y;
+};
+template <class Y, class X>
+struct ModelOf<Y (*)(const Scope&, const X&)> {
+  using Input = X;
+  using Output = Y;
+};
+template <class X, class Y>
+struct ModelOf<Model<X, Y>> {  // a copy
+  using Input = X;
+  using Output = Y;
+};
+
+/// A function's type; that of the call operator where there is one alone.
+template <class F>
+struct CallOperator {
+  using Type = F;
+};
+template <class F>
+requires requires { &F::operator(); }
+struct CallOperator<F> {
+  using Type = decltype(&F::operator());
+};
 }  // namespace detail
 
 template <class F>
-Model(F) -> Model<typename detail::ModelOf<decltype(&F::operator())>::Input,
-                  typename detail::ModelOf<decltype(&F::operator())>::Output>;
+Model(F) -> Model<typename detail::ModelOf<typename detail::CallOperator<F>::Type>::Input,
+                  typename detail::ModelOf<typename detail::CallOperator<F>::Type>::Output>;
 
 }  // namespace lockstep

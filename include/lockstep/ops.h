@@ -45,8 +45,11 @@ struct OptionalAxes : std::optional<Axes> {
 
 /// Every primitive as it is: no promotion, no broadcasting. Attributes are documented in ops.def.
 namespace lax {
-#define LOCKSTEP_FORM_general(name) \
-  LOCKSTEP_API std::vector<Array> name(std::span<const Array> operands, const Attrs& attrs);
+#define LOCKSTEP_FORM_general(name)                                                           \
+  LOCKSTEP_API std::vector<Array> name(std::span<const Array> operands, const Attrs& attrs);  \
+  inline std::vector<Array> name(std::initializer_list<Array> operands, const Attrs& attrs) { \
+    return name(std::span(operands.begin(), operands.size()), attrs);                         \
+  }
 #undef LOCKSTEP_FORM_unary
 #undef LOCKSTEP_FORM_binary
 #undef LOCKSTEP_FORM_comparison
@@ -127,11 +130,17 @@ LOCKSTEP_API Array broadcast_to(const Array& x, const Shape& shape);
 LOCKSTEP_API Array concatenate(std::span<const Array> arrays, std::int64_t axis);
 LOCKSTEP_API Array concatenate(std::initializer_list<Array> arrays, std::int64_t axis);
 LOCKSTEP_API Array stack(std::span<const Array> arrays, std::int64_t axis);
+inline Array stack(std::initializer_list<Array> arrays, std::int64_t axis) {
+  return stack(std::span(arrays.begin(), arrays.size()), axis);
+}
 LOCKSTEP_API std::vector<Array> split(const Array& x, std::int64_t parts, std::int64_t axis);
 LOCKSTEP_API Array slice(const Array& x, const Axes& start, const Axes& limit, const Axes& strides = {});
 /// Elements [start, limit) of one axis.
 LOCKSTEP_API Array slice_in_dim(const Array& x, std::int64_t start, std::int64_t limit, std::int64_t axis);
 LOCKSTEP_API Array dynamic_slice(const Array& x, std::span<const Array> start, const Axes& sizes);
+inline Array dynamic_slice(const Array& x, std::initializer_list<Array> start, const Axes& sizes) {
+  return dynamic_slice(x, std::span(start.begin(), start.size()), sizes);
+}
 LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high);
 LOCKSTEP_API Array reverse(const Array& x, const Axes& axes);
 

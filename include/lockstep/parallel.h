@@ -13,6 +13,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/tree.h>
+#include <lockstep/tree_function.h>
 
 namespace lockstep {
 
@@ -87,8 +88,6 @@ struct PmapOptions {
   std::vector<Layout> out = {};  ///< One per result (one when the function returns a single tree).
 };
 
-using TreeFunction = std::function<Tree(const std::vector<Tree>&)>;
-
 namespace detail {
 LOCKSTEP_API Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
                             std::size_t results);
@@ -99,13 +98,8 @@ LOCKSTEP_API Tree pmap_call(const TreeFunction& function, const PmapOptions& opt
 template <class F>
 auto pmap(F function, PmapOptions options) {
   return [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
-    using Result = std::invoke_result_t<const F&, const std::remove_cvref_t<Args>&...>;
-    auto body = [&function](const std::vector<Tree>& trees) {
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return to_tree(function(from_tree<std::remove_cvref_t<Args>>(trees[I])...));
-      }
-      (std::index_sequence_for<Args...>{});
-    };
+    using Result = detail::ResultOf<F, std::remove_cvref_t<Args>...>;
+    const TreeFunction body = detail::tree_function<F, std::remove_cvref_t<Args>...>(function);
     std::vector<Tree> trees;
     (trees.push_back(to_tree(std::forward<Args>(args))), ...);
     return from_tree<Result>(detail::pmap_call(body, options, std::move(trees), options.out.size()));

@@ -46,7 +46,7 @@ LOCKSTEP_API Tree remat(const TreeFunction& function, const std::vector<Tree>& a
 template <class F>
 auto remat(F function, CheckpointPolicy policy = {}) {
   return [function = std::move(function), policy = std::move(policy)]<class... Args>(const Args&... args) {
-    using Result = std::invoke_result_t<const F&, const Args&...>;
+    using Result = detail::ResultOf<F, Args...>;
     return from_tree<Result>(detail::remat(detail::tree_function<F, Args...>(function), {to_tree(args)...}, policy));
   };
 }

@@ -7,6 +7,7 @@
 
 #include <lockstep/export.h>
 #include <lockstep/tree.h>
+#include <lockstep/tree_function.h>
 
 namespace lockstep {
 
@@ -37,9 +38,10 @@ LOCKSTEP_API Tree sequential_map(const std::function<Tree(const Tree&)>& functio
 /// along it.
 template <class F, class Rows>
 auto sequential_map(const F& f, const Rows& rows, const SequentialMapOptions& options) {
-  using Result = std::invoke_result_t<const F&, const Rows&>;
-  return from_tree<Result>(detail::sequential_map([&f](const Tree& part) { return to_tree(f(from_tree<Rows>(part))); },
-                                                  to_tree(rows), options));
+  using Result = detail::ResultOf<F, Rows>;
+  const TreeFunction function = detail::tree_function<F, Rows>(f);
+  return from_tree<Result>(
+      detail::sequential_map([&function](const Tree& part) { return function({part}); }, to_tree(rows), options));
 }
 
 }  // namespace lockstep

@@ -69,9 +69,25 @@ class StepLoss {
   }
   template <class T, class S, class B, class L>
   static Function converting(L loss) {
-    return [loss = std::move(loss)](const Tree& trainable, const Tree& non_trainable, const Tree& batch) mutable {
-      return WithAux(loss(from_tree<std::remove_cvref_t<T>>(trainable),
-                          from_tree<std::remove_cvref_t<S>>(non_trainable), batch_of<std::remove_cvref_t<B>>(batch)));
+    using Result = std::invoke_result_t<L&, std::remove_cvref_t<T>, std::remove_cvref_t<S>, std::remove_cvref_t<B>>;
+    constexpr bool with_aux = std::is_convertible_v<Result, WithAux>, alone = std::is_convertible_v<Result, Loss>;
+    static_assert(
+        with_aux || alone,
+        "a loss must return a WithAux, a Loss or a Weighted: data_parallel has to know what is summed over the "
+        "batch");
+    return [loss = std::move(loss)](const Tree& trainable, const Tree& non_trainable,
+                                    const Tree& batch) mutable -> WithAux {
+      const auto value = [&] {
+        return loss(from_tree<std::remove_cvref_t<T>>(trainable), from_tree<std::remove_cvref_t<S>>(non_trainable),
+                    batch_of<std::remove_cvref_t<B>>(batch));
+      };
+      if constexpr (with_aux) {
+        return value();
+      } else if constexpr (alone) {
+        return {value(), {}, {}};
+      } else {
+        return {};
+      }
     };
   }
   template <class L, class C, class R, class T, class S, class B>
@@ -81,6 +97,14 @@ class StepLoss {
   template <class L, class C, class R, class T, class S, class B>
   static Function by_signature(L loss, R (C::*)(T, S, B)) {
     return converting<T, S, B>(std::move(loss));
+  }
+  template <class L, class Other>
+  static Function by_signature(const L&, const Other&) {
+    static_assert(
+        std::is_same_v<Other, int>,
+        "a loss must take (const Tree& trainable, const Tree& non_trainable, const Batch& batch), or types that "
+        "are trees in their place");
+    return {};
   }
   template <class R, class T, class S, class B>
   static Function on_trees(R (*loss)(T, S, B)) {

@@ -16,19 +16,16 @@
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
+#include <lockstep/tree_function.h>
 
 namespace lockstep {
 
-namespace detail {
+struct GradOptions {
+  /// The function takes and returns complex numbers and is holomorphic: its derivative is a complex number. (JAX's)
+  bool holomorphic = false;
+};
 
-/// f as a function of trees.
-template <class F, class... Args>
-TreeFunction tree_function(const F& function) {
-  return [&function](const std::vector<Tree>& trees) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return to_tree(function(from_tree<Args>(trees[I])...)); }
-    (std::index_sequence_for<Args...>{});
-  };
-}
+namespace detail {
 
 /// value: what the function returned (its first leaf is the scalar); gradients: one tree per differentiated argument.
 struct ValueAndGradients {
@@ -36,7 +33,7 @@ struct ValueAndGradients {
   std::vector<Tree> gradients;
 };
 LOCKSTEP_API ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector<Tree>& arguments,
-                                              const std::vector<int>& argnums);
+                                              const std::vector<int>& argnums, const GradOptions& options = {});
 LOCKSTEP_API std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>& primals,
                                        const std::vector<Tree>& tangents);
 LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
@@ -50,21 +47,33 @@ LOCKSTEP_API std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> line
                                                                                       const std::vector<Tree>& primals);
 
 template <int Argnum, class Tuple>
-using Element = std::tuple_element_t<static_cast<std::size_t>(Argnum), Tuple>;
+struct ArgumentAt {
+  static_assert(sizeof(Tuple) == 0, "there is no argument of this number; the first is 0");
+  using Type = Array;
+};
+template <int Argnum, class Tuple>
+requires(Argnum >= 0 && static_cast<std::size_t>(Argnum) < std::tuple_size_v<Tuple>) struct ArgumentAt<Argnum, Tuple> {
+  using Type = std::tuple_element_t<static_cast<std::size_t>(Argnum), Tuple>;
+};
+template <int Argnum, class Tuple>
+using Element = typename ArgumentAt<Argnum, Tuple>::Type;
 
 }  // namespace detail
 
 /// (value, gradient with respect to argument `Argnum`; with several argnums the tuple of their gradients). The function
 /// returns a float scalar, or a std::pair of it and auxiliary results that are passed through. Gradients have the
-/// argument's C++ type. Throws ShapeError for a value that is no scalar, DtypeError for an argument with integer leaves,
-/// MeshError where the value varies along a mesh axis and the argument does not.
+/// argument's C++ type. Of a complex z = x + iy the gradient is df/dx - i df/dy, as in JAX: step along its conjugate to
+/// descend (training steps give optimizers the conjugate). A complex scalar may be returned where the function is
+/// `holomorphic` in complex arguments. Throws ShapeError for a value that is no scalar, DtypeError for a complex one that
+/// is not said to be holomorphic and for an argument with integer leaves, MeshError where the value varies along a mesh
+/// axis and the argument does not. (jax.value_and_grad)
 template <int Argnum = 0, int... More, class F>
-auto value_and_grad(F function) {
-  return [function = std::move(function)]<class... Args>(const Args&... args) {
-    using Result = std::invoke_result_t<const F&, const Args&...>;
+auto value_and_grad(F function, GradOptions options = {}) {
+  return [function = std::move(function), options]<class... Args>(const Args&... args) {
+    using Result = detail::ResultOf<F, Args...>;
     using Arguments = std::tuple<Args...>;
-    auto [value, gradients] =
-        detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...}, {Argnum, More...});
+    auto [value, gradients] = detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...},
+                                                     {Argnum, More...}, options);
     if constexpr (sizeof...(More) == 0) {
       using Gradient = detail::Element<Argnum, Arguments>;
       return std::pair<Result, Gradient>(from_tree<Result>(value), from_tree<Gradient>(gradients[0]));
@@ -78,8 +87,8 @@ auto value_and_grad(F function) {
 
 /// Only the gradient, or the tuple of gradients.
 template <int Argnum = 0, int... More, class F>
-auto grad(F function) {
-  return [both = value_and_grad<Argnum, More...>(std::move(function))]<class... Args>(const Args&... args) {
+auto grad(F function, GradOptions options = {}) {
+  return [both = value_and_grad<Argnum, More...>(std::move(function), options)]<class... Args>(const Args&... args) {
     return both(args...).second;
   };
 }
@@ -87,7 +96,7 @@ auto grad(F function) {
 /// (f(primals), directional derivative along the tangents). Tangents are tuples of the arguments' types.
 template <class F, class... Args>
 auto jvp(const F& function, const std::tuple<Args...>& primals, const std::tuple<Args...>& tangents) {
-  using Result = std::invoke_result_t<const F&, const Args&...>;
+  using Result = detail::ResultOf<F, Args...>;
   auto trees = [](const auto&... a) { return std::vector<Tree>{to_tree(a)...}; };
   auto [y, dy] =
       detail::jvp(detail::tree_function<F, Args...>(function), std::apply(trees, primals), std::apply(trees, tangents));
@@ -97,7 +106,7 @@ auto jvp(const F& function, const std::tuple<Args...>& primals, const std::tuple
 /// (f(primals), function from a cotangent of the result to the tuple of cotangents of the arguments).
 template <class F, class... Args>
 auto vjp(const F& function, const Args&... primals) {
-  using Result = std::invoke_result_t<const F&, const Args&...>;
+  using Result = detail::ResultOf<F, Args...>;
   auto [y, back] = detail::vjp(detail::tree_function<F, Args...>(function), {to_tree(primals)...});
   auto pullback = [back = std::move(back)](const Result& cotangent) {
     return from_tree<std::tuple<Args...>>(Tree::list(back(to_tree(cotangent))));
@@ -108,7 +117,7 @@ auto vjp(const F& function, const Args&... primals) {
 /// (f(primals), the derivative at that point as a linear function of tangents).
 template <class F, class... Args>
 auto linearize(const F& function, const Args&... primals) {
-  using Result = std::invoke_result_t<const F&, const Args&...>;
+  using Result = detail::ResultOf<F, Args...>;
   auto [y, linear] = detail::linearize(detail::tree_function<F, Args...>(function), {to_tree(primals)...});
   auto pushforward = [linear = std::move(linear)](const Args&... tangents) {
     return from_tree<Result>(linear({to_tree(tangents)...}));
@@ -130,7 +139,7 @@ struct VmapOptions {
 template <class F>
 auto vmap(F function, VmapOptions options = {}) {
   return [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
-    using Result = std::invoke_result_t<const F&, const Args&...>;
+    using Result = detail::ResultOf<F, Args...>;
     auto in_axes = options.in_axes;
     if (in_axes.empty()) in_axes.assign(sizeof...(Args), 0);
     return from_tree<Result>(detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes,
@@ -198,7 +207,7 @@ class Jitted {
 
   template <class... Args>
   auto operator()(Args&&... args) const {
-    using Result = std::invoke_result_t<const F&, const std::remove_cvref_t<Args>&...>;
+    using Result = detail::ResultOf<F, std::remove_cvref_t<Args>...>;
     std::size_t number = 0;
     std::array<Tree, sizeof...(Args)> trees;
     ((trees[number] = detail::argument_tree(std::forward<Args>(args), number), ++number), ...);

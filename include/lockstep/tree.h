@@ -252,19 +252,58 @@ LOCKSTEP_API void check_items(std::size_t items, std::size_t expected);
 template <class T>
 struct TreeTraits;
 
+namespace detail {
+
+template <class T>
+concept HasTreeTraits = requires {
+  sizeof(TreeTraits<T>);
+};
+template <class T>
+struct IsTree : std::bool_constant<HasTreeTraits<T>> {};
+template <class T>
+struct IsTree<std::vector<T>> : IsTree<T> {};
+template <class T, class Less, class Allocator>
+struct IsTree<std::map<std::string, T, Less, Allocator>> : IsTree<T> {};
+template <class T>
+struct IsTree<std::optional<T>> : IsTree<T> {};
+template <class... Ts>
+struct IsTree<std::tuple<Ts...>> : std::conjunction<IsTree<Ts>...> {};
+template <class A, class B>
+struct IsTree<std::pair<A, B>> : std::conjunction<IsTree<A>, IsTree<B>> {};
+
+/// Whether values of the type have a form as a tree.
+template <class T>
+inline constexpr bool is_tree = IsTree<std::remove_cvref_t<T>>::value;
+
+/// Stands in where a type is no tree, so that nothing but the text below is said.
+template <class T>
+struct NoTree {
+  static Tree to_tree(const T&) { return {}; }
+  static T from_tree(const Tree&);
+};
+template <class T>
+struct TraitsOf {
+  static_assert(is_tree<T>,
+                "this type is no tree: use an Array, a Tree, a number, a std::string, a vector, map, tuple, pair or "
+                "optional of trees, or write LOCKSTEP_TREE(Type, members...) behind the struct");
+  using Type = std::conditional_t<is_tree<T>, TreeTraits<T>, NoTree<T>>;
+};
+
+}  // namespace detail
+
 template <class T>
 Tree to_tree(const T& value) {
-  return TreeTraits<std::remove_cvref_t<T>>::to_tree(value);
+  return detail::TraitsOf<std::remove_cvref_t<T>>::Type::to_tree(value);
 }
 /// Consumes the value, so that its arrays keep a single owner.
 template <class T>
 requires(!std::is_lvalue_reference_v<T>) Tree to_tree(T&& value) {
-  return TreeTraits<std::remove_cvref_t<T>>::to_tree(std::move(value));
+  return detail::TraitsOf<std::remove_cvref_t<T>>::Type::to_tree(std::move(value));
 }
 /// The C++ value; what a tree that is moved in owns alone is moved out of it.
 template <class T, class TreeArgument>
 T from_tree(TreeArgument&& tree) {
-  return TreeTraits<T>::from_tree(std::forward<TreeArgument>(tree));
+  return detail::TraitsOf<T>::Type::from_tree(std::forward<TreeArgument>(tree));
 }
 
 template <>
@@ -431,22 +470,5 @@ struct TreeTraits<T> {
 
 }  // namespace lockstep
 
-#define LOCKSTEP_TREE_PARENS ()
-#define LOCKSTEP_TREE_EXPAND(...) \
-  LOCKSTEP_TREE_EXPAND2(LOCKSTEP_TREE_EXPAND2(LOCKSTEP_TREE_EXPAND2(LOCKSTEP_TREE_EXPAND2(__VA_ARGS__))))
-#define LOCKSTEP_TREE_EXPAND2(...) \
-  LOCKSTEP_TREE_EXPAND1(LOCKSTEP_TREE_EXPAND1(LOCKSTEP_TREE_EXPAND1(LOCKSTEP_TREE_EXPAND1(__VA_ARGS__))))
-#define LOCKSTEP_TREE_EXPAND1(...) __VA_ARGS__
-#define LOCKSTEP_TREE_EACH(member, ...) \
-  visit(#member, value.member);         \
-  __VA_OPT__(LOCKSTEP_TREE_AGAIN LOCKSTEP_TREE_PARENS(__VA_ARGS__))
-#define LOCKSTEP_TREE_AGAIN() LOCKSTEP_TREE_EACH
-
-/// Makes a struct of arrays and trees usable wherever a tree is: LOCKSTEP_TREE(Params, w, b) after its definition, in its
-/// namespace.
-#define LOCKSTEP_TREE(Type, ...)                              \
-  template <class Visitor>                                    \
-  void lockstep_visit_members(Type& value, Visitor&& visit) { \
-    LOCKSTEP_TREE_EXPAND(LOCKSTEP_TREE_EACH(__VA_ARGS__))     \
-  }                                                           \
-  static_assert(true, "")
+// The macro LOCKSTEP_TREE.
+#include <lockstep/tree_struct.h>

@@ -65,7 +65,7 @@ TEST_CASE("Jacobians of trees") {
     CHECK(jacobian.at("1/n").kind() == Tree::Kind::none);
   }
   expect_error<DtypeError>([&] { jacrev([](const Array& v) { return v * 2; })(arange(3)); }, "jacrev", "argument 0",
-                           "only float leaves");
+                           "only float and complex leaves");
   expect_error<ValueError>(
       [&] {
         jacfwd<2>([](const std::tuple<Array, Array, Array>& v) { return std::get<0>(v); });

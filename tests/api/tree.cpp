@@ -28,6 +28,31 @@ struct Network {
 };
 LOCKSTEP_TREE(Network, layers, named, scaled, mixed, extra, head);
 
+struct Nothing {};
+LOCKSTEP_TREE(Nothing);
+
+struct Wide {
+  Array m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23,
+      m24, m25, m26, m27, m28, m29, m30, m31, m32, m33, m34, m35, m36, m37, m38, m39, m40, m41, m42, m43, m44, m45, m46,
+      m47, m48, m49, m50, m51, m52, m53, m54, m55, m56, m57, m58, m59, m60, m61, m62, m63;
+};
+LOCKSTEP_TREE(Wide, m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21,
+              m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32, m33, m34, m35, m36, m37, m38, m39, m40, m41, m42,
+              m43, m44, m45, m46, m47, m48, m49, m50, m51, m52, m53, m54, m55, m56, m57, m58, m59, m60, m61, m62, m63);
+
+#define LOCKSTEP_TEST_TEN(m) m##0, m##1, m##2, m##3, m##4, m##5, m##6, m##7, m##8, m##9
+#define LOCKSTEP_TEST_HUNDRED(m)                                                                          \
+  LOCKSTEP_TEST_TEN(m##0), LOCKSTEP_TEST_TEN(m##1), LOCKSTEP_TEST_TEN(m##2), LOCKSTEP_TEST_TEN(m##3),     \
+      LOCKSTEP_TEST_TEN(m##4), LOCKSTEP_TEST_TEN(m##5), LOCKSTEP_TEST_TEN(m##6), LOCKSTEP_TEST_TEN(m##7), \
+      LOCKSTEP_TEST_TEN(m##8), LOCKSTEP_TEST_TEN(m##9)
+struct Widest {
+  int LOCKSTEP_TEST_HUNDRED(a), LOCKSTEP_TEST_TEN(b0), LOCKSTEP_TEST_TEN(b1), c0, c1, c2, c3, c4, c5, c6, c7;
+};
+LOCKSTEP_TREE(Widest, LOCKSTEP_TEST_HUNDRED(a), LOCKSTEP_TEST_TEN(b0), LOCKSTEP_TEST_TEN(b1), c0, c1, c2, c3, c4, c5,
+              c6, c7);
+#undef LOCKSTEP_TEST_TEN
+#undef LOCKSTEP_TEST_HUNDRED
+
 Network network() {
   return {{{array(1.f), array(2.f)}, {array(3.f), array(4.f)}},
           {{"z", array(6.f)}, {"a", array(5.f)}},
@@ -63,6 +88,25 @@ TEST_CASE("C++ types flatten to trees and back") {
   CHECK(back.head.w.item<float>() == 10);
   const Tree full = to_tree(std::optional<Array>(array(1.f)));
   CHECK(from_tree<std::optional<Array>>(full).has_value());
+}
+
+TEST_CASE("structs with no member, with 64 and with as many as there may be") {
+  CHECK(to_tree(trees::Nothing()).size() == 0);
+  CHECK(to_tree(trees::Nothing()).kind() == Tree::Kind::dict);
+  trees::Wide wide;
+  float number = 0;
+  lockstep_visit_members(wide, [&](const char*, Array& member) { member = array(number++); });
+  const Tree tree = to_tree(wide);
+  CHECK(tree.size() == 64);
+  check_close(tree.at("m63").array(), {}, {63});
+  const auto back = from_tree<trees::Wide>(tree);
+  check_close(back.m22, {}, {22});
+  check_close(back.m63, {}, {63});
+  trees::Widest widest{};
+  widest.c7 = 5;
+  const Tree most = to_tree(widest);
+  CHECK(most.entries().size() == 128);
+  CHECK(from_tree<trees::Widest>(most).c7 == 5);
 }
 
 TEST_CASE("the structure of a tree") {

@@ -5,6 +5,7 @@
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
+#include <lockstep/ops.h>
 
 #include "tests/support/odd_trees.h"
 #include "tests/support/temporary_folder.h"
@@ -147,6 +148,38 @@ TEST_CASE("hostile safetensors files are refused, whatever their manifest says")
     write_saved(folder, bad.bytes);
     CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), bad.says);
   }
+}
+
+TEST_CASE("tensors come from a file that another program wrote, and go to one") {
+  const TemporaryFolder folder;
+  // As Python's safetensors.torch.save_file writes {"fc.weight": [[1, 2], [3, 4]], "fc.bias": [-1, 0.5]} in float32: with
+  // metadata, the header padded with spaces to a multiple of 8.
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"fc.bias":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+      R"("fc.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[8,24]}})";
+  const std::vector<float> numbers = {-1, 0.5F, 1, 2, 3, 4};
+  const std::string data(reinterpret_cast<const char*>(numbers.data()), 24);
+  const auto file =
+      folder.write("torch.safetensors", safetensors(header + std::string((8 - header.size() % 8) % 8, ' '), data));
+  const std::map<std::string, Array> tensors = checkpoint::load_safetensors(file);
+  CHECK(tensors.size() == 2);
+  CHECK(tensors.at("fc.bias").to_vector<float>() == std::vector<float>{-1, 0.5F});
+  CHECK(tensors.at("fc.weight").shape() == Shape{2, 2});
+  CHECK(tensors.at("fc.weight").to_vector<float>() == std::vector<float>{1, 2, 3, 4});
+
+  checkpoint::save_safetensors(file, {{"w", transpose(tensors.at("fc.weight"))}, {"n", array<std::int64_t>(7)}});
+  const std::map<std::string, Array> written = checkpoint::load_safetensors(file);
+  CHECK(written.size() == 2);
+  CHECK(written.at("w").to_vector<float>() == std::vector<float>{1, 3, 2, 4});
+  CHECK(written.at("n").item<std::int64_t>() == 7);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
+  CHECK(files == 1);
+
+  CHECK_ERROR(CheckpointError, checkpoint::load_safetensors(folder.path() / "absent"), "absent");
+  CHECK_ERROR(CheckpointError, checkpoint::save_safetensors(folder.path() / "no folder" / "x", {}), "no folder");
+  CHECK_ERROR(CheckpointError, checkpoint::save_safetensors(file, {{"z", zeros({2}, complex64)}}), "'z'");
+  CHECK(checkpoint::load_safetensors(file).size() == 2);  // What was there stays.
 }
 
 TEST_CASE("a manifest that is none is refused") {

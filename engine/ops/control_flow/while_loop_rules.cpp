@@ -21,8 +21,7 @@ using ir::WhileLoop;
       "while_loop: reverse mode needs every iteration's values, and how many there will be is not known before it "
       "runs; "
       "expected a loop of a known number of iterations; instead write it as a scan (or fori_loop with static bounds), "
-      "or "
-      "use jvp, or put stop_gradient on what it starts from");
+      "use forward mode (jvp, linearize, jacfwd), or put stop_gradient on what it starts from");
 }
 
 std::vector<Value> bind_while(Builder& builder, const WhileLoop& loop, std::span<const Value> operands) {
@@ -80,7 +79,99 @@ ir::JointTangents while_loop_tangents(const ir::JvpContext& context) {
   return joint;
 }
 
-ir::SplitResult split_while_loop(const ir::SplitContext&) { refuse_reverse(); }
+// ---- split
+
+namespace {
+
+/// A loop cut in two: the loop over what is known, and the loop over everything. What is unknown reads known values of each
+/// iteration, and nobody can keep these without knowing how many there will be: so the second loop computes them again.
+class WhileSplit {
+ public:
+  explicit WhileSplit(const ir::SplitContext& context)
+      : context_(context), loop_(WhileLoop::of(context.attrs)), unknown_(context.unknown) {
+    for (bool changed = true; changed;) {
+      const std::vector<bool> carries(unknown_.begin() + first_carry(), unknown_.end());
+      const std::vector<bool> inputs(unknown_.begin() + static_cast<std::ptrdiff_t>(loop_.cond_consts), unknown_.end());
+      parts_ = context.transforms->partition(loop_.body, inputs, carries);
+      changed = parts_.unknown_outputs != carries;
+      std::copy(parts_.unknown_outputs.begin(), parts_.unknown_outputs.end(), unknown_.begin() + first_carry());
+    }
+  }
+
+  ir::SplitResult run() const {
+    if (predicate_is_unknown()) {
+      return {bind_while(context_.builder, loop_, context_.inputs), std::vector<bool>(loop_.carries(), true)};
+    }
+    const std::vector<Value> known = run_known();
+    const std::vector<Value> all = run_again();
+    ir::SplitResult result{{}, parts_.unknown_outputs};
+    std::size_t next_known = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      result.outputs.push_back(result.unknown[k] ? all[k] : known[next_known++]);
+    }
+    return result;
+  }
+
+ private:
+  std::ptrdiff_t first_carry() const { return static_cast<std::ptrdiff_t>(loop_.cond_consts + loop_.body_consts); }
+  /// The operand that is input i of cond.
+  std::size_t operand_of_cond(std::size_t i) const { return i < loop_.cond_consts ? i : i + loop_.body_consts; }
+
+  bool predicate_is_unknown() const {
+    const std::vector<bool> read = used_inputs(*loop_.cond);
+    bool unknown = std::ranges::find(parts_.unknown_outputs, false) == parts_.unknown_outputs.end();
+    for (std::size_t i = 0; i < read.size(); ++i) unknown = unknown || (read[i] && unknown_[operand_of_cond(i)]);
+    return unknown;
+  }
+
+  std::vector<Value> run_known() const {
+    Places of_cond;
+    for (std::size_t i = 0; i < loop_.cond->inputs().size(); ++i) {
+      if (!unknown_[operand_of_cond(i)]) of_cond.push_back(i);
+    }
+    WhileLoop known = loop_;
+    known.cond = pick(*loop_.cond, of_cond, {0});
+    const std::size_t results = parts_.known->outputs().size() - static_cast<std::size_t>(parts_.residuals);
+    known.body = pick(*parts_.known, places(0, parts_.known->inputs().size()), places(0, results));
+    known.cond_consts = of_cond.size() - results;
+    known.body_consts = known.body->inputs().size() - results;
+    return bind_while(context_.builder, known, at(context_.inputs, places_of(unknown_, false)));
+  }
+
+  /// Effects of what is known have happened in the first loop.
+  std::vector<Value> run_again() const {
+    const auto silent = [](const ir::Function& f) {
+      return pick(f, places(0, f.inputs().size()), places(0, f.outputs().size()), Effects::left_out);
+    };
+    const FunctionPtr known = silent(*parts_.known);
+    const std::vector<bool> unknown(unknown_.begin() + static_cast<std::ptrdiff_t>(loop_.cond_consts), unknown_.end());
+    WhileLoop again = loop_;
+    again.cond = silent(*loop_.cond);
+    again.body = write(loop_.body->axes(), loop_.body->input_types(), [&](Builder& builder, std::span<const Value> in) {
+      const std::vector<Value> early = call(builder, *known, at(in, places_of(unknown, false)));
+      const auto residuals = early.end() - parts_.residuals;
+      std::vector<Value> late(residuals, early.end());
+      for (const std::size_t i : places_of(unknown, true)) late.push_back(in[i]);
+      late = call(builder, *parts_.unknown, late);
+      std::vector<Value> results;
+      std::size_t next_early = 0, next_late = 0;
+      for (const bool is_late : parts_.unknown_outputs) {
+        results.push_back(is_late ? late[next_late++] : early[next_early++]);
+      }
+      return results;
+    });
+    return bind_while(context_.builder, again, context_.inputs);
+  }
+
+  const ir::SplitContext& context_;
+  WhileLoop loop_;
+  std::vector<bool> unknown_;  // per operand
+  ir::Partitioned parts_;      // of the body
+};
+
+}  // namespace
+
+ir::SplitResult split_while_loop(const ir::SplitContext& context) { return WhileSplit(context).run(); }
 
 std::vector<Tangent> transpose_while_loop(const ir::TransposeContext&) { refuse_reverse(); }
 

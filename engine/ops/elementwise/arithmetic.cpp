@@ -267,10 +267,22 @@ const Primitive& primitives::fma() {
   return op;
 }
 
+namespace {
+
+/// No tangent passes, and no cotangent: a linear function has stop_gradient where vmap of a cond guards its branches.
+ir::Derivative stopped() {
+  ir::Derivative derivative = derivative::zero();
+  derivative.transpose = [](const TransposeContext&) { return std::vector<Tangent>{std::nullopt}; };
+  derivative.linear_in = {0};
+  return derivative;
+}
+
+}  // namespace
+
 const Primitive& primitives::stop_gradient() {
   static const Primitive op{.name = "stop_gradient",
                             .infer = infer::same_shape(infer::any),
-                            .derivative = derivative::zero(),
+                            .derivative = stopped(),
                             .batch = batch::pointwise(stop_gradient),
                             .reference = reference::copies(),
                             .samples = samples::both(samples::unary(-2, 2, samples::all_floats),
