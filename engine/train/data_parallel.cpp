@@ -93,11 +93,10 @@ Mesh TrainStep::mesh(std::int64_t rows) const {
 }
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
-  train::check_trained_dtypes(impl_->parts.objectives, trainable);
+  const detail::StepParts& own = parts();
+  train::check_trained_dtypes(own.objectives, trainable);
   Tree slots = detail::JitCache().call(
-      [this](const std::vector<Tree>& arguments) {
-        return train::initial_slots(held(impl_, "training step").parts.objectives, arguments[0]);
-      },
+      [&own](const std::vector<Tree>& arguments) { return train::initial_slots(own.objectives, arguments[0]); },
       {trainable});
   return {std::move(trainable), std::move(non_trainable), std::move(slots), array<std::int64_t>(0)};
 }

@@ -46,7 +46,8 @@ Array trained(const optim::GradientTransformation& optimizer, const Array& start
 
 TEST_CASE("the global norm has a value wherever the norm has one, though its squares have none") {
   // Exact: n * sqrt(2), n * 5 / 3.
-  for (const double n : {1e20, 1e-20, 1e-25, 1e-30, 1e38, 1.5e38, 1e-38, 1e-40, 1.0, 1e10, 1e-12, 1e-13, 7e18, 1.5e19}) {
+  for (const double n :
+       {1e20, 1e-20, 1e-25, 1e-30, 1e38, 1.5e38, 1e-38, 1e-40, 1.0, 1e10, 1e-12, 1e-13, 7e18, 1.5e19}) {
     CAPTURE(n);
     const double held = static_cast<double>(static_cast<float>(n));
     CHECK(norm_of(leaf({n, n})) == doctest::Approx(held * std::sqrt(2.0)).epsilon(1e-5));

@@ -149,8 +149,9 @@ class Logits:
     def mean(self, p, v):
         return jnp.einsum("bnts,bsnh->btnh", p, v, precision="highest")
 
-    def saved_probabilities(self, lse):
-        p = jnp.exp(self.logits - jnp.moveaxis(self.wide(lse), 1, 2)[..., None])
+    def probabilities(self):
+        """Of the logits, not of the saved log-sum-exp: beside large ones that has lost their sum."""
+        p = jax.nn.softmax(self.logits, -1)
         return jnp.where(self.any, jnp.where(self.seen, p, 0), 1 / self.shape[3])
 
 
@@ -162,7 +163,7 @@ def attention(q, k, v, bias, mask, *, scale, window):
 
 def attention_tangent(q, k, v, bias, mask, out, lse, dq, dk, dv, dbias, *, scale, window):
     rows = Logits(q, k, v, bias, mask, scale, window)
-    p = rows.saved_probabilities(lse)
+    p = rows.probabilities()
     moved = rows.products(rows.wide(dq), rows.k) + rows.products(rows.q, rows.repeated(dk))
     ds = jnp.where(rows.seen, rows.scale * moved + rows.wide(dbias), 0)
     dlse = jnp.moveaxis((p * ds).sum(-1), 1, 2)
