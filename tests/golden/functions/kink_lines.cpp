@@ -74,7 +74,11 @@ Lines kink_lines() {
        "jnp.linalg.norm(x, jnp.inf)",
        {given({4, 0, -4})},
        [](A x) { return linalg::norm(x, {.order = inf}); }},
-      {"linalg::norm", "jnp.linalg.norm(x)", {zeros}, [](A x) { return linalg::norm(x); }},
+      {"linalg::norm",
+       "jnp.linalg.norm(x)",
+       {zeros},
+       [](A x) { return linalg::norm(x); },
+       {.limits = "0 at zero, a subgradient, as in PyTorch"}},
       {"stddev", "jnp.std(x)", {zeros}, [](A x) { return stddev(x); }},
       {"linalg::det", "jnp.linalg.det(x)", {given({1, 2, 2, 4}, {2, 2})}, [](A x) { return linalg::det(x); }},
   };
