@@ -176,7 +176,7 @@ Lines convolutions() {
        [](A x, A y) { return depthwise_conv(x, y, {.padding = "SAME"}); },
        o},
       {"convolve",
-       "jnp.convolve(x, y)",
+       "jnp.convolve(x, y).astype(x.dtype)",
        {drawn({7}), drawn({3})},
        [](A x, A y) { return convolve(x, y); },
        {.dtypes = {float32, float64, int32}, .room = sums}},
