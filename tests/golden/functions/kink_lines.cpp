@@ -79,7 +79,11 @@ Lines kink_lines() {
        {zeros},
        [](A x) { return linalg::norm(x); },
        {.limits = "0 at zero, a subgradient, as in PyTorch"}},
-      {"stddev", "jnp.std(x)", {zeros}, [](A x) { return stddev(x); }},
+      {"stddev",
+       "jnp.std(x)",
+       {zeros},
+       [](A x) { return stddev(x); },
+       {.limits = "0 at equal elements, as that of the norm"}},
       {"linalg::det", "jnp.linalg.det(x)", {given({1, 2, 2, 4}, {2, 2})}, [](A x) { return linalg::det(x); }},
   };
 }
