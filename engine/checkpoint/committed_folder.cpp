@@ -59,13 +59,18 @@ void write_all(const Descriptor& descriptor, const std::filesystem::path& path, 
   }
 }
 
+/// A pattern for mkdtemp and mkstemp: hidden, in the same folder, so that it can be renamed to the target.
+std::string hidden_beside(const std::filesystem::path& target) {
+  return (parent_of(target) / ("." + target.filename().string() + ".XXXXXX")).string();
+}
+
 }  // namespace
 
 CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::move(target)) {
   if (std::filesystem::exists(target_)) {
     throw CheckpointError("[checkpoint] " + target_.string() + " exists already; save under another name");
   }
-  std::string pattern = (parent_of(target_) / ("." + target_.filename().string() + ".XXXXXX")).string();
+  std::string pattern = hidden_beside(target_);
   if (mkdtemp(pattern.data()) == nullptr) fail(pattern, "made");
   temporary_ = pattern;
 }
@@ -91,7 +96,7 @@ void CommittedFolder::commit() {
 }
 
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
-  std::string temporary = (parent_of(target) / ("." + target.filename().string() + ".XXXXXX")).string();
+  std::string temporary = hidden_beside(target);
   Descriptor descriptor(mkstemp(temporary.data()), temporary);
   try {
     write_all(descriptor, temporary, bytes);

@@ -130,27 +130,25 @@ Array TraceLevel::run(const std::function<Array()>& function) const {
   return function();
 }
 
-std::vector<MappedAxis> TraceLevel::mapped_axes() const {
+namespace {
+
+/// Of the traces from `depth` on, those of vmaps or, `in_turn`, of scans.
+std::vector<MappedAxis> axes_taken(std::size_t depth, bool in_turn) {
   std::vector<MappedAxis> axes;
   auto& frames = open_traces();
-  for (std::size_t i = depth_of(number_, "a level"); i < frames.size(); ++i) {
-    if (!frames[i]->mapping || frames[i]->mapping->in_turn) continue;
+  for (std::size_t i = depth; i < frames.size(); ++i) {
+    if (!frames[i]->mapping || frames[i]->mapping->in_turn != in_turn) continue;
+    const Array index = in_turn ? Array() : index_in(*frames[i]);
     const Mapping& mapping = *frames[i]->mapping;
-    axes.push_back({index_in(*frames[i]), mapping.size, mapping.axis, mapping.rows, mapping.varying});
+    axes.push_back({index, mapping.size, mapping.axis, mapping.rows, mapping.varying});
   }
   return axes;
 }
 
-std::vector<MappedAxis> TraceLevel::scanned_axes() const {
-  std::vector<MappedAxis> axes;
-  auto& frames = open_traces();
-  for (std::size_t i = depth_of(number_, "a level"); i < frames.size(); ++i) {
-    if (!frames[i]->mapping || !frames[i]->mapping->in_turn) continue;
-    const Mapping& mapping = *frames[i]->mapping;
-    axes.push_back({{}, mapping.size, mapping.axis, mapping.rows, mapping.varying});
-  }
-  return axes;
-}
+}  // namespace
+
+std::vector<MappedAxis> TraceLevel::mapped_axes() const { return axes_taken(depth_of(number_, "a level"), false); }
+std::vector<MappedAxis> TraceLevel::scanned_axes() const { return axes_taken(depth_of(number_, "a level"), true); }
 
 Cell::Cell(TraceLevel level, const Array& value, CellOptions options)
     : state_(std::make_shared<CellState>(level.number_, value, std::move(options))) {}

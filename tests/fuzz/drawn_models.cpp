@@ -64,14 +64,6 @@ const std::vector<Family>& families() {
   return all;
 }
 
-Array once(const Scope& s, const Array& x, const LayerFunction& f) { return f(s, x); }
-Array twice(const Scope& s, const Array& x, const LayerFunction& f) { return f(s, f(s, x)); }
-
-Array loop(const Scope& s, const Array& x, const LayerFunction& f) {
-  return fori_loop(
-      0, 2, [&](const Array&, const Array& v) { return f(s, v); }, x);
-}
-
 Array branch(const Scope& s, const Array& x, const LayerFunction& f, bool taken) {
   return cond(
       Operand(full({}, taken, bool_)), [&](const Array& v) { return f(s, v); }, [](const Array& v) { return v * 0.5; },
@@ -81,34 +73,15 @@ Array branch(const Scope& s, const Array& x, const LayerFunction& f, bool taken)
 std::vector<DrawnTransform> wrappers() {
   return {
       {"plain", once, once},
-      {"jit",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return jit([&](const Array& v) { return f(s, v); })(x);
-       },
-       once},
-      {"remat",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return remat([&](const Array& v) { return f(s, v); })(x);
-       },
-       once},
+      {"jit", in_jit, once},
+      {"remat", in_remat, once},
       {"cond",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return branch(s, x, f, true) + branch(s, x, f, false);
        },
        [](const Scope& s, const Array& x, const LayerFunction& f) { return f(s, x) + x * 0.5; }},
-      {"switch_",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return switch_(full({}, 1, int32),
-                        {[](const Array& v) { return v; }, [&](const Array& v) { return f(s, v); },
-                         [&](const Array& v) { return f(s, f(s, v)); }},
-                        x);
-       },
-       once},
-      {"jvp",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return jvp([&](const Array& v) { return f(s, v); }, std::tuple(x), std::tuple(x)).first;
-       },
-       once, true, false},
+      {"switch_", in_switch, once},
+      {"jvp", in_jvp, once, true, false},
       {"scan_layers",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return scan_layers(
@@ -128,12 +101,8 @@ std::vector<DrawnTransform> wrappers() {
 /// Of one layer, again and again.
 std::vector<DrawnTransform> loops() {
   return {
-      {"scan",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return scan([&](const Array& v) { return std::pair(f(s, v), v); }, x, {.length = 2}).first;
-       },
-       twice},
-      {"fori_loop", loop, twice},
+      {"scan", in_scan, twice},
+      {"fori_loop", in_fori_loop, twice},
       {"map",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          const Array ys = map([&](const Array& v) { return f(s, v); }, stack(std::vector<Array>{x, x * 0.5}, 0));
@@ -143,17 +112,8 @@ std::vector<DrawnTransform> loops() {
          const Array a = f(s, x);
          return a - f(s, x * 0.5);
        }},
-      {"remat in scan",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         const auto body = remat([&](const Array& v) { return f(s, v); });
-         return scan([&](const Array& v) { return std::pair(body(v), Tree()); }, x, {.length = 2}).first;
-       },
-       twice},
-      {"scan in remat in jit",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return jit(remat([&](const Array& v) { return loop(s, v, f); }))(x);
-       },
-       twice},
+      {"remat in scan", in_remat_in_scan, twice},
+      {"scan in remat in jit", in_scan_in_remat_in_jit, twice},
       {"cond in loop",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return fori_loop(

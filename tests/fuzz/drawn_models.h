@@ -1,17 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <lockstep/lockstep.h>
 
-namespace lockstep::tests {
+#include "tests/support/layer_transforms.h"
 
-using LayerFunction = std::function<Array(const Scope&, const Array&)>;
-using LayerTransform = std::function<Array(const Scope&, const Array&, const LayerFunction&)>;
+namespace lockstep::tests {
 
 /// A layer that keeps the shape of its input, rows first.
 struct DrawnLayer {

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <set>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tests/fuzz/drawn_models.h"
+#include "tests/fuzz/number_from.h"
 #include "tests/support/training.h"
 
 // One training step of a drawn model: transforms, shards, devices, microbatches and what stands in masked rows change
@@ -16,11 +16,6 @@
 
 namespace lockstep::tests {
 namespace {
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::stoull(text);
-}
 
 const std::uint64_t models = number_from("LOCKSTEP_DRAWN_MODELS", 100);
 const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);

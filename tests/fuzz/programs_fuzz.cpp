@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "engine/ir/joined_backend.h"
 #include "tests/fuzz/fused_programs.h"
+#include "tests/fuzz/number_from.h"
 #include "tests/fuzz/planted_mistakes.h"
 #include "tests/fuzz/program_properties.h"
 
@@ -18,11 +18,6 @@
 namespace lockstep::tests {
 
 namespace {
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::stoull(text);
-}
 
 const std::uint64_t programs = number_from("LOCKSTEP_FUZZ_PROGRAMS", 1200);
 const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);

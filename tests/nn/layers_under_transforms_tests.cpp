@@ -10,6 +10,7 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/support/layer_run.h"
+#include "tests/support/layer_transforms.h"
 #include "tests/support/replicas.h"
 #include "tests/support/throws_with.h"
 
@@ -17,8 +18,10 @@ using namespace lockstep;
 
 namespace {
 
-using LayerFunction = std::function<Array(const Scope&, const Array&)>;
-using Transform = std::function<Array(const Scope&, const Array&, const LayerFunction&)>;
+using tests::LayerFunction;
+using tests::once;
+using tests::twice;
+using Transform = tests::LayerTransform;
 
 /// A layer that keeps the shape of its input.
 struct LayerKind {
@@ -60,26 +63,11 @@ struct TransformKind {
   Transform plain;
 };
 
-Array twice(const Scope& s, const Array& x, const LayerFunction& f) { return f(s, f(s, x)); }
-Array once(const Scope& s, const Array& x, const LayerFunction& f) { return f(s, x); }
-
 const std::vector<TransformKind>& transform_kinds() {
   static const std::vector<TransformKind> kinds = {
-      {"remat",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return remat([&](const Array& v) { return f(s, v); })(x);
-       },
-       once},
-      {"jit",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return jit([&](const Array& v) { return f(s, v); })(x);
-       },
-       once},
-      {"scan",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return scan([&](const Array& v) { return std::pair(f(s, v), v); }, x, {.length = 2}).first;
-       },
-       twice},
+      {"remat", tests::in_remat, once},
+      {"jit", tests::in_jit, once},
+      {"scan", tests::in_scan, twice},
       {"scan over xs",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          const Array xs = stack(std::vector<Array>{x, x * 2}, 0);
@@ -95,12 +83,7 @@ const std::vector<TransformKind>& transform_kinds() {
          const Array a = f(s, x), b = f(s, x * 2);
          return (a + b) + b;
        }},
-      {"fori_loop",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return fori_loop(
-             0, 2, [&](const Array&, const Array& v) { return f(s, v); }, x);
-       },
-       twice},
+      {"fori_loop", tests::in_fori_loop, twice},
       {"map",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          const Array ys = map([&](const Array& v) { return f(s, v); }, stack(std::vector<Array>{x, x * 2}, 0));
@@ -120,20 +103,8 @@ const std::vector<TransformKind>& transform_kinds() {
          return branch(false) + branch(true);
        },
        [](const Scope& s, const Array& x, const LayerFunction& f) { return x * 2 + f(s, x); }},
-      {"switch_",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return switch_(full({}, 1, int32),
-                        {[](const Array& v) { return v; }, [&](const Array& v) { return f(s, v); },
-                         [&](const Array& v) { return f(s, f(s, v)); }},
-                        x);
-       },
-       once},
-      {"remat in scan",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         const auto body = remat([&](const Array& v) { return f(s, v); });
-         return scan([&](const Array& v) { return std::pair(body(v), Tree()); }, x, {.length = 2}).first;
-       },
-       twice},
+      {"switch_", tests::in_switch, once},
+      {"remat in scan", tests::in_remat_in_scan, twice},
       {"cond in scan",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return fori_loop(
@@ -145,13 +116,7 @@ const std::vector<TransformKind>& transform_kinds() {
              x);
        },
        [](const Scope& s, const Array& x, const LayerFunction& f) { return f(s, f(s, x) * 2); }},
-      {"scan in remat in jit",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return jit(remat([&](const Array& v) {
-           return scan([&](const Array& c) { return std::pair(f(s, c), Tree()); }, v, {.length = 2}).first;
-         }))(x);
-       },
-       twice},
+      {"scan in remat in jit", tests::in_scan_in_remat_in_jit, twice},
       {"before, in and after a loop",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return f(s, fori_loop(
@@ -166,11 +131,7 @@ const std::vector<TransformKind>& transform_kinds() {
          const auto [y, back] = vjp([&](const Array& v) { return sum(sin(f(s, v))); }, x);
          return std::get<0>(back(ones({}, y.dtype())));
        }},
-      {"jvp",
-       [](const Scope& s, const Array& x, const LayerFunction& f) {
-         return jvp([&](const Array& v) { return f(s, v); }, std::tuple(x), std::tuple(x)).first;
-       },
-       once},
+      {"jvp", tests::in_jvp, once},
       {"linearize",
        [](const Scope& s, const Array& x, const LayerFunction& f) {
          return linearize([&](const Array& v) { return f(s, v); }, x).first;

@@ -99,6 +99,26 @@ void check_same_kind(const std::vector<std::vector<std::byte>>& a, const std::ve
   }
 }
 
+/// One query that sees all keys, whose logits are `weights` and one bias.
+backends::onednn::AttentionRows one_row(std::int64_t keys, const float& bias, const bool& mask, float* weights) {
+  return {.rows = 1,
+          .first_query = 0,
+          .keys = keys,
+          .first_key = 0,
+          .stride = keys,
+          .left = -1,
+          .right = -1,
+          .scale = 1,
+          .bias = &bias,
+          .bias_row = 0,
+          .bias_key = 0,
+          .mask = &mask,
+          .mask_row = 0,
+          .mask_key = 0,
+          .saved_row = 0,
+          .weights = weights};
+}
+
 }  // namespace
 
 TEST_CASE("attention and its gradient have the reference's values") {
@@ -157,22 +177,7 @@ TEST_CASE("weights keep the bound of their exponential") {
   double most = 0;
   const Memory memory(count * sizeof(float));
   float* values = floats(memory);
-  const backends::onednn::AttentionRows row{.rows = 1,
-                                            .first_query = 0,
-                                            .keys = count,
-                                            .first_key = 0,
-                                            .stride = count,
-                                            .left = -1,
-                                            .right = -1,
-                                            .scale = 1,
-                                            .bias = &bias,
-                                            .bias_row = 0,
-                                            .bias_key = 0,
-                                            .mask = &mask,
-                                            .mask_row = 0,
-                                            .mask_key = 0,
-                                            .saved_row = 0,
-                                            .weights = values};
+  const backends::onednn::AttentionRows row = one_row(count, bias, mask, values);
   for (std::uint32_t part = 0; part < 64; ++part) {
     // What the largest of a row, 0 here, is subtracted from.
     std::vector<float> x(count);
@@ -203,22 +208,7 @@ TEST_CASE("weights of a backward pass add up to 1, whatever the log-sum-exp has 
   float* values = floats(memory);
   for (const float bias : {0.0F, -1e6F, 1e9F, -std::numeric_limits<float>::max()}) {
     for (const float away : {-9.0F, 0.0F, 9.0F}) {
-      const backends::onednn::AttentionRows row{.rows = 1,
-                                                .first_query = 0,
-                                                .keys = count,
-                                                .first_key = 0,
-                                                .stride = count,
-                                                .left = -1,
-                                                .right = -1,
-                                                .scale = 1,
-                                                .bias = &bias,
-                                                .bias_row = 0,
-                                                .bias_key = 0,
-                                                .mask = &mask,
-                                                .mask_row = 0,
-                                                .mask_key = 0,
-                                                .saved_row = 0,
-                                                .weights = values};
+      const backends::onednn::AttentionRows row = one_row(count, bias, mask, values);
       std::fill_n(values, count, 0.5F);
       const float saved = bias + away;
       bool seen = false;
