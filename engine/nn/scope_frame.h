@@ -97,6 +97,8 @@ class ScopeFrame {
   Array next_number(const std::string& path);
   /// The vmaps around this place in the model function, outermost first.
   std::vector<MappedAxis> mapped_axes() const;
+  /// The scans around it, likewise.
+  std::vector<MappedAxis> scanned_axes() const;
   bool goes_through_rows(const MappedAxis& axis, const Array* x) const;
   void check_no_scan_over_rows(const std::string& path, const Array* x) const;
   Array existing_value(const std::string& path, const VariableSpec& spec, bool trainable) const;

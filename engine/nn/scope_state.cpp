@@ -105,7 +105,7 @@ bool ScopeFrame::goes_through_rows(const MappedAxis& axis, const Array* x) const
 
 void ScopeFrame::check_no_scan_over_rows(const std::string& path, const Array* x) const {
   if (batch_axes_.empty() || x == nullptr || (x->ndim() > 0 && x->dim(0) == row_count_)) return;
-  for (const MappedAxis& axis : level_.scanned_axes()) {
+  for (const MappedAxis& axis : scanned_axes()) {
     if (!goes_through_rows(axis, x)) continue;
     throw MeshError(
         "[scope] '" + path +
@@ -117,6 +117,10 @@ void ScopeFrame::check_no_scan_over_rows(const std::string& path, const Array* x
 
 std::vector<MappedAxis> ScopeFrame::mapped_axes() const {
   return parent_ == nullptr ? level_.mapped_axes() : parent_->mapped_axes();
+}
+
+std::vector<MappedAxis> ScopeFrame::scanned_axes() const {
+  return parent_ == nullptr ? level_.scanned_axes() : parent_->scanned_axes();
 }
 
 bool ScopeFrame::maps_rows(const Array* x) const {

@@ -93,6 +93,10 @@ TEST_CASE("where rows cannot be told from examples, or draws would depend on the
   };
   CHECK_ERROR(MeshError, after_step(rows_in_turn, batch, 4, 1), "Write vmap, which numbers the rows");
   CHECK_ERROR(MeshError, after_step(rows_in_turn, batch, 1, 1), "Write vmap, which numbers the rows");
+  const Body layers_of_rows_in_turn = [](const Scope& s, const Array& x) {
+    return map([&](const Array& row) { return scan_layers(s, 2, block, row); }, x);
+  };
+  CHECK_ERROR(MeshError, after_step(layers_of_rows_in_turn, batch, 4, 1), "Write vmap, which numbers the rows");
 }
 
 TEST_CASE("a variable that is used many times is reduced once") {
