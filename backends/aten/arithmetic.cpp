@@ -93,7 +93,8 @@ T complex_power(T x, T y) {
 template <class T>
 T power(T x, std::int64_t exponent) {
   T result(1);
-  for (auto n = static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
+  for (auto n = exponent < 0 ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent); n != 0;
+       n >>= 1) {
     if ((n & 1) != 0) result *= x;
     x *= x;
   }

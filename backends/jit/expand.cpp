@@ -127,7 +127,8 @@ int integer_power(const Call& c) {
   if (!c.is_real()) return none;
   int result = none;
   int x = c.x[0];
-  for (auto n = static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
+  for (auto n = exponent < 0 ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent); n != 0;
+       n >>= 1) {
     if ((n & 1) != 0) result = result == none ? x : c.step(Op::mul, result, x);
     if (n > 1) x = c.step(Op::mul, x, x);
   }

@@ -34,7 +34,8 @@ std::vector<Tangent> integer_pow_jvp(const JvpContext& context) {
 template <class T>
 T power(T x, std::int64_t exponent) {
   T result = T(1);
-  for (auto n = static_cast<std::uint64_t>(exponent < 0 ? -exponent : exponent); n != 0; n >>= 1) {
+  for (auto n = exponent < 0 ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent); n != 0;
+       n >>= 1) {
     if ((n & 1) != 0) result = result * x;
     x = x * x;
   }
