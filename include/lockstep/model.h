@@ -104,6 +104,7 @@ class LOCKSTEP_API Scope {
                                   std::int64_t unroll);
   std::shared_ptr<detail::ScopeFrame> frame_;
   std::string path_;
+  std::shared_ptr<const detail::LayerPlace> place_;
 };
 
 namespace detail {
