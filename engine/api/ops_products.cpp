@@ -45,11 +45,10 @@ Array batched_matmul(const Array& a, const Array& b) {
 
 Array dot_general(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& contract,
                   const std::pair<Axes, Axes>& batch) {
-  const Operand left = a;
-  const Operand right = b;
-  const DType dtype = api::common_dtype({&left, &right});
+  const DType dtype = promote(a.dtype(), b.dtype());
+  const auto in_dtype = [&](const Array& x) { return x.dtype() == dtype ? x : convert(x, dtype); };
   using Pair = std::vector<std::vector<std::int64_t>>;
-  return api::bind_one(ops::primitives::dot_general(), {convert(a, dtype), convert(b, dtype)},
+  return api::bind_one(ops::primitives::dot_general(), {in_dtype(a), in_dtype(b)},
                        {{"contract", Pair{resolve(contract.first, a.ndim()), resolve(contract.second, b.ndim())}},
                         {"batch", Pair{resolve(batch.first, a.ndim()), resolve(batch.second, b.ndim())}}});
 }
