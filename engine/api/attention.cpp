@@ -60,7 +60,8 @@ Axes window_of(const AttentionOptions& options) {
 
 }  // namespace
 
-std::pair<Array, Array> dot_product_attention_with_residual(const Array& query, const Array& key, const Array& value,
+std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& query, const ArrayOperand& key,
+                                                            const ArrayOperand& value,
                                                             const AttentionOptions& options) {
   const Operand a = query, b = key, c = value;
   const DType dtype = api::inexact(api::common_dtype({&a, &b, &c}));
@@ -88,7 +89,8 @@ std::pair<Array, Array> dot_product_attention_with_residual(const Array& query, 
   return {squeeze(results[0], {0}), squeeze(residual, {0})};
 }
 
-Array dot_product_attention(const Array& query, const Array& key, const Array& value, const AttentionOptions& options) {
+Array dot_product_attention(const ArrayOperand& query, const ArrayOperand& key, const ArrayOperand& value,
+                            const AttentionOptions& options) {
   return dot_product_attention_with_residual(query, key, value, options).first;
 }
 

@@ -116,9 +116,9 @@ Array bind_one(const ir::Primitive& primitive, std::initializer_list<Array> oper
 
 namespace lockstep::lax {
 
-#define LOCKSTEP_OP(name, form)                                                  \
-  std::vector<Array> name(std::span<const Array> operands, const Attrs& attrs) { \
-    return api::bind(ops::primitives::name(), operands, attrs);                  \
+#define LOCKSTEP_OP(name, form)                                                \
+  std::vector<Array> name(const ArrayOperands& operands, const Attrs& attrs) { \
+    return api::bind(ops::primitives::name(), operands, attrs);                \
   }
 #include <lockstep/ops.def>
 #undef LOCKSTEP_OP

@@ -55,6 +55,21 @@ Numbers drawn(const std::vector<ArrayType>& types, std::mt19937_64& bits, double
   return numbers;
 }
 
+/// The last numbers are what was closed over.
+Numbers with_closed(Numbers numbers, std::span<const Array> closed) {
+  const std::size_t first = numbers.size() - closed.size();
+  for (std::size_t i = 0; i < closed.size(); ++i) {
+    const Array& array = closed[i];
+    if (!array.is_traced() && array.dtype() != DType::key) {
+      numbers[first + i] = ir::reference_from_bytes(array.type(), array.to_bytes());
+    }
+    const auto same = std::ranges::find_if(closed, [&](const Array& other) { return other.state() == array.state(); });
+    const auto j = static_cast<std::size_t>(same - closed.begin());
+    if (j < i) numbers[first + i] = numbers[first + j];
+  }
+  return numbers;
+}
+
 double product(const Numbers& a, const Numbers& b) {
   double total = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -75,8 +90,9 @@ Numbers followed_by(Numbers a, const Numbers& b) {
 
 }  // namespace
 
-void check_rule(std::string_view op, const ir::FunctionPtr& function, std::size_t arguments, bool forward) {
+void check_rule(std::string_view op, const ir::FunctionPtr& function, std::span<const Array> closed, bool forward) {
   if (!can_check(*function)) return;
+  const std::size_t arguments = function->inputs().size() - closed.size();
   std::vector<bool> active;
   bool fine = true;
   const std::vector<ArrayType> types = function->input_types();
@@ -88,7 +104,7 @@ void check_rule(std::string_view op, const ir::FunctionPtr& function, std::size_
   }
   if (direction_types.empty()) return;
   std::mt19937_64 bits(1);
-  const Numbers x = drawn(types, bits, 0.25, 1);
+  const Numbers x = with_closed(drawn(types, bits, 0.25, 1), closed);
   const Numbers dx = drawn(direction_types, bits, -1, 1);
   const double step = fine ? 1e-5 : 1e-2;
   const auto at = [&](double h) {

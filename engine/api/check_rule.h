@@ -1,14 +1,18 @@
 #pragma once
 
+#include <span>
 #include <string_view>
+
+#include <lockstep/array.h>
 
 #include "engine/ir/function.h"
 
 namespace lockstep::api {
 
-/// Compares the derivative in the first `arguments` inputs of a function with differences, at a drawn point: in reverse
-/// mode, or forward. Functions under a mesh, and those with other floats than float32 and float64, pass unseen. Throws
+/// Compares the derivative in the first inputs of a function with differences, at a drawn point: in reverse mode, or
+/// forward. The last inputs are `closed`, what the function and its rules closed over: concrete arrays have their values,
+/// traced ones are drawn, each once however often it stands there. Functions under a mesh, and those with other floats than float32 and float64, pass unseen. Throws
 /// DerivativeError naming `op` with both numbers.
-void check_rule(std::string_view op, const ir::FunctionPtr& function, std::size_t arguments, bool forward);
+void check_rule(std::string_view op, const ir::FunctionPtr& function, std::span<const Array> closed, bool forward);
 
 }  // namespace lockstep::api

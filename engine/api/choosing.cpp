@@ -18,7 +18,7 @@ Array select(std::span<const Array> conditions, std::span<const Array> choices, 
   return result.array();
 }
 
-Array choose(const Array& which, std::span<const Array> choices, bool wrap) {
+Array choose(const ArrayOperand& which, std::span<const Array> choices, bool wrap) {
   if (choices.empty()) throw ValueError("choose: no choices given; it needs at least one");
   if (!is_integer(which.dtype())) {
     throw DtypeError(
@@ -34,7 +34,7 @@ Array choose(const Array& which, std::span<const Array> choices, bool wrap) {
   return broadcast_to(result, broadcast_shapes(result.shape(), which.shape(), "choose"));
 }
 
-Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Branch> functions) {
+Array piecewise(const ArrayOperand& x, std::span<const Array> conditions, std::span<const Branch> functions) {
   if (functions.size() != conditions.size() && functions.size() != conditions.size() + 1) {
     throw ValueError(
         fmt::format("piecewise: {} functions for {} conditions; give one per condition, and one more for "
@@ -49,7 +49,7 @@ Array piecewise(const Array& x, std::span<const Array> conditions, std::span<con
   return broadcast_to(result, x.shape());
 }
 
-Array interp(const Array& x, const Array& xp, const Array& fp, const std::optional<double>& left,
+Array interp(const ArrayOperand& x, const ArrayOperand& xp, const ArrayOperand& fp, const std::optional<double>& left,
              const std::optional<double>& right) {
   if (xp.ndim() != 1 || !(fp.shape() == xp.shape()) || xp.size() == 0) {
     throw ShapeError(fmt::format("interp: xp and fp must be vectors of one length, 1 or more, got {} and {}",
@@ -89,11 +89,11 @@ Array trapezoids(const Array& y, const Operand& distances, int dim) {
 
 }  // namespace
 
-Array trapezoid(const Array& y, double dx, std::int64_t axis) {
+Array trapezoid(const ArrayOperand& y, double dx, std::int64_t axis) {
   return trapezoids(y, dx, normalize_axis(axis, y.ndim(), "trapezoid"));
 }
 
-Array trapezoid(const Array& y, const Array& x, std::int64_t axis) {
+Array trapezoid(const ArrayOperand& y, const ArrayOperand& x, std::int64_t axis) {
   const int dim = normalize_axis(axis, y.ndim(), "trapezoid");
   const int along = x.ndim() == 1 ? 0 : dim;
   if (x.ndim() != 1 && x.ndim() != y.ndim()) {

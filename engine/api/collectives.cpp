@@ -42,7 +42,7 @@ Array along(const ir::Primitive& primitive, const Array& x, const std::string& a
 
 }  // namespace
 
-Array psum(const Array& x, const AxisSet& axes) {
+Array psum(const Array& x, const AxisSet& axes, const detail::CallSite& /*at*/) {
   return reduce(ops::primitives::psum(), x.dtype() == bool_ ? convert(x, int32) : x, axes);
 }
 
@@ -50,7 +50,7 @@ Tree psum(const Tree& tree, const AxisSet& axes) {
   return map([&axes](const Array& leaf) { return psum(leaf, axes); }, tree);
 }
 
-Array pmean(const Array& x, const AxisSet& axes) {
+Array pmean(const ArrayOperand& x, const AxisSet& axes) {
   if (x.dtype() == DType::key) {
     throw DtypeError(fmt::format("pmean given {}; expected numbers; instead draw on each replica by a key of its own",
                                  to_string(x.type())));
@@ -63,26 +63,26 @@ Array pmean(const Array& x, const AxisSet& axes) {
   return convert(div(total, static_cast<double>(trace::bound_axes().size(axes, "pmean"))), dtype);
 }
 
-Array pmax(const Array& x, const AxisSet& axes) { return reduce(ops::primitives::pmax(), x, axes); }
-Array pmin(const Array& x, const AxisSet& axes) { return reduce(ops::primitives::pmin(), x, axes); }
+Array pmax(const ArrayOperand& x, const AxisSet& axes) { return reduce(ops::primitives::pmax(), x, axes); }
+Array pmin(const ArrayOperand& x, const AxisSet& axes) { return reduce(ops::primitives::pmin(), x, axes); }
 
-Array pvary(const Array& x, const AxisSet& axes) {
+Array pvary(const ArrayOperand& x, const AxisSet& axes) {
   return reduce(ops::primitives::pvary(), x, axes.without(trace::type_in_trace(x).varying));
 }
 
-Array all_gather(const Array& x, const std::string& axis, std::int64_t dim) {
+Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
   return along(ops::primitives::all_gather(), x, axis, dim);
 }
 
-Array all_gather_invariant(const Array& x, const std::string& axis, std::int64_t dim) {
+Array all_gather_invariant(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
   return along(ops::primitives::all_gather_invariant(), x, axis, dim);
 }
 
-Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim) {
+Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
   return along(ops::primitives::psum_scatter(), x, axis, dim);
 }
 
-Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
+Array all_to_all(const ArrayOperand& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
   trace::bound_axes().size(axis, "all_to_all");
   return api::bind_one(ops::primitives::all_to_all(), {x},
                        {{"axis", axis},
@@ -90,7 +90,7 @@ Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim
                         {"concat", std::int64_t{normalize_axis(concat_dim, x.ndim(), "all_to_all")}}});
 }
 
-Array ppermute(const Array& x, const std::string& axis,
+Array ppermute(const ArrayOperand& x, const std::string& axis,
                const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
   trace::bound_axes().size(axis, "ppermute");
   std::vector<std::vector<std::int64_t>> moves;
@@ -98,7 +98,7 @@ Array ppermute(const Array& x, const std::string& axis,
   return api::bind_one(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", std::move(moves)}});
 }
 
-Array pshuffle(const Array& x, const std::string& axis, const std::vector<std::int64_t>& permutation) {
+Array pshuffle(const ArrayOperand& x, const std::string& axis, const std::vector<std::int64_t>& permutation) {
   const std::int64_t size = trace::bound_axes().size(axis, "pshuffle");
   std::vector<std::int64_t> sorted = permutation;
   std::sort(sorted.begin(), sorted.end());

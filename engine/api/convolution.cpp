@@ -176,7 +176,7 @@ Pairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axe
   return pairs;
 }
 
-Array conv_general_dilated(const Array& x, const Array& kernel, const ConvGeneralOptions& options) {
+Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel, const ConvGeneralOptions& options) {
   const std::string op = "conv_general_dilated";
   if (!options.dimension_numbers[0].empty()) return conv_in_layouts(x, kernel, options);
   if (x.ndim() < 3 || kernel.ndim() != x.ndim()) {
@@ -209,7 +209,7 @@ Array conv_general_dilated(const Array& x, const Array& kernel, const ConvGenera
   return convolved(batch_groups_as_features(input, batch_groups), weights, c);
 }
 
-Array conv_transpose(const Array& x, const Array& kernel, const ConvTransposeOptions& options) {
+Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const ConvTransposeOptions& options) {
   if (x.ndim() < 3 || kernel.ndim() != x.ndim()) {
     throw ShapeError(
         fmt::format("conv_transpose: needs x [N, spatial..., C] and kernel [window..., C, O], got {} and {}",
@@ -243,7 +243,7 @@ Array conv_transpose(const Array& x, const Array& kernel, const ConvTransposeOpt
   return conv_general_dilated(x, weights, {.padding = padding, .lhs_dilation = strides, .rhs_dilation = dilation});
 }
 
-Array depthwise_conv(const Array& x, const Array& kernel, ConvGeneralOptions options) {
+Array depthwise_conv(const ArrayOperand& x, const ArrayOperand& kernel, ConvGeneralOptions options) {
   if (x.ndim() < 3 || kernel.ndim() != x.ndim() || kernel.dim(-2) != 1) {
     throw ShapeError(
         fmt::format("depthwise_conv: needs x [N, spatial..., C] and kernel [window..., 1, C * m], got {} and "
@@ -276,12 +276,12 @@ Array slid(std::string_view op, const Array& a, const Array& kernel, std::string
 
 }  // namespace
 
-Array convolve(const Array& a, const Array& v, std::string_view mode) {
+Array convolve(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode) {
   const bool swapped = a.size() < v.size();
   return slid("convolve", swapped ? v : a, flip(swapped ? a : v), mode);
 }
 
-Array correlate(const Array& a, const Array& v, std::string_view mode) {
+Array correlate(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode) {
   return a.size() < v.size() ? flip(slid("correlate", v, a, mode)) : slid("correlate", a, v, mode);
 }
 

@@ -135,7 +135,7 @@ Tree bound(const Custom& custom, const ir::Primitive& primitive, const std::vect
     Builder builder(trace::bound_axes());
     const std::vector<Var> inputs = add_inputs(builder, types_in_trace(operands));
     const std::vector<Var> results = builder.apply(primitive, inputs, attrs);
-    api::check_rule(custom.name, builder.finish(results), count, &primitive == &ops::primitives::custom_jvp());
+    api::check_rule(custom.name, builder.finish(results), closed, &primitive == &ops::primitives::custom_jvp());
   }
   std::vector<Array> results = api::bind(primitive, operands, std::move(attrs));
   return custom.traced.received(joined(std::move(results), cell_values(custom)));

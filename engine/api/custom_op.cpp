@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <lockstep/custom_op.h>
+#include <lockstep/ops.h>
 
 #include "engine/api/bind.h"
 #include "engine/api/custom_kernel.h"
 #include "engine/api/runtime.h"
 #include "engine/ops/call/custom_call.h"
+#include "engine/ops/call/custom_rules.h"
+#include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 #include "engine/trace/trace.h"
 
 namespace lockstep {
@@ -55,6 +59,188 @@ std::vector<ir::Value> traced_rule(const CustomOpOptions& options, const ir::Cus
   return results;
 }
 
+// ---- derivatives of an equation. What a program calls first is a custom_vjp or a custom_jvp, whose rules hold such
+// equations: so these are what second derivatives ask for, by the same rules, traced where they are asked for.
+
+using Types = std::vector<ArrayType>;
+using ops::sub_function::append;
+
+ir::CustomOpPtr constant_op(const Array& array);
+
+Types inexact_of(const Types& types) {
+  Types kept;
+  std::copy_if(types.begin(), types.end(), std::back_inserter(kept),
+               [](const ArrayType& t) { return is_inexact(t.dtype); });
+  return kept;
+}
+
+/// One array for each type: the given ones for floats, zeros for the rest.
+std::vector<Array> with_zeros(const Types& types, std::span<const Array> given) {
+  std::vector<Array> arrays;
+  std::size_t next = 0;
+  for (const ArrayType& type : types) {
+    arrays.push_back(is_inexact(type.dtype) ? given[next++] : zeros(type.shape, type.dtype));
+  }
+  return arrays;
+}
+
+/// What a rule returned for these types, without integers, zeros for what is empty.
+std::vector<Array> checked(const char* rule, const std::vector<Array>& given, const Types& types) {
+  if (given.size() != types.size()) {
+    throw StateError(fmt::format("its {} returned {} arrays; expected {}", rule, given.size(), types.size()));
+  }
+  std::vector<Array> arrays;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!is_inexact(types[i].dtype)) continue;
+    arrays.push_back(given[i].has_value() ? given[i] : zeros(types[i].shape, types[i].dtype));
+    const std::string text = fmt::format("array {} that its {} returned is {}; expected {}", i, rule,
+                                         to_string(arrays.back().type()), to_string(types[i]));
+    if (arrays.back().dtype() != types[i].dtype) throw DtypeError(text);
+    if (!(arrays.back().shape() == types[i].shape)) throw ShapeError(text);
+  }
+  return arrays;
+}
+
+/// An equation custom_call, as one example sees it.
+struct ExampleCall {
+  explicit ExampleCall(const ir::JvpContext& context)
+      : context(context), call(ir::CustomCall::of(context.attrs, context.inputs.size())) {
+    for (std::size_t i = 0; i < context.inputs.size(); ++i) operands.push_back(of_one(context.inputs[i], i));
+    for (const ir::Value& result : context.outputs) results.push_back(of_one(result, context.inputs.size()));
+  }
+
+  /// (operand..., result..., `more`...) -> what the rule returns, traced; arrays that it closed over are made inside.
+  ir::FunctionPtr traced(const char* rule, const trace::Body& body, const Types& more) const {
+    Types types = operands;
+    append(types, results);
+    append(types, more);
+    std::vector<ir::AxisSizes::Axis> axes;
+    for (const auto& axis : context.builder.axes().axes()) {
+      if (!trace::bound_axes().has(axis.name)) axes.push_back(axis);
+    }
+    const trace::Traced traced = trace::trace(body, types, ir::AxisSizes(std::move(axes)));
+    if (trace::count_written(traced.cells) != 0) throw TraceError(fmt::format("its {} changes state", rule));
+    ir::Builder builder(traced.function->axes());
+    std::vector<ir::Var> inputs;
+    for (const ArrayType& type : types) inputs.push_back(builder.input(type));
+    for (const Array& array : traced.captured) {
+      if (array.is_traced()) {
+        throw TraceError(fmt::format("its {} uses a traced value from outside; make it an operand of the op", rule));
+      }
+      inputs.push_back(builder.apply(ops::custom_call(), {}, ir::CustomCall{constant_op(array)}.attrs())[0]);
+    }
+    return builder.finish(builder.inline_function(*traced.function, inputs));
+  }
+
+  /// A rule over all mapped dimensions. `indices` are the operands that are floats: a jvp takes a tangent for each of them,
+  /// a vjp gives a cotangent, which `sums` adds up over examples that share the operand.
+  ir::FunctionPtr over_examples(ir::FunctionPtr f, const std::vector<std::size_t>& indices, bool sums) const {
+    for (std::size_t level = call.sizes.size(); level-- > 0;) {
+      const auto is_mapped = [&](std::size_t i) { return call.mapped[level][i] != 0; };
+      std::vector<bool> in;
+      for (std::size_t i = 0; i < operands.size(); ++i) in.push_back(is_mapped(i));
+      in.resize(in.size() + results.size(), true);
+      if (!sums) {
+        for (const std::size_t i : indices) in.push_back(is_mapped(i));
+      }
+      in.resize(f->inputs().size(), true);
+      f = context.transforms
+              ->vmap(f, in, std::vector<bool>(f->outputs().size(), true), call.sizes[level], std::string())
+              .function;
+      if (!sums) continue;
+      ir::Builder builder(f->axes());
+      std::vector<ir::Var> inputs;
+      for (const ArrayType& type : f->input_types()) inputs.push_back(builder.input(type));
+      std::vector<ir::Var> outputs = builder.inline_function(*f, inputs);
+      for (std::size_t k = 0; k < outputs.size(); ++k) {
+        if (!is_mapped(indices[k])) outputs[k] = ops::reduce_sum({builder, outputs[k]}, {0}).var();
+      }
+      f = builder.finish(std::move(outputs));
+    }
+    return f;
+  }
+
+  /// Which operands are floats.
+  std::vector<std::size_t> float_operands() const {
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (is_inexact(operands[i].dtype)) indices.push_back(i);
+    }
+    return indices;
+  }
+
+  /// A tangent for each result from those of the floats.
+  std::vector<ir::Tangent> by_result(std::span<const ir::Tangent> given) const {
+    std::vector<ir::Tangent> tangents;
+    std::size_t next = 0;
+    for (const ir::Value& result : context.outputs) {
+      tangents.emplace_back();
+      if (!is_inexact(result.dtype())) continue;
+      if (const ir::Tangent& tangent = given[next++]) tangents.back() = ops::pvary(*tangent, result.type().varying);
+    }
+    return tangents;
+  }
+
+  const ir::JvpContext& context;
+  ir::CustomCall call;
+  Types operands;
+  Types results;
+
+ private:
+  /// The type without mapped dimensions; results have all.
+  ArrayType of_one(const ir::Value& value, std::size_t operand) const {
+    ArrayType type = value.type();
+    for (std::size_t level = 0; level < call.sizes.size(); ++level) {
+      if (operand >= context.inputs.size() || call.mapped[level][operand] != 0) type.shape = type.shape.erase(0);
+    }
+    return type;
+  }
+};
+
+std::vector<ir::Tangent> tangents_by_jvp(const CustomOpOptions& options, const ExampleCall& example) {
+  const std::size_t n = example.operands.size(), m = example.results.size();
+  const auto body = [&](std::span<const Array> in) {
+    const std::vector<Array> tangents = with_zeros(example.operands, in.subspan(n + m));
+    return checked("jvp", options.jvp(in.first(n), in.subspan(n, m), tangents), example.results);
+  };
+  const std::vector<std::size_t> floats = example.float_operands();
+  const ir::FunctionPtr rule =
+      example.over_examples(example.traced("jvp", body, inexact_of(example.operands)), floats, false);
+  const ir::JvpContext& context = example.context;
+  std::vector<ir::Tangent> given(context.inputs.begin(), context.inputs.end());
+  given.insert(given.end(), context.outputs.begin(), context.outputs.end());
+  for (const std::size_t i : floats) given.push_back(context.tangents[i]);
+  return example.by_result(ops::call::inlined_without_zeros(context.builder, *rule, given));
+}
+
+/// Tangents that only a transposition can make something of.
+std::vector<ir::Tangent> tangents_by_vjp(const CustomOpOptions& options, const ExampleCall& example) {
+  const std::size_t n = example.operands.size(), m = example.results.size();
+  const auto body = [&](std::span<const Array> in) {
+    const std::vector<Array> cotangents = with_zeros(example.results, in.subspan(n + m));
+    return checked("vjp", options.vjp(in.first(n), in.subspan(n, m), cotangents), example.operands);
+  };
+  const std::vector<std::size_t> floats = example.float_operands();
+  const ir::FunctionPtr rule =
+      example.over_examples(example.traced("vjp", body, inexact_of(example.results)), floats, true);
+  const ir::JvpContext& context = example.context;
+  std::vector<ir::Value> given(context.inputs.begin(), context.inputs.end());
+  given.insert(given.end(), context.outputs.begin(), context.outputs.end());
+  const auto residuals = static_cast<std::int64_t>(given.size());
+  std::vector<AxisSet> varying;
+  for (const std::size_t i : floats) {
+    const ArrayType& type = context.inputs[i].type();
+    const ir::Tangent& tangent = context.tangents[i];
+    given.push_back(tangent ? ops::pvary(*tangent, type.varying) : ops::call::typed_zeros(context.builder, type));
+    varying.push_back(type.varying);
+  }
+  const ir::FunctionPtr backward = ops::call::cotangents_varying_as(rule, varying);
+  const std::vector<ir::Value> all =
+      ops::apply(ops::primitives::custom_vjp_tangents(), given,
+                 {{"bwd", ops::sub_function::attribute(backward)}, {"residuals", residuals}});
+  return example.by_result(std::vector<ir::Tangent>(all.begin(), all.end()));
+}
+
 class TracedOp final : public ir::CustomOp {
  public:
   explicit TracedOp(OptionsPtr options) : ir::CustomOp(options->name), options_(std::move(options)) {}
@@ -64,6 +250,13 @@ class TracedOp final : public ir::CustomOp {
   }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
     return api::make_custom_kernel(options_, *this, request);
+  }
+  std::optional<std::vector<ir::Tangent>> tangents(const ir::JvpContext& context) const override {
+    if (!options_->jvp && !options_->vjp) return std::nullopt;
+    return api::naming(text(), [&] {
+      const ExampleCall example(context);
+      return options_->jvp ? tangents_by_jvp(*options_, example) : tangents_by_vjp(*options_, example);
+    });
   }
   std::optional<std::vector<ir::Value>> batch(const ir::BatchContext& context) const override {
     if (!options_->vmap) return std::nullopt;
@@ -84,6 +277,13 @@ class TracedOp final : public ir::CustomOp {
  private:
   OptionsPtr options_;
 };
+
+/// A concrete array as an op without operands.
+ir::CustomOpPtr constant_op(const Array& array) {
+  CustomOpOptions options{.name = "constant", .infer = [type = array.type()](auto) { return Types{type}; }};
+  options.callback = [array](std::span<const Array>) { return std::vector<Array>{array}; };
+  return std::make_shared<const TracedOp>(std::make_shared<const CustomOpOptions>(std::move(options)));
+}
 
 std::vector<Tree> trees_of(std::span<const Array> arrays) { return {arrays.begin(), arrays.end()}; }
 Tree list_of(std::span<const Array> arrays) { return Tree::list(trees_of(arrays)); }

@@ -36,7 +36,7 @@ void detail::debug_print(std::string_view format, const std::vector<Array>& arra
   stage(ops::primitives::debug_print(), arrays, {{"format", std::string(format)}});
 }
 
-void error_if(const Array& predicate, std::string_view message) {
+void error_if(const ArrayOperand& predicate, std::string_view message) {
   if (predicate.dtype() != DType::bool_) {
     throw DtypeError(
         fmt::format("error_if: the predicate is {}, it must be bool; compare it: error_if(x != 0, message)",

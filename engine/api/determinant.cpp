@@ -80,7 +80,7 @@ Array adjugate(const Array& matrix) {
 
 }  // namespace
 
-Array det(const Array& a) {
+Array det(const ArrayOperand& a) {
   const Array matrix = api::square_matrices("linalg.det", a);
   // Few rows by cofactors, whose derivatives are those of singular matrices too.
   if (a.dim(-1) == 0) return eliminated(matrix);
@@ -100,7 +100,7 @@ Array det(const Array& a) {
   return custom_jvp(eliminated, rule)(matrix);
 }
 
-Slogdet slogdet(const Array& a) {
+Slogdet slogdet(const ArrayOperand& a) {
   const LuFactor factors = lu_factor(api::square_matrices("linalg.slogdet", a));
   const Array pivots = pivots_of(factors);
   return {exchange_sign(factors) * prod(sign(pivots), Axes{-1}), sum(log(abs(pivots)), Axes{-1})};

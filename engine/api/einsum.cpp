@@ -275,7 +275,7 @@ class Equation {
 
 }  // namespace
 
-Array einsum(std::string_view equation, std::span<const Array> operands) {
+Array einsum(std::string_view equation, const ArrayOperands& operands) {
   if (operands.empty()) throw ValueError(fmt::format("einsum: \"{}\": no arrays were given", equation));
   DType dtype = operands[0].dtype();
   for (const Array& operand : operands) dtype = operand.dtype() == dtype ? dtype : promote(dtype, operand.dtype());
@@ -283,10 +283,6 @@ Array einsum(std::string_view equation, std::span<const Array> operands) {
   std::vector<Array> converted;
   for (const Array& operand : operands) converted.push_back(convert(operand, dtype == bool_ ? int32 : dtype));
   return convert(Equation(equation, converted).run(), dtype);
-}
-
-Array einsum(std::string_view equation, std::initializer_list<Array> operands) {
-  return einsum(equation, std::span<const Array>(operands.begin(), operands.size()));
 }
 
 }  // namespace lockstep

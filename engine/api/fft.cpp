@@ -182,27 +182,27 @@ Array frequencies(const char* op, std::int64_t n, double d, DType dtype, bool ha
 
 }  // namespace
 
-Array fft(const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array fft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   return along({"fft.fft", "fft"}, a, n, axis, norm);
 }
-Array ifft(const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array ifft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   return along({"fft.ifft", "ifft"}, a, n, axis, norm);
 }
-Array rfft(const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array rfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   return along({"fft.rfft", "rfft"}, a, n, axis, norm);
 }
-Array irfft(const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array irfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   return along({"fft.irfft", "irfft"}, a, n, axis, norm);
 }
 
-Array hfft(const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array hfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   const Array turned = along({"fft.hfft", "irfft"}, a, n, axis, exchanged(norm));
   // The transform of the conjugates is the reverse of the transform, but for its first element.
   const std::int64_t dim = normalize_axis(axis, a.ndim(), "fft.hfft");
   return rolled(reverse(turned, {dim}), dim, 1);
 }
 
-Array ihfft(const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array ihfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   const Transform transform{"fft.ihfft", "ifft"};
   if (is_complex(a.dtype())) {
     throw DtypeError(fmt::format("fft.ihfft: needs real numbers, got {}; use ifft", to_string(a.type())));
@@ -212,35 +212,35 @@ Array ihfft(const Array& a, Length n, std::int64_t axis, Norm norm) {
   return slice_in_dim(whole, 0, whole.dim(static_cast<int>(dim)) / 2 + 1, dim);
 }
 
-Array fftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
+Array fftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.fftn", "fft"}, a, s, axes, norm);
 }
-Array ifftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
+Array ifftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.ifftn", "ifft"}, a, s, axes, norm);
 }
-Array rfftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
+Array rfftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.rfftn", "rfft"}, a, s, axes, norm);
 }
-Array irfftn(const Array& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
+Array irfftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
   return over({"fft.irfftn", "irfft"}, a, s, axes, norm);
 }
 
-Array fft2(const Array& a, const Lengths& s, const Axes& axes, Norm norm) {
+Array fft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
   return over_two({"fft.fft2", "fft"}, a, s, axes, norm);
 }
-Array ifft2(const Array& a, const Lengths& s, const Axes& axes, Norm norm) {
+Array ifft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
   return over_two({"fft.ifft2", "ifft"}, a, s, axes, norm);
 }
-Array rfft2(const Array& a, const Lengths& s, const Axes& axes, Norm norm) {
+Array rfft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
   return over_two({"fft.rfft2", "rfft"}, a, s, axes, norm);
 }
-Array irfft2(const Array& a, const Lengths& s, const Axes& axes, Norm norm) {
+Array irfft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
   return over_two({"fft.irfft2", "irfft"}, a, s, axes, norm);
 }
 
 Array fftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.fftfreq", n, d, dtype, false); }
 Array rfftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.rfftfreq", n, d, dtype, true); }
-Array fftshift(const Array& x, const OptionalAxes& axes) { return shifted("fft.fftshift", x, axes, false); }
-Array ifftshift(const Array& x, const OptionalAxes& axes) { return shifted("fft.ifftshift", x, axes, true); }
+Array fftshift(const ArrayOperand& x, const OptionalAxes& axes) { return shifted("fft.fftshift", x, axes, false); }
+Array ifftshift(const ArrayOperand& x, const OptionalAxes& axes) { return shifted("fft.ifftshift", x, axes, true); }
 
 }  // namespace lockstep::fft

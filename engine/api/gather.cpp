@@ -109,7 +109,7 @@ Array filled_outside(const Array& inside, const Array& elements, const std::opti
 
 }  // namespace api
 
-Array gather(const Array& operand, const Array& indices, const GatherDims& dims, const Axes& slice_sizes,
+Array gather(const ArrayOperand& operand, const ArrayOperand& indices, const GatherDims& dims, const Axes& slice_sizes,
              IndexMode mode, const std::optional<Operand>& fill) {
   const Array result = api::bind_one(ops::primitives::gather(), {operand, indices},
                                      {{"offset_dims", dims.offset_dims},
@@ -123,38 +123,38 @@ Array gather(const Array& operand, const Array& indices, const GatherDims& dims,
   return api::filled_outside(windows_inside(operand, indices, dims, slice_sizes, result.shape()), result, fill);
 }
 
-Array scatter(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
-              IndexMode mode) {
+Array scatter(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
+              const ScatterDims& dims, IndexMode mode) {
   return scattered("scatter", ops::primitives::scatter(), operand, indices, updates, dims, mode);
 }
-Array scatter_add(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
-                  IndexMode mode) {
+Array scatter_add(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
+                  const ScatterDims& dims, IndexMode mode) {
   return scattered("scatter_add", ops::primitives::scatter_add(), operand, indices, updates, dims, mode);
 }
-Array scatter_mul(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
-                  IndexMode mode) {
+Array scatter_mul(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
+                  const ScatterDims& dims, IndexMode mode) {
   return scattered("scatter_mul", ops::primitives::scatter_mul(), operand, indices, updates, dims, mode);
 }
-Array scatter_min(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
-                  IndexMode mode) {
+Array scatter_min(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
+                  const ScatterDims& dims, IndexMode mode) {
   return scattered("scatter_min", ops::primitives::scatter_min(), operand, indices, updates, dims, mode);
 }
-Array scatter_max(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
-                  IndexMode mode) {
+Array scatter_max(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
+                  const ScatterDims& dims, IndexMode mode) {
   return scattered("scatter_max", ops::primitives::scatter_max(), operand, indices, updates, dims, mode);
 }
 
-Array segment_sum(const Array& x, const Array& segment_ids, std::int64_t num_segments) {
+Array segment_sum(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments) {
   return joined_segments("segment_sum", ops::primitives::scatter_add(), x, segment_ids, num_segments, 0);
 }
-Array segment_prod(const Array& x, const Array& segment_ids, std::int64_t num_segments) {
+Array segment_prod(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments) {
   return joined_segments("segment_prod", ops::primitives::scatter_mul(), x, segment_ids, num_segments, 1);
 }
-Array segment_max(const Array& x, const Array& segment_ids, std::int64_t num_segments) {
+Array segment_max(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments) {
   return joined_segments("segment_max", ops::primitives::scatter_max(), x, segment_ids, num_segments,
                          api::least_value(x.dtype()));
 }
-Array segment_min(const Array& x, const Array& segment_ids, std::int64_t num_segments) {
+Array segment_min(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments) {
   return joined_segments("segment_min", ops::primitives::scatter_min(), x, segment_ids, num_segments,
                          api::largest_value(x.dtype()));
 }

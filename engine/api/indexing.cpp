@@ -82,10 +82,10 @@ std::vector<Array> starts(const Array& x, const Array& start, int dim, std::stri
 
 }  // namespace
 
-Array take(const Array& x, const Array& indices, const std::optional<std::int64_t>& axis, IndexMode mode,
+Array take(const ArrayOperand& x, const ArrayOperand& indices, const std::optional<std::int64_t>& axis, IndexMode mode,
            const std::optional<Operand>& fill) {
   api::expect_integers("take", indices);
-  const Array source = axis ? x : reshape(x, {x.size()});
+  const Array source = axis ? Array(x) : reshape(x, {x.size()});
   const int dim = axis ? normalize_axis(*axis, x.ndim(), "take") : 0;
   const std::int64_t extent = source.shape()[dim];
   if (mode == IndexMode::wrap) {
@@ -94,32 +94,32 @@ Array take(const Array& x, const Array& indices, const std::optional<std::int64_
     return taken(source, where(less(remainder, 0), remainder + extent, remainder), dim, IndexMode::promise_in_bounds,
                  fill);
   }
-  const Array places = mode == IndexMode::fill ? api::from_the_end(indices, extent) : indices;
+  const Array places = mode == IndexMode::fill ? api::from_the_end(indices, extent) : Array(indices);
   return taken(source, places, dim, mode, fill);
 }
 
-Array take_rows(const Array& table, const Array& indices) {
+Array take_rows(const ArrayOperand& table, const ArrayOperand& indices) {
   if (table.ndim() == 0) throw ShapeError("take_rows: the table has rank 0; give one with rows, [N, ...]");
   return take(table, indices, 0);
 }
 
-Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis) {
+Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis) {
   return take_along_axis(x, indices, axis, IndexMode::fill);
 }
 
-Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis, IndexMode mode,
+Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis, IndexMode mode,
                       const std::optional<Operand>& fill) {
   api::expect_integers("take_along_axis", indices);
   api::mode_text("take_along_axis", mode);
   const int dim = normalize_axis(axis, x.ndim(), "take_along_axis");
   const bool promised = mode == IndexMode::promise_in_bounds;
-  const Array places = promised ? indices : api::from_the_end(indices, x.dim(dim));
+  const Array places = promised ? Array(indices) : api::from_the_end(indices, x.dim(dim));
   const Array elements = api::bind_one(ops::primitives::take_along_axis(), {x, places}, {{"axis", std::int64_t{dim}}});
   if (mode != IndexMode::fill) return elements;
   return api::filled_outside(api::in_bounds(places, x.dim(dim)), elements, fill);
 }
 
-Array put_along_axis(const Array& x, const Array& indices, const Operand& values, std::int64_t axis) {
+Array put_along_axis(const ArrayOperand& x, const ArrayOperand& indices, const Operand& values, std::int64_t axis) {
   api::expect_integers("put_along_axis", indices);
   const int dim = normalize_axis(axis, x.ndim(), "put_along_axis");
   if (indices.ndim() != x.ndim()) {
@@ -137,17 +137,17 @@ Array put_along_axis(const Array& x, const Array& indices, const Operand& values
   return scatter(x, expand_dims(places, -1), api::at("put_along_axis", values, x.dtype(), shape), dims);
 }
 
-Array dynamic_slice_in_dim(const Array& x, const Array& start, std::int64_t size, std::int64_t axis) {
+Array dynamic_slice_in_dim(const ArrayOperand& x, const ArrayOperand& start, std::int64_t size, std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "dynamic_slice_in_dim");
   return dynamic_slice(x, starts(x, start, dim, "dynamic_slice_in_dim"), x.shape().with(dim, size).to_vector());
 }
 
-Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis, bool keep) {
+Array dynamic_index_in_dim(const ArrayOperand& x, const ArrayOperand& index, std::int64_t axis, bool keep) {
   const Array slice = dynamic_slice_in_dim(x, index, 1, axis);
   return keep ? slice : squeeze(slice, {axis});
 }
 
-Array dynamic_update_slice(const Array& x, const Operand& update, std::span<const Array> start) {
+Array dynamic_update_slice(const ArrayOperand& x, const Operand& update, const ArrayOperands& start) {
   if (update.is_scalar()) {
     throw ShapeError("dynamic_update_slice: the update must be an array of x's rank; use full(shape, value)");
   }
@@ -156,13 +156,15 @@ Array dynamic_update_slice(const Array& x, const Operand& update, std::span<cons
   return api::bind(ops::primitives::dynamic_update_slice(), operands).front();
 }
 
-Array dynamic_update_slice_in_dim(const Array& x, const Operand& update, const Array& start, std::int64_t axis) {
+Array dynamic_update_slice_in_dim(const ArrayOperand& x, const Operand& update, const ArrayOperand& start,
+                                  std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "dynamic_update_slice_in_dim");
   return dynamic_update_slice(x, update, starts(x, start, dim, "dynamic_update_slice_in_dim"));
 }
 
-Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index, std::int64_t axis) {
-  const Array row = update.ndim() == x.ndim() ? update : expand_dims(update, axis);
+Array dynamic_update_index_in_dim(const ArrayOperand& x, const ArrayOperand& update, const ArrayOperand& index,
+                                  std::int64_t axis) {
+  const Array row = update.ndim() == x.ndim() ? Array(update) : expand_dims(update, axis);
   return dynamic_update_slice_in_dim(x, row, index, axis);
 }
 
@@ -170,7 +172,7 @@ Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Arr
 
 namespace {
 
-using Write = Array (*)(const Array&, const Array&, const Array&, const ScatterDims&, IndexMode);
+using Write = Array (*)(const ArrayOperand&, const ArrayOperand&, const ArrayOperand&, const ScatterDims&, IndexMode);
 
 Array written(std::string_view op, const Array& x, const std::vector<Index>& indices, const Operand& values,
               IndexMode mode, Write write) {
@@ -187,7 +189,7 @@ Array written(std::string_view op, const Array& x, const std::vector<Index>& ind
 
 }  // namespace
 
-Array index(const Array& x, const std::vector<Index>& indices) { return Place(x, indices).get(); }
+Array index(const ArrayOperand& x, const std::vector<Index>& indices) { return Place(x, indices).get(); }
 
 Array Place::get(IndexMode mode, const std::optional<Operand>& fill) const {
   const api::IndexPlan plan("index", x_, indices_);

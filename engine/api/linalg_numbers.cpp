@@ -83,7 +83,7 @@ Array matrix_norm(const Array& x, const NormOrder& order, const Axes& axes, bool
 
 }  // namespace
 
-Array norm(const Array& x, const NormOptions& options) {
+Array norm(const ArrayOperand& x, const NormOptions& options) {
   const Array numbers = convert(x, api::inexact(x.dtype()));
   Axes axes;
   if (options.axes) {
@@ -106,7 +106,7 @@ Array norm(const Array& x, const NormOptions& options) {
   return matrix_norm(numbers, options.order, axes, options.keep);
 }
 
-Array cond(const Array& a, const NormOrder& order) {
+Array cond(const ArrayOperand& a, const NormOrder& order) {
   const Array matrix = api::matrices("linalg.cond", a);
   const bool spectral = order.number() ? std::abs(*order.number()) == 2 : order.name().empty();
   if (!spectral) {
@@ -123,7 +123,7 @@ Array cond(const Array& a, const NormOrder& order) {
   return order.number() && *order.number() < 0 ? smallest / largest : largest / smallest;
 }
 
-Array matrix_rank(const Array& a, std::optional<double> rtol) {
+Array matrix_rank(const ArrayOperand& a, std::optional<double> rtol) {
   const Array matrix = api::matrices("linalg.matrix_rank", a);
   const double extent = static_cast<double>(std::max(a.dim(-1), a.dim(-2)));
   const Array s = svdvals(matrix);
@@ -131,7 +131,7 @@ Array matrix_rank(const Array& a, std::optional<double> rtol) {
   return sum(greater(s, bound), Axes{-1});
 }
 
-Array trace(const Array& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
+Array trace(const ArrayOperand& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
   return sum(diagonal(x, offset, axis1, axis2), Axes{-1});
 }
 

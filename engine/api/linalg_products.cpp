@@ -83,7 +83,7 @@ Array pade(const Array& a, int degree) {
 
 }  // namespace
 
-Array matrix_power(const Array& a, std::int64_t power) {
+Array matrix_power(const ArrayOperand& a, std::int64_t power) {
   const Array floats = api::square_matrices("linalg.matrix_power", a);
   const Array matrix = power >= 0 && is_integer(a.dtype()) ? a : floats;
   if (power == 0) return api::identity_of(matrix);
@@ -97,7 +97,7 @@ Array matrix_power(const Array& a, std::int64_t power) {
   return *result;
 }
 
-Array expm(const Array& a) {
+Array expm(const ArrayOperand& a) {
   constexpr int most_squarings = 16;
   const Array matrix = api::square_matrices("linalg.expm", a);
   const bool wide = matrix.dtype() == DType::float64 || matrix.dtype() == DType::complex128;
@@ -110,7 +110,7 @@ Array expm(const Array& a) {
   return where(less_equal(squarings, most_squarings), result, std::numeric_limits<double>::quiet_NaN());
 }
 
-Array multi_dot(std::span<const Array> arrays) {
+Array multi_dot(const ArrayOperands& arrays) {
   if (arrays.size() < 2) {
     throw ValueError(fmt::format("linalg.multi_dot: needs two arrays or more, got {}", arrays.size()));
   }
@@ -132,7 +132,7 @@ Array multi_dot(std::span<const Array> arrays) {
   return dropped.empty() ? product : squeeze(product, dropped);
 }
 
-Array cross(const Array& a, const Array& b, std::int64_t axis) {
+Array cross(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis) {
   const auto parts = [axis](const Array& x) {
     const std::int64_t at = normalize_axis(axis, x.ndim(), "linalg.cross");
     const std::int64_t extent = x.dim(static_cast<int>(at));
@@ -155,14 +155,16 @@ Array cross(const Array& a, const Array& b, std::int64_t axis) {
   return stack(result, axis < 0 ? axis + rank : axis);
 }
 
-Array outer(const Array& a, const Array& b) { return expand_dims(ravelled(a), 1) * expand_dims(ravelled(b), 0); }
+Array outer(const ArrayOperand& a, const ArrayOperand& b) {
+  return expand_dims(ravelled(a), 1) * expand_dims(ravelled(b), 0);
+}
 
-Array inner(const Array& a, const Array& b) {
+Array inner(const ArrayOperand& a, const ArrayOperand& b) {
   if (a.ndim() == 0 || b.ndim() == 0) return a * b;
   return tensordot(a, b, {{-1}, {-1}});
 }
 
-Array kron(const Array& a, const Array& b) {
+Array kron(const ArrayOperand& a, const ArrayOperand& b) {
   const int rank = std::max(a.ndim(), b.ndim());
   const auto extents = [rank](const Array& x, bool first) {
     Axes shape;
@@ -183,7 +185,7 @@ Array kron(const Array& a, const Array& b) {
   return reshape(reshape(a, a_spread) * reshape(b, b_spread), shape);
 }
 
-Array tensordot(const Array& a, const Array& b, std::int64_t axes) {
+Array tensordot(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axes) {
   if (axes < 0 || axes > a.ndim() || axes > b.ndim()) {
     throw ShapeError(fmt::format("linalg.tensordot: cannot sum over {} dimensions of {} and {}", axes,
                                  to_string(a.type()), to_string(b.type())));
@@ -195,24 +197,26 @@ Array tensordot(const Array& a, const Array& b, std::int64_t axes) {
   return dot_general(a, b, {last, first});
 }
 
-Array tensordot(const Array& a, const Array& b, const std::pair<Axes, Axes>& axes) { return dot_general(a, b, axes); }
+Array tensordot(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& axes) {
+  return dot_general(a, b, axes);
+}
 
-Array dot(const Array& a, const Array& b) {
+Array dot(const ArrayOperand& a, const ArrayOperand& b) {
   if (a.ndim() == 0 || b.ndim() == 0) return a * b;
   return tensordot(a, b, {{-1}, {b.ndim() == 1 ? -1 : -2}});
 }
 
-Array matvec(const Array& matrices, const Array& vectors) {
+Array matvec(const ArrayOperand& matrices, const ArrayOperand& vectors) {
   return squeeze(matmul(matrices, expand_dims(vectors, -1)), {-1});
 }
 
-Array vecmat(const Array& vectors, const Array& matrices) {
+Array vecmat(const ArrayOperand& vectors, const ArrayOperand& matrices) {
   return squeeze(matmul(expand_dims(api::conjugated(vectors), -2), matrices), {-2});
 }
 
-Array diagflat(const Array& x, std::int64_t offset) { return diag(ravelled(x), offset); }
+Array diagflat(const ArrayOperand& x, std::int64_t offset) { return diag(ravelled(x), offset); }
 
-Array vander(const Array& x, const std::optional<std::int64_t>& columns, bool increasing) {
+Array vander(const ArrayOperand& x, const std::optional<std::int64_t>& columns, bool increasing) {
   api::expect_rank("linalg.vander", x, 1);
   const std::int64_t n = columns.value_or(x.size());
   const Array ascending = arange(n);
@@ -220,7 +224,7 @@ Array vander(const Array& x, const std::optional<std::int64_t>& columns, bool in
   return power(expand_dims(x, 1), is_integer(x.dtype()) ? convert(exponents, x.dtype()) : exponents);
 }
 
-Array vdot(const Array& a, const Array& b) {
+Array vdot(const ArrayOperand& a, const ArrayOperand& b) {
   if (a.size() != b.size()) {
     throw ShapeError(
         fmt::format("linalg.vdot: needs arrays of one size, got {} and {}", to_string(a.type()), to_string(b.type())));
@@ -228,7 +232,7 @@ Array vdot(const Array& a, const Array& b) {
   return matmul(api::conjugated(ravelled(a)), ravelled(b));
 }
 
-Array diagonal(const Array& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
+Array diagonal(const ArrayOperand& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
   const std::int64_t first = normalize_axis(axis1, x.ndim(), "linalg.diagonal");
   const std::int64_t second = normalize_axis(axis2, x.ndim(), "linalg.diagonal");
   if (first == second) {
@@ -249,7 +253,7 @@ Array diagonal(const Array& x, std::int64_t offset, std::int64_t axis1, std::int
   return slice(flat, Axes(shape.size(), 0), shape, strides);
 }
 
-Array diag(const Array& x, std::int64_t offset) {
+Array diag(const ArrayOperand& x, std::int64_t offset) {
   if (x.ndim() == 2) return diagonal(x, offset);
   api::expect_rank("linalg.diag", x, 1);
   const std::int64_t n = x.size();
@@ -278,7 +282,7 @@ Array triangle(const char* op, const Array& x, std::int64_t k, bool lower) {
 
 }  // namespace
 
-Array tril(const Array& x, std::int64_t k) { return triangle("linalg.tril", x, k, true); }
-Array triu(const Array& x, std::int64_t k) { return triangle("linalg.triu", x, k, false); }
+Array tril(const ArrayOperand& x, std::int64_t k) { return triangle("linalg.tril", x, k, true); }
+Array triu(const ArrayOperand& x, std::int64_t k) { return triangle("linalg.triu", x, k, false); }
 
 }  // namespace lockstep::linalg

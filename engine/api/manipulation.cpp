@@ -87,9 +87,9 @@ void append_padding(Arrays& pieces, const Array& x, int dim, std::int64_t first,
 
 }  // namespace
 
-Array ravel(const Array& x) { return reshape(x, {x.size()}); }
+Array ravel(const ArrayOperand& x) { return reshape(x, {x.size()}); }
 
-Array squeeze(const Array& x) {
+Array squeeze(const ArrayOperand& x) {
   Axes axes;
   for (int d = 0; d < x.ndim(); ++d) {
     if (x.shape()[d] == 1) axes.push_back(d);
@@ -97,7 +97,7 @@ Array squeeze(const Array& x) {
   return squeeze(x, axes);
 }
 
-Array expand_dims(const Array& x, const Axes& axes) {
+Array expand_dims(const ArrayOperand& x, const Axes& axes) {
   const int rank = x.ndim() + static_cast<int>(axes.size());
   Axes sorted;
   for (const std::int64_t axis : axes) sorted.push_back(normalize_axis(axis, rank, "expand_dims"));
@@ -110,7 +110,7 @@ Array expand_dims(const Array& x, const Axes& axes) {
   return reshape(x, shape.to_vector());
 }
 
-Array moveaxis(const Array& x, const Axes& from, const Axes& to) {
+Array moveaxis(const ArrayOperand& x, const Axes& from, const Axes& to) {
   if (from.size() != to.size()) {
     throw ShapeError(fmt::format("moveaxis: {} axes to {} places; give one place per axis", from.size(), to.size()));
   }
@@ -127,17 +127,17 @@ Array moveaxis(const Array& x, const Axes& from, const Axes& to) {
   return transpose(x, rest);
 }
 
-Array rollaxis(const Array& x, std::int64_t axis, std::int64_t start) {
+Array rollaxis(const ArrayOperand& x, std::int64_t axis, std::int64_t start) {
   const int from = normalize_axis(axis, x.ndim(), "rollaxis");
   const int before = start == x.ndim() ? x.ndim() : normalize_axis(start, x.ndim(), "rollaxis");
   return moveaxis(x, from, from < before ? before - 1 : before);
 }
 
-Array atleast_1d(const Array& x) { return x.ndim() >= 1 ? x : reshape(x, {1}); }
-Array atleast_2d(const Array& x) { return x.ndim() >= 2 ? x : expand_dims(atleast_1d(x), 0); }
-Array atleast_3d(const Array& x) { return x.ndim() >= 3 ? x : expand_dims(atleast_2d(x), -1); }
+Array atleast_1d(const ArrayOperand& x) { return x.ndim() >= 1 ? Array(x) : reshape(x, {1}); }
+Array atleast_2d(const ArrayOperand& x) { return x.ndim() >= 2 ? Array(x) : expand_dims(atleast_1d(x), 0); }
+Array atleast_3d(const ArrayOperand& x) { return x.ndim() >= 3 ? Array(x) : expand_dims(atleast_2d(x), -1); }
 
-Arrays broadcast_arrays(std::span<const Array> arrays) {
+Arrays broadcast_arrays(const ArrayOperands& arrays) {
   Shape shape;
   for (const Array& x : arrays) shape = broadcast_shapes(shape, x.shape(), "broadcast_arrays");
   Arrays result;
@@ -145,24 +145,24 @@ Arrays broadcast_arrays(std::span<const Array> arrays) {
   return result;
 }
 
-Array flip(const Array& x, const OptionalAxes& axes) { return reverse(x, axes ? *axes : all_axes(x.ndim())); }
+Array flip(const ArrayOperand& x, const OptionalAxes& axes) { return reverse(x, axes ? *axes : all_axes(x.ndim())); }
 
-Array fliplr(const Array& x) {
+Array fliplr(const ArrayOperand& x) {
   expect_rank("fliplr", x, 2);
   return reverse(x, {1});
 }
 
-Array flipud(const Array& x) {
+Array flipud(const ArrayOperand& x) {
   expect_rank("flipud", x, 1);
   return reverse(x, {0});
 }
 
-Array roll(const Array& x, std::int64_t shift, const std::optional<std::int64_t>& axis) {
+Array roll(const ArrayOperand& x, std::int64_t shift, const std::optional<std::int64_t>& axis) {
   if (axis) return rolled(x, shift, normalize_axis(*axis, x.ndim(), "roll"));
   return reshape(rolled(ravel(x), shift, 0), x.shape().to_vector());
 }
 
-Array roll(const Array& x, const Axes& shifts, const Axes& axes) {
+Array roll(const ArrayOperand& x, const Axes& shifts, const Axes& axes) {
   if (shifts.size() != axes.size()) {
     throw ShapeError(fmt::format("roll: {} shifts for {} axes; give one shift per axis", shifts.size(), axes.size()));
   }
@@ -171,7 +171,7 @@ Array roll(const Array& x, const Axes& shifts, const Axes& axes) {
   return result;
 }
 
-Array rot90(const Array& x, std::int64_t k, std::pair<std::int64_t, std::int64_t> axes) {
+Array rot90(const ArrayOperand& x, std::int64_t k, std::pair<std::int64_t, std::int64_t> axes) {
   const int a = normalize_axis(axes.first, x.ndim(), "rot90");
   const int b = normalize_axis(axes.second, x.ndim(), "rot90");
   if (a == b) throw ShapeError(fmt::format("rot90: the axes must differ, got {} twice", axes.first));
@@ -187,7 +187,7 @@ Array rot90(const Array& x, std::int64_t k, std::pair<std::int64_t, std::int64_t
   }
 }
 
-Array tile(const Array& x, const Axes& counts) {
+Array tile(const ArrayOperand& x, const Axes& counts) {
   const int rank = std::max(x.ndim(), static_cast<int>(counts.size()));
   Axes extents, wide, shape, result;
   for (int d = 0; d < rank; ++d) {
@@ -212,7 +212,7 @@ Array tile(const Array& x, const Axes& counts) {
   return joined;
 }
 
-Array repeat(const Array& x, std::int64_t count, const std::optional<std::int64_t>& axis) {
+Array repeat(const ArrayOperand& x, std::int64_t count, const std::optional<std::int64_t>& axis) {
   if (count < 0) throw ValueError(fmt::format("repeat: the count must not be negative, got {}", count));
   if (!axis) return repeat(ravel(x), count, 0);
   const int dim = normalize_axis(*axis, x.ndim(), "repeat");
@@ -221,7 +221,7 @@ Array repeat(const Array& x, std::int64_t count, const std::optional<std::int64_
                  x.shape().with(dim, x.shape()[dim] * count).to_vector());
 }
 
-Array repeat(const Array& x, const Array& counts, std::int64_t total_repeat_length,
+Array repeat(const ArrayOperand& x, const ArrayOperand& counts, std::int64_t total_repeat_length,
              const std::optional<std::int64_t>& axis) {
   if (!axis) return repeat(ravel(x), counts, total_repeat_length, 0);
   const int dim = normalize_axis(*axis, x.ndim(), "repeat");
@@ -241,7 +241,7 @@ Array repeat(const Array& x, const Array& counts, std::int64_t total_repeat_leng
   return take(x, element, dim, IndexMode::clip);
 }
 
-Array pad(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, PadMode mode) {
+Array pad(const ArrayOperand& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, PadMode mode) {
   if (static_cast<int>(widths.size()) != x.ndim()) {
     throw ShapeError(fmt::format("pad: {} widths for an array of shape {}; give (low, high) per dimension",
                                  widths.size(), to_string(x.shape())));
@@ -267,7 +267,7 @@ Array pad(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t
   return result;
 }
 
-Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high, const Axes& interior) {
+Array pad(const ArrayOperand& x, const Operand& value, const Axes& low, const Axes& high, const Axes& interior) {
   const auto rank = static_cast<std::size_t>(x.ndim());
   if (low.size() != rank || high.size() != rank || interior.size() != rank) {
     throw ShapeError(

@@ -39,12 +39,12 @@ Shifted shifted(std::string_view op, const Array& x, std::int64_t axis, const Ar
 
 }  // namespace
 
-Array softmax(const Array& x, std::int64_t axis, const Array& mask) {
+Array softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask) {
   const Shifted s = shifted("softmax", x, axis, mask);
   return convert(where(s.mask, exp(s.x) / (s.count + s.others), 0), api::inexact(x.dtype()));
 }
 
-Array log_softmax(const Array& x, std::int64_t axis, const Array& mask) {
+Array log_softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask) {
   const Shifted s = shifted("log_softmax", x, axis, mask);
   const Array none = equal(s.count, 0);
   const Array count = where(none, 1, s.count);

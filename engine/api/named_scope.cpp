@@ -2,6 +2,7 @@
 
 #include <lockstep/named_scope.h>
 
+#include "engine/core/place.h"
 #include "engine/trace/trace.h"
 
 namespace lockstep {
@@ -14,15 +15,26 @@ struct NamedScope::Impl {
 NamedScope::NamedScope(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 NamedScope::NamedScope(std::string_view name) {
-  if (!trace::is_open()) return;
-  const std::string outer = trace::scope_path();
+  const std::string outer = trace::is_open() ? trace::scope_path() : place::layer();
   impl_ = std::make_unique<Impl>(outer.empty() ? std::string(name) : outer + "/" + std::string(name));
 }
 
 NamedScope::~NamedScope() = default;
 
-NamedScope NamedScope::at(std::string path) {
-  return NamedScope(trace::is_open() ? std::make_unique<Impl>(std::move(path)) : nullptr);
+NamedScope NamedScope::at(std::string path) { return NamedScope(std::make_unique<Impl>(std::move(path))); }
+
+class detail::LayerPlace : public place::Layer {
+ public:
+  explicit LayerPlace(const std::string& path)
+      : place::Layer(std::make_shared<const std::string>(path), Kind::of_scope) {}
+};
+
+std::shared_ptr<const detail::LayerPlace> detail::enter_layer(const std::string& path) {
+  return std::make_shared<const LayerPlace>(path);
+}
+
+void detail::touch_layer(const std::shared_ptr<const LayerPlace>& place) {
+  if (place != nullptr) place->touch();
 }
 
 }  // namespace lockstep

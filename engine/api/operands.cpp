@@ -99,7 +99,8 @@ Array varying_along(const Array& x, const AxisSet& axes) {
 
 Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying) {
   if (operand.is_scalar()) return constant(op, operand, dtype, shape);
-  const Array x = convert(operand.array(), dtype);
+  const Array& given = operand.array();
+  const Array x = given.dtype() == dtype ? given : convert(given, dtype);
   return x.shape() == shape ? x : broadcast(op, varying_along(x, varying), shape);
 }
 

@@ -79,18 +79,18 @@ Array logarithms_tangent(const Shares& s, const Array& dx, std::int64_t axis) {
 
 }  // namespace
 
-Array relu(const Array& x) {
+Array relu(const ArrayOperand& x) {
   // A NaN compares false and so passes through.
   return where(less_equal(x, 0), 0, x);
 }
 
-Array sigmoid(const Array& x) { return logistic(x); }
+Array sigmoid(const ArrayOperand& x) { return logistic(x); }
 
-Array silu(const Array& x) {
+Array silu(const ArrayOperand& x) {
   return rectifier(x, all_decayed, [](const Array& value) { return mul(value, logistic(value)); });
 }
 
-Array softplus(const Array& x) {
+Array softplus(const ArrayOperand& x) {
   return in_wide(x, [](const Array& value) {
     // One predicate for both parts: at 0 they are those of one side, whose derivatives are the function's.
     const Array above = greater(value, 0);
@@ -98,7 +98,7 @@ Array softplus(const Array& x) {
   });
 }
 
-Array gelu(const Array& x, bool approximate) {
+Array gelu(const ArrayOperand& x, bool approximate) {
   if (!approximate) {
     return rectifier(x, all_decayed, [](const Array& value) { return mul(value, ndtr(value)); });
   }
@@ -110,14 +110,14 @@ Array gelu(const Array& x, bool approximate) {
   });
 }
 
-Array softmax(const Array& x, std::int64_t axis) {
+Array softmax(const ArrayOperand& x, std::int64_t axis) {
   return in_wide(x, [axis](const Array& value) {
     const Array weights = exp(shifted(value, axis));
     return div(weights, sum(weights, Axes{axis}, true));
   });
 }
 
-Array log_softmax(const Array& x, std::int64_t axis) {
+Array log_softmax(const ArrayOperand& x, std::int64_t axis) {
   const auto logarithms = [axis](const Array& value) { return Shares(value, axis).logarithms(); };
   const auto rule = [axis](const std::tuple<Array>& value, const std::tuple<Array>& tangent) {
     const Shares shares(std::get<0>(value), axis);
@@ -126,58 +126,58 @@ Array log_softmax(const Array& x, std::int64_t axis) {
   return in_wide(x, custom_jvp(logarithms, rule, {.check = RuleCheck::never}));
 }
 
-Array relu6(const Array& x) {
+Array relu6(const ArrayOperand& x) {
   const Array value = floats(x);
   return where(less_equal(value, 0), 0, where(greater_equal(value, 6), 6, value));
 }
 
-Array elu(const Array& x, double alpha) {
+Array elu(const ArrayOperand& x, double alpha) {
   const Array value = floats(x);
   const Array above = greater(value, 0);
   return where(above, value, mul(expm1(where(above, 0, value)), alpha));
 }
 
-Array celu(const Array& x, double alpha) {
+Array celu(const ArrayOperand& x, double alpha) {
   const Array value = floats(x);
   const Array above = greater(value, 0);
   return where(above, value, mul(expm1(div(where(above, 0, value), alpha)), alpha));
 }
 
-Array selu(const Array& x) {
+Array selu(const ArrayOperand& x) {
   const double alpha = 1.6732632423543772848, scale = 1.0507009873554804934;
   return mul(elu(x, alpha), scale);
 }
 
-Array glu(const Array& x, std::int64_t axis) {
+Array glu(const ArrayOperand& x, std::int64_t axis) {
   return in_wide(x, [axis](const Array& value) {
     const std::vector<Array> halves = split(value, 2, axis);
     return mul(halves[0], logistic(halves[1]));
   });
 }
 
-Array leaky_relu(const Array& x, double negative_slope) {
+Array leaky_relu(const ArrayOperand& x, double negative_slope) {
   const Array value = floats(x);
   return where(greater_equal(value, 0), value, mul(value, negative_slope));
 }
 
-Array hard_tanh(const Array& x) {
+Array hard_tanh(const ArrayOperand& x) {
   const Array value = floats(x);
   return where(greater(value, 1), 1, where(less(value, -1), -1, value));
 }
 
-Array hard_sigmoid(const Array& x) { return div(relu6(add(floats(x), 3)), 6); }
+Array hard_sigmoid(const ArrayOperand& x) { return div(relu6(add(floats(x), 3)), 6); }
 
-Array hard_silu(const Array& x) {
+Array hard_silu(const ArrayOperand& x) {
   return rectifier(x, 3, [](const Array& value) { return mul(value, hard_sigmoid(value)); });
 }
 
-Array log_sigmoid(const Array& x) { return neg(softplus(neg(floats(x)))); }
+Array log_sigmoid(const ArrayOperand& x) { return neg(softplus(neg(floats(x)))); }
 
-Array mish(const Array& x) {
+Array mish(const ArrayOperand& x) {
   return rectifier(x, all_decayed, [](const Array& value) { return mul(value, tanh(softplus(value))); });
 }
 
-Array squareplus(const Array& x, double b) {
+Array squareplus(const ArrayOperand& x, double b) {
   return in_wide(x, [b](const Array& value) {
     const Array infinite = isinf(value), above = greater(value, 0);
     const Array finite = where(infinite, 0, value);
@@ -190,7 +190,7 @@ Array squareplus(const Array& x, double b) {
   });
 }
 
-Array soft_sign(const Array& x) {
+Array soft_sign(const ArrayOperand& x) {
   return in_wide(x, [](const Array& value) {
     const Array size = abs(value), far = greater(size, 1);
     const Array near = where(far, 0, value);
@@ -200,20 +200,20 @@ Array soft_sign(const Array& x) {
   });
 }
 
-Array sparse_plus(const Array& x) {
+Array sparse_plus(const ArrayOperand& x) {
   return rectifier(x, 1, [](const Array& value) { return mul(square(add(value, 1)), 0.25); });
 }
 
-Array sparse_sigmoid(const Array& x) { return mul(clip(add(floats(x), 1), 0, 2), 0.5); }
+Array sparse_sigmoid(const ArrayOperand& x) { return mul(clip(add(floats(x), 1), 0, 2), 0.5); }
 
-Array log1mexp(const Array& x) {
+Array log1mexp(const ArrayOperand& x) {
   const Array value = floats(x);
   const Array small = less(value, std::numbers::ln2);
   const Array near = log(neg(expm1(neg(where(small, value, 1)))));
   return where(small, near, log1p(neg(exp(neg(where(small, 1, value))))));
 }
 
-Array standardize(const Array& x, std::int64_t axis, double epsilon) {
+Array standardize(const ArrayOperand& x, std::int64_t axis, double epsilon) {
   const Array value = convert(x, api::widened(x.dtype()));
   const Axes axes = api::resolve_axes(Axes{axis}, x.ndim(), "standardize");
   const Array centered = api::centered(value, axes);
@@ -221,12 +221,12 @@ Array standardize(const Array& x, std::int64_t axis, double epsilon) {
   return convert(mul(centered, scale), api::inexact(x.dtype()));
 }
 
-Array softmax(const Array& x, const Array& mask, std::int64_t axis) {
-  return softmax(x, axis, mask.dtype() == bool_ ? mask : not_equal(mask, 0));
+Array softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis) {
+  return softmax(x, axis, mask.dtype() == bool_ ? Array(mask) : not_equal(mask, 0));
 }
 
-Array log_softmax(const Array& x, const Array& mask, std::int64_t axis) {
-  return log_softmax(x, axis, mask.dtype() == bool_ ? mask : not_equal(mask, 0));
+Array log_softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis) {
+  return log_softmax(x, axis, mask.dtype() == bool_ ? Array(mask) : not_equal(mask, 0));
 }
 
 }  // namespace lockstep

@@ -12,15 +12,19 @@ Array complex(const Operand& re, const Operand& im) {
   return std::move(api::bind(ops::primitives::complex(), api::aligned("complex", {&re, &im}, dtype)).front());
 }
 
-Array real(const Array& x) { return is_complex(x.dtype()) ? api::bind_one(ops::primitives::real(), {x}) : x; }
+Array real(const ArrayOperand& x) {
+  return is_complex(x.dtype()) ? api::bind_one(ops::primitives::real(), {x}) : Array(x);
+}
 
-Array imag(const Array& x) {
+Array imag(const ArrayOperand& x) {
   return is_complex(x.dtype()) ? api::bind_one(ops::primitives::imag(), {x}) : zeros_like(x);
 }
 
-Array conj(const Array& x) { return is_complex(x.dtype()) ? api::bind_one(ops::primitives::conj(), {x}) : x; }
+Array conj(const ArrayOperand& x) {
+  return is_complex(x.dtype()) ? api::bind_one(ops::primitives::conj(), {x}) : Array(x);
+}
 
-Array angle(const Array& x) {
+Array angle(const ArrayOperand& x) {
   const Array value = convert(x, api::inexact(x.dtype()));
   return atan2(imag(value), real(value));
 }

@@ -48,7 +48,7 @@ Array first_places(const Array& mask, std::int64_t size, const Operand& fill) {
 
 }  // namespace
 
-Array bincount(const Array& x, std::int64_t length, const std::optional<Array>& weights) {
+Array bincount(const ArrayOperand& x, std::int64_t length, const std::optional<Array>& weights) {
   expect_size("bincount", length);
   if (!is_integer(x.dtype())) {
     throw DtypeError("bincount given " + to_string(x.type()) + "; expected integers; convert(x, int32) first");
@@ -59,7 +59,7 @@ Array bincount(const Array& x, std::int64_t length, const std::optional<Array>& 
   return add_up(convert(minimum(maximum(indices, 0), std::max<std::int64_t>(length - 1, 0)), int32), held, length);
 }
 
-Array histogram(const Array& x, const Array& edges, const std::optional<Array>& weights) {
+Array histogram(const ArrayOperand& x, const ArrayOperand& edges, const std::optional<Array>& weights) {
   if (edges.ndim() != 1 || edges.dim(0) < 2) {
     throw ShapeError(fmt::format("histogram: edges have shape {}; expected at least 2 of them in one dimension",
                                  to_string(edges.shape())));
@@ -75,8 +75,8 @@ Array histogram(const Array& x, const Array& edges, const std::optional<Array>& 
   return add_up(maximum(bin, 0), where(inside, counted, zeros_like(counted)), bins);
 }
 
-std::pair<Array, Array> histogram(const Array& x, std::int64_t bins, std::optional<std::pair<double, double>> range,
-                                  const std::optional<Array>& weights) {
+std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins,
+                                  std::optional<std::pair<double, double>> range, const std::optional<Array>& weights) {
   if (bins < 1) throw ValueError(fmt::format("histogram: {} bins; expected at least 1", bins));
   if (!range && x.size() == 0) range = {0, 1};
   const DType dtype = api::inexact(x.dtype());
@@ -96,12 +96,12 @@ std::pair<Array, Array> histogram(const Array& x, std::int64_t bins, std::option
   return {histogram(x, edges, weights), edges};
 }
 
-Array flatnonzero(const Array& x, std::int64_t size, std::int64_t fill) {
+Array flatnonzero(const ArrayOperand& x, std::int64_t size, std::int64_t fill) {
   expect_size("flatnonzero", size);
   return first_places(truth(flat(x)), size, fill);
 }
 
-std::vector<Array> nonzero(const Array& x, std::int64_t size, std::int64_t fill) {
+std::vector<Array> nonzero(const ArrayOperand& x, std::int64_t size, std::int64_t fill) {
   expect_size("nonzero", size);
   if (x.ndim() == 0) {
     throw ShapeError("nonzero: a scalar has no index; expected rank 1 or more; reshape it to [1]");
@@ -117,9 +117,11 @@ std::vector<Array> nonzero(const Array& x, std::int64_t size, std::int64_t fill)
   return indices;
 }
 
-Array argwhere(const Array& x, std::int64_t size, std::int64_t fill) { return stack(nonzero(x, size, fill), -1); }
+Array argwhere(const ArrayOperand& x, std::int64_t size, std::int64_t fill) {
+  return stack(nonzero(x, size, fill), -1);
+}
 
-Unique unique(const Array& x, std::int64_t size, const std::optional<Array>& fill) {
+Unique unique(const ArrayOperand& x, std::int64_t size, const std::optional<Array>& fill) {
   expect_size("unique", size);
   const Array values = flat(x);
   const std::int64_t n = values.dim(0);
@@ -148,7 +150,7 @@ Unique unique(const Array& x, std::int64_t size, const std::optional<Array>& fil
   return result;
 }
 
-Array isin(const Array& x, const Array& values) {
+Array isin(const ArrayOperand& x, const ArrayOperand& values) {
   const std::int64_t n = values.size();
   return any(equal(expand_dims(x, -1), reshape(values, {n})), Axes{-1});
 }

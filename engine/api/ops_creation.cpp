@@ -12,36 +12,36 @@ Array full(const Shape& shape, const Operand& scalar, DType dtype) {
   return api::at("full", scalar, dtype, shape);
 }
 
-Array zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
-Array ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
-Array full_like(const Array& like, const Operand& scalar) { return full(like.shape(), scalar, like.dtype()); }
-Array zeros_like(const Array& like) { return zeros(like.shape(), like.dtype()); }
-Array ones_like(const Array& like) { return ones(like.shape(), like.dtype()); }
+Array zeros(const Shape& shape, DType dtype, const detail::CallSite& /*at*/) { return full(shape, 0, dtype); }
+Array ones(const Shape& shape, DType dtype, const detail::CallSite& /*at*/) { return full(shape, 1, dtype); }
+Array full_like(const ArrayOperand& like, const Operand& scalar) { return full(like.shape(), scalar, like.dtype()); }
+Array zeros_like(const ArrayOperand& like) { return zeros(like.shape(), like.dtype()); }
+Array ones_like(const ArrayOperand& like) { return ones(like.shape(), like.dtype()); }
 
-Array iota(const Shape& shape, std::int64_t dim, DType dtype) {
+Array iota(const Shape& shape, std::int64_t dim, DType dtype, const detail::CallSite& /*at*/) {
   const std::int64_t axis = normalize_axis(dim, shape.rank(), "iota");
   return api::bind_one(ops::primitives::iota(), {}, {{"dtype", dtype}, {"shape", shape.to_vector()}, {"dim", axis}});
 }
 
-Array arange(std::int64_t n, DType dtype) { return iota(Shape{n}, 0, dtype); }
+Array arange(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) { return iota(Shape{n}, 0, dtype); }
 
-Array eye(std::int64_t n, DType dtype) {
+Array eye(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) {
   const Shape shape{n, n};
   return convert(equal(iota(shape, 0), iota(shape, 1)), dtype);
 }
 
-Array convert(const Array& x, DType dtype) {
+Array convert(const ArrayOperand& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   return api::bind_one(ops::primitives::convert(), {x}, {{"dtype", dtype}});
 }
 
-Array bitcast_convert(const Array& x, DType dtype) {
+Array bitcast_convert(const ArrayOperand& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   return api::bind_one(ops::primitives::bitcast_convert(), {x}, {{"dtype", dtype}});
 }
 
-Array where(const Array& predicate, const Operand& on_true, const Operand& on_false) {
-  const Operand condition = predicate.dtype() == DType::bool_ ? predicate : not_equal(predicate, 0);
+Array where(const ArrayOperand& predicate, const Operand& on_true, const Operand& on_false) {
+  const Operand condition = predicate.dtype() == DType::bool_ ? Array(predicate) : not_equal(predicate, 0);
   const DType dtype = api::common_dtype({&on_true, &on_false});
   Shape shape = predicate.shape();
   for (const Operand* operand : {&on_true, &on_false}) {
@@ -53,8 +53,8 @@ Array where(const Array& predicate, const Operand& on_true, const Operand& on_fa
                                                    api::at("where", on_false, dtype, shape, varying)});
 }
 
-Array clip(const Array& x, const Operand& low, const Operand& high) { return minimum(maximum(x, low), high); }
+Array clip(const ArrayOperand& x, const Operand& low, const Operand& high) { return minimum(maximum(x, low), high); }
 
-Array square(const Array& x) { return mul(x, x); }
+Array square(const ArrayOperand& x) { return mul(x, x); }
 
 }  // namespace lockstep

@@ -26,26 +26,26 @@ Array part(const Array& x, std::int64_t axis, std::int64_t start, std::int64_t c
 
 }  // namespace
 
-Array cumsum(const Array& x, std::int64_t axis, bool reverse) {
+Array cumsum(const ArrayOperand& x, std::int64_t axis, bool reverse) {
   return accumulate(ops::primitives::cumsum(), counted(x), axis, reverse);
 }
-Array cumprod(const Array& x, std::int64_t axis, bool reverse) {
+Array cumprod(const ArrayOperand& x, std::int64_t axis, bool reverse) {
   return accumulate(ops::primitives::cumprod(), counted(x), axis, reverse);
 }
-Array cummax(const Array& x, std::int64_t axis, bool reverse) {
+Array cummax(const ArrayOperand& x, std::int64_t axis, bool reverse) {
   return accumulate(ops::primitives::cummax(), x, axis, reverse);
 }
-Array cummin(const Array& x, std::int64_t axis, bool reverse) {
+Array cummin(const ArrayOperand& x, std::int64_t axis, bool reverse) {
   return accumulate(ops::primitives::cummin(), x, axis, reverse);
 }
-Array cumlogsumexp(const Array& x, std::int64_t axis, bool reverse) {
+Array cumlogsumexp(const ArrayOperand& x, std::int64_t axis, bool reverse) {
   return accumulate(ops::primitives::cumlogsumexp(), convert(x, api::inexact(x.dtype())), axis, reverse);
 }
 
-Array nancumsum(const Array& x, std::int64_t axis) { return cumsum(where(isnan(x), zeros_like(x), x), axis); }
-Array nancumprod(const Array& x, std::int64_t axis) { return cumprod(where(isnan(x), ones_like(x), x), axis); }
+Array nancumsum(const ArrayOperand& x, std::int64_t axis) { return cumsum(where(isnan(x), zeros_like(x), x), axis); }
+Array nancumprod(const ArrayOperand& x, std::int64_t axis) { return cumprod(where(isnan(x), ones_like(x), x), axis); }
 
-Array linear_recurrence(const Array& a, const Array& b, std::int64_t axis, bool reverse) {
+Array linear_recurrence(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis, bool reverse) {
   const DType dtype = api::inexact(promote(a.dtype(), b.dtype()));
   const Operand left = a, right = b;
   const std::vector<Array> arrays = api::aligned("linear_recurrence", {&left, &right}, dtype);
@@ -54,7 +54,7 @@ Array linear_recurrence(const Array& a, const Array& b, std::int64_t axis, bool 
       api::bind(ops::primitives::linear_recurrence(), arrays, {{"axis", dim}, {"reverse", reverse}}).front());
 }
 
-Array diff(const Array& x, std::int64_t n, std::int64_t axis) {
+Array diff(const ArrayOperand& x, std::int64_t n, std::int64_t axis) {
   if (n < 0) throw ValueError(fmt::format("diff: n is {}; expected 0 or more", n));
   const std::int64_t dim = normalize_axis(axis, x.ndim(), "diff");
   Array result = x;
@@ -67,9 +67,9 @@ Array diff(const Array& x, std::int64_t n, std::int64_t axis) {
   return result;
 }
 
-Array ediff1d(const Array& x) { return diff(reshape(x, {-1})); }
+Array ediff1d(const ArrayOperand& x) { return diff(reshape(x, {-1})); }
 
-Array gradient(const Array& x, std::int64_t axis, double spacing) {
+Array gradient(const ArrayOperand& x, std::int64_t axis, double spacing) {
   const std::int64_t dim = normalize_axis(axis, x.ndim(), "gradient");
   const std::int64_t extent = x.dim(static_cast<int>(dim));
   if (extent < 2) {

@@ -42,7 +42,8 @@ Array of_numbers(const Array& x, const Array& result, const OptionalAxes& axes, 
   return is_float(x.dtype()) ? where(all(isnan(x), axes, keep), nan, result) : result;
 }
 
-Array arg_of_numbers(const Array& x, std::int64_t axis, double worst, Array (*arg)(const Array&, std::int64_t, DType)) {
+Array arg_of_numbers(const Array& x, std::int64_t axis, double worst,
+                     Array (*arg)(const ArrayOperand&, std::int64_t, DType)) {
   if (!is_float(x.dtype())) return arg(x, axis, int32);
   const Array missing = isnan(x);
   return where(all(missing, Axes{axis}), -1, arg(where(missing, worst, x), axis, int32));
@@ -50,33 +51,33 @@ Array arg_of_numbers(const Array& x, std::int64_t axis, double worst, Array (*ar
 
 }  // namespace
 
-Array sum(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array sum(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return sum(lockstep::where(held("sum", x, where), x, zeros_like(x)), axes, keep);
 }
 
-Array prod(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array prod(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return prod(lockstep::where(held("prod", x, where), x, ones_like(x)), axes, keep);
 }
 
-Array max(const Array& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
+Array max(const ArrayOperand& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
   const Array start = full_like(x, initial);
   const Array top = max(lockstep::where(held("max", x, where), x, start), axes, keep);
   return maximum(top, initial);
 }
 
-Array min(const Array& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
+Array min(const ArrayOperand& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
   const Array start = full_like(x, initial);
   const Array bottom = min(lockstep::where(held("min", x, where), x, start), axes, keep);
   return minimum(bottom, initial);
 }
 
-Array mean(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array mean(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = wide(x), mask = held("mean", x, where);
   const Array total = sum(lockstep::where(mask, value, zeros_like(value)), axes, keep);
   return convert(div(total, held_count(value, mask, axes, keep)), api::inexact(x.dtype()));
 }
 
-Array var(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array var(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = wide(x), mask = held("var", x, where);
   const Array count = held_count(value, mask, axes, true);
   // As api::centered.
@@ -89,20 +90,20 @@ Array var(const Array& x, const Where& where, const OptionalAxes& axes, bool kee
   return convert(mean(real(mul(centered, conj(centered))), Where(mask), axes, keep), dtype);
 }
 
-Array all(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array all(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return all(logical_or(x, logical_not(held("all", x, where))), axes, keep);
 }
 
-Array any(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array any(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   return any(logical_and(x, held("any", x, where)), axes, keep);
 }
 
-Array logsumexp(const Array& x, const Where& where, const OptionalAxes& axes, bool keep) {
+Array logsumexp(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = convert(x, api::inexact(x.dtype()));
   return logsumexp(lockstep::where(held("logsumexp", x, where), value, -infinity), axes, keep);
 }
 
-Array logsumexp(const Array& x, const Array& weights, const OptionalAxes& axes, bool keep) {
+Array logsumexp(const ArrayOperand& x, const ArrayOperand& weights, const OptionalAxes& axes, bool keep) {
   if (weights.shape() != x.shape()) {
     throw ShapeError(fmt::format("logsumexp: x is {}, weights are {}; expected one shape; broadcast_to the weights",
                                  to_string(x.shape()), to_string(weights.shape())));
@@ -122,7 +123,7 @@ Array logsumexp(const Array& x, const Array& weights, const OptionalAxes& axes, 
   return keep ? result : squeeze(result, dims);
 }
 
-Array logmeanexp(const Array& x, const OptionalAxes& axes, bool keep) {
+Array logmeanexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logmeanexp");
   const auto count = static_cast<double>(api::count_along(x, dims));
   const DType dtype = api::inexact(x.dtype());
@@ -138,26 +139,26 @@ Array logmeanexp(const Array& x, const OptionalAxes& axes, bool keep) {
   return keep ? result : squeeze(result, dims);
 }
 
-Array nansum(const Array& x, const OptionalAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }
-Array nanprod(const Array& x, const OptionalAxes& axes, bool keep) { return prod(x, numbers(x), axes, keep); }
-Array nanmean(const Array& x, const OptionalAxes& axes, bool keep) { return mean(x, numbers(x), axes, keep); }
-Array nanvar(const Array& x, const OptionalAxes& axes, bool keep) { return var(x, numbers(x), axes, keep); }
-Array nanstd(const Array& x, const OptionalAxes& axes, bool keep) {
+Array nansum(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }
+Array nanprod(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return prod(x, numbers(x), axes, keep); }
+Array nanmean(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return mean(x, numbers(x), axes, keep); }
+Array nanvar(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return var(x, numbers(x), axes, keep); }
+Array nanstd(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Array deviation = api::deviation(nanvar(wide(x), axes, keep));
   return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
 }
 
-Array nanmax(const Array& x, const OptionalAxes& axes, bool keep) {
+Array nanmax(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   if (!is_float(x.dtype())) return max(x, axes, keep);
   return of_numbers(x, max(where(isnan(x), -infinity, x), axes, keep), axes, keep);
 }
 
-Array nanmin(const Array& x, const OptionalAxes& axes, bool keep) {
+Array nanmin(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   if (!is_float(x.dtype())) return min(x, axes, keep);
   return of_numbers(x, min(where(isnan(x), infinity, x), axes, keep), axes, keep);
 }
 
-Array nanargmax(const Array& x, std::int64_t axis) { return arg_of_numbers(x, axis, -infinity, argmax); }
-Array nanargmin(const Array& x, std::int64_t axis) { return arg_of_numbers(x, axis, infinity, argmin); }
+Array nanargmax(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, -infinity, argmax); }
+Array nanargmin(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, infinity, argmin); }
 
 }  // namespace lockstep

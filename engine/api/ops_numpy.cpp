@@ -74,7 +74,7 @@ Array sin_pi(const Array& x) {
 
 }  // namespace
 
-Array integer_pow(const Array& x, std::int64_t exponent) {
+Array integer_pow(const ArrayOperand& x, std::int64_t exponent) {
   return api::bind_one(ops::primitives::integer_pow(), {x}, {{"exponent", exponent}});
 }
 
@@ -130,7 +130,7 @@ Array round(const Operand& x, int decimals) {
   return x.is_scalar() || is_inexact(x.array().dtype()) ? rounded : convert(rounded, x.array().dtype());
 }
 
-Array reduce_precision(const Array& x, int exponent_bits, int mantissa_bits) {
+Array reduce_precision(const ArrayOperand& x, int exponent_bits, int mantissa_bits) {
   return api::bind_one(
       ops::primitives::reduce_precision(), {x},
       {{"exponent_bits", std::int64_t{exponent_bits}}, {"mantissa_bits", std::int64_t{mantissa_bits}}});
@@ -194,7 +194,7 @@ std::pair<Array, Array> modf(const Operand& x) {
   return {copysign(where(isinf(value), 0, sub(value, whole)), value), whole};
 }
 
-Array polyval(const Array& coefficients, const Operand& x) {
+Array polyval(const ArrayOperand& coefficients, const Operand& x) {
   if (coefficients.ndim() != 1) {
     throw ShapeError("polyval: coefficients of shape " + to_string(coefficients.shape()) +
                      "; expected one dimension; reshape them to [n]");

@@ -87,7 +87,7 @@ Array isneginf(const Operand& x) {
   return is_float(value.dtype()) ? equal(value, -infinity) : none_of(value);
 }
 
-Array nan_to_num(const Array& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
+Array nan_to_num(const ArrayOperand& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
   if (!is_inexact(x.dtype())) return x;
   if (is_complex(x.dtype())) {
     return complex(nan_to_num(real(x), nan, posinf, neginf), nan_to_num(imag(x), nan, posinf, neginf));
@@ -101,7 +101,7 @@ Array fmax(const Operand& a, const Operand& b) { return where(logical_or(greater
 
 Array fmin(const Operand& a, const Operand& b) { return where(logical_or(less(a, b), isnan(b)), a, b); }
 
-Array clamp(const Operand& low, const Array& x, const Operand& high) {
+Array clamp(const Operand& low, const ArrayOperand& x, const Operand& high) {
   const Array value = where(logical_and(greater(x, low), less(x, high)), x, stop_gradient(x));
   const Array lifted = where(less(value, low), low, value);
   return convert(where(greater(lifted, high), high, lifted), x.dtype());
@@ -131,7 +131,7 @@ Array allclose(const Operand& a, const Operand& b, double rtol, double atol, boo
   return all(isclose(a, b, rtol, atol, equal_nan));
 }
 
-Array array_equal(const Array& a, const Array& b) {
+Array array_equal(const ArrayOperand& a, const ArrayOperand& b) {
   return a.shape() == b.shape() ? all(equal(a, b)) : full(Shape{}, false, DType::bool_);
 }
 

@@ -43,18 +43,17 @@ Array batched_matmul(const Array& a, const Array& b) {
 
 }  // namespace
 
-Array dot_general(const Array& a, const Array& b, const std::pair<Axes, Axes>& contract,
+Array dot_general(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& contract,
                   const std::pair<Axes, Axes>& batch) {
-  const Operand left = a;
-  const Operand right = b;
-  const DType dtype = api::common_dtype({&left, &right});
+  const DType dtype = promote(a.dtype(), b.dtype());
+  const auto in_dtype = [&](const Array& x) { return x.dtype() == dtype ? x : convert(x, dtype); };
   using Pair = std::vector<std::vector<std::int64_t>>;
-  return api::bind_one(ops::primitives::dot_general(), {convert(a, dtype), convert(b, dtype)},
+  return api::bind_one(ops::primitives::dot_general(), {in_dtype(a), in_dtype(b)},
                        {{"contract", Pair{resolve(contract.first, a.ndim()), resolve(contract.second, b.ndim())}},
                         {"batch", Pair{resolve(batch.first, a.ndim()), resolve(batch.second, b.ndim())}}});
 }
 
-Array matmul(const Array& a, const Array& b) {
+Array matmul(const ArrayOperand& a, const ArrayOperand& b) {
   if (a.ndim() == 0 || b.ndim() == 0) {
     throw ShapeError(fmt::format("matmul: needs arrays of rank 1 or more, got {} and {}; scalars multiply by *",
                                  to_string(a.shape()), to_string(b.shape())));
@@ -72,7 +71,7 @@ Array matmul(const Array& a, const Array& b) {
   return dot_general(a, b, {{a.ndim() - 1}, {inner}});
 }
 
-Array one_hot(const Array& indices, std::int64_t classes, DType dtype) {
+Array one_hot(const ArrayOperand& indices, std::int64_t classes, DType dtype) {
   if (!is_integer(indices.dtype())) {
     throw DtypeError(fmt::format("one_hot: indices must be integers, got {}", to_string(indices.type())));
   }

@@ -21,32 +21,32 @@ Array argument_of(const ir::Primitive& primitive, const Array& x, std::int64_t a
 
 }  // namespace
 
-Array sum(const Array& x, const OptionalAxes& axes, bool keep) {
+Array sum(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_sum(), convert(x, api::accumulated(x.dtype())),
                      api::resolve_axes(axes, x.ndim(), "sum"), keep);
 }
 
-Array prod(const Array& x, const OptionalAxes& axes, bool keep) {
+Array prod(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_prod(), convert(x, api::accumulated(x.dtype())),
                      api::resolve_axes(axes, x.ndim(), "prod"), keep);
 }
 
-Array max(const Array& x, const OptionalAxes& axes, bool keep) {
+Array max(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_max(), x, api::resolve_axes(axes, x.ndim(), "max"), keep);
 }
 
-Array min(const Array& x, const OptionalAxes& axes, bool keep) {
+Array min(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_min(), x, api::resolve_axes(axes, x.ndim(), "min"), keep);
 }
 
-Array mean(const Array& x, const OptionalAxes& axes, bool keep) {
+Array mean(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "mean");
   const Array wide = convert(x, api::widened(x.dtype()));
   const Array total = api::reduce(ops::primitives::reduce_sum(), wide, dims, keep);
   return convert(div(total, static_cast<double>(api::count_along(x, dims))), api::inexact(x.dtype()));
 }
 
-Array var(const Array& x, const OptionalAxes& axes, bool keep) {
+Array var(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "var");
   const Array wide = convert(x, api::widened(x.dtype()));
   const Array centered = api::centered(wide, dims);
@@ -54,15 +54,15 @@ Array var(const Array& x, const OptionalAxes& axes, bool keep) {
   return convert(mean(real(mul(centered, conj(centered))), dims, keep), dtype);
 }
 
-Array all(const Array& x, const OptionalAxes& axes, bool keep) {
+Array all(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_min(), truth(x), api::resolve_axes(axes, x.ndim(), "all"), keep);
 }
 
-Array any(const Array& x, const OptionalAxes& axes, bool keep) {
+Array any(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_max(), truth(x), api::resolve_axes(axes, x.ndim(), "any"), keep);
 }
 
-Array logsumexp(const Array& x, const OptionalAxes& axes, bool keep) {
+Array logsumexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
@@ -77,28 +77,29 @@ Array logsumexp(const Array& x, const OptionalAxes& axes, bool keep) {
   return keep ? result : squeeze(result, dims);
 }
 
-Array reduce_and(const Array& x, const OptionalAxes& axes, bool keep) {
+Array reduce_and(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_and(), x, api::resolve_axes(axes, x.ndim(), "reduce_and"), keep);
 }
 
-Array reduce_or(const Array& x, const OptionalAxes& axes, bool keep) {
+Array reduce_or(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_or(), x, api::resolve_axes(axes, x.ndim(), "reduce_or"), keep);
 }
 
-Array reduce_xor(const Array& x, const OptionalAxes& axes, bool keep) {
+Array reduce_xor(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return api::reduce(ops::primitives::reduce_xor(), x, api::resolve_axes(axes, x.ndim(), "reduce_xor"), keep);
 }
 
-Array argmax(const Array& x, std::int64_t axis, DType dtype) {
+Array argmax(const ArrayOperand& x, std::int64_t axis, DType dtype) {
   return argument_of(ops::primitives::argmax(), x, axis, dtype);
 }
 
-Array argmin(const Array& x, std::int64_t axis, DType dtype) {
+Array argmin(const ArrayOperand& x, std::int64_t axis, DType dtype) {
   return argument_of(ops::primitives::argmin(), x, axis, dtype);
 }
 
-std::pair<Array, Array> top_k(const Array& x, std::int64_t k) {
-  std::vector<Array> results = api::bind(ops::primitives::top_k(), std::span(&x, 1), {{"k", k}});
+std::pair<Array, Array> top_k(const ArrayOperand& x, std::int64_t k) {
+  std::vector<Array> results =
+      api::bind(ops::primitives::top_k(), std::span(static_cast<const Array*>(&x), 1), {{"k", k}});
   return {std::move(results[0]), std::move(results[1])};
 }
 

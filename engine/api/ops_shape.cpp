@@ -46,7 +46,7 @@ std::vector<Array> promoted(std::string_view op, std::span<const Array> arrays) 
 
 }  // namespace
 
-Array reshape(const Array& x, const std::vector<std::int64_t>& shape) {
+Array reshape(const ArrayOperand& x, const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> dims = shape;
   std::int64_t known = 1;
   int unknown = -1;
@@ -72,7 +72,7 @@ Array reshape(const Array& x, const std::vector<std::int64_t>& shape) {
   return api::bind_one(ops::primitives::reshape(), {x}, {{"shape", std::move(dims)}});
 }
 
-Array transpose(const Array& x, const Axes& permutation) {
+Array transpose(const ArrayOperand& x, const Axes& permutation) {
   check_count("transpose", "permutation", permutation.size(), x);
   Axes axes;
   for (const std::int64_t axis : permutation) axes.push_back(normalize_axis(axis, x.ndim(), "transpose"));
@@ -85,13 +85,13 @@ Array transpose(const Array& x, const Axes& permutation) {
   return permuted(x, std::move(axes));
 }
 
-Array transpose(const Array& x) {
+Array transpose(const ArrayOperand& x) {
   Axes axes = identity_permutation(x.ndim());
   std::reverse(axes.begin(), axes.end());
   return permuted(x, std::move(axes));
 }
 
-Array moveaxis(const Array& x, std::int64_t from, std::int64_t to) {
+Array moveaxis(const ArrayOperand& x, std::int64_t from, std::int64_t to) {
   const int source = normalize_axis(from, x.ndim(), "moveaxis");
   const int target = normalize_axis(to, x.ndim(), "moveaxis");
   Axes axes = identity_permutation(x.ndim());
@@ -100,18 +100,18 @@ Array moveaxis(const Array& x, std::int64_t from, std::int64_t to) {
   return permuted(x, std::move(axes));
 }
 
-Array swapaxes(const Array& x, std::int64_t a, std::int64_t b) {
+Array swapaxes(const ArrayOperand& x, std::int64_t a, std::int64_t b) {
   Axes axes = identity_permutation(x.ndim());
   std::swap(axes[static_cast<std::size_t>(normalize_axis(a, x.ndim(), "swapaxes"))],
             axes[static_cast<std::size_t>(normalize_axis(b, x.ndim(), "swapaxes"))]);
   return permuted(x, std::move(axes));
 }
 
-Array expand_dims(const Array& x, std::int64_t axis) {
+Array expand_dims(const ArrayOperand& x, std::int64_t axis) {
   return reshape(x, x.shape().insert(normalize_axis(axis, x.ndim() + 1, "expand_dims"), 1).to_vector());
 }
 
-Array squeeze(const Array& x, const Axes& axes) {
+Array squeeze(const ArrayOperand& x, const Axes& axes) {
   std::vector<bool> dropped(static_cast<std::size_t>(x.ndim()));
   for (const std::int64_t axis : axes) {
     const int dim = normalize_axis(axis, x.ndim(), "squeeze");
@@ -128,14 +128,14 @@ Array squeeze(const Array& x, const Axes& axes) {
   return reshape(x, shape);
 }
 
-Array flatten(const Array& x) {
+Array flatten(const ArrayOperand& x) {
   if (x.ndim() == 0) throw ShapeError("flatten: needs an array with a batch dimension, got a scalar");
   return reshape(x, {x.dim(0), x.dim(0) == 0 ? x.shape().with(0, 1).size() : x.size() / x.dim(0)});
 }
 
-Array broadcast_to(const Array& x, const Shape& shape) { return api::broadcast("broadcast_to", x, shape); }
+Array broadcast_to(const ArrayOperand& x, const Shape& shape) { return api::broadcast("broadcast_to", x, shape); }
 
-Array concatenate(std::span<const Array> arrays, std::int64_t axis) {
+Array concatenate(const ArrayOperands& arrays, std::int64_t axis) {
   const std::vector<Array> operands = promoted("concatenate", arrays);
   if (operands[0].ndim() == 0) throw ShapeError("concatenate: scalars have no axis to join along; use stack");
   const std::int64_t dim = normalize_axis(axis, operands[0].ndim(), "concatenate");
@@ -143,11 +143,7 @@ Array concatenate(std::span<const Array> arrays, std::int64_t axis) {
   return std::move(api::bind(ops::primitives::concatenate(), operands, {{"dim", dim}}).front());
 }
 
-Array concatenate(std::initializer_list<Array> arrays, std::int64_t axis) {
-  return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis);
-}
-
-Array stack(std::span<const Array> arrays, std::int64_t axis) {
+Array stack(const ArrayOperands& arrays, std::int64_t axis) {
   std::vector<Array> rows;
   for (const Array& array : arrays) {
     if (!(array.shape() == arrays[0].shape())) {
@@ -160,7 +156,7 @@ Array stack(std::span<const Array> arrays, std::int64_t axis) {
   return concatenate(rows, axis);
 }
 
-std::vector<Array> split(const Array& x, std::int64_t parts, std::int64_t axis) {
+std::vector<Array> split(const ArrayOperand& x, std::int64_t parts, std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "split");
   if (parts <= 0 || x.shape()[dim] % parts != 0) {
     throw ShapeError(fmt::format("split: {} parts do not divide axis {} of {}", parts, axis, to_string(x.shape())));
@@ -170,7 +166,7 @@ std::vector<Array> split(const Array& x, std::int64_t parts, std::int64_t axis) 
   return api::bind(ops::primitives::split(), {{x}}, {{"dim", std::int64_t{dim}}, {"sizes", sizes}});
 }
 
-Array slice(const Array& x, const Axes& start, const Axes& limit, const Axes& strides) {
+Array slice(const ArrayOperand& x, const Axes& start, const Axes& limit, const Axes& strides) {
   check_count("slice", "start", start.size(), x);
   check_count("slice", "limit", limit.size(), x);
   const Axes steps = strides.empty() ? Axes(start.size(), 1) : strides;
@@ -178,7 +174,7 @@ Array slice(const Array& x, const Axes& start, const Axes& limit, const Axes& st
   return api::bind_one(ops::primitives::slice(), {x}, {{"start", start}, {"limit", limit}, {"strides", steps}});
 }
 
-Array slice_in_dim(const Array& x, std::int64_t start, std::int64_t limit, std::int64_t axis) {
+Array slice_in_dim(const ArrayOperand& x, std::int64_t start, std::int64_t limit, std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "slice_in_dim");
   Axes first(static_cast<std::size_t>(x.ndim()), 0);
   Axes last = x.shape().to_vector();
@@ -187,7 +183,7 @@ Array slice_in_dim(const Array& x, std::int64_t start, std::int64_t limit, std::
   return slice(x, first, last);
 }
 
-Array dynamic_slice(const Array& x, std::span<const Array> start, const Axes& sizes) {
+Array dynamic_slice(const ArrayOperand& x, const ArrayOperands& start, const Axes& sizes) {
   check_count("dynamic_slice", "start", start.size(), x);
   check_count("dynamic_slice", "sizes", sizes.size(), x);
   std::vector<Array> operands = {x};
@@ -195,14 +191,14 @@ Array dynamic_slice(const Array& x, std::span<const Array> start, const Axes& si
   return std::move(api::bind(ops::primitives::dynamic_slice(), operands, {{"sizes", sizes}}).front());
 }
 
-Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high) {
+Array pad(const ArrayOperand& x, const Operand& value, const Axes& low, const Axes& high) {
   check_count("pad", "low", low.size(), x);
   check_count("pad", "high", high.size(), x);
   return api::bind_one(ops::primitives::pad(), {x, api::at("pad", value, x.dtype(), Shape{})},
                        {{"low", low}, {"high", high}, {"interior", Axes(low.size(), 0)}});
 }
 
-Array reverse(const Array& x, const Axes& axes) {
+Array reverse(const ArrayOperand& x, const Axes& axes) {
   Axes dims;
   for (const std::int64_t axis : axes) dims.push_back(normalize_axis(axis, x.ndim(), "reverse"));
   std::sort(dims.begin(), dims.end());

@@ -34,13 +34,13 @@ std::vector<Array> sort(std::span<const Array> operands, std::int64_t axis, std:
   return api::bind(ops::primitives::sort(), operands, {{"axis", dim}, {"num_keys", num_keys}});
 }
 
-Array sort(const Array& x, std::int64_t axis, bool descending) {
+Array sort(const ArrayOperand& x, std::int64_t axis, bool descending) {
   // Sorted from its end, equal elements of the reversed result keep their order.
   if (descending) return reverse(sort(reverse(x, {axis}), axis), {axis});
-  return std::move(sort(std::span(&x, 1), axis, 1).front());
+  return std::move(sort(std::span(static_cast<const Array*>(&x), 1), axis, 1).front());
 }
 
-Array argsort(const Array& x, std::int64_t axis, bool descending) {
+Array argsort(const ArrayOperand& x, std::int64_t axis, bool descending) {
   const std::int64_t dim = normalize_axis(axis, x.ndim(), "argsort");
   const Array places = iota(x.shape(), dim);
   const std::vector<Array> pair =
@@ -57,7 +57,7 @@ Array lexsort(std::span<const Array> keys, std::int64_t axis) {
   return sort(operands, dim, static_cast<std::int64_t>(keys.size())).back();
 }
 
-Array searchsorted(const Array& sorted, const Array& values, Side side) {
+Array searchsorted(const ArrayOperand& sorted, const ArrayOperand& values, Side side) {
   expect_vector("searchsorted", "the sorted array", sorted);
   const DType dtype = promote(sorted.dtype(), values.dtype());
   const Array table = convert(sorted, dtype), wanted = convert(values, dtype);
@@ -73,7 +73,7 @@ Array searchsorted(const Array& sorted, const Array& values, Side side) {
   return low;
 }
 
-Array digitize(const Array& x, const Array& bins, bool right) {
+Array digitize(const ArrayOperand& x, const ArrayOperand& bins, bool right) {
   expect_vector("digitize", "bins", bins);
   const Side side = right ? Side::left : Side::right;
   const std::int64_t n = bins.dim(0);

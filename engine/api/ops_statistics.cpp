@@ -67,7 +67,7 @@ Array quantile_of(std::string_view op, const Array& x, const Operand& q, double 
 
 }  // namespace
 
-Array variance(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
+Array variance(const ArrayOperand& x, const OptionalAxes& axes, double ddof, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "variance");
   const double n = static_cast<double>(api::count_along(x, dims));
   if (ddof == 0) return var(x, dims, keep);
@@ -75,15 +75,17 @@ Array variance(const Array& x, const OptionalAxes& axes, double ddof, bool keep)
   return convert(mul(biased, n > ddof ? n / (n - ddof) : nan), ops::infer::part_of(api::inexact(x.dtype())));
 }
 
-Array stddev(const Array& x, const OptionalAxes& axes, double ddof, bool keep) {
+Array stddev(const ArrayOperand& x, const OptionalAxes& axes, double ddof, bool keep) {
   // In a wider dtype, whose squares overflow later.
   const Array deviation = api::deviation(variance(convert(x, api::widened(x.dtype())), axes, ddof, keep));
   return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
 }
 
-Array ptp(const Array& x, const OptionalAxes& axes, bool keep) { return sub(max(x, axes, keep), min(x, axes, keep)); }
+Array ptp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
+  return sub(max(x, axes, keep), min(x, axes, keep));
+}
 
-Array average(const Array& x, const Array& weights, const OptionalAxes& axes) {
+Array average(const ArrayOperand& x, const ArrayOperand& weights, const OptionalAxes& axes) {
   const DType dtype = promote(x.dtype(), weights.dtype()), wide = api::widened(dtype);
   const Array value = convert(x, wide);
   Array weight = convert(weights, wide);
@@ -104,22 +106,24 @@ Array average(const Array& x, const Array& weights, const OptionalAxes& axes) {
   return convert(div(sum(mul(value, weight), axes), sum(weight, axes)), api::inexact(dtype));
 }
 
-Array count_nonzero(const Array& x, const OptionalAxes& axes, bool keep) {
+Array count_nonzero(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return sum(convert(not_equal(x, zeros_like(x)), int32), axes, keep);
 }
 
-Array quantile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
+Array quantile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {
   return quantile_of("quantile", x, q, 1, axis, method);
 }
 
-Array percentile(const Array& x, const Operand& q, MaybeAxis axis, Quantile method) {
+Array percentile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {
   return q.is_scalar() ? quantile_of("percentile", x, q.real() / 100, 1, axis, method)
                        : quantile_of("percentile", x, q, 100, axis, method);
 }
 
-Array median(const Array& x, MaybeAxis axis) { return quantile_of("median", x, 0.5, 1, axis, Quantile::midpoint); }
+Array median(const ArrayOperand& x, MaybeAxis axis) {
+  return quantile_of("median", x, 0.5, 1, axis, Quantile::midpoint);
+}
 
-Array nanmedian(const Array& x, MaybeAxis axis) {
+Array nanmedian(const ArrayOperand& x, MaybeAxis axis) {
   // NaN stands last, so the numbers' middle is found by their count.
   const Array rows = in_front("nanmedian", x, axis);
   const Array sorted = sort(rows, 0);
@@ -132,7 +136,7 @@ Array nanmedian(const Array& x, MaybeAxis axis) {
   return squeeze(pair, {0});
 }
 
-Array cov(const Array& rows, double ddof) {
+Array cov(const ArrayOperand& rows, double ddof) {
   if (rows.ndim() == 1) return reshape(cov(expand_dims(rows, 0), ddof), {});
   if (rows.ndim() != 2) {
     throw ShapeError(fmt::format("cov: {} given; expected [variables, observations]; reshape it to rank 2",
@@ -143,7 +147,7 @@ Array cov(const Array& rows, double ddof) {
   return convert(div(products, static_cast<double>(rows.dim(1)) - ddof), api::inexact(rows.dtype()));
 }
 
-Array corrcoef(const Array& rows) {
+Array corrcoef(const ArrayOperand& rows) {
   if (rows.ndim() == 1) return reshape(corrcoef(expand_dims(rows, 0)), {});
   const Array c = cov(rows);
   const Array diagonal = real(sum(mul(c, eye(c.dim(0), c.dtype())), Axes{1}));

@@ -53,7 +53,7 @@ Attrs window_attrs(std::string_view op, const Array& x, const WindowOptions& opt
 
 }  // namespace
 
-Array conv(const Array& x, const Array& kernel, const ConvOptions& options) {
+Array conv(const ArrayOperand& x, const ArrayOperand& kernel, const ConvOptions& options) {
   const int spatial = spatial_rank("conv", x);
   const Axes ones(static_cast<std::size_t>(spatial), 1);
   const Operand left = x;
@@ -66,11 +66,11 @@ Array conv(const Array& x, const Array& kernel, const ConvOptions& options) {
                         {"groups", options.groups}});
 }
 
-Array window_max(const Array& x, const WindowOptions& options) {
+Array window_max(const ArrayOperand& x, const WindowOptions& options) {
   return api::bind_one(ops::primitives::window_max(), {x}, window_attrs("window_max", x, options));
 }
 
-Array window_mean(const Array& x, const WindowOptions& options) {
+Array window_mean(const ArrayOperand& x, const WindowOptions& options) {
   const Attrs attrs = window_attrs("window_mean", x, options);
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));

@@ -128,34 +128,34 @@ Array without_ends(const Array& y) { return squeeze(y, {0, -1}); }
 
 }  // namespace
 
-Array reduce_window_sum(const Array& x, const ReduceWindowOptions& options) {
+Array reduce_window_sum(const ArrayOperand& x, const ReduceWindowOptions& options) {
   const Planes planes = planes_of("reduce_window_sum", x, options, 0);
   return without_ends(window_sums(planes.x, planes.windows));
 }
 
-Array reduce_window_max(const Array& x, const ReduceWindowOptions& options) {
+Array reduce_window_max(const ArrayOperand& x, const ReduceWindowOptions& options) {
   const Planes planes = planes_of("reduce_window_max", x, options, api::least_value(x.dtype()));
   return without_ends(window_maxima(planes.x, planes.windows));
 }
 
-Array reduce_window_min(const Array& x, const ReduceWindowOptions& options) {
+Array reduce_window_min(const ArrayOperand& x, const ReduceWindowOptions& options) {
   const Planes planes = planes_of("reduce_window_min", x, options, api::largest_value(x.dtype()));
   return without_ends(window_minima(planes.x, planes.windows));
 }
 
-Array max_pool(const Array& x, const PoolOptions& options) {
+Array max_pool(const ArrayOperand& x, const PoolOptions& options) {
   return window_maxima(x, pool_windows("max_pool", x, options));
 }
 
-Array min_pool(const Array& x, const PoolOptions& options) {
+Array min_pool(const ArrayOperand& x, const PoolOptions& options) {
   return window_minima(x, pool_windows("min_pool", x, options));
 }
 
-Array sum_pool(const Array& x, const PoolOptions& options) {
+Array sum_pool(const ArrayOperand& x, const PoolOptions& options) {
   return window_sums(x, pool_windows("sum_pool", x, options));
 }
 
-Array avg_pool(const Array& x, const PoolOptions& options, bool count_include_pad) {
+Array avg_pool(const ArrayOperand& x, const PoolOptions& options, bool count_include_pad) {
   const Windows windows = pool_windows("avg_pool", x, options);
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));

@@ -27,13 +27,13 @@ Array key(std::uint64_t seed) {
   return wrap_key_data(concatenate({word(seed >> 32), word(seed & 0xffffffffU)}, 0));
 }
 
-Array split(const Array& key, std::int64_t n) {
+Array split(const ArrayOperand& key, std::int64_t n) {
   check_key("split", key);
   if (n < 1) throw ValueError(fmt::format("random::split: the number of keys must be at least 1, got {}", n));
   return api::bind_one(ops::primitives::random_split(), {key}, {{"shape", Axes{n}}});
 }
 
-Array fold_in(const Array& key, const Operand& data) {
+Array fold_in(const ArrayOperand& key, const Operand& data) {
   check_key("fold_in", key);
   if (data.is_scalar()) {
     if (data.kind() == ScalarKind::real) {
@@ -56,28 +56,28 @@ Array fold_in(const Array& key, const Operand& data) {
   return fold_words(broadcast_to(key, shape), broadcast_to(convert(data.array(), uint32), shape));
 }
 
-Array key_data(const Array& key) {
+Array key_data(const ArrayOperand& key) {
   check_key("key_data", key);
   return api::bind_one(ops::primitives::random_unwrap(), {key});
 }
 
-Array wrap_key_data(const Array& words) {
+Array wrap_key_data(const ArrayOperand& words) {
   if (words.dtype() != uint32 || words.ndim() == 0 || words.dim(-1) != 2) {
     throw ShapeError(fmt::format("random::wrap_key_data: needs uint32[..., 2], got {}", to_string(words.type())));
   }
   return api::bind_one(ops::primitives::random_wrap(), {words});
 }
 
-Array clone(const Array& key) { return wrap_key_data(key_data(key)); }
+Array clone(const ArrayOperand& key) { return wrap_key_data(key_data(key)); }
 
-Array bits(const Array& key, const Shape& shape, int width, const Placement& placement) {
+Array bits(const ArrayOperand& key, const Shape& shape, int width, const Placement& placement) {
   if (width != 8 && width != 16 && width != 32 && width != 64) {
     throw ValueError(fmt::format("random::bits: width must be 8, 16, 32 or 64, got {}", width));
   }
   return draw_bits("bits", key, shape, width, placement);
 }
 
-Array uniform(const Array& key, const Shape& shape, DType dtype, const Operand& low, const Operand& high,
+Array uniform(const ArrayOperand& key, const Shape& shape, DType dtype, const Operand& low, const Operand& high,
               const Placement& placement) {
   const Array unit = draw_unit("uniform", key, shape, dtype, placement);
   if (low.is_scalar() && high.is_scalar() && low.real() == 0 && high.real() == 1) return unit;

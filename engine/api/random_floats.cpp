@@ -28,67 +28,69 @@ Array draw_exponential(std::string_view op, const Array& key, const Shape& shape
 
 }  // namespace
 
-Array normal(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array normal(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   return draw_normal("normal", key, shape, dtype, placement);
 }
 
-Array lognormal(const Array& key, const Operand& sigma, const Shape& shape, DType dtype, const Placement& placement) {
+Array lognormal(const ArrayOperand& key, const Operand& sigma, const Shape& shape, DType dtype,
+                const Placement& placement) {
   const Array x = draw_normal("lognormal", key, shape, dtype, placement);
   return exp(mul(x, parameter("lognormal", sigma, dtype, shape)));
 }
 
-Array exponential(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array exponential(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   return draw_exponential("exponential", key, shape, dtype, placement);
 }
 
-Array laplace(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array laplace(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   check_float("laplace", dtype);
   const Array u = draw_above("laplace", key, shape, dtype, -1 + format_of(dtype).epsilon() / 2, placement);
   return mul(sign(u), log1p(neg(abs(u))));
 }
 
-Array logistic(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array logistic(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   check_float("logistic", dtype);
   const Array u = draw_above("logistic", key, shape, dtype, format_of(dtype).tiny, placement);
   return sub(log(u), log1p(neg(u)));
 }
 
-Array gumbel(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array gumbel(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   check_float("gumbel", dtype);
   return neg(log(neg(log(draw_above("gumbel", key, shape, dtype, format_of(dtype).tiny, placement)))));
 }
 
-Array cauchy(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array cauchy(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   check_float("cauchy", dtype);
   const Array u = draw_above("cauchy", key, shape, dtype, format_of(dtype).epsilon(), placement);
   const Array angle = mul(sub(u, 0.5), std::numbers::pi);
   return div(sin(angle), cos(angle));
 }
 
-Array pareto(const Array& key, const Operand& b, const Shape& shape, DType dtype, const Placement& placement) {
+Array pareto(const ArrayOperand& key, const Operand& b, const Shape& shape, DType dtype, const Placement& placement) {
   return exp(div(draw_exponential("pareto", key, shape, dtype, placement), parameter("pareto", b, dtype, shape)));
 }
 
-Array rayleigh(const Array& key, const Operand& scale, const Shape& shape, DType dtype, const Placement& placement) {
+Array rayleigh(const ArrayOperand& key, const Operand& scale, const Shape& shape, DType dtype,
+               const Placement& placement) {
   const Array u = maximum(draw_unit("rayleigh", key, shape, dtype, placement), format_of(dtype).tiny);
   return mul(sqrt(mul(log(u), -2)), parameter("rayleigh", scale, dtype, shape));
 }
 
-Array weibull_min(const Array& key, const Operand& scale, const Operand& concentration, const Shape& shape, DType dtype,
-                  const Placement& placement) {
+Array weibull_min(const ArrayOperand& key, const Operand& scale, const Operand& concentration, const Shape& shape,
+                  DType dtype, const Placement& placement) {
   const Array x = draw_exponential("weibull_min", key, shape, dtype, placement);
   return mul(pow(x, div(1.0, parameter("weibull_min", concentration, dtype, shape))),
              parameter("weibull_min", scale, dtype, shape));
 }
 
-Array maxwell(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array maxwell(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   Shape vectors = shape;
   vectors.append(3);
   const Placement in_vectors = in_front("maxwell", shape, placement);
   return sqrt(sum(square(draw_normal("maxwell", key, vectors, dtype, in_vectors)), {{-1}}));
 }
 
-Array double_sided_maxwell(const Array& key, const Operand& location, const Operand& scale, const Shape& shape,
+Array double_sided_maxwell(const ArrayOperand& key, const Operand& location, const Operand& scale, const Shape& shape,
                            DType dtype, const Placement& placement) {
   check_one_key("double_sided_maxwell", key);
   const std::vector<Array> keys = subkeys(key, 2);
@@ -97,8 +99,8 @@ Array double_sided_maxwell(const Array& key, const Operand& location, const Oper
              parameter("double_sided_maxwell", location, dtype, shape));
 }
 
-Array triangular(const Array& key, const Operand& left, const Operand& mode, const Operand& right, const Shape& shape,
-                 DType dtype, const Placement& placement) {
+Array triangular(const ArrayOperand& key, const Operand& left, const Operand& mode, const Operand& right,
+                 const Shape& shape, DType dtype, const Placement& placement) {
   const Array u = draw_unit("triangular", key, shape, dtype, placement);
   const Array low = parameter("triangular", left, dtype, shape);
   const Array peak = parameter("triangular", mode, dtype, shape);
@@ -109,7 +111,7 @@ Array triangular(const Array& key, const Operand& left, const Operand& mode, con
   return where(less(u, div(sub(peak, low), width)), rising, falling);
 }
 
-Array wald(const Array& key, const Operand& mean, const Shape& shape, DType dtype, const Placement& placement) {
+Array wald(const ArrayOperand& key, const Operand& mean, const Shape& shape, DType dtype, const Placement& placement) {
   check_one_key("wald", key);
   const std::vector<Array> keys = subkeys(key, 2);
   const Array mu = parameter("wald", mean, dtype, shape);

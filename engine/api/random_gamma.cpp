@@ -49,15 +49,15 @@ void check_positive(std::string_view op, std::string_view name, double value) {
 
 }  // namespace
 
-Array gamma(const Array& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {
+Array gamma(const ArrayOperand& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {
   return draw_gamma("gamma", key, a, shape, dtype, false, placement);
 }
 
-Array loggamma(const Array& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {
+Array loggamma(const ArrayOperand& key, const Operand& a, const Shape& shape, DType dtype, const Placement& placement) {
   return draw_gamma("loggamma", key, a, shape, dtype, true, placement);
 }
 
-Array beta(const Array& key, const Operand& a, const Operand& b, const Shape& shape, DType dtype,
+Array beta(const ArrayOperand& key, const Operand& a, const Operand& b, const Shape& shape, DType dtype,
            const Placement& placement) {
   check_one_key("beta", key);
   const std::vector<Array> keys = subkeys(key, 2);
@@ -68,7 +68,8 @@ Array beta(const Array& key, const Operand& a, const Operand& b, const Shape& sh
   return div(scaled_a, add(scaled_a, exp(sub(log_b, largest))));
 }
 
-Array dirichlet(const Array& key, const Array& alpha, const Shape& shape, DType dtype, const Placement& placement) {
+Array dirichlet(const ArrayOperand& key, const ArrayOperand& alpha, const Shape& shape, DType dtype,
+                const Placement& placement) {
   if (alpha.ndim() == 0) {
     throw ShapeError(
         fmt::format("random::dirichlet: alpha needs a last dimension of the weights, got {}", to_string(alpha.type())));
@@ -78,11 +79,12 @@ Array dirichlet(const Array& key, const Array& alpha, const Shape& shape, DType 
   return softmax(finite_log("dirichlet", key, alpha, weights, dtype, in_front("dirichlet", shape, placement)), -1);
 }
 
-Array chisquare(const Array& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {
+Array chisquare(const ArrayOperand& key, const Operand& df, const Shape& shape, DType dtype,
+                const Placement& placement) {
   return draw_chisquare("chisquare", key, df, shape, dtype, placement);
 }
 
-Array f(const Array& key, const Operand& d1, const Operand& d2, const Shape& shape, DType dtype,
+Array f(const ArrayOperand& key, const Operand& d1, const Operand& d2, const Shape& shape, DType dtype,
         const Placement& placement) {
   check_one_key("f", key);
   const std::vector<Array> keys = subkeys(key, 2);
@@ -91,7 +93,7 @@ Array f(const Array& key, const Operand& d1, const Operand& d2, const Shape& sha
   return div(above, below);
 }
 
-Array t(const Array& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {
+Array t(const ArrayOperand& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {
   check_one_key("t", key);
   const std::vector<Array> keys = subkeys(key, 2);
   const Array n = normal(keys[0], shape, dtype, placement);
@@ -99,7 +101,8 @@ Array t(const Array& key, const Operand& df, const Shape& shape, DType dtype, co
   return mul(n, sqrt(div(parameter("t", half(df), dtype, shape), g)));
 }
 
-Array generalized_normal(const Array& key, double p, const Shape& shape, DType dtype, const Placement& placement) {
+Array generalized_normal(const ArrayOperand& key, double p, const Shape& shape, DType dtype,
+                         const Placement& placement) {
   check_one_key("generalized_normal", key);
   check_positive("generalized_normal", "p", p);
   const std::vector<Array> keys = subkeys(key, 2);
@@ -107,7 +110,8 @@ Array generalized_normal(const Array& key, double p, const Shape& shape, DType d
   return mul(rademacher(keys[1], shape, dtype, placement), pow(g, 1 / p));
 }
 
-Array ball(const Array& key, std::int64_t d, double p, const Shape& shape, DType dtype, const Placement& placement) {
+Array ball(const ArrayOperand& key, std::int64_t d, double p, const Shape& shape, DType dtype,
+           const Placement& placement) {
   check_one_key("ball", key);
   check_positive("ball", "p", p);
   check_positive("ball", "d", static_cast<double>(d));

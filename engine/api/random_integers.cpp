@@ -140,7 +140,7 @@ Array with_chosen_at(const Array& x, int axis, const Shape& chosen) {
 
 }  // namespace
 
-Array bernoulli(const Array& key, const Operand& p, const Shape& shape, const Placement& placement) {
+Array bernoulli(const ArrayOperand& key, const Operand& p, const Shape& shape, const Placement& placement) {
   if (p.is_scalar() && !(p.real() >= 0 && p.real() <= 1)) {
     throw ValueError(fmt::format("random::bernoulli: p must be in [0, 1], got {}", p.real()));
   }
@@ -148,14 +148,14 @@ Array bernoulli(const Array& key, const Operand& p, const Shape& shape, const Pl
   return less(draw_unit("bernoulli", key, shape, dtype, placement), parameter("bernoulli", p, dtype, shape));
 }
 
-Array rademacher(const Array& key, const Shape& shape, DType dtype, const Placement& placement) {
+Array rademacher(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
   if (!is_signed_integer(dtype) && !is_float(dtype)) {
     throw DtypeError(fmt::format("random::rademacher: draws signed integers or floats, got dtype {}", name(dtype)));
   }
   return where(bernoulli(key, 0.5, shape, placement), full({}, 1, dtype), full({}, -1, dtype));
 }
 
-Array randint(const Array& key, const Shape& shape, const Operand& low, const Operand& high, DType dtype,
+Array randint(const ArrayOperand& key, const Shape& shape, const Operand& low, const Operand& high, DType dtype,
               const Placement& placement) {
   check_integer("randint", dtype);
   check_one_key("randint", key);
@@ -177,12 +177,13 @@ Array randint(const Array& key, const Shape& shape, const Operand& low, const Op
   return convert(add(first, convert(offset, drawn)), dtype);
 }
 
-Array permutation(const Array& key, std::int64_t n, const Placement& placement) {
+Array permutation(const ArrayOperand& key, std::int64_t n, const Placement& placement) {
   if (n < 0) throw ValueError(fmt::format("random::permutation: n must be at least 0, got {}", n));
   return permutation(key, arange(n), 0, false, placement);
 }
 
-Array permutation(const Array& key, const Array& x, std::int64_t axis, bool independent, const Placement& placement) {
+Array permutation(const ArrayOperand& key, const ArrayOperand& x, std::int64_t axis, bool independent,
+                  const Placement& placement) {
   check_one_key("permutation", key);
   check_not_cut("permutation", placement);
   const int dim = normalize_axis(axis, x.ndim(), "random::permutation");
@@ -191,13 +192,13 @@ Array permutation(const Array& key, const Array& x, std::int64_t axis, bool inde
   return moveaxis(take(moveaxis(x, dim, 0), order, 0, IndexMode::promise_in_bounds), 0, dim);
 }
 
-Array choice(const Array& key, std::int64_t n, const Shape& shape, const ChoiceOptions& options,
+Array choice(const ArrayOperand& key, std::int64_t n, const Shape& shape, const ChoiceOptions& options,
              const Placement& placement) {
   check_one_key("choice", key);
   return chosen_indices(key, n, shape, options, placement);
 }
 
-Array choice(const Array& key, const Array& x, const Shape& shape, const ChoiceOptions& options,
+Array choice(const ArrayOperand& key, const ArrayOperand& x, const Shape& shape, const ChoiceOptions& options,
              const Placement& placement) {
   check_one_key("choice", key);
   const int axis = normalize_axis(options.axis, x.ndim(), "random::choice");
@@ -205,7 +206,7 @@ Array choice(const Array& key, const Array& x, const Shape& shape, const ChoiceO
   return with_chosen_at(take(moveaxis(x, axis, 0), indices, 0, IndexMode::promise_in_bounds), axis, shape);
 }
 
-Array categorical(const Array& key, const Array& logits, const CategoricalOptions& options,
+Array categorical(const ArrayOperand& key, const ArrayOperand& logits, const CategoricalOptions& options,
                   const Placement& placement) {
   check_one_key("categorical", key);
   check_float("categorical", logits.dtype());
@@ -241,7 +242,8 @@ Array categorical(const Array& key, const Array& logits, const CategoricalOption
   return reshape(moveaxis(drawn, -1, 0), shape.to_vector());
 }
 
-Array geometric(const Array& key, const Operand& p, const Shape& shape, DType dtype, const Placement& placement) {
+Array geometric(const ArrayOperand& key, const Operand& p, const Shape& shape, DType dtype,
+                const Placement& placement) {
   check_integer("geometric", dtype);
   if (p.is_scalar() && !(p.real() > 0 && p.real() <= 1)) {
     throw ValueError(fmt::format("random::geometric: p must be in (0, 1], got {}", p.real()));
@@ -258,7 +260,8 @@ Array geometric(const Array& key, const Operand& p, const Shape& shape, DType dt
   return where(possible, counted, zeros({}, dtype));
 }
 
-Array poisson(const Array& key, const Operand& rate, const Shape& shape, DType dtype, const Placement& placement) {
+Array poisson(const ArrayOperand& key, const Operand& rate, const Shape& shape, DType dtype,
+              const Placement& placement) {
   check_one_key("poisson", key);
   if (dtype != int32 && dtype != int64) {
     throw DtypeError(
@@ -270,7 +273,7 @@ Array poisson(const Array& key, const Operand& rate, const Shape& shape, DType d
                        {{"dtype", dtype}});
 }
 
-Array binomial(const Array& key, const Operand& n, const Operand& p, const Shape& shape, DType dtype,
+Array binomial(const ArrayOperand& key, const Operand& n, const Operand& p, const Shape& shape, DType dtype,
                const Placement& placement) {
   check_one_key("binomial", key);
   check_float("binomial", dtype);

@@ -19,8 +19,8 @@ Array diagonal(const Array& matrices) { return sum(mul(matrices, eye(matrices.di
 
 }  // namespace
 
-Array multivariate_normal(const Array& key, const Array& mean, const Array& covariance, const Shape& shape, DType dtype,
-                          const Placement& placement) {
+Array multivariate_normal(const ArrayOperand& key, const ArrayOperand& mean, const ArrayOperand& covariance,
+                          const Shape& shape, DType dtype, const Placement& placement) {
   check_one_key("multivariate_normal", key);
   if (mean.ndim() < 1 || covariance.ndim() < 2 || covariance.dim(-1) != mean.dim(-1) ||
       covariance.dim(-2) != mean.dim(-1)) {
@@ -36,7 +36,7 @@ Array multivariate_normal(const Array& key, const Array& mean, const Array& cova
   return add(x, full_parameter("multivariate_normal", mean, dtype, vectors));
 }
 
-Array orthogonal(const Array& key, std::int64_t n, const Shape& shape, DType dtype, std::int64_t m,
+Array orthogonal(const ArrayOperand& key, std::int64_t n, const Shape& shape, DType dtype, std::int64_t m,
                  const Placement& placement) {
   check_one_key("orthogonal", key);
   const std::int64_t columns = m == 0 ? n : m;

@@ -80,7 +80,7 @@ Array logspace(double start, double stop, std::int64_t num, bool endpoint, doubl
   return convert(pow(base, linspace(start, stop, num, endpoint, float64)), dtype);
 }
 
-Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing) {
+Arrays meshgrid(const ArrayOperands& vectors, std::string_view indexing) {
   if (indexing != "xy" && indexing != "ij") {
     throw ValueError(fmt::format("meshgrid: indexing must be \"xy\" or \"ij\", got \"{}\"", indexing));
   }

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-Array checkpoint_name(const Array& x, const std::string& name) {
+Array checkpoint_name(const ArrayOperand& x, const std::string& name) {
   return api::bind_one(ops::primitives::checkpoint_name(), {x}, {{"name", name}});
 }
 

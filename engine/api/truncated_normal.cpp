@@ -75,8 +75,8 @@ Tails tails_of(const Operand& low, const Operand& high) {
 
 }  // namespace
 
-Array truncated_normal(const Array& key, const Operand& low, const Operand& high, const Shape& shape, DType dtype,
-                       const Placement& placement) {
+Array truncated_normal(const ArrayOperand& key, const Operand& low, const Operand& high, const Shape& shape,
+                       DType dtype, const Placement& placement) {
   if (low.is_scalar() && high.is_scalar() && !(low.real() < high.real())) {
     throw ValueError(
         fmt::format("random::truncated_normal: low must be below high, got {} and {}", low.real(), high.real()));

@@ -1,6 +1,11 @@
 #include <lockstep/error.h>
 
+#include "engine/core/place.h"
+
 namespace lockstep {
+
+Error::Error(const std::string& text) : std::runtime_error(place::placed(text)) {}
+Error::Error(const char* text) : Error(std::string(text)) {}
 
 // Defined here so that each class has one vtable and type_info in the library.
 Error::~Error() = default;

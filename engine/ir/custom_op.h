@@ -28,6 +28,8 @@ class CustomOp : public AttrObject {
   /// Result types for operands of one example.
   virtual std::vector<ArrayType> infer(std::span<const ArrayType> operands) const = 0;
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const = 0;
+  /// Tangents of the results of an equation; nothing where the op has no derivative.
+  virtual std::optional<std::vector<Tangent>> tangents(const JvpContext& context) const = 0;
   /// What the op is over a batch; nothing where it has no rule of its own.
   virtual std::optional<std::vector<Value>> batch(const BatchContext& context) const = 0;
 

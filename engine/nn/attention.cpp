@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-Array multi_head_attention(const Scope& scope, const Array& x, const MultiHeadAttentionOptions& options) {
+Array multi_head_attention(const Scope& scope, const ArrayOperand& x, const MultiHeadAttentionOptions& options) {
   const NamedScope named = scope.named();
   if (x.ndim() != 3 || !is_float(x.dtype())) {
     throw ShapeError("[multi_head_attention '" + scope.path() + "'] the input is " + to_string(x.type()) +

@@ -44,7 +44,7 @@ WindowOptions window_options(std::string_view layer, const Array& x, const Pool2
 
 }  // namespace
 
-Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options) {
+Array conv2d(const Scope& scope, const ArrayOperand& x, const Conv2dOptions& options) {
   const NamedScope named = scope.named();
   check_image("conv2d '" + scope.path() + "'", x);
   const std::int64_t channels = x.dim(-1);
@@ -71,19 +71,19 @@ Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options) {
                                       .aggregation = options.aggregation});
 }
 
-Array max_pool2d(const Array& x, const Pool2dOptions& options) {
+Array max_pool2d(const ArrayOperand& x, const Pool2dOptions& options) {
   return window_max(x, window_options("max_pool2d", x, options));
 }
 
-Array max_pool2d(const Array& x, Pair window) { return max_pool2d(x, Pool2dOptions{.window = window}); }
+Array max_pool2d(const ArrayOperand& x, Pair window) { return max_pool2d(x, Pool2dOptions{.window = window}); }
 
-Array avg_pool2d(const Array& x, const Pool2dOptions& options) {
+Array avg_pool2d(const ArrayOperand& x, const Pool2dOptions& options) {
   return window_mean(x, window_options("avg_pool2d", x, options));
 }
 
-Array avg_pool2d(const Array& x, Pair window) { return avg_pool2d(x, Pool2dOptions{.window = window}); }
+Array avg_pool2d(const ArrayOperand& x, Pair window) { return avg_pool2d(x, Pool2dOptions{.window = window}); }
 
-Array global_avg_pool2d(const Array& x) {
+Array global_avg_pool2d(const ArrayOperand& x) {
   check_image("global_avg_pool2d", x);
   return mean(x, Axes{1, 2});
 }

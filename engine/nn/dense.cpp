@@ -12,7 +12,7 @@ void check_count(const Scope& scope, std::string_view what, std::int64_t value) 
 
 }  // namespace
 
-Array dense(const Scope& scope, const Array& x, const DenseOptions& options) {
+Array dense(const Scope& scope, const ArrayOperand& x, const DenseOptions& options) {
   const NamedScope named = scope.named();
   check_count(scope, "units", options.units);
   if (x.ndim() == 0 || !is_float(x.dtype())) {
@@ -32,7 +32,7 @@ Array dense(const Scope& scope, const Array& x, const DenseOptions& options) {
                                       .aggregation = options.aggregation});
 }
 
-Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions& options) {
+Array embedding(const Scope& scope, const ArrayOperand& indices, const EmbeddingOptions& options) {
   const NamedScope named = scope.named();
   check_count(scope, "vocabulary", options.vocabulary);
   check_count(scope, "features", options.features);
@@ -46,7 +46,7 @@ Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions
   return take_rows(table, indices);
 }
 
-Array dropout(const Scope& scope, const Array& x, double rate) {
+Array dropout(const Scope& scope, const ArrayOperand& x, double rate) {
   const NamedScope named = scope.named();
   if (!(rate >= 0 && rate < 1)) {
     throw ValueError("[dropout '" + scope.path() + "'] the rate is " + std::to_string(rate) +
@@ -58,7 +58,7 @@ Array dropout(const Scope& scope, const Array& x, double rate) {
   return where(kept, x * (1.0 / (1.0 - rate)), 0);
 }
 
-Array sequential(const Scope& scope, const Array& x, const std::vector<Layer>& layers) {
+Array sequential(const Scope& scope, const ArrayOperand& x, const std::vector<Layer>& layers) {
   Array h = x;
   for (std::size_t i = 0; i < layers.size(); ++i) h = layers[i](scope[std::to_string(i)], h);
   return h;

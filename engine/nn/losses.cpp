@@ -82,7 +82,7 @@ Loss operator*(double scale, Loss loss) {
   return loss;
 }
 
-Weighted weighted(const Array& values, const Array& weight) {
+Weighted weighted(const ArrayOperand& values, const Array& weight) {
   if (values.ndim() == 0) {
     throw ShapeError("[weighted] the values have rank 0; give one value per row, [B] or [B, ...]");
   }
@@ -101,7 +101,7 @@ Weighted weighted(const Array& values, const Array& weight) {
   return {sum(where(w == 0, 0, rows) * w), sum(w)};
 }
 
-Weighted softmax_cross_entropy(const Array& given_logits, const Array& labels, const Array& weight,
+Weighted softmax_cross_entropy(const ArrayOperand& given_logits, const ArrayOperand& labels, const Array& weight,
                                const LabelOptions& options) {
   const Array logits = wide(given_logits);
   if (logits.ndim() < 2) {
@@ -121,7 +121,7 @@ Weighted softmax_cross_entropy(const Array& given_logits, const Array& labels, c
   return sparse_cross_entropy(logits, labels, weight, options);
 }
 
-Weighted binary_cross_entropy(const Array& all_logits, const Array& labels, const Array& weight) {
+Weighted binary_cross_entropy(const ArrayOperand& all_logits, const ArrayOperand& labels, const Array& weight) {
   check_equal_shapes("binary_cross_entropy", all_logits, labels);
   const Array logits = counted(wide(all_logits), weight);
   const Array y = counted(float_targets(labels, logits), weight);
@@ -134,17 +134,17 @@ Weighted binary_cross_entropy(const Array& all_logits, const Array& labels, cons
   return weighted(linear + log1p(exp(where(above, -logits, logits))), weight);
 }
 
-Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight) {
+Weighted mean_squared_error(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight) {
   check_equal_shapes("mean_squared_error", predictions, targets);
   return weighted(square(error_of(predictions, targets, weight)), weight);
 }
 
-Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight) {
+Weighted mean_absolute_error(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight) {
   check_equal_shapes("mean_absolute_error", predictions, targets);
   return weighted(abs(error_of(predictions, targets, weight)), weight);
 }
 
-Weighted huber(const Array& predictions, const Array& targets, const Array& weight, double delta) {
+Weighted huber(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight, double delta) {
   check_equal_shapes("huber", predictions, targets);
   if (!(delta > 0)) throw ValueError("[huber] delta is " + std::to_string(delta) + "; it must be above 0");
   const Array error = error_of(predictions, targets, weight);

@@ -27,7 +27,7 @@ Array filled(const Array& x, const Rows& rows) {
 
 }  // namespace
 
-Tree fill_masked_rows(const Tree& rows, const Array& weight) {
+Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight) {
   if (!weight.has_value()) return rows;
   if (weight.ndim() != 1) {
     throw DataError("[fill_masked_rows] the weights are " + to_string(weight.type()) + "; give one for each row, [B]");

@@ -39,16 +39,17 @@ Array reduced(const Array& x) {
 
 }  // namespace
 
-Weighted mean_metric(const Array& values, const Array& weight) { return weighted(values, weight); }
+Weighted mean_metric(const ArrayOperand& values, const Array& weight) { return weighted(values, weight); }
 
-Weighted accuracy(const Array& logits, const Array& labels, const Array& weight, const LabelOptions& options) {
+Weighted accuracy(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight,
+                  const LabelOptions& options) {
   check_logits("accuracy", logits);
   const nn::ClassLabels named = labels_of("accuracy", labels, logits, options);
   return rate_of(argmax(logits, -1) == named.classes, named, weight);
 }
 
-Weighted top_k_accuracy(const Array& logits, const Array& labels, std::int64_t k, const Array& weight,
-                        const LabelOptions& options) {
+Weighted top_k_accuracy(const ArrayOperand& logits, const ArrayOperand& labels, std::int64_t k,
+                        const Array& weight, const LabelOptions& options) {
   check_logits("top_k_accuracy", logits);
   const Array best = top_k(logits, k).second;
   const nn::ClassLabels named = labels_of("top_k_accuracy", labels, logits, options);

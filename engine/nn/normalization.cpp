@@ -145,7 +145,7 @@ Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
 
 }  // namespace
 
-Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& options) {
+Array batch_norm(const Scope& scope, const ArrayOperand& x, const BatchNormOptions& options) {
   const NamedScope named = scope.named();
   check_normalized("batch_norm", scope, x, options.epsilon);
   const DType statistics = promote(x.dtype(), float32);
@@ -187,7 +187,7 @@ Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& opt
   return convert(y, x.dtype());
 }
 
-Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options) {
+Array layer_norm(const Scope& scope, const ArrayOperand& x, const LayerNormOptions& options) {
   const NamedScope named = scope.named();
   check_normalized("layer_norm", scope, x, options.epsilon);
   const Array wide = convert(x, promote(x.dtype(), float32));

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-Array lstm(const Scope& scope, const Array& x, const LstmOptions& options) {
+Array lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options) {
   const NamedScope named = scope.named();
   if (x.ndim() != 3 || !is_float(x.dtype())) {
     throw ShapeError("[lstm '" + scope.path() + "'] the input is " + to_string(x.type()) +

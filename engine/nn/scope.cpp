@@ -33,16 +33,20 @@ Array in_type_of(const detail::Declared& variable, const Array& value, const std
 }  // namespace
 
 Scope::Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path)
-    : frame_(std::move(frame)), path_(std::move(path)) {}
+    : frame_(std::move(frame)), path_(std::move(path)), place_(path_.empty() ? nullptr : detail::enter_layer(path_)) {}
 
 Scope Scope::operator[](std::string_view name) const { return Scope(frame_, joined(path_, name)); }
 
 Array Scope::trainable(std::string_view name, const VariableSpec& spec) const {
-  return detail::held(frame_, "scope").declare(joined(path_, name), spec, true).now();
+  Array value = detail::held(frame_, "scope").declare(joined(path_, name), spec, true).now();
+  detail::touch_layer(place_);
+  return value;
 }
 
 Array Scope::non_trainable(std::string_view name, const VariableSpec& spec) const {
-  return detail::held(frame_, "scope").declare(joined(path_, name), spec, false).now();
+  Array value = detail::held(frame_, "scope").declare(joined(path_, name), spec, false).now();
+  detail::touch_layer(place_);
+  return value;
 }
 
 void Scope::assign(std::string_view name, const Array& value) const {

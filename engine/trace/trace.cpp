@@ -232,13 +232,13 @@ NoTrace::NoTrace() : hidden_(std::exchange(open_traces(), {})) {}
 
 NoTrace::~NoTrace() { open_traces() = std::move(hidden_); }
 
-ScopeName::ScopeName(std::string path) {
+ScopeName::ScopeName(std::string path) : path_(std::make_shared<const std::string>(std::move(path))), layer_(path_) {
   if (!is_open()) return;
   Frame& frame = *open_traces().back();
   ir::Provenance provenance = frame.builder.provenance();
   trace_ = frame.number;
   previous_ = provenance.scope;
-  provenance.scope = std::make_shared<const std::string>(std::move(path));
+  provenance.scope = path_;
   frame.builder.set_provenance(std::move(provenance));
 }
 

@@ -10,6 +10,7 @@
 
 #include <lockstep/array.h>
 
+#include "engine/core/place.h"
 #include "engine/ir/function.h"
 #include "engine/ir/primitive.h"
 #include "engine/trace/cells.h"
@@ -69,7 +70,7 @@ class NoTrace {
   std::vector<std::unique_ptr<Frame>> hidden_;
 };
 
-/// Marks the equations staged in the innermost open trace while it lives with a layer path.
+/// Marks the equations staged in the innermost open trace while it lives with a layer path, and errors made meanwhile.
 class ScopeName {
  public:
   explicit ScopeName(std::string path);
@@ -78,6 +79,8 @@ class ScopeName {
   ScopeName& operator=(const ScopeName&) = delete;
 
  private:
+  std::shared_ptr<const std::string> path_;
+  place::Layer layer_;
   std::uint64_t trace_ = 0;  // 0: no trace was open
   std::shared_ptr<const std::string> previous_;
 };

@@ -12,31 +12,31 @@
 // NaN: 0 or x of the rectifiers (silu and gelu too), with slopes 0 and 1.
 namespace lockstep {
 
-LOCKSTEP_API Array relu6(const Array& x);  ///< min(max(x, 0), 6); derivative 0 at 0 and at 6.
+LOCKSTEP_API Array relu6(const ArrayOperand& x);  ///< min(max(x, 0), 6); derivative 0 at 0 and at 6.
 /// x above 0, else alpha (exp(x) - 1).
-LOCKSTEP_API Array elu(const Array& x, double alpha = 1);
+LOCKSTEP_API Array elu(const ArrayOperand& x, double alpha = 1);
 /// x above 0, else alpha (exp(x / alpha) - 1).
-LOCKSTEP_API Array celu(const Array& x, double alpha = 1);
+LOCKSTEP_API Array celu(const ArrayOperand& x, double alpha = 1);
 /// elu, scaled so that layers keep mean and variance. Klambauer et al., "Self-normalizing neural networks", 2017.
-LOCKSTEP_API Array selu(const Array& x);
+LOCKSTEP_API Array selu(const ArrayOperand& x);
 /// The first half along the axis times the sigmoid of the second. Throws ShapeError for an odd extent.
-LOCKSTEP_API Array glu(const Array& x, std::int64_t axis = -1);
-LOCKSTEP_API Array leaky_relu(const Array& x, double negative_slope = 0.01);
-LOCKSTEP_API Array hard_tanh(const Array& x);     ///< x limited to [-1, 1].
-LOCKSTEP_API Array hard_sigmoid(const Array& x);  ///< relu6(x + 3) / 6.
-LOCKSTEP_API Array hard_silu(const Array& x);     ///< x hard_sigmoid(x); also known as hard swish.
-LOCKSTEP_API Array log_sigmoid(const Array& x);
-LOCKSTEP_API Array mish(const Array& x);                      ///< x tanh(softplus(x)).
-LOCKSTEP_API Array squareplus(const Array& x, double b = 4);  ///< (x + sqrt(x^2 + b)) / 2.
-LOCKSTEP_API Array soft_sign(const Array& x);                 ///< x / (|x| + 1).
-LOCKSTEP_API Array sparse_plus(const Array& x);               ///< 0 below -1, x above 1, (x + 1)^2 / 4 between.
-LOCKSTEP_API Array sparse_sigmoid(const Array& x);            ///< Its slope: clip(x + 1, 0, 2) / 2.
-LOCKSTEP_API Array log1mexp(const Array& x);                  ///< log(1 - exp(-x)) for x above 0.
+LOCKSTEP_API Array glu(const ArrayOperand& x, std::int64_t axis = -1);
+LOCKSTEP_API Array leaky_relu(const ArrayOperand& x, double negative_slope = 0.01);
+LOCKSTEP_API Array hard_tanh(const ArrayOperand& x);     ///< x limited to [-1, 1].
+LOCKSTEP_API Array hard_sigmoid(const ArrayOperand& x);  ///< relu6(x + 3) / 6.
+LOCKSTEP_API Array hard_silu(const ArrayOperand& x);     ///< x hard_sigmoid(x); also known as hard swish.
+LOCKSTEP_API Array log_sigmoid(const ArrayOperand& x);
+LOCKSTEP_API Array mish(const ArrayOperand& x);                      ///< x tanh(softplus(x)).
+LOCKSTEP_API Array squareplus(const ArrayOperand& x, double b = 4);  ///< (x + sqrt(x^2 + b)) / 2.
+LOCKSTEP_API Array soft_sign(const ArrayOperand& x);                 ///< x / (|x| + 1).
+LOCKSTEP_API Array sparse_plus(const ArrayOperand& x);               ///< 0 below -1, x above 1, (x + 1)^2 / 4 between.
+LOCKSTEP_API Array sparse_sigmoid(const ArrayOperand& x);            ///< Its slope: clip(x + 1, 0, 2) / 2.
+LOCKSTEP_API Array log1mexp(const ArrayOperand& x);                  ///< log(1 - exp(-x)) for x above 0.
 /// x less its mean, over the square root of its variance plus epsilon.
-LOCKSTEP_API Array standardize(const Array& x, std::int64_t axis = -1, double epsilon = 1e-5);
+LOCKSTEP_API Array standardize(const ArrayOperand& x, std::int64_t axis = -1, double epsilon = 1e-5);
 /// Of the elements where `mask` holds; the others get 0. All 0 where none is held.
-LOCKSTEP_API Array softmax(const Array& x, const Array& mask, std::int64_t axis = -1);
+LOCKSTEP_API Array softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis = -1);
 /// The same as logarithms; the others get -inf.
-LOCKSTEP_API Array log_softmax(const Array& x, const Array& mask, std::int64_t axis = -1);
+LOCKSTEP_API Array log_softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis = -1);
 
 }  // namespace lockstep

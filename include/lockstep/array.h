@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/call_site.h>
 #include <lockstep/export.h>
 #include <lockstep/types.h>
 
@@ -222,18 +223,22 @@ LOCKSTEP_API std::string repr(const Array& array, PrintOptions options = {});
 /// Writes `to_string(array)`.
 LOCKSTEP_API std::ostream& operator<<(std::ostream& stream, const Array& array);
 
-/// An argument of a numpy-like function: an Array, or a C++ scalar whose dtype is weak.
+/// An argument of a numpy-like function: an Array, or a C++ scalar whose dtype is weak. It knows where it was converted:
+/// errors of the call say file and line.
 class LOCKSTEP_API Operand {
  public:
-  Operand(const Array& array) : array_(array) {}  // NOLINT: implicit by design
+  Operand(const Array& array, const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit
+      : array_(array), site_(at) {}
   template <class T>
-  requires std::is_arithmetic_v<T> Operand(T value)  // NOLINT: implicit by design
+  requires std::is_arithmetic_v<T> Operand(
+      T value, const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit by design
       : is_scalar_(true),
         kind_(std::is_same_v<T, bool> ? ScalarKind::boolean
               : std::is_integral_v<T> ? ScalarKind::integer
                                       : ScalarKind::real),
         real_(static_cast<double>(value)),
-        integer_(static_cast<std::int64_t>(value)) {}
+        integer_(static_cast<std::int64_t>(value)),
+        site_(at) {}
 
   bool is_scalar() const { return is_scalar_; }
   const Array& array() const { return array_; }
@@ -247,6 +252,33 @@ class LOCKSTEP_API Operand {
   ScalarKind kind_ = ScalarKind::real;
   double real_ = 0;
   std::int64_t integer_ = 0;
+  detail::CallSite site_;
+};
+
+/// An Array as the argument of a function that takes no scalars there; as Operand, it knows where it was converted.
+class LOCKSTEP_API ArrayOperand : public Array {
+ public:
+  ArrayOperand(const Array& array, const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT
+      : Array(array), site_(at) {}
+
+ private:
+  detail::CallSite site_;
+};
+
+/// Several Arrays as one argument: a braced list, a vector, a span, which must live as long as the call. As Operand, it knows
+/// where it was converted.
+class LOCKSTEP_API ArrayOperands : public std::span<const Array> {
+ public:
+  ArrayOperands(std::initializer_list<Array> arrays,
+                const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit by design
+      : std::span<const Array>(arrays.begin(), arrays.size()), site_(at) {}
+  template <class Range>
+  requires std::is_convertible_v<const Range&, std::span<const Array>> ArrayOperands(
+      const Range& arrays, const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit
+      : std::span<const Array>(arrays), site_(at) {}
+
+ private:
+  detail::CallSite site_;
 };
 
 }  // namespace lockstep

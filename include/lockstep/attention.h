@@ -25,16 +25,17 @@ struct AttentionOptions {
 /// [B, S, K, H], N a multiple of K (grouped queries); all without B too. A query that sees no key takes the mean of all. The
 /// T x S matrix of logits is never stored as a whole, in the backward pass neither (derivatives of second order do).
 /// Throws ShapeError or DtypeError where the operands do not fit.
-LOCKSTEP_API Array dot_product_attention(const Array& query, const Array& key, const Array& value,
+LOCKSTEP_API Array dot_product_attention(const ArrayOperand& query, const ArrayOperand& key, const ArrayOperand& value,
                                          const AttentionOptions& options = {});
 /// With the log-sum-exp of each query's logits, [B, T, N], which passes no derivative.
-LOCKSTEP_API std::pair<Array, Array> dot_product_attention_with_residual(const Array& query, const Array& key,
-                                                                         const Array& value,
+LOCKSTEP_API std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& query,
+                                                                         const ArrayOperand& key,
+                                                                         const ArrayOperand& value,
                                                                          const AttentionOptions& options = {});
 
 /// Softmax and its logarithm over the elements where the mask (bool, broadcast) holds; the others give 0 and -inf. Throws
 /// DtypeError for a mask that is not of bool.
-LOCKSTEP_API Array softmax(const Array& x, std::int64_t axis, const Array& mask);
-LOCKSTEP_API Array log_softmax(const Array& x, std::int64_t axis, const Array& mask);
+LOCKSTEP_API Array softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask);
+LOCKSTEP_API Array log_softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask);
 
 }  // namespace lockstep

@@ -38,7 +38,8 @@ struct ConvGeneralOptions {
   /// Layouts of x, kernel and result, such as {"NCHW", "OIHW", "NCHW"}; empty: channels last.
   std::array<std::string, 3> dimension_numbers = {};
 };
-LOCKSTEP_API Array conv_general_dilated(const Array& x, const Array& kernel, const ConvGeneralOptions& options = {});
+LOCKSTEP_API Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel,
+                                        const ConvGeneralOptions& options = {});
 
 /// As jax.lax.conv_transpose: x dilated by the strides, then convolved. With `transpose_kernel` the kernel is flipped and
 /// its features swapped, which makes it the gradient of a convolution.
@@ -48,14 +49,15 @@ struct ConvTransposeOptions {
   Axes rhs_dilation = {};
   bool transpose_kernel = false;
 };
-LOCKSTEP_API Array conv_transpose(const Array& x, const Array& kernel, const ConvTransposeOptions& options = {});
+LOCKSTEP_API Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel,
+                                  const ConvTransposeOptions& options = {});
 /// One kernel [window..., 1, C * m] per channel of x [N, spatial..., C].
-LOCKSTEP_API Array depthwise_conv(const Array& x, const Array& kernel, ConvGeneralOptions options = {});
+LOCKSTEP_API Array depthwise_conv(const ArrayOperand& x, const ArrayOperand& kernel, ConvGeneralOptions options = {});
 
 /// numpy.convolve and numpy.correlate of two vectors: mode "full", "same" or "valid". Integers stay what they are,
 /// as numpy's; complex vectors are refused.
-LOCKSTEP_API Array convolve(const Array& a, const Array& v, std::string_view mode = "full");
-LOCKSTEP_API Array correlate(const Array& a, const Array& v, std::string_view mode = "valid");
+LOCKSTEP_API Array convolve(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode = "full");
+LOCKSTEP_API Array correlate(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode = "valid");
 
 // ---- windows ---------------------------------------------------------------------------------------------------------
 
@@ -68,9 +70,9 @@ struct ReduceWindowOptions {
   Axes window_dilation = {};
 };
 /// Padding and holes are 0, and never the largest or least; max and min throw ShapeError where a window has no element.
-LOCKSTEP_API Array reduce_window_sum(const Array& x, const ReduceWindowOptions& options);
-LOCKSTEP_API Array reduce_window_max(const Array& x, const ReduceWindowOptions& options);
-LOCKSTEP_API Array reduce_window_min(const Array& x, const ReduceWindowOptions& options);
+LOCKSTEP_API Array reduce_window_sum(const ArrayOperand& x, const ReduceWindowOptions& options);
+LOCKSTEP_API Array reduce_window_max(const ArrayOperand& x, const ReduceWindowOptions& options);
+LOCKSTEP_API Array reduce_window_min(const ArrayOperand& x, const ReduceWindowOptions& options);
 
 /// Pooling over the spatial dimensions of x [N, spatial..., C].
 struct PoolOptions {
@@ -79,10 +81,10 @@ struct PoolOptions {
   ConvPadding padding = std::string("VALID");
   Axes dilation = {};
 };
-LOCKSTEP_API Array max_pool(const Array& x, const PoolOptions& options);
-LOCKSTEP_API Array min_pool(const Array& x, const PoolOptions& options);
-LOCKSTEP_API Array sum_pool(const Array& x, const PoolOptions& options);
+LOCKSTEP_API Array max_pool(const ArrayOperand& x, const PoolOptions& options);
+LOCKSTEP_API Array min_pool(const ArrayOperand& x, const PoolOptions& options);
+LOCKSTEP_API Array sum_pool(const ArrayOperand& x, const PoolOptions& options);
 /// The mean of a window; elements of the padding count as zeros, or not at all.
-LOCKSTEP_API Array avg_pool(const Array& x, const PoolOptions& options, bool count_include_pad = true);
+LOCKSTEP_API Array avg_pool(const ArrayOperand& x, const PoolOptions& options, bool count_include_pad = true);
 
 }  // namespace lockstep

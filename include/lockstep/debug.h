@@ -49,6 +49,6 @@ void debug_print(std::string_view format, const Arrays&... arrays) {
 }
 
 /// Makes the call that runs it throw CheckError with the message where an element of the predicate (bool) holds.
-LOCKSTEP_API void error_if(const Array& predicate, std::string_view message);
+LOCKSTEP_API void error_if(const ArrayOperand& predicate, std::string_view message);
 
 }  // namespace lockstep

@@ -14,7 +14,6 @@ namespace lockstep {
 /// alphabetical order, the subscripts that occur once. "..." stands for dimensions that broadcast; without "->" they come
 /// first. Operands are promoted to one dtype. Products are taken two at a time, the pair first whose result is smallest
 /// against what it replaces. Throws ValueError for a text that is no such equation, ShapeError where extents differ.
-LOCKSTEP_API Array einsum(std::string_view equation, std::span<const Array> operands);
-LOCKSTEP_API Array einsum(std::string_view equation, std::initializer_list<Array> operands);
+LOCKSTEP_API Array einsum(std::string_view equation, const ArrayOperands& operands);
 
 }  // namespace lockstep

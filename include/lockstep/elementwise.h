@@ -16,15 +16,15 @@ namespace lockstep {
 // ---- complex numbers: what is real is its own real part and conjugate, and has imaginary part 0 ----------------------
 /// re + i im; float32 parts give complex64, float64 ones complex128, other dtypes are promoted to these.
 LOCKSTEP_API Array complex(const Operand& re, const Operand& im);
-LOCKSTEP_API Array real(const Array& x);
-LOCKSTEP_API Array imag(const Array& x);
-LOCKSTEP_API Array conj(const Array& x);
+LOCKSTEP_API Array real(const ArrayOperand& x);
+LOCKSTEP_API Array imag(const ArrayOperand& x);
+LOCKSTEP_API Array conj(const ArrayOperand& x);
 /// The argument of a complex number, in radians.
-LOCKSTEP_API Array angle(const Array& x);
+LOCKSTEP_API Array angle(const ArrayOperand& x);
 
 // ---- powers, logarithms, rounding ------------------------------------------------------------------------------------
 /// x to a fixed integer power by repeated squaring, integers too. A negative exponent needs floats.
-LOCKSTEP_API Array integer_pow(const Array& x, std::int64_t exponent);
+LOCKSTEP_API Array integer_pow(const ArrayOperand& x, std::int64_t exponent);
 /// numpy.power: integers stay integers, and an integer scalar exponent multiplies instead of taking logarithms.
 LOCKSTEP_API Array power(const Operand& x, const Operand& exponent);
 LOCKSTEP_API Array reciprocal(const Operand& x);
@@ -36,7 +36,7 @@ LOCKSTEP_API Array trunc(const Operand& x);
 /// Rounded to a number of decimals (negative: to tens, hundreds, ...), halves to even.
 LOCKSTEP_API Array round(const Operand& x, int decimals);
 /// As a number with fewer bits; see lax::reduce_precision.
-LOCKSTEP_API Array reduce_precision(const Array& x, int exponent_bits, int mantissa_bits);
+LOCKSTEP_API Array reduce_precision(const ArrayOperand& x, int exponent_bits, int mantissa_bits);
 LOCKSTEP_API Array sinc(const Operand& x);  ///< sin(pi x) / (pi x), 1 at 0.
 LOCKSTEP_API Array deg2rad(const Operand& x);
 LOCKSTEP_API Array rad2deg(const Operand& x);
@@ -60,13 +60,13 @@ LOCKSTEP_API Array isinf(const Operand& x);
 LOCKSTEP_API Array isposinf(const Operand& x);
 LOCKSTEP_API Array isneginf(const Operand& x);
 /// NaN and infinities replaced; by default infinities become the dtype's largest and smallest number.
-LOCKSTEP_API Array nan_to_num(const Array& x, double nan = 0, std::optional<double> posinf = std::nullopt,
+LOCKSTEP_API Array nan_to_num(const ArrayOperand& x, double nan = 0, std::optional<double> posinf = std::nullopt,
                               std::optional<double> neginf = std::nullopt);
 /// The larger (smaller) operand, the other one where one is NaN.
 LOCKSTEP_API Array fmax(const Operand& a, const Operand& b);
 LOCKSTEP_API Array fmin(const Operand& a, const Operand& b);
 /// jax.lax.clamp: `x` limited to [low, high]; unlike `clip`, its derivative is 0 where x meets a limit.
-LOCKSTEP_API Array clamp(const Operand& low, const Array& x, const Operand& high);
+LOCKSTEP_API Array clamp(const Operand& low, const ArrayOperand& x, const Operand& high);
 
 // ---- truth -----------------------------------------------------------------------------------------------------------
 LOCKSTEP_API Array logical_and(const Operand& a, const Operand& b);
@@ -79,7 +79,7 @@ LOCKSTEP_API Array isclose(const Operand& a, const Operand& b, double rtol = 1e-
 LOCKSTEP_API Array allclose(const Operand& a, const Operand& b, double rtol = 1e-5, double atol = 1e-8,
                             bool equal_nan = false);
 /// One bool: shapes and all elements are equal.
-LOCKSTEP_API Array array_equal(const Array& a, const Array& b);
+LOCKSTEP_API Array array_equal(const ArrayOperand& a, const ArrayOperand& b);
 
 // ---- special functions -----------------------------------------------------------------------------------------------
 /// Hurwitz' zeta function, the sum of (q + k)^-s over k >= 0, s above 1 (ValueError else).
@@ -109,6 +109,6 @@ LOCKSTEP_API Array ndtri(const Operand& p);
 LOCKSTEP_API Array boxcox(const Operand& x, const Operand& lambda);    ///< (x^lambda - 1) / lambda, log(x) at 0.
 LOCKSTEP_API Array boxcox1p(const Operand& x, const Operand& lambda);  ///< boxcox(1 + x, lambda).
 /// Coefficients of descending powers, at x: coefficients[0] x^(n-1) + ... + coefficients[n-1].
-LOCKSTEP_API Array polyval(const Array& coefficients, const Operand& x);
+LOCKSTEP_API Array polyval(const ArrayOperand& coefficients, const Operand& x);
 
 }  // namespace lockstep

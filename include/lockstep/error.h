@@ -8,10 +8,15 @@
 namespace lockstep {
 
 /// Base of everything Lockstep throws. The text says which op or variable path, what was given, what was expected, and
-/// what to write instead.
+/// what to write instead, and behind it where: ` (at model.cpp:42, in layer "encoder/dense")`. File and line are those of
+/// the program's own call, where a function of the library was called with an Array; the layer is that of the Scope or
+/// NamedScope in which the error was made.
 class LOCKSTEP_API Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& text);
+  explicit Error(const char* text);
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
   ~Error() override;
 };
 

@@ -20,34 +20,40 @@ enum class Norm : std::uint8_t { backward, ortho, forward };
 using Length = std::optional<std::int64_t>;
 using Lengths = std::optional<Axes>;
 
-LOCKSTEP_API Array fft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
-LOCKSTEP_API Array ifft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
+LOCKSTEP_API Array fft(const ArrayOperand& a, Length n = std::nullopt, std::int64_t axis = -1,
+                       Norm norm = Norm::backward);
+LOCKSTEP_API Array ifft(const ArrayOperand& a, Length n = std::nullopt, std::int64_t axis = -1,
+                        Norm norm = Norm::backward);
 /// Of real numbers: the first n / 2 + 1 frequencies. Complex operands throw DtypeError.
-LOCKSTEP_API Array rfft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
+LOCKSTEP_API Array rfft(const ArrayOperand& a, Length n = std::nullopt, std::int64_t axis = -1,
+                        Norm norm = Norm::backward);
 /// The n (2 (m - 1) unless given) real numbers that m frequencies stand for.
-LOCKSTEP_API Array irfft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
+LOCKSTEP_API Array irfft(const ArrayOperand& a, Length n = std::nullopt, std::int64_t axis = -1,
+                         Norm norm = Norm::backward);
 /// The n real frequencies of a signal that is the conjugate of its reverse, given by its first half.
-LOCKSTEP_API Array hfft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
-LOCKSTEP_API Array ihfft(const Array& a, Length n = std::nullopt, std::int64_t axis = -1, Norm norm = Norm::backward);
+LOCKSTEP_API Array hfft(const ArrayOperand& a, Length n = std::nullopt, std::int64_t axis = -1,
+                        Norm norm = Norm::backward);
+LOCKSTEP_API Array ihfft(const ArrayOperand& a, Length n = std::nullopt, std::int64_t axis = -1,
+                         Norm norm = Norm::backward);
 
 /// Over several axes: the last ones, as many as there are lengths, or all. The real ones halve the last axis named.
-LOCKSTEP_API Array fftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
+LOCKSTEP_API Array fftn(const ArrayOperand& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
                         Norm norm = Norm::backward);
-LOCKSTEP_API Array ifftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
-                         Norm norm = Norm::backward);
-LOCKSTEP_API Array rfftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
-                         Norm norm = Norm::backward);
-LOCKSTEP_API Array irfftn(const Array& a, const Lengths& s = std::nullopt, const OptionalAxes& axes = std::nullopt,
-                          Norm norm = Norm::backward);
+LOCKSTEP_API Array ifftn(const ArrayOperand& a, const Lengths& s = std::nullopt,
+                         const OptionalAxes& axes = std::nullopt, Norm norm = Norm::backward);
+LOCKSTEP_API Array rfftn(const ArrayOperand& a, const Lengths& s = std::nullopt,
+                         const OptionalAxes& axes = std::nullopt, Norm norm = Norm::backward);
+LOCKSTEP_API Array irfftn(const ArrayOperand& a, const Lengths& s = std::nullopt,
+                          const OptionalAxes& axes = std::nullopt, Norm norm = Norm::backward);
 
 /// Over two axes.
-LOCKSTEP_API Array fft2(const Array& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
+LOCKSTEP_API Array fft2(const ArrayOperand& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
                         Norm norm = Norm::backward);
-LOCKSTEP_API Array ifft2(const Array& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
+LOCKSTEP_API Array ifft2(const ArrayOperand& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
                          Norm norm = Norm::backward);
-LOCKSTEP_API Array rfft2(const Array& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
+LOCKSTEP_API Array rfft2(const ArrayOperand& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
                          Norm norm = Norm::backward);
-LOCKSTEP_API Array irfft2(const Array& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
+LOCKSTEP_API Array irfft2(const ArrayOperand& a, const Lengths& s = std::nullopt, const Axes& axes = {-2, -1},
                           Norm norm = Norm::backward);
 
 /// The frequencies of fft's n results for samples `d` apart: 0, 1, ..., then the negative ones, over n d. float32 unless
@@ -56,7 +62,7 @@ LOCKSTEP_API Array fftfreq(std::int64_t n, double d = 1, DType dtype = float32);
 /// Those of rfft's.
 LOCKSTEP_API Array rfftfreq(std::int64_t n, double d = 1, DType dtype = float32);
 /// The zero frequency moved to the middle of the axes (all unless given), and back.
-LOCKSTEP_API Array fftshift(const Array& x, const OptionalAxes& axes = std::nullopt);
-LOCKSTEP_API Array ifftshift(const Array& x, const OptionalAxes& axes = std::nullopt);
+LOCKSTEP_API Array fftshift(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt);
+LOCKSTEP_API Array ifftshift(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt);
 
 }  // namespace lockstep::fft

@@ -55,48 +55,49 @@ struct ScatterDims {
 /// Windows of extents `slice_sizes` that begin at the index vectors. `fill` is what mode fill reads outside; without one
 /// NaN, the least integer, the largest unsigned one, or true. Throws ShapeError or DtypeError where dimension numbers,
 /// shapes and dtypes do not fit, ValueError for mode wrap.
-LOCKSTEP_API Array gather(const Array& operand, const Array& indices, const GatherDims& dims, const Axes& slice_sizes,
-                          IndexMode mode = IndexMode::promise_in_bounds,
+LOCKSTEP_API Array gather(const ArrayOperand& operand, const ArrayOperand& indices, const GatherDims& dims,
+                          const Axes& slice_sizes, IndexMode mode = IndexMode::promise_in_bounds,
                           const std::optional<Operand>& fill = std::nullopt);
 /// The operand with updates written, added, multiplied, or joined by minimum or maximum. Updates for one element apply in
 /// the row-major order of their index vectors; `scatter` keeps the last. Errors as of gather.
-LOCKSTEP_API Array scatter(const Array& operand, const Array& indices, const Array& updates, const ScatterDims& dims,
-                           IndexMode mode = IndexMode::fill);
-LOCKSTEP_API Array scatter_add(const Array& operand, const Array& indices, const Array& updates,
+LOCKSTEP_API Array scatter(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
+                           const ScatterDims& dims, IndexMode mode = IndexMode::fill);
+LOCKSTEP_API Array scatter_add(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                                const ScatterDims& dims, IndexMode mode = IndexMode::fill);
-LOCKSTEP_API Array scatter_mul(const Array& operand, const Array& indices, const Array& updates,
+LOCKSTEP_API Array scatter_mul(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                                const ScatterDims& dims, IndexMode mode = IndexMode::fill);
-LOCKSTEP_API Array scatter_min(const Array& operand, const Array& indices, const Array& updates,
+LOCKSTEP_API Array scatter_min(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                                const ScatterDims& dims, IndexMode mode = IndexMode::fill);
-LOCKSTEP_API Array scatter_max(const Array& operand, const Array& indices, const Array& updates,
+LOCKSTEP_API Array scatter_max(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                                const ScatterDims& dims, IndexMode mode = IndexMode::fill);
 
 // ---- along an axis ---------------------------------------------------------------------------------------------------
 
 /// numpy.take: x's elements at the indices along an axis, whose dimension the indices' own replace; without an axis, of x
 /// flattened. Throws DtypeError for indices that are no integers. jax.numpy.take.
-LOCKSTEP_API Array take(const Array& x, const Array& indices, const std::optional<std::int64_t>& axis = std::nullopt,
-                        IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt);
+LOCKSTEP_API Array take(const ArrayOperand& x, const ArrayOperand& indices,
+                        const std::optional<std::int64_t>& axis = std::nullopt, IndexMode mode = IndexMode::fill,
+                        const std::optional<Operand>& fill = std::nullopt);
 /// As take_along_axis of ops.h, with a mode; negative indices count from the end but in promise_in_bounds. Throws
 /// ValueError for wrap, DtypeError for indices that are no integers.
-LOCKSTEP_API Array take_along_axis(const Array& x, const Array& indices, std::int64_t axis, IndexMode mode,
-                                   const std::optional<Operand>& fill = std::nullopt);
+LOCKSTEP_API Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis,
+                                   IndexMode mode, const std::optional<Operand>& fill = std::nullopt);
 /// x with `values` (broadcast) written at the indices along an axis; shapes of x and indices are equal but for it.
 /// Negative indices count from the end, those outside write nothing.
-LOCKSTEP_API Array put_along_axis(const Array& x, const Array& indices, const Operand& values, std::int64_t axis);
+LOCKSTEP_API Array put_along_axis(const ArrayOperand& x, const ArrayOperand& indices, const Operand& values,
+                                  std::int64_t axis);
 
 /// Slices whose start is an array; a start is clamped so that the slice fits, a negative one counts from the end.
-LOCKSTEP_API Array dynamic_slice_in_dim(const Array& x, const Array& start, std::int64_t size, std::int64_t axis = 0);
-LOCKSTEP_API Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis = 0, bool keep = true);
-LOCKSTEP_API Array dynamic_update_slice(const Array& x, const Operand& update, std::span<const Array> start);
-inline Array dynamic_update_slice(const Array& x, const Operand& update, std::initializer_list<Array> start) {
-  return dynamic_update_slice(x, update, std::span(start.begin(), start.size()));
-}
-LOCKSTEP_API Array dynamic_update_slice_in_dim(const Array& x, const Operand& update, const Array& start,
+LOCKSTEP_API Array dynamic_slice_in_dim(const ArrayOperand& x, const ArrayOperand& start, std::int64_t size,
+                                        std::int64_t axis = 0);
+LOCKSTEP_API Array dynamic_index_in_dim(const ArrayOperand& x, const ArrayOperand& index, std::int64_t axis = 0,
+                                        bool keep = true);
+LOCKSTEP_API Array dynamic_update_slice(const ArrayOperand& x, const Operand& update, const ArrayOperands& start);
+LOCKSTEP_API Array dynamic_update_slice_in_dim(const ArrayOperand& x, const Operand& update, const ArrayOperand& start,
                                                std::int64_t axis);
 /// `update` may lack the axis.
-LOCKSTEP_API Array dynamic_update_index_in_dim(const Array& x, const Array& update, const Array& index,
-                                               std::int64_t axis);
+LOCKSTEP_API Array dynamic_update_index_in_dim(const ArrayOperand& x, const ArrayOperand& update,
+                                               const ArrayOperand& index, std::int64_t axis);
 
 // ---- numpy's indexing ------------------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ class LOCKSTEP_API Index {
 /// dimensions they make stand where the arrays stood, or first where a slice stands between them. Array indices outside
 /// read NaN (IndexMode::fill); an integer outside throws ValueError. A mask of bool throws DtypeError: no shape may depend on data, so
 /// write where(mask, a, b).
-LOCKSTEP_API Array index(const Array& x, const std::vector<Index>& indices);
+LOCKSTEP_API Array index(const ArrayOperand& x, const std::vector<Index>& indices);
 
 /// What x.at[indices] is in JAX: a place of x to read or to write. Each write gives a new array of x's shape and dtype.
 class LOCKSTEP_API Place {
@@ -160,7 +161,7 @@ class LOCKSTEP_API Place {
 
 /// at(x, 0, Slice{1, 3}).set(v)
 template <class... Indices>
-Place at(const Array& x, const Indices&... indices) {
+Place at(const ArrayOperand& x, const Indices&... indices) {
   return Place(x, std::vector<Index>{Index(indices)...});
 }
 
@@ -169,9 +170,9 @@ Place at(const Array& x, const Indices&... indices) {
 /// Row s of the result joins the rows of x whose segment id is s; ids outside [0, num_segments) join nothing. A segment
 /// without rows is 0, 1, or the dtype's least or largest value (-inf, inf). Throws ShapeError where the ids are not one
 /// per row.
-LOCKSTEP_API Array segment_sum(const Array& x, const Array& segment_ids, std::int64_t num_segments);
-LOCKSTEP_API Array segment_prod(const Array& x, const Array& segment_ids, std::int64_t num_segments);
-LOCKSTEP_API Array segment_max(const Array& x, const Array& segment_ids, std::int64_t num_segments);
-LOCKSTEP_API Array segment_min(const Array& x, const Array& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_sum(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_prod(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_max(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments);
+LOCKSTEP_API Array segment_min(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments);
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ struct DenseOptions {
   Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.
 };
 /// x[..., in] -> [..., units]: x kernel + bias. Variables kernel [in, units], bias [units].
-LOCKSTEP_API Array dense(const Scope& scope, const Array& x, const DenseOptions& options);
+LOCKSTEP_API Array dense(const Scope& scope, const ArrayOperand& x, const DenseOptions& options);
 
 /// valid: none. same: as many results as windows start inside the image, the smaller half of the padding in front (Keras,
 /// TensorFlow). half: half a window on every side, whatever the stride (PyTorch's padding = kernel / 2).
@@ -40,7 +40,7 @@ struct Conv2dOptions {
   Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.
 };
 /// x[N, H, W, C] -> [N, H', W', filters]. Variables kernel [h, w, C/groups, filters], bias [filters].
-LOCKSTEP_API Array conv2d(const Scope& scope, const Array& x, const Conv2dOptions& options);
+LOCKSTEP_API Array conv2d(const Scope& scope, const ArrayOperand& x, const Conv2dOptions& options);
 
 struct BatchNormOptions {
   double momentum = 0.99;
@@ -60,7 +60,7 @@ struct BatchNormOptions {
 /// beta [C]; state moving_mean, moving_variance [C] (at least float32), new = momentum * old + (1 - momentum) * batch,
 /// biased variance. A training call without a single real row normalises to 0 and keeps the state. Ioffe and Szegedy
 /// 2015.
-LOCKSTEP_API Array batch_norm(const Scope& scope, const Array& x, const BatchNormOptions& options = {});
+LOCKSTEP_API Array batch_norm(const Scope& scope, const ArrayOperand& x, const BatchNormOptions& options = {});
 
 struct LayerNormOptions {
   double epsilon = 1e-3;
@@ -69,11 +69,11 @@ struct LayerNormOptions {
   Aggregation aggregation = Aggregation::none;  ///< Of gamma and beta.
 };
 /// Normalises over the last dimension. Variables gamma, beta. Ba, Kiros and Hinton 2016.
-LOCKSTEP_API Array layer_norm(const Scope& scope, const Array& x, const LayerNormOptions& options = {});
+LOCKSTEP_API Array layer_norm(const Scope& scope, const ArrayOperand& x, const LayerNormOptions& options = {});
 
 /// In training each element is 0 with probability `rate`, else scaled by 1 / (1 - rate); the mask of a row does not depend
 /// on how the batch is cut. Identity in evaluation. State rng. Throws ValueError for a rate outside [0, 1) or NaN.
-LOCKSTEP_API Array dropout(const Scope& scope, const Array& x, double rate);
+LOCKSTEP_API Array dropout(const Scope& scope, const ArrayOperand& x, double rate);
 
 struct EmbeddingOptions {
   std::int64_t vocabulary = 0;
@@ -83,20 +83,20 @@ struct EmbeddingOptions {
 };
 /// Integer indices [...] -> [..., features]. Variable embeddings [vocabulary, features]. Indices mean what they mean
 /// everywhere (indexing.h): negative ones count from the end, those outside the vocabulary give NaN and train nothing.
-LOCKSTEP_API Array embedding(const Scope& scope, const Array& indices, const EmbeddingOptions& options);
+LOCKSTEP_API Array embedding(const Scope& scope, const ArrayOperand& indices, const EmbeddingOptions& options);
 
 struct Pool2dOptions {
   std::pair<std::int64_t, std::int64_t> window = {2, 2};
   std::pair<std::int64_t, std::int64_t> strides = {0, 0};  ///< 0: the window.
   Padding padding = Padding::valid;
 };
-LOCKSTEP_API Array max_pool2d(const Array& x, std::pair<std::int64_t, std::int64_t> window);
-LOCKSTEP_API Array max_pool2d(const Array& x, const Pool2dOptions& options);
+LOCKSTEP_API Array max_pool2d(const ArrayOperand& x, std::pair<std::int64_t, std::int64_t> window);
+LOCKSTEP_API Array max_pool2d(const ArrayOperand& x, const Pool2dOptions& options);
 /// Elements outside the image count in neither sum nor divisor.
-LOCKSTEP_API Array avg_pool2d(const Array& x, std::pair<std::int64_t, std::int64_t> window);
-LOCKSTEP_API Array avg_pool2d(const Array& x, const Pool2dOptions& options);
+LOCKSTEP_API Array avg_pool2d(const ArrayOperand& x, std::pair<std::int64_t, std::int64_t> window);
+LOCKSTEP_API Array avg_pool2d(const ArrayOperand& x, const Pool2dOptions& options);
 /// [N, H, W, C] -> [N, C].
-LOCKSTEP_API Array global_avg_pool2d(const Array& x);
+LOCKSTEP_API Array global_avg_pool2d(const ArrayOperand& x);
 
 struct MultiHeadAttentionOptions {
   std::int64_t heads = 1;
@@ -107,7 +107,8 @@ struct MultiHeadAttentionOptions {
 };
 /// Self-attention, x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads'
 /// results joined by another, "out". Vaswani et al. 2017.
-LOCKSTEP_API Array multi_head_attention(const Scope& scope, const Array& x, const MultiHeadAttentionOptions& options);
+LOCKSTEP_API Array multi_head_attention(const Scope& scope, const ArrayOperand& x,
+                                        const MultiHeadAttentionOptions& options);
 
 struct LstmOptions {
   std::int64_t units = 0;
@@ -118,10 +119,10 @@ struct LstmOptions {
 /// x[N, T, features] -> the hidden states [N, T, units], from zeros. Variables kernel [features, 4 units],
 /// recurrent_kernel [units, 4 units], bias [4 units]; gates in the order input, forget, cell, output. Hochreiter and
 /// Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000.
-LOCKSTEP_API Array lstm(const Scope& scope, const Array& x, const LstmOptions& options);
+LOCKSTEP_API Array lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options);
 
 using Layer = std::function<Array(const Scope&, const Array&)>;
 /// Layers one after the other, in scopes "0", "1", ...
-LOCKSTEP_API Array sequential(const Scope& scope, const Array& x, const std::vector<Layer>& layers);
+LOCKSTEP_API Array sequential(const Scope& scope, const ArrayOperand& x, const std::vector<Layer>& layers);
 
 }  // namespace lockstep

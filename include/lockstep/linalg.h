@@ -24,21 +24,21 @@ namespace lockstep::linalg {
 
 /// The lower triangular l with l l^H = a, or its adjoint. `symmetrize_input` takes (a + a^H) / 2 for a, so that the
 /// derivative is symmetric; else the lower triangle alone is read.
-LOCKSTEP_API Array cholesky(const Array& a, bool upper = false, bool symmetrize_input = true);
+LOCKSTEP_API Array cholesky(const ArrayOperand& a, bool upper = false, bool symmetrize_input = true);
 
 struct ChoFactor {
   Array factor;
   bool lower = false;
 };
 /// The factor of a matrix of which one triangle alone is read, and which of the two it is: for cho_solve.
-LOCKSTEP_API ChoFactor cho_factor(const Array& a, bool lower = false);
+LOCKSTEP_API ChoFactor cho_factor(const ArrayOperand& a, bool lower = false);
 
 struct Qr {
   Array q;  ///< Orthonormal columns.
   Array r;  ///< Upper triangular, signs as LAPACK's.
 };
 /// a = q r, q of min(m, n) columns, or of m if full_matrices (without derivative unless m <= n).
-LOCKSTEP_API Qr qr(const Array& a, bool full_matrices = false);
+LOCKSTEP_API Qr qr(const ArrayOperand& a, bool full_matrices = false);
 
 struct Svd {
   Array u;
@@ -47,16 +47,16 @@ struct Svd {
 };
 /// a = u diag(s) vh. In each column of u the first element of at least 0.7 of the largest magnitude is real, positive.
 /// full_matrices makes u and vh square; only of square matrices these then have a derivative.
-LOCKSTEP_API Svd svd(const Array& a, bool full_matrices = true);
-LOCKSTEP_API Array svdvals(const Array& a);
+LOCKSTEP_API Svd svd(const ArrayOperand& a, bool full_matrices = true);
+LOCKSTEP_API Array svdvals(const ArrayOperand& a);
 
 struct Eigh {
   Array eigenvalues;   ///< Ascending.
   Array eigenvectors;  ///< Columns, signs as in svd.
 };
 /// Of a Hermitian matrix. Without `symmetrize_input` one triangle alone is read.
-LOCKSTEP_API Eigh eigh(const Array& a, bool lower = true, bool symmetrize_input = true);
-LOCKSTEP_API Array eigvalsh(const Array& a, bool lower = true, bool symmetrize_input = true);
+LOCKSTEP_API Eigh eigh(const ArrayOperand& a, bool lower = true, bool symmetrize_input = true);
+LOCKSTEP_API Array eigvalsh(const ArrayOperand& a, bool lower = true, bool symmetrize_input = true);
 
 struct LuFactor {
   Array lu;           ///< Both factors: l below the diagonal, where its ones are left out, and u.
@@ -64,19 +64,19 @@ struct LuFactor {
   Array permutation;  ///< int32: row permutation[i] of a is row i of l u.
 };
 /// Gaussian elimination with row exchanges.
-LOCKSTEP_API LuFactor lu_factor(const Array& a);
+LOCKSTEP_API LuFactor lu_factor(const ArrayOperand& a);
 
 // ---- systems of equations --------------------------------------------------------------------------------------------
 // b is a vector if it has rank 1, else matrices whose batch broadcasts with a's.
 
 /// x with a x = b.
-LOCKSTEP_API Array solve(const Array& a, const Array& b);
-LOCKSTEP_API Array inv(const Array& a);
+LOCKSTEP_API Array solve(const ArrayOperand& a, const ArrayOperand& b);
+LOCKSTEP_API Array inv(const ArrayOperand& a);
 /// As solve, from lu_factor; `transposed` solves a^T x = b.
-LOCKSTEP_API Array lu_solve(const LuFactor& factors, const Array& b, bool transposed = false);
+LOCKSTEP_API Array lu_solve(const LuFactor& factors, const ArrayOperand& b, bool transposed = false);
 /// As solve, from cholesky's lower (or upper) factor.
-LOCKSTEP_API Array cho_solve(const Array& factor, const Array& b, bool lower = true);
-LOCKSTEP_API Array cho_solve(const ChoFactor& factor, const Array& b);
+LOCKSTEP_API Array cho_solve(const ArrayOperand& factor, const ArrayOperand& b, bool lower = true);
+LOCKSTEP_API Array cho_solve(const ChoFactor& factor, const ArrayOperand& b);
 
 struct TriangularOptions {
   bool lower = false;
@@ -84,11 +84,12 @@ struct TriangularOptions {
   bool unit_diagonal = false;
 };
 /// x with a x = b, of one triangle of a.
-LOCKSTEP_API Array solve_triangular(const Array& a, const Array& b, const TriangularOptions& options = {});
+LOCKSTEP_API Array solve_triangular(const ArrayOperand& a, const ArrayOperand& b,
+                                    const TriangularOptions& options = {});
 
 /// The Moore-Penrose inverse, by the singular values above rtol times the largest; 10 max(m, n) eps unless given. Its
 /// derivative is that of matrices of constant rank.
-LOCKSTEP_API Array pinv(const Array& a, std::optional<double> rtol = std::nullopt);
+LOCKSTEP_API Array pinv(const ArrayOperand& a, std::optional<double> rtol = std::nullopt);
 
 struct Lstsq {
   Array x;
@@ -99,18 +100,18 @@ struct Lstsq {
 /// The x of least norm among those that make the norm of b - a x least; a is one matrix, b a vector or a matrix.
 /// Singular values up to rcond times the largest count as 0; eps max(m, n) unless given. `residuals` is NaN where the
 /// rank, which only data tells, is not full.
-LOCKSTEP_API Lstsq lstsq(const Array& a, const Array& b, std::optional<double> rcond = std::nullopt);
+LOCKSTEP_API Lstsq lstsq(const ArrayOperand& a, const ArrayOperand& b, std::optional<double> rcond = std::nullopt);
 
 // ---- numbers of a matrix ---------------------------------------------------------------------------------------------
 
 /// Its first derivative, the cofactors, is that of singular matrices of any rank too; its second one, of more than
 /// three rows, of others alone.
-LOCKSTEP_API Array det(const Array& a);
+LOCKSTEP_API Array det(const ArrayOperand& a);
 struct Slogdet {
   Array sign;
   Array logabsdet;
 };
-LOCKSTEP_API Slogdet slogdet(const Array& a);
+LOCKSTEP_API Slogdet slogdet(const ArrayOperand& a);
 
 /// Which norm: nothing (2 of vectors, Frobenius of matrices), a number (infinities too), "fro" or "nuc".
 class LOCKSTEP_API NormOrder {
@@ -137,58 +138,57 @@ struct NormOptions {
 /// "fro", "nuc" (sum of singular values), 1 and inf (largest sum of magnitudes of a column, a row), 2 (largest singular
 /// value), and -1, -inf, -2 for the smallest. Nothing overflows or vanishes on the way to a p-norm or "fro", whose
 /// derivative at zeros is taken as 0. Throws ValueError for another order, ShapeError for another number of axes.
-LOCKSTEP_API Array norm(const Array& x, const NormOptions& options = {});
+LOCKSTEP_API Array norm(const ArrayOperand& x, const NormOptions& options = {});
 
 /// norm(a) norm(inv(a)); of no order or 2 and -2 by singular values, also where a is not square.
-LOCKSTEP_API Array cond(const Array& a, const NormOrder& order = {});
+LOCKSTEP_API Array cond(const ArrayOperand& a, const NormOrder& order = {});
 /// Singular values above rtol times the largest, int32; max(m, n) eps unless given.
-LOCKSTEP_API Array matrix_rank(const Array& a, std::optional<double> rtol = std::nullopt);
-LOCKSTEP_API Array trace(const Array& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
+LOCKSTEP_API Array matrix_rank(const ArrayOperand& a, std::optional<double> rtol = std::nullopt);
+LOCKSTEP_API Array trace(const ArrayOperand& x, std::int64_t offset = 0, std::int64_t axis1 = 0,
+                         std::int64_t axis2 = 1);
 
 // ---- functions of a matrix, products ---------------------------------------------------------------------------------
 
 /// Negative powers are those of the inverse; without it, integers stay integers.
-LOCKSTEP_API Array matrix_power(const Array& a, std::int64_t power);
+LOCKSTEP_API Array matrix_power(const ArrayOperand& a, std::int64_t power);
 /// By scaling, a Pade approximant and squaring (Higham, 2005), up to 16 times: a matrix of larger norm gives NaN.
-LOCKSTEP_API Array expm(const Array& a);
+LOCKSTEP_API Array expm(const ArrayOperand& a);
 
 /// The product of all, in the order that multiplies least; the first and the last may be vectors.
-LOCKSTEP_API Array multi_dot(std::span<const Array> arrays);
-inline Array multi_dot(std::initializer_list<Array> arrays) {
-  return multi_dot(std::span(arrays.begin(), arrays.size()));
-}
+LOCKSTEP_API Array multi_dot(const ArrayOperands& arrays);
 /// numpy.dot: sums of products over the last axis of a and the last but one of b (the only one of a vector); a scalar
 /// multiplies.
-LOCKSTEP_API Array dot(const Array& a, const Array& b);
+LOCKSTEP_API Array dot(const ArrayOperand& a, const ArrayOperand& b);
 /// Matrices [..., m, n] times vectors [..., n]; and vectors [..., m], conjugated, times matrices.
-LOCKSTEP_API Array matvec(const Array& matrices, const Array& vectors);
-LOCKSTEP_API Array vecmat(const Array& vectors, const Array& matrices);
+LOCKSTEP_API Array matvec(const ArrayOperand& matrices, const ArrayOperand& vectors);
+LOCKSTEP_API Array vecmat(const ArrayOperand& vectors, const ArrayOperand& matrices);
 /// Of vectors of 3 elements (or 2, those with a third of 0) along an axis.
-LOCKSTEP_API Array cross(const Array& a, const Array& b, std::int64_t axis = -1);
+LOCKSTEP_API Array cross(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis = -1);
 /// Products of all pairs of elements, [a.size, b.size].
-LOCKSTEP_API Array outer(const Array& a, const Array& b);
+LOCKSTEP_API Array outer(const ArrayOperand& a, const ArrayOperand& b);
 /// Sums of products over the last axes.
-LOCKSTEP_API Array inner(const Array& a, const Array& b);
-LOCKSTEP_API Array kron(const Array& a, const Array& b);
+LOCKSTEP_API Array inner(const ArrayOperand& a, const ArrayOperand& b);
+LOCKSTEP_API Array kron(const ArrayOperand& a, const ArrayOperand& b);
 /// Summed over the last `axes` dimensions of a and the first of b, or over pairs of dimensions.
-LOCKSTEP_API Array tensordot(const Array& a, const Array& b, std::int64_t axes = 2);
-LOCKSTEP_API Array tensordot(const Array& a, const Array& b, const std::pair<Axes, Axes>& axes);
+LOCKSTEP_API Array tensordot(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axes = 2);
+LOCKSTEP_API Array tensordot(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& axes);
 /// Both flattened.
-LOCKSTEP_API Array vdot(const Array& a, const Array& b);
+LOCKSTEP_API Array vdot(const ArrayOperand& a, const ArrayOperand& b);
 
 // ---- diagonals and triangles, of any dtype ---------------------------------------------------------------------------
 
 /// Elements (i, i + offset) of two axes, along a new last axis.
-LOCKSTEP_API Array diagonal(const Array& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
+LOCKSTEP_API Array diagonal(const ArrayOperand& x, std::int64_t offset = 0, std::int64_t axis1 = 0,
+                            std::int64_t axis2 = 1);
 /// Of a vector the matrix with that diagonal, of a matrix its diagonal.
-LOCKSTEP_API Array diag(const Array& x, std::int64_t offset = 0);
+LOCKSTEP_API Array diag(const ArrayOperand& x, std::int64_t offset = 0);
 /// The matrix with x, flattened, as a diagonal.
-LOCKSTEP_API Array diagflat(const Array& x, std::int64_t offset = 0);
+LOCKSTEP_API Array diagflat(const ArrayOperand& x, std::int64_t offset = 0);
 /// Powers of a vector's elements as columns, from the highest down to 0, or ascending; as many as elements unless given.
-LOCKSTEP_API Array vander(const Array& x, const std::optional<std::int64_t>& columns = std::nullopt,
+LOCKSTEP_API Array vander(const ArrayOperand& x, const std::optional<std::int64_t>& columns = std::nullopt,
                           bool increasing = false);
 /// Zeros above (tril) or below (triu) diagonal `k` of the last two dimensions.
-LOCKSTEP_API Array tril(const Array& x, std::int64_t k = 0);
-LOCKSTEP_API Array triu(const Array& x, std::int64_t k = 0);
+LOCKSTEP_API Array tril(const ArrayOperand& x, std::int64_t k = 0);
+LOCKSTEP_API Array triu(const ArrayOperand& x, std::int64_t k = 0);
 
 }  // namespace lockstep::linalg

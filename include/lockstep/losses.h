@@ -32,7 +32,7 @@ LOCKSTEP_API void check_reduced_alike(std::string_view what, const Weighted& wei
 /// of log, sqrt, 1 / x, asin and log(1 - x), and all else is 0. `data_parallel` and `EvaluateStep` do so before they call
 /// the loss, `Model::stateless_call` outside of maps; in a map of one's own call it on the batch that goes in. Throws
 /// DataError for a leaf that has not one row for each weight.
-LOCKSTEP_API Tree fill_masked_rows(const Tree& rows, const Array& weight);
+LOCKSTEP_API Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight);
 
 /// A loss: terms joined by `+`, each Weighted or an invariant scalar (a penalty, counted once).
 struct Loss {
@@ -60,7 +60,7 @@ struct WithAux {
 /// weight are in at least float32. Rows of weight 0 are masked by select: a NaN there reaches neither the sum nor the
 /// derivative by the values. What made the values must not see it either (`fill_masked_rows`): 0 times an infinite
 /// derivative is NaN. The losses below mask predictions and targets before they compute anything.
-LOCKSTEP_API Weighted weighted(const Array& values, const Array& weight = {});
+LOCKSTEP_API Weighted weighted(const ArrayOperand& values, const Array& weight = {});
 
 /// What integer labels mean beside the classes 0 to C - 1. Whatever else is there has no meaning: its row's value is NaN,
 /// and so is the gradient by its logits; it is never taken for class 0 or C - 1, and never counted from the end.
@@ -74,14 +74,17 @@ struct LabelOptions {
 /// class of logit -inf adds nothing where no probability is expected of it, one of +inf leaves nothing to the others, and an
 /// almost certain class still has its loss and gradient; float16 and bfloat16 are computed in float32. Throws ShapeError for other shapes, ValueError for an ignore_index with
 /// dense labels.
-LOCKSTEP_API Weighted softmax_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {},
-                                            const LabelOptions& options = {});
+LOCKSTEP_API Weighted softmax_cross_entropy(const ArrayOperand& logits, const ArrayOperand& labels,
+                                            const Array& weight = {}, const LabelOptions& options = {});
 /// Logits and labels in [0, 1] of one shape. Stable for any logits: an infinite one that is right costs nothing.
-LOCKSTEP_API Weighted binary_cross_entropy(const Array& logits, const Array& labels, const Array& weight = {});
-LOCKSTEP_API Weighted mean_squared_error(const Array& predictions, const Array& targets, const Array& weight = {});
-LOCKSTEP_API Weighted mean_absolute_error(const Array& predictions, const Array& targets, const Array& weight = {});
+LOCKSTEP_API Weighted binary_cross_entropy(const ArrayOperand& logits, const ArrayOperand& labels,
+                                           const Array& weight = {});
+LOCKSTEP_API Weighted mean_squared_error(const ArrayOperand& predictions, const ArrayOperand& targets,
+                                         const Array& weight = {});
+LOCKSTEP_API Weighted mean_absolute_error(const ArrayOperand& predictions, const ArrayOperand& targets,
+                                          const Array& weight = {});
 /// Quadratic within delta, linear beyond. Huber 1964.
-LOCKSTEP_API Weighted huber(const Array& predictions, const Array& targets, const Array& weight = {},
+LOCKSTEP_API Weighted huber(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight = {},
                             double delta = 1.0);
 
 /// Penalties: factor * sum |w| and factor * sum w^2 over the float leaves of a tree, in at least float32.

@@ -45,10 +45,7 @@ LOCKSTEP_API Array linspace(double start, double stop, std::int64_t num = 50, bo
 LOCKSTEP_API Array logspace(double start, double stop, std::int64_t num = 50, bool endpoint = true, double base = 10,
                             DType dtype = float32);
 /// The coordinates of a grid, one array per vector: numpy's "xy" (the first two swapped) or "ij" indexing.
-LOCKSTEP_API Arrays meshgrid(std::span<const Array> vectors, std::string_view indexing = "xy");
-inline Arrays meshgrid(std::initializer_list<Array> vectors, std::string_view indexing = "xy") {
-  return meshgrid(std::span(vectors.begin(), vectors.size()), indexing);
-}
+LOCKSTEP_API Arrays meshgrid(const ArrayOperands& vectors, std::string_view indexing = "xy");
 /// numpy's windows of n samples for Fourier transforms: a triangle, and sums of cosines. One sample is 1.
 LOCKSTEP_API Array bartlett(std::int64_t n, DType dtype = float32);
 LOCKSTEP_API Array blackman(std::int64_t n, DType dtype = float32);
@@ -65,73 +62,70 @@ LOCKSTEP_API std::pair<Array, Array> triu_indices(std::int64_t rows, std::int64_
 // ---- shapes ----------------------------------------------------------------------------------------------------------
 
 /// All dimensions merged.
-LOCKSTEP_API Array ravel(const Array& x);
+LOCKSTEP_API Array ravel(const ArrayOperand& x);
 /// Dimensions of extent 1 dropped.
-LOCKSTEP_API Array squeeze(const Array& x);
-LOCKSTEP_API Array expand_dims(const Array& x, const Axes& axes);
-LOCKSTEP_API Array moveaxis(const Array& x, const Axes& from, const Axes& to);
+LOCKSTEP_API Array squeeze(const ArrayOperand& x);
+LOCKSTEP_API Array expand_dims(const ArrayOperand& x, const Axes& axes);
+LOCKSTEP_API Array moveaxis(const ArrayOperand& x, const Axes& from, const Axes& to);
 /// The axis moved before the one at `start`.
-LOCKSTEP_API Array rollaxis(const Array& x, std::int64_t axis, std::int64_t start = 0);
-LOCKSTEP_API Array atleast_1d(const Array& x);
-LOCKSTEP_API Array atleast_2d(const Array& x);
-LOCKSTEP_API Array atleast_3d(const Array& x);
-LOCKSTEP_API Arrays broadcast_arrays(std::span<const Array> arrays);
-inline Arrays broadcast_arrays(std::initializer_list<Array> arrays) {
-  return broadcast_arrays(std::span(arrays.begin(), arrays.size()));
-}
+LOCKSTEP_API Array rollaxis(const ArrayOperand& x, std::int64_t axis, std::int64_t start = 0);
+LOCKSTEP_API Array atleast_1d(const ArrayOperand& x);
+LOCKSTEP_API Array atleast_2d(const ArrayOperand& x);
+LOCKSTEP_API Array atleast_3d(const ArrayOperand& x);
+LOCKSTEP_API Arrays broadcast_arrays(const ArrayOperands& arrays);
 
 // ---- rearranging -----------------------------------------------------------------------------------------------------
 
 /// Elements reversed along axes, all without any.
-LOCKSTEP_API Array flip(const Array& x, const OptionalAxes& axes = std::nullopt);
-LOCKSTEP_API Array fliplr(const Array& x);
-LOCKSTEP_API Array flipud(const Array& x);
+LOCKSTEP_API Array flip(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt);
+LOCKSTEP_API Array fliplr(const ArrayOperand& x);
+LOCKSTEP_API Array flipud(const ArrayOperand& x);
 /// Elements moved on by `shift` along an axis, the last ones to the front; without an axis, of x flattened.
-LOCKSTEP_API Array roll(const Array& x, std::int64_t shift, const std::optional<std::int64_t>& axis = std::nullopt);
+LOCKSTEP_API Array roll(const ArrayOperand& x, std::int64_t shift,
+                        const std::optional<std::int64_t>& axis = std::nullopt);
 /// Along several axes, one shift each.
-LOCKSTEP_API Array roll(const Array& x, const Axes& shifts, const Axes& axes);
+LOCKSTEP_API Array roll(const ArrayOperand& x, const Axes& shifts, const Axes& axes);
 /// Rotated by k quarter turns from the first axis towards the second.
-LOCKSTEP_API Array rot90(const Array& x, std::int64_t k = 1, std::pair<std::int64_t, std::int64_t> axes = {0, 1});
+LOCKSTEP_API Array rot90(const ArrayOperand& x, std::int64_t k = 1,
+                         std::pair<std::int64_t, std::int64_t> axes = {0, 1});
 /// x repeated as a block, once per count and dimension (counts are for the last dimensions).
-LOCKSTEP_API Array tile(const Array& x, const Axes& counts);
+LOCKSTEP_API Array tile(const ArrayOperand& x, const Axes& counts);
 /// Each element repeated along an axis; without an axis, of x flattened.
-LOCKSTEP_API Array repeat(const Array& x, std::int64_t count, const std::optional<std::int64_t>& axis = std::nullopt);
+LOCKSTEP_API Array repeat(const ArrayOperand& x, std::int64_t count,
+                          const std::optional<std::int64_t>& axis = std::nullopt);
 /// Element i repeated counts[i] times, cut or continued with the last element to `total_repeat_length`, which is needed
 /// since no shape may depend on data.
-LOCKSTEP_API Array repeat(const Array& x, const Array& counts, std::int64_t total_repeat_length,
+LOCKSTEP_API Array repeat(const ArrayOperand& x, const ArrayOperand& counts, std::int64_t total_repeat_length,
                           const std::optional<std::int64_t>& axis = std::nullopt);
 
 enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 /// numpy.pad with elements of x: edge repeats the last one, reflect mirrors without it, symmetric with it, wrap continues at
 /// the other end; (low, high) per dimension. For constants there is pad(x, value, low, high). Throws ShapeError where an
 /// empty dimension is to be padded (reflect: one of extent 1 is as edge).
-LOCKSTEP_API Array pad(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, PadMode mode);
+LOCKSTEP_API Array pad(const ArrayOperand& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                       PadMode mode);
 /// jax.lax.pad: `interior` elements between neighbours; negative low or high crops.
-LOCKSTEP_API Array pad(const Array& x, const Operand& value, const Axes& low, const Axes& high, const Axes& interior);
+LOCKSTEP_API Array pad(const ArrayOperand& x, const Operand& value, const Axes& low, const Axes& high,
+                       const Axes& interior);
 
 // ---- cutting and joining ---------------------------------------------------------------------------------------------
 
 /// Cut before each of the positions.
-LOCKSTEP_API Arrays split_at(const Array& x, const Axes& positions, std::int64_t axis);
+LOCKSTEP_API Arrays split_at(const ArrayOperand& x, const Axes& positions, std::int64_t axis);
 /// The slices of an axis, without it.
-LOCKSTEP_API Arrays unstack(const Array& x, std::int64_t axis = 0);
+LOCKSTEP_API Arrays unstack(const ArrayOperand& x, std::int64_t axis = 0);
 /// As even as it goes: the first pieces are one longer.
-LOCKSTEP_API Arrays array_split(const Array& x, std::int64_t parts, std::int64_t axis = 0);
-LOCKSTEP_API Arrays hsplit(const Array& x, std::int64_t parts);  ///< Along axis 1 (axis 0 of a vector).
-LOCKSTEP_API Arrays vsplit(const Array& x, std::int64_t parts);
-LOCKSTEP_API Arrays dsplit(const Array& x, std::int64_t parts);
-LOCKSTEP_API Array hstack(std::span<const Array> arrays);
-LOCKSTEP_API Array vstack(std::span<const Array> arrays);
-LOCKSTEP_API Array dstack(std::span<const Array> arrays);
-LOCKSTEP_API Array column_stack(std::span<const Array> arrays);
-inline Array hstack(std::initializer_list<Array> arrays) { return hstack(std::span(arrays.begin(), arrays.size())); }
-inline Array vstack(std::initializer_list<Array> arrays) { return vstack(std::span(arrays.begin(), arrays.size())); }
-inline Array dstack(std::initializer_list<Array> arrays) { return dstack(std::span(arrays.begin(), arrays.size())); }
-inline Array column_stack(std::initializer_list<Array> arrays) {
-  return column_stack(std::span(arrays.begin(), arrays.size()));
-}
+LOCKSTEP_API Arrays array_split(const ArrayOperand& x, std::int64_t parts, std::int64_t axis = 0);
+LOCKSTEP_API Arrays hsplit(const ArrayOperand& x, std::int64_t parts);  ///< Along axis 1 (axis 0 of a vector).
+LOCKSTEP_API Arrays vsplit(const ArrayOperand& x, std::int64_t parts);
+LOCKSTEP_API Arrays dsplit(const ArrayOperand& x, std::int64_t parts);
+LOCKSTEP_API Array hstack(const ArrayOperands& arrays);
+LOCKSTEP_API Array vstack(const ArrayOperands& arrays);
+LOCKSTEP_API Array dstack(const ArrayOperands& arrays);
+LOCKSTEP_API Array column_stack(const ArrayOperands& arrays);
 /// Joined along an axis; without one, both flattened.
-LOCKSTEP_API Array append(const Array& x, const Array& values, const std::optional<std::int64_t>& axis = std::nullopt);
+LOCKSTEP_API Array append(const ArrayOperand& x, const ArrayOperand& values,
+                          const std::optional<std::int64_t>& axis = std::nullopt);
 
 // ---- choosing --------------------------------------------------------------------------------------------------------
 
@@ -144,14 +138,15 @@ inline Array select(std::initializer_list<Array> conditions, std::initializer_li
   return select(std::span(conditions.begin(), conditions.size()), std::span(choices.begin(), choices.size()), fallback);
 }
 /// Element by element the array that `which` numbers (clipped, or modulo their count).
-LOCKSTEP_API Array choose(const Array& which, std::span<const Array> choices, bool wrap = false);
+LOCKSTEP_API Array choose(const ArrayOperand& which, std::span<const Array> choices, bool wrap = false);
 inline Array choose(const Array& which, std::initializer_list<Array> choices, bool wrap = false) {
   return choose(which, std::span(choices.begin(), choices.size()), wrap);
 }
 using Branch = std::function<Array(const Array&)>;
 /// functions[i](x) where conditions[i] is the last that holds, 0 or the last function where none does. All functions are
 /// computed everywhere. Throws ValueError where there is neither one function per condition nor one more.
-LOCKSTEP_API Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Branch> functions);
+LOCKSTEP_API Array piecewise(const ArrayOperand& x, std::span<const Array> conditions,
+                             std::span<const Branch> functions);
 inline Array piecewise(const Array& x, std::initializer_list<Array> conditions,
                        std::initializer_list<Branch> functions) {
   return piecewise(x, std::span(conditions.begin(), conditions.size()), std::span(functions.begin(), functions.size()));
@@ -160,11 +155,11 @@ inline Array piecewise(const Array& x, std::initializer_list<Array> conditions,
 // ---- sampled functions -----------------------------------------------------------------------------------------------
 
 /// Linear interpolation of the samples (xp ascending, fp) at x; beyond the ends `left` and `right`, else the end samples.
-LOCKSTEP_API Array interp(const Array& x, const Array& xp, const Array& fp,
+LOCKSTEP_API Array interp(const ArrayOperand& x, const ArrayOperand& xp, const ArrayOperand& fp,
                           const std::optional<double>& left = std::nullopt,
                           const std::optional<double>& right = std::nullopt);
 /// The integral by the trapezoid rule along an axis, for samples `dx` apart or at `x`.
-LOCKSTEP_API Array trapezoid(const Array& y, double dx = 1, std::int64_t axis = -1);
-LOCKSTEP_API Array trapezoid(const Array& y, const Array& x, std::int64_t axis = -1);
+LOCKSTEP_API Array trapezoid(const ArrayOperand& y, double dx = 1, std::int64_t axis = -1);
+LOCKSTEP_API Array trapezoid(const ArrayOperand& y, const ArrayOperand& x, std::int64_t axis = -1);
 
 }  // namespace lockstep

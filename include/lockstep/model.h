@@ -13,6 +13,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/initializers.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/named_scope.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
@@ -104,6 +105,7 @@ class LOCKSTEP_API Scope {
                                   std::int64_t unroll);
   std::shared_ptr<detail::ScopeFrame> frame_;
   std::string path_;
+  std::shared_ptr<const detail::LayerPlace> place_;
 };
 
 namespace detail {
@@ -154,39 +156,44 @@ class LOCKSTEP_API DeclarationLog {
 
 }  // namespace detail
 
-/// A model: one function of a Scope (Scope& or const Scope&) and an input, which serves `init` and `stateless_call`.
+/// A model: one function of a Scope (Scope& or const Scope&) and an input, which serves `init` and `stateless_call`. A
+/// handle: copies share the function, so a loss holds its model by value, `[model](...)`; then a step or compiled function
+/// made of the loss may outlive the variable, and the function that it stood in. A model holds its function, and what that
+/// captures by value; what it captures by reference must live as long as all that holds the model. A model that was moved
+/// away throws ValueError.
 template <class X, class Y>
 class Model {
  public:
   explicit Model(std::function<Y(Scope&, const X&)> function)
-      : function_([function = std::move(function)](Scope& scope, const Tree& x) {
-          return to_tree(function(scope, from_tree<X>(x)));
-        }) {}
+      : function_(std::make_shared<const detail::ModelFunction>(
+            [function = std::move(function)](Scope& scope, const Tree& x) {
+              return to_tree(function(scope, from_tree<X>(x)));
+            })) {}
 
   /// (trainable, non_trainable) for inputs of the example's types (values are not read). The only place where variables
   /// come to be; each is drawn from fold_in(key, first four bytes of SHA-256(path)).
   [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const X& example) const {
-    return detail::init(function_, key, to_tree(example));
+    return detail::init(function(), key, to_tree(example));
   }
   [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const ArrayType& type) const {
-    return detail::init(function_, key, Tree(detail::example_of(type)));
+    return detail::init(function(), key, Tree(detail::example_of(type)));
   }
   /// What `init` would make, in order of path.
-  std::vector<Variable> variables(const X& example) const { return detail::variables(function_, to_tree(example)); }
+  std::vector<Variable> variables(const X& example) const { return detail::variables(function(), to_tree(example)); }
 
   /// Pure: (output, new non-trainable state). `training` has no default and takes only a bool. Throws StateError naming
   /// the path of a missing, surplus or misshapen leaf.
   template <std::same_as<bool> Bool>
   [[nodiscard]] std::pair<Y, Tree> stateless_call(const Tree& trainable, const Tree& non_trainable, const X& x,
                                                   Bool training, const CallOptions& options = {}) const {
-    auto [y, next] = detail::stateless_call(function_, trainable, non_trainable, to_tree(x), training, options);
+    auto [y, next] = detail::stateless_call(function(), trainable, non_trainable, to_tree(x), training, options);
     return {from_tree<Y>(y), std::move(next)};
   }
 
-  const detail::ModelFunction& function() const { return function_; }
+  const detail::ModelFunction& function() const { return detail::held(function_, "model"); }
 
  private:
-  detail::ModelFunction function_;
+  std::shared_ptr<const detail::ModelFunction> function_;
 };
 
 template <class Y, class X>

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// While it lives, what is traced on this thread carries a path: messages about it, profiles and the NaN guard name it.
-/// Nested scopes join their names with '/'. Costs nothing when nothing is traced.
+/// Nested scopes join their names with '/'. Errors made meanwhile say the path, whether something is traced or not.
 ///
 ///     const ls::NamedScope scope("encoder");
 class LOCKSTEP_API NamedScope {
@@ -27,5 +27,13 @@ class LOCKSTEP_API NamedScope {
   explicit NamedScope(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+namespace detail {
+/// While it lives, errors made on this thread say that they are of the layer, unless one that was entered, or touched, later
+/// lives as well.
+class LayerPlace;
+LOCKSTEP_API std::shared_ptr<const LayerPlace> enter_layer(const std::string& path);
+LOCKSTEP_API void touch_layer(const std::shared_ptr<const LayerPlace>& place);
+}  // namespace detail
 
 }  // namespace lockstep

@@ -112,26 +112,29 @@ auto pmap(F function, PmapOptions options) {
 /// them (for a count use axis_size) and for an axis that no enclosing map binds.
 /// float16 and bfloat16 are added in float32 and rounded once; integers wrap as `+` does, so convert narrow ones first; bool
 /// counts in int32.
-LOCKSTEP_API Array psum(const Array& x, const AxisSet& axes);
+LOCKSTEP_API Array psum(const Array& x, const AxisSet& axes,
+                        const detail::CallSite& at = detail::SourceLocation::current());
 LOCKSTEP_API Tree psum(const Tree& tree, const AxisSet& axes);
 /// psum divided by the number of replicas, rounded once: a mean of float16 is finite wherever it is a float16. Integers and
 /// bool give float32.
-LOCKSTEP_API Array pmean(const Array& x, const AxisSet& axes);
-LOCKSTEP_API Array pmax(const Array& x, const AxisSet& axes);
-LOCKSTEP_API Array pmin(const Array& x, const AxisSet& axes);
-LOCKSTEP_API Array pvary(const Array& x, const AxisSet& axes);
-LOCKSTEP_API Array all_gather(const Array& x, const std::string& axis, std::int64_t dim = 0);
-LOCKSTEP_API Array all_gather_invariant(const Array& x, const std::string& axis, std::int64_t dim = 0);
-LOCKSTEP_API Array psum_scatter(const Array& x, const std::string& axis, std::int64_t dim = 0);
+LOCKSTEP_API Array pmean(const ArrayOperand& x, const AxisSet& axes);
+LOCKSTEP_API Array pmax(const ArrayOperand& x, const AxisSet& axes);
+LOCKSTEP_API Array pmin(const ArrayOperand& x, const AxisSet& axes);
+LOCKSTEP_API Array pvary(const ArrayOperand& x, const AxisSet& axes);
+LOCKSTEP_API Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);
+LOCKSTEP_API Array all_gather_invariant(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);
+LOCKSTEP_API Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);
 /// Dimension `split_dim` is cut into one block for each replica; the blocks that a replica gets are joined along
 /// `concat_dim` in replica order. Throws ShapeError where the replicas cannot share the extent equally.
-LOCKSTEP_API Array all_to_all(const Array& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim);
+LOCKSTEP_API Array all_to_all(const ArrayOperand& x, const std::string& axis, std::int64_t split_dim,
+                              std::int64_t concat_dim);
 /// Each pair's first replica sends its x to the second; replicas nobody sends to get zeros. Throws MeshError where a
 /// replica sends or receives twice, or is none of the axis.
-LOCKSTEP_API Array ppermute(const Array& x, const std::string& axis,
+LOCKSTEP_API Array ppermute(const ArrayOperand& x, const std::string& axis,
                             const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
 /// Replica i gets the x of replica permutation[i]. Throws MeshError where that is no permutation of the replicas.
-LOCKSTEP_API Array pshuffle(const Array& x, const std::string& axis, const std::vector<std::int64_t>& permutation);
+LOCKSTEP_API Array pshuffle(const ArrayOperand& x, const std::string& axis,
+                            const std::vector<std::int64_t>& permutation);
 LOCKSTEP_API Array axis_index(const std::string& axis);
 LOCKSTEP_API std::int64_t axis_size(const std::string& axis);
 /// Axes bound by the enclosing maps.

@@ -33,7 +33,7 @@ inline CheckpointPolicy save_anything_except_these_names(std::vector<std::string
 }  // namespace checkpoint_policies
 
 /// x, under a name that policies know.
-LOCKSTEP_API Array checkpoint_name(const Array& x, const std::string& name);
+LOCKSTEP_API Array checkpoint_name(const ArrayOperand& x, const std::string& name);
 
 namespace detail {
 LOCKSTEP_API Tree remat(const TreeFunction& function, const std::vector<Tree>& arguments,

@@ -42,6 +42,8 @@ using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& no
 
 /// Any such function, of whatever trees it takes: `trainable`, `non_trainable` and `batch` may each be a Tree or a C++ type
 /// that is one (a struct with LOCKSTEP_TREE, Batch, std::map, ...). A function with `auto` parameters is given a Batch.
+/// Steps keep a copy of the function, and so what it captures by value. It is called again for each new type of batch: what
+/// it captures by reference must live as long as the step. Capture models by value, which is cheap.
 class StepLoss {
  public:
   template <class L>
@@ -185,7 +187,8 @@ struct StepParts {
 
 /// One training step over a mesh axis "batch": forward, backward, one reduction, optimizer; one compiled function. The
 /// state is consumed: move it in and its buffers are updated in place. A batch is any tree whose leaves have one number of
-/// rows, dimension 0; Batch{x, y, weight} is the usual one.
+/// rows, dimension 0; Batch{x, y, weight} is the usual one. A handle: copies share what is compiled. It holds losses,
+/// optimizers and options, so that it may be returned from the function that made them (see StepLoss).
 class LOCKSTEP_API TrainStep {
  public:
   /// Throws ValueError for microbatches below 1 and for objectives whose names or parts are none or overlap.
@@ -231,10 +234,24 @@ inline TrainStep data_parallel(StepLoss loss, optim::GradientTransformation opti
 inline TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options = {}) {
   return TrainStep({std::move(objectives), std::move(options)});
 }
+/// A loss of the model's output and the batch, (y, batch) -> a term, or a sum of terms and penalties: the step holds the
+/// model and calls it on batch.x, in training, with the batch's weights. Nothing has to be captured.
+template <class Y, class X, class L>
+requires std::is_invocable_v<const L&, const Y&, const Batch&> TrainStep data_parallel(
+    const Model<X, Y>& model, L loss, optim::GradientTransformation optimizer, DataParallelOptions options = {}) {
+  auto of_model = [model, loss = std::move(loss)](const Tree& trainable, const Tree& non_trainable,
+                                                  const Batch& batch) {
+    auto [y, next] =
+        model.stateless_call(trainable, non_trainable, from_tree<X>(Tree(batch.x)), true, {.rows = batch.weight});
+    return WithAux{loss(y, batch), std::move(next), {}};
+  };
+  return data_parallel(StepLoss(std::move(of_model)), std::move(optimizer), std::move(options));
+}
 /// The same step: what the model declares is found in the loss.
 template <class X, class Y, class L>
-TrainStep data_parallel(const Model<X, Y>&, L loss, optim::GradientTransformation optimizer,
-                        DataParallelOptions options = {}) {
+requires(!std::is_invocable_v<const L&, const Y&, const Batch&>) TrainStep
+    data_parallel(const Model<X, Y>&, L loss, optim::GradientTransformation optimizer,
+                  DataParallelOptions options = {}) {
   return data_parallel(StepLoss(std::move(loss)), std::move(optimizer), std::move(options));
 }
 

@@ -60,6 +60,10 @@ using Element = typename ArgumentAt<Argnum, Tuple>::Type;
 
 }  // namespace detail
 
+// What these return keeps a copy of the function that it was given, and so what that captures by value. What it captures by
+// reference must live as long as what was returned: capture by value, `[=]`, what leaves the block that it was made in.
+// Arrays, trees, models, steps and ops are handles, which cost little to copy.
+
 /// (value, gradient with respect to argument `Argnum`; with several argnums the tuple of their gradients). The function
 /// returns a float scalar, or a std::pair of it and auxiliary results that are passed through. Gradients have the
 /// argument's C++ type. Of a complex z = x + iy the gradient is df/dx - i df/dy, as in JAX: step along its conjugate to

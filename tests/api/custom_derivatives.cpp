@@ -329,3 +329,24 @@ TEST_CASE("a rule is compared with differences where that is asked for") {
                  [](const Array& i, const Array& g) { return std::tuple(convert(i, float64) * g, Tree()); }, checked);
   check_equal(index(x, arange(3)), x * convert(arange(3), float64));
 }
+
+TEST_CASE("the check of a rule takes what is closed over at its value, and the same in the function and its rules") {
+  const CustomOptions always{.check = RuleCheck::always};
+  const auto scaled_by = [&](const Array& factor) {
+    return custom_vjp([factor](const Array& v) { return v * factor; },
+                      [factor](const Array& v) { return std::pair(v * factor, v); },
+                      [factor](const Array&, const Array& dy) { return std::tuple(dy * factor); }, always);
+  };
+  const auto tripled = custom_jvp([](const Array& v) { return v * 3.0; },
+                                  [factor = array(3.0)](const One& v, const One& dv) {
+                                    return std::pair(std::get<0>(v) * factor, std::get<0>(dv) * factor);
+                                  },
+                                  always);
+  const Array x = full({2}, 3.0, float64);
+  const auto by_value = [&](const Array& v) { return sum(scaled_by(array(3.0))(v)); };
+  const auto by_traced = [&](const Array& v) { return sum(scaled_by(stop_gradient(v))(v)); };
+  const auto forward = [&](const Array& v) { return sum(tripled(v)); };
+  for (const Array& slope : {grad(by_value)(x), grad(by_traced)(x), grad(forward)(x)}) {
+    CHECK(slope.to_vector<double>() == std::vector<double>{3, 3});
+  }
+}

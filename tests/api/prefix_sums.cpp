@@ -71,7 +71,7 @@ TEST_CASE("every prefix is as exact as its dtype, in each direction and each pla
     for (const bool reverse : {false, true}) {
       CAPTURE(name(dtype));
       CAPTURE(reverse);
-      const auto check = [&](const char* what, const Array& x, Array (*op)(const Array&, std::int64_t, bool),
+      const auto check = [&](const char* what, const Array& x, Array (*op)(const ArrayOperand&, std::int64_t, bool),
                              auto step) {
         CAPTURE(what);
         const std::vector<double> elements = tests::values(x);

@@ -270,3 +270,48 @@ TEST_CASE("a trainable variable without a gradient is refused where it is declar
     init_of([&](Scope& scope) { scope["layer"].trainable("n", spec({2}, dtype)); });
   }
 }
+
+namespace {
+
+/// A layer of a user's own, of raw ops alone; it takes inputs of three features.
+Array own_layer(const Scope& scope, const Array& x) {
+  const Array w = scope.trainable("w", spec({4, 2}));
+  return matmul(reshape(x, {-1, 3}), w);
+}
+
+Model<Array, Array> model_of(bool in_remat) {
+  return Model([=](Scope& s, const Array& x) {
+    const Array h = relu(dense(s["before"], x, {.units = x.dim(x.ndim() - 1)}));
+    const Scope blocks = s["blocks"];
+    const Scope other = s["other"];
+    const auto layer = [&](const Array& v) { return own_layer(blocks["own"], v); };
+    return in_remat ? remat(layer)(h) : layer(h);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("an error of a raw op says the layer: eager, in init, compiled, in a gradient, a batch and a remat") {
+  const Array x = ones({2, 3});
+  const Tree weights =
+      Tree().with("blocks/own/w", zeros({4, 2})).with("before/kernel", zeros({3, 3})).with("before/bias", zeros({3}));
+  for (const bool in_remat : {false, true}) {
+    const Model model = model_of(in_remat);
+    const auto call = [model](const Tree& w, const Array& v) { return model.stateless_call(w, {}, v, true).first; };
+    for (const std::string place : {", in layer \"blocks/own\")", "(at scope_tests.cpp:"}) {
+      CHECK_ERROR(ShapeError, model.init(random::key(0), x), place);
+      CHECK_ERROR(ShapeError, call(weights, x), place);
+      CHECK_ERROR(ShapeError, jit(call)(weights, x), place);
+      CHECK_ERROR(ShapeError, grad([&](const Array& v) { return sum(call(weights, v)); })(x), place);
+      CHECK_ERROR(ShapeError, vmap([&](const Array& v) { return call(weights, v); })(ones({5, 2, 3})), place);
+    }
+  }
+}
+
+TEST_CASE("an error behind a layer is not the layer's") {
+  const Model model([](Scope& s, const Array& x) { return matmul(dense(s["d"], x, {.units = 2}), ones({5, 5})); });
+  const std::string text = tests::error_text<ShapeError>([&] { (void)model.init(random::key(0), ones({2, 3})); });
+  INFO("the error says: ", text);
+  CHECK(!tests::contains(text, "\"d\""));
+  CHECK(tests::contains(text, "(at scope_tests.cpp:"));
+}

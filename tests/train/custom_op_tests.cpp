@@ -1,5 +1,9 @@
 // An op of one's own in a training step: the right values are those of the same function in ops of the library.
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -7,6 +11,8 @@
 #include <lockstep/custom_op.h>
 #include <lockstep/lockstep.h>
 
+#include "tests/support/launcher.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/training.h"
 
 using namespace lockstep;
@@ -67,4 +73,56 @@ TEST_CASE("an op of one's own in a step: values of the library's ops, bits on an
       }
     }
   }
+}
+
+namespace {
+
+/// Of the whole state after four steps of the model with the op of one's own, on `devices_used` devices of each process.
+std::string fingerprint_of_steps(int devices_used, int resumed_on = 0) {
+  const auto model = model_of(true);
+  const Batch batch = tests::regression_batch(16, 5, float32);
+  const auto step_on = [&](int count) {
+    return data_parallel(tests::loss_of(model), optim::adam(0.05),
+                         {.devices = devices("cpu:0-" + std::to_string(count - 1)), .shards = 8});
+  };
+  const auto next = [&](int) { return batch; };
+  const TrainStep step = step_on(devices_used);
+  TrainState state = tests::fresh_state(step, model, batch);
+  if (resumed_on == 0) return fingerprint(to_tree(tests::train(step, std::move(state), 4, next).state));
+  const tests::TemporaryFolder folder;
+  const Tree half = to_tree(tests::train(step, std::move(state), 2, next).state);
+  checkpoint::save(folder.path() / "half", half, {});
+  auto restored = from_tree<TrainState>(checkpoint::restore(folder.path() / "half", half));
+  return fingerprint(to_tree(tests::train(step_on(resumed_on), std::move(restored), 2, next).state));
+}
+
+bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+
+}  // namespace
+
+TEST_CASE("steps with an op of one's own that are saved and resumed on other devices equal those that run through") {
+  const std::string whole = fingerprint_of_steps(1);
+  CHECK(fingerprint_of_steps(1, 2) == whole);
+  CHECK(fingerprint_of_steps(2, 1) == whole);
+}
+
+TEST_CASE("what each launched process trains with an op of one's own") {
+  if (!is_launched()) return;
+  std::printf("trained %s.\n", fingerprint_of_steps(1).c_str());
+}
+
+TEST_CASE("two processes with an op of one's own train the bits of one") {
+  if (is_launched()) return;
+  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string expected = "trained " + fingerprint_of_steps(1) + ".";
+  const std::string output = tests::output_of(
+      tests::mpirun(2) + "'" + program + "' -tc=\"what each launched process trains with an op of one's own\" 2>&1");
+  CAPTURE(output);
+  const std::size_t first = output.find(expected);
+  CHECK(first != std::string::npos);
+  CHECK(output.find(expected, first + 1) != std::string::npos);
 }

@@ -1,5 +1,7 @@
 #include "engine/ops/call/custom_call.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,8 +43,12 @@ std::vector<ArrayType> infer_call(const ir::InferContext& context) {
   return results;
 }
 
-std::vector<ir::Tangent> no_tangents(const ir::JvpContext& context) {
-  throw TraceError(ir::custom_op(context.attrs)->text() +
+std::vector<ir::Tangent> tangents_of_call(const ir::JvpContext& context) {
+  const auto is_float = [](const Value& v) { return is_inexact(v.dtype()); };
+  if (std::ranges::none_of(context.outputs, is_float)) return std::vector<ir::Tangent>(context.outputs.size());
+  const ir::CustomOpPtr op = ir::custom_op(context.attrs);
+  if (std::optional<std::vector<ir::Tangent>> tangents = op->tangents(context)) return std::move(*tangents);
+  throw TraceError(op->text() +
                    " has no derivative; give it one (jvp or vjp of its CustomOpOptions), or put stop_gradient on its "
                    "operands");
 }
@@ -74,7 +80,7 @@ const ir::Primitive& custom_call() {
     op.name = "custom_call";
     op.infer = infer_call;
     op.derivative.kind = ir::Derivative::Kind::jvp;
-    op.derivative.jvp = no_tangents;
+    op.derivative.jvp = tangents_of_call;
     op.batch = batch_call;
     return op;
   }();

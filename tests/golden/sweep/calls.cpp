@@ -13,7 +13,7 @@ namespace {
 using Map = std::map<std::string, Call, std::less<>>;
 using A = const Array&;
 
-Call of_one(Array (*f)(A)) {
+Call of_one(Array (*f)(const ArrayOperand&)) {
   return [f](const Arrays& x) { return f(x[0]); };
 }
 Call of_one(Array (*f)(const Operand&)) {
@@ -27,7 +27,7 @@ Call of_rows(Array (*f)(A)) {
   return [f](const Arrays& x) { return f(stack(x, 1)); };
 }
 /// A loss of each point alone: a batch of one row.
-Call of_pairs(Weighted (*f)(A, A, A)) {
+Call of_pairs(Weighted (*f)(const ArrayOperand&, const ArrayOperand&, A)) {
   return [f](const Arrays& x) {
     const auto row = [f](A a, A b) { return f(reshape(a, {1}), reshape(b, {1}), {}).sum; };
     return vmap(row)(x[0], x[1]);
@@ -149,7 +149,7 @@ void add_losses(Map& map) {
   map["binary_cross_entropy(1)"] = of_logits([](A x) { return binary_cross_entropy(x, ones_like(x)).sum; });
   map["mean_squared_error"] = of_pairs(mean_squared_error);
   map["mean_absolute_error"] = of_pairs(mean_absolute_error);
-  map["huber"] = of_pairs([](A p, A t, A w) { return huber(p, t, w); });
+  map["huber"] = of_pairs([](const ArrayOperand& p, const ArrayOperand& t, A w) { return huber(p, t, w); });
   map["logsumexp"] = [](const Arrays& x) { return logsumexp(stack(x, 1), 1); };
   map["logmeanexp"] = [](const Arrays& x) { return logmeanexp(stack(x, 1), 1); };
   map["logsumexp(weights)"] = [](const Arrays& x) {
