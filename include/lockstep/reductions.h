@@ -88,7 +88,7 @@ LOCKSTEP_API Array cummin(const Array& x, std::int64_t axis = 0, bool reverse = 
 LOCKSTEP_API Array cumlogsumexp(const Array& x, std::int64_t axis = 0, bool reverse = false);
 LOCKSTEP_API Array nancumsum(const Array& x, std::int64_t axis = 0);
 LOCKSTEP_API Array nancumprod(const Array& x, std::int64_t axis = 0);
-/// y[i] = a[i] y[i-1] + b[i] from y = 0 on, with `reverse` y[i] = a[i] y[i+1] + b[i].
+/// y[i] = a[i] y[i-1] + b[i] from y = 0 on, with `reverse` y[i] = a[i] y[i+1] + b[i]. Integers wrap; bool counts as int32.
 LOCKSTEP_API Array linear_recurrence(const Array& a, const Array& b, std::int64_t axis = 0, bool reverse = false);
 /// Differences of neighbours, n times.
 LOCKSTEP_API Array diff(const Array& x, std::int64_t n = 1, std::int64_t axis = -1);
