@@ -103,8 +103,8 @@ LOCKSTEP_API Lstsq lstsq(const Array& a, const Array& b, std::optional<double> r
 
 // ---- numbers of a matrix ---------------------------------------------------------------------------------------------
 
-/// Its first derivative, the cofactors, is that of singular matrices of any rank too; its second one, of more than
-/// three rows, of others alone.
+/// Its first two derivatives are those of singular matrices of any rank too; the third, of more than three rows, of
+/// matrices whose singular values differ alone.
 LOCKSTEP_API Array det(const Array& a);
 struct Slogdet {
   Array sign;
