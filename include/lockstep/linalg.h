@@ -103,8 +103,8 @@ LOCKSTEP_API Lstsq lstsq(const Array& a, const Array& b, std::optional<double> r
 
 // ---- numbers of a matrix ---------------------------------------------------------------------------------------------
 
-/// Its first two derivatives are those of singular matrices of any rank too; the third, of more than three rows, of
-/// matrices whose singular values differ alone.
+/// Its first two derivatives are those of singular matrices of any rank too; so is the third of up to three rows, and of
+/// more where no two singular values are equal.
 LOCKSTEP_API Array det(const Array& a);
 struct Slogdet {
   Array sign;
