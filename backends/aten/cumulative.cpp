@@ -136,6 +136,21 @@ void recur(const Around& around, bool reverse, const KernelArguments& arguments)
   });
 }
 
+/// Integers modulo 2^n.
+template <class T>
+void recur_wrapping(const Around& around, bool reverse, const KernelArguments& arguments) {
+  const T* a = static_cast<const T*>(arguments.inputs[0].data);
+  const T* b = static_cast<const T*>(arguments.inputs[1].data);
+  T* out = static_cast<T*>(arguments.outputs[0].data);
+  for_each_line(around, reverse, [&](const Line& line) {
+    std::uint64_t carried = 0;
+    for (std::int64_t k = 0, at = line.first; k < line.count; ++k, at += line.step) {
+      carried = std::uint64_t{a[at]} * carried + std::uint64_t{b[at]};
+      out[at] = static_cast<T>(carried);
+    }
+  });
+}
+
 template <class T>
 class Sum {
  public:
@@ -276,8 +291,9 @@ std::unique_ptr<Kernel> cumlogsumexp(const KernelRequest& request) {
 std::unique_ptr<Kernel> linear_recurrence(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_complex(dtype)) return with_complex(dtype, [&]<class T>() { return make_lines(request, recur<T>); });
-  if (!is_float(dtype)) return nullptr;
-  return with_float(dtype, [&]<class T>() { return make_lines(request, recur<T>); });
+  if (is_float(dtype)) return with_float(dtype, [&]<class T>() { return make_lines(request, recur<T>); });
+  if (!is_integer(dtype)) return nullptr;
+  return with_bits(dtype, [&]<class T>() { return make_lines(request, recur_wrapping<T>); });
 }
 
 }  // namespace lockstep::backends::aten::kernels

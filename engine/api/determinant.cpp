@@ -6,6 +6,7 @@
 #include <lockstep/linalg.h>
 #include <lockstep/ops.h>
 #include <lockstep/reductions.h>
+#include <lockstep/transforms.h>
 
 #include "engine/api/matrices.h"
 
@@ -67,8 +68,8 @@ Array adjugate_of_upper(const Array& u) {
          expand_dims(products_of_others(d, true), -2);
 }
 
-/// The matrices' adjugate, of singular ones too: with P a = l u it is det(P) adj(u) l^-1 P.
-Array adjugate(const Array& matrix) {
+/// With P a = l u it is det(P) adj(u) l^-1 P.
+Array eliminated_adjugate(const Array& matrix) {
   const LuFactor factors = lu_factor(matrix);
   const Array upper = adjugate_of_upper(triu(factors.lu));
   const Array mixed =
@@ -76,6 +77,49 @@ Array adjugate(const Array& matrix) {
   const Array from = expand_dims(argsort(factors.permutation, -1), -2);
   const Array columns = take_along_axis(mixed, broadcast_to(from, mixed.shape()), -1);
   return columns * expand_dims(expand_dims(exchange_sign(factors), -1), -1);
+}
+
+/// [..., n] -> [..., n, n]: the product of all but elements i and j, 0 where i is j.
+Array products_without_two(const Array& s) {
+  const Array one = eye(s.dim(-1), s.dtype());
+  const Array others = where(not_equal(one, 0), 1, expand_dims(s, -2));  // row i: element i left out
+  return products_of_others(others, false) * products_of_others(others, true) * (1 - one);
+}
+
+/// Of an orthogonal or unitary matrix.
+Array unit_determinant(const Array& q) { return expand_dims(expand_dims(eliminated(q), -1), -1); }
+
+/// How the adjugate of u diag(s) vh moves with the matrix: as that of a diagonal matrix in the bases of u and vh, which is
+/// a polynomial of s and divides by nothing.
+Array adjugate_along(const Array& matrix, const Array& step) {
+  const Svd parts = svd(matrix);
+  const Array v = api::adjoint(parts.vh);
+  const Array moved = matmul(matmul(api::adjoint(parts.u), step), v);
+  const Array products = convert(products_without_two(parts.s), matrix.dtype());
+  const Array own = sum(products * expand_dims(diagonal(moved, 0, -2, -1), -2), Axes{-1}, true);
+  const Array inner = eye(matrix.dim(-1), matrix.dtype()) * own - products * moved;
+  return unit_determinant(parts.u) * unit_determinant(parts.vh) * matmul(matmul(v, inner), api::adjoint(parts.u));
+}
+
+/// Whether elimination's derivatives, which divide by pivots, are those of the matrix; [..., 1, 1].
+Array is_regular(const Array& matrix) {
+  const Array s = stop_gradient(svdvals(matrix));
+  const double least = s.dtype() == float64 ? 0x1p-26 : 0x1p-12;
+  return greater(min(s, Axes{-1}, true), max(s, Axes{-1}, true) * least);
+}
+
+/// The matrices' adjugate, of singular ones too, with its derivative.
+Array adjugate(const Array& matrix) {
+  const auto rule = [](const std::tuple<Array>& at, const std::tuple<Array>& along) {
+    const auto& [x] = at;
+    const auto& [dx] = along;
+    // Neither way may meet a matrix that it is not for: what it gives there is left out, but 0 times NaN is NaN.
+    const Array regular = expand_dims(is_regular(x), -1);
+    const Array steep = convert(diag(arange(x.dim(-1)) + 1), x.dtype());  // singular values apart
+    const Array by_pivots = jvp(eliminated_adjugate, std::tuple(where(regular, x, steep)), std::tuple(dx)).second;
+    return std::pair(eliminated_adjugate(x), where(regular, by_pivots, adjugate_along(where(regular, steep, x), dx)));
+  };
+  return custom_jvp(eliminated_adjugate, rule)(matrix);
 }
 
 }  // namespace

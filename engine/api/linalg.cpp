@@ -145,7 +145,7 @@ Lstsq lstsq(const ArrayOperand& a, const ArrayOperand& b, std::optional<double> 
   const Array s = svdvals(matrix);
   const Array columns = b.ndim() == 1 ? expand_dims(b - matmul(matrix, x), -1) : b - matmul(matrix, x);
   if (a.dim(0) <= a.dim(1)) return {x, zeros({0}, s.dtype()), rank, s};
-  const Array sums = sum(square(abs(columns)), Axes{0});
+  const Array sums = sum(api::squared_magnitudes(columns), Axes{0});
   const Array full_rank = equal(rank, static_cast<int>(a.dim(1)));
   return {x, where(full_rank, sums, std::numeric_limits<double>::quiet_NaN()), rank, s};
 }

@@ -36,7 +36,19 @@ Array root(const Array& sum, double p) {
   return where(none, p > 0 ? 0 : infinity, p == 2 ? sqrt(some) : pow(some, 1 / p));
 }
 
-Array vector_norm(const Array& magnitudes, double p, const Axes& axes, bool keep) {
+/// Of the squares themselves: a magnitude's second derivative at 0, and with it that of its square, would be lost.
+Array euclidean_norm(const Array& x, const Axes& axes, bool keep) {
+  const Array magnitudes = abs(x);
+  const Array wide = is_complex(x.dtype()) ? x : convert(x, api::widened(x.dtype()));
+  const Array scale = binade(convert(magnitudes, api::widened(magnitudes.dtype())), axes);
+  const Array total = root(sum(api::squared_magnitudes(wide / scale), axes, true), 2);
+  const Array result = convert(total * scale, magnitudes.dtype());
+  return keep ? result : squeeze(result, axes);
+}
+
+Array vector_norm(const Array& x, double p, const Axes& axes, bool keep) {
+  if (p == 2) return euclidean_norm(x, axes, keep);
+  const Array magnitudes = abs(x);
   if (p == infinity) return max(magnitudes, axes, keep);
   if (p == -infinity) return min(magnitudes, axes, keep);
   if (p == 0) return sum(convert(not_equal(magnitudes, 0), magnitudes.dtype()), axes, keep);
@@ -44,7 +56,7 @@ Array vector_norm(const Array& magnitudes, double p, const Axes& axes, bool keep
   const Array wide = convert(magnitudes, api::widened(magnitudes.dtype()));
   const Array scale = binade(p > 0 ? wide : 1 / wide, axes);
   const Array parts = p > 0 ? wide / scale : wide * scale;
-  const Array total = root(sum(p == 2 ? square(parts) : pow(parts, p), axes, true), p);
+  const Array total = root(sum(pow(parts, p), axes, true), p);
   const Array result = convert(p > 0 ? total * scale : total / scale, magnitudes.dtype());
   return keep ? result : squeeze(result, axes);
 }
@@ -67,7 +79,7 @@ Array spectral_norm(const Array& x, const NormOrder& order, const Axes& axes, bo
 
 Array matrix_norm(const Array& x, const NormOrder& order, const Axes& axes, bool keep) {
   if (!order.number() && (order.name().empty() || order.name() == "fro")) {
-    return vector_norm(abs(x), 2, axes, keep);
+    return vector_norm(x, 2, axes, keep);
   }
   const double p = order.number().value_or(0);
   if (order.name() == "nuc" || std::abs(p) == 2) return spectral_norm(x, order, axes, keep);
@@ -91,11 +103,11 @@ Array norm(const ArrayOperand& x, const NormOptions& options) {
   } else {
     for (int i = 0; i < x.ndim(); ++i) axes.push_back(i);
     const bool of_all = !options.order.number() && options.order.name().empty();
-    if (of_all) return vector_norm(abs(numbers), 2, axes, options.keep);
+    if (of_all) return vector_norm(numbers, 2, axes, options.keep);
   }
   if (axes.size() == 1) {
     if (!options.order.name().empty()) order_error(options.order, "vectors", "a number");
-    return vector_norm(abs(numbers), options.order.number().value_or(2), axes, options.keep);
+    return vector_norm(numbers, options.order.number().value_or(2), axes, options.keep);
   }
   if (axes.size() != 2 || axes[0] == axes[1]) {
     throw ShapeError(

@@ -40,6 +40,9 @@ void expect_rank(std::string_view op, const Array& x, int rank) {
 Array matrix_transpose(const Array& x) { return swapaxes(x, -1, -2); }
 Array conjugated(const Array& x) { return conj(x); }
 Array adjoint(const Array& x) { return conjugated(matrix_transpose(x)); }
+Array squared_magnitudes(const Array& x) {
+  return is_complex(x.dtype()) ? square(real(x)) + square(imag(x)) : square(x);
+}
 
 Array identity_of(const Array& like) {
   return convert(equal(iota(like.shape(), -2), iota(like.shape(), -1)), like.dtype());

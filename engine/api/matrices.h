@@ -16,6 +16,8 @@ void expect_rank(std::string_view op, const Array& x, int rank);
 Array matrix_transpose(const Array& x);
 Array conjugated(const Array& x);
 Array adjoint(const Array& x);
+/// |x|^2 with all its derivatives at 0, which abs has not.
+Array squared_magnitudes(const Array& x);
 Array identity_of(const Array& like);
 /// The difference between 1 and the next number of a dtype, or of a complex one's parts.
 double epsilon(DType dtype);

@@ -46,8 +46,8 @@ Array nancumsum(const ArrayOperand& x, std::int64_t axis) { return cumsum(where(
 Array nancumprod(const ArrayOperand& x, std::int64_t axis) { return cumprod(where(isnan(x), ones_like(x), x), axis); }
 
 Array linear_recurrence(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis, bool reverse) {
-  const DType dtype = api::inexact(promote(a.dtype(), b.dtype()));
-  const Operand left = a, right = b;
+  const Operand left = counted(a), right = counted(b);
+  const DType dtype = promote(left.array().dtype(), right.array().dtype());
   const std::vector<Array> arrays = api::aligned("linear_recurrence", {&left, &right}, dtype);
   const std::int64_t dim = normalize_axis(axis, arrays[0].ndim(), "linear_recurrence");
   return std::move(

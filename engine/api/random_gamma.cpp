@@ -42,6 +42,9 @@ Array draw_chisquare(std::string_view op, const Array& key, const Operand& df, c
   return mul(exp(draw_gamma(op, key, half(df), shape, dtype, true, placement)), 2);
 }
 
+/// The least number with all its digits.
+double least_normal(DType dtype) { return dtype == float16 ? 0x1p-14 : dtype == float64 ? 0x1p-1022 : 0x1p-126; }
+
 void check_positive(std::string_view op, std::string_view name, double value) {
   if (value > 0) return;
   throw ValueError(fmt::format("random::{}: {} must be above 0, got {}", op, name, value));
@@ -88,17 +91,33 @@ Array f(const ArrayOperand& key, const Operand& d1, const Operand& d2, const Sha
         const Placement& placement) {
   check_one_key("f", key);
   const std::vector<Array> keys = subkeys(key, 2);
-  const Array above = div(draw_chisquare("f", keys[1], d1, shape, dtype, placement), parameter("f", d1, dtype, shape));
-  const Array below = div(draw_chisquare("f", keys[0], d2, shape, dtype, placement), parameter("f", d2, dtype, shape));
-  return div(above, below);
+  const Array log_above = finite_log("f", keys[1], half(d1), shape, dtype, placement);
+  const Array log_below = finite_log("f", keys[0], half(d2), shape, dtype, placement);
+  const Array n1 = parameter("f", d1, dtype, shape), n2 = parameter("f", d2, dtype, shape);
+  const Array above = div(mul(exp(log_above), 2), n1), below = div(mul(exp(log_below), 2), n2);
+  // Of few degrees of freedom either may vanish, or keep few digits, though their ratio has a value.
+  const Array by_logs = mul(exp(sub(log_above, log_below)), div(n2, n1));
+  const double least = least_normal(dtype);
+  const Array both = bitwise_and(greater_equal(above, least), greater_equal(below, least));
+  return where(both, div(above, where(both, below, 1)), by_logs);
 }
 
 Array t(const ArrayOperand& key, const Operand& df, const Shape& shape, DType dtype, const Placement& placement) {
+  check_float("t", dtype);
   check_one_key("t", key);
   const std::vector<Array> keys = subkeys(key, 2);
   const Array n = normal(keys[0], shape, dtype, placement);
-  const Array g = draw_gamma("t", keys[1], half(df), shape, dtype, false, placement);
-  return mul(n, sqrt(div(parameter("t", half(df), dtype, shape), g)));
+  const Array each = draw_keys("t", keys[1], shape, placement);
+  const Array a = full_parameter("t", half(df), dtype, shape);
+  const auto drawn = [&](const Array& of, bool log_space) {
+    return api::bind_one(ops::primitives::random_gamma(), {of, a}, {{"log_space", log_space}});
+  };
+  const Array g = drawn(each, false);
+  // The same draw's logarithm, where a narrow or small draw vanishes, keeps few digits or divides beyond the range.
+  const Array by_log = exp(mul(sub(log(a), drawn(clone(each), true)), 0.5));
+  const Array is_left = greater_equal(g, least_normal(dtype));
+  const Array quotient = div(a, where(is_left, g, 1));
+  return mul(n, where(bitwise_and(is_left, is_finite(quotient)), sqrt(quotient), by_log));
 }
 
 Array generalized_normal(const ArrayOperand& key, double p, const Shape& shape, DType dtype,

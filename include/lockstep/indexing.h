@@ -56,7 +56,7 @@ struct ScatterDims {
 /// NaN, the least integer, the largest unsigned one, or true. Throws ShapeError or DtypeError where dimension numbers,
 /// shapes and dtypes do not fit, ValueError for mode wrap.
 LOCKSTEP_API Array gather(const ArrayOperand& operand, const ArrayOperand& indices, const GatherDims& dims,
-                          const Axes& slice_sizes, IndexMode mode = IndexMode::promise_in_bounds,
+                          const Axes& slice_sizes, IndexMode mode = IndexMode::fill,
                           const std::optional<Operand>& fill = std::nullopt);
 /// The operand with updates written, added, multiplied, or joined by minimum or maximum. Updates for one element apply in
 /// the row-major order of their index vectors; `scatter` keeps the last. Errors as of gather.

@@ -104,8 +104,8 @@ LOCKSTEP_API Lstsq lstsq(const ArrayOperand& a, const ArrayOperand& b, std::opti
 
 // ---- numbers of a matrix ---------------------------------------------------------------------------------------------
 
-/// Its first derivative, the cofactors, is that of singular matrices of any rank too; its second one, of more than
-/// three rows, of others alone.
+/// Its first two derivatives are those of singular matrices of any rank too; so is the third of up to three rows, and of
+/// more where no two singular values are equal.
 LOCKSTEP_API Array det(const ArrayOperand& a);
 struct Slogdet {
   Array sign;

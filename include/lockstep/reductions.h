@@ -95,7 +95,7 @@ LOCKSTEP_API Array cummin(const ArrayOperand& x, std::int64_t axis = 0, bool rev
 LOCKSTEP_API Array cumlogsumexp(const ArrayOperand& x, std::int64_t axis = 0, bool reverse = false);
 LOCKSTEP_API Array nancumsum(const ArrayOperand& x, std::int64_t axis = 0);
 LOCKSTEP_API Array nancumprod(const ArrayOperand& x, std::int64_t axis = 0);
-/// y[i] = a[i] y[i-1] + b[i] from y = 0 on, with `reverse` y[i] = a[i] y[i+1] + b[i].
+/// y[i] = a[i] y[i-1] + b[i] from y = 0 on, with `reverse` y[i] = a[i] y[i+1] + b[i]. Integers wrap; bool counts as int32.
 LOCKSTEP_API Array linear_recurrence(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis = 0,
                                      bool reverse = false);
 /// Differences of neighbours, n times.

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/derivatives.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
 
@@ -232,12 +233,84 @@ TEST_CASE(
 
 namespace {
 
+/// The determinant is of the first degree in each element: its second differences are its second derivatives. A row or
+/// column has none by two of its own elements; two of different ones have a minor of n - 2 rows with its sign.
+std::vector<double> second_differences(const Array& x, const Array& direction) {
+  const auto f = [](const Array& m) { return linalg::det(m).item<double>(); };
+  const std::int64_t n = x.dim(0);
+  std::vector<double> expected;
+  for (std::int64_t i = 0; i < n * n; ++i) {
+    const Array step = reshape(convert(equal(arange(n * n), i), float64), {n, n});
+    double sum = 0;
+    for (std::int64_t j = 0; j < n * n; ++j) {
+      if (j / n == i / n || j % n == i % n) continue;
+      const Array other = reshape(convert(equal(arange(n * n), j), float64), {n, n});
+      const double corners = f(x + step + other) - f(x + step - other) - f(x - step + other) + f(x - step - other);
+      sum += corners / 4 * reshape(direction, {-1})[j].item<double>();
+    }
+    expected.push_back(sum);
+  }
+  return expected;
+}
+
+}  // namespace
+
+TEST_CASE("det has its second derivative at singular matrices of any rank") {
+  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  for (std::int64_t n = 4; n <= 6; ++n) {
+    for (std::int64_t rank = n; rank >= 0; --rank) {
+      CAPTURE(n);
+      CAPTURE(rank);
+      const Array left = tests::wavy({n, rank}, 1), right = tests::wavy({rank, n}, 2);
+      const Array x = rank == 0 ? zeros({n, n}, float64) : matmul(left, right);
+      const Array direction = tests::wavy({n, n}, 3);
+      const std::vector<double> expected = second_differences(x, direction);
+      const auto slope = [&](const Array& v) { return sum(grad(f)(v) * direction); };
+      check_close(grad(slope)(x), x.shape(), expected, 1e-9);
+      check_close(jvp(grad(f), std::tuple(x), std::tuple(direction)).second, x.shape(), expected, 1e-9);
+      check_close(vmap(grad(slope))(stack(std::vector<Array>{x, eye(n, float64)}, 0))[0], x.shape(), expected, 1e-9);
+    }
+  }
+}
+
+TEST_CASE("det's second derivative at singular matrices: numbers") {
+  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  const auto second = [&](const Array& x, std::int64_t row, std::int64_t column) {
+    const auto slope = [&](const Array& v) { return grad(f)(v)[0][0]; };
+    return grad(slope)(x)[row][column].item<double>();
+  };
+  // mpmath: det(x) is x00 x11 x22 x33 beside what holds one of the others; of the zero matrix all of it has degree 4.
+  const Array rank_2 = linalg::diag(array({0.0, 0.0, 3.0, 5.0}));
+  CHECK(second(rank_2, 1, 1) == doctest::Approx(15).epsilon(1e-12));
+  CHECK(second(rank_2, 0, 1) == 0);
+  CHECK(second(linalg::diag(array({0.0, 2.0, 3.0, 5.0})), 2, 2) == doctest::Approx(10).epsilon(1e-12));
+  CHECK(second(linalg::diag(array({0.0, 2.0, 3.0, 0.0})), 3, 3) == doctest::Approx(6).epsilon(1e-12));
+  CHECK(second(zeros({4, 4}, float64), 1, 1) == 0);
+  // The third one of the identity: elimination's.
+  const auto by_two = [&](const Array& v) { return grad([&](const Array& u) { return grad(f)(u)[0][0]; })(v)[1][1]; };
+  CHECK(grad(by_two)(eye(4, float64))[2][2].item<double>() == doctest::Approx(1).epsilon(1e-12));
+}
+
+namespace {
+
 /// Of 3 and -4.
 struct NormCase {
   double order, expected;
 };
 
 }  // namespace
+
+TEST_CASE("the 2-norm has its second derivative by an element of 0, of complex numbers too") {
+  // (1 - x^2 / |x|^2) / |x|.
+  for (const bool is_complex : {false, true}) {
+    CAPTURE(is_complex);
+    const auto f = [&](const Array& x) {
+      return linalg::norm(is_complex ? lockstep::complex(x, zeros({2}, float64)) : x);
+    };
+    const auto slope = [&](const Array& x) { return grad(f)(x)[1]; };
+    check_close(grad(slope)(array({4.0, 0.0})), {2}, {0, 0.25}, 1e-12);
+  }
+}
 
 TEST_CASE("norms whose powers would overflow or vanish") {
   for (const double scale : {1e30, 1.0, 1e-30}) {

@@ -37,7 +37,8 @@ const std::vector<Family>& families() {
         {"embedding",
          [](const Scope& s, const Array& x) {
            const Array places = convert(minimum(abs(stop_gradient(x)) * 3, 8), int32);
-           return x + mean(embedding(s["table"], places, {.vocabulary = 9, .features = 4}), {-1});
+           const Array embedded = embedding(s["table"], places, {.vocabulary = 9, .features = 4});
+           return x + convert(mean(embedded, {-1}), x.dtype());
          }}}},
       {"images",
        {4, 4, 3},
@@ -222,7 +223,7 @@ DrawnModel draw_model(std::uint64_t seed) {
   Draws draws(seed * 0x9E3779B97F4A7C15U + 1);
   DrawnModel model;
   const Family& family = one_of(draws, families());
-  model.dtype = one_of<DType>(draws, {float32, float64});
+  model.dtype = one_of<DType>(draws, {float32, float64, bfloat16, float16});
   model.shards = one_of<std::int64_t>(draws, {1, 2, 4, 8});
   model.microbatches = one_of<std::int64_t>(draws, {1, 2, 4});
   model.per_microbatch = draws() % 2 == 0;

@@ -1,5 +1,8 @@
 #include <cmath>
+#include <functional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -47,6 +50,48 @@ TEST_CASE("gradients of 20000 in float16 combine to their mean on 8 shards") {
     const TrainStep step = data_parallel(model, loss, optim::sgd(1.0), tests::parallel(replicas));
     const auto after = step(tests::fresh_state(step, model, batch), batch).first;
     CHECK(convert(after.trainable.at("w").array(), float32).item<float>() == -20000);
+  }
+}
+
+TEST_CASE(
+    "a narrow parameter that is widened: shards' gradients are added before they are rounded, in branches and loops") {
+  using Term = std::function<Array(const Array& w, const Array& x)>;
+  const Term term = [](const Array& w, const Array& x) { return sum(convert(w, float32) * x); };
+  const std::vector<std::pair<std::string, Term>> forms = {
+      {"plain", term},
+      {"remat", [&](const Array& w, const Array& x) { return remat([&](const Array& v) { return term(w, v); })(x); }},
+      {"cond",
+       [&](const Array& w, const Array& x) {
+         return cond(
+             Operand(full({}, true, bool_)), [&](const Array& v) { return term(w, v); },
+             [](const Array& v) { return sum(v); }, x);
+       }},
+      {"scan",
+       [&](const Array& w, const Array& x) {
+         const auto body = [&](const Array& total) { return std::pair(total + term(w, x), Tree()); };
+         return scan(body, zeros({}), {.length = 1}).first;
+       }},
+      {"scan over layers",
+       [&](const Array& w, const Array& x) {
+         const auto body = [&](const Array& total, const Array& each) {
+           return std::pair(total + term(each, x), Tree());
+         };
+         return scan(body, zeros({}), expand_dims(w, 0)).first;
+       }},
+  };
+  // Of four shards' sums, 3 (large + 1) + 1; large + 1 alone would be rounded to large.
+  for (const auto& [dtype, large, expected] : {std::tuple(float16, 2048.F, 6148.F), {bfloat16, 256.F, 772.F}}) {
+    const Array x = array({large, 1.F, large, 1.F, large, 1.F, 1.F, 0.F});
+    for (const auto& [form, function] : forms) {
+      CAPTURE(name(dtype));
+      CAPTURE(form);
+      const auto gradient = [f = function](const Array& w, const Array& rows) {
+        return grad([&](const Array& v) { return psum(f(v, rows), {"batch"}); })(w);
+      };
+      const auto of_shards =
+          pmap(gradient, {.mesh = tests::mesh_of({4, 2}), .in = {replicated, sharded("batch")}, .out = {replicated}});
+      CHECK(convert(of_shards(ones({}, dtype), x), float32).item<float>() == expected);
+    }
   }
 }
 

@@ -22,6 +22,15 @@ Array block(const Scope& s, const Array& x) {
   return dropout(s["drop"], tanh(dense(s["dense"], x, {.units = x.dim(-1)})), 0.25) + x;
 }
 
+/// Of a weight that is computed from the variable, before it meets rows.
+Array normalized(const Scope& s, const Array& x) {
+  const Array w = s.trainable("w", {.shape = {x.dim(-1), x.dim(-1)}, .initializer = initializers::uniform()});
+  return tanh(matmul(x, w / sqrt(sum(square(w))))) + x;
+}
+Array rematerialized(const Scope& s, const Array& x) {
+  return remat([&](const Array& v) { return normalized(s, v); })(x);
+}
+
 /// Gradients and state of one step.
 Tree after_step(const Body& body, const Batch& batch, std::int64_t shards, std::int64_t microbatches) {
   const Model<Array, Array> model(
@@ -64,6 +73,32 @@ const std::vector<std::pair<std::string, Body>>& bodies() {
        }},
       {"vmap over the rows",
        [](const Scope& s, const Array& x) { return vmap([&](const Array& row) { return block(s, row); })(x); }},
+      {"remat of a computed weight in a loop",
+       [](const Scope& s, const Array& x) {
+         return fori_loop(
+             0, 2, [&](const Array&, const Array& v) { return rematerialized(s, v); }, x);
+       }},
+      {"remat of a computed weight in scan_layers",
+       [](const Scope& s, const Array& x) { return scan_layers(s, 2, rematerialized, x); }},
+      {"remat of a computed weight in remat in a loop",
+       [](const Scope& s, const Array& x) {
+         return fori_loop(
+             0, 2,
+             [&](const Array&, const Array& v) {
+               return remat([&](const Array& u) { return rematerialized(s, u); })(v);
+             },
+             x);
+       }},
+      {"a computed weight in cond in a loop",
+       [](const Scope& s, const Array& x) {
+         return fori_loop(
+             0, 2,
+             [&](const Array& i, const Array& v) {
+               return cond(
+                   i == 0, [&](const Array& u) { return rematerialized(s, u); }, [](const Array& u) { return u; }, v);
+             },
+             x);
+       }},
   };
   return all;
 }

@@ -84,7 +84,7 @@ Regrouped regroup(const Hoisted& hoisted, std::span<const std::size_t> counts, s
 std::vector<Var> with_supplied(Builder& builder, std::span<const Var> operands, const Hoisted& hoisted,
                                std::size_t first = 0) {
   std::vector<Var> all(operands.begin(), operands.end());
-  for (const Supplied& s : hoisted.supplied) all.push_back(builder.pvary(operands[first + s.input], s.axes));
+  for (const Supplied& s : hoisted.supplied) all.push_back(supply(builder, operands[first + s.input], s));
   return all;
 }
 
@@ -178,7 +178,7 @@ Rewritten without_pvary(Builder& builder, const FunctionPtr& f, std::span<const 
   const Regrouped groups = regroup(hoisted, counts, 1);
   std::vector<Var> all(consts.begin(), consts.end());
   all.resize(outer.size());
-  for (const Supplied& s : hoisted.supplied) all.push_back(builder.pvary(consts[s.input], s.axes));
+  for (const Supplied& s : hoisted.supplied) all.push_back(supply(builder, consts[s.input], s));
   std::vector<Var> kept = at(std::span<const Var>(all), groups.order);
   kept.resize(groups.counts[0]);
   return {pick(*hoisted.function, groups.order, places(0, f->outputs().size())), kept};
@@ -237,7 +237,7 @@ void hoist_from_branches(Builder& builder, std::vector<FunctionPtr>& branches, s
   std::vector<ArrayType> types;
   for (const Var v : arguments) types.push_back(builder.type(v));
   for (const Supplied& s : supplied) {
-    arguments.push_back(builder.pvary(arguments[s.input], s.axes));
+    arguments.push_back(supply(builder, arguments[s.input], s));
     types.push_back(builder.type(arguments.back()));
   }
   for (std::size_t b = 0; b < branches.size(); ++b) {

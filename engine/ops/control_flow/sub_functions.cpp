@@ -6,6 +6,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ops/primitives.h"
+
 namespace lockstep::ops::control_flow {
 
 using ir::Builder;
@@ -186,11 +188,15 @@ class Hoist {
       outer_[v.id] = reaches_[v.id] = outer[i];
       input_.emplace(v, i);
     }
-    for (const Equation& equation : f.equations()) mark(equation);
+    for (const Equation& equation : f.equations()) {
+      mark(equation);
+      open(equation);
+    }
   }
 
   bool any() const {
-    return std::ranges::any_of(f_.equations(), [&](const Equation& equation) { return is_hoisted(equation); });
+    return !opened_.empty() ||
+           std::ranges::any_of(f_.equations(), [&](const Equation& equation) { return is_hoisted(equation); });
   }
 
   Hoisted run() {
@@ -203,7 +209,12 @@ class Hoist {
       }
       std::vector<Var> operands;
       for (const Var v : equation.inputs) operands.push_back(mapped_[v.id]);
-      const std::vector<Var> results = builder_.apply(*equation.primitive, operands, equation.attrs);
+      Attrs attrs = equation.attrs;
+      if (const auto opened = opened_.find(&equation); opened != opened_.end()) {
+        for (const Supplied& s : opened->second.supplied) operands.push_back(supply_of(equation.inputs[s.input], s));
+        attrs = attrs.with("body", std::shared_ptr<const AttrObject>(opened->second.function));
+      }
+      const std::vector<Var> results = builder_.apply(*equation.primitive, operands, attrs);
       for (std::size_t k = 0; k < results.size(); ++k) mapped_[equation.outputs[k].id] = results[k];
     }
     builder_.set_provenance({});
@@ -229,20 +240,39 @@ class Hoist {
     }
   }
 
+  /// A checkpoint's body takes its own out, too: what it computes of outer values before they vary is computed varying.
+  void open(const Equation& equation) {
+    if (equation.primitive != &primitives::checkpoint()) return;
+    std::vector<bool> outer;
+    for (const Var v : equation.inputs) outer.push_back(outer_[v.id] && reaches_[v.id]);
+    Hoisted body = hoist_pvary(ir::sub_function(equation.attrs, "body"), outer);
+    if (!body.supplied.empty()) opened_.emplace(&equation, std::move(body));
+  }
+
+  /// An outer value as a checkpoint is to be supplied with it.
+  Var supply_of(Var v, const Supplied& as) {
+    const auto input = input_.find(v);
+    if (input == input_.end()) return convert(Value(builder_, varied(v, as.axes)), as.dtype).var();
+    ArrayType type = f_.type(v);
+    type.dtype = as.dtype;
+    return supplied(input->second, type, as.axes);
+  }
+
   /// An outer value, made anew from inputs that vary along `axes`.
   Var varied(Var v, const AxisSet& axes) {
     const auto key = std::pair(v, axes.names());
     if (const auto known = made_.find(key); known != made_.end()) return known->second;
     if (const auto input = input_.find(v); input != input_.end()) {
-      ArrayType type = f_.type(v);
-      const AxisSet missing = axes.without(type.varying);
+      const AxisSet missing = axes.without(f_.type(v).varying);
       if (missing.empty()) return mapped_[v.id];
-      supplied_.push_back({input->second, missing});
-      type.varying = type.varying.joined(missing);
-      return made_[key] = builder_.input(type);
+      return made_[key] = supplied(input->second, f_.type(v), missing);
     }
     const Equation& equation = *definition_[v.id];
     if (is_pvary(equation)) return made_[key] = varied(equation.inputs[0], axes.joined(named_axes(equation.attrs)));
+    const auto widened = is_widening(equation) ? input_.find(equation.inputs[0]) : input_.end();
+    if (const AxisSet missing = axes.without(f_.type(v).varying); widened != input_.end() && !missing.empty()) {
+      return made_[key] = supplied(widened->second, f_.type(v), missing);
+    }
     std::vector<Var> operands;
     for (const Var operand : equation.inputs) operands.push_back(varied(operand, axes));
     const std::vector<Var> results = builder_.apply(*equation.primitive, operands, equation.attrs);
@@ -252,6 +282,22 @@ class Hoist {
     return made_.at(key);
   }
 
+  bool is_widening(const Equation& equation) const {
+    if (equation.primitive != &primitives::convert()) return false;
+    const DType from = f_.type(equation.inputs[0]).dtype, to = f_.type(equation.outputs[0]).dtype;
+    return is_float(from) && is_float(to) && size_of(to) > size_of(from);
+  }
+
+  /// An input of that type, varying along `missing` as well, for that of the function's inputs; one for all who ask.
+  Var supplied(std::size_t input, ArrayType type, const AxisSet& missing) {
+    const Supplied wanted{input, type.dtype, missing};
+    const auto known = std::ranges::find(supplied_, wanted);
+    if (known != supplied_.end()) return supplied_inputs_[static_cast<std::size_t>(known - supplied_.begin())];
+    supplied_.push_back(wanted);
+    type.varying = type.varying.joined(missing);
+    return supplied_inputs_.emplace_back(builder_.input(type));
+  }
+
   const Function& f_;
   std::vector<bool> outer_;    // per var: depends on outer inputs alone, through ops that any variance suits
   std::vector<bool> reaches_;  // per var: depends on an outer input
@@ -259,11 +305,17 @@ class Hoist {
   std::map<Var, std::size_t> input_;
   std::vector<Var> mapped_;  // per var, where it went
   std::map<std::pair<Var, std::vector<std::string>>, Var> made_;
+  std::map<const Equation*, Hoisted> opened_;  // checkpoints whose bodies had a pvary to take out
   std::vector<Supplied> supplied_;
+  std::vector<Var> supplied_inputs_;
   Builder builder_;
 };
 
 }  // namespace
+
+Var supply(Builder& builder, Var operand, const Supplied& supplied) {
+  return builder.pvary(convert(Value(builder, operand), supplied.dtype).var(), supplied.axes);
+}
 
 Hoisted hoist_pvary(const FunctionPtr& function, const std::vector<bool>& outer) {
   Hoist hoist(*function, outer);

@@ -59,15 +59,18 @@ FunctionPtr with_varying_inputs(const FunctionPtr& function, std::span<const Axi
 /// The function with outputs that vary along more axes each.
 FunctionPtr with_varying_outputs(const FunctionPtr& function, std::span<const AxisSet> more);
 
-/// An input to be supplied by pvary of another one.
+/// An input to be supplied by pvary of another one, converted first.
 struct Supplied {
   std::size_t input;
+  DType dtype;
   AxisSet axes;
   bool operator==(const Supplied&) const = default;
 };
+ir::Var supply(ir::Builder& builder, ir::Var operand, const Supplied& supplied);
 /// Every pvary of what depends on `outer` inputs alone is left to the caller: the inputs in `supplied`, behind the others,
 /// are pvary of inputs the function had. So a loop or a branch contains no pvary of what it captures, and its transpose no
-/// psum.
+/// psum. Where a narrow input is widened before it varies, the caller widens it: the transpose's psum then adds up what
+/// is not yet rounded to the narrow dtype, as it does without a loop or branch.
 struct Hoisted {
   FunctionPtr function;
   std::vector<Supplied> supplied;

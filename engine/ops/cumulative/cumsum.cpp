@@ -48,26 +48,31 @@ std::vector<Tangent> cumprod_jvp(const JvpContext& context) {
   return {linear_recurrence(x, before * *context.tangents[0], context.attrs)};
 }
 
-/// dy[i] = exp(y[i-1] - y[i]) dy[i-1] + exp(x[i] - y[i]) dx[i]; no exponent is positive. In float64: rounded to fewer
-/// digits, the factors' errors would multiply up along the way.
+/// dy[i] = (r[i] s[i-1] dy[i-1] + e[i] dx[i]) / s[i], where s[i] = r[i] s[i-1] + e[i] is the sum of exp(x[j] - m[i]) up to
+/// i, m the largest so far, r[i] = exp(m[i-1] - m[i]) and e[i] = exp(x[i] - m[i]). Not by exp(x - y), whose exponent has
+/// y's rounding. In float64: rounded to fewer digits, the factors' errors would multiply up along the way.
 std::vector<Tangent> cumlogsumexp_jvp(const JvpContext& context) {
   const Direction direction(context.attrs);
   if (context.inputs[0].type().size() == 0) return {std::nullopt};
   const DType dtype = context.inputs[0].dtype();
-  const Value x = convert(context.inputs[0], DType::float64);
-  const Value y =
-      dtype == DType::float64 ? context.outputs[0] : apply_one(primitives::cumlogsumexp(), {x}, context.attrs);
   const double infinity = std::numeric_limits<double>::infinity();
-  const Value lowest = full_like(y, -infinity);
-  const Value top = select(is_finite(y), y, full_like(y, 0));
-  const auto share = [&](const Value& part) {
-    const Value whole = equal(part, y);  // Infinite ones too: less themselves they would be NaN.
-    const Value weight = exp(select(whole, full_like(y, 0), part - top));
-    return select(equal(part, lowest), full_like(y, 0), weight);
+  const Value x = convert(context.inputs[0], DType::float64);
+  const Value top = stop_gradient(apply_one(primitives::cummax(), {x}, context.attrs));
+  const Value zero = full_like(top, 0), lowest = full_like(top, -infinity);
+  const Value finite_top = select(is_finite(top), top, zero);
+  // exp(part - top): infinite ones less themselves would be NaN.
+  const auto scaled = [&](const Value& part) {
+    const Value as_top = select(equal(part, full_like(top, infinity)), zero, lowest);
+    const Value at_infinity = select(equal(abs(top), full_like(top, infinity)), as_top, part - finite_top);
+    return exp(at_infinity);
   };
-  const Value before = previous(y, -infinity, direction.axis, direction.reverse);
+  const Value ratio = scaled(previous(top, -infinity, direction.axis, direction.reverse));
+  const Value own = scaled(x);
+  const Value total = linear_recurrence(ratio, own, context.attrs);
+  const Value whole = select(equal(total, zero), full_like(total, 1), total);
+  const Value before = previous(total, 0, direction.axis, direction.reverse);
   const Value dx = convert(*context.tangents[0], DType::float64);
-  return {convert(linear_recurrence(share(before), share(x) * dx, context.attrs), dtype)};
+  return {convert(linear_recurrence(ratio * before / whole, own / whole * dx, context.attrs), dtype)};
 }
 
 }  // namespace

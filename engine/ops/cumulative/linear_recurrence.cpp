@@ -1,3 +1,6 @@
+#include <cstdint>
+#include <type_traits>
+
 #include "engine/ops/cumulative/cumulative.h"
 
 namespace lockstep::ops {
@@ -32,13 +35,25 @@ derivative::Derivative recurrence_derivative() {
   return result;
 }
 
+/// Integers wrap.
+template <class T>
+T stepped(T factor, T before, T added) {
+  if constexpr (std::is_same_v<T, std::int64_t>) {
+    const auto word = [](T x) { return static_cast<std::uint64_t>(x); };
+    return static_cast<T>(word(factor) * word(before) + word(added));
+  } else {
+    return factor * before + added;
+  }
+}
+
 void recurrence_reference(const ir::ReferenceContext& context) {
   const ir::ReferenceArray &a = context.inputs[0], &b = context.inputs[1];
   ir::ReferenceArray& y = context.outputs[0];
   for_each_along(b.type.shape, Direction(context.attrs), [&](std::int64_t at, std::int64_t before) {
-    reference::dispatch<double, Complex>(b.type.dtype, [&]<class T>() {
+    reference::dispatch<double, std::int64_t, std::uint64_t, Complex>(b.type.dtype, [&]<class T>() {
       const T added = reference::load<T>(b, at);
-      reference::store(y, at, before < 0 ? added : reference::load<T>(a, at) * reference::load<T>(y, before) + added);
+      reference::store(y, at,
+                       before < 0 ? added : stepped(reference::load<T>(a, at), reference::load<T>(y, before), added));
     });
   });
 }
@@ -46,20 +61,21 @@ void recurrence_reference(const ir::ReferenceContext& context) {
 }  // namespace
 
 const Primitive& primitives::linear_recurrence() {
-  static const Primitive op{
-      .name = "linear_recurrence",
-      .infer = cumulative_infer(infer::inexact, 2),
-      .derivative = recurrence_derivative(),
-      .batch = batch::along(linear_recurrence, "axis"),
-      .reference = recurrence_reference,
-      .flops = flops::per_element(0, 2),
-      .samples =
-          [] {
-            return cumulative_samples(
-                {DType::float64, DType::float32, DType::bfloat16, DType::complex128, DType::complex64}, -1, 1, 2);
-          },
-      .error_samples = cumulative_errors(DType::int32, 2),
-      .traits = {}};
+  static const Primitive op{.name = "linear_recurrence",
+                            .infer = cumulative_infer(infer::numeric, 2),
+                            .derivative = recurrence_derivative(),
+                            .batch = batch::along(linear_recurrence, "axis"),
+                            .reference = recurrence_reference,
+                            .flops = flops::per_element(0, 2),
+                            .samples =
+                                [] {
+                                  return cumulative_samples(
+                                      {DType::float64, DType::float32, DType::bfloat16, DType::complex128,
+                                       DType::complex64, DType::int64, DType::int32, DType::int8, DType::uint8},
+                                      -1, 1, 2);
+                                },
+                            .error_samples = cumulative_errors(DType::bool_, 2),
+                            .traits = {}};
   return op;
 }
 

@@ -113,7 +113,7 @@ def linear_recurrence(a, b, *, axis, reverse):
         y = ab[0] * y + ab[1]
         return y, y
 
-    return jnp.moveaxis(lax.scan(step, jnp.zeros_like(b[:1].sum(0)), (a, b), reverse=reverse)[1], 0, axis)
+    return jnp.moveaxis(lax.scan(step, jnp.zeros_like(b[:1].sum(0, dtype=b.dtype)), (a, b), reverse=reverse)[1], 0, axis)
 
 
 def dot_general(a, b, *, contract, batch, dtype=None):

@@ -1,5 +1,6 @@
 #include <lockstep/activations.h>
 #include <lockstep/elementwise.h>
+#include <lockstep/linalg.h>
 #include <lockstep/losses.h>
 #include <lockstep/ops.h>
 #include <lockstep/reductions.h>
@@ -141,7 +142,16 @@ void add_pairs(Map& map) {
   map["glu"] = [](const Arrays& x) { return squeeze(glu(stack(x, 1)), 1); };
 }
 
+/// A column more, which the mask leaves out.
+Call of_masked_rows(Array (*f)(A rows, A mask)) {
+  return [f](const Arrays& x) {
+    const Array rows = stack(x, 1), more = concatenate({rows, full_like(slice_in_dim(rows, 0, 1, 1), 7)}, 1);
+    return f(more, less(iota(more.shape(), 1), more.dim(1) - 1));
+  };
+}
+
 Array first(A rows) { return squeeze(slice_in_dim(rows, 0, 1, 1), 1); }
+Array last(A rows) { return squeeze(slice_in_dim(rows, rows.dim(1) - 1, rows.dim(1), 1), 1); }
 
 void add_losses(Map& map) {
   map["binary_cross_entropy"] = of_pairs(binary_cross_entropy);
@@ -157,6 +167,16 @@ void add_losses(Map& map) {
   };
   map["softmax"] = of_rows([](A x) { return first(softmax(x)); });
   map["log_softmax"] = of_rows([](A x) { return first(log_softmax(x)); });
+  map["softmax(mask)"] = of_masked_rows([](A x, A mask) { return first(softmax(x, mask)); });
+  map["log_softmax(mask)"] = of_masked_rows([](A x, A mask) { return first(log_softmax(x, mask)); });
+  map["logsumexp(mask)"] = of_masked_rows([](A x, A mask) { return logsumexp(x, Where(mask), Axes{1}); });
+  map["prod"] = of_rows([](A x) { return prod(x, Axes{1}); });
+  map["cumprod"] = of_rows([](A x) { return last(cumprod(x, 1)); });
+  map["cumlogsumexp"] = of_rows([](A x) { return last(cumlogsumexp(x, 1)); });
+  map["var"] = of_rows([](A x) { return var(x, Axes{1}); });
+  map["stddev"] = of_rows([](A x) { return stddev(x, Axes{1}); });
+  map["norm"] = of_rows([](A x) { return linalg::norm(x, {.axes = Axes{1}}); });
+  map["norm(3)"] = of_rows([](A x) { return linalg::norm(x, {.order = 3, .axes = Axes{1}}); });
   map["softmax_cross_entropy(integer)"] =
       of_logits([](A x) { return softmax_cross_entropy(x, zeros({1}, int32)).sum; });
   map["softmax_cross_entropy(dense)"] = of_logits([](A x) {

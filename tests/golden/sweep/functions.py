@@ -285,12 +285,26 @@ def huber(x, y):
     return kinked(lambda e: -e - mpf(0.5), lambda e: e * e / 2, lambda e: e - mpf(0.5), at=[-1, 1])(x - y)
 
 
+def product(x, y, z):
+    return x * y * z
+
+
+def variance(*x):
+    return sum((v - sum(x) / 3) ** 2 for v in x) / 3
+
+
 def losses():
     logits = few(-INF, INF)
     triples = [(0.0, 0.0, 0.0), (1.5, 1.5, -3.0), (40.0, 0.0, 1.0), (104.0, 0.0, 0.0), (0.0, 104.0, 40.0),
                (-1000.0, 0.0, 1000.0), (1000.0, 1000.0, 1000.0), (17.5, 0.0, -17.5), (2.0**100, 0.25, 0.5),
                (2.0**-24, 0.0, 2.0**-10), (20.0, 0.0, 0.0), (0.0, 20.0, -INF), (0.0, 0.0, -INF), (-INF, 0.25, 1.5)]
     finite = [t for t in triples if -INF not in t]
+    zeros_among = [(0.0, 2.0, 3.0), (0.0, 0.0, 3.0), (0.0, 0.0, 0.0), (1.5, -3.0, 0.25), (2.0**-70, 2.0**-70, 2.0**100),
+                   (2.0**-20, 2.0**-2, 1.0)]
+    spread = [(1.5, 1.5, 1.5), (0.0, 1.0, 3.0), (1000.0, 1000.5, 1001.0), (0.25, -0.25, 40.0), (2.0**-12, 0.0, 2.0**-11),
+              (2.0**30, 2.0**30 + 2.0**10, 2.0**30)]
+    lengths = [(3.0, 0.0, -4.0), (1.5, 0.25, -3.0), (40.0, 0.0, 0.0), (1.0, 1.0, 1.0), (2.0**-14, 2.0**-13, -(2.0**-14)),
+               (2.0**100, 2.0**99, 2.0**100), (2.0**-100, 2.0**-99, 2.0**-100), (2.0**15, -(2.0**15), 2.0**14)]
 
     def bce(x, y):
         return softplus(x) - x * y
@@ -311,6 +325,16 @@ def losses():
                   (40.0, 0.0, 0.0, 1.0)]),
         Function("softmax", softmax_0, triples),
         Function("log_softmax", lambda *x: x[0] - logsumexp(*x), finite + [(0.0, 20.0, -INF), (0.0, 0.0, -INF)]),
+        Function("softmax(mask)", softmax_0, finite),
+        Function("log_softmax(mask)", lambda *x: x[0] - logsumexp(*x), finite),
+        Function("logsumexp(mask)", logsumexp, finite),
+        Function("prod", product, zeros_among),
+        Function("cumprod", product, zeros_among),
+        Function("cumlogsumexp", logsumexp, finite),
+        Function("var", variance, spread),
+        Function("stddev", lambda *x: mp.sqrt(variance(*x)), spread[1:]),
+        Function("norm", lambda *x: mp.sqrt(sum(v * v for v in x)), lengths),
+        Function("norm(3)", lambda *x: sum(abs(v) ** 3 for v in x) ** (mpf(1) / 3), [p for p in lengths if 0 not in p]),
         Function("softmax_cross_entropy(integer)", cross_entropy([1, 0, 0]), triples[:-1]),
         Function("softmax_cross_entropy(dense)", cross_entropy([0.25, 0.75, 0]), triples[:-1]),
     ]
