@@ -46,8 +46,8 @@ Array nancumsum(const Array& x, std::int64_t axis) { return cumsum(where(isnan(x
 Array nancumprod(const Array& x, std::int64_t axis) { return cumprod(where(isnan(x), ones_like(x), x), axis); }
 
 Array linear_recurrence(const Array& a, const Array& b, std::int64_t axis, bool reverse) {
-  const DType dtype = api::inexact(promote(a.dtype(), b.dtype()));
   const Operand left = a, right = b;
+  const DType dtype = api::inexact(api::common_dtype({&left, &right}));
   const std::vector<Array> arrays = api::aligned("linear_recurrence", {&left, &right}, dtype);
   const std::int64_t dim = normalize_axis(axis, arrays[0].ndim(), "linear_recurrence");
   return std::move(
