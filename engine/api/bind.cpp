@@ -14,6 +14,7 @@
 #include "engine/api/key_tracking.h"
 #include "engine/api/runtime.h"
 #include "engine/api/type_hash.h"
+#include "engine/api/weak_types.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
@@ -87,7 +88,9 @@ ir::FunctionPtr single_equation(const ir::Primitive& primitive, std::span<const 
 
 }  // namespace
 
-std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
+namespace {
+
+std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
   if (trace::is_open()) return trace::bind(primitive, operands, std::move(attrs));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     check_concrete(operands[i], [&] { return fmt::format("{}: operand {}", primitive.name, i); });
@@ -106,6 +109,13 @@ std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> o
   std::vector<Array> results = run(*executable, {operands.begin(), operands.end()});
   tracked.mark(results);
   return results;
+}
+
+}  // namespace
+
+std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
+  if (operands.empty() || !is_weak(operands.front())) return applied(primitive, operands, std::move(attrs));
+  return as_weak_as(operands, primitive, attrs, applied(primitive, operands, attrs));
 }
 
 Array bind_one(const ir::Primitive& primitive, std::initializer_list<Array> operands, Attrs attrs) {

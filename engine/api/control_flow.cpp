@@ -91,10 +91,61 @@ std::vector<Array> bind_scan(const ir::Scan& loop, const std::vector<Array>& ope
 
 const Tree& carry_of(const TracedTree& traced) { return traced.result.items()[0]; }
 
+/// What a loop starts from: leaves that are weak have their default dtypes, or those that its body returns for them.
+class Start {
+ public:
+  explicit Start(const Tree& init) : tree_(api::strong(init)) {
+    for (const Array& leaf : init.leaves()) weak_.push_back(api::is_weak(leaf));
+  }
+  const Tree& tree() const { return tree_; }
+
+  /// Whether the body, traced at this start, returns other dtypes for weak leaves, which then start with these.
+  bool takes_dtypes_of(const TracedTree& body) {
+    const std::vector<ArrayType> returned = body.result_types();
+    if (carry_of(body).size() != weak_.size()) return false;
+    std::vector<Array> leaves = tree_.leaves();
+    bool changed = false;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (!weak_[i] || returned[i].dtype == leaves[i].dtype()) continue;
+      const DType dtype = promote(returned[i].dtype, leaves[i].dtype());
+      changed = changed || dtype != leaves[i].dtype();
+      leaves[i] = convert(leaves[i], dtype);
+    }
+    if (changed) tree_ = tree_.unflatten(std::move(leaves));
+    return changed;
+  }
+
+ private:
+  Tree tree_;
+  std::vector<bool> weak_;
+};
+
+}  // namespace
+
+namespace {
+
+/// The body of a scan at types of its carry and slices.
+TracedTree traced_body(const LoopBody& body, const FlatArguments& flat, const ir::Scan& loop,
+                       std::vector<ArrayType> types) {
+  Mapping slices{.size = loop.length, .axis = {}, .rows = true, .varying = {}, .in_turn = true};
+  for (std::size_t i = loop.carries; i < types.size(); ++i) {
+    types[i].shape = types[i].shape.erase(0);
+    slices.varying = slices.varying.joined(types[i].varying);
+  }
+  return api::trace_tree(
+      [&](const std::vector<Tree>& arguments) {
+        auto [carry, y] = body(arguments[0], arguments[1]);
+        return Tree::list({std::move(carry), std::move(y)});
+      },
+      flat, types, {}, std::move(slices));
+}
+
 }  // namespace
 
 std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& xs, const ScanOptions& options) {
-  const FlatArguments flat({init, xs});
+  Start start(init);
+  const Tree rows = api::strong(xs);
+  FlatArguments flat({start.tree(), rows});
   std::vector<ArrayType> types = flat.types();
   ir::Scan loop;
   loop.carries = init.size();
@@ -104,17 +155,12 @@ std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& x
   if (loop.unroll < 1) {
     throw ValueError(fmt::format("scan: unroll is {}; expected 1 or more iterations at once", loop.unroll));
   }
-  Mapping slices{.size = loop.length, .axis = {}, .rows = true, .varying = {}, .in_turn = true};
-  for (std::size_t i = loop.carries; i < types.size(); ++i) {
-    types[i].shape = types[i].shape.erase(0);
-    slices.varying = slices.varying.joined(types[i].varying);
+  TracedTree traced = traced_body(body, flat, loop, types);
+  while (start.takes_dtypes_of(traced)) {
+    flat = FlatArguments({start.tree(), rows});
+    types = flat.types();
+    traced = traced_body(body, flat, loop, types);
   }
-  const TracedTree traced = api::trace_tree(
-      [&](const std::vector<Tree>& arguments) {
-        auto [carry, y] = body(arguments[0], arguments[1]);
-        return Tree::list({std::move(carry), std::move(y)});
-      },
-      flat, types, {}, std::move(slices));
   api::check_carry("scan", init, types, carry_of(traced), traced.result_types());
   const std::size_t carries = loop.carries;
   const LoopBodyParts parts = loop_body(traced, carries);
@@ -171,7 +217,14 @@ std::pair<ir::FunctionPtr, std::vector<Array>> loop_test(const TracedTree& predi
 
 Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::function<Tree(const Tree&)>& body,
                 const Tree& init) {
-  const FlatArguments flat({init});
+  Start start(init);
+  const auto next = [&](const FlatArguments& flat) {
+    return api::trace_tree([&](const std::vector<Tree>& arguments) { return Tree::list({body(arguments[0])}); }, flat,
+                           flat.types());
+  };
+  TracedTree step = next(FlatArguments({start.tree()}));
+  while (start.takes_dtypes_of(step)) step = next(FlatArguments({start.tree()}));
+  const FlatArguments flat({start.tree()});
   const std::vector<ArrayType> types = flat.types();
   const TracedTree predicate =
       api::trace_tree([&](const std::vector<Tree>& arguments) { return Tree(cond(arguments[0])); }, flat, types);
@@ -187,8 +240,6 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
     throw ShapeError(fmt::format("while_loop: cond returned {}; expected one bool scalar: reduce it with any or all",
                                  to_string(truth)));
   }
-  const TracedTree step = api::trace_tree(
-      [&](const std::vector<Tree>& arguments) { return Tree::list({body(arguments[0])}); }, flat, types);
   api::check_carry("while_loop", init, types, carry_of(step), step.result_types());
   const LoopBodyParts parts = loop_body(step, types.size());
   const auto [test, captured] = loop_test(predicate, step, types);
@@ -228,6 +279,7 @@ struct Branches {
   ir::Cond cond;
   std::vector<Array> captured;
   Tree result;
+  std::vector<WeakType> weak;                     ///< Of the result's leaves.
   std::vector<std::shared_ptr<CellState>> cells;  ///< That any branch replaces: each returns the values of all, last.
 
   void note_cells(const TracedTree& branch) {
@@ -260,18 +312,75 @@ std::optional<std::size_t> place_of(const TracedTree& branch, const std::shared_
   return std::nullopt;
 }
 
+/// The dtype and weak type that a result has from every branch, where it is weak in some of them and they differ.
+std::optional<std::pair<DType, WeakType>> common_result(const std::vector<TracedTree>& traced, std::size_t leaf) {
+  std::vector<DType> dtypes;
+  bool same = true;
+  for (const TracedTree& branch : traced) {
+    dtypes.push_back(branch.result_types()[leaf].dtype);
+    same = same && branch.weak[leaf] == traced.front().weak[leaf] && dtypes.back() == dtypes.front();
+  }
+  if (same) return std::nullopt;
+  std::optional<DType> strong;
+  ScalarKind kind = ScalarKind::boolean;
+  bool wide = false;
+  for (std::size_t i = 0; i < traced.size(); ++i) {
+    if (traced[i].weak[leaf] != WeakType::strong) {
+      kind = std::max(kind, api::kind_of(dtypes[i]));
+      wide = wide || dtypes[i] == DType::int64;
+    } else if (!strong) {
+      strong = dtypes[i];
+    }
+  }
+  if (strong) return std::pair(promote(*strong, kind), WeakType::strong);
+  return std::pair(api::default_dtype(kind, wide), WeakType::weak);
+}
+
+/// The branches, weak results at the dtypes of the others'.
+std::vector<TracedTree> traced_alike(const std::vector<TreeFunction>& functions, const FlatArguments& flat) {
+  const std::vector<ArrayType> types = flat.types();
+  std::vector<TracedTree> traced;
+  for (const TreeFunction& function : functions) traced.push_back(api::trace_tree(function, flat, types));
+  std::vector<std::optional<std::pair<DType, WeakType>>> common;
+  for (std::size_t i = 0; i < traced.front().results(); ++i) {
+    const auto lacks = [&](const TracedTree& branch) { return branch.results() <= i; };
+    common.push_back(std::ranges::any_of(traced, lacks) ? std::nullopt : common_result(traced, i));
+  }
+  const auto differs = [&](const TracedTree& branch, std::size_t i) {
+    return common[i] && (branch.weak[i] != common[i]->second || branch.result_types()[i].dtype != common[i]->first);
+  };
+  for (std::size_t b = 0; b < traced.size(); ++b) {
+    std::vector<std::size_t> changed;
+    for (std::size_t i = 0; i < std::min(common.size(), traced[b].results()); ++i) {
+      if (differs(traced[b], i) && (traced[b].weak[i] != WeakType::strong)) changed.push_back(i);
+    }
+    if (changed.empty()) continue;
+    const auto converted = [&](const std::vector<Tree>& arguments) {
+      const Tree result = functions[b](arguments);
+      std::vector<Array> leaves = result.leaves();
+      for (const std::size_t i : changed) {
+        leaves[i] = convert(leaves[i], common[i]->first);
+        if (common[i]->second == WeakType::weak) leaves[i] = api::weakened(leaves[i]);
+      }
+      return result.unflatten(std::move(leaves));
+    };
+    traced[b] = api::trace_tree(converted, flat, types);
+  }
+  return traced;
+}
+
 Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& functions,
                          const std::vector<std::string>& names, const FlatArguments& flat) {
   const std::vector<ArrayType> types = flat.types();
-  std::vector<TracedTree> traced;
+  const std::vector<TracedTree> traced = traced_alike(functions, flat);
   Branches all;
-  for (const TreeFunction& function : functions) {
-    traced.push_back(api::trace_tree(function, flat, types));
-    for (const Array& array : traced.back().captured) all.place(array);
-    all.note_cells(traced.back());
-    const TracedTree &first = traced.front(), &last = traced.back();
-    api::check_branches(op, {names.front(), names[traced.size() - 1]}, first.result, first.result_types(), last.result,
-                        last.result_types());
+  const TracedTree& first = traced.front();
+  for (std::size_t i = 0; i < traced.size(); ++i) {
+    const TracedTree& branch = traced[i];
+    for (const Array& array : branch.captured) all.place(array);
+    all.note_cells(branch);
+    api::check_branches(op, {names.front(), names[i]}, first.result, first.result_types(), branch.result,
+                        branch.result_types());
   }
   Places untouched;
   for (const auto& cell : all.cells) untouched.push_back(types.size() + all.place(trace::read(cell)));
@@ -292,7 +401,8 @@ Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& f
           return results;
         }));
   }
-  all.result = traced.front().result;
+  all.result = first.result;
+  all.weak = first.weak;
   return all;
 }
 
@@ -305,7 +415,7 @@ Tree choose(std::string_view op, const Array& index, const std::vector<TreeFunct
   const std::size_t own = results.size() - branches.cells.size();
   for (std::size_t i = 0; i < branches.cells.size(); ++i) trace::replace(branches.cells[i], results[own + i]);
   results.resize(own);
-  return branches.result.unflatten(std::move(results));
+  return api::unflattened(branches.result, results, branches.weak);
 }
 
 Array scalar(std::string_view what, const Operand& operand) {
@@ -337,87 +447,6 @@ Tree switch_(const Operand& index, const std::vector<TreeFunction>& branches, co
   const bool wide = number.dtype() == int64 || number.dtype() == uint32 || number.dtype() == uint64;
   const Array inside = wide ? clip(number, 0, static_cast<std::int64_t>(branches.size()) - 1) : number;
   return choose("switch_", convert(inside, int32), branches, names, operands);
-}
-
-// ---- associative_scan
-
-namespace {
-
-/// Every second element from `start` on, of `count` of them.
-Array every_second(const Array& x, std::int64_t start, std::int64_t count, std::int64_t axis) {
-  const auto rank = static_cast<std::size_t>(x.ndim());
-  Axes first(rank, 0), limit = x.shape().to_vector(), strides(rank, 1);
-  const auto at = static_cast<std::size_t>(axis);
-  first[at] = start;
-  limit[at] = count == 0 ? start : start + 2 * count - 1;
-  strides[at] = 2;
-  return slice(x, first, limit, strides);
-}
-
-/// even[0], odd[0], even[1], ...; as many of both, or one more of the even ones.
-Array interleaved(const Array& even, const Array& odd, std::int64_t axis) {
-  const std::int64_t pairs = odd.dim(static_cast<int>(axis));
-  const Array both = stack(std::vector<Array>{slice_in_dim(even, 0, pairs, axis), odd}, axis + 1);
-  Shape shape = odd.shape();
-  shape = shape.with(static_cast<int>(axis), 2 * pairs);
-  const Array joined = reshape(both, shape.to_vector());
-  const std::int64_t evens = even.dim(static_cast<int>(axis));
-  return evens == pairs ? joined : concatenate({joined, slice_in_dim(even, pairs, evens, axis)}, axis);
-}
-
-class AssociativeScan {
- public:
-  AssociativeScan(const TreeFunction& combine, std::int64_t axis) : combine_(combine), axis_(axis) {}
-
-  /// Pairs are combined, their prefixes found, and those between filled in.
-  Tree run(const Tree& elems, std::int64_t count) const {
-    if (count < 2) return elems;
-    const std::int64_t pairs = count / 2, evens = count - pairs;
-    const Tree odd = run(combined(second(elems, 0, pairs), second(elems, 1, pairs)), pairs);
-    const Tree before = map([&](const Array& x) { return slice_in_dim(x, 0, evens - 1, axis_); }, odd);
-    const Tree inner = combined(before, second(elems, 2, evens - 1));
-    const Tree even = map(
-        [&](const Array& x, const Array& rest) {
-          return concatenate({slice_in_dim(x, 0, 1, axis_), rest}, axis_);
-        },
-        elems, inner);
-    return map([&](const Array& e, const Array& o) { return interleaved(e, o, axis_); }, even, odd);
-  }
-
- private:
-  Tree second(const Tree& elems, std::int64_t start, std::int64_t count) const {
-    return map([&](const Array& x) { return every_second(x, start, count, axis_); }, elems);
-  }
-
-  Tree combined(const Tree& a, const Tree& b) const {
-    Tree result = combine_({a, b});
-    check_same_types(a, result, "associative_scan: the function's result");
-    return result;
-  }
-
-  const TreeFunction& combine_;
-  std::int64_t axis_;
-};
-
-}  // namespace
-
-Tree associative_scan(const TreeFunction& combine, const Tree& elems, bool reverse, std::int64_t axis) {
-  const std::vector<Array> leaves = elems.leaves();
-  if (leaves.empty()) throw ValueError("associative_scan: there are no elements; give at least one array");
-  const std::int64_t along = normalize_axis(axis, leaves[0].ndim(), "associative_scan");
-  const std::vector<std::string> paths = elems.paths();
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].ndim() > along && leaves[i].dim(static_cast<int>(along)) == leaves[0].dim(static_cast<int>(along))) {
-      continue;
-    }
-    throw ShapeError(fmt::format("associative_scan: \"{}\" is {}, \"{}\" is {}; expected one extent along axis {}",
-                                 paths[0], to_string(leaves[0].type()), paths[i], to_string(leaves[i].type()), along));
-  }
-  const auto turned = [&](const Tree& tree) {
-    return reverse ? map([&](const Array& x) { return lockstep::reverse(x, {along}); }, tree) : tree;
-  };
-  const AssociativeScan scan(combine, along);
-  return turned(scan.run(turned(elems), leaves[0].dim(static_cast<int>(along))));
 }
 
 }  // namespace lockstep::detail

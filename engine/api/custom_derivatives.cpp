@@ -99,7 +99,7 @@ struct Custom {
   /// The leaves of a rule's first result, checked to be of the function's types.
   std::vector<Array> result_leaves(std::string_view what, const Tree& given) const {
     return api::matching_leaves(name, what, traced.result, result_types, given,
-                                std::vector<bool>(result_types.size(), true));
+                                std::vector<bool>(result_types.size(), true), traced.weak);
   }
 
   std::string name;
@@ -197,8 +197,9 @@ Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const st
     const auto [y, dy] = pair_of(custom.name, "the rule", "of a result and its tangent",
                                  rule({Tree::list(primals), Tree::list(tangents)}));
     std::vector<Array> results = custom.result_leaves("the rule's result", y);
-    return joined(std::move(results), api::matching_leaves(custom.name, "the rule's tangent", custom.traced.result,
-                                                           custom.result_types, dy, custom.result_active));
+    return joined(std::move(results),
+                  api::matching_leaves(custom.name, "the rule's tangent", custom.traced.result, custom.result_types, dy,
+                                       custom.result_active, custom.traced.weak));
   };
   const trace::Traced ruled = trace::trace(body, joined(custom.types, marked(custom.types, custom.active)));
   check_rule_cells(custom, "the rule", ruled.cells);
@@ -307,7 +308,7 @@ class CotangentReader {
       throw StateError(
           fmt::format("custom_vjp: bwd rule must produce an array for {}, got {}", path, given.structure()));
     }
-    const Array& cotangent = given.array();
+    const Array cotangent = api::fitted(given.array(), type.dtype, custom_.flat.weak_types()[leaf]);
     const std::string text =
         fmt::format("custom_vjp: bwd rule must produce a cotangent of type {}[{}] for {}, got {}", name(type.dtype),
                     fmt::join(type.shape.to_vector(), ","), path, to_string(cotangent.type()));
@@ -325,6 +326,7 @@ class CotangentReader {
 struct ForwardRule {
   trace::Traced traced;
   Tree residuals;
+  std::vector<WeakType> weak;  ///< Of the residuals' leaves.
 };
 
 ForwardRule trace_forward(const Custom& custom, const TreeFunction& fwd) {
@@ -334,7 +336,8 @@ ForwardRule trace_forward(const Custom& custom, const TreeFunction& fwd) {
         const auto [y, residuals] = pair_of(custom.name, "fwd rule", "of the function's result and residuals",
                                             fwd(custom.flat.rebuild(inputs)));
         rule.residuals = api::skeleton(residuals);
-        return joined(custom.result_leaves("the result of the fwd rule", y), residuals.leaves());
+        return joined(custom.result_leaves("the result of the fwd rule", y),
+                      api::passed(residuals.leaves(), rule.weak));
       },
       custom.types);
   return rule;
@@ -352,7 +355,7 @@ trace::Traced trace_backward(const Custom& custom, const TreeFunction& bwd, cons
         const std::vector<Array> cotangents =
             with_zeros(custom.result_types, custom.result_active, inputs.subspan(residuals));
         const Tree given =
-            bwd({forward.residuals.unflatten({kept.begin(), kept.end()}), custom.traced.result.unflatten(cotangents)});
+            bwd({api::unflattened(forward.residuals, kept, forward.weak), custom.traced.tree_of(cotangents)});
         return CotangentReader(custom).read(given);
       },
       types);

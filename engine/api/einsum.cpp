@@ -11,6 +11,8 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/operands.h"
+
 namespace lockstep {
 
 namespace {
@@ -277,8 +279,7 @@ class Equation {
 
 Array einsum(std::string_view equation, const ArrayOperands& operands) {
   if (operands.empty()) throw ValueError(fmt::format("einsum: \"{}\": no arrays were given", equation));
-  DType dtype = operands[0].dtype();
-  for (const Array& operand : operands) dtype = operand.dtype() == dtype ? dtype : promote(dtype, operand.dtype());
+  const DType dtype = api::common_dtype(operands);
   // Products and sums of bool are those of integers, as in jax.numpy.
   std::vector<Array> converted;
   for (const Array& operand : operands) converted.push_back(convert(operand, dtype == bool_ ? int32 : dtype));

@@ -67,10 +67,11 @@ Array rows_first(const Array& x, const Shape& rows) {
 /// The result's tree with a tree like the argument at each float leaf. `jacobians[k][i]`: of the k-th float leaf of the
 /// result by the i-th leaf of the argument.
 Tree assembled(const LinearizedTree& point, const Tree& argument, const std::vector<std::vector<Array>>& jacobians) {
+  const api::FlatArguments like({argument});
   std::vector<Tree> leaves;
   std::size_t next = 0;
   for (const ArrayType& type : point.output_types()) {
-    leaves.push_back(is_inexact(type.dtype) ? argument.unflatten(jacobians[next++]) : Tree());
+    leaves.push_back(is_inexact(type.dtype) ? like.rebuild(jacobians[next++])[0] : Tree());
   }
   std::size_t leaf = 0;
   const std::function<Tree(const Tree&)> filled = [&](const Tree& tree) -> Tree {
@@ -150,9 +151,9 @@ std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunctio
   const ir::FunctionPtr transposed = transform::transpose(
       std::make_shared<const ir::Function>(f.axes(), f.types(), std::move(fixed), f.equations(), std::move(outputs)),
       count);
-  return [=, result = traced.result, result_types = f.output_types()](const Tree& cotangent) {
+  return [=, result = traced.result, weak = traced.weak, result_types = f.output_types()](const Tree& cotangent) {
     const std::vector<Array> directions = api::matching_leaves("linear_transpose", "cotangent", result, result_types,
-                                                               cotangent, api::inexact_of(result_types));
+                                                               cotangent, api::inexact_of(result_types), weak);
     const std::vector<Array> results = api::call(transposed, api::joined(residuals, directions));
     api::Reader reader(results);
     return flat.rebuild(api::filled(types, active, reader));
@@ -162,7 +163,11 @@ std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunctio
 ResultTypes eval_shape(const TreeFunction& function, const std::vector<Tree>& arguments) {
   const api::FlatArguments flat(arguments);
   const api::TracedTree traced = api::trace_tree(function, flat, flat.types());
-  return {traced.result.paths(), traced.result_types()};
+  std::vector<ArrayType> types = traced.result_types();
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (traced.weak[i] == WeakType::number) types[i].dtype = float32;
+  }
+  return {traced.result.paths(), std::move(types)};
 }
 
 }  // namespace lockstep::detail

@@ -22,6 +22,7 @@
 #include "engine/api/tree_paths.h"
 #include "engine/api/tree_trace.h"
 #include "engine/api/type_hash.h"
+#include "engine/api/weak_types.h"
 #include "engine/core/idle_slots.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
@@ -34,17 +35,21 @@ namespace {
 struct Entry {
   std::vector<Tree> arguments;  ///< Structure alone.
   std::vector<ArrayType> types;
+  std::vector<WeakType> weak;
   ir::FunctionPtr function;
   std::shared_ptr<const compile::Executable> executable;
   std::vector<Array> captured;
   Tree result;
+  std::vector<WeakType> weak_results;
+  std::vector<std::pair<std::size_t, std::shared_ptr<IntegerUses>>> integers;  ///< Leaves that are weak ones.
   std::vector<TouchedCell> cells;  ///< Where there are any, the entry serves the call alone that traced it.
 };
 
 /// Compares arguments with those of an entry, and lists their leaves on the way.
 class Matching {
  public:
-  Matching(const Entry& entry, std::vector<api::CallArgument>& leaves) : types_(entry.types), leaves_(leaves) {}
+  Matching(const Entry& entry, std::vector<api::CallArgument>& leaves)
+      : types_(entry.types), weak_(entry.weak), leaves_(leaves) {}
 
   bool matches(const std::vector<Tree>& expected, std::span<Tree> given) {
     leaves_.clear();
@@ -79,9 +84,13 @@ class Matching {
   }
 
   bool visit_leaf(Array& leaf, bool owned) {
-    const ArrayState* const state = leaf.state().get();
+    const ArrayState* state = leaf.state().get();
     if (state == nullptr || state->buffer == nullptr) return false;
-    if (!is_like(types_[leaves_.size()], state->type)) return false;
+    if (state->wide != nullptr) {
+      leaf = api::passed(leaf);
+      state = leaf.state().get();
+    }
+    if (weak_[leaves_.size()] != state->weak || !is_like(types_[leaves_.size()], state->type)) return false;
     leaves_.push_back({&leaf, owned ? &leaf : nullptr});
     return true;
   }
@@ -101,18 +110,24 @@ class Matching {
   }
 
   const std::vector<ArrayType>& types_;
+  const std::vector<WeakType>& weak_;
   std::vector<api::CallArgument>& leaves_;
 };
 
-std::uint64_t key_of(std::span<const Tree> trees) {
+std::uint64_t key_of(std::span<const Tree> trees, const api::FlatArguments& arguments) {
   StableHash hash;
-  std::vector<Array> leaves;
-  for (const Tree& tree : trees) {
-    hash.add(tree.structure_hash());
-    append_leaves(tree, leaves);
+  for (const Tree& tree : trees) hash.add(tree.structure_hash());
+  for (const Array& leaf : arguments.leaves()) {
+    api::add_type(hash, leaf.type());
+    hash.add(static_cast<std::uint64_t>(api::weak_type(leaf)));
   }
-  for (const Array& leaf : leaves) api::add_type(hash, leaf.type());
   return hash.value();
+}
+
+/// "f32[3]", "a weak i32[]", "a number".
+std::string type_text(const ArrayType& type, WeakType weak) {
+  if (weak == WeakType::number && type.shape.rank() == 0) return "a number";
+  return (weak == WeakType::strong ? "" : "a weak ") + to_string(type);
 }
 
 /// Why `now` found no entry although `before` is one.
@@ -129,14 +144,30 @@ std::string change(const Entry& before, const api::FlatArguments& now, const std
   int more = 0;
   for (std::size_t i = 0; i < now.size(); ++i) {
     const ArrayType& type = now.leaves()[i].type();
-    if (type == before.types[i]) continue;
+    const WeakType weak = now.weak_types()[i];
+    if (type == before.types[i] && weak == before.weak[i]) continue;
     if (!text.empty()) {
       ++more;
       continue;
     }
-    text = fmt::format("{}: {} became {}", now.path(i), to_string(before.types[i]), to_string(type));
+    text =
+        fmt::format("{}: {} became {}", now.path(i), type_text(before.types[i], before.weak[i]), type_text(type, weak));
   }
   return more == 0 ? text : fmt::format("{}, and {} more", text, more);
+}
+
+/// The trees, with the uses of weak integers noted by leaf.
+std::vector<Tree> with_uses(std::vector<Tree> trees,
+                            std::vector<std::pair<std::size_t, std::shared_ptr<IntegerUses>>>& integers) {
+  std::size_t leaf = 0;
+  const auto note = [&](const Array& x) {
+    const std::size_t place = leaf++;
+    if (!api::is_weak(x) || !is_integer(x.dtype())) return x;
+    integers.emplace_back(place, std::make_shared<IntegerUses>());
+    return api::noted(x, integers.back().second);
+  };
+  for (Tree& tree : trees) tree = map(note, tree);
+  return trees;
 }
 
 /// Throws where a leaf holds nothing or is a traced value.
@@ -200,7 +231,7 @@ struct JitCache::Impl {
 
   const Entry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees, std::unique_ptr<const Entry>& own) {
     check_leaves(trees);
-    const std::uint64_t key = key_of(trees);
+    const std::uint64_t key = key_of(trees, api::FlatArguments(trees));
     const std::lock_guard lock(mutex);
     std::vector<api::CallArgument> leaves;
     auto [begin, end] = entries.equal_range(key);
@@ -212,9 +243,10 @@ struct JitCache::Impl {
 
   const Entry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees,
                      std::unique_ptr<const Entry>& own) {
-    const api::FlatArguments arguments(trees);
     auto entry = std::make_unique<Entry>();
+    const api::FlatArguments arguments(with_uses(trees, entry->integers));
     entry->types = arguments.types();
+    entry->weak = arguments.weak_types();
     reasons.push_back(traced == nullptr ? "first call" : change(*traced, arguments, trees));
     api::TracedTree result = api::trace_tree(function, arguments, entry->types);
     for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
@@ -223,6 +255,7 @@ struct JitCache::Impl {
     entry->executable = api::compiled(result.function, precision);
     entry->captured = std::move(result.captured);
     entry->result = std::move(result.result);
+    entry->weak_results = std::move(result.weak);
     entry->cells = std::move(result.cells);
     if (!entry->cells.empty()) {
       own = std::move(entry);
@@ -239,7 +272,10 @@ struct JitCache::Impl {
     if (watches) return run_watched(entry, space);
     execute(entry, space);
     std::size_t i = 0;
-    const auto next = [&] { return api::result(*entry.executable, space, i++); };
+    const auto next = [&] {
+      const WeakType weak = entry.weak_results[i];
+      return api::visible(api::result(*entry.executable, space, i++), weak);
+    };
     Tree tree = filled(entry.result, next);
     if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));
     return tree;
@@ -275,7 +311,7 @@ struct JitCache::Impl {
     const std::size_t own = results.size() - lockstep::trace::count_written(entry.cells);
     replace_cells(entry, std::span<const Array>(results).subspan(own));
     results.resize(own);
-    return entry.result.unflatten(std::move(results));
+    return api::unflattened(entry.result, results, entry.weak_results);
   }
 };
 
@@ -310,11 +346,12 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   Impl& impl = held(impl_, "jit");
-  if (trace::is_open()) return function({arguments.begin(), arguments.end()});
+  if (trace::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();
   std::unique_ptr<const Entry> own;
   const Entry& entry = impl.find(function, arguments, space.arguments, own);
+  for (const auto& [leaf, uses] : entry.integers) api::check_integer(*uses, *space.arguments[leaf].array);
   if (own == nullptr) return impl.run(entry, space);
   api::CallSpace alone;  // its frame belongs to an executable that may go when this call ends
   alone.arguments = std::move(space.arguments);

@@ -1,6 +1,8 @@
 #include "engine/api/operands.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,24 +11,13 @@
 #include <lockstep/parallel.h>
 
 #include "engine/api/bind.h"
+#include "engine/api/weak_types.h"
 #include "engine/core/half.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::api {
 
 namespace {
-
-DType default_dtype(ScalarKind kind) {
-  switch (kind) {
-    case ScalarKind::boolean:
-      return DType::bool_;
-    case ScalarKind::integer:
-      return DType::int32;
-    case ScalarKind::real:
-      return DType::float32;
-  }
-  return DType::float32;
-}
 
 /// Whether an integer scalar has the same value in an integer dtype.
 bool fits(std::int64_t value, DType dtype) {
@@ -35,6 +26,16 @@ bool fits(std::int64_t value, DType dtype) {
   return bits == 64 || (value >= -(std::int64_t{1} << (bits - 1)) && value < (std::int64_t{1} << (bits - 1)));
 }
 
+}  // namespace
+
+void check_fits(std::string_view op, std::int64_t value, DType dtype) {
+  if (fits(value, dtype) || dtype == DType::uint64) return;
+  throw ValueError(
+      fmt::format("{}: the scalar {} does not fit {}; convert the array to a wider dtype", op, value, name(dtype)));
+}
+
+namespace {
+
 AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) {
   const bool real = scalar.kind() == ScalarKind::real;
   if (dtype == DType::bool_) return real ? scalar.real() != 0 : scalar.integer() != 0;
@@ -42,27 +43,55 @@ AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) 
     const bool is_last_rounding = real || dtype == DType::float64 || dtype == DType::complex128;
     return is_last_rounding ? scalar.real() : rounded_to_odd(scalar.integer());
   }
-  if (!real && !fits(scalar.integer(), dtype) && dtype != DType::uint64) {
-    throw ValueError(fmt::format("{}: the scalar {} does not fit {}; convert the array to a wider dtype", op,
-                                 scalar.integer(), name(dtype)));
-  }
+  if (!real) check_fits(op, scalar.integer(), dtype);
   return real ? static_cast<std::int64_t>(scalar.real()) : scalar.integer();
 }
 
 }  // namespace
 
-DType common_dtype(std::initializer_list<const Operand*> operands) {
-  std::optional<DType> dtype;
-  std::optional<ScalarKind> kind;
-  for (const Operand* operand : operands) {
-    if (operand->is_scalar()) {
-      kind = std::max(kind.value_or(operand->kind()), operand->kind());
-    } else {
-      dtype = dtype ? promote(*dtype, operand->array().dtype()) : operand->array().dtype();
+namespace {
+
+/// What operands have in common, one by one.
+class Common {
+ public:
+  void add(ScalarKind kind) { kind_ = std::max(kind_.value_or(kind), kind); }
+  void add(const Array& array) {
+    if (!is_weak(array)) {
+      dtype_ = dtype_ && *dtype_ != array.dtype() ? promote(*dtype_, array.dtype()) : array.dtype();
+      return;
     }
+    add(kind_of(array.dtype()));
+    wide_ = wide_ || array.dtype() == DType::int64;
   }
-  if (!dtype) return default_dtype(*kind);
-  return kind ? promote(*dtype, *kind) : *dtype;
+  void add(const Operand& operand) { operand.is_scalar() ? add(operand.kind()) : add(operand.array()); }
+
+  DType dtype() const {
+    if (dtype_) return kind_ ? promote(*dtype_, *kind_) : *dtype_;
+    return default_dtype(*kind_, wide_);
+  }
+
+ private:
+  std::optional<DType> dtype_;
+  std::optional<ScalarKind> kind_;
+  bool wide_ = false;
+};
+
+}  // namespace
+
+DType common_dtype(std::initializer_list<const Operand*> operands) {
+  Common common;
+  for (const Operand* operand : operands) common.add(*operand);
+  return common.dtype();
+}
+
+DType common_dtype(std::span<const Array> arrays) {
+  Common common;
+  for (const Array& array : arrays) common.add(array);
+  return common.dtype();
+}
+
+DType common_dtype(std::initializer_list<Array> arrays) {
+  return common_dtype(std::span<const Array>(arrays.begin(), arrays.size()));
 }
 
 DType numeric(DType dtype) { return is_integer(dtype) ? dtype : inexact(dtype); }
@@ -100,7 +129,8 @@ Array varying_along(const Array& x, const AxisSet& axes) {
 Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying) {
   if (operand.is_scalar()) return constant(op, operand, dtype, shape);
   const Array& given = operand.array();
-  const Array x = given.dtype() == dtype ? given : convert(given, dtype);
+  check_integer(op, given, dtype);
+  const Array x = given.dtype() == dtype && !is_weak(given) ? given : convert(given, dtype);
   return x.shape() == shape ? x : broadcast(op, varying_along(x, varying), shape);
 }
 
@@ -113,6 +143,15 @@ std::vector<Array> aligned(std::string_view op, std::initializer_list<const Oper
   arrays.reserve(operands.size());
   const AxisSet varying = joined_varying(operands);
   for (const Operand* operand : operands) arrays.push_back(at(op, *operand, dtype, shape, varying));
+  return arrays;
+}
+
+std::vector<Array> weakly_aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype) {
+  std::vector<Array> arrays = aligned(op, operands, dtype);
+  const auto gives_way = [](const Operand* operand) { return operand->is_scalar() || is_weak(operand->array()); };
+  if (std::ranges::all_of(operands, gives_way)) {
+    for (Array& array : arrays) array = weakened(array);
+  }
   return arrays;
 }
 

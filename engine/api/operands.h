@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -8,14 +10,18 @@
 
 namespace lockstep::api {
 
-/// The common dtype of the operands: arrays promote first, weak scalars give way to them; scalars alone are bool, int32 or
-/// float32.
+/// The common dtype of the operands: arrays promote first, C++ scalars and weak arrays give way to them; those alone are
+/// bool, int32 (int64 where a weak array is) or float32.
 DType common_dtype(std::initializer_list<const Operand*> operands);
+DType common_dtype(std::span<const Array> arrays);
+DType common_dtype(std::initializer_list<Array> arrays);
 /// `dtype`, or the float that integers and bool become.
 DType inexact(DType dtype);
 /// `dtype`, or the float that bool becomes.
 DType numeric(DType dtype);
 
+/// Throws ValueError naming `op` for an integer that the dtype cannot hold; uint64 takes the bits of any.
+void check_fits(std::string_view op, std::int64_t value, DType dtype);
 /// An array of one value. Throws ValueError naming `op` for an integer the dtype cannot hold.
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape);
 /// The operand at a dtype and shape, beside operands that vary along `varying`. Throws ShapeError naming `op` where it does
@@ -23,6 +29,8 @@ Array constant(std::string_view op, const Operand& scalar, DType dtype, const Sh
 Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying = {});
 /// All operands at one dtype, broadcast to their common shape.
 std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
+/// The same, weak where all of them are: what an op makes of them is then weak, too.
+std::vector<Array> weakly_aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
 
 /// Every axis along which one of the arrays varies.
 AxisSet joined_varying(std::initializer_list<const Operand*> operands);

@@ -65,7 +65,7 @@ Array histogram(const ArrayOperand& x, const ArrayOperand& edges, const std::opt
                                  to_string(edges.shape())));
   }
   const std::int64_t bins = edges.dim(0) - 1;
-  const DType dtype = api::inexact(promote(x.dtype(), edges.dtype()));
+  const DType dtype = api::inexact(api::common_dtype({x, edges}));
   const Array value = convert(flat(x), dtype), borders = convert(edges, dtype);
   const Array first = squeeze(slice_in_dim(borders, 0, 1, 0), {0});
   const Array last = squeeze(slice_in_dim(borders, bins, bins + 1, 0), {0});

@@ -3,6 +3,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/api/weak_types.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -31,12 +32,13 @@ Array eye(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) {
 }
 
 Array convert(const ArrayOperand& x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  return api::bind_one(ops::primitives::convert(), {x}, {{"dtype", dtype}});
+  const Array value = api::exact(x);
+  if (x.dtype() == dtype || value.dtype() == dtype) return api::strong(x.dtype() == dtype ? x : value);
+  return api::bind_one(ops::primitives::convert(), {value}, {{"dtype", dtype}});
 }
 
 Array bitcast_convert(const ArrayOperand& x, DType dtype) {
-  if (x.dtype() == dtype) return x;
+  if (x.dtype() == dtype) return api::strong(x);
   return api::bind_one(ops::primitives::bitcast_convert(), {x}, {{"dtype", dtype}});
 }
 

@@ -8,14 +8,15 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/api/weak_types.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
 
 namespace {
 
-using api::aligned;
 using api::common_dtype;
+using api::weakly_aligned;
 
 /// What becomes of integer operands.
 enum class Integers {
@@ -47,7 +48,7 @@ const ir::Primitive& of_truths(const ir::Primitive& primitive) {
 Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_list<const Operand*> operands) {
   DType dtype = common_dtype(operands);
   if (integers == Integers::floated) dtype = api::inexact(dtype);
-  const std::vector<Array> arrays = aligned(primitive.name, operands, dtype);
+  const std::vector<Array> arrays = weakly_aligned(primitive.name, operands, dtype);
   if (integers == Integers::identity && !is_inexact(dtype)) return arrays.front();
   return std::move(api::bind(dtype == bool_ ? of_truths(primitive) : primitive, arrays).front());
 }
@@ -80,26 +81,51 @@ Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_
 #undef LOCKSTEP_FORM_ternary
 #undef LOCKSTEP_FORM_general
 
-Array operator+(const Operand& a, const Operand& b) { return add(a, b); }
-Array operator-(const Operand& a, const Operand& b) { return sub(a, b); }
-Array operator*(const Operand& a, const Operand& b) { return mul(a, b); }
+namespace {
 
-Array operator/(const Operand& a, const Operand& b) {
-  const DType dtype = api::inexact(common_dtype({&a, &b}));
-  return std::move(api::bind(ops::primitives::div(), aligned("div", {&a, &b}, dtype)).front());
+using Named = Array (*)(const Operand&, const Operand&);
+
+/// C++ computes with numbers in double: so does a program that does not know them yet, and its results are numbers.
+Array of_numbers(const ir::Primitive& primitive, std::initializer_list<const Operand*> operands) {
+  const Array result = std::move(api::bind(primitive, weakly_aligned(primitive.name, operands, float64)).front());
+  return result.dtype() == float64 ? api::visible(result, WeakType::number) : result;
 }
 
-Array operator-(const Array& x) { return neg(x); }
-Array operator<(const Operand& a, const Operand& b) { return less(a, b); }
-Array operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
-Array operator>(const Operand& a, const Operand& b) { return greater(a, b); }
-Array operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
-Array operator==(const Array& a, const Array& b) { return equal(a, b); }
-Array operator!=(const Array& a, const Array& b) { return not_equal(a, b); }
-Array operator==(const Array& a, const Operand& b) { return equal(a, b); }
-Array operator!=(const Array& a, const Operand& b) { return not_equal(a, b); }
-Array operator==(const Operand& a, const Array& b) { return equal(a, b); }
-Array operator!=(const Operand& a, const Array& b) { return not_equal(a, b); }
+Array operated(const ir::Primitive& primitive, Named named, const Operand& a, const Operand& b) {
+  return api::are_numbers({&a, &b}) ? of_numbers(primitive, {&a, &b}) : named(a, b);
+}
+
+Array divided(const Operand& a, const Operand& b) {
+  const DType dtype = api::inexact(common_dtype({&a, &b}));
+  return std::move(api::bind(ops::primitives::div(), weakly_aligned("div", {&a, &b}, dtype)).front());
+}
+
+}  // namespace
+
+Array operator+(const Operand& a, const Operand& b) { return operated(ops::primitives::add(), add, a, b); }
+Array operator-(const Operand& a, const Operand& b) { return operated(ops::primitives::sub(), sub, a, b); }
+Array operator*(const Operand& a, const Operand& b) { return operated(ops::primitives::mul(), mul, a, b); }
+Array operator/(const Operand& a, const Operand& b) { return operated(ops::primitives::div(), divided, a, b); }
+
+Array operator-(const Array& x) {
+  const Operand operand = x;
+  return api::are_numbers({&operand}) ? of_numbers(ops::primitives::neg(), {&operand}) : neg(x);
+}
+
+Array operator<(const Operand& a, const Operand& b) { return operated(ops::primitives::less(), less, a, b); }
+Array operator<=(const Operand& a, const Operand& b) {
+  return operated(ops::primitives::less_equal(), less_equal, a, b);
+}
+Array operator>(const Operand& a, const Operand& b) { return operated(ops::primitives::greater(), greater, a, b); }
+Array operator>=(const Operand& a, const Operand& b) {
+  return operated(ops::primitives::greater_equal(), greater_equal, a, b);
+}
+Array operator==(const Array& a, const Array& b) { return operated(ops::primitives::equal(), equal, a, b); }
+Array operator!=(const Array& a, const Array& b) { return operated(ops::primitives::not_equal(), not_equal, a, b); }
+Array operator==(const Array& a, const Operand& b) { return operated(ops::primitives::equal(), equal, a, b); }
+Array operator!=(const Array& a, const Operand& b) { return operated(ops::primitives::not_equal(), not_equal, a, b); }
+Array operator==(const Operand& a, const Array& b) { return operated(ops::primitives::equal(), equal, a, b); }
+Array operator!=(const Operand& a, const Array& b) { return operated(ops::primitives::not_equal(), not_equal, a, b); }
 Array operator&(const Operand& a, const Operand& b) { return bitwise_and(a, b); }
 Array operator|(const Operand& a, const Operand& b) { return bitwise_or(a, b); }
 Array operator^(const Operand& a, const Operand& b) { return bitwise_xor(a, b); }

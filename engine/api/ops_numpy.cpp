@@ -10,6 +10,7 @@
 #include "engine/api/bind.h"
 #include "engine/api/exact_product.h"
 #include "engine/api/operands.h"
+#include "engine/api/weak_types.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -80,7 +81,8 @@ Array integer_pow(const ArrayOperand& x, std::int64_t exponent) {
 
 Array power(const Operand& x, const Operand& exponent) {
   const DType dtype = api::common_dtype({&x, &exponent});
-  const bool scalar = exponent.is_scalar() && exponent.kind() == ScalarKind::integer && !x.is_scalar();
+  const bool known = exponent.is_scalar() && exponent.kind() == ScalarKind::integer;
+  const bool scalar = known && !x.is_scalar() && !api::is_weak(x.array());
   if (scalar && (is_inexact(dtype) || (is_integer(dtype) && exponent.integer() >= 0))) {
     return integer_pow(x.array(), exponent.integer());
   }
@@ -127,7 +129,8 @@ Array round(const Operand& x, int decimals) {
   if (decimals == 0) return round(x);
   const double scale = std::pow(10.0, decimals);
   const Array rounded = div(round(mul(x, scale)), scale);
-  return x.is_scalar() || is_inexact(x.array().dtype()) ? rounded : convert(rounded, x.array().dtype());
+  const bool is_float = x.is_scalar() || api::is_weak(x.array()) || is_inexact(x.array().dtype());
+  return is_float ? rounded : convert(rounded, x.array().dtype());
 }
 
 Array reduce_precision(const ArrayOperand& x, int exponent_bits, int mantissa_bits) {

@@ -37,8 +37,7 @@ void check_count(std::string_view op, std::string_view what, std::size_t count, 
 /// Arrays of one dtype, for joining.
 std::vector<Array> promoted(std::string_view op, std::span<const Array> arrays) {
   if (arrays.empty()) throw ValueError(fmt::format("{}: no arrays given; it needs at least one", op));
-  DType dtype = arrays[0].dtype();
-  for (const Array& array : arrays) dtype = array.dtype() == dtype ? dtype : promote(dtype, array.dtype());
+  const DType dtype = api::common_dtype(arrays);
   std::vector<Array> converted;
   for (const Array& array : arrays) converted.push_back(convert(array, dtype));
   return converted;

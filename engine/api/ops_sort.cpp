@@ -59,7 +59,7 @@ Array lexsort(std::span<const Array> keys, std::int64_t axis) {
 
 Array searchsorted(const ArrayOperand& sorted, const ArrayOperand& values, Side side) {
   expect_vector("searchsorted", "the sorted array", sorted);
-  const DType dtype = promote(sorted.dtype(), values.dtype());
+  const DType dtype = api::common_dtype({sorted, values});
   const Array table = convert(sorted, dtype), wanted = convert(values, dtype);
   const std::int64_t n = sorted.dim(0);
   Array low = zeros(values.shape(), int32), high = full(values.shape(), n, int32);

@@ -10,6 +10,7 @@
 #include "engine/api/axes.h"
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/api/weak_types.h"
 #include "engine/ops/rules/infer.h"
 
 namespace lockstep {
@@ -55,7 +56,9 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
 Array quantile_of(std::string_view op, const Array& x, const Operand& q, double whole, MaybeAxis axis,
                   Quantile method) {
   const Array given = in_front(op, x, axis);
-  const DType dtype = q.is_scalar() ? given.dtype() : api::inexact(promote(q.array().dtype(), given.dtype()));
+  const DType dtype = q.is_scalar() || api::is_weak(q.array())
+                          ? given.dtype()
+                          : api::inexact(promote(q.array().dtype(), given.dtype()));
   const Array rows = convert(given, dtype);
   constexpr std::int64_t many = std::int64_t{1} << 20;
   const Array level = api::aligned(op, {&q}, rows.dim(0) > many ? float64 : api::widened(dtype)).front();
@@ -86,7 +89,7 @@ Array ptp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
 }
 
 Array average(const ArrayOperand& x, const ArrayOperand& weights, const OptionalAxes& axes) {
-  const DType dtype = promote(x.dtype(), weights.dtype()), wide = api::widened(dtype);
+  const DType dtype = api::common_dtype({x, weights}), wide = api::widened(dtype);
   const Array value = convert(x, wide);
   Array weight = convert(weights, wide);
   if (weights.shape() != x.shape()) {

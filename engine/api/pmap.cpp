@@ -158,7 +158,7 @@ Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::ve
   const ir::FunctionPtr body = with_varying_outputs(traced.function, out);
   Attrs attrs = attributes(options.mesh, body, std::move(inputs.layouts), std::move(out));
   const std::vector<Array> operands = api::joined(flat.leaves(), traced.captured);
-  return traced.result.unflatten(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
+  return traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
 }
 
 }  // namespace lockstep::detail

@@ -82,7 +82,7 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
   const std::vector<ArrayType> types = flat.types();
   const std::vector<bool> active = inexact_of(types);
   const std::vector<Array> directions =
-      matching_leaves("jvp", "tangent", Tree::list(primals), types, Tree::list(tangents), active);
+      matching_leaves("jvp", "tangent", Tree::list(primals), types, Tree::list(tangents), active, flat.weak_types());
   const TracedTree traced = api::trace_tree(function, flat, types);
   const ir::FunctionPtr both = transform::jvp(traced.function, with_captured(active, traced));
   check_forward_mode("jvp", *both);
@@ -91,7 +91,7 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
   Reader reader(results);
   Tree value = traced.received(reader.take(traced.function->outputs().size()));
   const std::vector<ArrayType> types_of_results = traced.result_types();
-  return {std::move(value), traced.result.unflatten(filled(types_of_results, inexact_of(types_of_results), reader))};
+  return {std::move(value), traced.tree_of(filled(types_of_results, inexact_of(types_of_results), reader))};
 }
 
 std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
@@ -100,8 +100,8 @@ std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFun
   const ir::FunctionPtr transposed = transform::transpose(point->parts.linear, point->parts.residuals);
   auto back = [point, transposed](const Tree& cotangent) {
     const std::vector<ArrayType> types = point->output_types();
-    const std::vector<Array> directions =
-        matching_leaves("vjp", "cotangent", point->traced.result, types, cotangent, inexact_of(types));
+    const std::vector<Array> directions = matching_leaves("vjp", "cotangent", point->traced.result, types, cotangent,
+                                                          inexact_of(types), point->traced.weak);
     const std::vector<Array> results = api::call(transposed, api::joined(point->residuals, directions));
     Reader reader(results);
     return point->flat.rebuild(filled(point->types, point->active, reader));
@@ -115,24 +115,32 @@ std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const T
   check_forward_mode("linearize", *point->parts.linear);
   auto forth = [point](const std::vector<Tree>& tangents) {
     const std::vector<Tree> expected = point->flat.rebuild(point->flat.leaves());
-    const std::vector<Array> directions = matching_leaves("linearize", "tangent", Tree::list(expected), point->types,
-                                                          Tree::list(tangents), point->active);
+    const std::vector<Array> directions =
+        matching_leaves("linearize", "tangent", Tree::list(expected), point->types, Tree::list(tangents), point->active,
+                        point->flat.weak_types());
     const std::vector<Array> results = api::call(point->parts.linear, api::joined(point->residuals, directions));
     Reader reader(results);
     const std::vector<ArrayType> types = point->output_types();
-    return point->traced.result.unflatten(filled(types, inexact_of(types), reader));
+    return point->traced.tree_of(filled(types, inexact_of(types), reader));
   };
   return {point->value, std::move(forth)};
 }
 
 namespace {
 
+/// The axis that a leaf is mapped along; a number has none.
+std::optional<std::int64_t> axis_of(const FlatArguments& flat, std::size_t leaf,
+                                    const std::vector<std::optional<std::int64_t>>& in_axes) {
+  if (flat.weak_types()[leaf] != WeakType::strong && flat.leaves()[leaf].ndim() == 0) return std::nullopt;
+  return in_axes[flat.argument(leaf)];
+}
+
 /// The common extent of the batched axes; -1 where no leaf is batched.
 std::int64_t batch_size(const FlatArguments& flat, const std::vector<std::optional<std::int64_t>>& in_axes) {
   std::int64_t size = -1;
   std::size_t first = 0;
   for (std::size_t i = 0; i < flat.size(); ++i) {
-    const auto& axis = in_axes[flat.argument(i)];
+    const auto axis = axis_of(flat, i, in_axes);
     if (!axis) continue;
     const Array& leaf = flat.leaves()[i];
     if (leaf.ndim() == 0) {
@@ -156,7 +164,7 @@ Mapping mapping_of(const FlatArguments& flat, const std::vector<ArrayType>& type
                    const std::string& axis_name) {
   Mapping mapping{.size = size, .axis = axis_name, .rows = true, .varying = {}};
   for (std::size_t i = 0; i < flat.size(); ++i) {
-    const auto& axis = in_axes[flat.argument(i)];
+    const auto axis = axis_of(flat, i, in_axes);
     if (!axis) continue;
     mapping.rows = mapping.rows && normalize_axis(*axis, flat.leaves()[i].ndim(), "vmap") == 0;
     mapping.varying = mapping.varying.joined(types[i].varying);
@@ -198,7 +206,7 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
   std::vector<Array> leaves = flat.leaves();
   std::vector<bool> batched(flat.size(), false);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const auto& axis = in_axes[flat.argument(i)];
+    const auto axis = axis_of(flat, i, in_axes);
     if (!axis) continue;
     batched[i] = true;
     leaves[i] = moveaxis(leaves[i], *axis, 0);

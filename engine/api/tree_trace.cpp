@@ -15,6 +15,7 @@ FlatArguments::FlatArguments(const std::vector<Tree>& trees) : trees_(trees) {
     append_leaves(trees[i], leaves_);
     argument_.resize(leaves_.size(), i);
   }
+  leaves_ = passed(leaves_, weak_);
 }
 
 std::string argument_path(std::size_t argument, const std::string& path) {
@@ -49,7 +50,13 @@ std::vector<Tree> FlatArguments::rebuild(std::span<const Array> leaves) const {
   for (const Tree& tree : trees_) {
     const std::size_t count = tree.size();
     const auto own = leaves.subspan(next, count);
-    trees.push_back(tree.unflatten({own.begin(), own.end()}));
+    std::vector<Array> seen(own.begin(), own.end());
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t leaf = next + i;
+      seen[i] = visible(seen[i], weak_[leaf]);
+      if (weak_[leaf] == WeakType::weak) seen[i] = noted(seen[i], leaves_[leaf].state()->uses);
+    }
+    trees.push_back(tree.unflatten(std::move(seen)));
     next += count;
   }
   return trees;
@@ -65,20 +72,23 @@ std::vector<ArrayType> TracedTree::result_types() const {
 
 Tree TracedTree::received(std::span<const Array> values) const {
   trace::replace_all(cells, values.subspan(results()));
-  const auto own = values.first(results());
-  return result.unflatten({own.begin(), own.end()});
+  return tree_of(values.first(results()));
 }
+
+Tree TracedTree::tree_of(std::span<const Array> leaves) const { return unflattened(result, leaves, weak); }
 
 TracedTree trace_tree(const TreeFunction& function, const FlatArguments& arguments, std::span<const ArrayType> types,
                       const ir::AxisSizes& axes, std::optional<Mapping> mapping) {
   Tree result;
+  std::vector<WeakType> weak;
   const auto body = [&](std::span<const Array> inputs) {
     result = function(arguments.rebuild(inputs));
-    return result.leaves();
+    return passed(result.leaves(), weak);
   };
   trace::Traced traced = trace::trace(body, types, axes, std::move(mapping));
-  return {std::move(traced.function), std::move(traced.captured), skeleton(result), std::move(traced.cells),
-          traced.index};
+  return {std::move(traced.function), std::move(traced.captured),
+          skeleton(result),           std::move(weak),
+          std::move(traced.cells),    traced.index};
 }
 
 ir::FunctionPtr without_cells(const TracedTree& traced) {
@@ -101,16 +111,17 @@ std::vector<bool> inexact_of(const std::vector<ArrayType>& types) {
 
 std::vector<Array> matching_leaves(std::string_view op, std::string_view what, const Tree& expected,
                                    const std::vector<ArrayType>& types, const Tree& given,
-                                   const std::vector<bool>& active) {
+                                   const std::vector<bool>& active, std::span<const WeakType> weak) {
   if (const auto difference = first_difference(expected, given)) {
     throw StateError(
         fmt::format("{}: {} must have the structure of what it belongs to; at \"{}\" {} was expected, {} given", op,
                     what, difference->path, difference->a, difference->b));
   }
-  const std::vector<Array> leaves = given.leaves();
+  std::vector<Array> leaves = given.leaves();
   std::vector<Array> selected;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (!active[i]) continue;
+    leaves[i] = fitted(leaves[i], types[i].dtype, weak[i]);
     if (leaves[i].dtype() != types[i].dtype) {
       throw DtypeError(fmt::format("{}: {} \"{}\" is {}, expected {}", op, what, given.paths()[i],
                                    to_string(leaves[i].type()), to_string(types[i])));

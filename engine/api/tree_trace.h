@@ -10,6 +10,7 @@
 #include <lockstep/parallel.h>
 #include <lockstep/tree.h>
 
+#include "engine/api/weak_types.h"
 #include "engine/ir/function.h"
 #include "engine/trace/touched_cells.h"
 
@@ -28,12 +29,15 @@ class FlatArguments {
   std::string path(std::size_t leaf) const;
   /// Types as the open trace sees them.
   std::vector<ArrayType> types() const;
-  /// The arguments with other leaves.
+  /// Which leaves are weak, or numbers.
+  const std::vector<WeakType>& weak_types() const { return weak_; }
+  /// The arguments with other leaves, as formulas see them.
   std::vector<Tree> rebuild(std::span<const Array> leaves) const;
 
  private:
   std::vector<Tree> trees_;
   std::vector<Array> leaves_;
+  std::vector<WeakType> weak_;
   std::vector<std::size_t> argument_;
   mutable std::vector<std::string> paths_;  ///< Made when first asked for.
 };
@@ -44,6 +48,7 @@ struct TracedTree {
   ir::FunctionPtr function;
   std::vector<Array> captured;
   Tree result;                       ///< The structure; its leaves hold nothing.
+  std::vector<WeakType> weak;        ///< Of the result's leaves.
   std::vector<TouchedCell> cells;    ///< Of outer functions.
   std::optional<std::size_t> index;  ///< See trace.h.
 
@@ -51,6 +56,8 @@ struct TracedTree {
   std::size_t written() const;
   /// Of the result's leaves.
   std::vector<ArrayType> result_types() const;
+  /// The result's tree of other leaves.
+  Tree tree_of(std::span<const Array> leaves) const;
   /// The result's tree of the first of these values; the others, or as many of them as there are cells replaced, go to
   /// the cells.
   Tree received(std::span<const Array> values) const;
@@ -67,11 +74,11 @@ Tree skeleton(const Tree& tree);
 /// Per type, whether it is a float or complex one.
 std::vector<bool> inexact_of(const std::vector<ArrayType>& types);
 
-/// Checks that `given` has the structure and types of `expected`, and returns the leaves that `active` selects. Throws
-/// StateError, DtypeError or ShapeError: "{op}: {what} ...".
+/// Checks that `given` has the structure and types of `expected`, and returns the leaves that `active` selects; `weak` says
+/// which leaves of `expected` are. Throws StateError, DtypeError or ShapeError: "{op}: {what} ...".
 std::vector<Array> matching_leaves(std::string_view op, std::string_view what, const Tree& expected,
                                    const std::vector<ArrayType>& types, const Tree& given,
-                                   const std::vector<bool>& active);
+                                   const std::vector<bool>& active, std::span<const WeakType> weak);
 
 std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b);
 

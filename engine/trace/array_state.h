@@ -22,6 +22,22 @@ struct Origin {
   std::shared_ptr<const std::string> scope = {};
 };
 
+/// How an array's dtype meets others (see weak_types.h).
+enum class WeakType : std::uint8_t {
+  strong,
+  weak,    ///< It gives way to theirs.
+  number,  ///< So does this one: a C++ real in float64, as functions take and return it. Formulas see its `visible` form.
+};
+
+/// The integer dtypes that formulas gave an integer whose value they do not know yet, and the ops that did.
+struct IntegerUses {
+  struct Use {
+    std::string op;
+    DType dtype;
+  };
+  std::vector<Use> all;
+};
+
 /// What an Array holds: memory, or a value of the trace numbered `trace`. Numbers are never used twice, so a value
 /// that outlived its trace is recognised.
 class ArrayState {
@@ -34,6 +50,11 @@ class ArrayState {
   ArrayType type;
   std::uint64_t trace = 0;
   ir::Var var;
+  WeakType weak = WeakType::strong;
+  /// Of a number that formulas see, which is weak and has its default dtype: all of its digits.
+  std::shared_ptr<const ArrayState> wide;
+  /// Of an argument that is a weak integer: to be checked against each value.
+  std::shared_ptr<IntegerUses> uses;
   /// Of an array of keys, one by one: what is known of their uses. Empty until somebody asks (see key_reuse.h).
   mutable std::vector<std::shared_ptr<KeyElement>> keys;
   Origin origin;

@@ -45,15 +45,14 @@ LOCKSTEP_API Tree switch_(const Operand& index, const std::vector<TreeFunction>&
                           const std::vector<Tree>& operands);
 LOCKSTEP_API Tree associative_scan(const TreeFunction& combine, const Tree& elems, bool reverse, std::int64_t axis);
 
-/// What a loop carries where it starts from a T: a C++ scalar becomes an array of its default dtype.
+/// What a loop carries where it starts from a T: a C++ scalar becomes an array of its default dtype, or of the one that the
+/// body returns.
 template <class T>
 using Carried = std::conditional_t<std::is_arithmetic_v<T>, Array, T>;
 template <class T>
 Carried<T> carried(const T& init) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return full({}, init, bool_);
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    return full({}, init, std::is_integral_v<T> ? int32 : float32);
+  if constexpr (std::is_arithmetic_v<T>) {
+    return weak_scalar(init);
   } else {
     return init;
   }
@@ -163,7 +162,8 @@ class SwitchBranches {
 }  // namespace detail
 
 /// carry, ys[i] = f(carry, xs[i]) for every i, starting from `init`; (final carry, stacked ys). The xs are sliced along
-/// their first dimension, and ys stacked along a new one. Differentiable in both modes, any number of times. Throws
+/// their first dimension, and ys stacked along a new one. What starts weak (a C++ number) is carried at its default dtype,
+/// or at the one that f returns for it. Differentiable in both modes, any number of times. Throws
 /// DtypeError or ShapeError naming component and types where f returns a carry of another type than it takes, StateError
 /// for another structure, ShapeError where xs differ in their first extent, ValueError without xs and length. (jax.lax.scan)
 template <class F, class Init, class Xs>
@@ -210,14 +210,18 @@ auto fori_loop(const Lower& lower, const Upper& upper, const Body& body, const I
 
 /// true_fn(operands...) where the predicate, a scalar, holds, else false_fn(operands...); only that one runs. Under vmap
 /// with a batch of predicates both run, and no derivative flows through the one not chosen. Throws StateError where the
-/// results differ in structure, DtypeError or ShapeError naming both results where they differ in type. (jax.lax.cond)
+/// results differ in structure, DtypeError or ShapeError naming both results where they differ in type, but that a weak one
+/// takes the other's dtype. (jax.lax.cond)
 template <class TrueFn, class FalseFn, class... Args>
 auto cond(const Operand& predicate, const TrueFn& true_fn, const FalseFn& false_fn, const Args&... operands) {
-  using Result = detail::ResultOf<TrueFn, Args...>;
-  static_assert(std::is_same_v<Result, detail::ResultOf<FalseFn, Args...>>,
+  using Call = detail::CallOf<TrueFn, Args...>;
+  using Other = detail::CallOf<FalseFn, Args...>;
+  static_assert(std::is_same_v<typename Call::Arguments, typename Other::Arguments>,
+                "cond: both functions must take an operand that is a number as a number, or both as an Array");
+  static_assert(std::is_same_v<typename Call::Result, typename Other::Result>,
                 "cond: both functions must return the same C++ type");
-  return from_tree<Result>(detail::cond(predicate, detail::tree_function<TrueFn, Args...>(true_fn),
-                                        detail::tree_function<FalseFn, Args...>(false_fn), {to_tree(operands)...}));
+  return from_tree<typename Call::Result>(
+      detail::cond(predicate, Call::function(true_fn), Other::function(false_fn), Call::trees(operands...)));
 }
 
 /// branches[index](operands...), the index clamped: `switch_(i, {f, g, h}, x)`. Other results than Array are named:

@@ -58,20 +58,22 @@ LOCKSTEP_API Tree custom_vjp(const TreeFunction& function, const TreeFunction& f
 /// closes over is being differentiated.
 template <class F, class Rule>
 auto custom_jvp(F function, Rule rule, CustomOptions options = {}) {
-  return [function = std::move(function), rule = std::move(rule),
-          checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
-    using Result = detail::ResultOf<F, Args...>;
-    using Arguments = std::tuple<Args...>;
+  auto call = [function = std::move(function), rule = std::move(rule),
+               checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
+    using Result = typename Call::Result;
+    using Arguments = typename Call::Arguments;
     static_assert(
         detail::takes<Rule, Arguments, Arguments>,
         "custom_jvp: the rule must take the std::tuple of the arguments and the std::tuple of their tangents");
     static_assert(
         !detail::takes<Rule, Arguments, Arguments> || detail::is_tree<detail::Returned<Rule, Arguments, Arguments>>,
         "custom_jvp: the rule must return std::pair(result, tangent of the result)");
-    return from_tree<Result>(detail::custom_jvp(detail::tree_function<F, Args...>(function),
+    return from_tree<Result>(detail::custom_jvp(Call::function(function),
                                                 detail::rule_function<Rule, Arguments, Arguments>(rule),
-                                                {to_tree(args)...}, checks));
+                                                Call::trees(args...), checks));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 /// The function with a backward pass of its own. `fwd` takes the arguments and returns the pair of the result and the
@@ -83,13 +85,15 @@ auto custom_jvp(F function, Rule rule, CustomOptions options = {}) {
 /// rule wrong.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F function, Forward fwd, Backward bwd, CustomOptions options = {}) {
-  return [function = std::move(function), fwd = std::move(fwd), bwd = std::move(bwd),
-          checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
-    using Result = detail::ResultOf<F, Args...>;
-    using Kept = detail::TreePair<detail::Returned<Forward, Args...>>;
+  auto call = [function = std::move(function), fwd = std::move(fwd), bwd = std::move(bwd),
+               checks = detail::RuleChecks(options)]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
+    using Result = typename Call::Result;
+    using Kept = detail::TreePair<typename Call::Whole::template RuleResult<Forward>>;
     using Residuals = typename Kept::Second;
-    static_assert(detail::takes<Forward, Args...>, "custom_vjp: fwd must take the function's own arguments");
-    static_assert(!detail::takes<Forward, Args...> || Kept::value,
+    constexpr bool taken = Call::Whole::template taken_by<Forward>;
+    static_assert(taken, "custom_vjp: fwd must take the function's own arguments");
+    static_assert(!taken || Kept::value,
                   "custom_vjp: fwd must return std::pair(result, residuals), the residuals a tree");
     static_assert(
         !Kept::value || detail::takes<Backward, Residuals, Result>,
@@ -97,10 +101,11 @@ auto custom_vjp(F function, Forward fwd, Backward bwd, CustomOptions options = {
     static_assert(
         !detail::takes<Backward, Residuals, Result> || detail::is_tree<detail::Returned<Backward, Residuals, Result>>,
         "custom_vjp: bwd must return a std::tuple with a cotangent, a tree, for each argument");
-    return from_tree<Result>(
-        detail::custom_vjp(detail::tree_function<F, Args...>(function), detail::rule_function<Forward, Args...>(fwd),
-                           detail::rule_function<Backward, Residuals, Result>(bwd), {to_tree(args)...}, checks));
+    return from_tree<Result>(detail::custom_vjp(Call::function(function), Call::Whole::rule(fwd),
+                                                detail::rule_function<Backward, Residuals, Result>(bwd),
+                                                Call::trees(args...), checks));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 }  // namespace lockstep

@@ -29,8 +29,8 @@ LOCKSTEP_API std::function<std::vector<Tree>(const Tree&)> linear_transpose(cons
 template <class Result, class Argument>
 using Jacobian = std::conditional_t<std::is_same_v<Result, Array> && std::is_same_v<Argument, Array>, Array, Tree>;
 
-template <int Argnum, class F, class... Args>
-using JacobianOf = Jacobian<ResultOf<F, Args...>, Element<Argnum, std::tuple<Args...>>>;
+template <int Argnum, class Call>
+using JacobianOf = Jacobian<typename Call::Result, Element<Argnum, typename Call::Arguments>>;
 
 }  // namespace detail
 
@@ -40,20 +40,24 @@ using JacobianOf = Jacobian<ResultOf<F, Args...>, Element<Argnum, std::tuple<Arg
 /// complex one. Throws DtypeError otherwise, and for an argument with integer leaves. (jax.jacfwd)
 template <int Argnum = 0, class F>
 auto jacfwd(F function, GradOptions options = {}) {
-  return [function = std::move(function), options]<class... Args>(const Args&... args) {
-    return from_tree<detail::JacobianOf<Argnum, F, Args...>>(
-        detail::jacfwd(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum, options));
+  auto call = [function = std::move(function), options]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
+    return from_tree<detail::JacobianOf<Argnum, Call>>(
+        detail::jacfwd(Call::function(function), Call::trees(args...), Argnum, options));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 /// The same by reverse mode: a row for each element of the result. The result is real, the argument may be complex: rows are
 /// then gradients as of `grad`; or the function is `holomorphic`. Throws DtypeError otherwise. (jax.jacrev)
 template <int Argnum = 0, class F>
 auto jacrev(F function, GradOptions options = {}) {
-  return [function = std::move(function), options]<class... Args>(const Args&... args) {
-    return from_tree<detail::JacobianOf<Argnum, F, Args...>>(
-        detail::jacrev(detail::tree_function<F, Args...>(function), {to_tree(args)...}, Argnum, options));
+  auto call = [function = std::move(function), options]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
+    return from_tree<detail::JacobianOf<Argnum, Call>>(
+        detail::jacrev(Call::function(function), Call::trees(args...), Argnum, options));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 /// Second derivatives of a scalar function, forward over reverse: jacfwd(jacrev(function)), so of a real argument, or of a
@@ -75,10 +79,10 @@ X hvp(const F& function, const X& x, const X& v) {
 /// gives nothing back. Throws TraceError naming an op that is not linear.
 template <class F, class... Args>
 auto linear_transpose(const F& function, const Args&... arguments) {
-  using Result = detail::ResultOf<F, Args...>;
-  auto back = detail::linear_transpose(detail::tree_function<F, Args...>(function), {to_tree(arguments)...});
-  return [back = std::move(back)](const Result& cotangent) {
-    return from_tree<std::tuple<Args...>>(Tree::list(back(to_tree(cotangent))));
+  using Call = detail::CallOf<F, Args...>;
+  auto back = detail::linear_transpose(Call::function(function), Call::trees(arguments...));
+  return [back = std::move(back)](const typename Call::Result& cotangent) {
+    return from_tree<typename Call::Arguments>(Tree::list(back(to_tree(cotangent))));
   };
 }
 
@@ -100,7 +104,8 @@ LOCKSTEP_API ResultTypes eval_shape(const TreeFunction& function, const std::vec
 /// What the function would return, traced and not run.
 template <class F, class... Args>
 ResultTypes eval_shape(const F& function, const Args&... arguments) {
-  return detail::eval_shape(detail::tree_function<F, Args...>(function), {to_tree(arguments)...});
+  using Call = detail::CallOf<F, Args...>;
+  return detail::eval_shape(Call::function(function), Call::trees(arguments...));
 }
 
 // ---- checking ----------------------------------------------------------------------------------------------------------
@@ -124,8 +129,9 @@ LOCKSTEP_API void check_grads(const TreeFunction& function, const std::vector<Tr
 /// DerivativeError with the mode, the order and both numbers. Keep the point off kinks.
 template <class F, class... Args>
 void check_grads(const F& function, const std::tuple<Args...>& arguments, const CheckGradsOptions& options = {}) {
-  const auto trees = [](const auto&... a) { return std::vector<Tree>{to_tree(a)...}; };
-  detail::check_grads(detail::tree_function<F, Args...>(function), std::apply(trees, arguments), options);
+  using Call = detail::CallOf<F, Args...>;
+  const auto trees = [](const Args&... a) { return Call::trees(a...); };
+  detail::check_grads(Call::function(function), std::apply(trees, arguments), options);
 }
 
 }  // namespace lockstep

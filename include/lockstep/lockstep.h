@@ -50,3 +50,4 @@
 #include <lockstep/tree_function.h>
 #include <lockstep/tree_struct.h>
 #include <lockstep/version.h>
+#include <lockstep/weak_types.h>

@@ -97,13 +97,17 @@ LOCKSTEP_API Tree pmap_call(const TreeFunction& function, const PmapOptions& opt
 /// Results that vary along an axis their layout does not cut are a MeshError.
 template <class F>
 auto pmap(F function, PmapOptions options) {
-  return [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
-    using Result = detail::ResultOf<F, std::remove_cvref_t<Args>...>;
-    const TreeFunction body = detail::tree_function<F, std::remove_cvref_t<Args>...>(function);
+  auto call = [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
+    using Call = detail::CallOf<F, std::remove_cvref_t<Args>...>;
     std::vector<Tree> trees;
-    (trees.push_back(to_tree(std::forward<Args>(args))), ...);
-    return from_tree<Result>(detail::pmap_call(body, options, std::move(trees), options.out.size()));
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (trees.push_back(Call::template tree<I>(std::forward<Args>(args))), ...);
+    }
+    (std::index_sequence_for<Args...>{});
+    return from_tree<typename Call::Result>(
+        detail::pmap_call(Call::function(function), options, std::move(trees), options.out.size()));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 // ---- collectives, inside a map ---------------------------------------------------------------------------------------

@@ -45,10 +45,11 @@ LOCKSTEP_API Tree remat(const TreeFunction& function, const std::vector<Tree>& a
 /// (JAX calls it checkpoint or remat; `checkpoint` is here what saves to disk.) Throws ValueError for an unknown policy.
 template <class F>
 auto remat(F function, CheckpointPolicy policy = {}) {
-  return [function = std::move(function), policy = std::move(policy)]<class... Args>(const Args&... args) {
-    using Result = detail::ResultOf<F, Args...>;
-    return from_tree<Result>(detail::remat(detail::tree_function<F, Args...>(function), {to_tree(args)...}, policy));
+  auto call = [function = std::move(function), policy = std::move(policy)]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
+    return from_tree<typename Call::Result>(detail::remat(Call::function(function), Call::trees(args...), policy));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 }  // namespace lockstep

@@ -73,11 +73,12 @@ using Element = typename ArgumentAt<Argnum, Tuple>::Type;
 /// axis and the argument does not. (jax.value_and_grad)
 template <int Argnum = 0, int... More, class F>
 auto value_and_grad(F function, GradOptions options = {}) {
-  return [function = std::move(function), options]<class... Args>(const Args&... args) {
-    using Result = detail::ResultOf<F, Args...>;
-    using Arguments = std::tuple<Args...>;
-    auto [value, gradients] = detail::value_and_grad(detail::tree_function<F, Args...>(function), {to_tree(args)...},
-                                                     {Argnum, More...}, options);
+  auto call = [function = std::move(function), options]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
+    using Result = typename Call::Result;
+    using Arguments = typename Call::Arguments;
+    auto [value, gradients] =
+        detail::value_and_grad(Call::function(function), Call::trees(args...), {Argnum, More...}, options);
     if constexpr (sizeof...(More) == 0) {
       using Gradient = detail::Element<Argnum, Arguments>;
       return std::pair<Result, Gradient>(from_tree<Result>(value), from_tree<Gradient>(gradients[0]));
@@ -87,33 +88,35 @@ auto value_and_grad(F function, GradOptions options = {}) {
                                           from_tree<Gradients>(Tree::list(std::move(gradients))));
     }
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 /// Only the gradient, or the tuple of gradients.
 template <int Argnum = 0, int... More, class F>
 auto grad(F function, GradOptions options = {}) {
-  return [both = value_and_grad<Argnum, More...>(std::move(function), options)]<class... Args>(const Args&... args) {
-    return both(args...).second;
-  };
+  auto call = [both = value_and_grad<Argnum, More...>(std::move(function), options)]<class... Args>(
+                  const Args&... args) { return both(args...).second; };
+  return detail::transformed<F>(std::move(call));
 }
 
 /// (f(primals), directional derivative along the tangents). Tangents are tuples of the arguments' types.
 template <class F, class... Args>
 auto jvp(const F& function, const std::tuple<Args...>& primals, const std::tuple<Args...>& tangents) {
-  using Result = detail::ResultOf<F, Args...>;
-  auto trees = [](const auto&... a) { return std::vector<Tree>{to_tree(a)...}; };
-  auto [y, dy] =
-      detail::jvp(detail::tree_function<F, Args...>(function), std::apply(trees, primals), std::apply(trees, tangents));
+  using Call = detail::CallOf<F, Args...>;
+  using Result = typename Call::Result;
+  const auto trees = [](const Args&... a) { return Call::trees(a...); };
+  auto [y, dy] = detail::jvp(Call::function(function), std::apply(trees, primals), std::apply(trees, tangents));
   return std::pair<Result, Result>(from_tree<Result>(y), from_tree<Result>(dy));
 }
 
 /// (f(primals), function from a cotangent of the result to the tuple of cotangents of the arguments).
 template <class F, class... Args>
 auto vjp(const F& function, const Args&... primals) {
-  using Result = detail::ResultOf<F, Args...>;
-  auto [y, back] = detail::vjp(detail::tree_function<F, Args...>(function), {to_tree(primals)...});
+  using Call = detail::CallOf<F, Args...>;
+  using Result = typename Call::Result;
+  auto [y, back] = detail::vjp(Call::function(function), Call::trees(primals...));
   auto pullback = [back = std::move(back)](const Result& cotangent) {
-    return from_tree<std::tuple<Args...>>(Tree::list(back(to_tree(cotangent))));
+    return from_tree<typename Call::Arguments>(Tree::list(back(to_tree(cotangent))));
   };
   return std::pair(from_tree<Result>(y), pullback);
 }
@@ -121,16 +124,17 @@ auto vjp(const F& function, const Args&... primals) {
 /// (f(primals), the derivative at that point as a linear function of tangents).
 template <class F, class... Args>
 auto linearize(const F& function, const Args&... primals) {
-  using Result = detail::ResultOf<F, Args...>;
-  auto [y, linear] = detail::linearize(detail::tree_function<F, Args...>(function), {to_tree(primals)...});
+  using Call = detail::CallOf<F, Args...>;
+  using Result = typename Call::Result;
+  auto [y, linear] = detail::linearize(Call::function(function), Call::trees(primals...));
   auto pushforward = [linear = std::move(linear)](const Args&... tangents) {
-    return from_tree<Result>(linear({to_tree(tangents)...}));
+    return from_tree<Result>(linear(Call::trees(tangents...)));
   };
   return std::pair(from_tree<Result>(y), pushforward);
 }
 
 struct VmapOptions {
-  /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument.
+  /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument. Numbers have none.
   std::vector<std::optional<std::int64_t>> in_axes = {};
   std::int64_t out_axis = 0;
   /// A name for the batch that collectives inside may use, or empty.
@@ -142,13 +146,14 @@ struct VmapOptions {
 /// same for all examples. Throws MeshError where an enclosing map or vmap has an axis of that name.
 template <class F>
 auto vmap(F function, VmapOptions options = {}) {
-  return [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
-    using Result = detail::ResultOf<F, Args...>;
+  auto call = [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
+    using Call = detail::CallOf<F, Args...>;
     auto in_axes = options.in_axes;
     if (in_axes.empty()) in_axes.assign(sizeof...(Args), 0);
-    return from_tree<Result>(detail::vmap(detail::tree_function<F, Args...>(function), {to_tree(args)...}, in_axes,
-                                          options.out_axis, options.axis_name));
+    return from_tree<typename Call::Result>(
+        detail::vmap(Call::function(function), Call::trees(args...), in_axes, options.out_axis, options.axis_name));
   };
+  return detail::transformed<F>(std::move(call));
 }
 
 // ---- jit -------------------------------------------------------------------------------------------------------------
@@ -185,12 +190,12 @@ void note_given_away(T& value, std::size_t argument) noexcept {
   });
 }
 
-/// Argument number `argument` of a call as a tree.
-template <class T>
-Tree argument_tree(T&& value, std::size_t argument) {
-  Tree tree = to_tree(std::forward<T>(value));
+/// Argument I of a call as a tree.
+template <class Call, std::size_t I, class T>
+Tree argument_tree(T&& value) {
+  Tree tree = Call::template tree<I>(std::forward<T>(value));
   if constexpr (!std::is_reference_v<T> && (std::is_same_v<T, Array> || TreeStruct<T>)) {
-    note_given_away(value, argument);
+    note_given_away(value, I);
   }
   return tree;
 }
@@ -202,8 +207,14 @@ struct JitOptions {
   Precision precision = Precision::float32;  ///< Of products and convolutions, those in maps included.
 };
 
+/// Arguments of a compiled function that stay C++ values: it is traced for each of them. (JAX's static_argnums)
+template <int... Arguments>
+struct StaticArgnums {};
+template <int... Arguments>
+inline constexpr StaticArgnums<Arguments...> static_argnums{};
+
 /// A compiled function: traced once per structure, types and static values of its arguments.
-template <class F>
+template <class F, int... Static>
 class Jitted {
  public:
   explicit Jitted(F function, const JitOptions& options = {})
@@ -211,12 +222,13 @@ class Jitted {
 
   template <class... Args>
   auto operator()(Args&&... args) const {
-    using Result = detail::ResultOf<F, std::remove_cvref_t<Args>...>;
-    std::size_t number = 0;
+    using Call = detail::CallWith<F, std::integer_sequence<int, Static...>, std::remove_cvref_t<Args>...>;
     std::array<Tree, sizeof...(Args)> trees;
-    ((trees[number] = detail::argument_tree(std::forward<Args>(args), number), ++number), ...);
-    return from_tree<Result>(
-        cache_.call(detail::tree_function<F, std::remove_cvref_t<Args>...>(function_), std::span<Tree>(trees)));
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((trees[I] = detail::argument_tree<Call, I>(std::forward<Args>(args))), ...);
+    }
+    (std::index_sequence_for<Args...>{});
+    return from_tree<typename Call::Result>(cache_.call(Call::function(function_), std::span<Tree>(trees)));
   }
   std::size_t traces() const { return cache_.traces(); }
   std::vector<std::string> retrace_reasons() const { return cache_.retrace_reasons(); }
@@ -226,9 +238,26 @@ class Jitted {
   mutable detail::JitCache cache_;
 };
 
+namespace detail {
+template <class F, int... Static, class... Args>
+struct Takes<Jitted<F, Static...>, Args...> : std::bool_constant<takes_some_form<F, Args...>> {};
+}  // namespace detail
+
+/// The function, compiled. An argument that is a C++ number, or a container of numbers, is a scalar of weak type (see
+/// weak_types.h) where the function takes an Array for it, as `const Array&` or `auto`: one trace serves all values, and
+/// dtypes and bits are those of a call with the number itself. It stays a number, which a C++ `if` or loop may read, and is
+/// traced for each value, where the function takes a number alone (`double`, `int`, `bool`, a struct with such members) or
+/// the argument is among the static ones: jit(f, static_argnums<1>). A member of a struct that changes from call to call is
+/// an Array, set by weak_scalar. What C++ alone computes (std::exp, a division of ints) has no traced form, and a power by
+/// an integer that is not known is pow. (jax.jit)
 template <class F>
 Jitted<F> jit(F function, const JitOptions& options = {}) {
   return Jitted<F>(std::move(function), options);
+}
+template <class F, int... Arguments>
+requires(sizeof...(Arguments) > 0) Jitted<F, Arguments...> jit(F function, StaticArgnums<Arguments...>,
+                                                               const JitOptions& options = {}) {
+  return Jitted<F, Arguments...>(std::move(function), options);
 }
 
 }  // namespace lockstep

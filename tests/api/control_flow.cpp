@@ -337,7 +337,7 @@ TEST_CASE("a carry of another type is named by its path, with both types") {
       },
       "scan", "dtypes do not match", "\"speed\"", "i32[]", "f32[]");
   expect_error<DtypeError>(
-      [] { scan([](const Array& c, const Array& x) { return std::pair(c + x, c); }, 0, array({1.f})); },
+      [] { scan([](const Array& c, const Array& x) { return std::pair(c + x, c); }, array(0), array({1.f})); },
       "dtypes do not match", "carry is i32[]", "f32[]", "convert(init, float32)");
   expect_error<ShapeError>(
       [] {
