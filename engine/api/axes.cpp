@@ -59,6 +59,15 @@ Array deviation(const Array& variance) {
   return where(none, 0, sqrt(where(none, 1, variance)));
 }
 
+Array binade(const Array& magnitudes, const Axes& axes) {
+  const bool is_double = magnitudes.dtype() == float64;
+  const Array top = stop_gradient(max(magnitudes, axes, true));
+  const Array exponent = bitcast_convert(top, is_double ? uint64 : uint32) &
+                         static_cast<std::int64_t>(is_double ? 0x7ff0000000000000 : 0x7f800000);
+  const Array power = maximum(bitcast_convert(exponent, magnitudes.dtype()), is_double ? 0x1p-1022 : 0x1p-126);
+  return where(is_finite(top) & greater(top, 0), power, 1);
+}
+
 std::int64_t count_along(const Array& x, const Axes& axes) {
   std::int64_t n = 1;
   for (const std::int64_t axis : axes) n *= x.shape()[static_cast<int>(axis)];

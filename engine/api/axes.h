@@ -23,6 +23,9 @@ DType widened(DType dtype);
 Array centered(const Array& x, const Axes& axes);
 /// The root of a variance. Where that is 0 it has no derivative, which is taken as 0.
 Array deviation(const Array& variance);
+/// The largest power of two up to the largest of these magnitudes, float32 or float64; 1 where that is 0 or no number.
+/// Divided by it, no power overflows or vanishes where its root does not, and nothing is rounded. Constant to derivatives.
+Array binade(const Array& magnitudes, const Axes& axes);
 /// The number of elements that one result is made of.
 std::int64_t count_along(const Array& x, const Axes& axes);
 

@@ -18,17 +18,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The largest power of two up to the largest of these magnitudes, 1 where that is 0 or no number. Divided by it, no power
-/// overflows or vanishes where the norm does not, and nothing is rounded.
-Array binade(const Array& magnitudes, const Axes& axes) {
-  const bool is_double = magnitudes.dtype() == float64;
-  const Array top = stop_gradient(max(magnitudes, axes, true));
-  const Array exponent = bitcast_convert(top, is_double ? uint64 : uint32) &
-                         static_cast<std::int64_t>(is_double ? 0x7ff0000000000000 : 0x7f800000);
-  const Array power = maximum(bitcast_convert(exponent, magnitudes.dtype()), is_double ? 0x1p-1022 : 0x1p-126);
-  return where(is_finite(top) & greater(top, 0), power, 1);
-}
-
 /// sum^(1/p). Of the zero vector, where the norm has no derivative, that is taken as 0.
 Array root(const Array& sum, double p) {
   const Array none = equal(sum, 0);
@@ -40,7 +29,7 @@ Array root(const Array& sum, double p) {
 Array euclidean_norm(const Array& x, const Axes& axes, bool keep) {
   const Array magnitudes = abs(x);
   const Array wide = is_complex(x.dtype()) ? x : convert(x, api::widened(x.dtype()));
-  const Array scale = binade(convert(magnitudes, api::widened(magnitudes.dtype())), axes);
+  const Array scale = api::binade(convert(magnitudes, api::widened(magnitudes.dtype())), axes);
   const Array total = root(sum(api::squared_magnitudes(wide / scale), axes, true), 2);
   const Array result = convert(total * scale, magnitudes.dtype());
   return keep ? result : squeeze(result, axes);
@@ -54,7 +43,7 @@ Array vector_norm(const Array& x, double p, const Axes& axes, bool keep) {
   if (p == 0) return sum(convert(not_equal(magnitudes, 0), magnitudes.dtype()), axes, keep);
   if (p == 1) return sum(magnitudes, axes, keep);
   const Array wide = convert(magnitudes, api::widened(magnitudes.dtype()));
-  const Array scale = binade(p > 0 ? wide : 1 / wide, axes);
+  const Array scale = api::binade(p > 0 ? wide : 1 / wide, axes);
   const Array parts = p > 0 ? wide / scale : wide * scale;
   const Array total = root(sum(pow(parts, p), axes, true), p);
   const Array result = convert(p > 0 ? total * scale : total / scale, magnitudes.dtype());

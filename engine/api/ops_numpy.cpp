@@ -127,10 +127,14 @@ Array trunc(const Operand& x) { return where(less(x, 0), ceil(x), floor(x)); }
 
 Array round(const Operand& x, int decimals) {
   if (decimals == 0) return round(x);
+  if (!x.is_scalar() && !api::is_weak(x.array()) && !is_inexact(x.array().dtype())) {
+    if (decimals > 0) return x.array();
+    const double unit = std::pow(10.0, -decimals);
+    return convert(mul(round(div(convert(x.array(), float64), unit)), unit), x.array().dtype());
+  }
   const double scale = std::pow(10.0, decimals);
-  const Array rounded = div(round(mul(x, scale)), scale);
-  const bool is_float = x.is_scalar() || api::is_weak(x.array()) || is_inexact(x.array().dtype());
-  return is_float ? rounded : convert(rounded, x.array().dtype());
+  const Array scaled = mul(x, scale);
+  return where(is_finite(scaled), div(round(scaled), scale), x);  // what is that large has no decimals
 }
 
 Array reduce_precision(const ArrayOperand& x, int exponent_bits, int mantissa_bits) {

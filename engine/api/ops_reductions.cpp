@@ -68,6 +68,7 @@ Array logsumexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Array value = convert(x, api::widened(dtype));
   const Array top = stop_gradient(max(value, dims, true));
   const Array shift = where(is_finite(top), top, 0);
+  if (api::count_along(x, dims) == 0) return keep ? convert(top, dtype) : squeeze(convert(top, dtype), dims);
   // The largest ones are counted, the others summed by themselves: beside a large one they may be all that is not 0.
   const Array largest = convert(equal(value, top), value.dtype());
   const Array count = sum(largest, dims, true);

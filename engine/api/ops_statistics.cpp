@@ -79,9 +79,12 @@ Array variance(const ArrayOperand& x, const OptionalAxes& axes, double ddof, boo
 }
 
 Array stddev(const ArrayOperand& x, const OptionalAxes& axes, double ddof, bool keep) {
-  // In a wider dtype, whose squares overflow later.
-  const Array deviation = api::deviation(variance(convert(x, api::widened(x.dtype())), axes, ddof, keep));
-  return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
+  const Axes dims = api::resolve_axes(axes, x.ndim(), "stddev");
+  const Array wide = convert(x, api::widened(x.dtype()));
+  const Array scale = api::binade(abs(wide), dims);  // so that no square overflows or vanishes
+  const Array deviation = mul(api::deviation(variance(div(wide, scale), dims, ddof, true)), scale);
+  const Array result = convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
+  return keep ? result : squeeze(result, dims);
 }
 
 Array ptp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
@@ -106,7 +109,8 @@ Array average(const ArrayOperand& x, const ArrayOperand& weights, const Optional
     shape[static_cast<std::size_t>(dim)] = weights.dim(0);
     weight = broadcast_to(reshape(weight, shape), x.shape());
   }
-  return convert(div(sum(mul(value, weight), axes), sum(weight, axes)), api::inexact(dtype));
+  const Array share = div(weight, api::binade(abs(weight), api::resolve_axes(axes, x.ndim(), "average")));
+  return convert(div(sum(mul(value, share), axes), sum(share, axes)), api::inexact(dtype));
 }
 
 Array count_nonzero(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
@@ -152,10 +156,11 @@ Array cov(const ArrayOperand& rows, double ddof) {
 
 Array corrcoef(const ArrayOperand& rows) {
   if (rows.ndim() == 1) return reshape(corrcoef(expand_dims(rows, 0)), {});
-  const Array c = cov(rows);
+  const Array wide = convert(rows, api::widened(rows.dtype()));
+  const Array c = cov(div(wide, api::binade(abs(wide), {1})));
   const Array diagonal = real(sum(mul(c, eye(c.dim(0), c.dtype())), Axes{1}));
   const Array deviation = sqrt(diagonal);
-  return div(div(c, expand_dims(deviation, 1)), expand_dims(deviation, 0));
+  return convert(div(div(c, expand_dims(deviation, 1)), expand_dims(deviation, 0)), api::inexact(rows.dtype()));
 }
 
 }  // namespace lockstep

@@ -1,8 +1,11 @@
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/ops.h>
@@ -114,6 +117,32 @@ TEST_CASE("reductions and statistics have JAX's values") {
       {"cov", cov(m), {2, 2}, {3.145833333333333, -2.6875, -2.6875, 4.5625}},
       {"corrcoef", corrcoef(m), {2, 2}, {0.9999999999999999, -0.7093803908152982, -0.7093803908152982, 1}},
   });
+}
+
+TEST_CASE("spreads and means whose squares or sums would overflow or vanish") {
+  // Right values are numpy's in float64. JAX has inf, 0 and NaN.
+  for (const float scale : {1e20F, 1e-30F, 1.F}) {
+    CAPTURE(scale);
+    const Array x = array({3.F, -1.F, 1.F}) * scale;
+    CHECK(stddev(x).item<float>() / scale == doctest::Approx(std::sqrt(8.0 / 3)).epsilon(1e-6));
+    CHECK(stddev(x, {}, 1, true).item<float>() / scale == doctest::Approx(2).epsilon(1e-6));
+    const Array slope = grad([](const Array& v) { return stddev(v); })(x);
+    CHECK(slope[0].item<float>() == doctest::Approx(2 / 3.0 / std::sqrt(8.0 / 3)).epsilon(1e-6));
+    const Array pairs = corrcoef(stack(std::vector<Array>{x, array({1.F, 2.F, 4.F})}, 0));
+    CHECK(pairs[0][1].item<float>() == doctest::Approx(-0.3273268).epsilon(1e-6));
+    CHECK(pairs[0][0].item<float>() == doctest::Approx(1).epsilon(1e-6));
+  }
+  CHECK(average(array({1.F, 2.F}), array({1e38F, 3e38F})).item<float>() == 1.75F);
+  CHECK(logsumexp(zeros({0})).item<float>() == -infinity);
+  CHECK(logsumexp(zeros({2, 0}), Axes{1}, true).to_vector<float>() == std::vector<float>(2, -INFINITY));
+}
+
+TEST_CASE("rounding to decimals keeps what has none") {
+  CHECK(round(array({1e38F, -1e38F, 2.345F}), 2)[0].item<float>() == 1e38F);
+  // numpy.round: integers stay, or go to the even ten.
+  const std::int64_t odd = (std::int64_t{1} << 53) + 1;
+  CHECK(round(full({}, 1, int64) * odd, 3).item<std::int64_t>() == odd);
+  CHECK(round(array({25, 35, 16777217, -7}), -1).to_vector<int>() == std::vector<int>{20, 40, 16777220, -10});
 }
 
 TEST_CASE("accumulations, orders and counts have JAX's values") {
