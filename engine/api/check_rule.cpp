@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,14 +22,24 @@ namespace {
 
 using Numbers = std::vector<ir::ReferenceArray>;
 
+bool is_single(DType dtype) { return dtype == DType::float32 || dtype == DType::complex64; }
+
 bool can_check(const ir::Function& f) {
   if (!f.axes().empty()) return false;
   std::vector<ArrayType> types = f.input_types();
   const std::vector<ArrayType> results = f.output_types();
   types.insert(types.end(), results.begin(), results.end());
   return std::ranges::all_of(types, [](const ArrayType& type) {
-    return !is_inexact(type.dtype) || type.dtype == DType::float32 || type.dtype == DType::float64;
+    return !is_inexact(type.dtype) || is_single(type.dtype) || type.dtype == DType::float64 ||
+           type.dtype == DType::complex128;
   });
+}
+
+/// The real numbers of an array of floats or complex numbers, of these both parts; none elsewhere.
+std::span<double> parts(ir::ReferenceArray& x) {
+  if (is_float(x.type.dtype)) return x.floats();
+  if (!is_complex(x.type.dtype)) return {};
+  return {reinterpret_cast<double*>(x.complexes().data()), 2 * x.complexes().size()};
 }
 
 /// Runs outside of the open traces.
@@ -41,15 +53,14 @@ Numbers run_on(const ir::FunctionPtr& f, const Numbers& inputs) {
   return results;
 }
 
-/// Uniform where floats, zero elsewhere.
+/// Uniform where floats or parts of complex numbers, zero elsewhere.
 Numbers drawn(const std::vector<ArrayType>& types, std::mt19937_64& bits, double low, double high) {
   Numbers numbers;
   for (const ArrayType& type : types) {
     numbers.push_back(ir::reference_zeros(type));
-    if (!is_float(type.dtype)) continue;
-    for (double& x : numbers.back().floats()) {
+    for (double& x : parts(numbers.back())) {
       x = low + (high - low) * static_cast<double>(bits() >> 11) * 0x1p-53;
-      if (type.dtype == DType::float32) x = static_cast<double>(static_cast<float>(x));
+      if (is_single(type.dtype)) x = static_cast<double>(static_cast<float>(x));
     }
   }
   return numbers;
@@ -70,16 +81,23 @@ Numbers with_closed(Numbers numbers, std::span<const Array> closed) {
   return numbers;
 }
 
+/// The real part, as cotangents pair with tangents.
 double product(const Numbers& a, const Numbers& b) {
   double total = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (is_complex(a[i].type.dtype)) {
+      for (std::size_t k = 0; k < a[i].complexes().size(); ++k) {
+        total += (a[i].complexes()[k] * b[i].complexes()[k]).real();
+      }
+      continue;
+    }
     for (std::size_t k = 0; k < a[i].floats().size(); ++k) total += a[i].floats()[k] * b[i].floats()[k];
   }
   return total;
 }
 
-Numbers only_floats(Numbers numbers) {
-  std::erase_if(numbers, [](const ir::ReferenceArray& x) { return !is_float(x.type.dtype); });
+Numbers only_inexact(Numbers numbers) {
+  std::erase_if(numbers, [](const ir::ReferenceArray& x) { return !is_inexact(x.type.dtype); });
   return numbers;
 }
 
@@ -98,9 +116,9 @@ void check_rule(std::string_view op, const ir::FunctionPtr& function, std::span<
   const std::vector<ArrayType> types = function->input_types();
   std::vector<ArrayType> direction_types;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    active.push_back(i < arguments && is_float(types[i].dtype));
+    active.push_back(i < arguments && is_inexact(types[i].dtype));
     if (active[i]) direction_types.push_back(types[i]);
-    fine = fine && types[i].dtype != DType::float32;
+    fine = fine && !is_single(types[i].dtype);
   }
   if (direction_types.empty()) return;
   std::mt19937_64 bits(1);
@@ -112,10 +130,11 @@ void check_rule(std::string_view op, const ir::FunctionPtr& function, std::span<
     std::size_t next = 0;
     for (std::size_t i = 0; i < moved.size(); ++i) {
       if (!active[i]) continue;
-      const std::vector<double>& by = dx[next++].floats();
-      for (std::size_t k = 0; k < by.size(); ++k) moved[i].floats()[k] += h * by[k];
+      ir::ReferenceArray direction = dx[next++];
+      const std::span<double> to = parts(moved[i]), by = parts(direction);
+      for (std::size_t k = 0; k < by.size(); ++k) to[k] += h * by[k];
     }
-    return only_floats(run_on(function, moved));
+    return only_inexact(run_on(function, moved));
   };
   const Numbers up = at(step), down = at(-step);
   std::vector<ArrayType> result_types;

@@ -55,12 +55,13 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 }  // namespace
 
-void save(const std::filesystem::path& folder, const Tree& tree, const std::map<std::string, std::string>& manifest) {
+void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
   std::map<std::string, Array> named;
   for (auto& [path, array] : by_path(tree)) named.emplace(name_of(path), array);
   const std::vector<std::byte> arrays = write_safetensors(named);
   const std::string digest = sha256({reinterpret_cast<const char*>(arrays.data()), arrays.size()});
-  const Json described = {{"format", format_version}, {"sha256", digest}, {"entries", manifest}};
+  const Named<std::string>::Map& entries = manifest;
+  const Json described = {{"format", format_version}, {"sha256", digest}, {"entries", entries}};
   const std::string text = [&] {
     try {
       return described.dump(2) + "\n";
@@ -125,7 +126,7 @@ std::map<std::string, Array> load_safetensors(const std::filesystem::path& file)
   return read_safetensors(read_file(file), file.string());
 }
 
-void save_safetensors(const std::filesystem::path& file, const std::map<std::string, Array>& tensors) {
+void save_safetensors(const std::filesystem::path& file, const Named<Array>& tensors) {
   replace_file(file, write_safetensors(tensors));
 }
 

@@ -7,6 +7,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/named.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -24,13 +25,12 @@ namespace checkpoint {
 /// A saved tree with a few words of text beside it.
 struct Saved {
   Tree tree;
-  std::map<std::string, std::string> manifest;
+  Named<std::string> manifest;
 };
 
 /// Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
 /// files and folder synced, then renamed, and the parent synced. Throws CheckpointError naming file and system error.
-LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree,
-                       const std::map<std::string, std::string>& manifest);
+LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
 /// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back as
 /// dicts; give `like` to restore its structure and to have every leaf's type checked by path.
 LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
@@ -41,7 +41,7 @@ LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like)
 LOCKSTEP_API std::map<std::string, Array> load_safetensors(const std::filesystem::path& file);
 /// Writes such a file, or replaces it as a whole; rows of a matrix lie one after the other. Throws CheckpointError naming
 /// file and system error, or a tensor of complex numbers, which have no name there.
-LOCKSTEP_API void save_safetensors(const std::filesystem::path& file, const std::map<std::string, Array>& tensors);
+LOCKSTEP_API void save_safetensors(const std::filesystem::path& file, const Named<Array>& tensors);
 
 }  // namespace checkpoint
 }  // namespace lockstep

@@ -30,6 +30,7 @@
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
 #include <lockstep/models.h>
+#include <lockstep/named.h>
 #include <lockstep/named_scope.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>

@@ -9,6 +9,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/named.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -53,7 +54,7 @@ LOCKSTEP_API Loss operator*(double scale, Loss loss);
 struct WithAux {
   Loss loss;
   Tree state;
-  std::map<std::string, Weighted> metrics;
+  Named<Weighted> metrics;
 };
 
 /// Values [B] (or [B, ...]: averaged over the rest of each row) with row weights [B]; no weights means all 1. Sum and

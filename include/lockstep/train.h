@@ -18,6 +18,7 @@
 #include <lockstep/function.h>
 #include <lockstep/losses.h>
 #include <lockstep/model.h>
+#include <lockstep/named.h>
 #include <lockstep/optim.h>
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
@@ -162,7 +163,7 @@ struct DataParallelOptions {
   Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
   RowWeights weight = "weight";
   /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients combine.
-  std::map<std::string, Aggregation> aggregations = {};
+  Named<Aggregation> aggregations = {};
 };
 
 /// A loss and what it trains: parts of the trainable tree, by path ("": all of it), each with an optimizer. Leaves that no
@@ -170,7 +171,7 @@ struct DataParallelOptions {
 struct Objective {
   std::string name;  ///< Its logs are "<name>.loss" and so on; empty where it is the only one.
   StepLoss loss;
-  std::map<std::string, optim::GradientTransformation> optimizers;
+  Named<optim::GradientTransformation> optimizers;
   /// false: it sees the parameters as they were before the step. true: as those before it in the list have updated them.
   bool sees_updates = false;
 };

@@ -354,7 +354,7 @@ TEST_CASE("a carry of another type is named by its path, with both types") {
       },
       "scan", "structure", "a leaf");
   expect_error<DtypeError>(
-      [] { while_loop([](const Array& c) { return c < 3; }, [](const Array& c) { return c * 1.5f; }, 1); },
+      [] { while_loop([](const Array& c) { return c < 3; }, [](const Array& c) { return c * 1.5f; }, array(1)); },
       "while_loop", "dtypes do not match", "i32[]", "f32[]");
 }
 

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/custom_derivatives.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/ops.h>
@@ -348,5 +349,38 @@ TEST_CASE("the check of a rule takes what is closed over at its value, and the s
   const auto forward = [&](const Array& v) { return sum(tripled(v)); };
   for (const Array& slope : {grad(by_value)(x), grad(by_traced)(x), grad(forward)(x)}) {
     CHECK(slope.to_vector<double>() == std::vector<double>{3, 3});
+  }
+}
+
+TEST_CASE("a rule on complex numbers is compared with differences, too") {
+  // The derivative of sin is cos, of |z|^2 in a cotangent g of reals 2 g conj(z): jax.vjp pairs them without a conjugate.
+  const CustomOptions checked{.check = RuleCheck::always};
+  for (const DType dtype : {complex64, complex128}) {
+    CAPTURE(name(dtype));
+    const Array z = convert(complex(counted({3}), counted({3}) * 0.5), dtype);
+    const auto holomorphic = [&](bool conjugated) {
+      return custom_vjp([](const Array& v) { return sin(v); }, [](const Array& v) { return std::pair(sin(v), cos(v)); },
+                        [=](const Array& r, const Array& g) { return One(g * (conjugated ? conj(r) : r)); }, checked);
+    };
+    check_equal(real(holomorphic(false)(z)), real(sin(z)), 1e-6);
+    expect_error<DerivativeError>([&] { holomorphic(true)(z); }, "custom_vjp: the rule gives");
+    const auto square_of_abs = [&](bool conjugated) {
+      const auto value = [](const Array& v) { return real(v * conj(v)); };
+      return custom_vjp(
+          value, [=](const Array& v) { return std::pair(value(v), v); },
+          [=](const Array& r, const Array& g) { return One(2 * convert(g, r.dtype()) * (conjugated ? conj(r) : r)); },
+          checked);
+    };
+    check_equal(square_of_abs(true)(z), real(z * conj(z)), 1e-6);
+    expect_error<DerivativeError>([&] { square_of_abs(false)(z); }, "custom_vjp: the rule gives");
+    const auto forward = [&](double factor) {
+      return custom_jvp([](const Array& v) { return exp(v); },
+                        [=](const One& v, const One& dv) {
+                          return std::pair(exp(std::get<0>(v)), exp(std::get<0>(v)) * std::get<0>(dv) * factor);
+                        },
+                        checked);
+    };
+    check_equal(real(forward(1)(z)), real(exp(z)), 1e-6);
+    expect_error<DerivativeError>([&] { forward(0.5)(z); }, "custom_jvp: the rule gives");
   }
 }

@@ -279,7 +279,7 @@ TEST_CASE("det's second derivative at singular matrices: numbers") {
     const auto slope = [&](const Array& v) { return grad(f)(v)[0][0]; };
     return grad(slope)(x)[row][column].item<double>();
   };
-  // mpmath: det(x) is x00 x11 x22 x33 beside what holds one of the others; of the zero matrix all of it has degree 4.
+  // det(x) is x00 x11 x22 x33 beside what holds one of the others; of the zero matrix all of it has degree 4.
   const Array rank_2 = linalg::diag(array({0.0, 0.0, 3.0, 5.0}));
   CHECK(second(rank_2, 1, 1) == doctest::Approx(15).epsilon(1e-12));
   CHECK(second(rank_2, 0, 1) == 0);
