@@ -48,8 +48,8 @@ Weighted accuracy(const ArrayOperand& logits, const ArrayOperand& labels, const 
   return rate_of(argmax(logits, -1) == named.classes, named, weight);
 }
 
-Weighted top_k_accuracy(const ArrayOperand& logits, const ArrayOperand& labels, std::int64_t k,
-                        const Array& weight, const LabelOptions& options) {
+Weighted top_k_accuracy(const ArrayOperand& logits, const ArrayOperand& labels, std::int64_t k, const Array& weight,
+                        const LabelOptions& options) {
   check_logits("top_k_accuracy", logits);
   const Array best = top_k(logits, k).second;
   const nn::ClassLabels named = labels_of("top_k_accuracy", labels, logits, options);
