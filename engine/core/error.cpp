@@ -1,10 +1,17 @@
+#include <cstdio>
+#include <iostream>
+
 #include <lockstep/error.h>
 
 #include "engine/core/place.h"
 
 namespace lockstep {
 
-Error::Error(const std::string& text) : std::runtime_error(place::placed(text)) {}
+Error::Error(const std::string& text) : std::runtime_error(place::placed(text)) {
+  // std::terminate writes out no buffers: what the program has printed to a pipe would be lost where nobody catches.
+  std::fflush(stdout);
+  if (std::cout.rdbuf() != nullptr) std::cout.rdbuf()->pubsync();
+}
 Error::Error(const char* text) : Error(std::string(text)) {}
 
 // Defined here so that each class has one vtable and type_info in the library.
