@@ -7,11 +7,10 @@
 
 namespace lockstep {
 
-/// Base of everything Lockstep throws. The text says which op or variable path, what was given, what was expected, and
-/// what to write instead, and behind it where: ` (at model.cpp:42, in layer "encoder/dense")`. File and line are those of
-/// the program's own call, where a function of the library was called with an Array; the layer is that of the Scope or
-/// NamedScope in which the error was made. Making one writes out what stands in the buffers of standard output, so that an
-/// error that nobody catches loses nothing of it.
+/// Base of everything Lockstep throws. The text says which op or variable path, what was given, what was expected, what to
+/// write instead, and behind it where: ` (at model.cpp:42, in layer "encoder/dense")`: the program's own call of a function
+/// with an Array, and the Scope or NamedScope in which the error was made. Making one writes out what stands in the buffers
+/// of standard output: an error that nobody catches loses nothing of it.
 class LOCKSTEP_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& text);
