@@ -12,11 +12,18 @@
 namespace lockstep::optim {
 namespace {
 
-/// Powers of two that bring squares of large and of small float64 numbers into its range. From `least` on the sum of plain
-/// squares has lost nothing that counts; below it no number reaches `limit`.
-constexpr double to_large = 0x1p-600, to_small = 0x1p650, least = 0x1p-600, limit = 0x1p-290;
+/// Powers of two that bring squares of large and of small numbers into the range of a dtype. From `least` on the sum of
+/// plain squares has lost nothing that counts; below it no number reaches `limit`.
+struct Scales {
+  double large, small, least, limit;
+};
 
-DType dtype_of_norm(const std::vector<Array>& leaves) {
+Scales scales_of(DType dtype) {
+  if (dtype == float64) return {0x1p-600, 0x1p650, 0x1p-600, 0x1p-290};
+  return {0x1p-80, 0x1p90, 0x1p-80, 0x1p-30};
+}
+
+DType dtype_of_sums(const std::vector<Array>& leaves) {
   DType dtype = float32;
   for (const Array& leaf : leaves) dtype = promote(dtype, is_complex(leaf.dtype()) ? real(leaf).dtype() : leaf.dtype());
   return dtype;
@@ -37,34 +44,37 @@ Array sum_of_squares(const std::vector<Array>& parts, const Scaled& scaled) {
 }  // namespace
 
 ScaledNorm scaled_norm(const Tree& tree) {
+  const std::vector<Array> leaves = tree.leaves();
+  const DType dtype = dtype_of_sums(leaves);
+  const Scales scales = scales_of(dtype);
   std::vector<Array> parts;
-  for (const Array& leaf : tree.leaves()) {
+  for (const Array& leaf : leaves) {
     if (is_complex(leaf.dtype())) {
-      parts.push_back(convert(real(leaf), float64));
-      parts.push_back(convert(imag(leaf), float64));
+      parts.push_back(convert(real(leaf), dtype));
+      parts.push_back(convert(imag(leaf), dtype));
     } else {
-      parts.push_back(convert(leaf, float64));
+      parts.push_back(convert(leaf, dtype));
     }
   }
-  const Array one = full({}, 1.0, float64);
-  if (parts.empty()) return {zeros_like(one), one};
+  if (parts.empty()) return {full({}, 0.0, dtype), full({}, 1.0, dtype)};
   const Array plain = sum_of_squares(parts, [](const Array& x) { return x; });
-  // Squares of all that is narrower lie well within float64.
-  if (dtype_of_norm(tree.leaves()) != float64) return {sqrt(plain), one};
-  const Array large = sum_of_squares(parts, [](const Array& x) { return x * to_large; });
+  const Array large = sum_of_squares(parts, [&](const Array& x) { return x * scales.large; });
   // Held below a limit: 0 times infinity would come back from the sum that is not chosen.
-  const Array small = sum_of_squares(parts, [](const Array& x) { return clip(x, -limit, limit) * to_small; });
+  const Array small =
+      sum_of_squares(parts, [&](const Array& x) { return clip(x, -scales.limit, scales.limit) * scales.small; });
   const Array too_large = plain == std::numeric_limits<double>::infinity();
-  const Array too_small = plain < least;
-  const auto chosen = [&](const Operand& of_large, const Operand& of_small, const Operand& otherwise) {
+  const Array too_small = plain < scales.least;
+  const auto chosen = [&](const Array& of_large, const Array& of_small, const Array& otherwise) {
     return where(too_large, of_large, where(too_small, of_small, otherwise));
   };
-  return {sqrt(chosen(large, small, plain)), chosen(1 / to_large, 1 / to_small, one)};
+  const Array squares = chosen(large, small, plain);
+  const auto one = full({}, 1.0, dtype);
+  return {sqrt(squares), chosen(full({}, 1 / scales.large, dtype), full({}, 1 / scales.small, dtype), one)};
 }
 
 Array global_norm(const Tree& tree) {
   const ScaledNorm norm = scaled_norm(tree);
-  return convert(norm.root * norm.scale, dtype_of_norm(tree.leaves()));
+  return norm.root * norm.scale;
 }
 
 GradientTransformation clip_by_global_norm(double max_norm) {
@@ -79,9 +89,8 @@ GradientTransformation clip_by_global_norm(double max_norm) {
     const Array unscale = where(exceeds, one / norm.scale, one), factor = where(exceeds, max_norm / norm.root, one);
     Tree clipped = map(
         [&](const Array& u) {
-          const DType dtype = promote(u.dtype(), float32);
-          const Array x = convert(u, is_complex(dtype) ? complex128 : float64);
-          return convert(x * convert(unscale, x.dtype()) * convert(factor, x.dtype()), dtype);
+          const Array x = wide(u);
+          return x * convert(unscale, x.dtype()) * convert(factor, x.dtype());
         },
         updates);
     return std::pair(std::move(clipped), state);

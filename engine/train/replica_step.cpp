@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/ops.h>
 #include <lockstep/sequential_map.h>
 
@@ -28,6 +29,18 @@ std::map<std::string, Weighted> evaluated(const WithAux& result) {
   return sums;
 }
 
+/// The norm by the sum of plain squares, which is computed where the gradients are: those sums that optim::global_norm
+/// has for numbers beyond the range of squares would cost a small model's step a tenth of its time.
+Array plain_norm(const Tree& gradients) {
+  Array total = full({}, 0.0, float32);
+  for (const Array& leaf : gradients.leaves()) {
+    const Array x = convert(leaf, promote(leaf.dtype(), float32));
+    const Array squares = is_complex(x.dtype()) ? sum(square(real(x)) + square(imag(x))) : sum(x * x);
+    total = total + squares;
+  }
+  return sqrt(total);
+}
+
 }  // namespace
 
 std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard) {
@@ -39,7 +52,7 @@ std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const T
     Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard});
     for (const auto& [name, metric] : d.metrics) logs[in_objective(objective, name)] = metric;
     logs[in_objective(objective, "loss")] = d.loss;
-    logs[in_objective(objective, "grad_norm")] = optim::global_norm(d.gradients);
+    logs[in_objective(objective, "grad_norm")] = plain_norm(d.gradients);
     const std::vector<bool> trained = trained_leaves(objective, next.trainable);
     auto [part, slots] =
         updated(parts.objectives, objective, d.gradients, next.optimizer, only(next.trainable, trained));

@@ -90,10 +90,9 @@ LOCKSTEP_API GradientTransformation adam(LearningRate rate, double b1 = 0.9, dou
 LOCKSTEP_API GradientTransformation adamw(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8,
                                           double weight_decay = 1e-4);
 
-/// Square root of the sum of squares over all leaves, added in path order in float64 and rounded once to the leaves' dtype,
-/// at least float32. Where squares of float64 would overflow or vanish they are those of the leaves times a power of two,
-/// so that it is exact to rounding wherever the norm itself has a value in the dtype; 0 of zeros, inf of an infinity. Of
-/// complex leaves, |x|^2.
+/// Square root of the sum of squares over all leaves, added in path order, in at least float32. Where squares would
+/// overflow or vanish they are those of the leaves times a power of two, so that it is exact to rounding wherever the norm
+/// itself has a value in the dtype; 0 of zeros, inf of an infinity. Of complex leaves, |x|^2.
 LOCKSTEP_API Array global_norm(const Tree& tree);
 
 }  // namespace lockstep::optim

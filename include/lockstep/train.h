@@ -35,7 +35,8 @@ struct TrainState {
 };
 LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step);
 
-/// Scalars of one step: "loss", "grad_norm" (optim::global_norm of the gradients) and the metrics.
+/// Scalars of one step: "loss", "grad_norm" and the metrics. "grad_norm" is the root of the sum of plain squares, in at
+/// least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value.
 using Logs = std::map<std::string, Array, std::less<std::string>, BlockAllocator<std::pair<const std::string, Array>>>;
 
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
