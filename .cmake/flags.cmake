@@ -30,7 +30,9 @@ if(LOCKSTEP_SANITIZE)
   add_compile_options(-O1 -g1 -fno-omit-frame-pointer -fsanitize=${LOCKSTEP_SANITIZE})
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
   if(LOCKSTEP_SANITIZE MATCHES "undefined")
-    add_compile_options(-fno-sanitize-recover=undefined)
+    # Null pointers and what lies outside of an object AddressSanitizer finds as well; with types and alignments checked at
+    # each access, programs take nearly twice as long to compile.
+    add_compile_options(-fno-sanitize-recover=undefined -fno-sanitize=null,object-size,vptr,alignment)
   endif()
 endif()
 

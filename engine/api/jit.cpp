@@ -274,7 +274,8 @@ struct JitCache::Impl {
     std::size_t i = 0;
     const auto next = [&] {
       const WeakType weak = entry.weak_results[i];
-      return api::visible(api::result(*entry.executable, space, i++), weak);
+      Array y = api::result(*entry.executable, space, i++);
+      return weak == WeakType::strong ? std::move(y) : api::visible(y, weak);
     };
     Tree tree = filled(entry.result, next);
     if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));
