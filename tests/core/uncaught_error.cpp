@@ -17,6 +17,8 @@
 
 namespace {
 
+[[noreturn]] void throw_error() { throw lockstep::ValueError("nobody catches this"); }
+
 [[noreturn]] void print_and_throw(int output) noexcept {
   std::signal(SIGABRT, SIG_DFL);
   std::set_terminate(std::abort);
@@ -24,7 +26,7 @@ namespace {
   dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
   std::printf("one, ");
   std::cout << "two";
-  throw lockstep::ValueError("nobody catches this");
+  throw_error();
 }
 
 }  // namespace
