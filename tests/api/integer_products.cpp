@@ -157,7 +157,8 @@ TEST_CASE("a convolution leaves integers what they are, whatever their size") {
   CHECK(conv(full({1, 2, 2, 1}, 16777217, int32), one).to_vector<std::int32_t>() ==
         std::vector<std::int32_t>(4, 16777217));
   const std::int64_t large = (std::int64_t{1} << 60) + 1;
-  CHECK(conv(full({1, 2, 2, 1}, large, int64), full({2, 2, 1, 1}, 3, int64)).item<std::int64_t>() == 12 * large);
+  CHECK(conv(full({1, 2, 2, 1}, large, int64), full({2, 2, 1, 1}, 3, int64)).item<std::int64_t>() ==
+        static_cast<std::int64_t>(12 * static_cast<std::uint64_t>(large)));
 }
 
 TEST_CASE("sums of products beyond a dtype's range wrap around, as all arithmetic on integers") {

@@ -160,7 +160,7 @@ TEST_CASE("batch_norm in a vmap takes the examples for rows where the vmap's axi
 
 TEST_CASE("contributions within transforms are all counted") {
   const auto count = [](const Scope& s, const Array& x) {
-    s.non_trainable("seen", {.aggregation = Aggregation::sum});
+    s.non_trainable("seen", {.shape = {}, .aggregation = Aggregation::sum});
     s.accumulate("seen", ones({}));
     return x;
   };
