@@ -1,7 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -26,6 +29,22 @@ inline std::string no_launcher() {
   if (output_of("command -v mpirun").empty()) return "mpirun is not on the path";
   const std::string output = output_of(mpirun(1) + "echo launched 2>&1");
   return output.find("unable to find network interfaces") == std::string::npos ? "" : "no network interface is up";
+}
+
+/// Whether this process is one of several that a test launched.
+inline bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+
+/// What `processes` of this program print, each running the test case of that name; `settings` stand before the command.
+inline std::string launched(int processes, const std::string& test_case, const std::string& settings = {}) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  return output_of(settings + mpirun(processes) + "'" + program + "' -tc=\"" + test_case + "\" 2>&1");
+}
+
+/// How often `part` stands in `text`.
+inline std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
 }
 
 }  // namespace lockstep::tests

@@ -1,8 +1,6 @@
 // An op of one's own in a training step: the right values are those of the same function in ops of the library.
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -96,8 +94,6 @@ std::string fingerprint_of_steps(int devices_used, int resumed_on = 0) {
   return fingerprint(to_tree(tests::train(step_on(resumed_on), std::move(restored), 2, next).state));
 }
 
-bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
-
 }  // namespace
 
 TEST_CASE("steps with an op of one's own that are saved and resumed on other devices equal those that run through") {
@@ -107,20 +103,18 @@ TEST_CASE("steps with an op of one's own that are saved and resumed on other dev
 }
 
 TEST_CASE("what each launched process trains with an op of one's own") {
-  if (!is_launched()) return;
+  if (!tests::is_launched()) return;
   std::printf("trained %s.\n", fingerprint_of_steps(1).c_str());
 }
 
 TEST_CASE("two processes with an op of one's own train the bits of one") {
-  if (is_launched()) return;
+  if (tests::is_launched()) return;
   if (const std::string reason = tests::no_launcher(); !reason.empty()) {
     MESSAGE("skipped: " << reason);
     return;
   }
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string expected = "trained " + fingerprint_of_steps(1) + ".";
-  const std::string output = tests::output_of(
-      tests::mpirun(2) + "'" + program + "' -tc=\"what each launched process trains with an op of one's own\" 2>&1");
+  const std::string output = tests::launched(2, "what each launched process trains with an op of one's own");
   CAPTURE(output);
   const std::size_t first = output.find(expected);
   CHECK(first != std::string::npos);

@@ -1,7 +1,5 @@
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -18,8 +16,6 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-
-bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
 
 ir::FunctionPtr step() {
   const MapSpec spec{ir::AxisSizes({{"batch", 8}}), 1, {{"batch", ""}, {""}}, {{"", ""}, {"batch", ""}, {""}}};
@@ -44,12 +40,6 @@ std::string hash_of_step(const std::shared_ptr<Communicator>& communicator) {
     for (std::byte b : array) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
   }
   return std::to_string(hash);
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 }  // namespace
@@ -78,11 +68,9 @@ TEST_CASE("2 and 4 launched processes give the bits of one") {
     MESSAGE("skipped: " << reason);
     return;
   }
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string expected = hash_of_step(nullptr);
   for (int processes : {2, 4}) {
-    const std::string output =
-        tests::output_of(tests::mpirun(processes) + "'" + program + "' -tc='what each launched process does' 2>&1");
+    const std::string output = launched(processes, "what each launched process does");
     CAPTURE(output);
     CHECK(count(output, "size " + std::to_string(processes) + " hash " + expected + ".") ==
           static_cast<std::size_t>(processes));

@@ -18,14 +18,6 @@ namespace {
 constexpr int steps = 4;
 constexpr const char* from = "LOCKSTEP_TEST_RESUME";  // a checkpoint after two steps, or nothing
 
-bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 }  // namespace
 
 TEST_CASE("what each launched process trains") {
@@ -52,11 +44,9 @@ TEST_CASE("layers in a scan, trained by 2 and 4 processes, from the start or res
     if (i == 1) checkpoint::save(saved, to_tree(state), {});
   });
   const std::string expected = fingerprint(to_tree(end));
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const int processes : {2, 4}) {
     for (const std::string& resume : {std::string(), std::string(from) + "='" + saved.string() + "' "}) {
-      const std::string output =
-          output_of(resume + mpirun(processes) + "'" + program + "' -tc='what each launched process trains' 2>&1");
+      const std::string output = launched(processes, "what each launched process trains", resume);
       CAPTURE(output);
       CHECK(count(output, "size " + std::to_string(processes) + " trained " + expected + ".") ==
             static_cast<std::size_t>(processes));
