@@ -93,9 +93,8 @@ T complex_power(T x, T y) {
 template <class T>
 T power(T x, std::int64_t exponent) {
   T result(1);
-  for (auto n = exponent < 0 ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent); n != 0;
-       n >>= 1) {
-    if ((n & 1) != 0) result *= x;
+  for (std::int64_t n = exponent; n != 0; n /= 2) {
+    if (n % 2 != 0) result *= x;
     x *= x;
   }
   return exponent < 0 ? T(1) / result : result;

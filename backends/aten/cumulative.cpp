@@ -19,10 +19,11 @@ struct Line {
   std::int64_t count;
 };
 
-/// What elements are read as, without rounding.
+/// What elements are read as, without rounding; integers, given as unsigned ones, modulo 2^64.
 template <class T>
-using Wider = std::conditional_t<std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>,
-                                 std::complex<double>, double>;
+using Wider =
+    std::conditional_t<std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>,
+                       std::complex<double>, std::conditional_t<std::is_unsigned_v<T>, std::uint64_t, double>>;
 
 /// Calls visit(line) for every line along the dimension, in the direction of the accumulation.
 template <class Visit>
@@ -73,15 +74,7 @@ Doubled times(Doubled a, double b) {
 /// What each kind of element is carried along in: wide enough for a prefix of any length to be as exact as its dtype.
 template <class T>
 struct CarriedOf {
-  using Type = std::conditional_t<std::is_same_v<T, double>, Doubled, double>;
-};
-template <>
-struct CarriedOf<std::complex<float>> {
-  using Type = std::complex<double>;
-};
-template <>
-struct CarriedOf<std::complex<double>> {
-  using Type = std::complex<double>;
+  using Type = std::conditional_t<std::is_same_v<T, double>, Doubled, Wider<T>>;
 };
 template <class T>
 using Carried = typename CarriedOf<T>::Type;
@@ -132,21 +125,6 @@ void recur(const Around& around, bool reverse, const KernelArguments& arguments)
         carried = factor * carried + added;
       }
       out[at] = element_of<T>(carried);
-    }
-  });
-}
-
-/// Integers modulo 2^n.
-template <class T>
-void recur_wrapping(const Around& around, bool reverse, const KernelArguments& arguments) {
-  const T* a = static_cast<const T*>(arguments.inputs[0].data);
-  const T* b = static_cast<const T*>(arguments.inputs[1].data);
-  T* out = static_cast<T*>(arguments.outputs[0].data);
-  for_each_line(around, reverse, [&](const Line& line) {
-    std::uint64_t carried = 0;
-    for (std::int64_t k = 0, at = line.first; k < line.count; ++k, at += line.step) {
-      carried = std::uint64_t{a[at]} * carried + std::uint64_t{b[at]};
-      out[at] = static_cast<T>(carried);
     }
   });
 }
@@ -293,7 +271,7 @@ std::unique_ptr<Kernel> linear_recurrence(const KernelRequest& request) {
   if (is_complex(dtype)) return with_complex(dtype, [&]<class T>() { return make_lines(request, recur<T>); });
   if (is_float(dtype)) return with_float(dtype, [&]<class T>() { return make_lines(request, recur<T>); });
   if (!is_integer(dtype)) return nullptr;
-  return with_bits(dtype, [&]<class T>() { return make_lines(request, recur_wrapping<T>); });
+  return with_bits(dtype, [&]<class T>() { return make_lines(request, recur<T>); });
 }
 
 }  // namespace lockstep::backends::aten::kernels

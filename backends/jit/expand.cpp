@@ -127,10 +127,9 @@ int integer_power(const Call& c) {
   if (!c.is_real()) return none;
   int result = none;
   int x = c.x[0];
-  for (auto n = exponent < 0 ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent); n != 0;
-       n >>= 1) {
-    if ((n & 1) != 0) result = result == none ? x : c.step(Op::mul, result, x);
-    if (n > 1) x = c.step(Op::mul, x, x);
+  for (std::int64_t n = exponent; n != 0; n /= 2) {
+    if (n % 2 != 0) result = result == none ? x : c.step(Op::mul, result, x);
+    if (n / 2 != 0) x = c.step(Op::mul, x, x);
   }
   if (result == none) return c.code.constant(one);
   return exponent < 0 ? c.step(Op::div, c.code.constant(one), result) : result;

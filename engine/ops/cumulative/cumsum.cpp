@@ -2,36 +2,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "engine/ops/cumulative/cumulative.h"
 
 namespace lockstep::ops {
 
 namespace {
-
-/// Integers wrap.
-struct Sum {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-    } else {
-      return a + b;
-    }
-  }
-};
-
-struct Product {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
 
 double log_add_exp(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return a + b;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "engine/ops/rules/define.h"
@@ -15,6 +16,29 @@ struct Direction {
   explicit Direction(const Attrs& attrs) : axis(attrs.get<std::int64_t>("axis")), reverse(attrs.get<bool>("reverse")) {}
   Attrs attrs() const { return {{"axis", axis}, {"reverse", reverse}}; }
   Attrs against() const { return {{"axis", axis}, {"reverse", !reverse}}; }
+};
+
+/// Integers wrap.
+struct Sum {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+
+struct Product {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    } else {
+      return a * b;
+    }
+  }
 };
 
 /// Operands of one allowed dtype and one shape, and an axis of it.

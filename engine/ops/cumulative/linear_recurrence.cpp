@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <type_traits>
 
 #include "engine/ops/cumulative/cumulative.h"
 
@@ -35,25 +34,14 @@ derivative::Derivative recurrence_derivative() {
   return result;
 }
 
-/// Integers wrap.
-template <class T>
-T stepped(T factor, T before, T added) {
-  if constexpr (std::is_same_v<T, std::int64_t>) {
-    const auto word = [](T x) { return static_cast<std::uint64_t>(x); };
-    return static_cast<T>(word(factor) * word(before) + word(added));
-  } else {
-    return factor * before + added;
-  }
-}
-
 void recurrence_reference(const ir::ReferenceContext& context) {
   const ir::ReferenceArray &a = context.inputs[0], &b = context.inputs[1];
   ir::ReferenceArray& y = context.outputs[0];
   for_each_along(b.type.shape, Direction(context.attrs), [&](std::int64_t at, std::int64_t before) {
     reference::dispatch<double, std::int64_t, std::uint64_t, Complex>(b.type.dtype, [&]<class T>() {
       const T added = reference::load<T>(b, at);
-      reference::store(y, at,
-                       before < 0 ? added : stepped(reference::load<T>(a, at), reference::load<T>(y, before), added));
+      const auto carried = [&] { return Product{}(reference::load<T>(a, at), reference::load<T>(y, before)); };
+      reference::store(y, at, before < 0 ? added : Sum{}(carried(), added));
     });
   });
 }

@@ -34,9 +34,8 @@ std::vector<Tangent> integer_pow_jvp(const JvpContext& context) {
 template <class T>
 T power(T x, std::int64_t exponent) {
   T result = T(1);
-  for (auto n = exponent < 0 ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent); n != 0;
-       n >>= 1) {
-    if ((n & 1) != 0) result = result * x;
+  for (std::int64_t n = exponent; n != 0; n /= 2) {
+    if (n % 2 != 0) result = result * x;
     x = x * x;
   }
   if constexpr (!std::is_integral_v<T>) {
