@@ -86,10 +86,6 @@ ir::FunctionPtr single_equation(const ir::Primitive& primitive, std::span<const 
   return builder.finish(builder.apply(primitive, inputs, attrs));
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
   if (trace::is_open()) return trace::bind(primitive, operands, std::move(attrs));
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/loop_checks.h"
+#include "engine/api/operands.h"
 #include "engine/api/tree_trace.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
@@ -120,10 +121,6 @@ class Start {
   std::vector<bool> weak_;
 };
 
-}  // namespace
-
-namespace {
-
 /// The body of a scan at types of its carry and slices.
 TracedTree traced_body(const LoopBody& body, const FlatArguments& flat, const ir::Scan& loop,
                        std::vector<ArrayType> types) {
@@ -222,9 +219,12 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
     return api::trace_tree([&](const std::vector<Tree>& arguments) { return Tree::list({body(arguments[0])}); }, flat,
                            flat.types());
   };
-  TracedTree step = next(FlatArguments({start.tree()}));
-  while (start.takes_dtypes_of(step)) step = next(FlatArguments({start.tree()}));
-  const FlatArguments flat({start.tree()});
+  FlatArguments flat({start.tree()});
+  TracedTree step = next(flat);
+  while (start.takes_dtypes_of(step)) {
+    flat = FlatArguments({start.tree()});
+    step = next(flat);
+  }
   const std::vector<ArrayType> types = flat.types();
   const TracedTree predicate =
       api::trace_tree([&](const std::vector<Tree>& arguments) { return Tree(cond(arguments[0])); }, flat, types);
@@ -321,19 +321,14 @@ std::optional<std::pair<DType, WeakType>> common_result(const std::vector<Traced
     same = same && branch.weak[leaf] == traced.front().weak[leaf] && dtypes.back() == dtypes.front();
   }
   if (same) return std::nullopt;
-  std::optional<DType> strong;
-  ScalarKind kind = ScalarKind::boolean;
-  bool wide = false;
+  api::CommonDType common;
+  bool has_strong = false;
   for (std::size_t i = 0; i < traced.size(); ++i) {
-    if (traced[i].weak[leaf] != WeakType::strong) {
-      kind = std::max(kind, api::kind_of(dtypes[i]));
-      wide = wide || dtypes[i] == DType::int64;
-    } else if (!strong) {
-      strong = dtypes[i];
-    }
+    const bool is_weak = traced[i].weak[leaf] != WeakType::strong;
+    if (!is_weak && std::exchange(has_strong, true)) continue;
+    common.add(dtypes[i], is_weak);
   }
-  if (strong) return std::pair(promote(*strong, kind), WeakType::strong);
-  return std::pair(api::default_dtype(kind, wide), WeakType::weak);
+  return std::pair(common.dtype(), has_strong ? WeakType::strong : WeakType::weak);
 }
 
 /// The branches, weak results at the dtypes of the others'.

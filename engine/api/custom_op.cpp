@@ -33,6 +33,15 @@ void check_options(const CustomOpOptions& options) {
   if (options.vjp && options.jvp) refuse("it has a vjp and a jvp; give one");
 }
 
+/// Axes of a program that no enclosing trace binds: those that a rule traced for it has to be given.
+ir::AxisSizes unbound_axes(const ir::Builder& builder) {
+  std::vector<ir::AxisSizes::Axis> axes;
+  for (const auto& axis : builder.axes().axes()) {
+    if (!trace::bound_axes().has(axis.name)) axes.push_back(axis);
+  }
+  return ir::AxisSizes(std::move(axes));
+}
+
 /// The rule of a batch, traced where the op is batched and written into the program there.
 std::vector<ir::Value> traced_rule(const CustomOpOptions& options, const ir::CustomOp& op,
                                    const ir::BatchContext& context) {
@@ -42,13 +51,9 @@ std::vector<ir::Value> traced_rule(const CustomOpOptions& options, const ir::Cus
     types.push_back(operand.type());
     operands.push_back(operand.var());
   }
-  std::vector<ir::AxisSizes::Axis> axes;
-  for (const auto& axis : context.builder.axes().axes()) {
-    if (!trace::bound_axes().has(axis.name)) axes.push_back(axis);
-  }
   const trace::Traced traced =
       trace::trace([&](std::span<const Array> inputs) { return options.vmap(inputs, context.batched, context.size); },
-                   types, ir::AxisSizes(std::move(axes)));
+                   types, unbound_axes(context.builder));
   if (!traced.captured.empty() || trace::count_written(traced.cells) != 0) {
     throw TraceError(op.text() + ": its rule for vmap uses an array from outside; make it an operand of the op");
   }
@@ -114,11 +119,7 @@ struct ExampleCall {
     Types types = operands;
     append(types, results);
     append(types, more);
-    std::vector<ir::AxisSizes::Axis> axes;
-    for (const auto& axis : context.builder.axes().axes()) {
-      if (!trace::bound_axes().has(axis.name)) axes.push_back(axis);
-    }
-    const trace::Traced traced = trace::trace(body, types, ir::AxisSizes(std::move(axes)));
+    const trace::Traced traced = trace::trace(body, types, unbound_axes(context.builder));
     if (trace::count_written(traced.cells) != 0) throw TraceError(fmt::format("its {} changes state", rule));
     ir::Builder builder(traced.function->axes());
     std::vector<ir::Var> inputs;

@@ -87,7 +87,7 @@ class Matching {
     const ArrayState* state = leaf.state().get();
     if (state == nullptr || state->buffer == nullptr) return false;
     if (state->wide != nullptr) {
-      leaf = api::passed(leaf);
+      leaf = api::exact(leaf);
       state = leaf.state().get();
     }
     if (weak_[leaves_.size()] != state->weak || !is_like(types_[leaves_.size()], state->type)) return false;
@@ -171,8 +171,7 @@ std::vector<Tree> with_uses(std::vector<Tree> trees,
 }
 
 /// Throws where a leaf holds nothing or is a traced value.
-void check_leaves(const std::vector<Tree>& trees) {
-  const api::FlatArguments flat(trees);
+void check_leaves(const api::FlatArguments& flat) {
   for (std::size_t i = 0; i < flat.size(); ++i) {
     api::check_concrete(flat.leaves()[i], [&] { return flat.path(i); });
   }
@@ -230,8 +229,9 @@ struct JitCache::Impl {
   }
 
   const Entry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees, std::unique_ptr<const Entry>& own) {
-    check_leaves(trees);
-    const std::uint64_t key = key_of(trees, api::FlatArguments(trees));
+    const api::FlatArguments flat(trees);
+    check_leaves(flat);
+    const std::uint64_t key = key_of(trees, flat);
     const std::lock_guard lock(mutex);
     std::vector<api::CallArgument> leaves;
     auto [begin, end] = entries.equal_range(key);

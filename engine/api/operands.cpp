@@ -1,8 +1,6 @@
 #include "engine/api/operands.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -49,44 +47,37 @@ AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) 
 
 }  // namespace
 
-namespace {
+void CommonDType::add(ScalarKind kind) { kind_ = std::max(kind_.value_or(kind), kind); }
 
-/// What operands have in common, one by one.
-class Common {
- public:
-  void add(ScalarKind kind) { kind_ = std::max(kind_.value_or(kind), kind); }
-  void add(const Array& array) {
-    if (!is_weak(array)) {
-      dtype_ = dtype_ && *dtype_ != array.dtype() ? promote(*dtype_, array.dtype()) : array.dtype();
-      return;
-    }
-    add(kind_of(array.dtype()));
-    wide_ = wide_ || array.dtype() == DType::int64;
+void CommonDType::add(DType dtype, bool is_weak) {
+  if (!is_weak) {
+    dtype_ = dtype_ && *dtype_ != dtype ? promote(*dtype_, dtype) : dtype;
+    return;
   }
-  void add(const Operand& operand) { operand.is_scalar() ? add(operand.kind()) : add(operand.array()); }
+  add(kind_of(dtype));
+  wide_ = wide_ || dtype == DType::int64;
+}
 
-  DType dtype() const {
-    if (dtype_) return kind_ ? promote(*dtype_, *kind_) : *dtype_;
-    return default_dtype(*kind_, wide_);
-  }
-
- private:
-  std::optional<DType> dtype_;
-  std::optional<ScalarKind> kind_;
-  bool wide_ = false;
-};
-
-}  // namespace
+DType CommonDType::dtype() const {
+  if (dtype_) return kind_ ? promote(*dtype_, *kind_) : *dtype_;
+  return default_dtype(*kind_, wide_);
+}
 
 DType common_dtype(std::initializer_list<const Operand*> operands) {
-  Common common;
-  for (const Operand* operand : operands) common.add(*operand);
+  CommonDType common;
+  for (const Operand* operand : operands) {
+    if (operand->is_scalar()) {
+      common.add(operand->kind());
+    } else {
+      common.add(operand->array().dtype(), is_weak(operand->array()));
+    }
+  }
   return common.dtype();
 }
 
 DType common_dtype(std::span<const Array> arrays) {
-  Common common;
-  for (const Array& array : arrays) common.add(array);
+  CommonDType common;
+  for (const Array& array : arrays) common.add(array.dtype(), is_weak(array));
   return common.dtype();
 }
 

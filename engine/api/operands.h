@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,20 @@
 #include <lockstep/array.h>
 
 namespace lockstep::api {
+
+/// The dtype that values have in common, one by one: arrays promote, scalars and weak arrays give way to them.
+class CommonDType {
+ public:
+  void add(ScalarKind kind);
+  void add(DType dtype, bool is_weak);
+  /// Of at least one value.
+  DType dtype() const;
+
+ private:
+  std::optional<DType> dtype_;
+  std::optional<ScalarKind> kind_;
+  bool wide_ = false;
+};
 
 /// The common dtype of the operands: arrays promote first, C++ scalars and weak arrays give way to them; those alone are
 /// bool, int32 (int64 where a weak array is) or float32.

@@ -42,9 +42,6 @@ Array draw_chisquare(std::string_view op, const Array& key, const Operand& df, c
   return mul(exp(draw_gamma(op, key, half(df), shape, dtype, true, placement)), 2);
 }
 
-/// The least number with all its digits.
-double least_normal(DType dtype) { return dtype == float16 ? 0x1p-14 : dtype == float64 ? 0x1p-1022 : 0x1p-126; }
-
 void check_positive(std::string_view op, std::string_view name, double value) {
   if (value > 0) return;
   throw ValueError(fmt::format("random::{}: {} must be above 0, got {}", op, name, value));
@@ -97,7 +94,7 @@ Array f(const ArrayOperand& key, const Operand& d1, const Operand& d2, const Sha
   const Array above = div(mul(exp(log_above), 2), n1), below = div(mul(exp(log_below), 2), n2);
   // Of few degrees of freedom either may vanish, or keep few digits, though their ratio has a value.
   const Array by_logs = mul(exp(sub(log_above, log_below)), div(n2, n1));
-  const double least = least_normal(dtype);
+  const double least = format_of(dtype).tiny;
   const Array both = bitwise_and(greater_equal(above, least), greater_equal(below, least));
   return where(both, div(above, where(both, below, 1)), by_logs);
 }
@@ -115,7 +112,7 @@ Array t(const ArrayOperand& key, const Operand& df, const Shape& shape, DType dt
   const Array g = drawn(each, false);
   // The same draw's logarithm, where a narrow or small draw vanishes, keeps few digits or divides beyond the range.
   const Array by_log = exp(mul(sub(log(a), drawn(clone(each), true)), 0.5));
-  const Array is_left = greater_equal(g, least_normal(dtype));
+  const Array is_left = greater_equal(g, format_of(dtype).tiny);
   const Array quotient = div(a, where(is_left, g, 1));
   return mul(n, where(bitwise_and(is_left, is_finite(quotient)), sqrt(quotient), by_log));
 }

@@ -63,8 +63,6 @@ Array weakened(const Array& x) {
 
 Array exact(const Array& x) { return x.has_value() && x.state()->wide != nullptr ? Array(x.state()->wide) : x; }
 
-Array passed(const Array& x) { return exact(x); }
-
 Array visible(const Array& x, WeakType type) {
   switch (type) {
     case WeakType::strong:
@@ -95,7 +93,7 @@ std::vector<Array> passed(const std::vector<Array>& leaves, std::vector<WeakType
   std::vector<Array> all;
   types.clear();
   for (const Array& leaf : leaves) {
-    all.push_back(passed(leaf));
+    all.push_back(exact(leaf));
     types.push_back(weak_type(all.back()));
   }
   return all;

@@ -27,11 +27,10 @@ DType default_dtype(ScalarKind kind, bool wide);
 Array strong(const Array& x);
 /// The same value, weak. Complex numbers and keys have no weak type.
 Array weakened(const Array& x);
-/// All digits there are of the value.
+/// All digits there are of the value, as functions take and return it.
 Array exact(const Array& x);
 
-/// As functions take and return it; and what formulas see of that.
-Array passed(const Array& x);
+/// What formulas see of that.
 Array visible(const Array& x, WeakType type);
 /// Arguments with their numbers as formulas see them; a tree without weak types.
 std::vector<Tree> visible(std::vector<Tree> arguments);
