@@ -27,7 +27,7 @@ add_link_options(-Wl,--as-needed)
 
 if(LOCKSTEP_SANITIZE)
   # Lines are enough in a report; full debug information doubles the time to link.
-  add_compile_options(-O1 -g1 -fno-omit-frame-pointer -fsanitize=${LOCKSTEP_SANITIZE})
+  add_compile_options(-Og -g1 -fno-omit-frame-pointer -fsanitize=${LOCKSTEP_SANITIZE})
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
   if(LOCKSTEP_SANITIZE MATCHES "undefined")
     # Null pointers and what lies outside of an object AddressSanitizer finds as well; with types and alignments checked at

@@ -17,6 +17,28 @@ if(support)
   target_link_libraries(lockstep_test_support INTERFACE lockstep_test_support_static)
 endif()
 
+# Half of a build is its tests: they are optimised no further than a debugger likes, and read their heaviest headers once,
+# those above every stage also the whole of Lockstep's.
+function(lockstep_compile_quickly target links)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -Og)
+  endif()
+  set(headers <doctest/doctest.h> <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <random>
+    <span> <string> <string_view> <tuple> <unordered_map> <utility> <vector>)
+  set(kind stage)
+  if("lockstep_everything" IN_LIST links)
+    set(kind everything)
+    list(APPEND headers <lockstep/lockstep.h>)
+  endif()
+  get_property(precompiled GLOBAL PROPERTY lockstep_tests_precompiled_${kind})
+  if(precompiled)
+    target_precompile_headers(${target} REUSE_FROM ${precompiled})
+  else()
+    target_precompile_headers(${target} PRIVATE ${headers})
+    set_property(GLOBAL PROPERTY lockstep_tests_precompiled_${kind} ${target})
+  endif()
+endfunction()
+
 function(lockstep_add_tests folder)
   cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "LINK;LABELS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
@@ -45,17 +67,7 @@ function(lockstep_add_tests folder)
     endif()
   endif()
 
-  # The heaviest headers of a test are the same in every test.
-  get_property(precompiled GLOBAL PROPERTY lockstep_tests_precompiled)
-  if(precompiled)
-    target_precompile_headers(${target} REUSE_FROM ${precompiled})
-  else()
-    target_precompile_headers(${target} PRIVATE
-      <doctest/doctest.h> <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <random> <span>
-      <string> <string_view> <tuple> <unordered_map> <utility> <vector>)
-    set_property(GLOBAL PROPERTY lockstep_tests_precompiled ${target})
-  endif()
-
+  lockstep_compile_quickly(${target} "${tests_LINK}")
   add_test(NAME ${folder} COMMAND ${target})
   set_tests_properties(${folder} PROPERTIES LABELS "${tests_LABELS}" TIMEOUT 1500)
   lockstep_test_environment(${folder})
