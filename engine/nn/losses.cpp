@@ -2,11 +2,11 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/indexing.h>
 #include <lockstep/losses.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 
+#include "engine/nn/class_cross_entropy.h"
 #include "engine/nn/class_labels.h"
 
 namespace lockstep {
@@ -51,9 +51,8 @@ Weighted sparse_cross_entropy(const Array& logits, const Array& labels, const Ar
   Array rows = counted(logits, weight);
   // What is ignored must not come back as 0 times NaN.
   if (found.counted.has_value()) rows = where(expand_dims(found.counted, -1), rows, 0);
-  const Array places = expand_dims(found.classes, -1);
-  const Array picked = take_along_axis(log_softmax(rows), places, -1, IndexMode::promise_in_bounds);
-  return nn::weighted_labels(nn::with_unknown_as_nan(-squeeze(picked, {-1}), found), found, weight);
+  const Array losses = nn::class_cross_entropy(rows, found.classes);
+  return nn::weighted_labels(nn::with_unknown_as_nan(losses, found), found, weight);
 }
 
 Array dense_cross_entropy(const Array& logits, const Array& labels) {
