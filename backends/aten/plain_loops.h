@@ -16,11 +16,13 @@ namespace lockstep::backends::aten {
 /// An operand of a row: elements one after the other, or one for the whole row.
 template <class T>
 struct Consecutive {
+  static constexpr bool advances = true;
   const T* elements;
   T operator[](std::int64_t i) const { return elements[i]; }
 };
 template <class T>
 struct Same {
+  static constexpr bool advances = false;
   T element;
   T operator[](std::int64_t) const { return element; }
 };
@@ -39,10 +41,10 @@ void map_row(F f, std::int64_t n, Out* out, Operands... operands) {
 }
 
 /// Chooses for each operand how the row runs through it, so that rows of steps 1 and 0 get loops that the compiler can
-/// vectorise, then maps.
+/// vectorise, then maps. One operand at least has step 1.
 template <class Out, class F, class... Chosen>
 void choose_row(F f, std::int64_t n, Out* out, std::tuple<>, Chosen... chosen) {
-  map_row(f, n, out, chosen...);
+  if constexpr ((Chosen::advances || ...)) map_row(f, n, out, chosen...);
 }
 template <class Out, class F, class T, class... Rest, class... Chosen>
 void choose_row(F f, std::int64_t n, Out* out, std::tuple<Strided<T>, Rest...> operands, Chosen... chosen) {
@@ -56,43 +58,91 @@ void choose_row(F f, std::int64_t n, Out* out, std::tuple<Strided<T>, Rest...> o
   }
 }
 
-template <class Out, class F, class... In>
-void map_any_row(F f, std::int64_t n, Out* out, Strided<In>... operands) {
-  if (((operands.step == 0 || operands.step == 1) && ...)) {
-    choose_row(f, n, out, std::tuple<Strided<In>...>(operands...));
-  } else {
-    map_row(f, n, out, operands...);
+/// A row of N operands, whatever their element types: its length, where each begins, and its steps in elements.
+template <std::size_t N>
+struct Row {
+  std::int64_t n;
+  void* out;
+  std::array<const void*, N> operands;
+  std::array<std::int64_t, N> steps;
+
+  template <class T>
+  Strided<T> operand(std::size_t k) const {
+    return {static_cast<const T*>(operands[k]), steps[k]};
   }
-}
-
-template <class Out, class F, class... In, std::size_t... K>
-void map_views(const KernelArguments& arguments, std::tuple<In...>*, std::index_sequence<K...>) {
-  const ArrayView& out = arguments.outputs[0];
-  const LoopNest<sizeof...(In) + 1> nest(out.shape, {out.strides.data(), arguments.inputs[K].strides.data()...});
-  nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
-    map_any_row(F{}, n, static_cast<Out*>(out.data) + offsets[0],
-                Strided<In>{static_cast<const In*>(arguments.inputs[K].data) + offsets[K + 1], steps[K + 1]}...);
-  });
-}
+  /// Steps 1 and 0 alone, and not all 0.
+  bool is_plain() const {
+    bool advances = false;
+    for (const std::int64_t step : steps) {
+      if (step != 0 && step != 1) return false;
+      advances = advances || step == 1;
+    }
+    return advances;
+  }
+};
 
 template <class Out, class F, class... In>
-void run_map(const KernelArguments& arguments) {
-  map_views<Out, F>(arguments, static_cast<std::tuple<In...>*>(nullptr), std::index_sequence_for<In...>());
-}
+struct RowsOf {
+  static constexpr std::size_t N = sizeof...(In);
+
+  static void plain(const Row<N>& row) {
+    with_operands(row, [&](auto... operands) {
+      choose_row(F{}, row.n, static_cast<Out*>(row.out), std::tuple<Strided<In>...>(operands...));
+    });
+  }
+  static void strided(const Row<N>& row) {
+    with_operands(row, [&](auto... operands) { map_row(F{}, row.n, static_cast<Out*>(row.out), operands...); });
+  }
+
+ private:
+  template <class Then>
+  static void with_operands(const Row<N>& row, Then then) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) { then(row.template operand<In>(K)...); }
+    (std::index_sequence_for<In...>());
+  }
+};
+
+/// Runs rows over operands of any strides. The walk is compiled once for each number of operands, not for each op.
+template <std::size_t N>
+struct RunRows {
+  void (*plain)(const Row<N>&);
+  void (*strided)(const Row<N>&);
+
+  void operator()(const KernelArguments& arguments) const {
+    const ArrayView& out = arguments.outputs[0];
+    std::array<const std::int64_t*, N + 1> strides{out.strides.data()};
+    std::array<std::int64_t, N + 1> sizes{static_cast<std::int64_t>(size_of(out.dtype))};
+    for (std::size_t k = 0; k < N; ++k) {
+      strides[k + 1] = arguments.inputs[k].strides.data();
+      sizes[k + 1] = static_cast<std::int64_t>(size_of(arguments.inputs[k].dtype));
+    }
+    const LoopNest<N + 1> nest(out.shape, strides);
+    nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
+      Row<N> row{n, static_cast<std::byte*>(out.data) + offsets[0] * sizes[0], {}, {}};
+      for (std::size_t k = 0; k < N; ++k) {
+        row.operands[k] = static_cast<const std::byte*>(arguments.inputs[k].data) + offsets[k + 1] * sizes[k + 1];
+        row.steps[k] = steps[k + 1];
+      }
+      (row.is_plain() ? plain : strided)(row);
+    });
+  }
+};
 
 /// A kernel out[i] = f(in0[i], in1[i], ...) over element types Out and In...; any strides, in place where types agree.
-/// f captures nothing: it is made anew where it is called, so that all these kernels are of one class.
+/// f captures nothing: it is made anew where it is called.
 template <class Out, class... In, class F>
 std::unique_ptr<Kernel> make_map(const KernelRequest& request, F) {
-  return make_function_kernel(request, &run_map<Out, F, In...>,
+  using Rows = RowsOf<Out, F, In...>;
+  return make_function_kernel(request, RunRows<sizeof...(In)>{&Rows::plain, &Rows::strided},
                               {.strided = true, .in_place = in_place_inputs(request)});
 }
 
-/// The same, compiled for each level of vector instructions: for an `f` of single IEEE operations, whose bits are equal
-/// in all of them.
+/// The same, plain rows compiled for each level of vector instructions: for an `f` of single IEEE operations, whose bits
+/// are equal in all of them.
 template <class Out, class... In, class F>
 std::unique_ptr<Kernel> make_vector_map(const KernelRequest& request, F) {
-  return make_function_kernel(request, VectorVariants<run_map<Out, F, In...>>::chosen(),
+  using Rows = RowsOf<Out, F, In...>;
+  return make_function_kernel(request, RunRows<sizeof...(In)>{VectorVariants<&Rows::plain>::chosen(), &Rows::strided},
                               {.strided = true, .in_place = in_place_inputs(request)});
 }
 
@@ -105,8 +155,8 @@ std::unique_ptr<Kernel> make_map_with(const KernelRequest& request, F f) {
                                 const ArrayView& in = arguments.inputs[0];
                                 const LoopNest<2> nest(out.shape, {out.strides.data(), in.strides.data()});
                                 nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
-                                  map_any_row(f, n, static_cast<Out*>(out.data) + offsets[0],
-                                              Strided<In>{static_cast<const In*>(in.data) + offsets[1], steps[1]});
+                                  const In* row = static_cast<const In*>(in.data) + offsets[1];
+                                  map_row(f, n, static_cast<Out*>(out.data) + offsets[0], Strided<In>{row, steps[1]});
                                 });
                               },
                               {.strided = true, .in_place = in_place_inputs(request)});
