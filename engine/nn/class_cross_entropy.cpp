@@ -1,6 +1,5 @@
 #include "engine/nn/class_cross_entropy.h"
 
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -31,12 +30,15 @@ Odds odds(const Array& logits, const Array& classes) {
   const Array places = expand_dims(classes, -1);
   const Array own = relative(take_along_axis(logits, places, -1, IndexMode::promise_in_bounds), largest);
   const Array is_own = equal(places, arange(logits.dim(-1), classes.dtype()));
-  const double minus_infinity = -std::numeric_limits<double>::infinity();
-  const Array weights = exp(where(is_own, minus_infinity, relative(logits, largest)));
+  const Array weights = where(is_own, 0, exp(relative(logits, largest)));
   return {own, is_own, weights, sum(weights, Axes{-1}, true)};
 }
 
-Array value(const Odds& odds) { return squeeze(log1p(odds.others + expm1(odds.own)) - odds.own, {-1}); }
+Array value(const Odds& odds) {
+  // Beyond this the class adds nothing to the sum, and 1 plus what the logarithm is taken of stays above 0 for any others.
+  const Array own = maximum(odds.own, odds.own.dtype() == float64 ? -36 : -16);
+  return squeeze(log1p(odds.others + expm1(own)) - odds.own, {-1});
+}
 
 }  // namespace
 

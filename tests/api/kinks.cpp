@@ -25,13 +25,13 @@ using tests::values;
 
 const double infinity = std::numeric_limits<double>::infinity();
 
-using Function = std::function<Array(const Array&)>;
+using RealFunction = std::function<Array(const Array&)>;
 
-Array forward(const Function& f, const Array& x) { return jvp(f, std::tuple(x), std::tuple(ones_like(x))).second; }
+Array forward(const RealFunction& f, const Array& x) { return jvp(f, std::tuple(x), std::tuple(ones_like(x))).second; }
 
 struct Point {
   std::string what;
-  Function f;
+  RealFunction f;
   double x;
   std::vector<double> expected;  ///< Value, first and second derivative.
 };
@@ -50,8 +50,8 @@ void check(const Point& p, DType dtype, double bound) {
   CAPTURE(p.x);
   CAPTURE(name(dtype));
   const Array x = full({}, p.x, dtype);
-  const Function slope = [&](const Array& v) { return grad(p.f)(v); };
-  const Function tangent = [&](const Array& v) { return forward(p.f, v); };
+  const RealFunction slope = [&](const Array& v) { return grad(p.f)(v); };
+  const RealFunction tangent = [&](const Array& v) { return forward(p.f, v); };
   const auto number = [](const Array& a) { return convert(a, float64).item<double>(); };
   is_near(number(p.f(x)), p.expected[0], bound);
   is_near(number(slope(x)), p.expected[1], bound);
@@ -68,10 +68,10 @@ void check_all(const std::vector<Point>& points) {
   }
 }
 
-Function exact_gelu() {
+RealFunction exact_gelu() {
   return [](const Array& x) { return gelu(x, false); };
 }
-Function quick_gelu() {
+RealFunction quick_gelu() {
   return [](const Array& x) { return gelu(x); };
 }
 
@@ -144,15 +144,15 @@ TEST_CASE("derivatives in tails are as exact as values") {
 }
 
 TEST_CASE("rectifiers of infinities are their limits, slopes too") {
-  const std::vector<std::pair<std::string, Function>> rectifiers = {{"silu", silu},
-                                                                    {"gelu", exact_gelu()},
-                                                                    {"gelu by tanh", quick_gelu()},
-                                                                    {"mish", mish},
-                                                                    {"hard_silu", hard_silu},
-                                                                    {"squareplus", [](const Array& x) { return squareplus(x); }},
-                                                                    {"softplus", softplus},
-                                                                    {"sparse_plus", sparse_plus},
-                                                                    {"relu", relu}};
+  const std::vector<std::pair<std::string, RealFunction>> rectifiers = {{"silu", silu},
+                                                                        {"gelu", exact_gelu()},
+                                                                        {"gelu by tanh", quick_gelu()},
+                                                                        {"mish", mish},
+                                                                        {"hard_silu", hard_silu},
+                                                                        {"squareplus", [](const Array& x) { return squareplus(x); }},
+                                                                        {"softplus", softplus},
+                                                                        {"sparse_plus", sparse_plus},
+                                                                        {"relu", relu}};
   for (const DType dtype : {float16, bfloat16, float32, float64}) {
     for (const auto& [what, f] : rectifiers) {
       check({what, f, -infinity, {0, 0, 0}}, dtype, 0);
@@ -169,7 +169,7 @@ TEST_CASE("a softmax's derivative holds what is left beside the largest element"
   for (const DType dtype : {float32, float64}) {
     const Array x = convert(array({20.0, 0.0, 0.0}), dtype);
     const double bound = dtype == float32 ? 1e-6 : 1e-14;
-    const auto check_first = [&](const Function& f, double expected) {
+    const auto check_first = [&](const RealFunction& f, double expected) {
       is_near(values(convert(grad(f)(x), float64))[0], expected, bound);
       const Array direction = convert(array({1.0, 0.0, 0.0}), dtype);
       is_near(values(convert(jvp(f, std::tuple(x), std::tuple(direction)).second, float64))[0], expected, bound);
