@@ -5,7 +5,6 @@
 #include <deque>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/eval.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "engine/transform/transforms.h"
 
@@ -29,11 +29,12 @@ constexpr std::size_t most_equations = 64;
 const Shape sample_shape{samples};
 
 /// Ops that only move elements, or join elements that may as well be equal: on samples, the identity.
-bool keeps_elements(std::string_view op) {
-  static const std::set<std::string_view> ops = {
-      "broadcast_in_dim", "reshape",    "transpose",  "slice", "split", "reverse",
-      "reduce_sum",       "reduce_max", "reduce_min", "pvary", "psum"};
-  return ops.contains(op);
+bool keeps_elements(const ir::Primitive& op) {
+  namespace all = ops::primitives;
+  const bool joins =
+      &op == &all::reduce_sum() || &op == &all::reduce_max() || &op == &all::reduce_min() || &op == &all::psum();
+  const bool moves = ir::moves_one(op.traits) || op.traits.moves == ir::Moves::apart;
+  return joins || (moves && !op.traits.pointwise);  // stop_gradient has a derivative of its own
 }
 
 ArrayType sampled(const ArrayType& type) { return {type.dtype, sample_shape, {}}; }
@@ -70,7 +71,7 @@ class Cone {
     const auto found = definitions_.find(v);
     if (found == definitions_.end()) return nullptr;
     const Equation* equation = found->second;
-    return keeps_elements(equation->primitive->name) ? definition(equation->inputs[0]) : equation;
+    return keeps_elements(*equation->primitive) ? definition(equation->inputs[0]) : equation;
   }
 
   bool is_element_wise(const Equation& equation) const {
@@ -84,7 +85,7 @@ class Cone {
     for (; !next.empty() && chosen_.size() < most_equations; next.pop_front()) {
       const Equation* equation = choose(next.front(), next);
       // Without the predicate it would guard nothing.
-      if (equation != nullptr && equation->primitive->name == "select") choose(equation->inputs[0], next);
+      if (equation != nullptr && equation->primitive == &ops::primitives::select()) choose(equation->inputs[0], next);
     }
   }
 
@@ -107,8 +108,8 @@ class Cone {
     const auto found = definitions_.find(v);
     if (found == definitions_.end()) return leaf(v);
     const Equation& equation = *found->second;
-    if (equation.primitive->name == "full") return constant(equation);
-    if (keeps_elements(equation.primitive->name)) return visit(equation.inputs[0]);
+    if (equation.primitive == &ops::primitives::full()) return constant(equation);
+    if (keeps_elements(*equation.primitive)) return visit(equation.inputs[0]);
     if (!chosen_.contains(&equation)) return leaf(v);
     std::vector<Var> operands;
     for (const Var operand : equation.inputs) operands.push_back(visit(operand));
@@ -237,7 +238,7 @@ class Linter {
 
   void run(std::vector<std::string>& texts) {
     for (const Equation& equation : function_.equations()) {
-      if (equation.primitive->name == "select" && !equation.provenance.backward &&
+      if (equation.primitive == &ops::primitives::select() && !equation.provenance.backward &&
           active_.contains(equation.outputs[0])) {
         check(equation, texts);
       }
@@ -305,7 +306,7 @@ class Linter {
     const ir::Function& f = *cone.sampled_function();
     for (std::size_t e = 0; e < cone.size(); ++e) {
       const Equation& equation = cone.equation(e);
-      if (equation.primitive->name == "select" || !is_float(f.type(f.outputs()[e]).dtype)) continue;
+      if (equation.primitive == &ops::primitives::select() || !is_float(f.type(f.outputs()[e]).dtype)) continue;
       const std::vector<ReferenceArray> operands = operands_of(f, e, leaves);
       if (!has_pole(equation, operands, sample)) continue;
       if (reported_.insert(&equation).second) texts.push_back(text(select, equation, operands, sample));

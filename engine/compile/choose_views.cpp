@@ -5,6 +5,7 @@
 #include "engine/compile/copy_kernel.h"
 #include "engine/compile/element_loops.h"
 #include "engine/compile/program.h"
+#include "engine/ops/primitives.h"
 
 // Which equations need no kernel because their result can be read where their operand lies. Decided from the last
 // equation to the first, so that for each value it is known what its readers accept.
@@ -19,34 +20,18 @@ struct Accepted {
   bool uniform = true;  ///< One element read again and again.
 };
 
-bool is_plain_alias(const Item& item) {
-  return item.op == "pvary" || item.op == "stop_gradient" || item.op == "checkpoint_name" ||
-         item.op == "collective_start";
+bool is_in_place(const Item& item) {
+  return item.primitive != nullptr && item.primitive->traits.moves == ir::Moves::in_place;
 }
 
 /// Whether the view of a contiguous operand is contiguous too.
 bool keeps_contiguity(const Program& program, const Item& item) {
   const ArrayType& from = program.value(item.inputs[0]).type;
-  const ArrayType& to = program.value(item.outputs[0]).type;
-  if (from.size() == 1 && to.size() == 1) return true;
-  if (item.op == "broadcast_in_dim") return from.size() == to.size();
-  if (item.op == "transpose") {
-    std::int64_t last = -1;
-    for (std::int64_t d : item.attrs.get<Dims>("permutation")) {
-      if (from.shape[static_cast<int>(d)] == 1) continue;
-      if (d < last) return false;
-      last = d;
-    }
-    return true;
-  }
-  Value view;  // slice, cut_in
-  view.type = to;
+  Value view;
+  view.type = program.value(item.outputs[0]).type;
   view.strides = contiguous_strides(from.shape);
-  if (item.op == "slice") {
-    const auto& steps = item.attrs.get<Dims>("strides");
-    for (std::size_t d = 0; d < steps.size(); ++d) view.strides[d] *= steps[d];
-  }
-  return view.is_contiguous();
+  if (has_view(item)) view.strides = view_of(item, from.shape, view.strides).strides;
+  return (from.size() == 1 && view.type.size() == 1) || view.is_contiguous();
 }
 
 class ViewChooser {
@@ -74,19 +59,18 @@ class ViewChooser {
     } else if (item.stacked >= 0) {
       item.alias = true;
       need_contiguous(item.inputs[0]);
-    } else if (item.op == "axis_index") {
+    } else if (item.primitive == &ops::primitives::axis_index()) {
       item.alias = true;
-    } else if (is_plain_alias(item)) {
+    } else if (is_in_place(item)) {
       item.alias = true;
-      merge(item.inputs[0], accepted(item.outputs[0]));
-    } else if (item.op == "reshape") {
-      item.alias = true;
-      merge(item.inputs[0], {false, accepted(item.outputs[0]).uniform});
-    } else if (item.op == "full") {
+      // In another shape, only contiguous elements are in the same order.
+      const bool same = program_.value(item.inputs[0]).type.shape == program_.value(item.outputs[0]).type.shape;
+      const Accepted readers = accepted(item.outputs[0]);
+      merge(item.inputs[0], {readers.strided && same, readers.uniform});
+    } else if (item.primitive == &ops::primitives::full()) {
       item.alias = accepted(item.outputs[0]).uniform;
       if (!item.alias) choose_kernel(item);
-    } else if (item.kind == Item::Kind::cut_in || item.op == "broadcast_in_dim" || item.op == "transpose" ||
-               item.op == "slice") {
+    } else if (item.kind == Item::Kind::cut_in || has_view(item)) {
       visit_view(item);
     } else {
       choose_kernel(item);
@@ -95,7 +79,8 @@ class ViewChooser {
 
   void visit_view(Item& item) {
     const Accepted readers = accepted(item.outputs[0]);
-    const bool spreads_one = item.op == "broadcast_in_dim" && program_.value(item.inputs[0]).size() == 1;
+    const bool repeats = has_view(item) && item.primitive->traits.moves == ir::Moves::repeated;
+    const bool spreads_one = repeats && program_.value(item.inputs[0]).size() == 1;
     if (readers.strided || (spreads_one && readers.uniform)) {
       item.alias = true;
     } else if (keeps_contiguity(program_, item)) {
@@ -126,7 +111,8 @@ class ViewChooser {
       item.kernel =
           program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
     }
-    if (item.op == "reduce_sum" && may_be_summed_in_tiles(item, types[0])) cut_sum(item, types);
+    if (item.primitive == &ops::primitives::reduce_sum() && may_be_summed_in_tiles(item, types[0]))
+      cut_sum(item, types);
     for (int v : item.inputs) {
       const bool strided = item.kernel->accepts_strided();
       merge(v, {strided && item.tiled == 0, strided});

@@ -9,6 +9,7 @@
 #include "engine/compile/copy_kernel.h"
 #include "engine/compile/join_sums_kernel.h"
 #include "engine/compile/program.h"
+#include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
 namespace {
@@ -19,7 +20,7 @@ using Dims = std::vector<std::int64_t>;
 int constant_value(Program& program, const Item& item) {
   const ArrayType type{program.value(item.outputs[0]).type.dtype, Shape{}, {}};
   const Attrs attrs = item.attrs.with("shape", Dims{});
-  const Kernel* kernel = program.kernels.get("full", attrs, {}, {&type, 1});
+  const Kernel* kernel = program.kernels.get(item.op, attrs, {}, {&type, 1});
   alignas(64) std::array<std::byte, 16> bytes{};
   const ArrayView view = contiguous_view(bytes.data(), type.dtype, type.shape);
   std::vector<std::byte> scratch(kernel->scratch_bytes());
@@ -53,36 +54,10 @@ void alias_axis_index(Program& program, const Item& item) {
   program.cuts.push_back(std::move(offsets));
 }
 
-Strides moved_strides(const Item& item, const Value& from, const Value& to) {
-  Strides strides{};
-  if (item.op == "transpose") {
-    const auto& permutation = item.attrs.get<Dims>("permutation");
-    for (std::size_t d = 0; d < permutation.size(); ++d) {
-      strides[d] = from.strides[static_cast<std::size_t>(permutation[d])];
-    }
-  } else if (item.op == "broadcast_in_dim") {
-    const auto& dims = item.attrs.get<Dims>("dims");
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      const bool stretched = from.type.shape[static_cast<int>(d)] == 1;
-      strides[static_cast<std::size_t>(dims[d])] = stretched ? 0 : from.strides[d];
-    }
-  } else if (item.op == "slice") {
-    const auto& steps = item.attrs.get<Dims>("strides");
-    for (std::size_t d = 0; d < steps.size(); ++d) strides[d] = from.strides[d] * steps[d];
-  } else if (item.op == "reshape") {
-    strides = from.is_contiguous() ? contiguous_strides(to.type.shape) : Strides{};
-  } else {
-    strides = from.strides;
-  }
-  return strides;
-}
-
-std::int64_t moved_offset(const Item& item, const Value& from) {
-  if (item.op != "slice") return 0;
-  const auto& start = item.attrs.get<Dims>("start");
-  std::int64_t elements = 0;
-  for (std::size_t d = 0; d < start.size(); ++d) elements += start[d] * from.strides[d];
-  return elements * static_cast<std::int64_t>(size_of(from.type.dtype));
+/// Of the same elements in another shape: contiguous, or one repeated.
+Strides strides_in_place(const Value& from, const Shape& shape) {
+  if (from.type.shape == shape) return from.strides;
+  return from.is_contiguous() ? contiguous_strides(shape) : Strides{};
 }
 
 void alias_cut(Program& program, const Item& item, int result) {
@@ -97,9 +72,9 @@ void alias_cut(Program& program, const Item& item, int result) {
 }
 
 void resolve_alias(Program& program, const Item& item) {
-  if (item.op == "axis_index") return alias_axis_index(program, item);
+  if (item.primitive == &ops::primitives::axis_index()) return alias_axis_index(program, item);
   if (item.kind == Item::Kind::cut_in) return alias_cut(program, item, item.outputs[0]);
-  if (item.op == "full") {
+  if (item.primitive == &ops::primitives::full()) {
     const int constant = constant_value(program, item);
     Value& to = program.value(item.outputs[0]);
     to.root = constant;
@@ -108,8 +83,14 @@ void resolve_alias(Program& program, const Item& item) {
   }
   const Value from = program.value(item.inputs[0]);
   Value& to = program.value(item.outputs[0]);
-  to.strides = moved_strides(item, from, to);
-  to.offset = from.offset + moved_offset(item, from);
+  if (has_view(item)) {
+    const ir::View view = view_of(item, from.type.shape, from.strides);
+    to.strides = view.strides;
+    to.offset = from.offset + view.offset * static_cast<std::int64_t>(size_of(from.type.dtype));
+  } else {
+    to.strides = strides_in_place(from, to.type.shape);
+    to.offset = from.offset;
+  }
   to.root = from.root;
   to.cut = from.cut;
 }
@@ -254,7 +235,7 @@ void make_units(Program& program) {
       add_assemble_units(program, item);
     } else if (is_collective(item)) {
       add_collective_units(program, item);
-    } else if (item.op == "reduce_sum" && item.tiled > 0) {
+    } else if (item.primitive == &ops::primitives::reduce_sum() && item.tiled > 0) {
       add_cut_sum(program, item);
     } else {
       add_kernel_unit(program, item);

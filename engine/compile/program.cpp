@@ -6,6 +6,12 @@
 
 namespace lockstep::compile {
 
+bool has_view(const Item& item) { return item.primitive != nullptr && item.primitive->view; }
+
+ir::View view_of(const Item& item, const Shape& operand, const Strides& strides) {
+  return item.primitive->view(item.attrs, operand, strides);
+}
+
 std::string label(const Item& item) {
   const ElementLoop* loop = element_loop(item.attrs);
   return loop == nullptr ? item.op : loop->label();

@@ -16,6 +16,7 @@
 #include "engine/compile/executable.h"
 #include "engine/compile/kernel_table.h"
 #include "engine/ir/function.h"
+#include "engine/ir/primitive.h"
 
 // The function on its way to an Executable: pmap bodies written out into one list, aliases resolved to the memory they
 // share, equations turned into units of kernel calls, units put into steps, memory planned.
@@ -82,6 +83,7 @@ struct Item {
   enum class Kind : std::uint8_t { equation, cut_in, assemble, control, pick };
   Kind kind = Kind::equation;
   std::string op;
+  const ir::Primitive* primitive = nullptr;  ///< Of an equation.
   Attrs attrs;
   bool pointwise = false;
   std::vector<int> inputs;
@@ -104,6 +106,11 @@ struct Item {
   bool joined = false;                ///< Another item computes it: it needs no unit of its own.
   const Kernel* of_shards = nullptr;  ///< Of a convolution: computes it for all shards of a device.
 };
+
+/// Whether a kernel that is not there could read the result where operand 0 lies, by other strides.
+bool has_view(const Item& item);
+/// Where it then lies in a value of that shape and those strides.
+ir::View view_of(const Item& item, const Shape& operand, const Strides& strides);
 
 /// What a call of the item's kernel is named.
 std::string label(const Item& item);

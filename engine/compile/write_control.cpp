@@ -7,6 +7,7 @@
 #include "engine/compile/control_kernels.h"
 #include "engine/compile/writer.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
 
 // Loops and branches. One without collectives inside is a kernel: inside a map, one call for each shard. One that has
@@ -148,7 +149,8 @@ void Writer::write_per_shard(const ir::Function& function, const Equation& equat
 
 int Writer::add_axis_index(const std::string& axis, int mesh) {
   Item item;
-  item.op = "axis_index";
+  item.primitive = &ops::primitives::axis_index();
+  item.op = item.primitive->name;
   item.attrs = Attrs{{"axis", axis}};
   item.mesh = mesh;
   item.pmap = mesh;

@@ -66,6 +66,7 @@ std::vector<int> Writer::write(const ir::Function& function, std::vector<int> in
 Item Writer::new_item(const Equation& equation, int mesh) const {
   Item item;
   item.op = equation.primitive->name;
+  item.primitive = equation.primitive;
   item.attrs = equation.attrs;
   item.pointwise = equation.primitive->traits.pointwise;
   item.mesh = mesh;

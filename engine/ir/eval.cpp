@@ -123,7 +123,7 @@ std::vector<PerShard> Evaluator::run_equation(const Function& function, const Eq
     const CollectiveCall call{primitive.name, equation.attrs, input, function.type(equation.outputs.at(0))};
     return {run_collective(call, shards, operands.empty() ? PerShard() : operands[0], backend_)};
   }
-  if (primitive.traits.alias) return {operands.at(0)};
+  if (primitive.traits.moves == Moves::in_place) return {operands.at(0)};
   return run_kernel(function, equation, shards, operands);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <complex>
 #include <cstdint>
 #include <functional>
@@ -225,15 +226,57 @@ struct ErrorSample {
 
 // ---- the whole op -------------------------------------------------------------------------------------------------
 
+/// Ops whose results are elements of their operands, bit by bit.
+enum class Moves : std::uint8_t {
+  none,      ///< It computes.
+  in_place,  ///< Element i is operand 0's element i in row-major order, so its memory may be returned (reshape, pvary).
+  elsewhere,  ///< Each element of operand 0 at most once (transpose, slice).
+  repeated,   ///< Elements of operand 0 any number of times (broadcast_in_dim).
+  apart,      ///< Every result has some of operand 0 (split).
+  together,   ///< The result has those of all operands (concatenate).
+};
+
 struct Traits {
   bool pointwise = false;   ///< Result element i depends on element i of each operand alone; all shapes equal.
   bool collective = false;  ///< Communicates between replicas.
   bool typed_axes = false;  ///< `infer` states `varying` itself (collectives, pvary, axis_index, pmap).
-  bool alias = false;       ///< May return its first operand's memory unchanged (reshape, pvary, stop_gradient).
   bool call = false;        ///< Its value is that of its sub-function `body` on its operands.
   bool loop = false;        ///< Runs sub-functions in a way of its own (scan, while_loop, cond).
   bool effect = false;      ///< Does something beside its results: never removed, merged or put in another order.
+  bool exact = false;  ///< Every kernel gives the same bits: IEEE's own operations, and those on integers and bools.
+  Moves moves = Moves::none;
+  double steps = 20;  ///< Of a pointwise op: roughly, how many instructions of a loop compute an element.
 };
+
+/// Whether the one result of an op holds elements of its one moved operand alone.
+constexpr bool moves_one(const Traits& traits) {
+  return traits.moves == Moves::in_place || traits.moves == Moves::elsewhere || traits.moves == Moves::repeated;
+}
+
+// ---- algebra ------------------------------------------------------------------------------------------------------
+
+/// An equation among those that define its operands.
+struct AlgebraContext {
+  const Attrs& attrs;
+  std::span<const Var> inputs;
+  std::function<const AttrValue*(Var)> constant;   ///< The number that all elements are, or null.
+  std::function<const Equation*(Var)> definition;  ///< Of an operand, or null.
+};
+/// A value that the equation's one result is equal to wherever their types are: an identity (x * 1, a slice of all), an
+/// involution (-(-x)).
+using EqualTo = std::function<std::optional<Var>(const AlgebraContext&)>;
+/// The attributes of the one equation that does what two of the op do, `inner` first.
+using Compose = std::function<Attrs(const Attrs& outer, const Attrs& inner)>;
+
+// ---- views --------------------------------------------------------------------------------------------------------
+
+/// Where the elements of a result lie in the memory of operand 0, in elements.
+struct View {
+  std::array<std::int64_t, Shape::max_rank> strides{};
+  std::int64_t offset = 0;
+};
+/// Of ops that move elements elsewhere or repeat them, where no copy is needed to read them.
+using ViewRule = std::function<View(const Attrs&, const Shape& operand, std::span<const std::int64_t> strides)>;
 
 /// All facts of an op.
 struct Primitive {
@@ -248,6 +291,9 @@ struct Primitive {
   std::function<std::vector<Sample>()> samples;
   std::function<std::vector<ErrorSample>()> error_samples;
   Traits traits;
+  EqualTo equal_to = {};
+  Compose compose = {};
+  ViewRule view = {};
 };
 
 /// Whether the equation, or one inside its sub-functions, has an effect.

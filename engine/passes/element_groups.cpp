@@ -42,10 +42,6 @@ bool is_element_op(const ir::Function& f, const Equation& e) {
   });
 }
 
-bool is_move_of_constants(const std::string& op) {
-  return op == "pvary" || op == "broadcast_in_dim" || op == "reshape" || op == "transpose";
-}
-
 template <class T>
 bool contains(const std::vector<T>& all, const T& one) {
   return std::ranges::count(all, one) != 0;
@@ -86,7 +82,7 @@ const Equation* ElementGroups::defined_by(Var v) const {
 
 const Equation* ElementGroups::constant(Var v) const {
   const Equation* e = defined_by(v);
-  while (e != nullptr && is_move_of_constants(e->primitive->name)) e = defined_by(e->inputs[0]);
+  while (e != nullptr && ir::moves_one(e->primitive->traits)) e = defined_by(e->inputs[0]);
   return e != nullptr && e->primitive == &ops::primitives::full() ? e : nullptr;
 }
 

@@ -111,7 +111,7 @@ class ElementGroups {
 };
 
 /// Roughly, by how many instructions a loop computes an op.
-double steps_of(std::string_view op, DType result);
+double steps_of(const ir::Primitive& op, DType result);
 
 /// Has groups compute again what they would read from far away, where less memory is read and written then: from a
 /// forward to a backward pass goes what their element-wise values are made of rather than these values.

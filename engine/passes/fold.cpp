@@ -2,8 +2,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,26 +10,13 @@
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"
 
-// Arithmetic on arrays whose elements are all one known number. Only ops that every kernel rounds alike: IEEE's own, and
-// those on integers and bools. Not maximum and minimum: of zeros of either sign, kernels may give either.
+// Arithmetic on arrays whose elements are all one known number, by ops that every kernel rounds alike.
 namespace lockstep::passes {
 namespace {
 
 using ir::Equation;
 using ir::ReferenceArray;
 using ir::Var;
-
-constexpr std::string_view exact[] = {
-    "abs", "add",       "bitwise_and", "bitwise_not", "bitwise_or",    "bitwise_xor", "ceil",       "convert",
-    "div", "equal",     "floor",       "greater",     "greater_equal", "less",        "less_equal", "mul",
-    "neg", "not_equal", "select",      "sign",        "sqrt",          "sub"};
-
-/// What only moves or repeats elements.
-constexpr std::string_view moves[] = {"broadcast_in_dim", "reshape", "reverse", "slice", "stop_gradient", "transpose"};
-
-bool contains(std::span<const std::string_view> names, std::string_view op) {
-  return std::ranges::find(names, op) != names.end();
-}
 
 /// 16-bit floats are computed in float32; a sum of uint64 may be more than an attribute holds.
 bool is_foldable(DType dtype) {
@@ -82,7 +67,7 @@ std::optional<AttrValue> folded(const Draft& draft, const Constants& constants, 
 
 bool may_fold(const Draft& draft, const Equation& e) {
   const ArrayType& result = draft.type(e.outputs[0]);
-  return contains(exact, e.primitive->name) && result.varying.empty() && is_foldable(result.dtype) &&
+  return e.primitive->traits.exact && result.varying.empty() && is_foldable(result.dtype) &&
          std::ranges::all_of(e.inputs, [&](Var v) { return is_foldable(draft.type(v).dtype); });
 }
 
@@ -97,7 +82,7 @@ ir::FunctionPtr fold(const ir::FunctionPtr& function) {
     const Var result = e.outputs[0];
     if (e.primitive == &ops::primitives::full()) {
       constants.emplace(result.id, e.attrs.at("value"));
-    } else if (contains(moves, e.primitive->name)) {
+    } else if (ir::moves_one(e.primitive->traits)) {
       if (const auto known = constants.find(e.inputs[0].id); known != constants.end()) {
         constants.emplace(result.id, AttrValue(known->second));
       }

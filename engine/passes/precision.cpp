@@ -30,9 +30,8 @@ bool is_product(const Equation& e) {
 
 /// Ops of one operand whose elements are its elements, not more than it has.
 bool is_move(const Equation& e) {
-  const std::string& op = e.primitive->name;
-  return op == "pvary" || op == "reshape" || op == "transpose" || op == "slice" || op == "reverse" ||
-         op == "stop_gradient" || op == "checkpoint_name";
+  const ir::Moves moves = e.primitive->traits.moves;
+  return moves == ir::Moves::in_place || moves == ir::Moves::elsewhere;
 }
 
 /// What is known of a function's inputs from where it is called.

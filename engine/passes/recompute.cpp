@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 #include "engine/passes/element_groups.h"
 
 namespace lockstep::passes {
@@ -120,7 +120,7 @@ class Recomputer {
     double steps = 0;
     for (const int i : again.copies) {
       const DType result = groups_.function().type(groups_.result_of(i)).dtype;
-      steps += passes::steps_of(groups_.equation(i).primitive->name, result);
+      steps += passes::steps_of(*groups_.equation(i).primitive, result);
     }
     return steps;
   }
@@ -164,14 +164,9 @@ class Recomputer {
 
 }  // namespace
 
-double steps_of(std::string_view op, DType result) {
-  static const std::set<std::string_view> quick = {
-      "add",     "sub",   "mul",   "neg",     "abs",        "sign",      "maximum",       "minimum",  "clamp",
-      "select",  "equal", "less",  "greater", "and",        "or",        "xor",           "not",      "square",
-      "convert", "floor", "round", "ceil",    "less_equal", "not_equal", "greater_equal", "is_finite"};
-  if (op == "convert" && result == DType::bfloat16) return 8;  // rounded by integer arithmetic
-  if (quick.contains(op)) return 1;
-  return op == "div" || op == "sqrt" || op == "rsqrt" || op == "reciprocal" ? 5 : 20;
+double steps_of(const ir::Primitive& op, DType result) {
+  const bool rounds = &op == &ops::primitives::convert() && result == DType::bfloat16;  // by integer arithmetic
+  return rounds ? 8 : op.traits.steps;
 }
 
 void recompute(ElementGroups& groups) { Recomputer(groups).run(); }

@@ -6,6 +6,7 @@
 
 #include "engine/ir/control_flow.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
 #include "engine/passes/element_groups.h"
 #include "engine/passes/pass.h"
@@ -82,9 +83,8 @@ class Rows {
 
   bool is_quick(const Equation& equation) const {
     const ir::Traits& traits = equation.primitive->traits;
-    const std::string& op = equation.primitive->name;
-    return op == "full" || traits.alias ||
-           (traits.pointwise && steps_of(op, writer_->type(equation.outputs[0]).dtype) <= 1);
+    return equation.primitive == &ops::primitives::full() || traits.moves == ir::Moves::in_place ||
+           (traits.pointwise && steps_of(*equation.primitive, writer_->type(equation.outputs[0]).dtype) <= 1);
   }
 
   Var compute(Var v) {

@@ -47,9 +47,7 @@ bool any_used(const KeyElements& keys) {
 
 /// Ops that only move the elements of operands that are all keys, by attributes alone.
 bool moves_keys(const Function& f, const Equation& equation) {
-  static const std::set<std::string_view> moves = {"reshape",     "transpose", "broadcast_in_dim", "slice",
-                                                   "concatenate", "split",     "reverse"};
-  return moves.contains(equation.primitive->name) &&
+  return equation.primitive->traits.moves != ir::Moves::none &&
          std::ranges::all_of(equation.inputs, [&](Var v) { return f.type(v).dtype == DType::key; });
 }
 
@@ -84,7 +82,7 @@ class Follower {
                                                     "random_binomial"};
     if (uses.contains(op)) {
       if (!equation.provenance.backward) use_all(of(equation.inputs[0]), describe(equation));
-    } else if (op == "pvary") {
+    } else if (equation.primitive->traits.moves == ir::Moves::in_place) {
       of(equation.outputs[0]) = of(equation.inputs[0]);
     } else if (op == "pmap") {
       follow_map(equation);

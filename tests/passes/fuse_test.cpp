@@ -53,6 +53,21 @@ constexpr Golden table[] = {
               d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
               e:f32[6,4] = div b d
           in (e,) }] a c in (e,) })"},
+    {"bits are as quick to compute again as sums are",
+     R"({ lambda a:i32[6,4]. let b:i32[6,4] = bitwise_and a a
+        x:f32[6,4] = convert[dtype=f32] b
+        c:f32[4] = reduce_sum[axes=[0]] x
+        d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
+        e:f32[6,4] = div x d in (e,) })",
+     R"({ lambda a:i32[6,4]. let c:f32[4] = fused[body={ lambda a:i32[6,4]. let b:i32[6,4] = bitwise_and a a
+              x:f32[6,4] = convert[dtype=f32] b
+              c:f32[4] = reduce_sum[axes=[0]] x
+          in (c,) }] a
+        e:f32[6,4] = fused[body={ lambda a:i32[6,4] c:f32[4]. let b:i32[6,4] = bitwise_and a a
+              x:f32[6,4] = convert[dtype=f32] b
+              d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
+              e:f32[6,4] = div x d
+          in (e,) }] a c in (e,) })"},
     {"sums over other dimensions stand apart",
      R"({ lambda a:f32[2,6,4]. let b:f32[2,6,4] = mul a a
         c:f32[2,4] = reduce_sum[axes=[1]] b in (c,) })",

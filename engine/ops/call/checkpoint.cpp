@@ -191,7 +191,7 @@ const ir::Primitive& primitives::checkpoint_name() {
           },
       .error_samples = samples::errors(
           {{{{float32, {}, {}}, {float32, {}, {}}}, {{"name", std::string("kept")}}, "expected 1 operand", {}}}),
-      .traits = {.pointwise = true, .alias = true},
+      .traits = {.pointwise = true, .moves = ir::Moves::in_place},
   };
   return primitive;
 }

@@ -122,7 +122,7 @@ const ir::Primitive& primitives::collective_start() {
       .reference = reference::copies(),
       .samples = start_samples,
       .error_samples = samples::errors({{{}, {}, "expected 1 operand", {}}}),
-      .traits = {.alias = true},
+      .traits = {.moves = ir::Moves::in_place},
   };
   return primitive;
 }

@@ -123,6 +123,11 @@ std::vector<ir::ErrorSample> pvary_errors() {
   };
 }
 
+Attrs compose_pvary(const Attrs& outer, const Attrs& inner) {
+  const AxisSet axes(outer.get<std::vector<std::string>>("axes"));
+  return outer.with("axes", axes.joined(AxisSet(inner.get<std::vector<std::string>>("axes"))).names());
+}
+
 }  // namespace
 
 const ir::Primitive& primitives::psum() {
@@ -148,7 +153,8 @@ const ir::Primitive& primitives::pvary() {
       .reference = reference::copies(),
       .samples = pvary_samples,
       .error_samples = pvary_errors,
-      .traits = {.typed_axes = true, .alias = true},
+      .traits = {.typed_axes = true, .moves = ir::Moves::in_place},
+      .compose = compose_pvary,
   };
   return primitive;
 }

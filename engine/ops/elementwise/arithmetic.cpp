@@ -136,7 +136,8 @@ const Primitive& primitives::neg() {
       .samples = samples::both(samples::unary(-3, 3, samples::all_floats),
                                samples::unary(0, 9, {DType::int32, DType::uint8, DType::complex64, DType::complex128})),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
-      .traits = pointwise_traits};
+      .traits = exact_traits,
+      .equal_to = algebra::involution(neg)};
   return op;
 }
 
@@ -152,7 +153,7 @@ const Primitive& primitives::abs() {
                                samples::both(samples::unary(-9, 9, {DType::int32, DType::int64, DType::int8}),
                                              samples::unary(0, 200, {DType::uint8}))),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
-      .traits = pointwise_traits};
+      .traits = exact_traits};
   return op;
 }
 
@@ -168,7 +169,7 @@ const Primitive& primitives::sign() {
                                samples::both(samples::unary(-2, 3, {DType::int32, DType::int64, DType::int8}),
                                              samples::unary(0, 3, {DType::uint8}))),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
-      .traits = pointwise_traits};
+      .traits = exact_traits};
   return op;
 }
 
@@ -187,7 +188,7 @@ const Primitive& primitives::add() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = pointwise_traits};
+                            .traits = exact_traits};
   return op;
 }
 
@@ -206,7 +207,7 @@ const Primitive& primitives::sub() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = pointwise_traits};
+                            .traits = exact_traits};
   return op;
 }
 
@@ -222,7 +223,8 @@ const Primitive& primitives::mul() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = pointwise_traits};
+                            .traits = exact_traits,
+                            .equal_to = algebra::neutral(1, {1, 0})};
   return op;
 }
 
@@ -235,7 +237,8 @@ const Primitive& primitives::div() {
       .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) { return quotient(a, b); }),
       .samples = samples::both(quotient_samples(), complex_samples(0.5, 2)),
       .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-      .traits = pointwise_traits};
+      .traits = {.pointwise = true, .exact = true, .steps = 5},
+      .equal_to = algebra::neutral(1, {1})};
   return op;
 }
 
@@ -289,7 +292,7 @@ const Primitive& primitives::stop_gradient() {
                                                      samples::unary(0, 2, {DType::int32, DType::bool_, DType::key})),
                             .error_samples = samples::errors(
                                 {{{{DType::float32, {}, {}}, {DType::float32, {}, {}}}, {}, "expected 1 operand", {}}}),
-                            .traits = {.pointwise = true, .collective = false, .typed_axes = false, .alias = true}};
+                            .traits = {.pointwise = true, .moves = ir::Moves::in_place}};
   return op;
 }
 

@@ -125,7 +125,8 @@ const Primitive& primitives::convert() {
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{2}, {}}}, {{"dtype", DType::key}}, "make keys by random_wrap", {}},
            {{{DType::key, Shape{2}, {}}}, {{"dtype", DType::float32}}, "expected any dtype but key", {}}}),
-      .traits = pointwise_traits};
+      .traits = exact_traits,
+      .equal_to = algebra::operand()};
   return op;
 }
 

@@ -45,7 +45,7 @@ const Primitive& primitives::maximum() {
                                 [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x > y; }); }),
                             .samples = ordered_samples(),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-                            .traits = pointwise_traits};
+                            .traits = quick_traits};
   return op;
 }
 
@@ -58,7 +58,7 @@ const Primitive& primitives::minimum() {
                                 [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x < y; }); }),
                             .samples = ordered_samples(),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-                            .traits = pointwise_traits};
+                            .traits = quick_traits};
   return op;
 }
 

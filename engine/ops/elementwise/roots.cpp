@@ -77,14 +77,15 @@ const Primitive& primitives::sqrt() {
   static const Primitive op = pointwise::of_inexact(
       "sqrt", sqrt, [](auto x) { return std::sqrt(x); },
       [](const Value&, const Value& y, const Value& dx) { return dx * (full_like(y, 0.5) / y); },
-      samples::inexact(0.2, 4, samples::all_floats));
+      samples::inexact(0.2, 4, samples::all_floats), {.pointwise = true, .exact = true, .steps = 5});
   return op;
 }
 
 const Primitive& primitives::rsqrt() {
   static const Primitive op = pointwise::of_inexact(
       "rsqrt", rsqrt, [](auto x) { return 1.0 / std::sqrt(x); },
-      [](const Value& x, const Value& y, const Value& dx) { return dx * ((y / x) * -0.5); }, samples::inexact(0.2, 4));
+      [](const Value& x, const Value& y, const Value& dx) { return dx * ((y / x) * -0.5); }, samples::inexact(0.2, 4),
+      {.pointwise = true, .steps = 5});
   return op;
 }
 

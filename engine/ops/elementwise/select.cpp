@@ -45,6 +45,15 @@ std::vector<ir::Sample> select_samples() {
 const ArrayType predicate_type{DType::bool_, Shape{2}, {}};
 const ArrayType operand_type{DType::float32, Shape{2}, {}};
 
+/// One branch for both, or a predicate that is known.
+std::optional<ir::Var> chosen(const ir::AlgebraContext& context) {
+  if (context.inputs[1] == context.inputs[2]) return context.inputs[1];
+  const AttrValue* predicate = context.constant(context.inputs[0]);
+  const bool* holds = predicate == nullptr ? nullptr : std::get_if<bool>(predicate);
+  if (holds == nullptr) return std::nullopt;
+  return context.inputs[*holds ? 1 : 2];
+}
+
 }  // namespace
 
 const Primitive& primitives::select() {
@@ -67,7 +76,8 @@ const Primitive& primitives::select() {
            {{predicate_type, operand_type, {DType::float32, Shape{3}, {}}}, {}, "operands of one shape", {}},
            {{{DType::bool_, Shape{}, {}}, operand_type, operand_type}, {}, "operands of one shape", {}},
            {{predicate_type, operand_type}, {}, "expected 3 operands", {}}}),
-      .traits = pointwise_traits};
+      .traits = exact_traits,
+      .equal_to = chosen};
   return op;
 }
 

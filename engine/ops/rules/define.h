@@ -2,6 +2,7 @@
 
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/algebra.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/flops.h"
@@ -19,7 +20,10 @@ using ir::Tangent;
 using ir::TransposeContext;
 using reference::Complex;
 
-inline constexpr ir::Traits pointwise_traits{
-    .pointwise = true, .collective = false, .typed_axes = false, .alias = false};
+inline constexpr ir::Traits pointwise_traits{.pointwise = true};
+/// An instruction or two for an element.
+inline constexpr ir::Traits quick_traits{.pointwise = true, .steps = 1};
+/// Likewise, with the same bits in every kernel.
+inline constexpr ir::Traits exact_traits{.pointwise = true, .exact = true, .steps = 1};
 
 }  // namespace lockstep::ops

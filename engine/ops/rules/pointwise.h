@@ -14,7 +14,8 @@ namespace pointwise {
 
 /// y = f(x) on floats; `f` takes a double.
 template <class F>
-Primitive of_floats(std::string name, PrimitiveGetter self, F f, UnaryRule rule, samples::Samples samples) {
+Primitive of_floats(std::string name, PrimitiveGetter self, F f, UnaryRule rule, samples::Samples samples,
+                    const ir::Traits& traits = pointwise_traits) {
   return {.name = std::move(name),
           .infer = infer::same_shape(infer::floating),
           .derivative = derivative::unary(std::move(rule)),
@@ -22,12 +23,13 @@ Primitive of_floats(std::string name, PrimitiveGetter self, F f, UnaryRule rule,
           .reference = reference::unary<double>(f),
           .samples = std::move(samples),
           .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-          .traits = pointwise_traits};
+          .traits = traits};
 }
 
 /// y = f(x) on floats and complex numbers; `f` takes a double and a Complex.
 template <class F>
-Primitive of_inexact(std::string name, PrimitiveGetter self, F f, UnaryRule rule, samples::Samples samples) {
+Primitive of_inexact(std::string name, PrimitiveGetter self, F f, UnaryRule rule, samples::Samples samples,
+                     const ir::Traits& traits = pointwise_traits) {
   return {.name = std::move(name),
           .infer = infer::same_shape(infer::inexact),
           .derivative = derivative::unary(std::move(rule)),
@@ -35,7 +37,7 @@ Primitive of_inexact(std::string name, PrimitiveGetter self, F f, UnaryRule rule
           .reference = reference::unary<double, Complex>(f),
           .samples = std::move(samples),
           .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-          .traits = pointwise_traits};
+          .traits = traits};
 }
 
 }  // namespace pointwise

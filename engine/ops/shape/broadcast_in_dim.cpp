@@ -68,6 +68,16 @@ std::vector<ir::Sample> broadcast_samples() {
   return result;
 }
 
+ir::View broadcast_view(const Attrs& attrs, const Shape& operand, std::span<const std::int64_t> strides) {
+  ir::View view;
+  std::size_t d = 0;
+  for (const std::int64_t to : attrs.get<Dims>("dims")) {
+    view.strides[static_cast<std::size_t>(to)] = operand[static_cast<int>(d)] == 1 ? 0 : strides[d];
+    ++d;
+  }
+  return view;
+}
+
 }  // namespace
 
 const Primitive& primitives::broadcast_in_dim() {
@@ -90,7 +100,13 @@ const Primitive& primitives::broadcast_in_dim() {
             {}},
            {{{DType::float32, Shape{2}, {}}}, {{"shape", Dims{2, 3}}, {"dims", Dims{}}}, "expected 1 numbers", {}},
            {{{DType::float32, Shape{2, 3}, {}}}, {{"shape", Dims{3, 2}}, {"dims", Dims{1, 0}}}, "ascending dims", {}}}),
-      .traits = {}};
+      .traits = {.moves = ir::Moves::repeated},
+      .equal_to = algebra::operand(),
+      .compose =
+          [](const Attrs& outer, const Attrs& inner) {
+            return outer.with("dims", algebra::composed(outer.get<Dims>("dims"), inner.get<Dims>("dims")));
+          },
+      .view = broadcast_view};
   return op;
 }
 

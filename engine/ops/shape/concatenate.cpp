@@ -95,7 +95,11 @@ const Primitive& primitives::concatenate() {
            {{matrix, {DType::int32, Shape{2, 3}, {}}}, {{"dim", std::int64_t{0}}}, "operands of one dtype", {}},
            {{matrix, matrix}, {{"dim", std::int64_t{2}}}, "expected dim in [0, 2)", {}},
            {{}, {{"dim", std::int64_t{0}}}, "expected at least 1 operand", {}}}),
-      .traits = {}};
+      .traits = {.moves = ir::Moves::together},
+      .equal_to = [](const ir::AlgebraContext& context) -> std::optional<ir::Var> {
+        if (context.inputs.size() != 1) return std::nullopt;
+        return context.inputs[0];
+      }};
   return op;
 }
 

@@ -145,7 +145,11 @@ const Primitive& primitives::pad() {
             "an extent of 0 or more in dimension 0, not -1",
             {}},
            {{vector_type, scalar_type}, pad_attrs({0, 0}, {0}, {0}), "expected 1 numbers in low", {}}}),
-      .traits = {}};
+      .traits = {},
+      .equal_to = algebra::operand_where([](const Attrs& attrs) {
+        return algebra::all_equal(attrs.get<Dims>("low"), 0) && algebra::all_equal(attrs.get<Dims>("high"), 0) &&
+               algebra::all_equal(attrs.get<Dims>("interior"), 0);
+      })};
   return op;
 }
 

@@ -47,7 +47,8 @@ const Primitive& primitives::reshape() {
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{2, 3}, {}}}, {{"shape", Dims{4}}}, "expected 6 elements", {}},
            {{{DType::float32, Shape{2, 3}, {}}}, {{"shape", Dims{-1, 3}}}, "extents of 0 or more", {}}}),
-      .traits = {.pointwise = false, .collective = false, .typed_axes = false, .alias = true}};
+      .traits = {.moves = ir::Moves::in_place},
+      .compose = [](const Attrs& outer, const Attrs&) { return outer; }};
   return op;
 }
 

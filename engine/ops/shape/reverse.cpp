@@ -52,7 +52,8 @@ const Primitive& primitives::reverse() {
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{2}, {}}}, {{"dims", Dims{1}}}, "distinct dims in [0, 1)", {}},
            {{{DType::float32, Shape{2, 2}, {}}}, {{"dims", Dims{1, 1}}}, "expected distinct dims", {}}}),
-      .traits = {}};
+      .traits = {.moves = ir::Moves::elsewhere},
+      .equal_to = algebra::operand_where([](const Attrs& attrs) { return attrs.get<Dims>("dims").empty(); })};
   return op;
 }
 

@@ -76,6 +76,17 @@ std::vector<ir::Sample> slice_samples() {
 
 const std::vector<ArrayType> five = {{DType::float32, Shape{5}, {}}};
 
+ir::View slice_view(const Attrs& attrs, const Shape&, std::span<const std::int64_t> strides) {
+  const auto& start = attrs.get<Dims>("start");
+  const auto& steps = attrs.get<Dims>("strides");
+  ir::View view;
+  for (std::size_t d = 0; d < start.size(); ++d) {
+    view.strides[d] = strides[d] * steps[d];
+    view.offset += strides[d] * start[d];
+  }
+  return view;
+}
+
 }  // namespace
 
 const Primitive& primitives::slice() {
@@ -91,7 +102,11 @@ const Primitive& primitives::slice() {
                                         {five, slice_attrs({3}, {2}, {1}), "0 <= start <= limit", {}},
                                         {five, slice_attrs({0}, {3}, {0}), "strides of 1 or more", {}},
                                         {five, slice_attrs({0, 0}, {3}, {1}), "expected 1 numbers in start", {}}}),
-      .traits = {}};
+      .traits = {.moves = ir::Moves::elsewhere},
+      .equal_to = algebra::operand_where([](const Attrs& attrs) {
+        return algebra::all_equal(attrs.get<Dims>("start"), 0) && algebra::all_equal(attrs.get<Dims>("strides"), 1);
+      }),
+      .view = slice_view};
   return op;
 }
 

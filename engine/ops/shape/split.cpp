@@ -80,7 +80,7 @@ const Primitive& primitives::split() {
       .error_samples = samples::errors({{five, split_attrs(0, {2, 2}), "whose sum is 5", {}},
                                         {five, split_attrs(0, {6, -1}), "sizes of 0 or more", {}},
                                         {five, split_attrs(1, {5}), "expected dim in [0, 1)", {}}}),
-      .traits = {}};
+      .traits = {.moves = ir::Moves::apart}};
   return op;
 }
 

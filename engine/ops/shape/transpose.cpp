@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -45,6 +47,17 @@ std::vector<ir::Sample> transpose_samples() {
   return result;
 }
 
+bool is_ascending(const Dims& permutation) { return std::ranges::is_sorted(permutation); }
+
+ir::View transposed_view(const Attrs& attrs, const Shape&, std::span<const std::int64_t> strides) {
+  ir::View view;
+  std::size_t d = 0;
+  for (const std::int64_t from : attrs.get<Dims>("permutation")) {
+    view.strides[d++] = strides[static_cast<std::size_t>(from)];
+  }
+  return view;
+}
+
 }  // namespace
 
 const Primitive& primitives::transpose() {
@@ -65,7 +78,15 @@ const Primitive& primitives::transpose() {
           {{{{DType::float32, Shape{2, 3}, {}}}, {{"permutation", Dims{0}}}, "expected 2 numbers in permutation", {}},
            {{{DType::float32, Shape{2, 3}, {}}}, {{"permutation", Dims{0, 0}}}, "expected distinct permutation", {}},
            {{{DType::float32, Shape{2, 3}, {}}}, {{"permutation", Dims{0, 2}}}, "in [0, 2)", {}}}),
-      .traits = {}};
+      .traits = {.moves = ir::Moves::elsewhere},
+      .equal_to =
+          algebra::operand_where([](const Attrs& attrs) { return is_ascending(attrs.get<Dims>("permutation")); }),
+      .compose =
+          [](const Attrs& outer, const Attrs& inner) {
+            return outer.with("permutation",
+                              algebra::composed(inner.get<Dims>("permutation"), outer.get<Dims>("permutation")));
+          },
+      .view = transposed_view};
   return op;
 }
 
