@@ -25,6 +25,16 @@ endif()
 # Libraries that nothing refers to stay out: a test of the core then starts without LibTorch.
 add_link_options(-Wl,--as-needed)
 
+# Dozens of programs are linked, each from all libraries: the quickest linker there is, in a quarter of the usual one's time.
+include(CheckLinkerFlag)
+foreach(linker mold lld gold)
+  check_linker_flag(CXX "-fuse-ld=${linker}" LOCKSTEP_HAS_${linker})
+  if(LOCKSTEP_HAS_${linker})
+    add_link_options("-fuse-ld=${linker}")
+    break()
+  endif()
+endforeach()
+
 if(LOCKSTEP_SANITIZE)
   # Lines are enough in a report; full debug information doubles the time to link.
   add_compile_options(-Og -g1 -fno-omit-frame-pointer -fsanitize=${LOCKSTEP_SANITIZE})
