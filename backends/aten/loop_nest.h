@@ -27,13 +27,16 @@ struct LoopNest {
     }
   }
 
+  /// Of operand k, from one element of a row to the next.
+  std::int64_t inner_step(std::size_t k) const { return strides[k][static_cast<std::size_t>(rank - 1)]; }
+
   /// Calls row(offsets, length, steps): one run along the innermost dimension, offsets and steps in elements.
   template <class Row>
   void for_each_row(Row&& row) const {
     const int inner = rank - 1;
     std::array<std::int64_t, N> offsets{};
     std::array<std::int64_t, N> steps;
-    for (std::size_t k = 0; k < N; ++k) steps[k] = strides[k][static_cast<std::size_t>(inner)];
+    for (std::size_t k = 0; k < N; ++k) steps[k] = inner_step(k);
     if (rank == 1 && extents[0] > 0) {
       row(offsets, extents[0], steps);
       return;

@@ -117,13 +117,17 @@ struct RunRows {
       sizes[k + 1] = static_cast<std::int64_t>(size_of(arguments.inputs[k].dtype));
     }
     const LoopNest<N + 1> nest(out.shape, strides);
-    nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto& steps) {
-      Row<N> row{n, static_cast<std::byte*>(out.data) + offsets[0] * sizes[0], {}, {}};
+    // All rows of a walk have the same steps.
+    Row<N> row{};
+    for (std::size_t k = 0; k < N; ++k) row.steps[k] = nest.inner_step(k + 1);
+    const auto run = row.is_plain() ? plain : strided;
+    nest.for_each_row([&](const auto& offsets, std::int64_t n, const auto&) {
+      row.n = n;
+      row.out = static_cast<std::byte*>(out.data) + offsets[0] * sizes[0];
       for (std::size_t k = 0; k < N; ++k) {
         row.operands[k] = static_cast<const std::byte*>(arguments.inputs[k].data) + offsets[k + 1] * sizes[k + 1];
-        row.steps[k] = steps[k + 1];
       }
-      (row.is_plain() ? plain : strided)(row);
+      run(row);
     });
   }
 };

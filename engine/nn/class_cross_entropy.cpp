@@ -34,10 +34,10 @@ Odds odds(const Array& logits, const Array& classes) {
   return {own, is_own, weights, sum(weights, Axes{-1}, true)};
 }
 
-Array value(const Odds& odds) {
+Array value(const Odds& found) {
   // Beyond this the class adds nothing to the sum, and 1 plus what the logarithm is taken of stays above 0 for any others.
-  const Array own = maximum(odds.own, odds.own.dtype() == float64 ? -36 : -16);
-  return squeeze(log1p(odds.others + expm1(own)) - odds.own, {-1});
+  const Array own = maximum(found.own, found.own.dtype() == float64 ? -36 : -16);
+  return squeeze(log1p(found.others + expm1(own)) - found.own, {-1});
 }
 
 }  // namespace

@@ -116,7 +116,5 @@ TEST_CASE("two processes with an op of one's own train the bits of one") {
   const std::string expected = "trained " + fingerprint_of_steps(1) + ".";
   const std::string output = tests::launched(2, "what each launched process trains with an op of one's own");
   CAPTURE(output);
-  const std::size_t first = output.find(expected);
-  CHECK(first != std::string::npos);
-  CHECK(output.find(expected, first + 1) != std::string::npos);
+  CHECK(tests::count(output, expected) >= 2);
 }
