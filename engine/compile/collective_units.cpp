@@ -7,13 +7,16 @@
 #include "engine/compile/process_kernels.h"
 #include "engine/compile/program.h"
 #include "engine/compile/shard_groups.h"
+#include "engine/ir/collectives.h"
 
 namespace lockstep::compile {
 namespace {
 
-/// The collective an item stands for: its own op, or that of the wait.
-std::string collective_op(const Item& item) {
-  return item.op == "collective_wait" ? item.attrs.get<std::string>("op") : item.op;
+const ir::Primitive& exchanged_by(const Item& item) { return ir::exchanged_by(*item.primitive, item.attrs); }
+
+/// Of a value's way out of a map, too, which is no op.
+ir::Collective exchange_of(const Item& item) {
+  return item.primitive == nullptr ? ir::Collective{} : exchanged_by(item).collective;
 }
 
 std::vector<std::string> reduced_axes(const Item& item) {
@@ -27,7 +30,7 @@ class CollectiveWriter {
   CollectiveWriter(Program& program, const Item& item)
       : program_(program),
         item_(item),
-        op_(collective_op(item)),
+        exchange_(exchange_of(item)),
         mesh_(program.meshes[static_cast<std::size_t>(item.mesh)]),
         copy_(program.kernels.adopt(std::make_unique<CopyKernel>())),
         operand_(item.inputs[0]),
@@ -39,19 +42,9 @@ class CollectiveWriter {
     std::vector<ShardGroup> groups = groups_of(mesh_, reduced_axes(item_));
     if (program_.value(item_.outputs[0]).pmap < 0) keep_one(groups);
     find_leaves(groups);
-    if (op_ == "psum" || op_ == "pmax" || op_ == "pmin") {
-      reduce_all(groups, std::vector<int>(groups.size(), item_.outputs[0]));
-    } else if (op_ == "psum_scatter") {
-      scatter(groups);
-    } else if (op_ == "all_to_all") {
-      exchange_blocks(groups);
-    } else if (op_ == "ppermute") {
-      permute(groups);
-    } else {
-      gather(groups);
-    }
+    write(groups);
     program_.units.back().collectives = 1;
-    program_.units.back().collective = {op_, type_.nbytes()};
+    program_.units.back().collective = {exchanged_by(item_).name, type_.nbytes()};
   }
 
   /// Joins the shards' blocks into the one value outside of the map.
@@ -78,6 +71,25 @@ class CollectiveWriter {
   }
 
  private:
+  void write(const std::vector<ShardGroup>& groups) {
+    switch (exchange_.exchange) {
+      case ir::Exchange::reduce:
+        return reduce_all(groups, std::vector<int>(groups.size(), item_.outputs[0]));
+      case ir::Exchange::reduce_scatter:
+        return scatter(groups);
+      case ir::Exchange::all_to_all:
+        return exchange_blocks(groups);
+      case ir::Exchange::permute:
+        return permute(groups);
+      case ir::Exchange::gather:
+        return gather(groups);
+      case ir::Exchange::index:
+      case ir::Exchange::none:
+        break;
+    }
+    throw IrError("compile: " + item_.op + " exchanges nothing");
+  }
+
   /// Puts the local shards' blocks one behind the other.
   void stack() {
     Unit unit = new_unit();
@@ -114,7 +126,7 @@ class CollectiveWriter {
 
   /// Whether the reduction is the tree over all shards, cut at the processes.
   bool is_whole(const std::vector<ShardGroup>& groups) const {
-    return static_cast<int>(groups[0].size()) == mesh_.shards && (op_ == "psum" || op_ == "pmax" || op_ == "pmin");
+    return static_cast<int>(groups[0].size()) == mesh_.shards && exchange_.exchange == ir::Exchange::reduce;
   }
 
   /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
@@ -149,11 +161,11 @@ class CollectiveWriter {
 
   // ---- reductions ------------------------------------------------------------------------------------------------
 
-  bool accumulates_in_f32() const {
-    return op_.starts_with("psum") && (type_.dtype == DType::float16 || type_.dtype == DType::bfloat16);
+  DType sum_dtype() const {
+    return exchange_.convert == nullptr ? type_.dtype : ir::accumulation_dtype(type_.dtype);
   }
-  ArrayType sum_type() const { return {accumulates_in_f32() ? DType::float32 : type_.dtype, type_.shape, {}}; }
-  std::string fold_op() const { return op_ == "pmax" ? "maximum" : op_ == "pmin" ? "minimum" : "add"; }
+  ArrayType sum_type() const { return {sum_dtype(), type_.shape, {}}; }
+  bool is_widened() const { return sum_dtype() != type_.dtype; }
 
   /// A call of a pointwise kernel on whole values, or on tiles of them where the unit is cut.
   void add_pointwise(Unit& unit, const std::string& op, const Attrs& attrs, std::vector<Ref> inputs, Ref output) {
@@ -182,9 +194,9 @@ class CollectiveWriter {
 
   Ref sum_leaf(Unit& unit, int shard, std::size_t level, int side) {
     const Ref source = leaf(shard);
-    if (!accumulates_in_f32()) return source;
+    if (!is_widened()) return source;
     const Ref widened = temporary(level, side);
-    add_pointwise(unit, "convert", Attrs{{"dtype", DType::float32}}, {source}, widened);
+    add_pointwise(unit, exchange_.convert().name, Attrs{{"dtype", sum_dtype()}}, {source}, widened);
     return widened;
   }
 
@@ -202,7 +214,7 @@ class CollectiveWriter {
     const Ref left = fold(unit, group, extents, first_leaf, first, middle, level + 1, 0, nullptr);
     const Ref right = fold(unit, group, extents, first_leaf, middle, last, level + 1, 1, nullptr);
     const Ref result = target != nullptr ? *target : temporary(level, side);
-    add_pointwise(unit, fold_op(), {}, {left, right}, result);
+    add_pointwise(unit, exchange_.combine().name, {}, {left, right}, result);
     return result;
   }
 
@@ -238,17 +250,17 @@ class CollectiveWriter {
     if (targets.empty()) return;
     const auto [members, extents] = local_part(group);
     const bool across = program_.processes > 1 && gathered_ < 0 && crosses(group);
-    Ref sum = across || accumulates_in_f32() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
+    Ref sum = across || is_widened() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
     const Ref node = fold(unit, members, extents, 0, 0, extents[0], 0, 0, &sum);
     if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
     if (across) {
-      const Ref total = accumulates_in_f32() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
+      const Ref total = is_widened() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
       program_.units.push_back(std::exchange(unit, new_reduction()));
       program_.units.push_back(exchange(sum, total));
       sum = total;
     }
-    if (accumulates_in_f32()) {
-      add_pointwise(unit, "convert", Attrs{{"dtype", type_.dtype}}, {sum}, targets[0]);
+    if (is_widened()) {
+      add_pointwise(unit, exchange_.convert().name, Attrs{{"dtype", type_.dtype}}, {sum}, targets[0]);
     }
     for (std::size_t i = 1; i < targets.size(); ++i) add_flat_copy(unit, targets[0], targets[i]);
   }
@@ -271,7 +283,7 @@ class CollectiveWriter {
     const ArrayType type = sum_type();
     const ArrayType chunk{type.dtype, Shape{FoldAcrossProcesses::chunk_elements(type.size(), program_.processes)}, {}};
     const std::array<ArrayType, 2> operands = {chunk, chunk};
-    const Kernel* add = program_.kernels.get(fold_op(), {}, operands, {&chunk, 1});
+    const Kernel* add = program_.kernels.get(exchange_.combine().name, {}, operands, {&chunk, 1});
     Unit unit = new_unit();
     unit.on_caller = true;
     unit.calls.push_back({program_.kernels.adopt(std::make_unique<FoldAcrossProcesses>(program_.communicator, add,
@@ -285,7 +297,7 @@ class CollectiveWriter {
 
   // ---- moves -----------------------------------------------------------------------------------------------------
 
-  int dim() const { return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), op_); }
+  int dim() const { return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), exchanged_by(item_).name); }
 
   void scatter(const std::vector<ShardGroup>& all_groups) {
     std::vector<ShardGroup> groups;
@@ -401,7 +413,7 @@ class CollectiveWriter {
 
   Program& program_;
   const Item& item_;
-  std::string op_;
+  const ir::Collective exchange_;
   const Mesh mesh_;
   const Kernel* copy_;
   int operand_;
@@ -444,15 +456,14 @@ bool write_through(Program& program, const Item& item) {
 }  // namespace
 
 bool is_collective(const Item& item) {
-  static const std::vector<std::string> ops = {
-      "psum",         "pmax",       "pmin",     "all_gather",     "all_gather_invariant",
-      "psum_scatter", "all_to_all", "ppermute", "collective_wait"};
-  return item.kind == Item::Kind::equation && std::find(ops.begin(), ops.end(), item.op) != ops.end();
+  if (item.kind != Item::Kind::equation) return false;
+  const ir::Exchange exchange = exchanged_by(item).collective.exchange;
+  return exchange != ir::Exchange::none && exchange != ir::Exchange::index;
 }
 
 void add_collective_units(Program& program, const Item& item) {
-  const bool has_sender =
-      collective_op(item) != "ppermute" || !item.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs").empty();
+  const bool has_sender = exchanged_by(item).collective.exchange != ir::Exchange::permute ||
+                          !item.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs").empty();
   if (program.meshes[static_cast<std::size_t>(item.mesh)].shards > 1 || !has_sender) {
     CollectiveWriter(program, item).run();
     return;
@@ -466,7 +477,7 @@ void add_collective_units(Program& program, const Item& item) {
   Unit counted;
   counted.mesh = item.mesh;
   counted.collectives = 1;
-  counted.collective = {collective_op(item), operand.type.nbytes()};
+  counted.collective = {exchanged_by(item).name, operand.type.nbytes()};
   program.units.push_back(std::move(counted));
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/compile/writer.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
 
 // A loop's body is lowered without a map around it, as a kernel that knows no shards. What it needs of its shard, the
@@ -30,7 +31,7 @@ std::vector<FunctionPtr> sub_functions(const Equation& equation) {
 void collect_axes(const Equation& equation, Axes& axes) {
   for (const FunctionPtr& f : sub_functions(equation)) {
     for (const Equation& inner : f->equations()) {
-      if (inner.primitive->name == "axis_index") {
+      if (inner.primitive == &ops::primitives::axis_index()) {
         const auto& axis = inner.attrs.get<std::string>("axis");
         if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
       }
@@ -56,7 +57,7 @@ FunctionPtr with_inputs(const ir::Function& function, const Axes& axes, std::siz
   std::vector<Equation> kept;
   for (Equation& equation : draft.equations) {
     substitution.apply(equation.inputs);
-    if (equation.primitive->name == "axis_index") {
+    if (equation.primitive == &ops::primitives::axis_index()) {
       substitution.replace(equation.outputs[0], index_of(equation.attrs.get<std::string>("axis")));
       continue;
     }
@@ -78,14 +79,13 @@ Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf
   const auto insert = [&](std::size_t at) {
     changed.inputs.insert(changed.inputs.begin() + static_cast<std::ptrdiff_t>(at), indices.begin(), indices.end());
   };
-  const std::string& op = equation.primitive->name;
-  if (op == "scan") {
+  if (equation.primitive == &ops::primitives::scan()) {
     ir::Scan scan = ir::Scan::of(equation.attrs);
     insert(scan.consts);
     scan.body = with_inputs(*scan.body, axes, scan.consts);
     scan.consts += axes.size();
     changed.attrs = scan.attrs();
-  } else if (op == "while_loop") {
+  } else if (equation.primitive == &ops::primitives::while_loop()) {
     ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
     insert(loop.cond_consts + loop.body_consts);
     insert(loop.cond_consts);

@@ -5,6 +5,7 @@
 #include <lockstep/joined_ops.h>
 
 #include "engine/compile/program.h"
+#include "engine/ops/primitives.h"
 
 // What one kernel computes for several shards, where a backend has one that gains by it. A gradient of weights is a
 // product for each shard, then their sum: where the operands of all shards are smaller than what the products give, these
@@ -38,8 +39,8 @@ class Joiner {
   /// A psum over all shards of a map, all of them here.
   bool is_whole_sum(const Item& it) const {
     if (!is_collective(it) || it.fence >= 0) return false;
-    const std::string& op = it.op == "collective_wait" ? it.attrs.get<std::string>("op") : it.op;
-    if (op != "psum" || program_.value(it.outputs[0]).pmap >= 0) return false;
+    if (&ir::exchanged_by(*it.primitive, it.attrs) != &ops::primitives::psum()) return false;
+    if (program_.value(it.outputs[0]).pmap >= 0) return false;
     const Mesh& mesh = program_.meshes[static_cast<std::size_t>(it.mesh)];
     const auto& axes = it.attrs.get<std::vector<std::string>>("axes");
     const bool is_whole = std::ranges::all_of(
@@ -54,7 +55,7 @@ class Joiner {
       if (i < 0 || reads_[static_cast<std::size_t>(v)] != 1) return -1;
       const Item& it = item(i);
       if (!op_of_sum(it.op).empty() && it.pmap >= 0 && it.fence < 0) return i;
-      if (it.op != "collective_start") return -1;
+      if (it.primitive != &ops::primitives::collective_start()) return -1;
       v = it.inputs[0];
     }
   }
@@ -82,7 +83,7 @@ class Joiner {
   int invariant(int v) {
     while (program_.value(v).pmap >= 0) {
       const int i = producer_[static_cast<std::size_t>(v)];
-      if (i < 0 || item(i).op != "pvary") return -1;
+      if (i < 0 || item(i).primitive != &ops::primitives::pvary()) return -1;
       v = item(i).inputs[0];
     }
     return v;

@@ -14,20 +14,20 @@ namespace {
 
 using PerShard = std::vector<BufferPtr>;
 
-constexpr std::array<std::string_view, 10> names = {
-    "psum",         "pmax",       "pmin",     "all_gather", "all_gather_invariant",
-    "psum_scatter", "all_to_all", "ppermute", "axis_index", "collective_wait"};
-
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-class Collective {
+class Exchanger {
  public:
-  Collective(const CollectiveCall& call, const Shards& shards, const Backend& backend)
-      : call_(call), shards_(shards), backend_(backend), type_{call.input.dtype, call.input.shape, {}} {}
+  Exchanger(const CollectiveCall& call, const Shards& shards, const Backend& backend)
+      : call_(call),
+        exchange_(call.primitive.collective),
+        shards_(shards),
+        backend_(backend),
+        type_{call.input.dtype, call.input.shape, {}} {}
 
   // Folds over one axis after the other; afterwards the values vary along what is left.
-  PerShard reduce(std::string_view kernel_name, const AxisSet& axes, PerShard values) const {
-    const BoundKernel kernel(backend_, kernel_name, {}, {type_, type_}, {type_});
+  PerShard fold(const AxisSet& axes, PerShard values) const {
+    const BoundKernel kernel(backend_, exchange_.combine().name, {}, {type_, type_}, {type_});
     const auto combine = [&](const BufferPtr& a, const BufferPtr& b) { return kernel.run(std::array{a, b}).front(); };
     AxisSet varying = call_.input.varying;
     const std::vector<AxisSizes::Axis>& mesh = shards_.axes().axes();
@@ -45,18 +45,18 @@ class Collective {
 
   PerShard convert(const PerShard& values, const AxisSet& varying, DType from, DType to) const {
     if (from == to) return values;
-    const BoundKernel kernel(backend_, "convert", Attrs{{"dtype", to}}, {ArrayType{from, type_.shape, {}}},
-                             {ArrayType{to, type_.shape, {}}});
+    const BoundKernel kernel(backend_, exchange_.convert().name, Attrs{{"dtype", to}},
+                             {ArrayType{from, type_.shape, {}}}, {ArrayType{to, type_.shape, {}}});
     return shards_.share<BufferPtr>(
         varying, [&](std::int64_t shard) { return kernel.run(std::span(&values[index(shard)], 1)).front(); });
   }
 
-  PerShard sum(const AxisSet& axes, const PerShard& operands) {
+  PerShard reduce(const AxisSet& axes, const PerShard& operands) {
     const DType dtype = call_.input.dtype;
-    const DType wide = accumulation_dtype(dtype);
+    const DType wide = exchange_.convert == nullptr ? dtype : accumulation_dtype(dtype);
     PerShard values = convert(operands, call_.input.varying, dtype, wide);
     type_.dtype = wide;
-    values = reduce("add", axes, std::move(values));
+    values = fold(axes, std::move(values));
     type_.dtype = dtype;
     return convert(values, call_.input.varying.without(axes), wide, dtype);
   }
@@ -82,7 +82,7 @@ class Collective {
   }
 
   PerShard all_to_all(const std::string& axis, int split, int concat, const PerShard& operands) const {
-    const std::int64_t size = shards_.axes().size(axis, call_.op);
+    const std::int64_t size = shards_.axes().size(axis, call_.primitive.name);
     const Shape part = type_.shape.with(split, type_.shape[split] / size);
     return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
       BufferPtr result = allocate(backend_, call_.output);
@@ -125,12 +125,11 @@ class Collective {
   }
 
   const CollectiveCall& call_;
+  const ir::Collective& exchange_;
   const Shards& shards_;
   const Backend& backend_;
   ArrayType type_;
 };
-
-AxisSet axes_of(const Attrs& attrs) { return AxisSet(attrs.get<std::vector<std::string>>("axes")); }
 
 }  // namespace
 
@@ -138,34 +137,41 @@ DType accumulation_dtype(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
 }
 
-bool is_collective(std::string_view op) { return std::ranges::find(names, op) != names.end(); }
+const Primitive& exchanged_by(const Primitive& primitive, const Attrs& attrs) {
+  return primitive.collective.completes == nullptr ? primitive : primitive.collective.completes(attrs);
+}
 
 std::vector<BufferPtr> run_collective(const CollectiveCall& call, const Shards& shards,
                                       std::span<const BufferPtr> operands, const Backend& backend) {
-  const std::string_view op = call.op;
-  if (op == "collective_wait") {
-    const std::string started = call.attrs.get<std::string>("op");
+  const Primitive& exchanged = exchanged_by(call.primitive, call.attrs);
+  if (&exchanged != &call.primitive) {
     const Attrs attrs = call.attrs.without("op");
-    return run_collective({started, attrs, call.input, call.output}, shards, operands, backend);
+    return run_collective({exchanged, attrs, call.input, call.output}, shards, operands, backend);
   }
-  Collective collective(call, shards, backend);
+  Exchanger exchanger(call, shards, backend);
   const PerShard values(operands.begin(), operands.end());
-  if (op == "psum") return collective.sum(axes_of(call.attrs), values);
-  if (op == "pmax") return collective.reduce("maximum", axes_of(call.attrs), values);
-  if (op == "pmin") return collective.reduce("minimum", axes_of(call.attrs), values);
-  if (!is_collective(op)) throw IrError("run_collective: " + std::string(op) + " is no collective");
-  const auto& axis = call.attrs.get<std::string>("axis");
-  if (op == "axis_index") return collective.axis_index(axis);
-  if (op == "ppermute") {
-    return collective.permute(axis, call.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs"), values);
+  const auto axis = [&] { return call.attrs.get<std::string>("axis"); };
+  const auto dim = [&] {
+    return normalize_axis(call.attrs.get<std::int64_t>("dim"), call.input.shape.rank(), exchanged.name);
+  };
+  switch (exchanged.collective.exchange) {
+    case Exchange::reduce:
+      return exchanger.reduce(AxisSet(call.attrs.get<std::vector<std::string>>("axes")), values);
+    case Exchange::reduce_scatter:
+      return exchanger.scatter(axis(), dim(), exchanger.reduce({axis()}, values));
+    case Exchange::gather:
+      return exchanger.gather(axis(), dim(), values);
+    case Exchange::all_to_all:
+      return exchanger.all_to_all(axis(), static_cast<int>(call.attrs.get<std::int64_t>("split")),
+                                  static_cast<int>(call.attrs.get<std::int64_t>("concat")), values);
+    case Exchange::permute:
+      return exchanger.permute(axis(), call.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs"), values);
+    case Exchange::index:
+      return exchanger.axis_index(axis());
+    case Exchange::none:
+      break;
   }
-  if (op == "all_to_all") {
-    return collective.all_to_all(axis, static_cast<int>(call.attrs.get<std::int64_t>("split")),
-                                 static_cast<int>(call.attrs.get<std::int64_t>("concat")), values);
-  }
-  const int dim = normalize_axis(call.attrs.get<std::int64_t>("dim"), call.input.shape.rank(), op);
-  if (op == "psum_scatter") return collective.scatter(axis, dim, collective.sum({axis}, values));
-  return collective.gather(axis, dim, values);
+  throw IrError("run_collective: " + exchanged.name + " is no collective");
 }
 
 }  // namespace lockstep::ir

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "engine/ir/kernel_runner.h"
+#include "engine/ir/primitive.h"
 #include "engine/ir/shards.h"
 
 namespace lockstep::ir {
@@ -23,13 +23,12 @@ DType accumulation_dtype(DType dtype);
 
 /// What a collective does for all shards of a mesh at once.
 struct CollectiveCall {
-  std::string_view op;  ///< One that `is_collective` knows.
+  const Primitive& primitive;  ///< One that exchanges something, or waits for one that does.
   const Attrs& attrs;
   ArrayType input;  ///< Unused by axis_index.
   ArrayType output;
 };
 
-bool is_collective(std::string_view op);
 /// One result per shard; `operands` has one per shard, too. Sums in the order of `fold_tree`, several axes in mesh order,
 /// last first. Shards on which the result is the same share its memory.
 std::vector<BufferPtr> run_collective(const CollectiveCall& call, const Shards& shards,

@@ -118,9 +118,9 @@ std::vector<PerShard> Evaluator::run_equation(const Function& function, const Eq
   if (primitive.name == "scan") return run_scan(equation, shards, operands);
   if (primitive.name == "while_loop") return run_while_loop(equation, shards, operands);
   if (primitive.name == "cond") return run_cond(equation, shards, operands);
-  if (is_collective(primitive.name)) {
+  if (exchanged_by(primitive, equation.attrs).collective.exchange != Exchange::none) {
     const ArrayType input = equation.inputs.empty() ? ArrayType{} : function.type(equation.inputs[0]);
-    const CollectiveCall call{primitive.name, equation.attrs, input, function.type(equation.outputs.at(0))};
+    const CollectiveCall call{primitive, equation.attrs, input, function.type(equation.outputs.at(0))};
     return {run_collective(call, shards, operands.empty() ? PerShard() : operands[0], backend_)};
   }
   if (primitive.traits.moves == Moves::in_place) return {operands.at(0)};

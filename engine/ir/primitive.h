@@ -278,6 +278,31 @@ struct View {
 /// Of ops that move elements elsewhere or repeat them, where no copy is needed to read them.
 using ViewRule = std::function<View(const Attrs&, const Shape& operand, std::span<const std::int64_t> strides)>;
 
+// ---- collectives --------------------------------------------------------------------------------------------------
+
+/// What the replicas of a group get of each other's operands.
+enum class Exchange : std::uint8_t {
+  none,
+  reduce,          ///< All of them their combination (psum).
+  reduce_scatter,  ///< Each its block of the combination (psum_scatter).
+  gather,          ///< All of them all operands, joined along a dimension (all_gather).
+  all_to_all,      ///< Each its block of every operand.
+  permute,         ///< Each another's operand, or zeros.
+  index,           ///< Nothing: its own number (axis_index).
+};
+
+struct Primitive;
+
+struct Collective {
+  Exchange exchange = Exchange::none;
+  /// Of reductions: what is folded over the replicas, two by two, in the order of `fold_tree`.
+  const Primitive& (*combine)() = nullptr;
+  /// Of reductions that keep narrow floats in `accumulation_dtype` until they are complete: the op that takes them there.
+  const Primitive& (*convert)() = nullptr;
+  /// Of an op that only waits for a collective: that collective.
+  const Primitive& (*completes)(const Attrs&) = nullptr;
+};
+
 /// All facts of an op.
 struct Primitive {
   std::string name;
@@ -294,7 +319,11 @@ struct Primitive {
   EqualTo equal_to = {};
   Compose compose = {};
   ViewRule view = {};
+  Collective collective = {};
 };
+
+/// The collective that an equation of the primitive stands for: its own, or the one that it waits for.
+const Primitive& exchanged_by(const Primitive& primitive, const Attrs& attrs);
 
 /// Whether the equation, or one inside its sub-functions, has an effect.
 bool has_effects(const Equation& equation);

@@ -15,9 +15,8 @@ using ir::FunctionPtr;
 using ir::Var;
 
 bool can_be_split(const Equation& equation) {
-  const std::string& op = equation.primitive->name;
-  return op == "psum" || op == "pmax" || op == "pmin" || op == "all_gather" || op == "all_gather_invariant" ||
-         op == "psum_scatter" || op == "all_to_all" || op == "ppermute";
+  const ir::Exchange exchange = equation.primitive->collective.exchange;
+  return exchange != ir::Exchange::none && exchange != ir::Exchange::index;
 }
 
 /// Writes the equations in a new order: a start right behind its operand's definition, a wait right before its first
@@ -52,7 +51,7 @@ class Scheduler {
       start(i);
       return;
     }
-    if (original_[i].primitive->name == "pvary" && is_awaited(original_[i].inputs[0])) {
+    if (original_[i].primitive == &ops::primitives::pvary() && is_awaited(original_[i].inputs[0])) {
       pending_[original_[i].outputs[0].id] = static_cast<std::ptrdiff_t>(i);
       return;
     }

@@ -205,6 +205,7 @@ const ir::Primitive& primitives::all_gather() {
       .samples = gather_samples,
       .error_samples = gather_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::gather},
   };
   return primitive;
 }
@@ -219,6 +220,7 @@ const ir::Primitive& primitives::all_gather_invariant() {
       .samples = gather_samples,
       .error_samples = gather_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::gather},
   };
   return primitive;
 }
@@ -233,6 +235,7 @@ const ir::Primitive& primitives::psum_scatter() {
       .samples = scatter_samples,
       .error_samples = scatter_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::reduce_scatter, .combine = primitives::add, .convert = primitives::convert},
   };
   return primitive;
 }

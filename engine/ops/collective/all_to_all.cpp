@@ -124,6 +124,7 @@ const ir::Primitive& primitives::all_to_all() {
       .samples = exchange_samples,
       .error_samples = exchange_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::all_to_all},
   };
   return primitive;
 }

@@ -53,6 +53,7 @@ const ir::Primitive& primitives::axis_index() {
       .samples = index_samples,
       .error_samples = index_errors,
       .traits = {.typed_axes = true},
+      .collective = {.exchange = ir::Exchange::index},
   };
   return primitive;
 }

@@ -137,6 +137,7 @@ const ir::Primitive& primitives::collective_wait() {
       .samples = wait_samples,
       .error_samples = wait_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.completes = completed},
   };
   return primitive;
 }

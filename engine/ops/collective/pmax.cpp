@@ -115,6 +115,7 @@ ir::Primitive extreme(const char* name) {
       .samples = extreme_samples,
       .error_samples = extreme_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::reduce, .combine = largest ? primitives::maximum : primitives::minimum},
   };
 }
 

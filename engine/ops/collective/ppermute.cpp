@@ -135,6 +135,7 @@ const ir::Primitive& primitives::ppermute() {
       .samples = permute_samples,
       .error_samples = permute_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::permute},
   };
   return primitive;
 }

@@ -140,6 +140,7 @@ const ir::Primitive& primitives::psum() {
       .samples = psum_samples,
       .error_samples = psum_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .collective = {.exchange = ir::Exchange::reduce, .combine = primitives::add, .convert = primitives::convert},
   };
   return primitive;
 }
