@@ -73,32 +73,15 @@ FunctionPtr with_inputs(const ir::Function& function, const Axes& axes, std::siz
 
 /// An equation with sub-functions, given the coordinates as operands more.
 Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf& index_of) {
-  Equation changed = equation;
   std::vector<Var> indices;
   for (const std::string& axis : axes) indices.push_back(index_of(axis));
-  const auto insert = [&](std::size_t at) {
-    changed.inputs.insert(changed.inputs.begin() + static_cast<std::ptrdiff_t>(at), indices.begin(), indices.end());
-  };
-  if (equation.primitive == &ops::primitives::scan()) {
-    ir::Scan scan = ir::Scan::of(equation.attrs);
-    insert(scan.consts);
-    scan.body = with_inputs(*scan.body, axes, scan.consts);
-    scan.consts += axes.size();
-    changed.attrs = scan.attrs();
-  } else if (equation.primitive == &ops::primitives::while_loop()) {
-    ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
-    insert(loop.cond_consts + loop.body_consts);
-    insert(loop.cond_consts);
-    loop.cond = with_inputs(*loop.cond, axes, loop.cond_consts);
-    loop.body = with_inputs(*loop.body, axes, loop.body_consts);
-    loop.cond_consts += axes.size();
-    loop.body_consts += axes.size();
-    changed.attrs = loop.attrs();
-  } else {  // cond and calls: operands of the sub-functions, in order
-    insert(equation.inputs.size());
-    changed = passes::map_sub_functions(
-        changed, [&](const FunctionPtr& f) { return with_inputs(*f, axes, f->inputs().size()); });
+  const ir::Extend extend = [&](const ir::Function& f, std::size_t at) { return with_inputs(f, axes, at); };
+  if (const ir::CaptureRule capture = equation.primitive->sub_functions.capture) {
+    return capture(equation, indices, extend);
   }
+  Equation changed =
+      passes::map_sub_functions(equation, [&](const FunctionPtr& f) { return extend(*f, f->inputs().size()); });
+  changed.inputs.insert(changed.inputs.end(), indices.begin(), indices.end());
   return changed;
 }
 

@@ -28,11 +28,11 @@ class ControlBuilder {
   }
 
   std::unique_ptr<ControlKernel> build(const Equation& equation) const {
-    const std::string& op = equation.primitive->name;
-    if (op == "scan") return build_scan(ir::Scan::of(equation.attrs));
-    if (op == "while_loop") return build_while(ir::WhileLoop::of(equation.attrs));
-    if (op == "cond") return build_cond(ir::Cond::of(equation.attrs));
-    throw IrError("lower: " + op + " is marked as a loop, but only scan, while_loop and cond can be lowered");
+    using namespace ops::primitives;
+    if (equation.primitive == &scan()) return build_scan(ir::Scan::of(equation.attrs));
+    if (equation.primitive == &while_loop()) return build_while(ir::WhileLoop::of(equation.attrs));
+    if (equation.primitive == &cond()) return build_cond(ir::Cond::of(equation.attrs));
+    throw IrError("lower: " + equation.primitive->name + " is marked as a loop, but there is no kernel of it");
   }
 
  private:
@@ -90,11 +90,8 @@ class ControlBuilder {
 
 /// Along which axes shards may go different ways.
 AxisSet axes_of_choice(const ir::Function& function, const Equation& equation) {
-  const std::string& op = equation.primitive->name;
-  if (op == "cond") return function.type(equation.inputs[0]).varying;
-  if (op != "while_loop") return {};
-  const ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
-  return loop.cond->type(loop.cond->outputs().at(0)).varying;
+  const ir::ChoiceRule choice = equation.primitive->sub_functions.choice;
+  return choice == nullptr ? AxisSet{} : choice(function, equation);
 }
 
 bool has_collectives(const ir::Function& function) {

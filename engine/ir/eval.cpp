@@ -4,7 +4,6 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ir/blocks.h"
 #include "engine/ir/collectives.h"
 #include "engine/ir/evaluator.h"
 #include "engine/ir/primitive.h"
@@ -13,28 +12,6 @@
 namespace lockstep::ir {
 
 namespace {
-
-using Layouts = std::vector<std::vector<std::string>>;
-
-// A layout: the mesh axis that cuts each dimension, or "".
-AxisSet axes_of(const std::vector<std::string>& layout) { return AxisSet(layout).without({""}); }
-
-Block block_of(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
-               const Shards& shards, std::int64_t shard) {
-  std::vector<std::int64_t> offset(static_cast<std::size_t>(whole.shape.rank()));
-  for (std::size_t d = 0; d < offset.size() && d < layout.size(); ++d) {
-    if (!layout[d].empty()) offset[d] = shards.coordinate(shard, layout[d]) * part.shape[static_cast<int>(d)];
-  }
-  return {whole.shape, part.shape, Shape(offset), size_of(whole.dtype)};
-}
-
-std::vector<PerShard> by_output(const std::vector<std::vector<BufferPtr>>& by_shard, std::size_t outputs) {
-  std::vector<PerShard> results(outputs);
-  for (const std::vector<BufferPtr>& row : by_shard) {
-    for (std::size_t k = 0; k < outputs; ++k) results[k].push_back(row[k]);
-  }
-  return results;
-}
 
 // For each equation the vars that nothing reads afterwards.
 std::vector<std::vector<Var>> last_reads(const Function& function) {
@@ -59,6 +36,14 @@ std::vector<ArrayType> types_of(const Function& function, std::span<const Var> v
   std::vector<ArrayType> types;
   for (const Var v : vars) types.push_back(function.type(v));
   return types;
+}
+
+std::vector<PerShard> by_output(const std::vector<std::vector<BufferPtr>>& by_shard, std::size_t outputs) {
+  std::vector<PerShard> results(outputs);
+  for (const std::vector<BufferPtr>& row : by_shard) {
+    for (std::size_t k = 0; k < outputs; ++k) results[k].push_back(row[k]);
+  }
+  return results;
 }
 
 std::vector<PerShard> Evaluator::run(const Function& function, const Shards& shards,
@@ -95,7 +80,7 @@ Evaluator Evaluator::in_iteration(std::int64_t i) const {
 void Evaluator::report(const Function& function, const Equation& equation, const Shards& shards,
                        const std::vector<PerShard>& operands, const std::vector<PerShard>& results) const {
   const Traits& traits = equation.primitive->traits;
-  if (traits.call || traits.loop || equation.primitive->name == "pmap") return;
+  if (traits.call || equation.primitive->sub_functions.evaluate != nullptr) return;
   const auto on_shard = [&](std::span<const Var> vars, const std::vector<PerShard>& values, std::size_t s) {
     std::vector<HostArray> arrays;
     for (std::size_t k = 0; k < vars.size(); ++k) arrays.push_back({function.type(vars[k]), values[k][s]});
@@ -113,11 +98,10 @@ void Evaluator::report(const Function& function, const Equation& equation, const
 std::vector<PerShard> Evaluator::run_equation(const Function& function, const Equation& equation, const Shards& shards,
                                               const std::vector<PerShard>& operands) const {
   const Primitive& primitive = *equation.primitive;
-  if (primitive.name == "pmap") return run_pmap(function, equation, shards, operands);
+  if (const EvaluateRule evaluate = primitive.sub_functions.evaluate) {
+    return evaluate({*this, function, equation, shards, operands});
+  }
   if (primitive.traits.call) return run(*sub_function(equation.attrs, "body"), shards, operands);
-  if (primitive.name == "scan") return run_scan(equation, shards, operands);
-  if (primitive.name == "while_loop") return run_while_loop(equation, shards, operands);
-  if (primitive.name == "cond") return run_cond(equation, shards, operands);
   if (exchanged_by(primitive, equation.attrs).collective.exchange != Exchange::none) {
     const ArrayType input = equation.inputs.empty() ? ArrayType{} : function.type(equation.inputs[0]);
     const CollectiveCall call{primitive, equation.attrs, input, function.type(equation.outputs.at(0))};
@@ -138,65 +122,6 @@ std::vector<PerShard> Evaluator::run_kernel(const Function& function, const Equa
     std::vector<BufferPtr> arguments;
     for (const PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
     return kernel.run(arguments);
-  });
-  return by_output(rows, output_types.size());
-}
-
-// ---- pmap
-
-PerShard Evaluator::cut(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
-                        const Shards& shards, const BufferPtr& operand) const {
-  const AxisSet axes = axes_of(layout);
-  return shards.share<BufferPtr>(axes, [&](std::int64_t shard) {
-    if (axes.empty()) return operand;
-    BufferPtr local = allocate(backend_, part);
-    cut_block(block_of(whole, part, layout, shards, shard), operand->data(), local->data());
-    return local;
-  });
-}
-
-BufferPtr Evaluator::assemble(const ArrayType& whole, const ArrayType& part, const std::vector<std::string>& layout,
-                              const Shards& shards, const PerShard& values) const {
-  const AxisSet axes = axes_of(layout);
-  if (axes.empty()) return values.front();
-  BufferPtr result = allocate(backend_, whole);
-  for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
-    if (shards.representative(shard, axes) != shard) continue;
-    place_block(block_of(whole, part, layout, shards, shard), values[static_cast<std::size_t>(shard)]->data(),
-                result->data());
-  }
-  return result;
-}
-
-std::vector<BufferPtr> Evaluator::map(const Equation& equation, std::span<const ArrayType> output_types,
-                                      std::span<const ArrayType> input_types,
-                                      std::span<const BufferPtr> operands) const {
-  const FunctionPtr body = sub_function(equation.attrs, "body");
-  const auto& in = equation.attrs.get<Layouts>("in");
-  const auto& out = equation.attrs.get<Layouts>("out");
-  const Shards shards(body->axes());
-  std::vector<PerShard> inputs;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    inputs.push_back(cut(input_types[i], body->type(body->inputs().at(i)), in.at(i), shards, operands[i]));
-  }
-  const std::vector<PerShard> values = run(*body, shards, std::move(inputs));
-  std::vector<BufferPtr> results;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    results.push_back(assemble(output_types[k], body->type(body->outputs()[k]), out.at(k), shards, values[k]));
-  }
-  return results;
-}
-
-std::vector<PerShard> Evaluator::run_pmap(const Function& function, const Equation& equation, const Shards& shards,
-                                          const std::vector<PerShard>& operands) const {
-  const std::vector<ArrayType> input_types = types_of(function, equation.inputs);
-  const std::vector<ArrayType> output_types = types_of(function, equation.outputs);
-  AxisSet varying;
-  for (const ArrayType& type : input_types) varying = varying.joined(type.varying);
-  const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
-    std::vector<BufferPtr> arguments;
-    for (const PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
-    return map(equation, output_types, input_types, arguments);
   });
   return by_output(rows, output_types.size());
 }

@@ -13,6 +13,7 @@
 
 #include "engine/ir/builder.h"
 #include "engine/ir/function.h"
+#include "engine/ir/sub_function_rules.h"
 #include "engine/ir/value.h"
 
 namespace lockstep::ir {
@@ -242,6 +243,7 @@ struct Traits {
   bool typed_axes = false;  ///< `infer` states `varying` itself (collectives, pvary, axis_index, pmap).
   bool call = false;        ///< Its value is that of its sub-function `body` on its operands.
   bool loop = false;        ///< Runs sub-functions in a way of its own (scan, while_loop, cond).
+  bool draws = false;       ///< Uses up the random keys of operand 0.
   bool effect = false;      ///< Does something beside its results: never removed, merged or put in another order.
   bool exact = false;  ///< Every kernel gives the same bits: IEEE's own operations, and those on integers and bools.
   Moves moves = Moves::none;
@@ -320,6 +322,7 @@ struct Primitive {
   Compose compose = {};
   ViewRule view = {};
   Collective collective = {};
+  SubFunctionRules sub_functions = {};
 };
 
 /// The collective that an equation of the primitive stands for: its own, or the one that it waits for.

@@ -21,7 +21,7 @@ using ir::FunctionPtr;
 using ir::Scan;
 using ir::Var;
 
-bool is_scan(const Equation& equation) { return equation.primitive->name == "scan"; }
+bool is_scan(const Equation& equation) { return equation.primitive == &ops::primitives::scan(); }
 
 /// Rows that a body gives twice are stacked once: who reads the second stack reads the first.
 void join_twins(Draft& draft) {

@@ -107,7 +107,7 @@ TEST_CASE("a view reads what the reference copies") {
   int views = 0;
   for_each_sample([&](const ir::Primitive& op, const ir::Sample& sample) {
     if (!op.view) return;
-    const Shape& from = input_types(sample)[0].shape;
+    const Shape from = input_types(sample)[0].shape;
     const ir::ReferenceArray result = moved(op, sample)[0];
     CHECK(through(op.view(sample.attrs, from, contiguous(from)), result.type.shape) == result.integers());
     ++views;

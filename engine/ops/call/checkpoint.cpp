@@ -7,6 +7,7 @@
 
 #include "engine/ops/call/align.h"
 #include "engine/ops/call/checkpoint_policy.h"
+#include "engine/ops/control_flow/rules.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
@@ -170,6 +171,7 @@ const ir::Primitive& primitives::checkpoint() {
       .samples = checkpoint_samples,
       .error_samples = checkpoint_errors,
       .traits = {.typed_axes = true, .call = true},
+      .sub_functions = {.trim = control_flow::trim_body},
   };
   return primitive;
 }

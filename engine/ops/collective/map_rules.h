@@ -16,5 +16,8 @@ ir::SplitResult split_map(const ir::SplitContext& context);
 std::vector<ir::Tangent> transpose_map(const ir::TransposeContext& context);
 /// A map of the batched body. The batch is whole on every shard.
 std::vector<ir::Value> batch_map(const ir::BatchContext& context);
+/// Evaluates the body on all shards.
+std::vector<ir::PerShard> evaluate_map(const ir::EvaluateContext& context);
+std::vector<ir::KeyElements> follow_map_keys(const ir::KeyContext& context);
 
 }  // namespace lockstep::ops::collective

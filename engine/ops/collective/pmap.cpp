@@ -9,6 +9,7 @@
 #include "engine/core/quoting.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/collective/map_rules.h"
+#include "engine/ops/control_flow/rules.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/samples.h"
@@ -264,6 +265,9 @@ const ir::Primitive& primitives::pmap() {
       .samples = pmap_samples,
       .error_samples = pmap_errors,
       .traits = {.collective = true, .typed_axes = true},
+      .sub_functions = {.trim = control_flow::trim_body,
+                        .evaluate = collective::evaluate_map,
+                        .follow_keys = collective::follow_map_keys},
   };
   return primitive;
 }

@@ -142,7 +142,11 @@ const Primitive& primitives::cond() {
                             .reference = nullptr,
                             .samples = cond_samples,
                             .error_samples = cond_errors,
-                            .traits = {.typed_axes = true, .loop = true}};
+                            .traits = {.typed_axes = true, .loop = true},
+                            .sub_functions = {.trim = control_flow::trim_cond,
+                                              .evaluate = control_flow::evaluate_cond,
+                                              .follow_keys = control_flow::follow_cond_keys,
+                                              .choice = control_flow::choice_of_cond}};
   return op;
 }
 

@@ -158,7 +158,11 @@ const Primitive& primitives::scan() {
                             .reference = nullptr,
                             .samples = scan_samples,
                             .error_samples = scan_errors,
-                            .traits = {.typed_axes = true, .loop = true}};
+                            .traits = {.typed_axes = true, .loop = true},
+                            .sub_functions = {.trim = control_flow::trim_scan,
+                                              .evaluate = control_flow::evaluate_scan,
+                                              .follow_keys = control_flow::follow_scan_keys,
+                                              .capture = control_flow::capture_in_scan}};
   return op;
 }
 

@@ -194,7 +194,12 @@ const Primitive& primitives::while_loop() {
                             .reference = nullptr,
                             .samples = while_loop_samples,
                             .error_samples = while_loop_errors,
-                            .traits = {.typed_axes = true, .loop = true}};
+                            .traits = {.typed_axes = true, .loop = true},
+                            .sub_functions = {.trim = control_flow::trim_while_loop,
+                                              .evaluate = control_flow::evaluate_while_loop,
+                                              .follow_keys = control_flow::follow_while_loop_keys,
+                                              .capture = control_flow::capture_in_while_loop,
+                                              .choice = control_flow::choice_of_while_loop}};
   return op;
 }
 

@@ -199,7 +199,7 @@ const ir::Primitive& primitives::random_bits() {
       .flops = flops::per_result(50),
       .samples = bits_samples,
       .error_samples = bits_errors,
-      .traits = {},
+      .traits = {.draws = true},
   };
   return primitive;
 }
@@ -214,7 +214,7 @@ const ir::Primitive& primitives::random_split() {
       .flops = flops::per_result(100),
       .samples = split_samples,
       .error_samples = split_errors,
-      .traits = {},
+      .traits = {.draws = true},
   };
   return primitive;
 }

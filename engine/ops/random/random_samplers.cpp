@@ -146,7 +146,7 @@ const Primitive& primitives::random_gamma() {
                             .reference = gamma_reference,
                             .samples = for_both_spaces(true, {{0.1, 5}}),
                             .error_samples = key_and_float_errors(1, {{"log_space", false}}),
-                            .traits = pointwise_traits};
+                            .traits = {.pointwise = true, .draws = true}};
   return op;
 }
 
@@ -194,7 +194,7 @@ const Primitive& primitives::random_poisson() {
                                   list.push_back({{key, rate}, {{"dtype", float32}}, "dtype int32 or int64", {}});
                                   return list;
                                 },
-                            .traits = pointwise_traits};
+                            .traits = {.pointwise = true, .draws = true}};
   return op;
 }
 
@@ -209,7 +209,7 @@ const Primitive& primitives::random_binomial() {
                                   return sampler_samples(true, {{1, 100}, {0.05, 0.95}}, {});
                                 },
                             .error_samples = key_and_float_errors(2, {}),
-                            .traits = pointwise_traits};
+                            .traits = {.pointwise = true, .draws = true}};
   return op;
 }
 

@@ -3,10 +3,14 @@
 
 #include "engine/ir/control_flow.h"
 #include "engine/ir/evaluator.h"
-#include "engine/ir/primitive.h"
+#include "engine/ops/control_flow/rules.h"
 
 // scan, while_loop and cond, all shards in step.
-namespace lockstep::ir {
+namespace lockstep::ops::control_flow {
+
+using ir::BufferPtr;
+using ir::PerShard;
+using ir::Shards;
 
 namespace {
 
@@ -31,7 +35,7 @@ PerShard row(const Backend& backend, const ArrayType& type, const Shards& shards
              std::int64_t i) {
   const Rows rows(type);
   return shards.share<BufferPtr>(type.varying, [&](std::int64_t shard) {
-    BufferPtr result = allocate(backend, type);
+    BufferPtr result = ir::allocate(backend, type);
     if (rows.bytes > 0) {
       std::memcpy(result->data(), rows.at(stacked[static_cast<std::size_t>(shard)], i), rows.bytes);
     }
@@ -50,7 +54,7 @@ void set_row(const ArrayType& type, const Shards& shards, const PerShard& stacke
   }
 }
 
-std::vector<PerShard> part(const std::vector<PerShard>& values, std::size_t first, std::size_t count) {
+std::vector<PerShard> part(std::span<const PerShard> values, std::size_t first, std::size_t count) {
   const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
@@ -62,9 +66,9 @@ std::vector<PerShard> followed(std::vector<PerShard> a, const std::vector<PerSha
 
 }  // namespace
 
-std::vector<PerShard> Evaluator::run_scan(const Equation& equation, const Shards& shards,
-                                          const std::vector<PerShard>& operands) const {
-  const Scan scan = Scan::of(equation.attrs);
+std::vector<PerShard> evaluate_scan(const ir::EvaluateContext& context) {
+  const auto& [evaluator, function, equation, shards, operands] = context;
+  const ir::Scan scan = ir::Scan::of(equation.attrs);
   const std::vector<ArrayType> inputs = scan.body->input_types(), outputs = scan.body->output_types();
   const std::vector<PerShard> consts = part(operands, 0, scan.consts);
   std::vector<PerShard> carry = part(operands, scan.consts, scan.carries);
@@ -72,15 +76,16 @@ std::vector<PerShard> Evaluator::run_scan(const Equation& equation, const Shards
   std::vector<PerShard> ys;
   for (std::size_t k = scan.carries; k < outputs.size(); ++k) {
     const ArrayType stacked{outputs[k].dtype, outputs[k].shape.insert(0, scan.length), outputs[k].varying};
-    ys.push_back(shards.share<BufferPtr>(stacked.varying, [&](std::int64_t) { return allocate(backend_, stacked); }));
+    ys.push_back(shards.share<BufferPtr>(stacked.varying,
+                                         [&](std::int64_t) { return ir::allocate(evaluator.backend(), stacked); }));
   }
   for (std::int64_t t = 0; t < scan.length; ++t) {
     const std::int64_t i = scan.reverse ? scan.length - 1 - t : t;
     std::vector<PerShard> arguments = followed(consts, carry);
     for (std::size_t x = first_x; x < operands.size(); ++x) {
-      arguments.push_back(row(backend_, inputs[x], shards, operands[x], i));
+      arguments.push_back(row(evaluator.backend(), inputs[x], shards, operands[x], i));
     }
-    const std::vector<PerShard> results = in_iteration(i).run(*scan.body, shards, std::move(arguments));
+    const std::vector<PerShard> results = evaluator.in_iteration(i).run(*scan.body, shards, std::move(arguments));
     carry = part(results, 0, scan.carries);
     for (std::size_t k = 0; k < ys.size(); ++k) {
       set_row(outputs[scan.carries + k], shards, ys[k], i, results[scan.carries + k]);
@@ -89,26 +94,27 @@ std::vector<PerShard> Evaluator::run_scan(const Equation& equation, const Shards
   return followed(std::move(carry), ys);
 }
 
-std::vector<PerShard> Evaluator::run_while_loop(const Equation& equation, const Shards& shards,
-                                                const std::vector<PerShard>& operands) const {
-  const WhileLoop loop = WhileLoop::of(equation.attrs);
+std::vector<PerShard> evaluate_while_loop(const ir::EvaluateContext& context) {
+  const auto& [evaluator, function, equation, shards, operands] = context;
+  const ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
   const std::vector<PerShard> cond_consts = part(operands, 0, loop.cond_consts);
   const std::vector<PerShard> body_consts = part(operands, loop.cond_consts, loop.body_consts);
   std::vector<PerShard> carry = part(operands, loop.cond_consts + loop.body_consts, loop.carries());
   for (std::int64_t i = 0;; ++i) {
-    const std::vector<PerShard> predicates = in_iteration(i).run(*loop.cond, shards, followed(cond_consts, carry));
+    const std::vector<PerShard> predicates =
+        evaluator.in_iteration(i).run(*loop.cond, shards, followed(cond_consts, carry));
     std::vector<bool> stays;
     bool any = false;
     for (std::size_t s = 0; s < predicates[0].size(); ++s) {
       stays.push_back(element<bool>(predicates[0][s]));
-      any = any || (stays[s] && is_active(s));
+      any = any || (stays[s] && evaluator.is_active(s));
     }
     if (!any) return carry;
     // Shards that have left are computed along and keep what they had.
     std::vector<bool> counting = stays;
-    for (std::size_t s = 0; s < counting.size(); ++s) counting[s] = counting[s] && is_active(s);
+    for (std::size_t s = 0; s < counting.size(); ++s) counting[s] = counting[s] && evaluator.is_active(s);
     const std::vector<PerShard> next =
-        in_iteration(i).with_active(counting).run(*loop.body, shards, followed(body_consts, carry));
+        evaluator.in_iteration(i).with_active(counting).run(*loop.body, shards, followed(body_consts, carry));
     for (std::size_t k = 0; k < carry.size(); ++k) {
       for (std::size_t s = 0; s < stays.size(); ++s) {
         if (stays[s]) carry[k][s] = next[k][s];
@@ -117,9 +123,9 @@ std::vector<PerShard> Evaluator::run_while_loop(const Equation& equation, const 
   }
 }
 
-std::vector<PerShard> Evaluator::run_cond(const Equation& equation, const Shards& shards,
-                                          const std::vector<PerShard>& operands) const {
-  const Cond cond = Cond::of(equation.attrs);
+std::vector<PerShard> evaluate_cond(const ir::EvaluateContext& context) {
+  const auto& [evaluator, function, equation, shards, operands] = context;
+  const ir::Cond cond = ir::Cond::of(equation.attrs);
   const auto last = static_cast<std::int32_t>(cond.branches.size()) - 1;
   std::vector<std::size_t> chosen;
   for (const BufferPtr& index : operands[0]) {
@@ -129,9 +135,9 @@ std::vector<PerShard> Evaluator::run_cond(const Equation& equation, const Shards
   std::vector<PerShard> results(equation.outputs.size(), PerShard(chosen.size()));
   for (std::size_t b = 0; b < cond.branches.size(); ++b) {
     std::vector<bool> takes;
-    for (std::size_t s = 0; s < chosen.size(); ++s) takes.push_back(chosen[s] == b && is_active(s));
+    for (std::size_t s = 0; s < chosen.size(); ++s) takes.push_back(chosen[s] == b && evaluator.is_active(s));
     if (std::ranges::find(takes, true) == takes.end()) continue;
-    const std::vector<PerShard> values = with_active(takes).run(*cond.branches[b], shards, arguments);
+    const std::vector<PerShard> values = evaluator.with_active(takes).run(*cond.branches[b], shards, arguments);
     for (std::size_t k = 0; k < values.size(); ++k) {
       for (std::size_t s = 0; s < takes.size(); ++s) {
         if (takes[s] || results[k][s] == nullptr) results[k][s] = values[k][s];
@@ -141,4 +147,4 @@ std::vector<PerShard> Evaluator::run_cond(const Equation& equation, const Shards
   return results;
 }
 
-}  // namespace lockstep::ir
+}  // namespace lockstep::ops::control_flow

@@ -1,45 +1,33 @@
-#include "engine/passes/dce_control_flow.h"
-
 #include <algorithm>
 #include <span>
 
 #include "engine/ir/control_flow.h"
-#include "engine/ir/primitive.h"
+#include "engine/ops/control_flow/rules.h"
 #include "engine/ops/control_flow/sub_functions.h"
-#include "engine/passes/pass.h"
 
-namespace lockstep::passes {
+// Results that nobody uses, and what only they need of the sub-functions: a carry may need itself alone.
+namespace lockstep::ops::control_flow {
 
 namespace {
 
 using ir::Equation;
-using ir::FunctionPtr;
-using ops::control_flow::pick;
-using ops::control_flow::places;
-using ops::control_flow::Places;
-using ops::control_flow::used_inputs;
 
-std::vector<bool> live_outputs(const Equation& equation, const std::vector<bool>& live) {
-  std::vector<bool> flags;
-  for (const ir::Var v : equation.outputs) flags.push_back(live[v.id]);
-  return flags;
-}
-
-Places places_of(const std::vector<bool>& flags) { return ops::control_flow::places_of(flags, true); }
+Places kept(const std::vector<bool>& flags) { return places_of(flags, true); }
 
 /// The function with some of its outputs, without what they do not need.
-FunctionPtr restricted(const FunctionPtr& f, const std::vector<bool>& outputs) {
-  return dce(pick(*f, places(0, f->inputs().size()), places_of(outputs)));
+FunctionPtr restricted(const ir::TrimContext& context, const FunctionPtr& f, const std::vector<bool>& outputs) {
+  return context.without_dead_code(pick(*f, places(0, f->inputs().size()), kept(outputs)));
 }
 
 FunctionPtr with_inputs(const FunctionPtr& f, const std::vector<bool>& inputs) {
-  return pick(*f, places_of(inputs), places(0, f->outputs().size()));
+  return pick(*f, kept(inputs), places(0, f->outputs().size()));
 }
 
-void keep(Equation& equation, const std::vector<bool>& inputs, const std::vector<bool>& outputs, Attrs attrs) {
-  equation.inputs = ops::control_flow::at(std::span<const ir::Var>(equation.inputs), places_of(inputs));
-  equation.outputs = ops::control_flow::at(std::span<const ir::Var>(equation.outputs), places_of(outputs));
+Equation with_kept(Equation equation, const std::vector<bool>& inputs, const std::vector<bool>& outputs, Attrs attrs) {
+  equation.inputs = at(std::span<const ir::Var>(equation.inputs), kept(inputs));
+  equation.outputs = at(std::span<const ir::Var>(equation.outputs), kept(outputs));
   equation.attrs = std::move(attrs);
+  return equation;
 }
 
 std::size_t count(const std::vector<bool>& flags, std::size_t first, std::size_t number) {
@@ -57,12 +45,15 @@ bool add_used(std::vector<bool>& needed, const std::vector<bool>& used, std::siz
   return changed;
 }
 
-void trim_scan(Equation& equation, const std::vector<bool>& live) {
+}  // namespace
+
+Equation trim_scan(const ir::TrimContext& context) {
+  const Equation& equation = context.equation;
   ir::Scan scan = ir::Scan::of(equation.attrs);
-  std::vector<bool> outputs = live_outputs(equation, live), used;
+  std::vector<bool> outputs = context.live, used;
   FunctionPtr body;
   do {
-    body = restricted(scan.body, outputs);
+    body = restricted(context, scan.body, outputs);
     used = used_inputs(*body);
   } while (add_used(outputs, used, scan.consts, scan.carries));
   for (std::size_t i = 0; i < scan.carries; ++i) used[scan.consts + i] = outputs[i];
@@ -70,19 +61,20 @@ void trim_scan(Equation& equation, const std::vector<bool>& live) {
   scan.carries = count(used, scan.consts, scan.carries);
   scan.consts = consts;
   scan.body = with_inputs(body, used);
-  keep(equation, used, outputs, scan.attrs());
+  return with_kept(equation, used, outputs, scan.attrs());
 }
 
-void trim_while(Equation& equation, const std::vector<bool>& live) {
+Equation trim_while_loop(const ir::TrimContext& context) {
+  const Equation& equation = context.equation;
   ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
   const std::size_t carries = loop.carries();
-  const FunctionPtr cond = dce(loop.cond);
+  const FunctionPtr cond = context.without_dead_code(loop.cond);
   const std::vector<bool> of_cond = used_inputs(*cond);
-  std::vector<bool> outputs = live_outputs(equation, live), of_body;
+  std::vector<bool> outputs = context.live, of_body;
   add_used(outputs, of_cond, loop.cond_consts, carries);
   FunctionPtr body;
   do {
-    body = restricted(loop.body, outputs);
+    body = restricted(context, loop.body, outputs);
     of_body = used_inputs(*body);
   } while (add_used(outputs, of_body, loop.body_consts, carries));
   std::vector<bool> cond_inputs(of_cond.begin(), of_cond.begin() + static_cast<std::ptrdiff_t>(loop.cond_consts));
@@ -94,37 +86,38 @@ void trim_while(Equation& equation, const std::vector<bool>& live) {
   }
   const ir::WhileLoop trimmed{with_inputs(cond, cond_inputs), with_inputs(body, body_inputs),
                               count(of_cond, 0, loop.cond_consts), count(of_body, 0, loop.body_consts)};
-  keep(equation, operands, outputs, trimmed.attrs());
+  return with_kept(equation, operands, outputs, trimmed.attrs());
 }
 
-void trim_cond(Equation& equation, const std::vector<bool>& live) {
+Equation trim_cond(const ir::TrimContext& context) {
+  const Equation& equation = context.equation;
   ir::Cond cond = ir::Cond::of(equation.attrs);
-  const std::vector<bool> outputs = live_outputs(equation, live);
+  const std::vector<bool> outputs = context.live;
   std::vector<bool> used(equation.inputs.size() - 1);
   for (FunctionPtr& branch : cond.branches) {
-    branch = restricted(branch, outputs);
+    branch = restricted(context, branch, outputs);
     const std::vector<bool> own = used_inputs(*branch);
     for (std::size_t i = 0; i < used.size(); ++i) used[i] = used[i] || own[i];
   }
   for (FunctionPtr& branch : cond.branches) branch = with_inputs(branch, used);
   used.insert(used.begin(), true);
-  keep(equation, used, outputs, cond.attrs());
+  return with_kept(equation, used, outputs, cond.attrs());
 }
 
-}  // namespace
-
-bool drop_dead_parts(Equation& equation, const std::vector<bool>& live) {
-  const std::string& op = equation.primitive->name;
-  if (op == "scan") {
-    trim_scan(equation, live);
-  } else if (op == "while_loop") {
-    trim_while(equation, live);
-  } else if (op == "cond") {
-    trim_cond(equation, live);
-  } else {
-    return false;
-  }
-  return true;
+/// A body that runs once: all of its results are the equation's, all of its inputs the operands.
+Equation trim_body(const ir::TrimContext& context) {
+  const FunctionPtr body = restricted(context, ir::sub_function(context.equation.attrs, "body"), context.live);
+  const std::vector<bool> used = used_inputs(*body);
+  Attrs attrs = context.equation.attrs.with("body", std::shared_ptr<const AttrObject>(with_inputs(body, used)));
+  using Layouts = std::vector<std::vector<std::string>>;
+  const auto keep_layouts = [&](const char* name, const std::vector<bool>& flags) {
+    if (!attrs.has(name)) return;
+    const Layouts all = attrs.get<Layouts>(name);
+    attrs = attrs.with(name, at(std::span<const std::vector<std::string>>(all), kept(flags)));
+  };
+  keep_layouts("in", used);
+  keep_layouts("out", context.live);
+  return with_kept(context.equation, used, context.live, std::move(attrs));
 }
 
-}  // namespace lockstep::passes
+}  // namespace lockstep::ops::control_flow
