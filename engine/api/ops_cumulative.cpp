@@ -48,8 +48,8 @@ Array nancumprod(const ArrayOperand& x, std::int64_t axis) { return cumprod(wher
 Array linear_recurrence(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis, bool reverse) {
   const Operand left = counted(a), right = counted(b);
   const DType dtype = api::common_dtype({&left, &right});
-  const std::vector<Array> arrays = api::aligned("linear_recurrence", {&left, &right}, dtype);
-  const std::int64_t dim = normalize_axis(axis, arrays[0].ndim(), "linear_recurrence");
+  const std::vector<Array> arrays = api::aligned(__func__, {&left, &right}, dtype);
+  const std::int64_t dim = normalize_axis(axis, arrays[0].ndim(), __func__);
   return std::move(
       api::bind(ops::primitives::linear_recurrence(), arrays, {{"axis", dim}, {"reverse", reverse}}).front());
 }
