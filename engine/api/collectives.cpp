@@ -10,6 +10,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/ops/collective/exchange.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
 
@@ -83,16 +84,16 @@ Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t 
 }
 
 Array all_to_all(const ArrayOperand& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
-  trace::bound_axes().size(axis, "all_to_all");
+  trace::bound_axes().size(axis, __func__);
   return api::bind_one(ops::primitives::all_to_all(), {x},
-                       {{"axis", axis},
-                        {"split", std::int64_t{normalize_axis(split_dim, x.ndim(), "all_to_all")}},
-                        {"concat", std::int64_t{normalize_axis(concat_dim, x.ndim(), "all_to_all")}}});
+                       ops::collective::Exchange{axis, normalize_axis(split_dim, x.ndim(), __func__),
+                                                 normalize_axis(concat_dim, x.ndim(), __func__)}
+                           .attrs());
 }
 
 Array ppermute(const ArrayOperand& x, const std::string& axis,
                const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
-  trace::bound_axes().size(axis, "ppermute");
+  trace::bound_axes().size(axis, __func__);
   std::vector<std::vector<std::int64_t>> moves;
   for (const auto& [from, to] : pairs) moves.push_back({from, to});
   return api::bind_one(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", std::move(moves)}});
@@ -117,7 +118,7 @@ Array pshuffle(const ArrayOperand& x, const std::string& axis, const std::vector
 }
 
 Array axis_index(const std::string& axis) {
-  trace::bound_axes().size(axis, "axis_index");
+  trace::bound_axes().size(axis, __func__);
   Array running = trace::find_axis_index(axis);
   if (running.has_value()) return running;
   return api::bind_one(ops::primitives::axis_index(), {}, {{"axis", axis}});

@@ -158,7 +158,7 @@ std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& x
     types = flat.types();
     traced = traced_body(body, flat, loop, types);
   }
-  api::check_carry("scan", init, types, carry_of(traced), traced.result_types());
+  api::check_carry(__func__, init, types, carry_of(traced), traced.result_types());
   const std::size_t carries = loop.carries;
   const LoopBodyParts parts = loop_body(traced, carries);
   loop.body = parts.function;
@@ -240,7 +240,7 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
     throw ShapeError(fmt::format("while_loop: cond returned {}; expected one bool scalar: reduce it with any or all",
                                  to_string(truth)));
   }
-  api::check_carry("while_loop", init, types, carry_of(step), step.result_types());
+  api::check_carry(__func__, init, types, carry_of(step), step.result_types());
   const LoopBodyParts parts = loop_body(step, types.size());
   const auto [test, captured] = loop_test(predicate, step, types);
   const ir::WhileLoop loop{test, parts.function, captured.size(), parts.captured.size()};
@@ -426,7 +426,7 @@ Tree cond(const Operand& predicate, const TreeFunction& true_fn, const TreeFunct
           const std::vector<Tree>& operands) {
   const Array truth = scalar("cond: the predicate", predicate);
   const Array index = convert(truth.dtype() == bool_ ? truth : truth != 0, int32);
-  return choose("cond", index, {false_fn, true_fn}, {"false_fn", "true_fn"}, operands);
+  return choose(__func__, index, {false_fn, true_fn}, {"false_fn", "true_fn"}, operands);
 }
 
 Tree switch_(const Operand& index, const std::vector<TreeFunction>& branches, const std::vector<Tree>& operands) {

@@ -188,7 +188,7 @@ bool RuleChecks::is_due(std::uint64_t hash) const {
 
 Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const std::vector<Tree>& arguments,
                 const RuleChecks& checks) {
-  const Custom custom("custom_jvp", function, arguments);
+  const Custom custom(__func__, function, arguments);
   const std::size_t count = custom.flat.size();
   const auto body = [&](std::span<const Array> inputs) {
     const std::vector<Tree> primals = custom.flat.rebuild(inputs.first(count));
@@ -365,7 +365,7 @@ trace::Traced trace_backward(const Custom& custom, const TreeFunction& bwd, cons
 
 Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const TreeFunction& bwd,
                 const std::vector<Tree>& arguments, const RuleChecks& checks) {
-  const Custom custom("custom_vjp", function, arguments);
+  const Custom custom(__func__, function, arguments);
   const ForwardRule forward = trace_forward(custom, fwd);
   const trace::Traced backward = trace_backward(custom, bwd, forward);
   const std::size_t count = custom.flat.size();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,20 +11,23 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/ops/fft/kinds.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::fft {
 
 namespace {
 
+namespace fft_kinds = ops::fft_kinds;
+
 /// One of the transforms of the primitive, and the name of the function it serves.
 struct Transform {
   std::string op;
-  std::string kind;
+  std::string_view kind;
 
-  bool to_reals() const { return kind == "irfft"; }
-  bool from_reals() const { return kind == "rfft"; }
-  bool inverse() const { return kind == "ifft" || kind == "irfft"; }
+  bool to_reals() const { return kind == fft_kinds::to_reals; }
+  bool from_reals() const { return kind == fft_kinds::from_reals; }
+  bool inverse() const { return kind == fft_kinds::inverse || kind == fft_kinds::to_reals; }
 };
 
 /// The operand in the dtype that the transform takes.
@@ -100,8 +104,8 @@ Array run(const Transform& transform, const Array& a, const Axes& lengths, const
     x = fitted(x, axes[i], halved ? lengths[i] / 2 + 1 : lengths[i]);
   }
   const Axes order = with_last(a.ndim(), axes);
-  const Array y =
-      api::bind_one(ops::primitives::fft(), {transpose(x, order)}, {{"kind", transform.kind}, {"lengths", lengths}});
+  const Array y = api::bind_one(ops::primitives::fft(), {transpose(x, order)},
+                                {{"kind", std::string(transform.kind)}, {"lengths", lengths}});
   const double factor = scale(transform, norm, lengths);
   const Array result = transpose(y, inverse_of(order));
   return factor == 1 ? result : result * factor;
@@ -183,27 +187,27 @@ Array frequencies(const char* op, std::int64_t n, double d, DType dtype, bool ha
 }  // namespace
 
 Array fft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.fft", "fft"}, a, n, axis, norm);
+  return along({"fft.fft", fft_kinds::direct}, a, n, axis, norm);
 }
 Array ifft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.ifft", "ifft"}, a, n, axis, norm);
+  return along({"fft.ifft", fft_kinds::inverse}, a, n, axis, norm);
 }
 Array rfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.rfft", "rfft"}, a, n, axis, norm);
+  return along({"fft.rfft", fft_kinds::from_reals}, a, n, axis, norm);
 }
 Array irfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.irfft", "irfft"}, a, n, axis, norm);
+  return along({"fft.irfft", fft_kinds::to_reals}, a, n, axis, norm);
 }
 
 Array hfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  const Array turned = along({"fft.hfft", "irfft"}, a, n, axis, exchanged(norm));
+  const Array turned = along({"fft.hfft", fft_kinds::to_reals}, a, n, axis, exchanged(norm));
   // The transform of the conjugates is the reverse of the transform, but for its first element.
   const std::int64_t dim = normalize_axis(axis, a.ndim(), "fft.hfft");
   return rolled(reverse(turned, {dim}), dim, 1);
 }
 
 Array ihfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  const Transform transform{"fft.ihfft", "ifft"};
+  const Transform transform{"fft.ihfft", fft_kinds::inverse};
   if (is_complex(a.dtype())) {
     throw DtypeError(fmt::format("fft.ihfft: needs real numbers, got {}; use ifft", to_string(a.type())));
   }
@@ -213,29 +217,29 @@ Array ihfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
 }
 
 Array fftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
-  return over({"fft.fftn", "fft"}, a, s, axes, norm);
+  return over({"fft.fftn", fft_kinds::direct}, a, s, axes, norm);
 }
 Array ifftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
-  return over({"fft.ifftn", "ifft"}, a, s, axes, norm);
+  return over({"fft.ifftn", fft_kinds::inverse}, a, s, axes, norm);
 }
 Array rfftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
-  return over({"fft.rfftn", "rfft"}, a, s, axes, norm);
+  return over({"fft.rfftn", fft_kinds::from_reals}, a, s, axes, norm);
 }
 Array irfftn(const ArrayOperand& a, const Lengths& s, const OptionalAxes& axes, Norm norm) {
-  return over({"fft.irfftn", "irfft"}, a, s, axes, norm);
+  return over({"fft.irfftn", fft_kinds::to_reals}, a, s, axes, norm);
 }
 
 Array fft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
-  return over_two({"fft.fft2", "fft"}, a, s, axes, norm);
+  return over_two({"fft.fft2", fft_kinds::direct}, a, s, axes, norm);
 }
 Array ifft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
-  return over_two({"fft.ifft2", "ifft"}, a, s, axes, norm);
+  return over_two({"fft.ifft2", fft_kinds::inverse}, a, s, axes, norm);
 }
 Array rfft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
-  return over_two({"fft.rfft2", "rfft"}, a, s, axes, norm);
+  return over_two({"fft.rfft2", fft_kinds::from_reals}, a, s, axes, norm);
 }
 Array irfft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm norm) {
-  return over_two({"fft.irfft2", "irfft"}, a, s, axes, norm);
+  return over_two({"fft.irfft2", fft_kinds::to_reals}, a, s, axes, norm);
 }
 
 Array fftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.fftfreq", n, d, dtype, false); }

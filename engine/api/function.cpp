@@ -108,11 +108,11 @@ Plan Function::plan() const {
   plan.collective_costs = compiled.collective_costs;
   plan.text = compiled.text;
   for_each_equation(*passes::run_pipeline(impl.function, false), [&](const ir::Equation& equation) {
-    const std::string& name = equation.primitive->name;
-    if (name == "collective_wait") {
+    const ir::Primitive& primitive = *equation.primitive;
+    if (&primitive == &ops::primitives::collective_wait()) {
       ++plan.collectives[equation.attrs.get<std::string>("op")];
-    } else if (name != "pmap" && equation.primitive->traits.collective) {
-      ++plan.collectives[name];
+    } else if (&primitive != &ops::primitives::pmap() && primitive.traits.collective) {
+      ++plan.collectives[primitive.name];
     }
   });
   return plan;

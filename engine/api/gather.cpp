@@ -118,30 +118,30 @@ Array gather(const ArrayOperand& operand, const ArrayOperand& indices, const Gat
                                       {"operand_batching_dims", dims.operand_batching_dims},
                                       {"start_indices_batching_dims", dims.start_indices_batching_dims},
                                       {"slice_sizes", slice_sizes},
-                                      {"mode", api::mode_text("gather", mode)}});
+                                      {"mode", api::mode_text(__func__, mode)}});
   if (mode != IndexMode::fill || dims.start_index_map.empty()) return result;
   return api::filled_outside(windows_inside(operand, indices, dims, slice_sizes, result.shape()), result, fill);
 }
 
 Array scatter(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
               const ScatterDims& dims, IndexMode mode) {
-  return scattered("scatter", ops::primitives::scatter(), operand, indices, updates, dims, mode);
+  return scattered(__func__, ops::primitives::scatter(), operand, indices, updates, dims, mode);
 }
 Array scatter_add(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                   const ScatterDims& dims, IndexMode mode) {
-  return scattered("scatter_add", ops::primitives::scatter_add(), operand, indices, updates, dims, mode);
+  return scattered(__func__, ops::primitives::scatter_add(), operand, indices, updates, dims, mode);
 }
 Array scatter_mul(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                   const ScatterDims& dims, IndexMode mode) {
-  return scattered("scatter_mul", ops::primitives::scatter_mul(), operand, indices, updates, dims, mode);
+  return scattered(__func__, ops::primitives::scatter_mul(), operand, indices, updates, dims, mode);
 }
 Array scatter_min(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                   const ScatterDims& dims, IndexMode mode) {
-  return scattered("scatter_min", ops::primitives::scatter_min(), operand, indices, updates, dims, mode);
+  return scattered(__func__, ops::primitives::scatter_min(), operand, indices, updates, dims, mode);
 }
 Array scatter_max(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
                   const ScatterDims& dims, IndexMode mode) {
-  return scattered("scatter_max", ops::primitives::scatter_max(), operand, indices, updates, dims, mode);
+  return scattered(__func__, ops::primitives::scatter_max(), operand, indices, updates, dims, mode);
 }
 
 Array segment_sum(const ArrayOperand& x, const ArrayOperand& segment_ids, std::int64_t num_segments) {

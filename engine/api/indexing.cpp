@@ -109,9 +109,9 @@ Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::i
 
 Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis, IndexMode mode,
                       const std::optional<Operand>& fill) {
-  api::expect_integers("take_along_axis", indices);
-  api::mode_text("take_along_axis", mode);
-  const int dim = normalize_axis(axis, x.ndim(), "take_along_axis");
+  api::expect_integers(__func__, indices);
+  api::mode_text(__func__, mode);
+  const int dim = normalize_axis(axis, x.ndim(), __func__);
   const bool promised = mode == IndexMode::promise_in_bounds;
   const Array places = promised ? Array(indices) : api::from_the_end(indices, x.dim(dim));
   const Array elements = api::bind_one(ops::primitives::take_along_axis(), {x, places}, {{"axis", std::int64_t{dim}}});

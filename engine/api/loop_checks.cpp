@@ -54,10 +54,10 @@ void check_branches(std::string_view op, const std::pair<std::string, std::strin
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const bool same_dtype = first_types[i].dtype == other_types[i].dtype;
     if (same_dtype && first_types[i].shape == other_types[i].shape) continue;
-    const std::string text = fmt::format("{}: {} do not match: {} is {} from {} and {} from {}; {} one of them", op,
-                                         same_dtype ? "shapes" : "dtypes", component("result", paths[i]),
-                                         to_string(first_types[i]), names.first, to_string(other_types[i]),
-                                         names.second, same_dtype ? "reshape or broadcast" : "convert");
+    const std::string text =
+        fmt::format("{}: {} do not match: {} is {} from {} and {} from {}; {}", op, same_dtype ? "shapes" : "dtypes",
+                    component("result", paths[i]), to_string(first_types[i]), names.first, to_string(other_types[i]),
+                    names.second, same_dtype ? "reshape or broadcast one of them" : "convert one of them");
     if (same_dtype) throw ShapeError(text);
     throw DtypeError(text);
   }

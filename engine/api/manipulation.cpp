@@ -275,7 +275,7 @@ Array pad(const ArrayOperand& x, const Operand& value, const Axes& low, const Ax
                     "one per dimension",
                     low.size(), high.size(), interior.size(), to_string(x.shape())));
   }
-  return api::bind_one(ops::primitives::pad(), {x, api::at("pad", value, x.dtype(), Shape{})},
+  return api::bind_one(ops::primitives::pad(), {x, api::at(__func__, value, x.dtype(), Shape{})},
                        {{"low", low}, {"high", high}, {"interior", interior}});
 }
 

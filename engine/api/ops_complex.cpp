@@ -9,7 +9,7 @@ namespace lockstep {
 
 Array complex(const Operand& re, const Operand& im) {
   const DType dtype = promote(api::inexact(api::common_dtype({&re, &im})), DType::float32);
-  return std::move(api::bind(ops::primitives::complex(), api::aligned("complex", {&re, &im}, dtype)).front());
+  return std::move(api::bind(ops::primitives::complex(), api::aligned(__func__, {&re, &im}, dtype)).front());
 }
 
 Array real(const ArrayOperand& x) {

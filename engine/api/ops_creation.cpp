@@ -9,8 +9,8 @@
 namespace lockstep {
 
 Array full(const Shape& shape, const Operand& scalar, DType dtype) {
-  if (scalar.is_scalar()) return api::constant("full", scalar, dtype, shape);
-  return api::at("full", scalar, dtype, shape);
+  if (scalar.is_scalar()) return api::constant(__func__, scalar, dtype, shape);
+  return api::at(__func__, scalar, dtype, shape);
 }
 
 Array zeros(const Shape& shape, DType dtype, const detail::CallSite& /*at*/) { return full(shape, 0, dtype); }
@@ -20,7 +20,7 @@ Array zeros_like(const ArrayOperand& like) { return zeros(like.shape(), like.dty
 Array ones_like(const ArrayOperand& like) { return ones(like.shape(), like.dtype()); }
 
 Array iota(const Shape& shape, std::int64_t dim, DType dtype, const detail::CallSite& /*at*/) {
-  const std::int64_t axis = normalize_axis(dim, shape.rank(), "iota");
+  const std::int64_t axis = normalize_axis(dim, shape.rank(), __func__);
   return api::bind_one(ops::primitives::iota(), {}, {{"dtype", dtype}, {"shape", shape.to_vector()}, {"dim", axis}});
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
+#include "engine/ops/cumulative/direction.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -14,7 +15,7 @@ namespace {
 
 Array accumulate(const ir::Primitive& primitive, const Array& x, std::int64_t axis, bool reverse) {
   const std::int64_t dim = normalize_axis(axis, x.ndim(), primitive.name);
-  return api::bind_one(primitive, {x}, {{"axis", dim}, {"reverse", reverse}});
+  return api::bind_one(primitive, {x}, ops::Direction(dim, reverse).attrs());
 }
 
 Array counted(const Array& x) { return x.dtype() == DType::bool_ ? convert(x, int32) : x; }
@@ -48,10 +49,10 @@ Array nancumprod(const ArrayOperand& x, std::int64_t axis) { return cumprod(wher
 Array linear_recurrence(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis, bool reverse) {
   const Operand left = counted(a), right = counted(b);
   const DType dtype = api::common_dtype({&left, &right});
-  const std::vector<Array> arrays = api::aligned("linear_recurrence", {&left, &right}, dtype);
-  const std::int64_t dim = normalize_axis(axis, arrays[0].ndim(), "linear_recurrence");
+  const std::vector<Array> arrays = api::aligned(__func__, {&left, &right}, dtype);
+  const std::int64_t dim = normalize_axis(axis, arrays[0].ndim(), __func__);
   return std::move(
-      api::bind(ops::primitives::linear_recurrence(), arrays, {{"axis", dim}, {"reverse", reverse}}).front());
+      api::bind(ops::primitives::linear_recurrence(), arrays, ops::Direction(dim, reverse).attrs()).front());
 }
 
 Array diff(const ArrayOperand& x, std::int64_t n, std::int64_t axis) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <vector>
 
 #include <lockstep/error.h>
@@ -27,8 +26,9 @@ enum class Integers {
 
 /// The op's own rule says whether it takes integers; where rounding them is meant, they are as they should be.
 Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
-  constexpr std::array<std::string_view, 4> identity = {"ceil", "floor", "round", "stop_gradient"};
-  if (std::find(identity.begin(), identity.end(), primitive.name) != identity.end()) return Integers::identity;
+  const std::array identity = {&ops::primitives::ceil(), &ops::primitives::floor(), &ops::primitives::round(),
+                               &ops::primitives::stop_gradient()};
+  if (std::find(identity.begin(), identity.end(), &primitive) != identity.end()) return Integers::identity;
   const std::vector<ArrayType> types(operands, ArrayType{int32, {}, {}});
   try {
     ir::infer_types(primitive, types, {}, {});
@@ -40,8 +40,8 @@ Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
 
 /// What sums and products of truth values are, as in jax.numpy.
 const ir::Primitive& of_truths(const ir::Primitive& primitive) {
-  if (primitive.name == "add") return ops::primitives::bitwise_or();
-  if (primitive.name == "mul") return ops::primitives::bitwise_and();
+  if (&primitive == &ops::primitives::add()) return ops::primitives::bitwise_or();
+  if (&primitive == &ops::primitives::mul()) return ops::primitives::bitwise_and();
   return primitive;
 }
 
@@ -97,7 +97,8 @@ Array operated(const ir::Primitive& primitive, Named named, const Operand& a, co
 
 Array divided(const Operand& a, const Operand& b) {
   const DType dtype = api::inexact(common_dtype({&a, &b}));
-  return std::move(api::bind(ops::primitives::div(), weakly_aligned("div", {&a, &b}, dtype)).front());
+  const ir::Primitive& primitive = ops::primitives::div();
+  return std::move(api::bind(primitive, weakly_aligned(primitive.name, {&a, &b}, dtype)).front());
 }
 
 }  // namespace

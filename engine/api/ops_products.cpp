@@ -1,3 +1,5 @@
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
@@ -19,7 +21,8 @@ Axes range(int first, int last) {
 
 Axes resolve(const Axes& axes, int rank) {
   Axes resolved;
-  for (const std::int64_t axis : axes) resolved.push_back(normalize_axis(axis, rank, "dot_general"));
+  const std::string_view op = ops::primitives::dot_general().name;
+  for (const std::int64_t axis : axes) resolved.push_back(normalize_axis(axis, rank, op));
   return resolved;
 }
 

@@ -79,15 +79,15 @@ Array logsumexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
 }
 
 Array reduce_and(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_and(), x, api::resolve_axes(axes, x.ndim(), "reduce_and"), keep);
+  return api::reduce(ops::primitives::reduce_and(), x, api::resolve_axes(axes, x.ndim(), __func__), keep);
 }
 
 Array reduce_or(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_or(), x, api::resolve_axes(axes, x.ndim(), "reduce_or"), keep);
+  return api::reduce(ops::primitives::reduce_or(), x, api::resolve_axes(axes, x.ndim(), __func__), keep);
 }
 
 Array reduce_xor(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_xor(), x, api::resolve_axes(axes, x.ndim(), "reduce_xor"), keep);
+  return api::reduce(ops::primitives::reduce_xor(), x, api::resolve_axes(axes, x.ndim(), __func__), keep);
 }
 
 Array argmax(const ArrayOperand& x, std::int64_t axis, DType dtype) {

@@ -72,9 +72,9 @@ Array reshape(const ArrayOperand& x, const std::vector<std::int64_t>& shape) {
 }
 
 Array transpose(const ArrayOperand& x, const Axes& permutation) {
-  check_count("transpose", "permutation", permutation.size(), x);
+  check_count(__func__, "permutation", permutation.size(), x);
   Axes axes;
-  for (const std::int64_t axis : permutation) axes.push_back(normalize_axis(axis, x.ndim(), "transpose"));
+  for (const std::int64_t axis : permutation) axes.push_back(normalize_axis(axis, x.ndim(), __func__));
   Axes sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != identity_permutation(x.ndim())) {
@@ -135,9 +135,9 @@ Array flatten(const ArrayOperand& x) {
 Array broadcast_to(const ArrayOperand& x, const Shape& shape) { return api::broadcast("broadcast_to", x, shape); }
 
 Array concatenate(const ArrayOperands& arrays, std::int64_t axis) {
-  const std::vector<Array> operands = promoted("concatenate", arrays);
+  const std::vector<Array> operands = promoted(__func__, arrays);
   if (operands[0].ndim() == 0) throw ShapeError("concatenate: scalars have no axis to join along; use stack");
-  const std::int64_t dim = normalize_axis(axis, operands[0].ndim(), "concatenate");
+  const std::int64_t dim = normalize_axis(axis, operands[0].ndim(), __func__);
   if (operands.size() == 1) return operands[0];
   return std::move(api::bind(ops::primitives::concatenate(), operands, {{"dim", dim}}).front());
 }
@@ -156,7 +156,7 @@ Array stack(const ArrayOperands& arrays, std::int64_t axis) {
 }
 
 std::vector<Array> split(const ArrayOperand& x, std::int64_t parts, std::int64_t axis) {
-  const int dim = normalize_axis(axis, x.ndim(), "split");
+  const int dim = normalize_axis(axis, x.ndim(), __func__);
   if (parts <= 0 || x.shape()[dim] % parts != 0) {
     throw ShapeError(fmt::format("split: {} parts do not divide axis {} of {}", parts, axis, to_string(x.shape())));
   }
@@ -166,10 +166,10 @@ std::vector<Array> split(const ArrayOperand& x, std::int64_t parts, std::int64_t
 }
 
 Array slice(const ArrayOperand& x, const Axes& start, const Axes& limit, const Axes& strides) {
-  check_count("slice", "start", start.size(), x);
-  check_count("slice", "limit", limit.size(), x);
+  check_count(__func__, "start", start.size(), x);
+  check_count(__func__, "limit", limit.size(), x);
   const Axes steps = strides.empty() ? Axes(start.size(), 1) : strides;
-  check_count("slice", "strides", steps.size(), x);
+  check_count(__func__, "strides", steps.size(), x);
   return api::bind_one(ops::primitives::slice(), {x}, {{"start", start}, {"limit", limit}, {"strides", steps}});
 }
 
@@ -183,23 +183,23 @@ Array slice_in_dim(const ArrayOperand& x, std::int64_t start, std::int64_t limit
 }
 
 Array dynamic_slice(const ArrayOperand& x, const ArrayOperands& start, const Axes& sizes) {
-  check_count("dynamic_slice", "start", start.size(), x);
-  check_count("dynamic_slice", "sizes", sizes.size(), x);
+  check_count(__func__, "start", start.size(), x);
+  check_count(__func__, "sizes", sizes.size(), x);
   std::vector<Array> operands = {x};
   std::ranges::copy(api::starts_of(x, start), std::back_inserter(operands));
   return std::move(api::bind(ops::primitives::dynamic_slice(), operands, {{"sizes", sizes}}).front());
 }
 
 Array pad(const ArrayOperand& x, const Operand& value, const Axes& low, const Axes& high) {
-  check_count("pad", "low", low.size(), x);
-  check_count("pad", "high", high.size(), x);
-  return api::bind_one(ops::primitives::pad(), {x, api::at("pad", value, x.dtype(), Shape{})},
+  check_count(__func__, "low", low.size(), x);
+  check_count(__func__, "high", high.size(), x);
+  return api::bind_one(ops::primitives::pad(), {x, api::at(__func__, value, x.dtype(), Shape{})},
                        {{"low", low}, {"high", high}, {"interior", Axes(low.size(), 0)}});
 }
 
 Array reverse(const ArrayOperand& x, const Axes& axes) {
   Axes dims;
-  for (const std::int64_t axis : axes) dims.push_back(normalize_axis(axis, x.ndim(), "reverse"));
+  for (const std::int64_t axis : axes) dims.push_back(normalize_axis(axis, x.ndim(), __func__));
   std::sort(dims.begin(), dims.end());
   return api::bind_one(ops::primitives::reverse(), {x}, {{"dims", std::move(dims)}});
 }

@@ -30,7 +30,7 @@ Array stands_behind(const Array& element, const Array& value, Side side) {
 
 std::vector<Array> sort(std::span<const Array> operands, std::int64_t axis, std::int64_t num_keys) {
   if (operands.empty()) throw ValueError("sort: no arrays; pass the keys and what is to be permuted with them");
-  const std::int64_t dim = normalize_axis(axis, operands.front().ndim(), "sort");
+  const std::int64_t dim = normalize_axis(axis, operands.front().ndim(), __func__);
   return api::bind(ops::primitives::sort(), operands, {{"axis", dim}, {"num_keys", num_keys}});
 }
 

@@ -185,7 +185,7 @@ Array log_gamma_ratio(const Array& a, const Array& b) {
 
 Array zeta(double s, const Operand& q) {
   if (!(s > 1)) throw ValueError(fmt::format("zeta: s is {}; expected a number above 1, where the sum converges", s));
-  return api::bind_one(ops::primitives::zeta(), {inexact_of("zeta", q)}, {{"s", s}});
+  return api::bind_one(ops::primitives::zeta(), {inexact_of(__func__, q)}, {{"s", s}});
 }
 
 Array polygamma(std::int64_t n, const Operand& x) {
@@ -241,7 +241,7 @@ Array beta(const Operand& a, const Operand& b) {
 }
 
 Array random_gamma_grad(const Operand& a, const Operand& x) {
-  const auto [shape, sample] = inexact_pair("random_gamma_grad", a, x);
+  const auto [shape, sample] = inexact_pair(__func__, a, x);
   const Array log_density = sub(sub(mul(sub(shape, 1), log(sample)), sample), lgamma(shape));
   return neg(mul(igamma_grad_a(shape, sample), exp(neg(log_density))));
 }

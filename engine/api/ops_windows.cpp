@@ -54,20 +54,20 @@ Attrs window_attrs(std::string_view op, const Array& x, const WindowOptions& opt
 }  // namespace
 
 Array conv(const ArrayOperand& x, const ArrayOperand& kernel, const ConvOptions& options) {
-  const int spatial = spatial_rank("conv", x);
+  const int spatial = spatial_rank(__func__, x);
   const Axes ones(static_cast<std::size_t>(spatial), 1);
   const Operand left = x;
   const Operand right = kernel;
   const DType dtype = api::numeric(api::common_dtype({&left, &right}));
   return api::bind_one(ops::primitives::conv(), {convert(x, dtype), convert(kernel, dtype)},
-                       {{"strides", per_dimension("conv", "strides", options.strides, ones)},
-                        {"padding", padding_of("conv", options.padding, spatial)},
-                        {"dilation", per_dimension("conv", "dilation", options.dilation, ones)},
+                       {{"strides", per_dimension(__func__, "strides", options.strides, ones)},
+                        {"padding", padding_of(__func__, options.padding, spatial)},
+                        {"dilation", per_dimension(__func__, "dilation", options.dilation, ones)},
                         {"groups", options.groups}});
 }
 
 Array window_max(const ArrayOperand& x, const WindowOptions& options) {
-  return api::bind_one(ops::primitives::window_max(), {x}, window_attrs("window_max", x, options));
+  return api::bind_one(ops::primitives::window_max(), {x}, window_attrs(__func__, x, options));
 }
 
 Array window_mean(const ArrayOperand& x, const WindowOptions& options) {

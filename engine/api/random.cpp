@@ -28,7 +28,7 @@ Array key(std::uint64_t seed) {
 }
 
 Array split(const ArrayOperand& key, std::int64_t n) {
-  check_key("split", key);
+  check_key(__func__, key);
   if (n < 1) throw ValueError(fmt::format("random::split: the number of keys must be at least 1, got {}", n));
   return api::bind_one(ops::primitives::random_split(), {key}, {{"shape", Axes{n}}});
 }

@@ -49,8 +49,8 @@ Array laplace(const ArrayOperand& key, const Shape& shape, DType dtype, const Pl
 }
 
 Array logistic(const ArrayOperand& key, const Shape& shape, DType dtype, const Placement& placement) {
-  check_float("logistic", dtype);
-  const Array u = draw_above("logistic", key, shape, dtype, format_of(dtype).tiny, placement);
+  check_float(__func__, dtype);
+  const Array u = draw_above(__func__, key, shape, dtype, format_of(dtype).tiny, placement);
   return sub(log(u), log1p(neg(u)));
 }
 

@@ -8,6 +8,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ir/builder.h"
+#include "engine/ops/primitives.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/frame.h"
 
@@ -190,7 +191,7 @@ const ir::AxisSizes& bound_axes() {
 }
 
 void set_axis_index(const std::string& axis, const Array& index) {
-  innermost("axis_index").axis_indices.insert_or_assign(axis, index);
+  innermost(ops::primitives::axis_index().name).axis_indices.insert_or_assign(axis, index);
 }
 
 Array find_axis_index(const std::string& axis) {

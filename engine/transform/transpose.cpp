@@ -175,7 +175,9 @@ class Backward {
 
   void reduce_pending(Var v) {
     const auto pending = std::exchange(pending_[v.id], {});
-    for (const auto& [axes, sum] : pending) accumulate(v, ops::psum(Value(builder_, sum), axes).var(), "psum");
+    for (const auto& [axes, sum] : pending) {
+      accumulate(v, ops::psum(Value(builder_, sum), axes).var(), ops::primitives::psum().name);
+    }
   }
 
   Var result(Var input) {

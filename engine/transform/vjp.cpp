@@ -47,8 +47,8 @@ void check_loss(const Function& f, const std::vector<bool>& active, bool holomor
                      "; reduce it with sum or mean, or use vjp for functions with array results");
   }
   if (holomorphic ? !is_complex(loss.dtype) : !is_float(loss.dtype)) {
-    throw DtypeError("grad: the first result must be of " + std::string(holomorphic ? "complex" : "float") +
-                     " type, got " + to_string(loss) + "; convert it");
+    throw DtypeError("grad: the first result must be of " + std::string(holomorphic ? "complex type" : "float type") +
+                     ", got " + to_string(loss) + "; convert it");
   }
   for (std::size_t i = 0; i < active.size(); ++i) {
     const ArrayType& type = f.type(f.inputs()[i]);

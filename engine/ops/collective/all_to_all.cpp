@@ -3,6 +3,7 @@
 
 #include "engine/core/checked_sizes.h"
 #include "engine/ops/collective/axes.h"
+#include "engine/ops/collective/exchange.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
@@ -13,6 +14,7 @@ namespace lockstep::ops {
 
 namespace {
 
+using collective::Exchange;
 using collective::mesh;
 using collective::varying_input;
 
@@ -36,23 +38,20 @@ std::vector<ArrayType> infer_exchange(const ir::InferContext& context) {
 }
 
 Attrs over(std::string axis, std::int64_t split, std::int64_t concat) {
-  return {{"axis", std::move(axis)}, {"split", split}, {"concat", concat}};
+  return Exchange{std::move(axis), split, concat}.attrs();
 }
 
 /// What went from replica i to j comes back from j to i.
 Value transpose_exchange(const ir::TransposeContext& context, const Value& cotangent) {
   const Value varying = collective::varying_along(cotangent, collective::axis_attr(context.attrs));
-  return apply_one(primitives::all_to_all(), {varying},
-                   over(context.attrs.get<std::string>("axis"), context.attrs.get<std::int64_t>("concat"),
-                        context.attrs.get<std::int64_t>("split")));
+  const auto [axis, split, concat] = Exchange::of(context.attrs);
+  return apply_one(primitives::all_to_all(), {varying}, over(axis, concat, split));
 }
 
 /// Over the batch a transposition of who holds which block.
 std::vector<Value> batch_exchange(const ir::BatchContext& context) {
-  const std::int64_t split = context.attrs.get<std::int64_t>("split");
-  const std::int64_t concat = context.attrs.get<std::int64_t>("concat");
+  const auto [axis, split, concat] = Exchange::of(context.attrs);
   if (!collective::over_batch(context)) {
-    const auto& axis = context.attrs.get<std::string>("axis");
     return {apply_one(primitives::all_to_all(), {context.inputs[0]}, over(axis, split + 1, concat + 1))};
   }
   const Value x = batch::batched(context, 0);
@@ -70,8 +69,9 @@ std::vector<Value> batch_exchange(const ir::BatchContext& context) {
 
 /// Replica r's result: block r of each replica's operand, one behind the other.
 void exchange_reference(const ir::ReferenceContext& context) {
-  const auto split = static_cast<std::size_t>(context.attrs.get<std::int64_t>("split"));
-  const auto concat = static_cast<std::size_t>(context.attrs.get<std::int64_t>("concat"));
+  const Exchange exchange = Exchange::of(context.attrs);
+  const auto split = static_cast<std::size_t>(exchange.split);
+  const auto concat = static_cast<std::size_t>(exchange.concat);
   const ir::ReferenceArray& x = context.inputs[0];
   const std::int64_t block = x.type.shape[static_cast<int>(split) + 1] / x.type.shape[0];
   const Shape own = x.type.shape.erase(0).with(static_cast<int>(split), block);

@@ -37,7 +37,7 @@ std::vector<ir::Sample> cumulative_samples(const std::vector<DType>& dtypes, dou
           sample.inputs.push_back(
               samples::input(dtype, shape, {is_unsigned_integer(dtype) ? 0 : low, high, is_float(dtype)}));
         }
-        sample.attrs = {{"axis", axis}, {"reverse", reverse}};
+        sample.attrs = Direction(axis, reverse).attrs();
         result.push_back(std::move(sample));
       }
     };
@@ -55,14 +55,13 @@ std::vector<ir::Sample> cumulative_samples(const std::vector<DType>& dtypes, dou
 
 samples::ErrorSamples cumulative_errors(DType illegal, std::size_t operands) {
   const ArrayType x{DType::float32, Shape{2, 3}, {}};
-  const Attrs attrs{{"axis", std::int64_t{0}}, {"reverse", false}};
+  const Attrs attrs = Direction(0, false).attrs();
   const std::vector<ArrayType> wrong(operands, {illegal, Shape{2}, {}});
   const std::vector<ArrayType> right(operands, x);
   const std::vector<ArrayType> many(operands + 1, x);
-  std::vector<ir::ErrorSample> errors = {
-      {wrong, attrs, "for operand 0", {}},
-      {right, {{"axis", std::int64_t{2}}, {"reverse", false}}, "expected axis in [0, 2)", {}},
-      {many, attrs, "expected " + std::to_string(operands) + " operand", {}}};
+  std::vector<ir::ErrorSample> errors = {{wrong, attrs, "for operand 0", {}},
+                                         {right, Direction(2, false).attrs(), "expected axis in [0, 2)", {}},
+                                         {many, attrs, "expected " + std::to_string(operands) + " operand", {}}};
   if (operands > 1) errors.push_back({{x, {DType::float32, Shape{3}, {}}}, attrs, "operands of one shape", {}});
   return samples::errors(std::move(errors));
 }

@@ -4,19 +4,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/ops/cumulative/direction.h"
 #include "engine/ops/rules/define.h"
 
 // What the ops that accumulate along one axis share.
 namespace lockstep::ops {
-
-struct Direction {
-  std::int64_t axis;
-  bool reverse;
-
-  explicit Direction(const Attrs& attrs) : axis(attrs.get<std::int64_t>("axis")), reverse(attrs.get<bool>("reverse")) {}
-  Attrs attrs() const { return {{"axis", axis}, {"reverse", reverse}}; }
-  Attrs against() const { return {{"axis", axis}, {"reverse", !reverse}}; }
-};
 
 /// Integers wrap.
 struct Sum {

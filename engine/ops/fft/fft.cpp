@@ -3,21 +3,23 @@
 #include <numbers>
 #include <numeric>
 #include <string>
+#include <string_view>
 
+#include "engine/ops/fft/kinds.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
 
 namespace {
 
-bool is_complex_kind(const std::string& kind) { return kind == "fft" || kind == "ifft"; }
+bool is_complex_kind(const std::string& kind) { return kind == fft_kinds::direct || kind == fft_kinds::inverse; }
 
 DType complex_of(DType dtype) { return dtype == DType::float32 ? DType::complex64 : DType::complex128; }
 DType real_of(DType dtype) { return dtype == DType::complex64 ? DType::float32 : DType::float64; }
 
 void expect_operand_dtype(const ir::InferContext& context, const std::string& kind) {
   const DType dtype = context.inputs[0].dtype;
-  if (kind == "rfft") {
+  if (kind == fft_kinds::from_reals) {
     if (dtype == DType::float32 || dtype == DType::float64) return;
     infer::dtype_error(context, "float32 or float64 for rfft",
                        is_complex(dtype) ? "use kind fft" : "convert(x, float32)");
@@ -28,7 +30,7 @@ void expect_operand_dtype(const ir::InferContext& context, const std::string& ki
 std::vector<ArrayType> fft_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   const auto& kind = context.attrs.get<std::string>("kind");
-  if (!is_complex_kind(kind) && kind != "rfft" && kind != "irfft") {
+  if (!is_complex_kind(kind) && kind != fft_kinds::from_reals && kind != fft_kinds::to_reals) {
     infer::shape_error(context, "one of the kinds fft, ifft, rfft and irfft", "name one of them");
   }
   expect_operand_dtype(context, kind);
@@ -45,14 +47,14 @@ std::vector<ArrayType> fft_infer(const ir::InferContext& context) {
     full = full.with(first + static_cast<int>(i), lengths[i]);
   }
   const Shape half = full.with(full.rank() - 1, lengths.back() / 2 + 1);
-  const Shape& expected = kind == "irfft" ? half : full;
+  const Shape& expected = kind == fft_kinds::to_reals ? half : full;
   if (x.shape != expected) infer::shape_error(context, to_string(expected), "slice or pad the operand to it");
   if (is_complex_kind(kind)) return {x};
-  if (kind == "rfft") return {{complex_of(x.dtype), half, {}}};
+  if (kind == fft_kinds::from_reals) return {{complex_of(x.dtype), half, {}}};
   return {{real_of(x.dtype), full, {}}};
 }
 
-Value transform(const Value& x, const char* kind, const Attrs& attrs) {
+Value transform(const Value& x, std::string_view kind, const Attrs& attrs) {
   return apply_one(primitives::fft(), {x}, attrs.with("kind", std::string(kind)));
 }
 
@@ -76,11 +78,13 @@ Value counted_twice(const Value& half, std::int64_t n) {
 std::vector<Tangent> fft_transpose(const TransposeContext& context) {
   const auto& kind = context.attrs.get<std::string>("kind");
   const Value& ct = *context.cotangents[0];
-  if (is_complex_kind(kind)) return {transform(ct, kind.c_str(), context.attrs)};
+  if (is_complex_kind(kind)) return {transform(ct, kind, context.attrs)};
   const std::int64_t n = context.attrs.get<Dims>("lengths").back();
   const DType dtype = context.input_types[0].dtype;
-  if (kind == "rfft") return {convert(transform(with_zeros(ct, n), "fft", context.attrs), dtype)};
-  const Value whole = transform(convert(ct, dtype), "ifft", context.attrs);
+  if (kind == fft_kinds::from_reals) {
+    return {convert(transform(with_zeros(ct, n), fft_kinds::direct, context.attrs), dtype)};
+  }
+  const Value whole = transform(convert(ct, dtype), fft_kinds::inverse, context.attrs);
   const Dims start(static_cast<std::size_t>(whole.rank()), 0);
   const Value half = slice(whole, start, context.input_types[0].shape.to_vector(), Dims(start.size(), 1));
   return {counted_twice(half, n)};
@@ -138,19 +142,19 @@ void fft_reference(const ir::ReferenceContext& context) {
   const Shape& shape = x.type.shape;
   if (shape.size() == 0) return;
   std::vector<Complex> values;
-  if (kind == "rfft") {
+  if (kind == fft_kinds::from_reals) {
     values.assign(x.floats().begin(), x.floats().end());
   } else {
     values = x.complexes();
   }
-  const bool inverse = kind == "ifft" || kind == "irfft";
+  const bool inverse = kind == fft_kinds::inverse || kind == fft_kinds::to_reals;
   const int last = shape.rank() - 1;
   for (int dim = shape.rank() - static_cast<int>(lengths.size()); dim <= last; ++dim) {
-    if (dim == last && kind == "irfft") continue;
+    if (dim == last && kind == fft_kinds::to_reals) continue;
     transform_dimension(values, shape, dim, inverse ? 1 : -1);
   }
   const double count = inverse ? std::accumulate(lengths.begin(), lengths.end(), 1.0, std::multiplies<double>()) : 1.0;
-  if (kind == "irfft") {
+  if (kind == fft_kinds::to_reals) {
     y.floats() = real_rows(values, shape[last], lengths.back());
     for (double& element : y.floats()) element /= count;
     return;
@@ -161,7 +165,9 @@ void fft_reference(const ir::ReferenceContext& context) {
   }
 }
 
-Attrs fft_attrs(const char* kind, const Dims& lengths) { return {{"kind", std::string(kind)}, {"lengths", lengths}}; }
+Attrs fft_attrs(std::string_view kind, const Dims& lengths) {
+  return {{"kind", std::string(kind)}, {"lengths", lengths}};
+}
 
 std::vector<ir::Sample> fft_samples() {
   std::vector<ir::Sample> list;
@@ -169,11 +175,11 @@ std::vector<ir::Sample> fft_samples() {
     const DType complex = complex_of(real);
     const auto add = [&](const Shape& shape, const Dims& lengths) {
       const Shape half = shape.with(shape.rank() - 1, shape.dim(-1) / 2 + 1);
-      for (const char* kind : {"fft", "ifft"}) {
+      for (const std::string_view kind : {fft_kinds::direct, fft_kinds::inverse}) {
         list.push_back({{samples::input(complex, shape)}, fft_attrs(kind, lengths), {}});
       }
-      list.push_back({{samples::input(real, shape)}, fft_attrs("rfft", lengths), {}});
-      list.push_back({{samples::input(complex, half)}, fft_attrs("irfft", lengths), {}});
+      list.push_back({{samples::input(real, shape)}, fft_attrs(fft_kinds::from_reals, lengths), {}});
+      list.push_back({{samples::input(complex, half)}, fft_attrs(fft_kinds::to_reals, lengths), {}});
     };
     add({1}, {1});
     add({2}, {2});
@@ -191,15 +197,15 @@ std::vector<ir::Sample> fft_samples() {
 std::vector<ir::ErrorSample> fft_errors() {
   const ArrayType real{DType::float32, Shape{2, 4}, {}};
   const ArrayType complex{DType::complex64, Shape{2, 4}, {}};
-  return {{{complex, complex}, fft_attrs("fft", {4}), "expected 1 operand", {}},
+  return {{{complex, complex}, fft_attrs(fft_kinds::direct, {4}), "expected 1 operand", {}},
           {{complex}, fft_attrs("dct", {4}), "one of the kinds fft, ifft, rfft and irfft", {}},
-          {{real}, fft_attrs("fft", {4}), "complex64 or complex128 for fft", {}},
-          {{complex}, fft_attrs("rfft", {4}), "float32 or float64 for rfft", {}},
-          {{complex}, fft_attrs("fft", {}), "1 to 2 lengths", {}},
-          {{complex}, fft_attrs("fft", {1, 2, 4}), "1 to 2 lengths", {}},
-          {{complex}, fft_attrs("fft", {0}), "lengths of 1 or more", {}},
-          {{complex}, fft_attrs("irfft", {4}), "expected [2,3]", {}},
-          {{real}, fft_attrs("rfft", {5}), "expected [2,5]", {}}};
+          {{real}, fft_attrs(fft_kinds::direct, {4}), "complex64 or complex128 for fft", {}},
+          {{complex}, fft_attrs(fft_kinds::from_reals, {4}), "float32 or float64 for rfft", {}},
+          {{complex}, fft_attrs(fft_kinds::direct, {}), "1 to 2 lengths", {}},
+          {{complex}, fft_attrs(fft_kinds::direct, {1, 2, 4}), "1 to 2 lengths", {}},
+          {{complex}, fft_attrs(fft_kinds::direct, {0}), "lengths of 1 or more", {}},
+          {{complex}, fft_attrs(fft_kinds::to_reals, {4}), "expected [2,3]", {}},
+          {{real}, fft_attrs(fft_kinds::from_reals, {5}), "expected [2,5]", {}}};
 }
 
 /// The usual count for a transform of n points, 5 n log2 n; half of it where one side is real.
