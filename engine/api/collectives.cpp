@@ -10,7 +10,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
-#include "engine/ops/collective/exchange.h"
+#include "engine/ir/all_to_all.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
 
@@ -85,10 +85,10 @@ Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t 
 
 Array all_to_all(const ArrayOperand& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
   trace::bound_axes().size(axis, __func__);
-  return api::bind_one(ops::primitives::all_to_all(), {x},
-                       ops::collective::Exchange{axis, normalize_axis(split_dim, x.ndim(), __func__),
-                                                 normalize_axis(concat_dim, x.ndim(), __func__)}
-                           .attrs());
+  return api::bind_one(
+      ops::primitives::all_to_all(), {x},
+      ir::AllToAll{axis, normalize_axis(split_dim, x.ndim(), __func__), normalize_axis(concat_dim, x.ndim(), __func__)}
+          .attrs());
 }
 
 Array ppermute(const ArrayOperand& x, const std::string& axis,

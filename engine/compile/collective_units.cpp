@@ -7,6 +7,7 @@
 #include "engine/compile/process_kernels.h"
 #include "engine/compile/program.h"
 #include "engine/compile/shard_groups.h"
+#include "engine/ir/all_to_all.h"
 #include "engine/ir/collectives.h"
 
 namespace lockstep::compile {
@@ -161,9 +162,7 @@ class CollectiveWriter {
 
   // ---- reductions ------------------------------------------------------------------------------------------------
 
-  DType sum_dtype() const {
-    return exchange_.convert == nullptr ? type_.dtype : ir::accumulation_dtype(type_.dtype);
-  }
+  DType sum_dtype() const { return exchange_.convert == nullptr ? type_.dtype : ir::accumulation_dtype(type_.dtype); }
   ArrayType sum_type() const { return {sum_dtype(), type_.shape, {}}; }
   bool is_widened() const { return sum_dtype() != type_.dtype; }
 
@@ -297,7 +296,9 @@ class CollectiveWriter {
 
   // ---- moves -----------------------------------------------------------------------------------------------------
 
-  int dim() const { return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), exchanged_by(item_).name); }
+  int dim() const {
+    return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), exchanged_by(item_).name);
+  }
 
   void scatter(const std::vector<ShardGroup>& all_groups) {
     std::vector<ShardGroup> groups;
@@ -368,8 +369,8 @@ class CollectiveWriter {
 
   void collect_blocks(Unit& unit, const ShardGroup& group, std::size_t receiver) {
     const auto size = static_cast<std::int64_t>(group.size());
-    const int split = static_cast<int>(item_.attrs.get<std::int64_t>("split"));
-    const int concat = static_cast<int>(item_.attrs.get<std::int64_t>("concat"));
+    const auto attrs = ir::AllToAll::of(item_.attrs);
+    const int split = static_cast<int>(attrs.split), concat = static_cast<int>(attrs.concat);
     ArrayType block = type_;
     block.shape = block.shape.with(split, block.shape[split] / size);
     const auto step = [&](int dim, const Strides& strides) {

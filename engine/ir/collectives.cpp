@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/all_to_all.h"
 #include "engine/ir/blocks.h"
 
 namespace lockstep::ir {
@@ -81,7 +82,9 @@ class Exchanger {
     });
   }
 
-  PerShard all_to_all(const std::string& axis, int split, int concat, const PerShard& operands) const {
+  PerShard all_to_all(const AllToAll& attrs, const PerShard& operands) const {
+    const std::string& axis = attrs.axis;
+    const int split = static_cast<int>(attrs.split), concat = static_cast<int>(attrs.concat);
     const std::int64_t size = shards_.axes().size(axis, call_.primitive.name);
     const Shape part = type_.shape.with(split, type_.shape[split] / size);
     return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
@@ -162,8 +165,7 @@ std::vector<BufferPtr> run_collective(const CollectiveCall& call, const Shards& 
     case Exchange::gather:
       return exchanger.gather(axis(), dim(), values);
     case Exchange::all_to_all:
-      return exchanger.all_to_all(axis(), static_cast<int>(call.attrs.get<std::int64_t>("split")),
-                                  static_cast<int>(call.attrs.get<std::int64_t>("concat")), values);
+      return exchanger.all_to_all(AllToAll::of(call.attrs), values);
     case Exchange::permute:
       return exchanger.permute(axis(), call.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs"), values);
     case Exchange::index:

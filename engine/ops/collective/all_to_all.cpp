@@ -1,9 +1,10 @@
+#include "engine/ir/all_to_all.h"
+
 #include <string>
 #include <vector>
 
 #include "engine/core/checked_sizes.h"
 #include "engine/ops/collective/axes.h"
-#include "engine/ops/collective/exchange.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
@@ -14,9 +15,9 @@ namespace lockstep::ops {
 
 namespace {
 
-using collective::Exchange;
 using collective::mesh;
 using collective::varying_input;
+using ir::AllToAll;
 
 std::vector<ArrayType> infer_exchange(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
@@ -38,19 +39,19 @@ std::vector<ArrayType> infer_exchange(const ir::InferContext& context) {
 }
 
 Attrs over(std::string axis, std::int64_t split, std::int64_t concat) {
-  return Exchange{std::move(axis), split, concat}.attrs();
+  return AllToAll{std::move(axis), split, concat}.attrs();
 }
 
 /// What went from replica i to j comes back from j to i.
 Value transpose_exchange(const ir::TransposeContext& context, const Value& cotangent) {
   const Value varying = collective::varying_along(cotangent, collective::axis_attr(context.attrs));
-  const auto [axis, split, concat] = Exchange::of(context.attrs);
+  const auto [axis, split, concat] = AllToAll::of(context.attrs);
   return apply_one(primitives::all_to_all(), {varying}, over(axis, concat, split));
 }
 
 /// Over the batch a transposition of who holds which block.
 std::vector<Value> batch_exchange(const ir::BatchContext& context) {
-  const auto [axis, split, concat] = Exchange::of(context.attrs);
+  const auto [axis, split, concat] = AllToAll::of(context.attrs);
   if (!collective::over_batch(context)) {
     return {apply_one(primitives::all_to_all(), {context.inputs[0]}, over(axis, split + 1, concat + 1))};
   }
@@ -69,7 +70,7 @@ std::vector<Value> batch_exchange(const ir::BatchContext& context) {
 
 /// Replica r's result: block r of each replica's operand, one behind the other.
 void exchange_reference(const ir::ReferenceContext& context) {
-  const Exchange exchange = Exchange::of(context.attrs);
+  const AllToAll exchange = AllToAll::of(context.attrs);
   const auto split = static_cast<std::size_t>(exchange.split);
   const auto concat = static_cast<std::size_t>(exchange.concat);
   const ir::ReferenceArray& x = context.inputs[0];
