@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <lockstep/error.h>
@@ -17,19 +14,31 @@ namespace lockstep::ops {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> startable = {
-    "psum", "pmax", "pmin", "all_gather", "all_gather_invariant", "psum_scatter", "all_to_all", "ppermute"};
+bool exchanges(const ir::Primitive& op) {
+  return op.collective.exchange != ir::Exchange::none && op.collective.exchange != ir::Exchange::index;
+}
+
+/// The ops that a start and a wait may stand for.
+std::vector<const ir::Primitive*> startable() {
+  std::vector<const ir::Primitive*> list;
+  for (const PrimitiveGetter getter : all_primitives()) {
+    if (exchanges(getter())) list.push_back(&getter());
+  }
+  return list;
+}
 
 /// The collective that a wait completes.
 const ir::Primitive& completed(const Attrs& attrs) {
   const auto& name = attrs.get<std::string>("op");
-  if (std::find(startable.begin(), startable.end(), name) == startable.end()) {
-    throw IrError(
-        "collective_wait given op=" + name +
-        "; expected psum, pmax, pmin, all_gather, all_gather_invariant, psum_scatter, all_to_all or ppermute; "
-        "instead write the op as an equation of its own");
+  const ir::Primitive* op = find_primitive(name);
+  if (op != nullptr && exchanges(*op)) return *op;
+  std::string names;
+  const std::vector<const ir::Primitive*> all = startable();
+  for (const ir::Primitive* each : all) {
+    names += (each == all.front() ? "" : each == all.back() ? " or " : ", ") + each->name;
   }
-  return *find_primitive(name);
+  throw IrError("collective_wait given op=" + name + "; expected " + names +
+                "; instead write the op as an equation of its own");
 }
 
 std::vector<ArrayType> infer_start(const ir::InferContext& context) {
@@ -91,9 +100,9 @@ std::vector<ir::Sample> start_samples() {
 /// Every sample of every op it may complete.
 std::vector<ir::Sample> wait_samples() {
   std::vector<ir::Sample> list;
-  for (const std::string_view name : startable) {
-    for (ir::Sample& sample : find_primitive(name)->samples()) {
-      sample.attrs = sample.attrs.with("op", std::string(name));
+  for (const ir::Primitive* op : startable()) {
+    for (ir::Sample& sample : op->samples()) {
+      sample.attrs = sample.attrs.with("op", op->name);
       list.push_back(std::move(sample));
     }
   }
