@@ -62,17 +62,17 @@ class Mpi final : public Communicator {
   void barrier() override { check(MPI_Barrier(communicator_), "MPI_Barrier"); }
 
   void all_gather(std::span<const std::byte> sent, std::span<std::byte> received) override {
-    expect(received.size(), sent.size() * static_cast<std::size_t>(size_), "all_gather");
-    const int n = count(sent.size(), "all_gather");
+    expect(received.size(), sent.size() * static_cast<std::size_t>(size_), __func__);
+    const int n = count(sent.size(), __func__);
     check(MPI_Allgather(sent.data(), n, MPI_BYTE, received.data(), n, MPI_BYTE, communicator_), "MPI_Allgather");
   }
   void all_to_all(std::span<const std::byte> sent, std::span<std::byte> received) override {
-    expect(received.size(), sent.size(), "all_to_all");
+    expect(received.size(), sent.size(), __func__);
     if (sent.size() % static_cast<std::size_t>(size_) != 0) {
       throw CommunicatorError("mpi: all_to_all of " + std::to_string(sent.size()) + " bytes to " +
                               std::to_string(size_) + " processes; give every process a block of equal size.");
     }
-    const int n = count(sent.size() / static_cast<std::size_t>(size_), "all_to_all");
+    const int n = count(sent.size() / static_cast<std::size_t>(size_), __func__);
     check(MPI_Alltoall(sent.data(), n, MPI_BYTE, received.data(), n, MPI_BYTE, communicator_), "MPI_Alltoall");
   }
   void broadcast(std::span<std::byte> bytes, int root) override {

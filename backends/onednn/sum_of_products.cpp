@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/grouped_kernels.h>
 #include <lockstep/isa.h>
-#include <lockstep/joined_ops.h>
 
 #include "backends/onednn/add_floats.h"
 #include "backends/onednn/bound_primitive.h"
@@ -152,7 +152,7 @@ std::unique_ptr<Kernel> make_sum_of_products(const KernelRequest& request) {
   if (!is_float || request.inputs[0].size() == 0 || request.inputs[1].size() == 0) return nullptr;
   auto made = make_all(request, 1);
   if (made.empty()) return nullptr;
-  auto product = make_dot_general(joined_ops(request)->first(request));
+  auto product = make_dot_general(grouped_sum(request, "dot_general").first(request));
   if (product == nullptr) return nullptr;
   const SeparateProducts separate(std::move(product), static_cast<std::int64_t>(request.inputs.size() / 2),
                                   request.outputs[0].size());

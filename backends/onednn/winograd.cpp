@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include <lockstep/grouped_kernels.h>
 #include <lockstep/isa.h>
-#include <lockstep/joined_ops.h>
 #include <lockstep/row_kernels.h>
 
 #include "backends/onednn/bound_primitive.h"
@@ -223,9 +223,9 @@ std::optional<Winograd> tiles_of(const KernelRequest& request, const Convolution
 
 /// All of the sum; empty where so many tiles are summed that little is gained.
 std::optional<WinogradSum> sum_of_kernel_grads(const KernelRequest& request) {
-  const JoinedOps joined = *joined_ops(request);
-  const KernelRequest one = joined.first(request);
-  const auto arrays = static_cast<std::int64_t>(joined.count);
+  const GroupedKernels grouped = grouped_sum(request, "conv_kernel_grad");
+  const KernelRequest one = grouped.first(request);
+  const auto arrays = static_cast<std::int64_t>(grouped.count);
   const std::optional<Winograd> tiles = tiles_of(one, ConvolutionGeometry(one));
   const bool is_tree = std::has_single_bit(static_cast<std::uint64_t>(arrays));
   if (!tiles.has_value() || is_narrow(one) || !is_tree || arrays > std::int64_t{most_winograd_arrays}) return {};
@@ -250,12 +250,13 @@ std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const Convol
 }
 
 std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
-  const JoinedOps joined = *joined_ops(request);
-  const KernelRequest one = joined.first(request);
+  const bool is_forward = request.op == "conv_of_shards";
+  const GroupedKernels grouped = grouped_shards(request, is_forward ? "conv" : "conv_input_grad");
+  const KernelRequest one = grouped.first(request);
   const ConvolutionGeometry geometry(one);
   const std::optional<Winograd> apart = tiles_of(one, geometry);
-  if (joined.count > most_winograd_arrays || !apart.has_value()) return nullptr;
-  const Winograd together = *tiles_of(one, geometry, static_cast<std::int64_t>(joined.count));
+  if (grouped.count > most_winograd_arrays || !apart.has_value()) return nullptr;
+  const Winograd together = *tiles_of(one, geometry, static_cast<std::int64_t>(grouped.count));
   constexpr double least_gain = 0.1;
   if (cycles(*apart) - cycles(together) < least_gain * cycles(*apart)) return nullptr;
   return std::make_unique<WinogradConvolutions>(usable_loops(is_narrow(one)), together);

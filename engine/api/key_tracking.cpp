@@ -47,7 +47,7 @@ TrackedCall::TrackedCall(const ir::Function& function, std::span<const Array> ar
   std::vector<trace::KeyElements> inputs;
   for (const Array& argument : arguments) {
     trace::KeyElements& keys = argument.state()->keys;
-    if (keys.empty()) keys = trace::new_keys(argument.type());
+    if (keys.empty()) keys = ir::new_keys(argument.type());
     inputs.push_back(keys);
   }
   outputs_ = trace::follow_keys(function, inputs);

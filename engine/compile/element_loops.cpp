@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
 namespace {
@@ -16,7 +17,7 @@ class LoopWriter {
  public:
   explicit LoopWriter(const ir::Function& body) : body_(body), shape_(body.type(body.outputs().at(0)).shape) {
     for (const ir::Equation& e : body.equations()) {
-      if (e.primitive->name != "reduce_sum") continue;
+      if (e.primitive != &ops::primitives::reduce_sum()) continue;
       sums_.emplace(e.outputs[0], &e);
       if (e.outputs[0] == body.outputs()[0]) shape_ = body.type(e.inputs[0]).shape;
     }
@@ -58,7 +59,7 @@ class LoopWriter {
       add_operand(v, i, std::move(dims));
     }
     for (const ir::Equation& e : body_.equations()) {
-      if (e.primitive->name != "broadcast_in_dim") continue;
+      if (e.primitive != &ops::primitives::broadcast_in_dim()) continue;
       add_operand(e.outputs[0], input_of.at(e.inputs[0]), e.attrs.get<Dims>("dims"));
     }
   }
@@ -70,14 +71,14 @@ class LoopWriter {
   }
 
   void write(const ir::Equation& e) {
-    const std::string& op = e.primitive->name;
-    if (op == "broadcast_in_dim" || op == "reduce_sum") return;
-    if (op == "pvary") {
+    using namespace ops::primitives;
+    if (e.primitive == &broadcast_in_dim() || e.primitive == &reduce_sum()) return;
+    if (e.primitive == &pvary()) {
       values_[e.outputs[0]] = values_.at(e.inputs[0]);
       return;
     }
-    ElementLoop::Instruction instruction{op, e.attrs, body_.type(e.outputs[0]).dtype, {}};
-    if (op == "full") instruction.attrs = {{"value", e.attrs.at("value")}};
+    ElementLoop::Instruction instruction{e.primitive->name, e.attrs, body_.type(e.outputs[0]).dtype, {}};
+    if (e.primitive == &full()) instruction.attrs = {{"value", e.attrs.at("value")}};
     for (const ir::Var v : e.inputs) instruction.operands.push_back(values_.at(v));
     values_[e.outputs[0]] = static_cast<int>(operands_.size() + instructions_.size());
     instructions_.push_back(std::move(instruction));

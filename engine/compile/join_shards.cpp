@@ -2,8 +2,6 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/joined_ops.h>
-
 #include "engine/compile/program.h"
 #include "engine/ops/primitives.h"
 
@@ -25,7 +23,7 @@ class Joiner {
     }
     for (const int v : program_.outputs) ++reads_[static_cast<std::size_t>(v)];
     for (Item& item : program_.items) {
-      if (!op_of_shards(item.op).empty()) {
+      if (item.primitive != nullptr && !item.primitive->grouped.of_shards.empty()) {
         join_convolutions(item);
       } else if (program_.processes == 1 && is_whole_sum(item)) {
         join(item);
@@ -54,7 +52,7 @@ class Joiner {
       const int i = producer_[static_cast<std::size_t>(v)];
       if (i < 0 || reads_[static_cast<std::size_t>(v)] != 1) return -1;
       const Item& it = item(i);
-      if (!op_of_sum(it.op).empty() && it.pmap >= 0 && it.fence < 0) return i;
+      if (it.primitive != nullptr && !it.primitive->grouped.sum.empty() && it.pmap >= 0 && it.fence < 0) return i;
       if (it.primitive != &ops::primitives::collective_start()) return -1;
       v = it.inputs[0];
     }
@@ -71,8 +69,9 @@ class Joiner {
     }
     if (kept >= program_.value(product.outputs[0]).type.nbytes()) return;
     const ArrayType& result = program_.value(sum.outputs[0]).type;
-    const Kernel* kernel = program_.kernels.find(
-        op_of_sum(product.op), product.attrs, program_.types(operands_of_all_shards(program_, product)), {&result, 1});
+    const Kernel* kernel =
+        program_.kernels.find(product.primitive->grouped.sum, product.attrs,
+                              program_.types(operands_of_all_shards(program_, product)), {&result, 1});
     if (kernel == nullptr) return;
     product.joined = true;
     sum.product = p;
@@ -98,7 +97,8 @@ class Joiner {
     std::vector<ArrayType> inputs(static_cast<std::size_t>(shards), program_.value(convolution.inputs[0]).type);
     inputs.push_back(program_.value(window).type);
     const std::vector<ArrayType> outputs(static_cast<std::size_t>(shards), program_.value(convolution.outputs[0]).type);
-    convolution.of_shards = program_.kernels.find(op_of_shards(convolution.op), convolution.attrs, inputs, outputs);
+    convolution.of_shards =
+        program_.kernels.find(convolution.primitive->grouped.of_shards, convolution.attrs, inputs, outputs);
     if (convolution.of_shards != nullptr) convolution.inputs[1] = window;
   }
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <lockstep/error.h>
-#include <lockstep/joined_ops.h>
 
 #include "engine/ir/custom_op.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/grouped.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
@@ -46,11 +46,11 @@ std::uint64_t hash_of(std::string_view op, const Attrs& attrs, const std::vector
 }
 
 double flops_of(const KernelRequest& request) {
-  if (const auto joined = joined_ops(request)) {
-    return static_cast<double>(joined->count) * flops_of(joined->first(request));
+  if (const ir::Primitive* primitive = ops::find_primitive(request.op)) {
+    return ir::flops_of(*primitive, {request.inputs, request.outputs, request.attrs});
   }
-  const ir::Primitive* primitive = ops::find_primitive(request.op);
-  return primitive == nullptr ? 0 : ir::flops_of(*primitive, {request.inputs, request.outputs, request.attrs});
+  const auto grouped = ops::grouped_kernels(request);
+  return grouped ? static_cast<double>(grouped->count) * flops_of(grouped->first(request)) : 0;
 }
 
 }  // namespace

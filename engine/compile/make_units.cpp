@@ -4,7 +4,6 @@
 
 #include <lockstep/element_loop.h>
 #include <lockstep/error.h>
-#include <lockstep/joined_ops.h>
 
 #include "engine/compile/copy_kernel.h"
 #include "engine/compile/join_sums_kernel.h"
@@ -37,7 +36,7 @@ void alias_axis_index(Program& program, const Item& item) {
   const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
   const auto& axis = item.attrs.get<std::string>("axis");
   std::vector<std::int32_t> coordinates;
-  for (std::int64_t i = 0; i < mesh.axes.size(axis, "axis_index"); ++i) {
+  for (std::int64_t i = 0; i < mesh.axes.size(axis, item.op); ++i) {
     coordinates.push_back(static_cast<std::int32_t>(i));
   }
   const ArrayType type{DType::int32, Shape{static_cast<std::int64_t>(coordinates.size())}, {}};
@@ -163,7 +162,7 @@ void add_of_shards(Program& program, const Item& item) {
   unit.in_parts = mesh.devices > 1;
   const int shards = mesh.local_shards / mesh.devices;
   for (int first = 0; first < mesh.local_shards; first += shards) {
-    UnitCall call{item.of_shards, nullptr, {}, {}, std::string(op_of_shards(item.op))};
+    UnitCall call{item.of_shards, nullptr, {}, {}, item.primitive->grouped.of_shards};
     for (int shard = first; shard < first + shards; ++shard) {
       call.inputs.push_back({item.inputs[0], shard});
       call.outputs.push_back({item.outputs[0], shard});
@@ -179,8 +178,8 @@ void add_sum_of_products(Program& program, const Item& sum, const Item& product)
   Unit unit;
   unit.mesh = sum.mesh;
   unit.collectives = 1;
-  unit.collective = {"psum", program.value(sum.outputs[0]).type.nbytes()};
-  const std::string op(op_of_sum(product.op));
+  unit.collective = {ops::primitives::psum().name, program.value(sum.outputs[0]).type.nbytes()};
+  const std::string& op = product.primitive->grouped.sum;
   add_cut_call(program, unit, {sum.kernel, nullptr, operands_of_all_shards(program, product), refs(sum.outputs), op},
                op, product.attrs);
   program.units.push_back(std::move(unit));

@@ -7,6 +7,7 @@
 #include "engine/compile/element_loops.h"
 #include "engine/compile/writer.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
 namespace {
@@ -46,9 +47,9 @@ std::vector<int> Writer::write(const ir::Function& function, std::vector<int> in
   for (std::size_t i = 0; i < inputs.size(); ++i) ids[function.inputs()[i].id] = inputs[i];
   for (const Equation& equation : function.equations()) {
     const ir::Traits& traits = equation.primitive->traits;
-    if (equation.primitive->name == "pmap") {
+    if (equation.primitive == &ops::primitives::pmap()) {
       write_pmap(equation, ids);
-    } else if (equation.primitive->name == "fused") {
+    } else if (equation.primitive == &ops::primitives::fused()) {
       write_fused(function, equation, ids, mesh);
     } else if (traits.call) {
       write_call(equation, ids, mesh);
@@ -179,7 +180,8 @@ int Writer::add_assemble(int local, const std::vector<std::string>& layout, int 
   for (std::size_t d = 0; d < layout.size(); ++d) {
     if (layout[d].empty()) continue;
     const int dim = static_cast<int>(d);
-    type.shape = type.shape.with(dim, type.shape[dim] * mesh_of(mesh).axes.size(layout[d], "pmap"));
+    type.shape =
+        type.shape.with(dim, type.shape[dim] * mesh_of(mesh).axes.size(layout[d], ops::primitives::pmap().name));
   }
   Item item;
   item.kind = Item::Kind::assemble;

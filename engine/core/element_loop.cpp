@@ -11,74 +11,6 @@
 namespace lockstep {
 namespace {
 
-constexpr unsigned real = 1;     // float32
-constexpr unsigned integer = 2;  // int32
-constexpr unsigned natural = 4;  // uint32
-constexpr unsigned truth = 8;    // bool
-constexpr unsigned word = integer | natural;
-
-unsigned class_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return real;
-    case DType::int32:
-      return integer;
-    case DType::uint32:
-      return natural;
-    case DType::bool_:
-      return truth;
-    default:
-      return 0;
-  }
-}
-
-/// The classes that operands may have, of ops whose result has their dtype.
-unsigned operands_of(std::string_view op) {
-  static const std::map<std::string_view, unsigned> table = {
-      {"abs", real},
-      {"add", real | word},
-      {"bitwise_and", word | truth},
-      {"bitwise_not", word | truth},
-      {"bitwise_or", word | truth},
-      {"bitwise_xor", word | truth},
-      {"ceil", real},
-      {"div", real},
-      {"erf", real},
-      {"erfc", real},
-      {"exp", real},
-      {"expm1", real},
-      {"floor", real},
-      {"fma", real},
-      {"integer_pow", real},
-      {"log", real},
-      {"log1p", real},
-      {"logistic", real},
-      {"maximum", real | integer | truth},
-      {"minimum", real | integer | truth},
-      {"mul", real | word},
-      {"neg", real | word},
-      {"round", real},
-      {"rsqrt", real},
-      {"select", real | word | truth},
-      {"shift_left", word},
-      {"shift_right_arithmetic", word},
-      {"shift_right_logical", word},
-      {"sign", real},
-      {"sqrt", real},
-      {"sub", real | word},
-      {"tanh", real},
-  };
-  const auto found = table.find(op);
-  return found == table.end() ? 0 : found->second;
-}
-
-/// The same of comparisons.
-unsigned compared_by(std::string_view op) {
-  if (op == "equal" || op == "not_equal") return real | word | truth;
-  if (op == "less" || op == "less_equal" || op == "greater" || op == "greater_equal") return real | integer;
-  return op == "is_finite" ? real : 0;
-}
-
 template <class T>
 std::string list(const std::vector<T>& values) {
   std::string text;
@@ -139,7 +71,7 @@ std::string ElementLoop::label() const {
   std::string text;
   int arithmetic = 0;
   for (const Instruction& instruction : instructions_) {
-    if (instruction.op == "full") continue;
+    if (instruction.operands.empty()) continue;  // a constant
     ++arithmetic;
     if (std::ranges::count(ops, instruction.op) != 0) continue;
     ops.push_back(instruction.op);
@@ -176,20 +108,6 @@ std::string ElementLoop::print(int /*indent*/) const {
     if (!result.sum_over.empty()) text += "[sum over " + list(result.sum_over) + "]";
   }
   return text + " }";
-}
-
-bool can_stand_in_a_loop(std::string_view op, DType operand, DType result) {
-  if (operand == DType::bfloat16 || result == DType::bfloat16) {
-    return op == "convert" && (operand == DType::float32 || result == DType::float32);
-  }
-  const unsigned from = class_of(operand);
-  const unsigned to = class_of(result);
-  if (from == 0 || to == 0) return false;
-  if (op == "select" && from == truth) return true;
-  if (op == "convert") return (from != natural || to != real) && (from != real || to != natural);
-  if (op == "bitcast_convert") return from != truth && to != truth;
-  if (to == truth && (compared_by(op) & from) != 0) return true;
-  return from == to && (operands_of(op) & from) != 0;
 }
 
 std::optional<SumLayout> sum_layout(const Shape& shape, std::span<const std::int64_t> axes) {

@@ -89,8 +89,9 @@ std::vector<Var> Builder::apply(const Primitive& primitive, std::initializer_lis
 }
 
 Var Builder::pvary(Var v, const AxisSet& axes) {
-  check_known(std::span(&v, 1), "pvary");
-  for (const std::string& axis : axes) axes_.size(axis, "pvary");
+  const Primitive& primitive = pvary_primitive();
+  check_known(std::span(&v, 1), primitive.name.c_str());
+  for (const std::string& axis : axes) axes_.size(axis, primitive.name);
   const AxisSet missing = axes.without(type(v).varying);
   if (missing.empty()) return v;
   const auto [place, is_new] = pvaried_.try_emplace({v, missing.names()});
@@ -98,7 +99,7 @@ Var Builder::pvary(Var v, const AxisSet& axes) {
   ArrayType varying_type = type(v);
   varying_type.varying = varying_type.varying.joined(missing);
   place->second = new_var(std::move(varying_type));
-  after_[v].push_back({&pvary_primitive(), Attrs{{"axes", missing.names()}}, {v}, {place->second}, provenance_});
+  after_[v].push_back({&primitive, Attrs{{"axes", missing.names()}}, {v}, {place->second}, provenance_});
   return place->second;
 }
 

@@ -237,6 +237,10 @@ enum class Moves : std::uint8_t {
   together,   ///< The result has those of all operands (concatenate).
 };
 
+/// Whether fused loops (`ElementLoop`) are made of a pointwise op from an operand to a result of these dtypes. A backend
+/// that says that it has fused loops takes them all.
+using LoopRule = bool (*)(DType operand, DType result);
+
 struct Traits {
   bool pointwise = false;   ///< Result element i depends on element i of each operand alone; all shapes equal.
   bool collective = false;  ///< Communicates between replicas.
@@ -247,7 +251,8 @@ struct Traits {
   bool effect = false;      ///< Does something beside its results: never removed, merged or put in another order.
   bool exact = false;  ///< Every kernel gives the same bits: IEEE's own operations, and those on integers and bools.
   Moves moves = Moves::none;
-  double steps = 20;  ///< Of a pointwise op: roughly, how many instructions of a loop compute an element.
+  double steps = 20;            ///< Of a pointwise op: roughly, how many instructions of a loop compute an element.
+  LoopRule in_loops = nullptr;  ///< Null: never.
 };
 
 /// Whether the one result of an op holds elements of its one moved operand alone.
@@ -295,6 +300,12 @@ enum class Exchange : std::uint8_t {
 
 struct Primitive;
 
+/// What backends are asked for instead of kernels of the op for each shard, or "" (lockstep/grouped_kernels.h).
+struct Grouped {
+  std::string sum;        ///< The sum of what the op gives for several pairs of operands.
+  std::string of_shards;  ///< What it gives for several first operands and one second.
+};
+
 struct Collective {
   Exchange exchange = Exchange::none;
   /// Of reductions: what is folded over the replicas, two by two, in the order of `fold_tree`.
@@ -322,6 +333,7 @@ struct Primitive {
   Compose compose = {};
   ViewRule view = {};
   Collective collective = {};
+  Grouped grouped = {};
   SubFunctionRules sub_functions = {};
 };
 

@@ -35,11 +35,11 @@ bool is_sum(const ir::Function& f, const Equation& e) {
 }
 
 bool is_element_op(const ir::Function& f, const Equation& e) {
-  if (!e.primitive->traits.pointwise || e.outputs.size() != 1 || e.inputs.empty()) return false;
+  const ir::LoopRule in_loops = e.primitive->traits.in_loops;
+  if (!e.primitive->traits.pointwise || in_loops == nullptr || e.outputs.size() != 1 || e.inputs.empty()) return false;
   const ArrayType& result = f.type(e.outputs[0]);
-  return std::ranges::all_of(e.inputs, [&](Var v) {
-    return f.type(v).shape == result.shape && can_stand_in_a_loop(e.primitive->name, f.type(v).dtype, result.dtype);
-  });
+  return std::ranges::all_of(
+      e.inputs, [&](Var v) { return f.type(v).shape == result.shape && in_loops(f.type(v).dtype, result.dtype); });
 }
 
 template <class T>

@@ -63,10 +63,6 @@ class LOCKSTEP_API ElementLoop final : public AttrObject {
   std::uint64_t hash_ = 0;
 };
 
-/// Whether groups are made of this op from an operand to a result of these dtypes. A backend that says that it has fused
-/// loops takes them all.
-LOCKSTEP_API bool can_stand_in_a_loop(std::string_view op, DType operand, DType result);
-
 /// How a sum over some dimensions of an array is taken for one over a matrix, whose rows run over the first `rows`
 /// dimensions. Dimensions of extent 1 belong to either side.
 struct SumLayout {

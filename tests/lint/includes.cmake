@@ -37,7 +37,7 @@ endfunction()
 # The public headers a backend may know: its interface, what that is made of, errors, small blocks of memory, instruction
 # sets, requests for several kernels, the order of joined sums, kernels that run some rows at a time, the random cipher,
 # samplers, special functions and effects.
-set(open backend.h communicator.h element_loop.h error.h aligned_memory.h block_pool.h reusable_memory.h isa.h joined_ops.h
+set(open backend.h communicator.h element_loop.h error.h aligned_memory.h block_pool.h reusable_memory.h isa.h grouped_kernels.h
   joined_sums.h row_kernels.h threefry.h samplers.h special_functions.h effects.h)
 set(backend_headers "")
 while(open)

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/joined_ops.h>
-
+#include "engine/ops/grouped.h"
+#include "engine/ops/primitives.h"
 #include "engine/ops/reference_backend.h"
 
 // The reference backend with kernels that take any strides, work in place and need scratch memory, that cuts the work of
@@ -125,9 +125,10 @@ class PermissiveBackend final : public Backend {
   std::string_view name() const override { return "permissive"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
-    if (const auto joined = joined_ops(request)) {
-      auto one = ops::reference_backend()->make_kernel(joined->first(request));
-      if (request.op == op_of_sum(joined->op)) return std::make_unique<SumOfProducts>(std::move(one));
+    if (const auto grouped = ops::grouped_kernels(request)) {
+      auto one = ops::reference_backend()->make_kernel(grouped->first(request));
+      if (request.op == ops::find_primitive(grouped->op)->grouped.sum)
+        return std::make_unique<SumOfProducts>(std::move(one));
       return std::make_unique<ConvolutionsOfShards>(std::move(one));
     }
     auto inner = ops::reference_backend()->make_kernel(request);

@@ -125,6 +125,7 @@ const ir::Primitive& primitives::conv() {
       .samples = conv_op_samples,
       .error_samples = errors,
       .traits = {},
+      .grouped = {.of_shards = "conv_of_shards"},
   };
   return primitive;
 }

@@ -92,6 +92,7 @@ const ir::Primitive& primitives::conv_input_grad() {
       .samples = input_grad_samples,
       .error_samples = errors,
       .traits = {},
+      .grouped = {.of_shards = "conv_input_grad_of_shards"},
   };
   return primitive;
 }

@@ -100,6 +100,7 @@ const ir::Primitive& primitives::conv_kernel_grad() {
       .samples = kernel_grad_samples,
       .error_samples = errors,
       .traits = {},
+      .grouped = {.sum = "sum_of_kernel_grads"},
   };
   return primitive;
 }

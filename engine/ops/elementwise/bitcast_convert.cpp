@@ -67,7 +67,10 @@ const Primitive& primitives::bitcast_convert() {
           {{{{DType::bool_, Shape{2}, {}}}, {{"dtype", DType::uint8}}, "float or integer dtypes on both sides", {}},
            {{{DType::uint8, Shape{3}, {}}}, {{"dtype", DType::float32}}, "expected a last dimension of 4", {}},
            {{{DType::uint32, Shape{}, {}}}, {{"dtype", DType::float64}}, "expected a last dimension of 2", {}}}),
-      .traits = {}};
+      .traits = {.in_loops = [](DType operand, DType result) {
+        constexpr unsigned bits = loops::real | loops::word;
+        return (loops::class_of(operand) & bits) != 0 && (loops::class_of(result) & bits) != 0;
+      }}};
   return op;
 }
 

@@ -66,7 +66,7 @@ Primitive shift_primitive(std::string name, PrimitiveGetter self, Shift shift) {
           .reference = shift_reference(shift),
           .samples = shift_samples(),
           .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
-          .traits = pointwise_traits};
+          .traits = loops::with(pointwise_traits, loops::same<loops::word>)};
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ const Primitive& primitives::bitwise_not() {
                             }),
                             .samples = bits_samples(1),
                             .error_samples = samples::elementwise_errors(1, DType::int32, DType::float32),
-                            .traits = exact_traits};
+                            .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
 }
 
@@ -97,7 +97,7 @@ const Primitive& primitives::bitwise_and() {
                             .reference = bitwise([](auto a, auto b) { return a & b; }),
                             .samples = bits_samples(2),
                             .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
-                            .traits = exact_traits};
+                            .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
 }
 
@@ -109,7 +109,7 @@ const Primitive& primitives::bitwise_or() {
                             .reference = bitwise([](auto a, auto b) { return a | b; }),
                             .samples = bits_samples(2),
                             .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
-                            .traits = exact_traits};
+                            .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
 }
 
@@ -121,7 +121,7 @@ const Primitive& primitives::bitwise_xor() {
                             .reference = bitwise([](auto a, auto b) { return a ^ b; }),
                             .samples = bits_samples(2),
                             .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
-                            .traits = exact_traits};
+                            .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
 }
 

@@ -10,6 +10,13 @@ namespace lockstep::ops {
 
 namespace {
 
+/// Memory may hold bfloat16; a lane of 32 bits has no instruction between floats and unsigned words.
+bool in_loops(DType operand, DType result) {
+  const auto is = [&](DType a, DType b) { return (operand == a && result == b) || (operand == b && result == a); };
+  if (is(DType::bfloat16, DType::float32)) return true;
+  return loops::class_of(operand) != 0 && loops::class_of(result) != 0 && !is(DType::float32, DType::uint32);
+}
+
 std::vector<ArrayType> convert_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   infer::expect_dtype(context, 0, infer::value);
@@ -125,7 +132,7 @@ const Primitive& primitives::convert() {
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{2}, {}}}, {{"dtype", DType::key}}, "make keys by random_wrap", {}},
            {{{DType::key, Shape{2}, {}}}, {{"dtype", DType::float32}}, "expected any dtype but key", {}}}),
-      .traits = exact_traits,
+      .traits = loops::with(exact_traits, in_loops),
       .equal_to = algebra::operand()};
   return op;
 }

@@ -69,7 +69,8 @@ const Primitive& primitives::exp() {
   static const Primitive op = pointwise::of_inexact(
       "exp", exp, [](auto x) { return std::exp(x); },
       [](const Value&, const Value& y, const Value& dx) { return dx * y; },
-      samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)));
+      samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 
@@ -85,7 +86,8 @@ const Primitive& primitives::expm1() {
   static const Primitive op = pointwise::of_inexact(
       "expm1", expm1, [](auto x) { return less_one(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx * ops::exp(x); },
-      samples::both(samples::inexact(-2, 2), samples::inexact(-1e-4, 1e-4)));
+      samples::both(samples::inexact(-2, 2), samples::inexact(-1e-4, 1e-4)),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 
@@ -93,7 +95,8 @@ const Primitive& primitives::log() {
   static const Primitive op = pointwise::of_inexact(
       "log", log, [](auto x) { return std::log(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx / x; },
-      samples::both(samples::unary(0.1, 4, samples::all_floats), samples::unary(0.5, 2, samples::complexes)));
+      samples::both(samples::unary(0.1, 4, samples::all_floats), samples::unary(0.5, 2, samples::complexes)),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 
@@ -101,7 +104,8 @@ const Primitive& primitives::log1p() {
   static const Primitive op = pointwise::of_inexact(
       "log1p", log1p, [](auto x) { return of_one_more(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx / (x + 1); },
-      samples::both(samples::inexact(-0.8, 3), samples::inexact(-1e-4, 1e-4)));
+      samples::both(samples::inexact(-0.8, 3), samples::inexact(-1e-4, 1e-4)),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 
@@ -119,7 +123,8 @@ const Primitive& primitives::logistic() {
       [](const Value& x, const Value& y, const Value& dx) {
         return dx * (is_complex(x.dtype()) ? y * (1.0 - y) : slopes::logistic(x));
       },
-      samples::both(samples::unary(-6, 6), samples::unary(-2, 2, samples::complexes)));
+      samples::both(samples::unary(-6, 6), samples::unary(-2, 2, samples::complexes)),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 

@@ -37,28 +37,30 @@ samples::Samples ordered_samples() {
 }  // namespace
 
 const Primitive& primitives::maximum() {
-  static const Primitive op{.name = "maximum",
-                            .infer = infer::same_shape(infer::ordered, 2),
-                            .derivative = shared_among_ties(),
-                            .batch = batch::pointwise(maximum),
-                            .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(
-                                [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x > y; }); }),
-                            .samples = ordered_samples(),
-                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-                            .traits = quick_traits};
+  static const Primitive op{
+      .name = "maximum",
+      .infer = infer::same_shape(infer::ordered, 2),
+      .derivative = shared_among_ties(),
+      .batch = batch::pointwise(maximum),
+      .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(
+          [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x > y; }); }),
+      .samples = ordered_samples(),
+      .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
+      .traits = loops::with(quick_traits, loops::same<loops::real | loops::integer | loops::truth>)};
   return op;
 }
 
 const Primitive& primitives::minimum() {
-  static const Primitive op{.name = "minimum",
-                            .infer = infer::same_shape(infer::ordered, 2),
-                            .derivative = shared_among_ties(),
-                            .batch = batch::pointwise(minimum),
-                            .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(
-                                [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x < y; }); }),
-                            .samples = ordered_samples(),
-                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-                            .traits = quick_traits};
+  static const Primitive op{
+      .name = "minimum",
+      .infer = infer::same_shape(infer::ordered, 2),
+      .derivative = shared_among_ties(),
+      .batch = batch::pointwise(minimum),
+      .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(
+          [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x < y; }); }),
+      .samples = ordered_samples(),
+      .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
+      .traits = loops::with(quick_traits, loops::same<loops::real | loops::integer | loops::truth>)};
   return op;
 }
 

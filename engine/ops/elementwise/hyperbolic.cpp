@@ -25,7 +25,8 @@ const Primitive& primitives::tanh() {
       [](const Value& x, const Value& y, const Value& dx) {
         return dx * (is_complex(x.dtype()) ? 1.0 - y * y : slopes::tanh(x, y));
       },
-      samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)));
+      samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 

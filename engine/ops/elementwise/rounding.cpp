@@ -50,7 +50,7 @@ const Primitive& primitives::floor() {
                             .reference = reference::unary<double>([](double x) { return std::floor(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = exact_traits};
+                            .traits = loops::with(exact_traits, loops::same<loops::real>)};
   return op;
 }
 
@@ -62,7 +62,7 @@ const Primitive& primitives::ceil() {
                             .reference = reference::unary<double>([](double x) { return std::ceil(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = exact_traits};
+                            .traits = loops::with(exact_traits, loops::same<loops::real>)};
   return op;
 }
 
@@ -74,7 +74,7 @@ const Primitive& primitives::round() {
                             .reference = reference::unary<double>([](double x) { return std::nearbyint(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = quick_traits};
+                            .traits = loops::with(quick_traits, loops::same<loops::real>)};
   return op;
 }
 
@@ -87,7 +87,7 @@ const Primitive& primitives::is_finite() {
                                 [](auto x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); }),
                             .samples = samples::unary(-3, 3, samples::all_floats),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = quick_traits};
+                            .traits = loops::with(quick_traits, loops::predicate<loops::real>)};
   return op;
 }
 

@@ -4,6 +4,12 @@ namespace lockstep::ops {
 
 namespace {
 
+bool in_loops(DType operand, DType result) {
+  const bool is_predicate = operand == DType::bool_;
+  return loops::class_of(result) != 0 &&
+         (is_predicate || loops::same<loops::real | loops::word | loops::truth>(operand, result));
+}
+
 std::vector<ArrayType> select_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 3);
   if (context.inputs[0].dtype != DType::bool_) {
@@ -76,7 +82,7 @@ const Primitive& primitives::select() {
            {{predicate_type, operand_type, {DType::float32, Shape{3}, {}}}, {}, "operands of one shape", {}},
            {{{DType::bool_, Shape{}, {}}, operand_type, operand_type}, {}, "operands of one shape", {}},
            {{predicate_type, operand_type}, {}, "expected 3 operands", {}}}),
-      .traits = exact_traits,
+      .traits = loops::with(exact_traits, in_loops),
       .equal_to = chosen};
   return op;
 }

@@ -140,7 +140,8 @@ std::vector<ir::Sample> reduce_precision_samples() {
 const Primitive& primitives::erf() {
   static const Primitive op = pointwise::of_floats(
       "erf", erf, [](double x) { return std::erf(x); },
-      [](const Value& x, const Value&, const Value& dx) { return dx * erf_slope(x); }, samples::unary(-3, 3));
+      [](const Value& x, const Value&, const Value& dx) { return dx * erf_slope(x); }, samples::unary(-3, 3),
+      loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 
@@ -148,7 +149,7 @@ const Primitive& primitives::erfc() {
   static const Primitive op = pointwise::of_floats(
       "erfc", erfc, [](double x) { return std::erfc(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx * -erf_slope(x); },
-      samples::unary(-3, 3, samples::all_floats));
+      samples::unary(-3, 3, samples::all_floats), loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 

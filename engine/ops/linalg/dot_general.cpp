@@ -306,6 +306,7 @@ const ir::Primitive& primitives::dot_general() {
       .samples = dot_samples,
       .error_samples = dot_errors,
       .traits = {},
+      .grouped = {.sum = "sum_of_products"},
   };
   return primitive;
 }

@@ -7,6 +7,7 @@
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/flops.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/loops.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
 #include "engine/ops/values.h"

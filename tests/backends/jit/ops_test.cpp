@@ -103,7 +103,7 @@ std::vector<OpCase> all_cases() {
     const std::size_t count = primitive.samples().at(0).inputs.size();
     for (const DType from : dtypes) {
       for (const DType to : dtypes) {
-        if (!can_stand_in_a_loop(primitive.name, from, to)) continue;
+        if (primitive.traits.in_loops == nullptr || !primitive.traits.in_loops(from, to)) continue;
         std::vector<DType> operands(count, from);
         if (primitive.name == "select") {
           if (from != to) continue;

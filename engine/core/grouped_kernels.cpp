@@ -1,0 +1,13 @@
+#include <lockstep/grouped_kernels.h>
+
+namespace lockstep {
+
+GroupedKernels grouped_sum(const KernelRequest& request, std::string_view op) {
+  return {op, request.inputs.size() / 2, {request.inputs[0], request.inputs[1]}};
+}
+
+GroupedKernels grouped_shards(const KernelRequest& request, std::string_view op) {
+  return {op, request.outputs.size(), {request.inputs.front(), request.inputs.back()}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+#include "engine/ops/grouped.h"
+
+#include "engine/ops/primitives.h"
+
+namespace lockstep::ops {
+
+std::optional<GroupedKernels> grouped_kernels(const KernelRequest& request) {
+  for (const PrimitiveGetter getter : all_primitives()) {
+    const ir::Primitive& op = getter();
+    if (!op.grouped.sum.empty() && op.grouped.sum == request.op) return grouped_sum(request, op.name);
+    if (!op.grouped.of_shards.empty() && op.grouped.of_shards == request.op) return grouped_shards(request, op.name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::ops

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+
+#include <lockstep/grouped_kernels.h>
+
+namespace lockstep::ops {
+
+/// The kernels that a request stands for; nothing for one of a single op.
+std::optional<GroupedKernels> grouped_kernels(const KernelRequest& request);
+
+}  // namespace lockstep::ops
