@@ -12,6 +12,7 @@
 #include "engine/ir/eval.h"
 #include "engine/ir/parse.h"
 #include "engine/ir/primitive.h"
+#include "engine/ir/sub_functions.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"
@@ -39,23 +40,6 @@ struct Function::Impl {
   }
 };
 
-namespace {
-
-/// `visit(equation)` for every equation, those of sub-functions too.
-template <class Visit>
-void for_each_equation(const ir::Function& function, const Visit& visit) {
-  for (const ir::Equation& equation : function.equations()) {
-    visit(equation);
-    for (const Attrs::Entry& entry : equation.attrs.entries()) {
-      const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-      const auto* body = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
-      if (body != nullptr) for_each_equation(*body, visit);
-    }
-  }
-}
-
-}  // namespace
-
 std::string Function::to_string() const { return held(impl_, "function").function->print(0); }
 std::uint64_t Function::hash() const { return held(impl_, "function").function->hash(); }
 
@@ -70,8 +54,8 @@ std::vector<ArrayType> Function::output_types() const { return held(impl_, "func
 
 std::int64_t Function::count(std::string_view op) const {
   std::int64_t count = 0;
-  for_each_equation(*held(impl_, "function").function,
-                    [&](const ir::Equation& equation) { count += equation.primitive->name == op; });
+  ir::for_each_equation(*held(impl_, "function").function,
+                        [&](const ir::Equation& equation) { count += equation.primitive->name == op; });
   return count;
 }
 
@@ -107,7 +91,7 @@ Plan Function::plan() const {
   plan.ops = compiled.ops;
   plan.collective_costs = compiled.collective_costs;
   plan.text = compiled.text;
-  for_each_equation(*passes::run_pipeline(impl.function, false), [&](const ir::Equation& equation) {
+  ir::for_each_equation(*passes::run_pipeline(impl.function, false), [&](const ir::Equation& equation) {
     const ir::Primitive& primitive = *equation.primitive;
     if (&primitive == &ops::primitives::collective_wait()) {
       ++plan.collectives[equation.attrs.get<std::string>("op")];

@@ -8,25 +8,11 @@
 #include <lockstep/ops.h>
 
 #include "engine/api/runtime.h"
+#include "engine/ir/sub_functions.h"
 #include "engine/ops/primitives.h"
 #include "engine/transform/reverse.h"
 
 namespace lockstep::api {
-
-namespace {
-
-bool calls(const ir::Function& f, const ir::Primitive& primitive) {
-  return std::ranges::any_of(f.equations(), [&](const ir::Equation& equation) {
-    if (equation.primitive == &primitive) return true;
-    return std::ranges::any_of(equation.attrs.entries(), [&](const Attrs::Entry& entry) {
-      const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-      const auto* function = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
-      return function != nullptr && calls(*function, primitive);
-    });
-  });
-}
-
-}  // namespace
 
 std::vector<Array> filled(const std::vector<ArrayType>& types, const std::vector<bool>& present, Reader& reader) {
   std::vector<Array> leaves;
@@ -101,7 +87,9 @@ void check_results(std::string_view op, const ArrayType& result, bool holomorphi
 }
 
 void check_forward_mode(std::string_view op, const ir::Function& tangents) {
-  if (!calls(tangents, ops::primitives::custom_vjp_tangents())) return;
+  if (!ir::any_equation(tangents,
+                        [](const ir::Equation& e) { return e.primitive == &ops::primitives::custom_vjp_tangents(); }))
+    return;
   throw TraceError(
       fmt::format("{}: the function calls a custom_vjp, whose rule has the backward direction alone; use reverse mode "
                   "(grad, vjp), or "

@@ -12,6 +12,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/eval.h"
 #include "engine/ir/primitive.h"
+#include "engine/ir/sub_functions.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "engine/transform/transforms.h"
@@ -242,10 +243,8 @@ class Linter {
           active_.contains(equation.outputs[0])) {
         check(equation, texts);
       }
-      for (const Attrs::Entry& entry : equation.attrs.entries()) {
-        const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-        const auto* body = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
-        if (body != nullptr) Linter(*body, active_inputs(equation, *body)).run(texts);
+      for (const ir::FunctionPtr& body : ir::sub_functions(equation.attrs)) {
+        Linter(*body, active_inputs(equation, *body)).run(texts);
       }
     }
   }

@@ -19,24 +19,13 @@ using ir::Var;
 using passes::Draft;
 using Axes = std::vector<std::string>;
 
-std::vector<FunctionPtr> sub_functions(const Equation& equation) {
-  std::vector<FunctionPtr> functions;
-  passes::map_sub_functions(equation, [&](const FunctionPtr& f) {
-    functions.push_back(f);
-    return f;
-  });
-  return functions;
-}
-
 void collect_axes(const Equation& equation, Axes& axes) {
-  for (const FunctionPtr& f : sub_functions(equation)) {
-    for (const Equation& inner : f->equations()) {
-      if (inner.primitive == &ops::primitives::axis_index()) {
-        const auto& axis = inner.attrs.get<std::string>("axis");
-        if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
-      }
-      collect_axes(inner, axes);
-    }
+  for (const FunctionPtr& f : ir::sub_functions(equation.attrs)) {
+    ir::for_each_equation(*f, [&](const Equation& inner) {
+      if (inner.primitive != &ops::primitives::axis_index()) return;
+      const auto& axis = inner.attrs.get<std::string>("axis");
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+    });
   }
 }
 
@@ -80,7 +69,7 @@ Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf
     return capture(equation, indices, extend);
   }
   Equation changed =
-      passes::map_sub_functions(equation, [&](const FunctionPtr& f) { return extend(*f, f->inputs().size()); });
+      ir::map_sub_functions(equation, [&](const FunctionPtr& f) { return extend(*f, f->inputs().size()); });
   changed.inputs.insert(changed.inputs.end(), indices.begin(), indices.end());
   return changed;
 }

@@ -94,21 +94,12 @@ AxisSet axes_of_choice(const ir::Function& function, const Equation& equation) {
   return choice == nullptr ? AxisSet{} : choice(function, equation);
 }
 
-bool has_collectives(const ir::Function& function) {
-  return std::any_of(function.equations().begin(), function.equations().end(), [](const Equation& equation) {
-    return equation.primitive->traits.collective || runs_together(equation);
-  });
-}
-
 }  // namespace
 
 bool runs_together(const Equation& equation) {
-  bool found = false;
-  passes::map_sub_functions(equation, [&](const FunctionPtr& f) {
-    found = found || has_collectives(*f);
-    return f;
+  return std::ranges::any_of(ir::sub_functions(equation.attrs), [](const FunctionPtr& f) {
+    return ir::any_equation(*f, [](const Equation& e) { return e.primitive->traits.collective; });
   });
-  return found;
 }
 
 void Writer::write_control(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {

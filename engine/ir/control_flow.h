@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/ir/function.h"
+#include "engine/ir/sub_functions.h"
 
 // What the ops with sub-functions mean by their attributes, for all who read them.
 namespace lockstep::ir {

@@ -153,12 +153,7 @@ void check_effect(const Attrs& attrs, std::span<const ReferenceArray> operands) 
 }
 
 bool has_effects(const Equation& equation) {
-  if (equation.primitive->traits.effect) return true;
-  return std::ranges::any_of(equation.attrs.entries(), [](const Attrs::Entry& entry) {
-    const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-    const auto* function = object == nullptr ? nullptr : dynamic_cast<const Function*>(object->get());
-    return function != nullptr && std::ranges::any_of(function->equations(), has_effects);
-  });
+  return any_equation(equation, [](const Equation& e) { return e.primitive->traits.effect; });
 }
 
 }  // namespace ir

@@ -58,12 +58,4 @@ std::vector<ArrayType> Function::output_types() const {
   return result;
 }
 
-FunctionPtr sub_function(const Attrs& attrs, std::string_view name) {
-  const AttrValue& value = attrs.at(name);
-  if (const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&value)) {
-    if (auto function = std::dynamic_pointer_cast<const Function>(*object)) return function;
-  }
-  throw IrError("attribute " + std::string(name) + "=" + to_string(value) + " is no function");
-}
-
 }  // namespace lockstep::ir

@@ -93,7 +93,4 @@ class Function final : public AttrObject {
 
 using FunctionPtr = std::shared_ptr<const Function>;
 
-/// The sub-function in attribute `name`. Throws IrError where it is none.
-FunctionPtr sub_function(const Attrs& attrs, std::string_view name);
-
 }  // namespace lockstep::ir

@@ -14,6 +14,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/function.h"
 #include "engine/ir/sub_function_rules.h"
+#include "engine/ir/sub_functions.h"
 #include "engine/ir/value.h"
 
 namespace lockstep::ir {

@@ -66,7 +66,7 @@ class Verifier {
     for (const Attrs::Entry& entry : equation.attrs.entries()) {
       const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
       if (object == nullptr) continue;
-      const auto* function = dynamic_cast<const Function*>(object->get());
+      const FunctionPtr function = function_in(entry.value);
       if (function == nullptr && dynamic_cast<const CustomOp*>(object->get()) != nullptr) continue;
       if (function == nullptr) fail(equation, "attribute " + entry.name + " is no function");
       try {

@@ -58,34 +58,13 @@ void Substitution::apply(std::vector<Var>& vars) const {
   for (Var& v : vars) v = (*this)(v);
 }
 
-namespace {
-
-FunctionPtr function_in(const Attrs::Entry& entry) {
-  const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-  return object == nullptr ? nullptr : std::dynamic_pointer_cast<const ir::Function>(*object);
-}
-
-}  // namespace
-
-Equation map_sub_functions(const Equation& equation, const std::function<FunctionPtr(const FunctionPtr&)>& change) {
-  Equation changed = equation;
-  for (const Attrs::Entry& entry : equation.attrs.entries()) {
-    const FunctionPtr function = function_in(entry);
-    if (function == nullptr) continue;
-    FunctionPtr other = change(function);
-    if (other != function) changed.attrs = changed.attrs.with(entry.name, std::shared_ptr<const AttrObject>(other));
-  }
-  return changed;
-}
-
 FunctionPtr map_sub_functions(const FunctionPtr& function,
                               const std::function<FunctionPtr(const FunctionPtr&)>& change) {
   std::optional<Draft> draft;
   for (std::size_t i = 0; i < function->equations().size(); ++i) {
     const Equation& equation = function->equations()[i];
-    if (std::ranges::all_of(equation.attrs.entries(), [](const auto& e) { return function_in(e) == nullptr; }))
-      continue;
-    Equation changed = map_sub_functions(equation, change);
+    if (ir::sub_functions(equation.attrs).empty()) continue;
+    Equation changed = ir::map_sub_functions(equation, change);
     if (changed.attrs == equation.attrs) continue;
     if (!draft) draft.emplace(*function);
     draft->equations[i] = std::move(changed);

@@ -5,6 +5,7 @@
 
 #include "engine/ir/function.h"
 #include "engine/ir/rewrite.h"
+#include "engine/ir/sub_functions.h"
 
 namespace lockstep::passes {
 
@@ -36,9 +37,7 @@ class Substitution {
   std::vector<ir::Var> by_id_;
 };
 
-/// The equation with every sub-function in its attributes replaced by `change` of it.
-ir::Equation map_sub_functions(const ir::Equation& equation,
-                               const std::function<ir::FunctionPtr(const ir::FunctionPtr&)>& change);
+using ir::map_sub_functions;
 /// The function with that done to all its equations; the same one where no sub-function changes.
 ir::FunctionPtr map_sub_functions(const ir::FunctionPtr& function,
                                   const std::function<ir::FunctionPtr(const ir::FunctionPtr&)>& change);

@@ -13,6 +13,7 @@
 
 #include "engine/ir/control_flow.h"
 #include "engine/ir/rewrite.h"
+#include "engine/ir/sub_functions.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
@@ -51,16 +52,9 @@ AxisSet named_axes(const Equation& equation) {
 
 bool is_pvary(const Equation& equation) { return equation.primitive == &ops::primitives::pvary(); }
 
-const Function* function_in(const Attrs::Entry& entry) {
-  const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-  return object == nullptr ? nullptr : dynamic_cast<const Function*>(object->get());
-}
-
 /// An equation inside the sub-functions that communicates along the axis or asks for its index, or null.
 const Equation* inner_use(const Equation& equation, const std::string& axis) {
-  for (const Attrs::Entry& entry : equation.attrs.entries()) {
-    const Function* function = function_in(entry);
-    if (function == nullptr) continue;
+  for (const ir::FunctionPtr& function : ir::sub_functions(equation.attrs)) {
     for (const Equation& inner : function->equations()) {
       if (!is_pvary(inner) && named_axes(inner).contains(axis)) return &inner;
       if (const Equation* found = inner_use(inner, axis)) return found;
@@ -72,13 +66,8 @@ const Equation* inner_use(const Equation& equation, const std::string& axis) {
 ir::FunctionPtr without_axis(const Function& f, const std::string& axis);
 
 Attrs without_axis(const Attrs& attrs, const std::string& axis) {
-  Attrs changed = attrs;
-  for (const Attrs::Entry& entry : attrs.entries()) {
-    const Function* function = function_in(entry);
-    if (function == nullptr || !function->axes().has(axis)) continue;
-    changed = changed.with(entry.name, std::shared_ptr<const AttrObject>(without_axis(*function, axis)));
-  }
-  return changed;
+  return ir::map_sub_functions(
+      attrs, [&](const ir::FunctionPtr& f) { return f->axes().has(axis) ? without_axis(*f, axis) : f; });
 }
 
 /// The equation again, under a builder in which the axis is not bound.

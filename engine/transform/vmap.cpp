@@ -2,6 +2,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/sub_functions.h"
 #include "engine/ops/values.h"
 #include "engine/transform/replay.h"
 #include "engine/transform/transforms.h"
@@ -29,8 +30,7 @@ bool names_axis(const Attrs& attrs, const std::string& axis) {
     if (const auto* names = std::get_if<std::vector<std::string>>(&entry.value)) {
       return entry.name == "axes" && std::ranges::find(*names, axis) != names->end();
     }
-    const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-    const auto* function = object == nullptr ? nullptr : dynamic_cast<const Function*>(object->get());
+    const ir::FunctionPtr function = ir::function_in(entry.value);
     return function != nullptr && function->axes().has(axis);
   });
 }

@@ -18,11 +18,8 @@ constexpr std::array<std::string_view, 6> policies = {"nothing_saveable",      "
                                                       "save_only_these_names", "save_anything_except_these_names"};
 
 bool communicates(const ir::Equation& equation) {
-  if (equation.primitive->traits.collective && equation.primitive != &primitives::pmap()) return true;
-  return std::ranges::any_of(equation.attrs.entries(), [](const Attrs::Entry& entry) {
-    const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-    const auto* function = object == nullptr ? nullptr : dynamic_cast<const ir::Function*>(object->get());
-    return function != nullptr && std::ranges::any_of(function->equations(), communicates);
+  return ir::any_equation(equation, [](const ir::Equation& e) {
+    return e.primitive->traits.collective && e.primitive != &primitives::pmap();
   });
 }
 

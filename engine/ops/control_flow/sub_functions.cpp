@@ -121,11 +121,6 @@ Value zeros_of(Builder& builder, const ArrayType& type) { return varying_along(z
 
 namespace {
 
-const Function* function_of(const Attrs::Entry& entry) {
-  const auto* object = std::get_if<std::shared_ptr<const AttrObject>>(&entry.value);
-  return object == nullptr ? nullptr : dynamic_cast<const Function*>(object->get());
-}
-
 AxisSet named_axes(const Attrs& attrs) {
   if (attrs.has("axes")) return AxisSet(attrs.get<std::vector<std::string>>("axes"));
   if (attrs.has("axis")) return {attrs.get<std::string>("axis")};
@@ -136,12 +131,9 @@ AxisSet named_axes(const Attrs& attrs) {
 
 AxisSet collective_axes(const Function& function) {
   AxisSet axes;
-  for (const Equation& equation : function.equations()) {
+  ir::for_each_equation(function, [&](const Equation& equation) {
     if (equation.primitive->traits.collective) axes = axes.joined(named_axes(equation.attrs));
-    for (const Attrs::Entry& entry : equation.attrs.entries()) {
-      if (const Function* inner = function_of(entry)) axes = axes.joined(collective_axes(*inner));
-    }
-  }
+  });
   return axes;
 }
 
