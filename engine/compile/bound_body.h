@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "engine/compile/walker.h"
+#include "engine/core/rounding.h"
 
 namespace lockstep::compile {
 
@@ -45,7 +46,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t nbytes);
 /// `bytes` rounded up to whole cache lines.
 constexpr std::size_t whole_lines(std::size_t bytes) {
   constexpr std::size_t line = 64;
-  return (bytes + line - 1) / line * line;
+  return round_up(bytes, line);
 }
 
 }  // namespace lockstep::compile

@@ -7,6 +7,7 @@
 #include "engine/compile/process_kernels.h"
 #include "engine/compile/program.h"
 #include "engine/compile/shard_groups.h"
+#include "engine/core/fold_tree.h"
 #include "engine/ir/all_to_all.h"
 #include "engine/ir/collectives.h"
 
@@ -184,37 +185,38 @@ class CollectiveWriter {
   }
 
   /// A partial sum at a node of the tree, kept apart from its sibling's.
-  Ref temporary(std::size_t level, int side) {
-    const std::size_t slot = 2 * level + static_cast<std::size_t>(side);
+  Ref temporary(TreeNode node) {
+    const auto slot = static_cast<std::size_t>(2 * node.level + node.side);
     while (temporaries_.size() <= slot) temporaries_.push_back(-1);
     if (temporaries_[slot] < 0) temporaries_[slot] = program_.new_value(sum_type(), -1);
     return {temporaries_[slot], -1};
   }
 
-  Ref sum_leaf(Unit& unit, int shard, std::size_t level, int side) {
+  Ref sum_leaf(Unit& unit, int shard, TreeNode node) {
     const Ref source = leaf(shard);
     if (!is_widened()) return source;
-    const Ref widened = temporary(level, side);
+    const Ref widened = temporary(node);
     add_pointwise(unit, exchange_.convert().name, Attrs{{"dtype", sum_dtype()}}, {source}, widened);
     return widened;
   }
 
-  /// S(first, last) over the subtrees of `extents` from dimension `dim` on; the last axis is summed first.
-  Ref fold(Unit& unit, const ShardGroup& group, std::span<const std::int64_t> extents, std::size_t first_leaf,
-           std::int64_t first, std::int64_t last, std::size_t level, int side, const Ref* target) {
-    if (last == first + 1) {
-      std::size_t leaves = 1;
-      for (std::int64_t e : extents.subspan(1)) leaves *= static_cast<std::size_t>(e);
-      const std::size_t leaf_at = first_leaf + static_cast<std::size_t>(first) * leaves;
-      if (extents.size() == 1) return sum_leaf(unit, group[leaf_at], level, side);
-      return fold(unit, group, extents.subspan(1), leaf_at, 0, extents[1], level, side, target);
-    }
-    const std::int64_t middle = (first + last) / 2;
-    const Ref left = fold(unit, group, extents, first_leaf, first, middle, level + 1, 0, nullptr);
-    const Ref right = fold(unit, group, extents, first_leaf, middle, last, level + 1, 1, nullptr);
-    const Ref result = target != nullptr ? *target : temporary(level, side);
-    add_pointwise(unit, exchange_.combine().name, {}, {left, right}, result);
-    return result;
+  /// The members from `first` on, along `extents`: each axis is a tree of the next one's, so the last is summed first. The
+  /// sum is in `target`, unless it is of one member.
+  Ref fold(Unit& unit, const ShardGroup& group, std::span<const std::int64_t> extents, std::size_t first, Ref target,
+           TreeNode root = {}) {
+    std::size_t members = 1;  // of each leaf
+    for (std::int64_t e : extents.subspan(1)) members *= static_cast<std::size_t>(e);
+    const auto leaf = [&](std::int64_t i, TreeNode node) {
+      const std::size_t member = first + static_cast<std::size_t>(i) * members;
+      if (extents.size() == 1) return sum_leaf(unit, group[member], node);
+      return fold(unit, group, extents.subspan(1), member, target, node);
+    };
+    const auto combine = [&](Ref left, Ref right, TreeNode node) {
+      const Ref result = node.level == 0 ? target : temporary(node);
+      add_pointwise(unit, exchange_.combine().name, {}, {left, right}, result);
+      return result;
+    };
+    return fold_tree<Ref>(0, extents[0], leaf, combine, root);
   }
 
   Unit new_reduction() const {
@@ -250,7 +252,7 @@ class CollectiveWriter {
     const auto [members, extents] = local_part(group);
     const bool across = program_.processes > 1 && gathered_ < 0 && crosses(group);
     Ref sum = across || is_widened() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
-    const Ref node = fold(unit, members, extents, 0, 0, extents[0], 0, 0, &sum);
+    const Ref node = fold(unit, members, extents, 0, sum);
     if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
     if (across) {
       const Ref total = is_widened() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];

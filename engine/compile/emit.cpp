@@ -4,6 +4,7 @@
 
 #include "engine/compile/control_kernels.h"
 #include "engine/compile/program.h"
+#include "engine/core/rounding.h"
 
 // The planned program as flat lists that a run walks through.
 namespace lockstep::compile {
@@ -217,7 +218,7 @@ class Emitter {
     const std::int64_t elements = unit(units[0]).tiled;
     const std::int64_t rest = elements % tile_elements;
     Chain chain;
-    chain.tiles = (elements + tile_elements - 1) / tile_elements;
+    chain.tiles = ceil_div(elements, tile_elements);
     chain.has_rest = rest > 0;
     chain.calls.first = next_call();
     for (int u : units) {

@@ -9,6 +9,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/hash.h"
 #include "engine/ir/custom_op.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/grouped.h"
@@ -34,15 +35,16 @@ std::string list(std::span<const ArrayType> types) {
                      ". Convert the operands to a dtype that has one, or build a backend that does.");
 }
 
-std::uint64_t mix(std::uint64_t seed, std::uint64_t value) { return (seed ^ value) * 0x9E3779B97F4A7C15ULL; }
-
 std::uint64_t hash_of(std::string_view op, const Attrs& attrs, const std::vector<ArrayType>& types) {
-  std::uint64_t h = mix(std::hash<std::string_view>{}(op), attrs.hash());
+  StableHash hash;
+  hash.add(op);
+  hash.add(attrs.hash());
   for (const ArrayType& type : types) {
-    h = mix(h, static_cast<std::uint64_t>(type.dtype) + 31);
-    for (std::int64_t d : type.shape) h = mix(h, static_cast<std::uint64_t>(d) + 7);
+    hash.add(static_cast<std::uint64_t>(type.dtype));
+    hash.add(static_cast<std::uint64_t>(type.shape.rank()));
+    for (std::int64_t d : type.shape) hash.add(static_cast<std::uint64_t>(d));
   }
-  return h;
+  return hash.value();
 }
 
 double flops_of(const KernelRequest& request) {

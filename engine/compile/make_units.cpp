@@ -8,6 +8,7 @@
 #include "engine/compile/copy_kernel.h"
 #include "engine/compile/join_sums_kernel.h"
 #include "engine/compile/program.h"
+#include "engine/core/rounding.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
@@ -103,7 +104,7 @@ std::vector<Ref> refs(const std::vector<int>& values) {
 /// A sum over all elements: of each tile, then of the tiles.
 void add_cut_sum(Program& program, const Item& item) {
   const DType dtype = program.value(item.outputs[0]).type.dtype;
-  const int sums = program.new_value({dtype, Shape{(item.tiled + tile_elements - 1) / tile_elements}, {}}, -1);
+  const int sums = program.new_value({dtype, Shape{ceil_div(item.tiled, tile_elements)}, {}}, -1);
   program.value(sums).is_one_a_tile = true;
   Unit tiles;
   tiles.mesh = item.mesh;

@@ -3,12 +3,15 @@
 #include <cstring>
 #include <span>
 
+#include "engine/core/fold_tree.h"
+#include "engine/core/rounding.h"
+
 namespace lockstep::compile {
 namespace {
 
 constexpr std::size_t alignment = 64;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+std::size_t aligned(std::size_t bytes) { return round_up(bytes, alignment); }
 
 std::span<const std::byte> bytes_of(const void* data, std::size_t n) {
   return {static_cast<const std::byte*>(data), n};
@@ -21,8 +24,7 @@ std::size_t nbytes(const ArrayView& view) { return static_cast<std::size_t>(view
 
 std::int64_t FoldAcrossProcesses::chunk_elements(std::int64_t elements, int processes) {
   constexpr std::int64_t granule = 16;
-  const std::int64_t share = (elements + processes - 1) / processes;
-  return (share + granule - 1) / granule * granule;
+  return round_up<std::int64_t>(ceil_div<std::int64_t>(elements, processes), granule);
 }
 
 FoldAcrossProcesses::FoldAcrossProcesses(std::shared_ptr<Communicator> communicator, const Kernel* fold, DType dtype,
@@ -42,20 +44,19 @@ std::size_t FoldAcrossProcesses::scratch_bytes() const {
   return chunk * chunks + fold_->scratch_bytes();
 }
 
-const std::byte* FoldAcrossProcesses::fold(int first, int last, int level, int side, const std::byte* leaves,
-                                           std::byte* temporaries, void* scratch) const {
+const std::byte* FoldAcrossProcesses::fold(const std::byte* leaves, std::byte* temporaries, void* scratch) const {
   const std::size_t chunk = static_cast<std::size_t>(chunk_) * size_of(dtype_);
-  if (last == first + 1) return leaves + static_cast<std::size_t>(first) * chunk;
-  const int middle = (first + last) / 2;
-  const std::byte* left = fold(first, middle, level + 1, 0, leaves, temporaries, scratch);
-  const std::byte* right = fold(middle, last, level + 1, 1, leaves, temporaries, scratch);
-  std::byte* result = temporaries + static_cast<std::size_t>(2 * level + side) * aligned(chunk);
   const Shape shape{chunk_};
-  const std::array<ArrayView, 2> inputs = {contiguous_view(const_cast<std::byte*>(left), dtype_, shape),
-                                           contiguous_view(const_cast<std::byte*>(right), dtype_, shape)};
-  const std::array<ArrayView, 1> outputs = {contiguous_view(result, dtype_, shape)};
-  fold_->run({inputs, outputs, scratch});
-  return result;
+  const auto leaf = [&](std::int64_t i, TreeNode) { return leaves + static_cast<std::size_t>(i) * chunk; };
+  const auto combine = [&](const std::byte* left, const std::byte* right, TreeNode node) -> const std::byte* {
+    std::byte* result = temporaries + static_cast<std::size_t>(2 * node.level + node.side) * aligned(chunk);
+    const std::array<ArrayView, 2> inputs = {contiguous_view(const_cast<std::byte*>(left), dtype_, shape),
+                                             contiguous_view(const_cast<std::byte*>(right), dtype_, shape)};
+    const std::array<ArrayView, 1> outputs = {contiguous_view(result, dtype_, shape)};
+    fold_->run({inputs, outputs, scratch});
+    return result;
+  };
+  return fold_tree<const std::byte*>(0, communicator_->size(), leaf, combine);
 }
 
 void FoldAcrossProcesses::run(const KernelArguments& arguments) const {
@@ -69,7 +70,7 @@ void FoldAcrossProcesses::run(const KernelArguments& arguments) const {
   std::memcpy(sent, arguments.inputs[0].data, total);
   std::memset(sent + total, 0, processes * chunk - total);
   communicator_->all_to_all(bytes_of(sent, processes * chunk), writable(received, processes * chunk));
-  const std::byte* own = fold(0, communicator_->size(), 0, 0, received, temporaries, fold_scratch);
+  const std::byte* own = fold(received, temporaries, fold_scratch);
   communicator_->all_gather(bytes_of(own, chunk), writable(sent, processes * chunk));
   std::memcpy(arguments.outputs[0].data, sent, total);
 }

@@ -23,8 +23,7 @@ class FoldAcrossProcesses final : public Kernel {
   std::size_t scratch_bytes() const override;
 
  private:
-  const std::byte* fold(int first, int last, int level, int side, const std::byte* leaves, std::byte* temporaries,
-                        void* scratch) const;
+  const std::byte* fold(const std::byte* leaves, std::byte* temporaries, void* scratch) const;
 
   std::shared_ptr<Communicator> communicator_;
   const Kernel* fold_;

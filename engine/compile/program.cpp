@@ -4,6 +4,8 @@
 
 #include <lockstep/element_loop.h>
 
+#include "engine/core/rounding.h"
+
 namespace lockstep::compile {
 
 bool has_view(const Item& item) { return item.primitive != nullptr && item.primitive->view; }
@@ -87,7 +89,7 @@ int Program::new_view(int of, const ArrayType& type, const Strides& strides, std
 
 std::size_t Program::new_constant(std::span<const std::byte> bytes) {
   constexpr std::size_t granule = 16;
-  const std::size_t offset = (constants.size() + granule - 1) / granule * granule;
+  const std::size_t offset = round_up(constants.size(), granule);
   constants.resize(offset + bytes.size());
   std::copy(bytes.begin(), bytes.end(), constants.begin() + static_cast<std::ptrdiff_t>(offset));
   return offset;

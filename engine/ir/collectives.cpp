@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/fold_tree.h"
 #include "engine/ir/all_to_all.h"
 #include "engine/ir/blocks.h"
 
@@ -29,7 +30,9 @@ class Exchanger {
   // Folds over one axis after the other; afterwards the values vary along what is left.
   PerShard fold(const AxisSet& axes, PerShard values) const {
     const BoundKernel kernel(backend_, exchange_.combine().name, {}, {type_, type_}, {type_});
-    const auto combine = [&](const BufferPtr& a, const BufferPtr& b) { return kernel.run(std::array{a, b}).front(); };
+    const auto combine = [&](const BufferPtr& a, const BufferPtr& b, TreeNode) {
+      return kernel.run(std::array{a, b}).front();
+    };
     AxisSet varying = call_.input.varying;
     const std::vector<AxisSizes::Axis>& mesh = shards_.axes().axes();
     for (auto axis = mesh.rbegin(); axis != mesh.rend(); ++axis) {
@@ -38,7 +41,8 @@ class Exchanger {
       values = shards_.share<BufferPtr>(varying, [&](std::int64_t shard) {
         PerShard members;
         for (const std::int64_t member : shards_.group(shard, axis->name)) members.push_back(values[index(member)]);
-        return fold_tree(std::span<const BufferPtr>(members), combine);
+        return fold_tree<BufferPtr>(
+            0, std::ssize(members), [&](std::int64_t i, TreeNode) { return members[index(i)]; }, combine);
       });
     }
     return values;

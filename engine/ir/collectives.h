@@ -9,15 +9,6 @@
 
 namespace lockstep::ir {
 
-/// S(0, n) with S(a, b) = x_a if b = a + 1, else add(S(a, m), S(m, b)), m = (a + b) / 2: the one order in which anything
-/// is summed over shards, whatever runs them. At least one value.
-template <class T, class Add>
-T fold_tree(std::span<const T> values, const Add& add) {
-  if (values.size() == 1) return values.front();
-  const std::size_t middle = values.size() / 2;
-  return add(fold_tree(values.first(middle), add), fold_tree(values.subspan(middle), add));
-}
-
 /// The dtype in which sums over shards of a dtype are kept until they are complete: float32 for float16 and bfloat16.
 DType accumulation_dtype(DType dtype);
 

@@ -6,6 +6,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/rounding.h"
+
 namespace lockstep {
 
 Layout::Layout(std::initializer_list<std::pair<std::int64_t, std::string>> cuts) {
@@ -52,7 +54,7 @@ Shape local_shape(const Shape& global, const std::vector<std::string>& cuts, con
       throw ShapeError(
           fmt::format("{}: dimension {} of {} has extent {}, no multiple of the {} shards of axis \"{}\"; pad "
                       "it to {}",
-                      what, i, to_string(global), global[i], size, axis, (global[i] + size - 1) / size * size));
+                      what, i, to_string(global), global[i], size, axis, round_up(global[i], size)));
     }
     local = local.with(i, global[i] / size);
   }

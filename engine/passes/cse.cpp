@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/hash.h"
 #include "engine/ir/primitive.h"
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"
@@ -13,14 +14,12 @@ using ir::Equation;
 using ir::FunctionPtr;
 using ir::Var;
 
-std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
-  return (seed ^ value) * 0x9E3779B97F4A7C15ULL + (seed >> 29);
-}
-
 std::uint64_t hash_of(const Equation& equation) {
-  std::uint64_t h = mix(std::hash<std::string>{}(equation.primitive->name), equation.attrs.hash());
-  for (Var v : equation.inputs) h = mix(h, v.id);
-  return h;
+  StableHash hash;
+  hash.add(equation.primitive->name);
+  hash.add(equation.attrs.hash());
+  for (Var v : equation.inputs) hash.add(std::uint64_t{v.id});
+  return hash.value();
 }
 
 bool same(const Equation& a, const Equation& b) {

@@ -1,11 +1,15 @@
 #include "engine/ir/collectives.h"
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 
+#include "engine/core/fold_tree.h"
 #include "engine/ir/blocks.h"
 #include "engine/ir/shards.h"
 #include "engine/ops/primitives.h"
@@ -18,16 +22,32 @@ using tests::message_of;
 
 TEST_CASE("the tree of sums depends on the number of values alone") {
   const auto tree = [](int n) {
-    std::vector<std::string> leaves;
-    for (int i = 0; i < n; ++i) leaves.push_back(std::to_string(i));
-    return fold_tree(std::span<const std::string>(leaves),
-                     [](const std::string& a, const std::string& b) { return "(" + a + "+" + b + ")"; });
+    return fold_tree<std::string>(
+        0, n, [](std::int64_t i, TreeNode) { return std::to_string(i); },
+        [](const std::string& a, const std::string& b, TreeNode) { return "(" + a + "+" + b + ")"; });
   };
   CHECK(tree(1) == "0");
   CHECK(tree(2) == "(0+1)");
   CHECK(tree(4) == "((0+1)+(2+3))");
   CHECK(tree(8) == "(((0+1)+(2+3))+((4+5)+(6+7)))");
   CHECK(tree(5) == "((0+1)+(2+(3+4)))");
+}
+
+TEST_CASE("siblings in the tree of sums have buffers of their own") {
+  using Buffer = std::pair<std::int64_t, int>;
+  std::map<Buffer, std::string> buffers;
+  const auto write = [&](TreeNode node, const std::string& text) {
+    buffers[{node.level, node.side}] = text;
+    return Buffer{node.level, node.side};
+  };
+  for (const int n : {1, 2, 3, 5, 8, 13}) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += std::to_string(i) + ",";
+    const Buffer root = fold_tree<Buffer>(
+        0, n, [&](std::int64_t i, TreeNode node) { return write(node, std::to_string(i) + ","); },
+        [&](const Buffer& a, const Buffer& b, TreeNode node) { return write(node, buffers[a] + buffers[b]); });
+    CHECK(buffers[root] == all);
+  }
 }
 
 TEST_CASE("shards are numbered row-major over the mesh") {

@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/fold_tree.h"
 #include "engine/ops/rules/infer.h"
 
 namespace lockstep::ops::collective {
@@ -68,10 +69,10 @@ ir::ReferenceArray group_sum(const ir::ReferenceArray& x) {
   ir::ReferenceArray sum = ir::reference_zeros({x.type.dtype, x.type.shape.erase(0), {}});
   const std::int64_t size = sum.type.size();
   const auto add_up = [&]<class T>() {
-    const auto add = [&](T a, T b) { return rounded<T>(a + b, x.type.dtype); };
+    const auto add = [&](T a, T b, TreeNode) { return rounded<T>(a + b, x.type.dtype); };
     for (std::int64_t i = 0; i < size; ++i) {
-      const auto element = [&](std::int64_t replica) { return reference::load<T>(x, replica * size + i); };
-      reference::store(sum, i, tree_sum<T>(0, group, element, add));
+      const auto element = [&](std::int64_t replica, TreeNode) { return reference::load<T>(x, replica * size + i); };
+      reference::store(sum, i, fold_tree<T>(0, group, element, add));
     }
   };
   if (is_integer(x.type.dtype)) {

@@ -29,16 +29,7 @@ AxisSet axis_attr(const Attrs& attrs);
 /// The value made varying along the axes, if it is not yet.
 Value varying_along(const Value& x, const AxisSet& axes);
 
-/// S(first, last) of the reduction order: the sum of `element(i)` over the replicas [first, last), halves first. `add`
-/// rounds as the accumulating type does.
-template <class T, class Element, class Add>
-T tree_sum(std::int64_t first, std::int64_t last, const Element& element, const Add& add) {
-  if (last - first == 1) return element(first);
-  const std::int64_t middle = (first + last) / 2;
-  return add(tree_sum<T>(first, middle, element, add), tree_sum<T>(middle, last, element, add));
-}
-
-/// Elements of operand 0 summed over the leading group dimension in that order: partial sums of float16, bfloat16 and
+/// Elements of operand 0 summed over the leading group dimension in the order of `fold_tree`: partial sums of float16, bfloat16 and
 /// float32 are rounded to float32, integers wrap. The result has no group dimension.
 ir::ReferenceArray group_sum(const ir::ReferenceArray& x);
 
