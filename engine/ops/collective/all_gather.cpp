@@ -235,7 +235,9 @@ const ir::Primitive& primitives::psum_scatter() {
       .samples = scatter_samples,
       .error_samples = scatter_errors,
       .traits = {.collective = true, .typed_axes = true},
-      .collective = {.exchange = ir::Exchange::reduce_scatter, .combine = primitives::add, .convert = primitives::convert},
+      .collective = {.exchange = ir::Exchange::reduce_scatter,
+                     .combine = primitives::add,
+                     .convert = primitives::convert},
   };
   return primitive;
 }
