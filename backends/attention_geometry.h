@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::backends {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 namespace lockstep::backends {
 

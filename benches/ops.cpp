@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "benches/timing.h"
 #include "engine/compile/compile.h"
@@ -137,10 +137,10 @@ std::vector<Case> cases() {
 }
 
 /// The case's operands: floats in [-1, 1), integers zero, bools true.
-std::vector<ir::HostArray> draw(const std::vector<ArrayType>& types, const Backend& memory) {
+std::vector<eval::HostArray> draw(const std::vector<ArrayType>& types, const Backend& memory) {
   std::mt19937 bits(7);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<ir::HostArray> arrays;
+  std::vector<eval::HostArray> arrays;
   for (const ArrayType& type : types) {
     std::vector<float> values(static_cast<std::size_t>(type.size()));
     if (type.dtype == float32) {
@@ -149,7 +149,7 @@ std::vector<ir::HostArray> draw(const std::vector<ArrayType>& types, const Backe
     std::span<const std::byte> bytes = std::as_bytes(std::span(values));
     const std::vector<std::byte> truths(values.size(), std::byte{1});
     if (type.dtype == bool_) bytes = truths;
-    arrays.push_back(ir::host_array(type, bytes, memory));
+    arrays.push_back(eval::host_array(type, bytes, memory));
   }
   return arrays;
 }
@@ -177,7 +177,7 @@ compile::Options options_with(const std::vector<std::shared_ptr<const Backend>>&
 class Contestant {
  public:
   Contestant(const ir::FunctionPtr& function, const std::vector<std::shared_ptr<const Backend>>& backends,
-             std::vector<ir::HostArray> operands)
+             std::vector<eval::HostArray> operands)
       : executable_(compile::lower(function, options_with(backends))), operands_(std::move(operands)) {
     runtime::run(*executable_, operands_);
   }
@@ -195,8 +195,8 @@ class Contestant {
   }
 
  private:
-  std::shared_ptr<const compile::Executable> executable_;
-  std::vector<ir::HostArray> operands_;
+  std::shared_ptr<const executable::Executable> executable_;
+  std::vector<eval::HostArray> operands_;
 };
 
 void compare(const Case& c, const std::vector<std::shared_ptr<const Backend>>& aten) {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "benches/timing.h"
 #include "engine/compile/compile.h"
@@ -67,8 +67,8 @@ std::vector<Case> cases() {
       {"chain of 16 Mi elements", chain(std::int64_t{1} << 24)}};
 }
 
-std::vector<ir::HostArray> operands_of(const ir::Function& function) {
-  std::vector<ir::HostArray> arrays;
+std::vector<eval::HostArray> operands_of(const ir::Function& function) {
+  std::vector<eval::HostArray> arrays;
   for (const ir::Var input : function.inputs()) {
     const ArrayType& type = function.type(input);
     std::shared_ptr<Buffer> buffer;
@@ -83,7 +83,7 @@ std::vector<ir::HostArray> operands_of(const ir::Function& function) {
 }
 
 void time(const Case& c, int threads) {
-  const std::vector<ir::HostArray> operands = operands_of(*c.function);
+  const std::vector<eval::HostArray> operands = operands_of(*c.function);
   const auto lower = [&](int n) {
     compile::Options options;
     options.backends = built_backends();
@@ -92,7 +92,7 @@ void time(const Case& c, int threads) {
   };
   const auto alone = lower(1), shared = lower(threads);
   std::vector<double> seconds[2];
-  std::vector<ir::HostArray> results[2];
+  std::vector<eval::HostArray> results[2];
   for (int round = 0; round < 11; ++round) {
     for (const int which : {0, 1}) {
       const auto start = Clock::now();

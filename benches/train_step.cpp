@@ -10,7 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/version.h>
 
 #include "adam.h"

@@ -12,11 +12,11 @@
 #include <ATen/Parallel.h>
 #include <torch/headeronly/version.h>
 
-#include <lockstep/aligned_memory.h>
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/aligned_memory.h>
+#include <lockstep/backend/block_pool.h>
 #include <lockstep/error.h>
-#include <lockstep/isa.h>
-#include <lockstep/reusable_memory.h>
+#include <lockstep/backend/isa.h>
+#include <lockstep/backend/reusable_memory.h>
 
 #include "backends/aten/cut_kernel.h"
 #include "backends/aten/kernel_table.h"

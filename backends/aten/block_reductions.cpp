@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/joined_sums.h>
+#include <lockstep/backend/pairwise_sums.h>
 
 #include "backends/aten/element_types.h"
 #include "backends/aten/function_kernel.h"
@@ -157,7 +157,7 @@ void sum_columns(const T* x, T* out, const Blocks& blocks, Wide<T>* scratch) {
 template <class T>
 Wide<T> sum_row(const T* x, std::int64_t count) {
   using W = Wide<T>;
-  JoinedSums<W> blocks;
+  PairwiseSums<W> blocks;
   for (std::int64_t first = 0; first < count; first += elements_of_row_block) {
     const std::int64_t n = std::min(elements_of_row_block, count - first);
     std::array<W, lanes> sums{};

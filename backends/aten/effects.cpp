@@ -1,4 +1,4 @@
-#include <lockstep/effects.h>
+#include <lockstep/backend/effects.h>
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"

@@ -9,7 +9,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/error.h>
 
 namespace lockstep::backends::aten {

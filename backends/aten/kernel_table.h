@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::backends::aten {
 

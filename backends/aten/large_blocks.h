@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include <lockstep/reusable_memory.h>
+#include <lockstep/backend/reusable_memory.h>
 
 namespace lockstep::backends::aten {
 

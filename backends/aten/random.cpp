@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"

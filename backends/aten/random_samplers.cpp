@@ -1,7 +1,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <lockstep/samplers.h>
+#include <lockstep/backend/samplers.h>
 
 #include "backends/aten/element_types.h"
 #include "backends/aten/kernel_table.h"

@@ -1,4 +1,4 @@
-#include <lockstep/special_functions.h>
+#include <lockstep/backend/special_functions.h>
 
 #include "backends/aten/element_types.h"
 #include "backends/aten/kernel_table.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/aten/cut_kernel.h"
 #include "backends/aten/element_types.h"

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::backends::aten {
 

@@ -1,6 +1,6 @@
 #include "backends/aten/threefry_blocks.h"
 
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 #include "backends/vector_variants.h"
 

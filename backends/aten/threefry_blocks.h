@@ -6,7 +6,7 @@
 
 namespace lockstep::backends::aten {
 
-/// Replaces each counter by its 64 random bits (threefry_bits of <lockstep/threefry.h>), many at once.
+/// Replaces each counter by its 64 random bits (threefry_bits of <lockstep/backend/threefry.h>), many at once.
 void threefry_blocks(std::array<std::uint32_t, 2> key, std::uint64_t* counters, std::size_t count);
 
 }  // namespace lockstep::backends::aten

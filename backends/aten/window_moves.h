@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/aten/cut_kernel.h"
 #include "backends/aten/loop_nest.h"

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include <lockstep/backend.h>
-#include <lockstep/isa.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/isa.h>
 
 namespace lockstep::backends {
 

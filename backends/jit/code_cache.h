@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "backends/jit/code_record.h"
 #include "backends/jit/generator.h"

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "backends/jit/code.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "backends/jit/code.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include <lockstep/backend.h>
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "backends/jit/code_cache.h"
 

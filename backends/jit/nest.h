@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/backend.h>
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "backends/jit/code.h"
 

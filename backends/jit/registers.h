@@ -67,7 +67,8 @@ class Plan {
   std::vector<bool> may_be_in_mask_register_;
 };
 
-/// Gives registers to values, step after step. Where none is free, the value that is needed last makes room.
+/// Register allocation on a straight line: step after step, and where no register is free the value that is needed last
+/// makes room (Belady 1966).
 class Allocator {
  public:
   using Spill = std::function<void(int reg, int slot)>;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/joined_sums.h>
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/pairwise_sums.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"
@@ -239,7 +239,7 @@ class SumsKernel final : public RowLoop {
   }
 
   std::int64_t run_long_row(const Run& run, const Bases& at) const {
-    std::array<JoinedSums<float>, most_arrays> totals;
+    std::array<PairwiseSums<float>, most_arrays> totals;
     for (std::int64_t first = 0; first < matrix_.columns; first += longest) {
       run_block(run, at, {1, std::min(longest, matrix_.columns - first), 1}, first);
       for (std::size_t s = 0; s < sums_.size(); ++s) {

@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 
 namespace lockstep::backends {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/onednn/bfloat16_loops.h"
 #include "backends/onednn/parts.h"

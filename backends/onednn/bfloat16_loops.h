@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/gemv_blocks.h"
 
 // The loops of bfloat16_grads.h, for processors that multiply pairs of bfloat16. A word is a pair, what comes first
 // in its lower half.

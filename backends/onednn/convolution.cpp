@@ -9,7 +9,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/onednn/bfloat16_grads.h"
 #include "backends/onednn/bound_primitive.h"

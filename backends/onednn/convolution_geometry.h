@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::backends::onednn {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include <lockstep/isa.h>
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/isa.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/onednn/depthwise_blocks.h"
 #include "backends/onednn/scratch.h"

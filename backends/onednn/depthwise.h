@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/onednn/convolution_geometry.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/gemv_blocks.h"
 
 // The loops of depthwise.h, for each level of vector instructions: a place of an image has as many features as fill whole
 // vectors, and images have all places that a window reads.

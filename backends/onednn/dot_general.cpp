@@ -11,7 +11,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "backends/onednn/bound_primitive.h"
-#include "backends/onednn/few_rows.h"
+#include "backends/onednn/gemv.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
 #include "backends/onednn/parts.h"
@@ -114,7 +114,7 @@ class DotGeneral final : public Kernel {
       return true;
     }
     if (is_float32 && has_few_rows(plan_)) {
-      own_product_ = &DotGeneral::multiply_few_rows;
+      own_product_ = &DotGeneral::multiply_gemv;
       scratch_bytes_ = temporary_ + temporary;
       return true;
     }
@@ -175,8 +175,8 @@ class DotGeneral final : public Kernel {
     small_product(plan_, a, b, result, scratch);
   }
 
-  void multiply_few_rows(const float* a, const float* b, float* result, float* /*scratch*/) const {
-    few_rows_product(plan_, a, b, result);
+  void multiply_gemv(const float* a, const float* b, float* result, float* /*scratch*/) const {
+    gemv_product(plan_, a, b, result);
   }
 
   ProductPlan plan_;

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/gemv_blocks.h"
 
-// The loops of sum_of_products.cpp, for each level of vector instructions. Operands are copied so that the innermost loop
+// gemm by packed panels (Goto and van de Geijn 2008): the loops of sum_of_products.cpp, for each level of vector instructions. Operands are copied so that the innermost loop
 // reads them one element behind the other; a block of the result stays in registers while it goes through a leaf.
 namespace lockstep::backends::onednn {
 

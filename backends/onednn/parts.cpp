@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include <lockstep/aligned_memory.h>
+#include <lockstep/backend/aligned_memory.h>
 
 namespace lockstep::backends::onednn {
 

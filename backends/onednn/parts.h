@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/blocks.h"
 

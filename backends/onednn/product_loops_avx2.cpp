@@ -7,7 +7,7 @@
 #include <immintrin.h>
 
 #include "backends/onednn/depthwise_blocks.h"
-#include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/gemv_blocks.h"
 #include "backends/onednn/packed_products.h"
 #include "backends/onednn/winograd_grads.h"
 
@@ -129,7 +129,7 @@ struct Lanes {
 
 }  // namespace
 
-void multiply_few_rows_avx2(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
+void multiply_gemv_avx2(const RowsProduct& p) { multiply_gemv<Lanes>(p); }
 void sum_products_avx2(const ProductsSum& p) { sum_products<Lanes>(p); }
 WinogradLoops winograd_loops_avx2(bool is_narrow) { return winograd_loops<Lanes>(is_narrow); }
 DepthwiseLoops depthwise_loops_avx2() { return depthwise_loops<Lanes>(); }

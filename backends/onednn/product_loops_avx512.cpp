@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "backends/onednn/depthwise_blocks.h"
-#include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/gemv_blocks.h"
 #include "backends/onednn/packed_products.h"
 #include "backends/onednn/winograd_grads.h"
 
@@ -97,7 +97,7 @@ struct Lanes {
 
 }  // namespace
 
-void multiply_few_rows_avx512(const RowsProduct& p) { multiply_few_rows<Lanes>(p); }
+void multiply_gemv_avx512(const RowsProduct& p) { multiply_gemv<Lanes>(p); }
 void sum_products_avx512(const ProductsSum& p) { sum_products<Lanes>(p); }
 WinogradLoops winograd_loops_avx512(bool is_narrow) { return winograd_loops<Lanes>(is_narrow); }
 DepthwiseLoops depthwise_loops_avx512() { return depthwise_loops<Lanes>(); }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::backends::onednn {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/onednn/bound_primitive.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/grouped_kernels.h>
-#include <lockstep/isa.h>
+#include <lockstep/backend/grouped_kernels.h>
+#include <lockstep/backend/isa.h>
 
 #include "backends/onednn/add_floats.h"
 #include "backends/onednn/bound_primitive.h"

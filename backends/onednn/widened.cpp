@@ -9,7 +9,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "backends/bfloat16.h"
 #include "backends/onednn/add_floats.h"

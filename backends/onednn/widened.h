@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::backends::onednn {
 

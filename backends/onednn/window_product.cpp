@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include <lockstep/grouped_kernels.h>
-#include <lockstep/isa.h>
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/grouped_kernels.h>
+#include <lockstep/backend/isa.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/parts.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/onednn/convolution_geometry.h"
 

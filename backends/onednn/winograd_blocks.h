@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "backends/onednn/few_rows_blocks.h"
+#include "backends/onednn/gemv_blocks.h"
 #include "backends/onednn/winograd_tiles.h"
 
 // The loops of winograd.h, for each level of vector instructions and each size of tiles (winograd_tiles.h). Places of y

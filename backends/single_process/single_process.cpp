@@ -1,7 +1,7 @@
 #include <cstring>
 #include <memory>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 
 namespace lockstep::backends {

@@ -34,8 +34,8 @@ std::uint64_t hash_of(const ir::Primitive& primitive, std::span<const Array> ope
 /// Executables of single equations by primitive, attributes and operand types.
 class EagerCache {
  public:
-  std::shared_ptr<const compile::Executable> find(std::uint64_t hash, const ir::Primitive& primitive,
-                                                  std::span<const Array> operands, const Attrs& attrs) {
+  std::shared_ptr<const executable::Executable> find(std::uint64_t hash, const ir::Primitive& primitive,
+                                                     std::span<const Array> operands, const Attrs& attrs) {
     const std::lock_guard lock(mutex_);
     auto [begin, end] = entries_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
@@ -45,7 +45,7 @@ class EagerCache {
   }
 
   void insert(std::uint64_t hash, const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs,
-              std::shared_ptr<const compile::Executable> executable) {
+              std::shared_ptr<const executable::Executable> executable) {
     std::vector<ArrayType> types;
     for (const Array& operand : operands) types.push_back(operand.type());
     const std::lock_guard lock(mutex_);
@@ -58,7 +58,7 @@ class EagerCache {
     const ir::Primitive* primitive;
     Attrs attrs;
     std::vector<ArrayType> types;
-    std::shared_ptr<const compile::Executable> executable;
+    std::shared_ptr<const executable::Executable> executable;
 
     bool matches(const ir::Primitive& other, std::span<const Array> operands, const Attrs& other_attrs) const {
       if (primitive != &other || types.size() != operands.size() || !(attrs == other_attrs)) return false;

@@ -10,7 +10,7 @@
 
 #include "engine/api/bind.h"
 #include "engine/api/operands.h"
-#include "engine/ir/all_to_all.h"
+#include "engine/ir/exchange.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
 

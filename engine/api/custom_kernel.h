@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/custom_op.h>
 
 #include "engine/core/error_kinds.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/dlpack.h>
 #include <lockstep/error.h>
 
@@ -57,7 +57,7 @@ struct Export {
 
 template <class T>
 std::unique_ptr<T, dlpack::Release> exported(const Array& array) {
-  const ir::HostArray host = api::host_array(array);
+  const eval::HostArray host = api::host_array(array);
   const dlpack::DataType type = element_type(array.dtype());
   auto owner = std::make_unique<Export<T>>();
   owner->buffer = host.buffer;

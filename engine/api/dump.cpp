@@ -21,7 +21,7 @@ void write(const std::filesystem::path& file, const std::string& text) {
 }  // namespace
 
 void dump_stages(const std::filesystem::path& folder, const ir::Function& function,
-                 const compile::Executable& executable) {
+                 const executable::Executable& executable) {
   const std::filesystem::path own = folder / fmt::format("{:016x}", function.hash());
   std::filesystem::create_directories(folder);
   if (!std::filesystem::create_directory(own)) return;

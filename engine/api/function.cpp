@@ -9,7 +9,7 @@
 #include "engine/api/lint.h"
 #include "engine/api/runtime.h"
 #include "engine/api/tree_trace.h"
-#include "engine/ir/eval.h"
+#include "engine/eval/eval.h"
 #include "engine/ir/parse.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/sub_functions.h"
@@ -66,10 +66,10 @@ std::vector<Array> Function::operator()(const std::vector<Array>& arguments) con
 
 std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
   const Impl& impl = held(impl_, "function");
-  std::vector<ir::HostArray> inputs;
+  std::vector<eval::HostArray> inputs;
   for (const Array& argument : impl.all_arguments(arguments)) inputs.push_back(api::host_array(argument));
   std::vector<Array> results;
-  for (ir::HostArray& output : ir::eval(*impl.function, inputs, api::plain_backend())) {
+  for (eval::HostArray& output : eval::eval(*impl.function, inputs, api::plain_backend())) {
     results.push_back(make_array(output.type, std::move(output.buffer)));
   }
   return results;
@@ -77,7 +77,7 @@ std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
 
 Plan Function::plan() const {
   const Impl& impl = held(impl_, "function");
-  const compile::Plan compiled = api::compiled(impl.function)->plan();
+  const executable::Plan compiled = api::compiled(impl.function)->plan();
   Plan plan;
   plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
   plan.shard_bytes = static_cast<std::int64_t>(compiled.shard_bytes);

@@ -37,7 +37,7 @@ struct Entry {
   std::vector<ArrayType> types;
   std::vector<WeakType> weak;
   ir::FunctionPtr function;
-  std::shared_ptr<const compile::Executable> executable;
+  std::shared_ptr<const executable::Executable> executable;
   std::vector<Array> captured;
   Tree result;
   std::vector<WeakType> weak_results;

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "engine/api/runtime.h"
+#include "engine/eval/eval.h"
 #include "engine/ir/builder.h"
-#include "engine/ir/eval.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/sub_functions.h"
 #include "engine/ops/primitives.h"
@@ -195,13 +195,13 @@ std::vector<double> spread_values(const ReferenceArray& x) {
 }
 
 std::vector<ReferenceArray> evaluated(const ir::Function& function, const std::vector<ReferenceArray>& arguments) {
-  std::vector<ir::HostArray> inputs;
+  std::vector<eval::HostArray> inputs;
   for (const ReferenceArray& argument : arguments) {
-    inputs.push_back(ir::host_array(argument.type, ir::reference_to_bytes(argument), plain_backend()));
+    inputs.push_back(eval::host_array(argument.type, ir::reference_to_bytes(argument), plain_backend()));
   }
   std::vector<ReferenceArray> results;
-  for (const ir::HostArray& output : ir::eval(function, inputs, plain_backend())) {
-    results.push_back(ir::reference_from_bytes(output.type, ir::host_bytes(output)));
+  for (const eval::HostArray& output : eval::eval(function, inputs, plain_backend())) {
+    results.push_back(ir::reference_from_bytes(output.type, eval::host_bytes(output)));
   }
   return results;
 }

@@ -9,7 +9,7 @@
 
 #include "engine/api/lint.h"
 #include "engine/api/runtime.h"
-#include "engine/ir/eval.h"
+#include "engine/eval/eval.h"
 #include "engine/ir/primitive.h"
 
 namespace lockstep {
@@ -37,9 +37,9 @@ struct Contents {
   bool has(const DebugOptions& wanted) const { return (wanted.nans && nans > 0) || (wanted.infs && infs > 0); }
 };
 
-Contents contents_of(const ir::HostArray& array) {
+Contents contents_of(const eval::HostArray& array) {
   Contents contents;
-  const ir::ReferenceArray values = ir::reference_from_bytes(array.type, ir::host_bytes(array));
+  const ir::ReferenceArray values = ir::reference_from_bytes(array.type, eval::host_bytes(array));
   if (is_float(array.type.dtype)) {
     for (const double x : values.floats()) contents.add(x);
   } else if (is_inexact(array.type.dtype)) {
@@ -50,7 +50,7 @@ Contents contents_of(const ir::HostArray& array) {
   return contents;
 }
 
-bool holds(const ir::HostArray& array, const DebugOptions& wanted) {
+bool holds(const eval::HostArray& array, const DebugOptions& wanted) {
   return is_inexact(array.type.dtype) && contents_of(array).has(wanted);
 }
 
@@ -59,7 +59,7 @@ std::string count_of(const Contents& contents, const DebugOptions& wanted) {
   return fmt::format("{} infinite", contents.infs);
 }
 
-std::string where(const ir::EquationRun& run) {
+std::string where(const eval::EquationRun& run) {
   const ir::Provenance& from = run.equation.provenance;
   std::string text = from.backward ? "backward" : "forward";
   if (from.scope != nullptr && !from.scope->empty()) text += fmt::format(", layer '{}'", *from.scope);
@@ -68,7 +68,7 @@ std::string where(const ir::EquationRun& run) {
   return text;
 }
 
-std::string operands_of(const ir::EquationRun& run) {
+std::string operands_of(const eval::EquationRun& run) {
   std::string text;
   for (std::size_t i = 0; i < run.inputs.size(); ++i) {
     const Contents contents = contents_of(run.inputs[i]);
@@ -90,10 +90,10 @@ void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arg
                   const DebugOptions& options) {
   const auto found = [&](const Array& array) { return holds(host_array(array), options); };
   if (std::ranges::none_of(results, found)) return;
-  std::vector<ir::HostArray> inputs;
+  std::vector<eval::HostArray> inputs;
   for (const Array& argument : arguments) inputs.push_back(host_array(argument));
-  const auto observer = [&](const ir::EquationRun& run) {
-    const auto held = [&](const ir::HostArray& array) { return holds(array, options); };
+  const auto observer = [&](const eval::EquationRun& run) {
+    const auto held = [&](const eval::HostArray& array) { return holds(array, options); };
     if (std::ranges::any_of(run.inputs, held)) return;
     const auto made = std::ranges::find_if(run.outputs, held);
     if (made == run.outputs.end()) return;
@@ -101,7 +101,7 @@ void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arg
                                      count_of(contents_of(*made), options), to_string(made->type), operands_of(run),
                                      run.equation.provenance.backward ? known_traps(function) : ""));
   };
-  ir::eval(*function, inputs, plain_backend(), observer);
+  eval::eval(*function, inputs, plain_backend(), observer);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!holds(inputs[i], options)) continue;
     throw NonFiniteError(fmt::format("the input {} {} holds {}; no op made one", i, to_string(inputs[i].type),

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
@@ -24,7 +24,7 @@ namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using compile::Slice;
+using executable::Slice;
 using std::chrono::nanoseconds;
 
 nanoseconds now() { return Clock::now().time_since_epoch(); }
@@ -32,14 +32,14 @@ double in_seconds(nanoseconds time) { return std::chrono::duration<double>(time)
 
 /// One call of the profiled function.
 struct RecordedCall {
-  std::shared_ptr<const compile::Executable> executable;  ///< What the slices point to.
+  std::shared_ptr<const executable::Executable> executable;  ///< What the slices point to.
   runtime::Record record;
   nanoseconds begin{};
   nanoseconds end{};
   std::int64_t number = 0;
 };
 
-const compile::CallNote* note_of(const Slice& slice) {
+const executable::CallNote* note_of(const Slice& slice) {
   return slice.executable == nullptr ? nullptr : &slice.executable->call_notes[slice.call];
 }
 
@@ -48,7 +48,7 @@ std::string op_of(const Slice& slice) {
 }
 
 std::string layer_of(const Slice& slice) {
-  const compile::CallNote* note = note_of(slice);
+  const executable::CallNote* note = note_of(slice);
   if (note == nullptr) return "barrier";
   const bool is_named = note->provenance.scope != nullptr && !note->provenance.scope->empty();
   const std::string path = is_named ? *note->provenance.scope : "(no layer)";
@@ -110,7 +110,7 @@ struct Profile::Impl {
       row.name = name;
       row.runs += 1;
       row.seconds += in_seconds(slice.end - slice.begin - slice.inside);
-      if (const compile::CallNote* note = note_of(slice)) row.flops += note->flops, row.bytes += note->bytes;
+      if (const executable::CallNote* note = note_of(slice)) row.flops += note->flops, row.bytes += note->bytes;
     });
     std::vector<ProfileRow> rows;
     for (auto& [name, row] : by_name) rows.push_back(std::move(row));
@@ -169,7 +169,7 @@ std::string complete_event(std::string_view name, std::string_view category, int
 std::string arguments_of(const RecordedCall& call, const Slice& slice) {
   std::string text = fmt::format(R"("call":{})", call.number);
   if (slice.shard >= 0) text += fmt::format(R"(,"shard":{})", slice.shard);
-  const compile::CallNote* note = note_of(slice);
+  const executable::CallNote* note = note_of(slice);
   if (note == nullptr) return text;
   const auto& scope = note->provenance.scope;
   text += fmt::format(R"(,"layer":{},"direction":"{}","backend":{},"flops":{:.0f},"bytes":{:.0f})",
@@ -246,7 +246,7 @@ Peak measure_peak() {
 
 namespace api {
 
-void run_profiled(Profile& profile, const std::shared_ptr<const compile::Executable>& executable, CallSpace& space) {
+void run_profiled(Profile& profile, const std::shared_ptr<const executable::Executable>& executable, CallSpace& space) {
   const std::int64_t number = profile.impl()->next();
   if (number < 0) return run(*executable, space);
   RecordedCall call{.executable = executable, .record = {}, .number = number};

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 
 #include "engine/api/dump.h"
@@ -46,7 +46,7 @@ std::atomic<std::int64_t>& collectives() {
 
 }  // namespace
 
-std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function, Precision precision) {
+std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& function, Precision precision) {
   static const compile::Options plain = make_options();
   static const char* const dump_folder = std::getenv("LOCKSTEP_DUMP_IR");
   auto executable = [&] {
@@ -61,7 +61,7 @@ std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& funct
 
 namespace {
 
-using compile::ResultSource;
+using executable::ResultSource;
 
 /// Whether nobody but the call holds array and memory.
 bool may_overwrite(const CallArgument& argument) {
@@ -82,7 +82,7 @@ Array in_place(const ArrayType& type, const ResultSource& source, Array& donor) 
 
 }  // namespace
 
-Array result(const compile::Executable& executable, CallSpace& space, std::size_t i) {
+Array result(const executable::Executable& executable, CallSpace& space, std::size_t i) {
   const ResultSource& source = executable.results[i];
   const ArrayType& type = executable.result_types[i];
   const auto index = static_cast<std::size_t>(source.index);
@@ -102,7 +102,7 @@ void CallSpace::clear() {
   written.clear();
 }
 
-void run(const compile::Executable& executable, CallSpace& space, runtime::Record* record) {
+void run(const executable::Executable& executable, CallSpace& space, runtime::Record* record) {
   if (!executable.has_written_results && executable.steps.empty()) return;
   for (const CallArgument& argument : space.arguments)
     space.memory.push_back({&argument.array->state()->buffer, false});
@@ -117,7 +117,7 @@ void run(const compile::Executable& executable, CallSpace& space, runtime::Recor
   if (computed > 0) collectives() += computed;
 }
 
-std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
+std::vector<Array> run(const executable::Executable& executable, std::vector<Array> arguments,
                        const std::vector<bool>& donated, runtime::Record* record) {
   runtime::check_count(executable, arguments.size());
   CallSpace space;
@@ -147,7 +147,7 @@ const Backend& plain_backend() {
   return *all;
 }
 
-ir::HostArray host_array(const Array& array) {
+eval::HostArray host_array(const Array& array) {
   check_concrete(array, [] { return std::string("use of elements"); });
   return {array.type(), array.state()->buffer};
 }

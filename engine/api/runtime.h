@@ -8,11 +8,11 @@
 #include <vector>
 
 #include <lockstep/array.h>
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/precision.h>
 
-#include "engine/compile/executable.h"
-#include "engine/ir/eval.h"
+#include "engine/eval/eval.h"
+#include "engine/executable/executable.h"
 #include "engine/ir/function.h"
 #include "engine/runtime/run.h"
 
@@ -20,8 +20,8 @@
 namespace lockstep::api {
 
 /// The executable of a function: compiled once per process, found again by the function's hash.
-std::shared_ptr<const compile::Executable> compiled(const ir::FunctionPtr& function,
-                                                    Precision precision = Precision::float32);
+std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& function,
+                                                       Precision precision = Precision::float32);
 
 /// One argument of a call. Where the call owns the handle, a result may take it over: with its memory where nobody else
 /// holds that, or as it is.
@@ -42,11 +42,11 @@ struct CallSpace {
 };
 
 /// Runs on concrete arrays of the function's types, `space.arguments`. `record`: see runtime::run.
-void run(const compile::Executable& executable, CallSpace& space, runtime::Record* record = nullptr);
+void run(const executable::Executable& executable, CallSpace& space, runtime::Record* record = nullptr);
 /// Result i of such a run, to be asked for once each, in order; one that is an argument is that handle.
-Array result(const compile::Executable& executable, CallSpace& space, std::size_t i);
+Array result(const executable::Executable& executable, CallSpace& space, std::size_t i);
 /// The same for any arrays, which are checked. `donated[i]`: argument i may be overwritten (empty: none).
-std::vector<Array> run(const compile::Executable& executable, std::vector<Array> arguments,
+std::vector<Array> run(const executable::Executable& executable, std::vector<Array> arguments,
                        const std::vector<bool>& donated = {}, runtime::Record* record = nullptr);
 
 /// The function on arrays: copied into the open trace, or compiled and run.
@@ -59,7 +59,7 @@ std::int64_t collectives_run();
 const Backend& plain_backend();
 
 /// A concrete array's type and memory. Throws TraceError for a traced value, ValueError for an array that holds nothing.
-ir::HostArray host_array(const Array& array);
+eval::HostArray host_array(const Array& array);
 /// Throws likewise; `use` says who wants the array.
 void check_concrete(const Array& array, const std::function<std::string()>& use);
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend.h>
-#include <lockstep/communicator.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/models.h>
 #include <lockstep/version.h>
 

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/version.h>
 
 namespace lockstep::cli {

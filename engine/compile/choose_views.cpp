@@ -2,9 +2,9 @@
 #include <bit>
 #include <span>
 
-#include "engine/compile/copy_kernel.h"
 #include "engine/compile/element_loops.h"
 #include "engine/compile/program.h"
+#include "engine/executable/copy_kernel.h"
 #include "engine/ops/primitives.h"
 
 // Which equations need no kernel because their result can be read where their operand lies. Decided from the last

@@ -3,13 +3,12 @@
 
 #include <lockstep/error.h>
 
-#include "engine/compile/copy_kernel.h"
-#include "engine/compile/process_kernels.h"
 #include "engine/compile/program.h"
 #include "engine/compile/shard_groups.h"
 #include "engine/core/fold_tree.h"
-#include "engine/ir/all_to_all.h"
-#include "engine/ir/collectives.h"
+#include "engine/executable/copy_kernel.h"
+#include "engine/executable/process_kernels.h"
+#include "engine/ir/exchange.h"
 
 namespace lockstep::compile {
 namespace {

@@ -4,14 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include <lockstep/backend.h>
-#include <lockstep/communicator.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/precision.h>
 
-#include "engine/compile/executable.h"
+#include "engine/executable/executable.h"
 #include "engine/ir/function.h"
 
 namespace lockstep::compile {
+
+using executable::Executable;
 
 struct Options {
   std::vector<std::shared_ptr<const Backend>> backends;  ///< In order of preference.

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "engine/ir/function.h"
 

@@ -2,9 +2,9 @@
 #include <map>
 #include <utility>
 
-#include "engine/compile/control_kernels.h"
 #include "engine/compile/program.h"
 #include "engine/core/rounding.h"
+#include "engine/executable/control_kernels.h"
 
 // The planned program as flat lists that a run walks through.
 namespace lockstep::compile {

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/element_loop.h>
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/element_loop.h>
+#include <lockstep/backend/row_kernels.h>
 
-#include "engine/compile/joined_loop_kernel.h"
 #include "engine/compile/program.h"
+#include "engine/executable/joined_loop_kernel.h"
 #include "engine/ops/primitives.h"
 
 // A convolution and the element-wise loop that reads its result first (its bias, its activation, the sums of a

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 namespace lockstep::compile {
 

@@ -2,13 +2,13 @@
 #include <cstring>
 #include <utility>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 #include <lockstep/error.h>
 
-#include "engine/compile/copy_kernel.h"
-#include "engine/compile/join_sums_kernel.h"
 #include "engine/compile/program.h"
 #include "engine/core/rounding.h"
+#include "engine/executable/copy_kernel.h"
+#include "engine/executable/pairwise_sum_kernel.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
@@ -113,7 +113,7 @@ void add_cut_sum(Program& program, const Item& item) {
   program.units.push_back(std::move(tiles));
   Unit join;
   join.mesh = item.mesh;
-  join.calls.push_back({program.kernels.adopt(std::make_unique<JoinSumsKernel>()),
+  join.calls.push_back({program.kernels.adopt(std::make_unique<PairwiseSumKernel>()),
                         nullptr,
                         {{sums, -1}},
                         refs(item.outputs),

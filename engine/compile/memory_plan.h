@@ -6,7 +6,7 @@
 
 namespace lockstep::compile {
 
-/// Memory wanted from time `first` to time `last`, both included.
+/// A value's live range, of liveness analysis: memory wanted from time `first` to time `last`, both included.
 struct Interval {
   std::size_t bytes = 0;
   std::int64_t first = 0;
@@ -18,7 +18,7 @@ struct MemoryPlan {
   std::size_t bytes = 0;
 };
 
-/// First fit, largest interval first: two intervals that overlap in time never overlap in memory.
+/// Dynamic storage allocation (Wilson et al. 1995) offline: first fit, largest interval first: two intervals that overlap in time never overlap in memory.
 MemoryPlan plan_memory(const std::vector<Interval>& intervals);
 
 }  // namespace lockstep::compile

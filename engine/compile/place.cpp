@@ -2,9 +2,9 @@
 #include <map>
 #include <utility>
 
-#include "engine/compile/control_kernels.h"
 #include "engine/compile/memory_plan.h"
 #include "engine/compile/program.h"
+#include "engine/executable/control_kernels.h"
 
 // Where every root value lies: a result's buffer, the arena, a shard's block, or a device's scratch.
 namespace lockstep::compile {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "engine/core/rounding.h"
 

@@ -9,18 +9,20 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/backend.h>
-#include <lockstep/communicator.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/communicator.h>
 
 #include "engine/compile/compile.h"
-#include "engine/compile/executable.h"
 #include "engine/compile/kernel_table.h"
+#include "engine/executable/executable.h"
 #include "engine/ir/function.h"
 #include "engine/ir/primitive.h"
 
 // The function on its way to an Executable: pmap bodies written out into one list, aliases resolved to the memory they
 // share, equations turned into units of kernel calls, units put into steps, memory planned.
 namespace lockstep::compile {
+
+using namespace executable;  // what a program becomes
 
 inline constexpr std::int64_t tile_elements = 16384;
 

@@ -4,8 +4,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/compile/control_kernels.h"
 #include "engine/compile/writer.h"
+#include "engine/executable/control_kernels.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"

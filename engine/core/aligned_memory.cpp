@@ -3,8 +3,8 @@
 #include <limits>
 #include <new>
 
-#include <lockstep/aligned_memory.h>
-#include <lockstep/reusable_memory.h>
+#include <lockstep/backend/aligned_memory.h>
+#include <lockstep/backend/reusable_memory.h>
 
 #include "engine/core/environment.h"
 

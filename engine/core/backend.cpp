@@ -1,8 +1,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <lockstep/backend.h>
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/row_kernels.h>
 
 namespace lockstep {
 

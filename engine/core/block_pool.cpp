@@ -3,8 +3,8 @@
 #include <bit>
 #include <new>
 
-#include <lockstep/aligned_memory.h>
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/aligned_memory.h>
+#include <lockstep/backend/block_pool.h>
 
 #include "engine/core/own_blocks.h"
 

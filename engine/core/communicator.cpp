@@ -1,4 +1,4 @@
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "engine/core/hash.h"
 

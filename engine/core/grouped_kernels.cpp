@@ -1,4 +1,4 @@
-#include <lockstep/grouped_kernels.h>
+#include <lockstep/backend/grouped_kernels.h>
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include <lockstep/reusable_memory.h>
+#include <lockstep/backend/reusable_memory.h>
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include <lockstep/error.h>
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include <lockstep/special_functions.h>
+#include <lockstep/backend/special_functions.h>
 
 namespace lockstep::special {
 

@@ -1,6 +1,6 @@
 #include <mutex>
 
-#include <lockstep/reusable_memory.h>
+#include <lockstep/backend/reusable_memory.h>
 
 #include "engine/core/own_blocks.h"
 

@@ -2,7 +2,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 namespace lockstep::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <lockstep/attrs.h>
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "engine/ir/primitive.h"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <lockstep/debug.h>
-#include <lockstep/effects.h>
+#include <lockstep/backend/effects.h>
 #include <lockstep/error.h>
 
 #include "engine/ir/array_text.h"

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/backend.h>
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/backend.h>
+#include <lockstep/backend/block_pool.h>
 
 namespace lockstep::ir {
 

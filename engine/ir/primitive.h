@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/ir/builder.h"
+#include "engine/ir/exchange.h"
 #include "engine/ir/function.h"
 #include "engine/ir/sub_function_rules.h"
 #include "engine/ir/sub_functions.h"
@@ -286,35 +287,12 @@ struct View {
 /// Of ops that move elements elsewhere or repeat them, where no copy is needed to read them.
 using ViewRule = std::function<View(const Attrs&, const Shape& operand, std::span<const std::int64_t> strides)>;
 
-// ---- collectives --------------------------------------------------------------------------------------------------
+// ---- several at once ----------------------------------------------------------------------------------------------
 
-/// What the replicas of a group get of each other's operands.
-enum class Exchange : std::uint8_t {
-  none,
-  reduce,          ///< All of them their combination (psum).
-  reduce_scatter,  ///< Each its block of the combination (psum_scatter).
-  gather,          ///< All of them all operands, joined along a dimension (all_gather).
-  all_to_all,      ///< Each its block of every operand.
-  permute,         ///< Each another's operand, or zeros.
-  index,           ///< Nothing: its own number (axis_index).
-};
-
-struct Primitive;
-
-/// What backends are asked for instead of kernels of the op for each shard, or "" (lockstep/grouped_kernels.h).
+/// What backends are asked for instead of kernels of the op for each shard, or "" (lockstep/backend/grouped_kernels.h).
 struct Grouped {
   std::string sum;        ///< The sum of what the op gives for several pairs of operands.
   std::string of_shards;  ///< What it gives for several first operands and one second.
-};
-
-struct Collective {
-  Exchange exchange = Exchange::none;
-  /// Of reductions: what is folded over the replicas, two by two, in the order of `fold_tree`.
-  const Primitive& (*combine)() = nullptr;
-  /// Of reductions that keep narrow floats in `accumulation_dtype` until they are complete: the op that takes them there.
-  const Primitive& (*convert)() = nullptr;
-  /// Of an op that only waits for a collective: that collective.
-  const Primitive& (*completes)(const Attrs&) = nullptr;
 };
 
 /// All facts of an op.
@@ -337,9 +315,6 @@ struct Primitive {
   Grouped grouped = {};
   SubFunctionRules sub_functions = {};
 };
-
-/// The collective that an equation of the primitive stands for: its own, or the one that it waits for.
-const Primitive& exchanged_by(const Primitive& primitive, const Attrs& attrs);
 
 /// Whether the equation, or one inside its sub-functions, has an effect.
 bool has_effects(const Equation& equation);

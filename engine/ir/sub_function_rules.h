@@ -14,11 +14,12 @@ namespace lockstep {
 class Buffer;
 class KeyElement;
 }  // namespace lockstep
-
-namespace lockstep::ir {
-
+namespace lockstep::eval {
 class Evaluator;
 class Shards;
+}  // namespace lockstep::eval
+
+namespace lockstep::ir {
 
 // ---- dead code ----------------------------------------------------------------------------------------------------
 
@@ -37,10 +38,10 @@ using TrimRule = Equation (*)(const TrimContext&);
 using PerShard = std::vector<std::shared_ptr<Buffer>>;
 
 struct EvaluateContext {
-  const Evaluator& evaluator;
+  const eval::Evaluator& evaluator;
   const Function& function;  ///< The one that `equation` stands in.
   const Equation& equation;
-  const Shards& shards;
+  const eval::Shards& shards;
   std::span<const PerShard> operands;
 };
 /// The results, all shards in step.

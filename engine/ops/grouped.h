@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include <lockstep/grouped_kernels.h>
+#include <lockstep/backend/grouped_kernels.h>
 
 namespace lockstep::ops {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/aligned_memory.h>
+#include <lockstep/backend/aligned_memory.h>
 
 #include "engine/ops/primitives.h"
 

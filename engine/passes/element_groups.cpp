@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"

@@ -22,7 +22,7 @@ ir::FunctionPtr dce(const ir::FunctionPtr& function);        ///< Drops equation
 ir::FunctionPtr cse(const ir::FunctionPtr& function);        ///< Merges equal equations.
 ir::FunctionPtr simplify(const ir::FunctionPtr& function);  ///< Only rewrites that keep every bit, NaN and -0 included.
 /// Has a scan compute again what is quickly computed from other rows it reads, and stack each row once.
-ir::FunctionPtr spare_rows(const ir::FunctionPtr& function);
+ir::FunctionPtr rematerialize_scans(const ir::FunctionPtr& function);
 ir::FunctionPtr order_effects(const ir::FunctionPtr& function);  ///< Makes each effect an operand of the next one.
 ir::FunctionPtr schedule_collectives(const ir::FunctionPtr& function);  ///< Start as early, wait as late as possible.
 /// Makes one equation, `fused`, of element-wise ones that can be computed in one loop.

@@ -15,7 +15,7 @@ const std::vector<Pass>& pipeline() {
       {"fold", fold},
       {"simplify", simplify},
       {"cse", cse},
-      {"spare_rows", spare_rows},
+      {"rematerialize_scans", rematerialize_scans},
       {"simplify", simplify},
       {"dce", dce},
       {"order_effects", order_effects},

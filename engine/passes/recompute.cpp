@@ -13,6 +13,8 @@ namespace {
 
 using ir::Var;
 
+// Rematerialisation (Briggs, Cooper, Torczon 1992): a value is computed again where that takes less than memory does.
+
 /// Steps of a loop that are worth a byte of memory read or written.
 constexpr double steps_per_byte = 5;
 

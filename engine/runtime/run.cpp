@@ -7,28 +7,28 @@
 
 #include <lockstep/error.h>
 
-#include "engine/compile/walker.h"
+#include "engine/executable/walker.h"
 #include "engine/ir/joined_backend.h"
 #include "engine/runtime/team.h"
 
 namespace lockstep::runtime {
 namespace {
 
-using compile::Executable;
-using compile::Frame;
-using compile::ResultSource;
-using ir::HostArray;
-namespace base = compile::base;
+using eval::HostArray;
+using executable::Executable;
+using executable::Frame;
+using executable::ResultSource;
+namespace base = executable::base;
 
 /// One device of a team.
-class TeamMember final : public compile::Crew {
+class TeamMember final : public executable::Crew {
  public:
-  TeamMember(Team& team, int device, compile::Recorder* recorder) : Crew(device, recorder), team_(team) {}
+  TeamMember(Team& team, int device, executable::Recorder* recorder) : Crew(device, recorder), team_(team) {}
   void meet() override {
     if (!team_.is_of_parent()) team_.barrier().arrive_and_wait();
   }
   bool has_failed() const override { return team_.has_failed(); }
-  compile::Shares* shares() override { return &team_.shares(); }
+  executable::Shares* shares() override { return &team_.shares(); }
   void failed(std::exception_ptr error) override { team_.failed(std::move(error)); }
 
  private:
@@ -85,12 +85,12 @@ int execute(const Executable& executable, Frame& frame, Record* record) {
   };
   // The caller's thread settings are the engine's while a call runs.
   const ir::EnteredThread entered(executable.entered);
-  const auto walk = [&](compile::Crew& crew) {
+  const auto walk = [&](executable::Crew& crew) {
     const auto device = static_cast<std::size_t>(crew.device());
-    compile::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
+    executable::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
   };
   if (executable.devices == 1) {
-    compile::Alone crew(recorder(0));
+    executable::Alone crew(recorder(0));
     walk(crew);
     return crew.collectives();
   }

@@ -5,16 +5,16 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
-#include "engine/compile/executable.h"
-#include "engine/compile/recorder.h"
-#include "engine/ir/eval.h"
+#include "engine/eval/eval.h"
+#include "engine/executable/executable.h"
+#include "engine/executable/recorder.h"
 
 namespace lockstep::runtime {
 
 /// What each device did in one run.
-using Record = std::vector<compile::Recorder>;
+using Record = std::vector<executable::Recorder>;
 
 /// One argument of a run: its memory, and whether a result may be written there if nobody else holds it.
 struct Argument {
@@ -30,32 +30,32 @@ class FrameLease {
   FrameLease(const FrameLease&) = delete;
   FrameLease& operator=(const FrameLease&) = delete;
   ~FrameLease() { give_back(); }
-  compile::Frame& of(const compile::Executable& executable);
+  executable::Frame& of(const executable::Executable& executable);
 
  private:
   void give_back();
 
-  const compile::Executable* executable_ = nullptr;
-  std::unique_ptr<compile::Frame> frame_;
+  const executable::Executable* executable_ = nullptr;
+  std::unique_ptr<executable::Frame> frame_;
 };
 
 /// Runs an executable on arguments of its types. `written[i]` becomes the memory of result i where that is made anew; it
 /// stays null where the result lies in its donor's memory or is an argument or an earlier result (Executable::results).
 /// `collectives` becomes the number of collectives computed, each as often as it was; `record`, where there is one, what
 /// ran when. Throws whatever a kernel throws. A steady state allocates nothing but the memory of results.
-void run(const compile::Executable& executable, std::span<const Argument> arguments,
+void run(const executable::Executable& executable, std::span<const Argument> arguments,
          std::span<std::shared_ptr<Buffer>> written, FrameLease& lease, std::int64_t* collectives = nullptr,
          Record* record = nullptr);
 
 /// Throws ValueError where the function takes another number of arguments.
-void check_count(const compile::Executable& executable, std::size_t arguments);
+void check_count(const executable::Executable& executable, std::size_t arguments);
 /// Throws ValueError where the function's argument `i` is of another type.
-void check_type(const compile::Executable& executable, std::size_t i, const ArrayType& given);
+void check_type(const executable::Executable& executable, std::size_t i, const ArrayType& given);
 
 /// The same with types, which are checked. Arguments are moved in; a donated one whose buffer has no other owner may
 /// become a result.
-std::vector<ir::HostArray> run(const compile::Executable& executable, std::vector<ir::HostArray> arguments,
-                               const std::vector<bool>& donated = {}, std::int64_t* collectives = nullptr,
-                               Record* record = nullptr);
+std::vector<eval::HostArray> run(const executable::Executable& executable, std::vector<eval::HostArray> arguments,
+                                 const std::vector<bool>& donated = {}, std::int64_t* collectives = nullptr,
+                                 Record* record = nullptr);
 
 }  // namespace lockstep::runtime

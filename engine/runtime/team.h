@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
-#include "engine/compile/shares.h"
+#include "engine/executable/shares.h"
 #include "engine/runtime/barrier.h"
 #include "engine/runtime/forks.h"
 
@@ -28,7 +28,7 @@ class Team {
 
   int devices() const { return devices_; }
   Barrier& barrier() { return barrier_; }
-  compile::Shares& shares() { return shares_; }
+  executable::Shares& shares() { return shares_; }
 
   /// Runs task(d) on every device d and returns when all have. A task that meets others at the barrier must do so on
   /// every device, whatever happens: it keeps its exceptions to itself and hands them to `failed`. The first one is
@@ -53,7 +53,7 @@ class Team {
   const Waiter waiter_;
   Barrier barrier_;
   Barrier done_;
-  compile::Shares shares_;
+  executable::Shares shares_;
   const std::function<void(int)>* task_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> started_{0};
   std::atomic<bool> stop_{false};

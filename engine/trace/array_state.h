@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "engine/ir/function.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <thread>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 
 #include "engine/train/replica_step.h"
 

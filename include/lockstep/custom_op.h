@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
-#include <lockstep/backend.h>
+#include <lockstep/array_view.h>
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/export.h>

@@ -2,12 +2,10 @@
 
 #include <lockstep/activations.h>
 #include <lockstep/array.h>
+#include <lockstep/array_view.h>
 #include <lockstep/attention.h>
-#include <lockstep/backend.h>
-#include <lockstep/block_pool.h>
 #include <lockstep/cell.h>
 #include <lockstep/checkpoint.h>
-#include <lockstep/communicator.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
 #include <lockstep/custom_derivatives.h>
@@ -44,7 +42,6 @@
 #include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
 #include <lockstep/sequential_map.h>
-#include <lockstep/special_functions.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>

@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 #include <lockstep/lockstep.h>
 
 #include "benches/workloads.h"

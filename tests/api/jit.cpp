@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <xmmintrin.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "tests/cli/program.h"
 

@@ -37,7 +37,7 @@ TEST_CASE("equal functions share one executable, other options another") {
 TEST_CASE("threads that compile one function get one executable") {
   compile::Options options;
   options.backends = {ops::reference_backend()};
-  std::vector<std::shared_ptr<const compile::Executable>> got(8);
+  std::vector<std::shared_ptr<const executable::Executable>> got(8);
   std::vector<std::thread> threads;
   for (auto& executable : got) threads.emplace_back([&] { executable = compile::compile(shifted(17), options); });
   for (std::thread& thread : threads) thread.join();

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/aligned_memory.h>
+#include <lockstep/backend/aligned_memory.h>
 
 #include "engine/core/environment.h"
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/error.h>
 #include <lockstep/version.h>
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "tests/support/max_isa.h"
 

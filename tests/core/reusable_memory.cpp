@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/reusable_memory.h>
+#include <lockstep/backend/reusable_memory.h>
 
 #include "engine/core/idle_slots.h"
 

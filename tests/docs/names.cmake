@@ -15,7 +15,7 @@ function(without_lists text result)  # semicolons would end, brackets join, elem
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
-file(GLOB headers "${ROOT}/include/lockstep/*.h" "${ROOT}/include/lockstep/*.def")
+file(GLOB_RECURSE headers "${ROOT}/include/lockstep/*.h" "${ROOT}/include/lockstep/*.def")
 set(public "")
 foreach(header IN LISTS headers)
   file(READ "${header}" text)

@@ -16,7 +16,7 @@ inline ir::FunctionPtr in_float32(const ir::FunctionPtr& f) {
 }
 
 /// How many kernels are loops of several ops.
-inline int fused_loops(const compile::Executable& executable) {
+inline int fused_loops(const executable::Executable& executable) {
   const std::string text = executable.print();
   int loops = 0;
   for (std::size_t at = text.find(" fused("); at != std::string::npos; at = text.find(" fused(", at + 1)) ++loops;
@@ -26,8 +26,8 @@ inline int fused_loops(const compile::Executable& executable) {
 /// Adds what it finds to `loops`.
 inline Law fusion_keeps_bits(const ir::FunctionPtr& f, std::uint64_t seed,
                              const std::shared_ptr<const Backend>& backend, int& loops) {
-  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
-  const Bytes expected = bytes_of(ir::eval(*f, arguments, *backend));
+  const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+  const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
   compile::Options options = verified(backend);
   const auto fused = compile::lower(f, options);
   loops += fused_loops(*fused);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "engine/ir/parse.h"
 #include "engine/ir/print.h"
@@ -48,9 +48,9 @@ inline Law text_round_trips(const Drawn& c) {
 }
 
 inline Law compiles_to_the_same_bits(const Drawn& c, const std::shared_ptr<const Backend>& backend) {
-  std::vector<ir::HostArray> arguments;
+  std::vector<eval::HostArray> arguments;
   for (std::size_t i = 0; i < c.x.size(); ++i) arguments.push_back(to_host(c.f->input_types()[i], c.x[i]));
-  const Bytes expected = bytes_of(ir::eval(*c.f, arguments, *backend));
+  const Bytes expected = bytes_of(eval::eval(*c.f, arguments, *backend));
   for (const bool optimize : {true, false}) {
     if (compiled(c.f, arguments, backend, 2, optimize) != expected) {
       return optimize ? "compiled bits" : "compiled bits without passes";

@@ -34,11 +34,9 @@ function(reachable stage result)
   set(${result} "${seen}" PARENT_SCOPE)
 endfunction()
 
-# The public headers a backend may know: its interface, what that is made of, errors, small blocks of memory, instruction
-# sets, requests for several kernels, the order of joined sums, kernels that run some rows at a time, the random cipher,
-# samplers, special functions and effects.
-set(open backend.h communicator.h element_loop.h error.h aligned_memory.h block_pool.h reusable_memory.h isa.h grouped_kernels.h
-  joined_sums.h row_kernels.h threefry.h samplers.h special_functions.h effects.h)
+# The public headers a backend may know: those meant for it, errors, and what these are made of.
+file(GLOB open RELATIVE "${SOURCE}/include/lockstep" "${SOURCE}/include/lockstep/backend/*.h")
+list(APPEND open error.h)
 set(backend_headers "")
 while(open)
   list(POP_FRONT open header)

@@ -6,10 +6,10 @@ cmake_minimum_required(VERSION 3.25)
 
 # Words that happen to be an op's name, each with the file where it is something else.
 set(other_words
-  "engine/ir/all_to_all.h:split"              # an attribute of all_to_all
+  "engine/ir/exchange.cpp:split"              # an attribute of all_to_all
   "engine/ir/control_flow.cpp:cond"           # an attribute of while_loop: its sub-function
   "engine/ir/control_flow.cpp:reverse"        # an attribute of scan
-  "engine/compile/control_kernels.cpp:cond"   # while_loop's sub-function in a profile
+  "engine/executable/control_kernels.cpp:cond"   # while_loop's sub-function in a profile
   "engine/core/element_loop.cpp:reduce_sum"   # a label: what a loop that ends in a sum is called for people
   "engine/core/isa.cpp:fma"                   # a set of instructions
   "engine/transform/transpose.cpp:transpose"  # the transform

@@ -143,10 +143,10 @@ TEST_CASE("a collective starts right behind its operand and is awaited right bef
     order += e.primitive->name + " ";
   }
   CHECK(order == "sin collective_start cos tanh collective_wait pvary mul mul neg collective_start collective_wait ");
-  const std::vector<ir::HostArray> arguments = {to_host({DType::float32, Shape{4}, {}}, {1, -2, 0.5, 3})};
-  const auto expected = ir::eval(*f, arguments, *ops::reference_backend());
-  const auto results = ir::eval(*scheduled, arguments, *ops::reference_backend());
-  for (std::size_t i = 0; i < 2; ++i) CHECK(ir::host_bytes(results[i]) == ir::host_bytes(expected[i]));
+  const std::vector<eval::HostArray> arguments = {to_host({DType::float32, Shape{4}, {}}, {1, -2, 0.5, 3})};
+  const auto expected = eval::eval(*f, arguments, *ops::reference_backend());
+  const auto results = eval::eval(*scheduled, arguments, *ops::reference_backend());
+  for (std::size_t i = 0; i < 2; ++i) CHECK(eval::host_bytes(results[i]) == eval::host_bytes(expected[i]));
 }
 
 TEST_CASE("dce drops unused results and operands of a map") {

@@ -19,7 +19,8 @@ ArrayType f32(const Shape& shape) { return {DType::float32, shape, {}}; }
 ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
 /// `f` compiled, with and without passes, gives what `plain`, which has no loops and branches, evaluates to.
-void check_equal(const ir::FunctionPtr& f, const ir::FunctionPtr& plain, const std::vector<ir::HostArray>& arguments) {
+void check_equal(const ir::FunctionPtr& f, const ir::FunctionPtr& plain,
+                 const std::vector<eval::HostArray>& arguments) {
   const Bytes expected = evaluated(unrolled(plain), arguments);
   for (const auto& backend : {ops::reference_backend(), permissive_backend()}) {
     for (const bool optimize : {false, true}) {
@@ -30,8 +31,8 @@ void check_equal(const ir::FunctionPtr& f, const ir::FunctionPtr& plain, const s
   }
 }
 
-std::shared_ptr<const compile::Executable> lowered(const ir::FunctionPtr& f,
-                                                   const std::shared_ptr<const Backend>& backend) {
+std::shared_ptr<const executable::Executable> lowered(const ir::FunctionPtr& f,
+                                                      const std::shared_ptr<const Backend>& backend) {
   compile::Options options;
   options.backends = {backend};
   options.verify = true;
@@ -60,7 +61,7 @@ TEST_CASE("a while loop runs as long as its condition holds") {
       });
       return Values{whole(in[2], trips), r[0], r[1], r[2]};
     });
-    std::vector<ir::HostArray> arguments = random_host_arrays(types, 3);
+    std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
     arguments[0] = to_host(counter, {static_cast<double>(trips)});
     arguments[2] = to_host(counter, {0});
     check_equal(f, plain, arguments);
@@ -81,7 +82,7 @@ TEST_CASE("a condition that is a carry, and carries that are consts") {
     const auto plain = make_function(types, [&](ir::Builder& b, Bodies in) {
       return Values{ops::convert(ops::full(b, DType::int32, Shape{}, 0), DType::bool_), start == 0 ? in[2] : in[0]};
     });
-    std::vector<ir::HostArray> arguments = random_host_arrays(types, 3);
+    std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
     arguments[1] = to_host(flag, {start});
     check_equal(f, plain, arguments);
   }
@@ -116,7 +117,7 @@ TEST_CASE("every shard of a map goes round its loop as often as it has to, and t
           ops::select(ops::less(n, whole(n, 1)), v[1], ops::select(ops::less(n, whole(n, 2)), ops::cos(c), c * v[1]));
       return Values{c, d};
     });
-    const std::vector<ir::HostArray> arguments = {to_host(types[0], {2, 0, 3, 1}), random_host_arrays(types, 5)[1]};
+    const std::vector<eval::HostArray> arguments = {to_host(types[0], {2, 0, 3, 1}), random_host_arrays(types, 5)[1]};
     check_equal(f, plain, arguments);
   }
 }
@@ -148,8 +149,8 @@ TEST_CASE("a while loop with collectives: all devices go on as one decides") {
         for (std::int64_t k = 0; k < trips; ++k) r = step(r[0]);
         return r;
       });
-      const std::vector<ir::HostArray> arguments = {to_host(counter, {static_cast<double>(trips)}),
-                                                    random_host_arrays(types, 5)[1]};
+      const std::vector<eval::HostArray> arguments = {to_host(counter, {static_cast<double>(trips)}),
+                                                      random_host_arrays(types, 5)[1]};
       check_equal(f, plain, arguments);
       std::int64_t counted = -1;
       runtime::run(*lowered(f, permissive_backend()), arguments, {}, &counted);
@@ -179,7 +180,7 @@ TEST_CASE("branches: the index is clamped, results are made, passed through or g
     const auto plain = make_function(types, [&](ir::Builder& b, Bodies in) {
       return branches[static_cast<std::size_t>(std::clamp(index, 0, 2))](b, in.subspan(1));
     });
-    std::vector<ir::HostArray> arguments = random_host_arrays(types, 3);
+    std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
     arguments[0] = to_host(counter, {static_cast<double>(index)});
     check_equal(f, plain, arguments);
   }

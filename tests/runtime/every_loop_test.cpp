@@ -54,10 +54,10 @@ TEST_CASE("every sample of every loop, compiled, gives eval's bits") {
     CAPTURE(op->name);
     std::uint64_t seed = 0;
     for (const ir::Sample& sample : op->samples()) {
-      std::vector<ir::HostArray> arguments;
+      std::vector<eval::HostArray> arguments;
       for (const ir::SampleInput& input : sample.inputs) {
         const ir::ReferenceArray array = draw(input, sample.axes, ++seed);
-        arguments.push_back(ir::host_array(array.type, ir::reference_to_bytes(array), *ops::reference_backend()));
+        arguments.push_back(eval::host_array(array.type, ir::reference_to_bytes(array), *ops::reference_backend()));
       }
       for (const int devices : {1, 2}) {
         CAPTURE(seed);

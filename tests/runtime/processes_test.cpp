@@ -14,7 +14,7 @@ using Values = std::vector<Value>;
 ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
 /// The results of every process.
-std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
                                   int processes) {
   std::vector<Bytes> results(static_cast<std::size_t>(processes));
   run_processes(processes, [&](const std::shared_ptr<Communicator>& communicator) {
@@ -51,7 +51,7 @@ TEST_CASE("2 and 4 processes give the bits of one") {
     CAPTURE(seed);
     const MapSpec spec{mesh({{"batch", 8}}), 2, {{"batch", ""}, {"", ""}}, {{}, {}, {}, {"", "batch"}}};
     const ir::FunctionPtr f = random_map(seed, spec, types, Shape{2, 3});
-    const std::vector<ir::HostArray> arguments = random_host_arrays(types, seed);
+    const std::vector<eval::HostArray> arguments = random_host_arrays(types, seed);
     const Bytes expected = evaluated(f, arguments);
     for (int processes : {2, 4}) {
       CAPTURE(processes);
@@ -67,7 +67,7 @@ TEST_CASE("axes that lie within a process and across processes") {
     const MapSpec spec{
         mesh({{"data", 4}, {"model", 2}}), 1, {{"data", "model"}, {"", "data"}}, {{}, {}, {}, {"model", "data"}}};
     const ir::FunctionPtr f = random_map(seed, spec, types, Shape{2, 3});
-    const std::vector<ir::HostArray> arguments = random_host_arrays(types, seed);
+    const std::vector<eval::HostArray> arguments = random_host_arrays(types, seed);
     const Bytes expected = evaluated(f, arguments);
     for (int processes : {2, 4, 8}) {
       CAPTURE(processes);
@@ -81,7 +81,7 @@ TEST_CASE("bfloat16 stays float32 between processes") {
   const ArrayType type{DType::bfloat16, Shape{8}, {}};
   const ir::FunctionPtr f =
       mapped({type}, spec, [](ir::Builder&, std::span<const Value> x) { return Values{ops::psum(x[0], {"batch"})}; });
-  const ir::HostArray argument = to_host(type, {256, 1, 0.5, 0.5, 256, 1, 0.5, 0.5});
+  const eval::HostArray argument = to_host(type, {256, 1, 0.5, 0.5, 256, 1, 0.5, 0.5});
   const Bytes expected = evaluated(f, {argument});
   for (int processes : {2, 4, 8}) {
     for (const Bytes& result : run_everywhere(f, {argument}, processes)) CHECK(result == expected);
@@ -94,7 +94,7 @@ TEST_CASE("a large sum is cut into tiles here and chunks between processes") {
   const ir::FunctionPtr f = mapped({type}, spec, [](ir::Builder&, std::span<const Value> x) {
     return Values{ops::psum(ops::sin(x[0]), {"batch"}) * 0.5};
   });
-  const std::vector<ir::HostArray> arguments = random_host_arrays({type}, 9);
+  const std::vector<eval::HostArray> arguments = random_host_arrays({type}, 9);
   const Bytes expected = evaluated(f, arguments);
   for (const Bytes& result : run_everywhere(f, arguments, 2)) CHECK(result == expected);
 }
@@ -116,7 +116,7 @@ TEST_CASE("loops with collectives over processes, and loops without") {
         return Values{ops::cos(u[0]) * wide, ops::sin(u[1]) + s, all};
       });
     });
-    const std::vector<ir::HostArray> arguments = random_host_arrays(types, 4);
+    const std::vector<eval::HostArray> arguments = random_host_arrays(types, 4);
     const Bytes expected = evaluated(unrolled(f), arguments);
     for (int processes : {2, 4}) {
       CAPTURE(processes);

@@ -21,7 +21,7 @@ ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes
 std::vector<std::shared_ptr<const Backend>> test_backends() { return {ops::reference_backend(), permissive_backend()}; }
 
 void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
-  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+  const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   const Bytes expected = evaluated(f, arguments);
   for (const auto& backend : test_backends()) {
     for (bool optimize : {false, true}) {
@@ -95,7 +95,7 @@ TEST_CASE("random shard bodies give the same bits on every backend and device co
           make_function(local, rank_layouts, spec.mesh);
           return mapped(types, spec, RandomBody(seed, spec.mesh, 14));
         }();
-        const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+        const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
         if (expected.empty()) expected = evaluated(f, arguments);
         for (const auto& backend : test_backends()) {
           CAPTURE(backend->name());
@@ -160,8 +160,8 @@ TEST_CASE("sums over shards are the fixed tree") {
   float in_order = 0;
   for (float v : x) in_order += v;
   REQUIRE(tree != in_order);
-  const ir::HostArray argument =
-      ir::host_array({DType::float32, Shape{8}, {}}, std::as_bytes(std::span(x)), *ops::reference_backend());
+  const eval::HostArray argument =
+      eval::host_array({DType::float32, Shape{8}, {}}, std::as_bytes(std::span(x)), *ops::reference_backend());
   const Bytes result = compiled(f, {argument}, ops::reference_backend());
   CHECK(result[0].size() == sizeof(float));
   CHECK(std::memcmp(result[0].data(), &tree, sizeof(float)) == 0);
@@ -217,7 +217,7 @@ TEST_CASE("convolutions of a device's shards and the sums of their gradients are
   const auto plan_of = [&](std::int64_t images, bool own_windows, int devices) {
     return compile::lower(function(images, own_windows, devices), options)->plan();
   };
-  const auto has = [](const compile::Plan& plan, const std::string& op) {
+  const auto has = [](const executable::Plan& plan, const std::string& op) {
     return plan.text.find(op) != std::string::npos;
   };
   CHECK(has(plan_of(1, false, 2), "conv_of_shards"));
@@ -239,9 +239,9 @@ TEST_CASE("bfloat16 sums stay float32 until they are complete") {
   const ir::FunctionPtr f = mapped({{DType::bfloat16, Shape{4}, {}}}, spec, [](ir::Builder&, std::span<const Value> x) {
     return Values{ops::psum(x[0], {"batch"})};
   });
-  const ir::HostArray argument = to_host({DType::bfloat16, Shape{4}, {}}, {256, 1, 1, 1});  // 257 is no bfloat16
-  const ir::HostArray expected = to_host({DType::bfloat16, Shape{1}, {}}, {260});           // 259 rounds to 260
-  CHECK(compiled(f, {argument}, ops::reference_backend())[0] == ir::host_bytes(expected));
+  const eval::HostArray argument = to_host({DType::bfloat16, Shape{4}, {}}, {256, 1, 1, 1});  // 257 is no bfloat16
+  const eval::HostArray expected = to_host({DType::bfloat16, Shape{1}, {}}, {260});           // 259 rounds to 260
+  CHECK(compiled(f, {argument}, ops::reference_backend())[0] == eval::host_bytes(expected));
 }
 
 TEST_CASE("a donated buffer becomes the result of its type") {
@@ -254,7 +254,7 @@ TEST_CASE("a donated buffer becomes the result of its type") {
   options.backends = {permissive_backend()};
   options.threads = 2;
   const auto executable = compile::lower(f, options);
-  std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), 5);
+  std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), 5);
   const Bytes expected = evaluated(f, arguments);
   const void* first = arguments[0].buffer->data();
   const void* second = arguments[1].buffer->data();
@@ -276,7 +276,7 @@ TEST_CASE("a donated argument read after the result is written is not its memory
   compile::Options options;
   options.backends = {permissive_backend()};
   const auto executable = compile::lower(f, options);
-  std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), 5);
+  std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), 5);
   const Bytes expected = evaluated(f, arguments);
   const auto results = runtime::run(*executable, std::move(arguments), {true});
   CHECK(bytes_of(results) == expected);
@@ -299,7 +299,7 @@ TEST_CASE("an invariant equation runs once and a psum is counted once") {
   int sines = 0;
   for (std::size_t c = 0; c < executable->calls.size(); ++c) sines += executable->call_names[c] == "sin" ? 1 : 0;
   CHECK(sines == 1);
-  CHECK(executable->steps[0].kind == compile::Step::Kind::shared);
+  CHECK(executable->steps[0].kind == executable::Step::Kind::shared);
 }
 
 TEST_CASE("per-shard state that is donated is updated where it lies") {
@@ -310,7 +310,7 @@ TEST_CASE("per-shard state that is donated is updated where it lies") {
   compile::Options options;
   options.backends = {permissive_backend()};
   const auto executable = compile::lower(f, options);
-  std::vector<ir::HostArray> arguments = random_host_arrays({type, type}, 5);
+  std::vector<eval::HostArray> arguments = random_host_arrays({type, type}, 5);
   const Bytes expected = evaluated(f, arguments);
   const void* state = arguments[0].buffer->data();
   const auto results = runtime::run(*executable, std::move(arguments), {true, false});
@@ -410,7 +410,7 @@ TEST_CASE("one executable runs in several threads at once") {
   std::vector<std::thread> threads;
   std::vector<int> wrong(3, 0);
   for (std::size_t t = 0; t < wrong.size(); ++t) {
-    const std::vector<ir::HostArray> arguments = random_host_arrays({type}, t);
+    const std::vector<eval::HostArray> arguments = random_host_arrays({type}, t);
     const Bytes expected = evaluated(f, arguments);
     threads.emplace_back([&, t, arguments, expected] {
       for (int i = 0; i < 50; ++i) wrong[t] += bytes_of(runtime::run(*executable, arguments)) == expected ? 0 : 1;

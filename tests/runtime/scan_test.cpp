@@ -19,7 +19,7 @@ ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes
 
 /// On 1, 2 and 4 threads and with and without passes.
 void check_unrolled(const ir::FunctionPtr& f, std::uint64_t seed = 1) {
-  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+  const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   const Bytes expected = evaluated(unrolled(f), arguments);
   for (const auto& backend : {ops::reference_backend(), permissive_backend()}) {
     for (const int threads : {1, 2, 4}) {
@@ -49,7 +49,7 @@ Value scalar_sum(const Value& x) {
   return ops::reduce_sum(x, dims);
 }
 
-std::shared_ptr<const compile::Executable> lowered(const ir::FunctionPtr& f, int threads = 1) {
+std::shared_ptr<const executable::Executable> lowered(const ir::FunctionPtr& f, int threads = 1) {
   compile::Options options;
   options.backends = {permissive_backend()};
   options.threads = threads;
@@ -256,7 +256,7 @@ TEST_CASE("a donated carry is updated where it lies") {
     });
   });
   const auto executable = lowered(f);
-  std::vector<ir::HostArray> arguments = random_host_arrays(types, 5);
+  std::vector<eval::HostArray> arguments = random_host_arrays(types, 5);
   const Bytes expected = evaluated(unrolled(f), arguments);
   const void* first = arguments[0].buffer->data();
   const void* second = arguments[1].buffer->data();
@@ -273,7 +273,7 @@ TEST_CASE("one array given as two carries is not written where it is read") {
     });
   });
   const auto executable = lowered(f);
-  std::vector<ir::HostArray> arguments = random_host_arrays({f32({6})}, 5);
+  std::vector<eval::HostArray> arguments = random_host_arrays({f32({6})}, 5);
   const Bytes expected = evaluated(unrolled(f), arguments);
   CHECK(bytes_of(runtime::run(*executable, std::move(arguments), {true})) == expected);
 }
@@ -353,7 +353,7 @@ TEST_CASE("one executable with loops runs in several threads at once") {
   std::vector<std::thread> threads;
   std::vector<int> wrong(3, 0);
   for (std::size_t t = 0; t < wrong.size(); ++t) {
-    const std::vector<ir::HostArray> arguments = random_host_arrays({type}, t);
+    const std::vector<eval::HostArray> arguments = random_host_arrays({type}, t);
     const Bytes expected = evaluated(unrolled(f), arguments);
     threads.emplace_back([&, t, arguments, expected] {
       for (int i = 0; i < 50; ++i) wrong[t] += bytes_of(runtime::run(*executable, arguments)) == expected ? 0 : 1;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "engine/ir/primitive.h"
 #include "tests/support/samples.h"

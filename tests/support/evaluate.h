@@ -7,8 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "engine/eval/eval.h"
 #include "engine/ir/builder.h"
-#include "engine/ir/eval.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/value.h"
 #include "engine/ir/verify.h"
@@ -35,7 +35,7 @@ inline ir::FunctionPtr make_function(
   return f;
 }
 
-inline ir::HostArray to_host(const ArrayType& type, const Elements& elements) {
+inline eval::HostArray to_host(const ArrayType& type, const Elements& elements) {
   ir::ReferenceArray array = ir::reference_zeros(type);
   REQUIRE(static_cast<std::int64_t>(elements.size()) == type.size());
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -45,11 +45,11 @@ inline ir::HostArray to_host(const ArrayType& type, const Elements& elements) {
       array.integers()[i] = static_cast<std::int64_t>(elements[i]);
     }
   }
-  return ir::host_array(type, ir::reference_to_bytes(array), *ops::reference_backend());
+  return eval::host_array(type, ir::reference_to_bytes(array), *ops::reference_backend());
 }
 
-inline Elements from_host(const ir::HostArray& host) {
-  const ir::ReferenceArray array = ir::reference_from_bytes(host.type, ir::host_bytes(host));
+inline Elements from_host(const eval::HostArray& host) {
+  const ir::ReferenceArray array = ir::reference_from_bytes(host.type, eval::host_bytes(host));
   if (is_float(host.type.dtype)) return array.floats();
   return {array.integers().begin(), array.integers().end()};
 }
@@ -59,10 +59,10 @@ inline std::vector<Elements> evaluate(const ir::FunctionPtr& f, const std::vecto
   ir::verify(*f);
   const std::vector<ArrayType> types = f->input_types();
   REQUIRE(inputs.size() == types.size());
-  std::vector<ir::HostArray> arrays;
+  std::vector<eval::HostArray> arrays;
   for (std::size_t i = 0; i < types.size(); ++i) arrays.push_back(to_host(types[i], inputs[i]));
   std::vector<Elements> results;
-  for (const ir::HostArray& array : ir::eval(*f, arrays, *ops::reference_backend())) {
+  for (const eval::HostArray& array : eval::eval(*f, arrays, *ops::reference_backend())) {
     results.push_back(from_host(array));
   }
   return results;

@@ -125,13 +125,13 @@ inline FunctionPtr over_mesh(const FunctionPtr& body) {
 /// Runs a function on reference arrays.
 inline std::vector<ir::ReferenceArray> run(const FunctionPtr& function, std::span<const ir::ReferenceArray> inputs) {
   const auto backend = ops::reference_backend();
-  std::vector<ir::HostArray> arrays;
+  std::vector<eval::HostArray> arrays;
   for (const ir::ReferenceArray& input : inputs) {
-    arrays.push_back(ir::host_array(input.type, ir::reference_to_bytes(input), *backend));
+    arrays.push_back(eval::host_array(input.type, ir::reference_to_bytes(input), *backend));
   }
   std::vector<ir::ReferenceArray> results;
-  for (const ir::HostArray& result : ir::eval(*function, arrays, *backend)) {
-    results.push_back(ir::reference_from_bytes(result.type, ir::host_bytes(result)));
+  for (const eval::HostArray& result : eval::eval(*function, arrays, *backend)) {
+    results.push_back(ir::reference_from_bytes(result.type, eval::host_bytes(result)));
   }
   return results;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/compile/compile.h"
-#include "engine/ir/eval.h"
+#include "engine/eval/eval.h"
 #include "engine/runtime/run.h"
 #include "tests/support/evaluate.h"
 
@@ -14,10 +14,10 @@ namespace lockstep::tests {
 using Bytes = std::vector<std::vector<std::byte>>;
 
 /// Arrays of the given types with values from a seed, in [-2, 2).
-inline std::vector<ir::HostArray> random_host_arrays(const std::vector<ArrayType>& types, std::uint64_t seed) {
+inline std::vector<eval::HostArray> random_host_arrays(const std::vector<ArrayType>& types, std::uint64_t seed) {
   std::mt19937_64 bits(seed);
   std::uniform_real_distribution<double> uniform(-2, 2);
-  std::vector<ir::HostArray> arrays;
+  std::vector<eval::HostArray> arrays;
   for (const ArrayType& type : types) {
     Elements elements(static_cast<std::size_t>(type.size()));
     for (double& x : elements) x = uniform(bits);
@@ -26,14 +26,14 @@ inline std::vector<ir::HostArray> random_host_arrays(const std::vector<ArrayType
   return arrays;
 }
 
-inline Bytes bytes_of(const std::vector<ir::HostArray>& arrays) {
+inline Bytes bytes_of(const std::vector<eval::HostArray>& arrays) {
   Bytes bytes;
-  for (const ir::HostArray& array : arrays) bytes.push_back(ir::host_bytes(array));
+  for (const eval::HostArray& array : arrays) bytes.push_back(eval::host_bytes(array));
   return bytes;
 }
 
-inline Bytes evaluated(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments) {
-  return bytes_of(ir::eval(*f, arguments, *ops::reference_backend()));
+inline Bytes evaluated(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments) {
+  return bytes_of(eval::eval(*f, arguments, *ops::reference_backend()));
 }
 
 /// Options for the laws of compiled functions: one backend, every pass verified.
@@ -45,14 +45,14 @@ inline compile::Options verified(const std::shared_ptr<const Backend>& backend, 
   return options;
 }
 
-inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
                       const compile::Options& options) {
   const auto executable = compile::lower(f, options);
   INFO(executable->print());
   return bytes_of(runtime::run(*executable, arguments));
 }
 
-inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
                       const std::shared_ptr<const Backend>& backend, int threads = 2, bool optimize = true) {
   compile::Options options = verified(backend, threads);
   options.optimize = optimize;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 
 // Processes played by threads: what the code between processes does, without a launcher.
 namespace lockstep::tests {

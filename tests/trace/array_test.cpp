@@ -16,7 +16,7 @@ namespace {
 template <class T>
 Array stored(DType dtype, const Shape& shape, const std::vector<T>& elements) {
   const ArrayType type{dtype, shape, {}};
-  return make_array(type, ir::host_array(type, std::as_bytes(std::span(elements)), *ops::reference_backend()).buffer);
+  return make_array(type, eval::host_array(type, std::as_bytes(std::span(elements)), *ops::reference_backend()).buffer);
 }
 
 Array filled(DType dtype, const Shape& shape, const Elements& elements) {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/element_loop.h>
+#include <lockstep/backend/element_loop.h>
 #include <lockstep/error.h>
 
 #include "engine/ops/call/align.h"

@@ -1,9 +1,8 @@
-#include "engine/ir/all_to_all.h"
-
 #include <string>
 #include <vector>
 
 #include "engine/core/checked_sizes.h"
+#include "engine/ir/exchange.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"

@@ -1,24 +1,24 @@
 #include <string>
 #include <vector>
 
-#include "engine/ir/blocks.h"
-#include "engine/ir/evaluator.h"
+#include "engine/eval/blocks.h"
+#include "engine/eval/evaluator.h"
 #include "engine/ops/collective/map_rules.h"
 
 namespace lockstep::ops::collective {
 
 namespace {
 
-using ir::BufferPtr;
+using eval::BufferPtr;
+using eval::Shards;
 using ir::PerShard;
-using ir::Shards;
 using Layout = std::vector<std::string>;
 
 // A layout: the mesh axis that cuts each dimension, or "".
 AxisSet axes_of(const Layout& layout) { return AxisSet(layout).without({""}); }
 
-ir::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout& layout, const Shards& shards,
-                   std::int64_t shard) {
+eval::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout& layout, const Shards& shards,
+                     std::int64_t shard) {
   std::vector<std::int64_t> offset(static_cast<std::size_t>(whole.shape.rank()));
   for (std::size_t d = 0; d < offset.size() && d < layout.size(); ++d) {
     if (!layout[d].empty()) offset[d] = shards.coordinate(shard, layout[d]) * part.shape[static_cast<int>(d)];
@@ -31,8 +31,8 @@ PerShard cut(const Backend& backend, const ArrayType& whole, const ArrayType& pa
   const AxisSet axes = axes_of(layout);
   return shards.share<BufferPtr>(axes, [&](std::int64_t shard) {
     if (axes.empty()) return operand;
-    BufferPtr local = ir::allocate(backend, part);
-    ir::cut_block(block_of(whole, part, layout, shards, shard), operand->data(), local->data());
+    BufferPtr local = eval::allocate(backend, part);
+    eval::cut_block(block_of(whole, part, layout, shards, shard), operand->data(), local->data());
     return local;
   });
 }
@@ -41,16 +41,16 @@ BufferPtr assemble(const Backend& backend, const ArrayType& whole, const ArrayTy
                    const Shards& shards, const PerShard& values) {
   const AxisSet axes = axes_of(layout);
   if (axes.empty()) return values.front();
-  BufferPtr result = ir::allocate(backend, whole);
+  BufferPtr result = eval::allocate(backend, whole);
   for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
     if (shards.representative(shard, axes) != shard) continue;
-    ir::place_block(block_of(whole, part, layout, shards, shard), values[static_cast<std::size_t>(shard)]->data(),
-                    result->data());
+    eval::place_block(block_of(whole, part, layout, shards, shard), values[static_cast<std::size_t>(shard)]->data(),
+                      result->data());
   }
   return result;
 }
 
-std::vector<BufferPtr> map(const ir::Evaluator& evaluator, const ir::Equation& equation,
+std::vector<BufferPtr> map(const eval::Evaluator& evaluator, const ir::Equation& equation,
                            std::span<const ArrayType> output_types, std::span<const ArrayType> input_types,
                            std::span<const BufferPtr> operands) {
   const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
@@ -75,8 +75,8 @@ std::vector<BufferPtr> map(const ir::Evaluator& evaluator, const ir::Equation& e
 
 std::vector<PerShard> evaluate_map(const ir::EvaluateContext& context) {
   const auto& [evaluator, function, equation, shards, operands] = context;
-  const std::vector<ArrayType> input_types = ir::types_of(function, equation.inputs);
-  const std::vector<ArrayType> output_types = ir::types_of(function, equation.outputs);
+  const std::vector<ArrayType> input_types = eval::types_of(function, equation.inputs);
+  const std::vector<ArrayType> output_types = eval::types_of(function, equation.outputs);
   AxisSet varying;
   for (const ArrayType& type : input_types) varying = varying.joined(type.varying);
   const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
@@ -84,7 +84,7 @@ std::vector<PerShard> evaluate_map(const ir::EvaluateContext& context) {
     for (const PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
     return map(evaluator, equation, output_types, input_types, arguments);
   });
-  return ir::by_output(rows, output_types.size());
+  return eval::by_output(rows, output_types.size());
 }
 
 }  // namespace lockstep::ops::collective

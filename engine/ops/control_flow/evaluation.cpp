@@ -1,16 +1,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/eval/evaluator.h"
 #include "engine/ir/control_flow.h"
-#include "engine/ir/evaluator.h"
 #include "engine/ops/control_flow/rules.h"
 
 // scan, while_loop and cond, all shards in step.
 namespace lockstep::ops::control_flow {
 
-using ir::BufferPtr;
+using eval::BufferPtr;
+using eval::Shards;
 using ir::PerShard;
-using ir::Shards;
 
 namespace {
 
@@ -35,7 +35,7 @@ PerShard row(const Backend& backend, const ArrayType& type, const Shards& shards
              std::int64_t i) {
   const Rows rows(type);
   return shards.share<BufferPtr>(type.varying, [&](std::int64_t shard) {
-    BufferPtr result = ir::allocate(backend, type);
+    BufferPtr result = eval::allocate(backend, type);
     if (rows.bytes > 0) {
       std::memcpy(result->data(), rows.at(stacked[static_cast<std::size_t>(shard)], i), rows.bytes);
     }
@@ -77,7 +77,7 @@ std::vector<PerShard> evaluate_scan(const ir::EvaluateContext& context) {
   for (std::size_t k = scan.carries; k < outputs.size(); ++k) {
     const ArrayType stacked{outputs[k].dtype, outputs[k].shape.insert(0, scan.length), outputs[k].varying};
     ys.push_back(shards.share<BufferPtr>(stacked.varying,
-                                         [&](std::int64_t) { return ir::allocate(evaluator.backend(), stacked); }));
+                                         [&](std::int64_t) { return eval::allocate(evaluator.backend(), stacked); }));
   }
   for (std::int64_t t = 0; t < scan.length; ++t) {
     const std::int64_t i = scan.reverse ? scan.length - 1 - t : t;

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include <lockstep/error.h>
-#include <lockstep/special_functions.h>
+#include <lockstep/backend/special_functions.h>
 
 #include "engine/ops/elementwise/slopes.h"
 #include "engine/ops/rules/pointwise.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"

@@ -1,7 +1,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <lockstep/error.h>
-#include <lockstep/samplers.h>
+#include <lockstep/backend/samplers.h>
 
 #include "engine/ops/rules/define.h"
 

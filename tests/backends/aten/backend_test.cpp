@@ -11,7 +11,7 @@
 #include <xmmintrin.h>
 
 #include <lockstep/error.h>
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 #include "tests/backends/aten/kernel_runs.h"
 

@@ -18,8 +18,8 @@ using Values = std::vector<Value>;
 
 void check_equal_with_aten(const ir::FunctionPtr& f, std::uint64_t seed) {
   const auto backend = backends::make_aten_backend();
-  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
-  const Bytes expected = bytes_of(ir::eval(*f, arguments, *backend));
+  const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+  const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
   for (bool optimize : {false, true}) {
     CAPTURE(optimize);
     CHECK(compiled(f, arguments, backend, 2, optimize) == expected);

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "backends/aten/backend.h"
 #include "engine/ir/primitive.h"

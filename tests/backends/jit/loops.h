@@ -11,8 +11,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/element_loop.h>
-#include <lockstep/isa.h>
+#include <lockstep/backend/element_loop.h>
+#include <lockstep/backend/isa.h>
 
 #include "backends/bfloat16.h"
 #include "backends/jit/backend.h"

@@ -41,7 +41,7 @@ ir::FunctionPtr chain() {
   return builder.finish({y.var(), ops::mul(y, x).var()});
 }
 
-Bytes run_fused(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+Bytes run_fused(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
                 std::vector<std::shared_ptr<const Backend>> backends) {
   compile::Options options;
   options.backends = std::move(backends);
@@ -60,7 +60,7 @@ TEST_CASE("no page of code is ever writable and executable at once") {
 
 TEST_CASE("where nothing that was written may be executed, ATen computes, and the backend says why") {
   const ir::FunctionPtr f = chain();
-  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), 1);
+  const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), 1);
   const auto aten = backends::make_aten_backend();
   const Bytes expected = run_fused(f, arguments, {aten});
   for (const Isa isa : usable_sets()) {

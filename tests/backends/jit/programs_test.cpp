@@ -18,7 +18,7 @@ namespace {
 using ir::Value;
 using Values = std::vector<Value>;
 
-Bytes run(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
+Bytes run(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
           const std::shared_ptr<const Backend>& backend, bool fuse, std::string* text = nullptr) {
   compile::Options options;
   options.backends = {backend};
@@ -32,12 +32,12 @@ Bytes run(const ir::FunctionPtr& f, const std::vector<ir::HostArray>& arguments,
 
 /// How many loops there are in the fused program.
 int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
-  const std::vector<ir::HostArray> arguments = random_host_arrays(f->input_types(), seed);
+  const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   int loops = 0;
   for (const Isa isa : usable_sets()) {
     CAPTURE(std::string(name(isa)));
     const auto backend = ir::joined({backends::jit::make_backend(isa), backends::make_aten_backend()});
-    const Bytes expected = bytes_of(ir::eval(*f, arguments, *backend));
+    const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
     CHECK(run(f, arguments, backend, false) == expected);
     std::string text;
     CHECK(run(f, arguments, backend, true, &text) == expected);

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "tests/backends/jit/loops.h"
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 
 #include "tests/support/launcher.h"

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/checkpoint.h>
-#include <lockstep/communicator.h>
+#include <lockstep/backend/communicator.h>
 
 #include "tests/support/launcher.h"
 #include "tests/support/scanned_training.h"

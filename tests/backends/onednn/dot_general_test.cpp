@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "tests/backends/onednn/onednn_runs.h"
 

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/isa.h>
+#include <lockstep/backend/isa.h>
 
 #include "backends/onednn/backend.h"
 #include "backends/onednn/widened.h"

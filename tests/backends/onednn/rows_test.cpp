@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/row_kernels.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"

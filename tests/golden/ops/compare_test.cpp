@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/array.h>
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 
 #include "engine/compile/compile.h"
 #include "engine/ops/primitives.h"
@@ -25,10 +25,10 @@ using Bytes = std::vector<std::byte>;
 
 const std::string regenerate = "; regenerate the file as the head of tests/golden/ops/jax_ops.py says";
 
-std::vector<ir::HostArray> run(const Run& run, const compile::Options& options) {
-  std::vector<ir::HostArray> arguments;
+std::vector<eval::HostArray> run(const Run& run, const compile::Options& options) {
+  std::vector<eval::HostArray> arguments;
   for (const ir::ReferenceArray& input : run.inputs) {
-    arguments.push_back(ir::host_array(input.type, ir::reference_to_bytes(input), *options.backends.back()));
+    arguments.push_back(eval::host_array(input.type, ir::reference_to_bytes(input), *options.backends.back()));
   }
   return runtime::run(*compile::lower(run.function, options), arguments);
 }
@@ -39,9 +39,9 @@ std::size_t compare(const Case& c, const Bytes& golden, const compile::Options& 
   std::size_t compared = 0;
   for (const Run& each : c.runs) {
     INFO(c.describe() << " " << each.label());
-    const std::vector<ir::HostArray> results = run(each, options);
+    const std::vector<eval::HostArray> results = run(each, options);
     for (std::size_t i = each.first; i < results.size(); ++i) {
-      const Bytes bytes = ir::host_bytes(results[i]);
+      const Bytes bytes = eval::host_bytes(results[i]);
       REQUIRE_MESSAGE(at + bytes.size() <= golden.size(), "the golden file is too short" << regenerate);
       const ArrayType& type = results[i].type;
       const auto given = ir::reference_from_bytes(type, bytes);

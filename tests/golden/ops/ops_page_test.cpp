@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/backend.h>
+#include <lockstep/backend/backend.h>
 #include <lockstep/error.h>
 
 #include "engine/ops/primitives.h"

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/special_functions.h>
+#include <lockstep/backend/special_functions.h>
 
 // The special functions against SciPy 1.16 and JAX 0.10, which agree with each other here.
 namespace lockstep::tests {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/threefry.h>
+#include <lockstep/backend/threefry.h>
 
 #include "engine/ops/values.h"
 #include "tests/support/run_reference.h"

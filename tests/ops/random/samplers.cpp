@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
-#include <lockstep/samplers.h>
+#include <lockstep/backend/samplers.h>
 
 #include "engine/ops/primitives.h"
 #include "tests/support/expect_error.h"

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <lockstep/types.h>
+
+namespace lockstep::eval {
+
+/// A block of a row-major array: `shape` elements from `offset` on. Extents and offsets have the array's rank.
+struct Block {
+  Shape whole;
+  Shape shape;
+  Shape offset;
+  std::size_t element_size;
+};
+
+/// Copies the block out of the whole array.
+void cut_block(const Block& block, const void* whole, void* part);
+/// Copies the block into the whole array.
+void place_block(const Block& block, const void* part, void* whole);
+
+}  // namespace lockstep::eval

@@ -1,0 +1,52 @@
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <lockstep/backend/special_functions.h>
+
+namespace lockstep::special {
+
+namespace {
+
+constexpr double epsilon = std::numeric_limits<double>::epsilon();
+constexpr double far = 25;  // From here on the asymptotic series' least term is below the rounding.
+
+/// The sum of (x^2/4)^k / (k! (k + order)!), all terms positive.
+double power_series(double x, int order) {
+  const double square = x * x / 4;
+  double term = 1, sum = 1;
+  for (int k = 1; term > epsilon / 4 * sum; ++k) {
+    term *= square / (static_cast<double>(k) * (k + order));
+    sum += term;
+  }
+  return sum;
+}
+
+double asymptotic(double x, int order) {
+  const double mu = 4.0 * order * order;
+  double term = 1, sum = 1;
+  for (int k = 1; k < 50 && std::abs(term) > epsilon / 4; ++k) {
+    const double odd = 2 * k - 1;
+    term *= (odd * odd - mu) / (8 * k * x);
+    sum += term;
+  }
+  return sum / std::sqrt(2 * std::numbers::pi * x);
+}
+
+}  // namespace
+
+double bessel_i0e(double x) {
+  const double magnitude = std::abs(x);
+  if (std::isnan(x)) return x;
+  return magnitude < far ? std::exp(-magnitude) * power_series(magnitude, 0) : asymptotic(magnitude, 0);
+}
+
+double bessel_i1e(double x) {
+  const double magnitude = std::abs(x);
+  if (std::isnan(x)) return x;
+  const double result =
+      magnitude < far ? std::exp(-magnitude) * (magnitude / 2) * power_series(magnitude, 1) : asymptotic(magnitude, 1);
+  return std::copysign(result, x);
+}
+
+}  // namespace lockstep::special
