@@ -7,7 +7,7 @@
 #include "engine/eval/collectives.h"
 #include "engine/eval/evaluator.h"
 #include "engine/ir/primitive.h"
-#include "engine/ir/print.h"
+#include "engine/ir/text/print.h"
 
 namespace lockstep::eval {
 

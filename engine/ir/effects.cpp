@@ -9,7 +9,7 @@
 #include <lockstep/backend/effects.h>
 #include <lockstep/error.h>
 
-#include "engine/ir/array_text.h"
+#include "engine/ir/text/array_text.h"
 
 namespace lockstep {
 

@@ -1,7 +1,7 @@
 #include "engine/core/hash.h"
 
 #include "engine/ir/function.h"
-#include "engine/ir/numbering.h"
+#include "engine/ir/text/numbering.h"
 #include "engine/ir/primitive.h"
 
 namespace lockstep::ir {

@@ -3,7 +3,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ir/primitive.h"
-#include "engine/ir/print.h"
+#include "engine/ir/text/print.h"
 
 namespace lockstep::ir {
 

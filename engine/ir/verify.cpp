@@ -6,7 +6,7 @@
 #include "engine/core/quoting.h"
 #include "engine/ir/custom_op.h"
 #include "engine/ir/primitive.h"
-#include "engine/ir/print.h"
+#include "engine/ir/text/print.h"
 
 namespace lockstep::ir {
 

@@ -10,7 +10,7 @@
 #include <lockstep/backend/block_pool.h>
 #include <lockstep/error.h>
 
-#include "engine/ir/array_text.h"
+#include "engine/ir/text/array_text.h"
 #include "engine/ir/primitive.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"

@@ -1,4 +1,4 @@
-#include "engine/api/dump.h"
+#include "engine/api/inspection/dump.h"
 
 #include <fstream>
 #include <iterator>
@@ -8,8 +8,8 @@
 
 #include <lockstep/lockstep.h>
 
-#include "engine/api/runtime.h"
-#include "engine/ir/parse.h"
+#include "engine/api/transforms/runtime.h"
+#include "engine/ir/text/parse.h"
 #include "engine/ops/primitives.h"
 #include "tests/support/temporary_folder.h"
 

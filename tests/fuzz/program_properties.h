@@ -5,8 +5,8 @@
 
 #include <lockstep/backend/backend.h>
 
-#include "engine/ir/parse.h"
-#include "engine/ir/print.h"
+#include "engine/ir/text/parse.h"
+#include "engine/ir/text/print.h"
 #include "engine/transform/transforms.h"
 #include "tests/support/derivative_checks.h"
 #include "tests/support/random_nested_program.h"

@@ -5,8 +5,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ir/parse.h"
-#include "engine/ir/print.h"
+#include "engine/ir/text/parse.h"
+#include "engine/ir/text/print.h"
 #include "tests/ir/mapped.h"
 #include "tests/support/random_program.h"
 #include "tests/support/throws.h"

@@ -10,10 +10,10 @@ set(other_words
   "engine/ir/control_flow.cpp:cond"           # an attribute of while_loop: its sub-function
   "engine/ir/control_flow.cpp:reverse"        # an attribute of scan
   "engine/executable/control_kernels.cpp:cond"   # while_loop's sub-function in a profile
-  "engine/core/element_loop.cpp:reduce_sum"   # a label: what a loop that ends in a sum is called for people
-  "engine/core/isa.cpp:fma"                   # a set of instructions
+  "engine/core/backend/element_loop.cpp:reduce_sum"   # a label: what a loop that ends in a sum is called for people
+  "engine/core/backend/isa.cpp:fma"                   # a set of instructions
   "engine/transform/transpose.cpp:transpose"  # the transform
-  "engine/api/convolution.cpp:full"           # a mode of convolve, numpy's word
+  "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word
   "include/lockstep/convolution.h:full")
 
 file(READ "${SOURCE}/include/lockstep/ops.def" text)

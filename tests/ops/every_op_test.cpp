@@ -5,7 +5,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ir/parse.h"
+#include "engine/ir/text/parse.h"
 #include "tests/support/op_functions.h"
 
 // The loop over ops.def: an op without a rule or without samples fails here.

@@ -7,7 +7,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ir/parse.h"
+#include "engine/ir/text/parse.h"
 #include "tests/support/op_functions.h"
 
 // The text of a program may come from anywhere. Each op's samples are written with a wrong result, operands or attributes;

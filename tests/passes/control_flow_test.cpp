@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/ir/parse.h"
+#include "engine/ir/text/parse.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "tests/support/derivative_checks.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "engine/ir/parse.h"
+#include "engine/ir/text/parse.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/primitives.h"
 

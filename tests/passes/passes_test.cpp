@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/ir/parse.h"
+#include "engine/ir/text/parse.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"

@@ -1,0 +1,114 @@
+#include "engine/api/inspection/non_finite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "engine/api/inspection/lint.h"
+#include "engine/api/transforms/runtime.h"
+#include "engine/eval/eval.h"
+#include "engine/ir/primitive.h"
+
+namespace lockstep {
+
+NonFiniteError::~NonFiniteError() = default;
+
+namespace api {
+
+namespace {
+
+/// What an array of floats holds.
+struct Contents {
+  std::int64_t nans = 0;
+  std::int64_t infs = 0;
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(double x) {
+    nans += std::isnan(x) ? 1 : 0;
+    infs += std::isinf(x) ? 1 : 0;
+    if (std::isnan(x)) return;
+    low = std::min(low, x);
+    high = std::max(high, x);
+  }
+  bool has(const DebugOptions& wanted) const { return (wanted.nans && nans > 0) || (wanted.infs && infs > 0); }
+};
+
+Contents contents_of(const eval::HostArray& array) {
+  Contents contents;
+  const ir::ReferenceArray values = ir::reference_from_bytes(array.type, eval::host_bytes(array));
+  if (is_float(array.type.dtype)) {
+    for (const double x : values.floats()) contents.add(x);
+  } else if (is_inexact(array.type.dtype)) {
+    for (const std::complex<double>& z : values.complexes()) contents.add(z.real()), contents.add(z.imag());
+  } else if (array.type.dtype != DType::key) {
+    for (const std::int64_t x : values.integers()) contents.add(static_cast<double>(x));
+  }
+  return contents;
+}
+
+bool holds(const eval::HostArray& array, const DebugOptions& wanted) {
+  return is_inexact(array.type.dtype) && contents_of(array).has(wanted);
+}
+
+std::string count_of(const Contents& contents, const DebugOptions& wanted) {
+  if (wanted.nans && contents.nans > 0) return fmt::format("{} NaN", contents.nans);
+  return fmt::format("{} infinite", contents.infs);
+}
+
+std::string where(const eval::EquationRun& run) {
+  const ir::Provenance& from = run.equation.provenance;
+  std::string text = from.backward ? "backward" : "forward";
+  if (from.scope != nullptr && !from.scope->empty()) text += fmt::format(", layer '{}'", *from.scope);
+  if (run.replicas > 1) text += fmt::format(", replica {} of {}", run.replica, run.replicas);
+  for (const std::int64_t i : run.iterations) text += fmt::format(", iteration {}", i);
+  return text;
+}
+
+std::string operands_of(const eval::EquationRun& run) {
+  std::string text;
+  for (std::size_t i = 0; i < run.inputs.size(); ++i) {
+    const Contents contents = contents_of(run.inputs[i]);
+    text += fmt::format("{}operand {}, {}, lies in [{}, {}]", i == 0 ? "; " : ", ", i, to_string(run.inputs[i].type),
+                        contents.low, contents.high);
+  }
+  return text;
+}
+
+std::string known_traps(const ir::FunctionPtr& function) {
+  std::string text;
+  for (const std::string& trap : lint(function, function->inputs().size())) text += "; " + trap;
+  return text;
+}
+
+}  // namespace
+
+void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arguments, std::span<const Array> results,
+                  const DebugOptions& options) {
+  const auto found = [&](const Array& array) { return holds(host_array(array), options); };
+  if (std::ranges::none_of(results, found)) return;
+  std::vector<eval::HostArray> inputs;
+  for (const Array& argument : arguments) inputs.push_back(host_array(argument));
+  const auto observer = [&](const eval::EquationRun& run) {
+    const auto held = [&](const eval::HostArray& array) { return holds(array, options); };
+    if (std::ranges::any_of(run.inputs, held)) return;
+    const auto made = std::ranges::find_if(run.outputs, held);
+    if (made == run.outputs.end()) return;
+    throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}{}", run.equation.primitive->name, where(run),
+                                     count_of(contents_of(*made), options), to_string(made->type), operands_of(run),
+                                     run.equation.provenance.backward ? known_traps(function) : ""));
+  };
+  eval::eval(*function, inputs, plain_backend(), observer);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!holds(inputs[i], options)) continue;
+    throw NonFiniteError(fmt::format("the input {} {} holds {}; no op made one", i, to_string(inputs[i].type),
+                                     count_of(contents_of(inputs[i]), options)));
+  }
+}
+
+}  // namespace api
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <lockstep/attention.h>
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "engine/api/transforms/bind.h"
+#include "engine/api/numpy/operands.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep {
+
+namespace {
+
+Array with_batch(const Array& x, std::string_view what) {
+  if (x.ndim() == 4) return x;
+  if (x.ndim() == 3) return expand_dims(x, 0);
+  throw ShapeError(
+      fmt::format("dot_product_attention: {} must have shape [B, length, heads, H], or the same without B, "
+                  "got {}",
+                  what, to_string(x.shape())));
+}
+
+/// A bias or mask at rank 4.
+Array at_logits(const Array& x, std::string_view what) {
+  if (x.ndim() > 4) {
+    throw ShapeError(fmt::format("dot_product_attention: the {} must broadcast to [B, N, T, S], got {}", what,
+                                 to_string(x.shape())));
+  }
+  Array result = x;
+  while (result.ndim() < 4) result = expand_dims(result, 0);
+  return result;
+}
+
+/// Positions before each example's length, [B, extent].
+Array before_length(const Array& lengths, std::int64_t batch, std::int64_t extent, std::string_view what) {
+  if (!is_integer(lengths.dtype()) || !(lengths.shape() == Shape{batch})) {
+    throw ShapeError(fmt::format("dot_product_attention: {} must be integers of shape [{}], one per example, got {}",
+                                 what, batch, to_string(lengths.type())));
+  }
+  return less(iota({batch, extent}, 1, lengths.dtype()), expand_dims(lengths, -1));
+}
+
+/// The window of keys that a query sees, -1: no bound.
+Axes window_of(const AttentionOptions& options) {
+  Axes window = {-1, -1};
+  if (options.local_window_size) {
+    const auto& [left, right] = *options.local_window_size;
+    if (left < 0 || right < 0) {
+      throw ValueError(
+          fmt::format("dot_product_attention: local_window_size must not be negative, got ({}, {})", left, right));
+    }
+    window = {left, right};
+  }
+  if (options.is_causal) window[1] = 0;
+  return window;
+}
+
+}  // namespace
+
+std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& query, const ArrayOperand& key,
+                                                            const ArrayOperand& value,
+                                                            const AttentionOptions& options) {
+  const Operand a = query, b = key, c = value;
+  const DType dtype = api::inexact(api::common_dtype({&a, &b, &c}));
+  const Array q = convert(with_batch(query, "the query"), dtype);
+  const Array k = convert(with_batch(key, "the key"), dtype);
+  const Array v = convert(with_batch(value, "the value"), dtype);
+  const std::int64_t batch = q.dim(0), queries = q.dim(1), keys = k.dim(1);
+  const Array bias = options.bias ? convert(at_logits(*options.bias, "bias"), dtype) : zeros({1, 1, 1, 1}, dtype);
+  Array mask = options.mask ? at_logits(*options.mask, "mask") : full({1, 1, 1, 1}, true, bool_);
+  Array asked;  // queries that count
+  if (options.key_value_seq_lengths) {
+    const Array seen = before_length(*options.key_value_seq_lengths, batch, keys, "key_value_seq_lengths");
+    mask = mask & reshape(seen, {batch, 1, 1, keys});
+  }
+  if (options.query_seq_lengths) {
+    asked = before_length(*options.query_seq_lengths, batch, queries, "query_seq_lengths");
+    mask = mask & reshape(asked, {batch, 1, queries, 1});
+  }
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(-1), 1))));
+  std::vector<Array> results = api::bind(ops::primitives::attention(), std::vector<Array>{q, k, v, bias, mask},
+                                         {{"scale", scale}, {"window", window_of(options)}});
+  if (asked.has_value()) results[0] = where(reshape(asked, {batch, queries, 1, 1}), results[0], 0);
+  const Array residual = stop_gradient(results[1]);
+  if (query.ndim() == 4) return {results[0], residual};
+  return {squeeze(results[0], {0}), squeeze(residual, {0})};
+}
+
+Array dot_product_attention(const ArrayOperand& query, const ArrayOperand& key, const ArrayOperand& value,
+                            const AttentionOptions& options) {
+  return dot_product_attention_with_residual(query, key, value, options).first;
+}
+
+}  // namespace lockstep

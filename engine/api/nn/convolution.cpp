@@ -1,0 +1,288 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/convolution.h>
+#include <lockstep/error.h>
+#include <lockstep/manipulation.h>
+
+#include "engine/api/transforms/bind.h"
+#include "engine/api/numpy/operands.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep {
+
+namespace {
+
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Axes middle(const Shape& shape, int first, int last) { return {shape.begin() + first, shape.end() - last}; }
+
+Axes entries(std::string_view op, std::string_view what, const Axes& given, std::size_t spatial) {
+  if (given.empty()) return Axes(spatial, 1);
+  if (given.size() != spatial || std::any_of(given.begin(), given.end(), [](std::int64_t n) { return n < 1; })) {
+    throw ShapeError(fmt::format("{}: {} must be {} numbers of 1 or more, one per dimension, got [{}]", op, what,
+                                 spatial, fmt::join(given, ",")));
+  }
+  return given;
+}
+
+/// Zeros between neighbours and at both ends of the dimensions from 1 on; negative padding crops.
+Array spread(const Array& x, const Pairs& padding, const Axes& dilation) {
+  const auto rank = static_cast<std::size_t>(x.ndim());
+  Axes low(rank, 0), high(rank, 0), interior(rank, 0);
+  bool any = false;
+  for (std::size_t d = 0; d < padding.size(); ++d) {
+    low[d + 1] = padding[d].first;
+    high[d + 1] = padding[d].second;
+    interior[d + 1] = dilation[d] - 1;
+    any = any || low[d + 1] != 0 || high[d + 1] != 0 || interior[d + 1] != 0;
+  }
+  return any ? pad(x, 0, low, high, interior) : x;
+}
+
+/// A convolution whose parameters are complete, channels last.
+struct Convolution {
+  Axes strides, lhs_dilation, rhs_dilation;
+  Pairs padding;
+  std::int64_t groups = 1;
+};
+
+/// Whether dilating x and then convolving is the gradient of a convolution with the strides `lhs_dilation`.
+bool is_gradient(const Convolution& c, const Axes& window) {
+  bool dilated = false;
+  for (std::size_t d = 0; d < window.size(); ++d) {
+    const std::int64_t span = (window[d] - 1) * c.rhs_dilation[d];
+    if (c.strides[d] != 1 || c.padding[d].first > span || c.padding[d].second > span || c.padding[d].first < 0 ||
+        c.padding[d].second < 0) {
+      return false;
+    }
+    dilated = dilated || c.lhs_dilation[d] != 1;
+  }
+  return dilated;
+}
+
+/// The kernel of that convolution: flipped, and per group with its features swapped.
+Array flipped_kernel(const Array& kernel, std::int64_t groups) {
+  const int rank = kernel.ndim();
+  Axes spatial;
+  for (int d = 0; d < rank - 2; ++d) spatial.push_back(d);
+  Shape split = kernel.shape();
+  const std::int64_t in = split[rank - 2];
+  const std::int64_t out = split[rank - 1] / groups;
+  split = split.with(rank - 1, groups).insert(rank, out);
+  const Array swapped = swapaxes(reshape(reverse(kernel, spatial), split.to_vector()), rank - 2, rank);
+  return reshape(swapped, kernel.shape().with(rank - 2, out).with(rank - 1, groups * in).to_vector());
+}
+
+Array gradient_convolution(const Array& x, const Array& kernel, const Convolution& c) {
+  const Axes window = middle(kernel.shape(), 0, 2);
+  Axes spatial;
+  std::vector<Axes> padding;
+  for (std::size_t d = 0; d < window.size(); ++d) {
+    const std::int64_t span = (window[d] - 1) * c.rhs_dilation[d];
+    const auto [low, high] = c.padding[d];
+    const std::int64_t extent = x.shape()[static_cast<int>(d) + 1];
+    spatial.push_back((extent - 1) * c.lhs_dilation[d] + 1 + low + high - span);
+    padding.push_back({span - low, span - high});
+  }
+  return api::bind_one(ops::primitives::conv_input_grad(), {x, flipped_kernel(kernel, c.groups)},
+                       {{"strides", c.lhs_dilation},
+                        {"padding", padding},
+                        {"dilation", c.rhs_dilation},
+                        {"groups", c.groups},
+                        {"spatial", spatial}});
+}
+
+Array convolved(const Array& x, const Array& kernel, const Convolution& c) {
+  if (x.size() > 0 && is_gradient(c, middle(kernel.shape(), 0, 2))) return gradient_convolution(x, kernel, c);
+  // What conv itself takes stays with it; the rest is padding beforehand.
+  const bool plain =
+      std::all_of(c.padding.begin(), c.padding.end(), [](const auto& p) { return p.first >= 0 && p.second >= 0; }) &&
+      std::all_of(c.lhs_dilation.begin(), c.lhs_dilation.end(), [](std::int64_t n) { return n == 1; });
+  const Array input = plain ? x : spread(x, c.padding, c.lhs_dilation);
+  return conv(
+      input, kernel,
+      {.strides = c.strides, .padding = plain ? c.padding : Pairs{}, .dilation = c.rhs_dilation, .groups = c.groups});
+}
+
+/// Group g of the rows put beside group g of the features.
+Array batch_groups_as_features(const Array& x, std::int64_t groups) {
+  const Shape split = x.shape().with(0, x.dim(0) / groups).insert(0, groups);
+  const Array moved = moveaxis(reshape(x, split.to_vector()), 0, -2);
+  return reshape(moved, x.shape().with(0, x.dim(0) / groups).with(x.ndim() - 1, groups * x.dim(-1)).to_vector());
+}
+
+/// Where the dimensions of the layout `order` stand in the layout `given`, which must have the same letters.
+Axes positions(const std::string& given, const std::string& order, std::string_view what, const Array& x) {
+  Axes result;
+  for (const char name : order) {
+    const std::size_t at = given.find(name);
+    if (given.size() != order.size() || static_cast<int>(given.size()) != x.ndim() || at == std::string::npos) {
+      throw ShapeError(
+          fmt::format("conv_general_dilated: the layout of the {} must be \"{}\" in some order, got \"{}\" "
+                      "for shape {}",
+                      what, order, given, to_string(x.shape())));
+    }
+    result.push_back(static_cast<std::int64_t>(at));
+  }
+  return result;
+}
+
+/// The convolution of arrays in other layouts than channels last.
+Array conv_in_layouts(const Array& x, const Array& kernel, ConvGeneralOptions options) {
+  const auto [x_layout, kernel_layout, result_layout] = std::exchange(options.dimension_numbers, {});
+  std::string spatial;
+  for (const char name : x_layout) {
+    if (name != 'N' && name != 'C') spatial += name;
+  }
+  const std::string image = "N" + spatial + "C";
+  const Array result =
+      conv_general_dilated(transpose(x, positions(x_layout, image, "input", x)),
+                           transpose(kernel, positions(kernel_layout, spatial + "IO", "kernel", kernel)), options);
+  const Axes places = positions(result_layout, image, "result", result);
+  Axes back(places.size());
+  for (std::size_t d = 0; d < places.size(); ++d)
+    back[static_cast<std::size_t>(places[d])] = static_cast<std::int64_t>(d);
+  return transpose(result, back);
+}
+
+}  // namespace
+
+Pairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axes& window, const Axes& strides,
+                      const Axes& dilation) {
+  if (const auto* pairs = std::get_if<Pairs>(&padding)) {
+    if (pairs->size() == extents.size()) return *pairs;
+    if (!pairs->empty()) {
+      throw ShapeError(
+          fmt::format("padding: {} pairs for {} dimensions; give (low, high) for each", pairs->size(), extents.size()));
+    }
+    return Pairs(extents.size(), {0, 0});
+  }
+  const std::string& name = std::get<std::string>(padding);
+  if (name != "VALID" && name != "SAME" && name != "SAME_LOWER") {
+    throw ValueError(fmt::format("padding: \"{}\" is none; write \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs", name));
+  }
+  Pairs pairs(extents.size(), {0, 0});
+  if (name == "VALID") return pairs;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    const std::int64_t span = (window[d] - 1) * (dilation.empty() ? 1 : dilation[d]) + 1;
+    const std::int64_t out = (extents[d] + strides[d] - 1) / strides[d];
+    const std::int64_t total = std::max<std::int64_t>((out - 1) * strides[d] + span - extents[d], 0);
+    const std::int64_t smaller = total / 2;
+    pairs[d] = name == "SAME" ? std::pair(smaller, total - smaller) : std::pair(total - smaller, smaller);
+  }
+  return pairs;
+}
+
+Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel, const ConvGeneralOptions& options) {
+  const std::string op = "conv_general_dilated";
+  if (!options.dimension_numbers[0].empty()) return conv_in_layouts(x, kernel, options);
+  if (x.ndim() < 3 || kernel.ndim() != x.ndim()) {
+    throw ShapeError(fmt::format("{}: needs x [N, spatial..., C] and kernel [window..., C/groups, O], got {} and {}",
+                                 op, to_string(x.shape()), to_string(kernel.shape())));
+  }
+  const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
+  Convolution c{entries(op, "strides", options.strides, spatial),
+                entries(op, "lhs_dilation", options.lhs_dilation, spatial),
+                entries(op, "rhs_dilation", options.rhs_dilation, spatial),
+                {},
+                options.feature_group_count};
+  Axes extents = middle(x.shape(), 1, 1);
+  for (std::size_t d = 0; d < spatial; ++d)
+    extents[d] = std::max<std::int64_t>((extents[d] - 1) * c.lhs_dilation[d] + 1, 0);
+  c.padding = resolve_padding(options.padding, extents, middle(kernel.shape(), 0, 2), c.strides, c.rhs_dilation);
+  const std::int64_t batch_groups = options.batch_group_count;
+  if (batch_groups < 1 || x.dim(0) % batch_groups != 0 || kernel.dim(-1) % batch_groups != 0 ||
+      (batch_groups > 1 && c.groups > 1)) {
+    throw ShapeError(
+        fmt::format("{}: batch_group_count {} must divide the {} rows of x and the {} outputs of the kernel, "
+                    "and is for feature_group_count 1 alone",
+                    op, batch_groups, x.dim(0), kernel.dim(-1)));
+  }
+  const Operand left = x, right = kernel;
+  const DType dtype = api::numeric(api::common_dtype({&left, &right}));
+  const Array input = convert(x, dtype), weights = convert(kernel, dtype);
+  if (batch_groups == 1) return convolved(input, weights, c);
+  c.groups = batch_groups;
+  return convolved(batch_groups_as_features(input, batch_groups), weights, c);
+}
+
+Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const ConvTransposeOptions& options) {
+  if (x.ndim() < 3 || kernel.ndim() != x.ndim()) {
+    throw ShapeError(
+        fmt::format("conv_transpose: needs x [N, spatial..., C] and kernel [window..., C, O], got {} and {}",
+                    to_string(x.shape()), to_string(kernel.shape())));
+  }
+  const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
+  const Axes strides = entries("conv_transpose", "strides", options.strides, spatial);
+  const Axes dilation = entries("conv_transpose", "rhs_dilation", options.rhs_dilation, spatial);
+  ConvPadding padding = options.padding;
+  if (const auto* name = std::get_if<std::string>(&options.padding)) {
+    if (*name != "SAME" && *name != "VALID") {
+      throw ValueError(fmt::format("conv_transpose: padding must be \"SAME\", \"VALID\" or pairs, got \"{}\"", *name));
+    }
+    Pairs pairs;
+    for (std::size_t d = 0; d < spatial; ++d) {
+      const std::int64_t k = (kernel.shape()[static_cast<int>(d)] - 1) * dilation[d] + 1;
+      const std::int64_t s = strides[d];
+      const bool same = *name == "SAME";
+      const std::int64_t total = same ? k + s - 2 : k + s - 2 + std::max<std::int64_t>(k - s, 0);
+      const std::int64_t low = !same || s > k - 1 ? k - 1 : (total + 1) / 2;
+      pairs.emplace_back(low, total - low);
+    }
+    padding = pairs;
+  }
+  Array weights = kernel;
+  if (options.transpose_kernel) {
+    Axes axes;
+    for (std::size_t d = 0; d < spatial; ++d) axes.push_back(static_cast<std::int64_t>(d));
+    weights = swapaxes(reverse(kernel, axes), -1, -2);
+  }
+  return conv_general_dilated(x, weights, {.padding = padding, .lhs_dilation = strides, .rhs_dilation = dilation});
+}
+
+Array depthwise_conv(const ArrayOperand& x, const ArrayOperand& kernel, ConvGeneralOptions options) {
+  if (x.ndim() < 3 || kernel.ndim() != x.ndim() || kernel.dim(-2) != 1) {
+    throw ShapeError(
+        fmt::format("depthwise_conv: needs x [N, spatial..., C] and kernel [window..., 1, C * m], got {} and "
+                    "{}",
+                    to_string(x.shape()), to_string(kernel.shape())));
+  }
+  options.feature_group_count = x.dim(-1);
+  return conv_general_dilated(x, kernel, options);
+}
+
+namespace {
+
+/// The sums of products of two vectors laid over each other, the second one sliding.
+Array slid(std::string_view op, const Array& a, const Array& kernel, std::string_view mode) {
+  if (a.ndim() != 1 || kernel.ndim() != 1 || a.size() == 0 || kernel.size() == 0) {
+    throw ShapeError(fmt::format("{}: needs two vectors of 1 element or more, got {} and {}", op, to_string(a.shape()),
+                                 to_string(kernel.shape())));
+  }
+  const std::int64_t taps = kernel.size();
+  Pairs padding = {{0, 0}};
+  if (mode == "full") {
+    padding = {{taps - 1, taps - 1}};
+  } else if (mode == "same") {
+    padding = {{taps / 2, taps - taps / 2 - 1}};
+  } else if (mode != "valid") {
+    throw ValueError(fmt::format("{}: mode must be \"full\", \"same\" or \"valid\", got \"{}\"", op, mode));
+  }
+  return reshape(conv(reshape(a, {1, a.size(), 1}), reshape(kernel, {taps, 1, 1}), {.padding = padding}), {-1});
+}
+
+}  // namespace
+
+Array convolve(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode) {
+  const bool swapped = a.size() < v.size();
+  return slid("convolve", swapped ? v : a, flip(swapped ? a : v), mode);
+}
+
+Array correlate(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode) {
+  return a.size() < v.size() ? flip(slid("correlate", v, a, mode)) : slid("correlate", a, v, mode);
+}
+
+}  // namespace lockstep

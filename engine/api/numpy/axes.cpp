@@ -1,0 +1,77 @@
+#include "engine/api/numpy/axes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
+#include "engine/api/transforms/bind.h"
+#include "engine/api/numpy/operands.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep::api {
+
+Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op) {
+  Axes resolved;
+  if (!axes) {
+    for (int i = 0; i < rank; ++i) resolved.push_back(i);
+    return resolved;
+  }
+  for (const std::int64_t axis : *axes) resolved.push_back(normalize_axis(axis, rank, op));
+  std::sort(resolved.begin(), resolved.end());
+  if (std::adjacent_find(resolved.begin(), resolved.end()) != resolved.end()) {
+    throw ShapeError(fmt::format("{}: axes [{}] name a dimension twice", op, fmt::join(*axes, ",")));
+  }
+  return resolved;
+}
+
+Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, bool keep) {
+  const Array result = axes.empty() ? x : bind_one(primitive, {x}, {{"axes", axes}});
+  if (!keep) return result;
+  Shape shape = x.shape();
+  for (const std::int64_t axis : axes) shape = shape.with(static_cast<int>(axis), 1);
+  return reshape(result, shape.to_vector());
+}
+
+DType accumulated(DType dtype) {
+  if (dtype == DType::bool_ || dtype == DType::int8 || dtype == DType::int16) return DType::int32;
+  if (dtype == DType::uint8 || dtype == DType::uint16) return DType::uint32;
+  return dtype;
+}
+
+DType widened(DType dtype) {
+  const DType real = inexact(dtype);
+  return real == DType::float16 || real == DType::bfloat16 ? DType::float32 : real;
+}
+
+Array centered(const Array& x, const Axes& axes) {
+  const auto count = static_cast<double>(count_along(x, axes));
+  const double part = std::exp2(-std::ceil(std::log2(std::max(count, 1.0))));  // a power of two, which rounds nothing
+  const auto sum = [&](const Array& v) { return reduce(ops::primitives::reduce_sum(), v, axes, true); };
+  const Array away = x - stop_gradient(sum(x * part) / (count * part));
+  return away - sum(away) / count;
+}
+
+Array deviation(const Array& variance) {
+  const Array none = equal(variance, 0);
+  return where(none, 0, sqrt(where(none, 1, variance)));
+}
+
+Array binade(const Array& magnitudes, const Axes& axes) {
+  const bool is_double = magnitudes.dtype() == float64;
+  const Array top = stop_gradient(max(magnitudes, axes, true));
+  const Array exponent = bitcast_convert(top, is_double ? uint64 : uint32) &
+                         static_cast<std::int64_t>(is_double ? 0x7ff0000000000000 : 0x7f800000);
+  const Array power = maximum(bitcast_convert(exponent, magnitudes.dtype()), is_double ? 0x1p-1022 : 0x1p-126);
+  return where(is_finite(top) & greater(top, 0), power, 1);
+}
+
+std::int64_t count_along(const Array& x, const Axes& axes) {
+  std::int64_t n = 1;
+  for (const std::int64_t axis : axes) n *= x.shape()[static_cast<int>(axis)];
+  return n;
+}
+
+}  // namespace lockstep::api

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/manipulation.h>
+
+#include "engine/api/numpy/operands.h"
+#include "engine/core/checked_sizes.h"
+
+namespace lockstep {
+
+namespace {
+
+template <class Number>
+void check_step(Number step) {
+  if (step == 0) throw ValueError("arange: the step must not be 0");
+}
+
+/// Positions on and below (above) a diagonal, counted by their rows.
+std::pair<Array, Array> triangle_indices(std::int64_t rows, std::int64_t columns, std::int64_t k, bool lower) {
+  std::vector<std::int32_t> row_numbers, column_numbers;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      if (lower ? j > i + k : j < i + k) continue;
+      row_numbers.push_back(static_cast<std::int32_t>(i));
+      column_numbers.push_back(static_cast<std::int32_t>(j));
+    }
+  }
+  return {array(row_numbers), array(column_numbers)};
+}
+
+}  // namespace
+
+namespace detail {
+
+Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype) {
+  check_step(step);
+  // Distance and stride of 64-bit numbers fit 64 bits without a sign.
+  const bool empty = step > 0 ? stop <= start : stop >= start;
+  const auto low = static_cast<std::uint64_t>(step > 0 ? start : stop);
+  const auto high = static_cast<std::uint64_t>(step > 0 ? stop : start);
+  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+  const std::uint64_t wide = empty ? 0 : (high - low - 1) / stride + 1;
+  const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(wide, most_bytes + 1));
+  const Array numbers = lockstep::arange(count, is_integer(dtype) ? dtype : float64);
+  return convert(numbers * step + start, dtype);
+}
+
+Array arange_real(double start, double stop, double step, DType dtype) {
+  check_step(step);
+  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step)) {
+    throw ValueError(fmt::format("arange: start, stop and step must be finite, got {}, {} and {}", start, stop, step));
+  }
+  constexpr double too_many = 2 * static_cast<double>(most_bytes);
+  const double count = std::clamp(std::ceil((stop - start) / step), 0.0, too_many);
+  return convert(lockstep::arange(static_cast<std::int64_t>(count), float64) * step + start, dtype);
+}
+
+}  // namespace detail
+
+Array linspace(double start, double stop, std::int64_t num, bool endpoint, DType dtype) {
+  if (num < 0) throw ValueError(fmt::format("linspace: num must not be negative, got {}", num));
+  if (!is_float(dtype)) {
+    throw DtypeError(fmt::format("linspace: the dtype must be a float one, got {}; convert() the result", name(dtype)));
+  }
+  const std::int64_t intervals = endpoint ? num - 1 : num;
+  const Array number = arange(num, float64);
+  const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals) : 0;
+  const Array points = number * step + start;
+  // The end is met exactly.
+  if (!endpoint || num < 2) return convert(points, dtype);
+  return convert(where(equal(number, static_cast<double>(num - 1)), stop, points), dtype);
+}
+
+Array logspace(double start, double stop, std::int64_t num, bool endpoint, double base, DType dtype) {
+  return convert(pow(base, linspace(start, stop, num, endpoint, float64)), dtype);
+}
+
+Arrays meshgrid(const ArrayOperands& vectors, std::string_view indexing) {
+  if (indexing != "xy" && indexing != "ij") {
+    throw ValueError(fmt::format("meshgrid: indexing must be \"xy\" or \"ij\", got \"{}\"", indexing));
+  }
+  const bool swapped = indexing == "xy" && vectors.size() > 1;
+  const auto dim_of = [&](std::size_t i) { return static_cast<int>(swapped && i < 2 ? 1 - i : i); };
+  Axes shape(vectors.size());
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    if (vectors[i].ndim() > 1) {
+      throw ShapeError(fmt::format("meshgrid: needs vectors, got {}", to_string(vectors[i].shape())));
+    }
+    shape[static_cast<std::size_t>(dim_of(i))] = vectors[i].size();
+  }
+  Arrays grids;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    Axes column(vectors.size(), 1);
+    column[static_cast<std::size_t>(dim_of(i))] = vectors[i].size();
+    grids.push_back(broadcast_to(reshape(vectors[i], column), Shape(shape)));
+  }
+  return grids;
+}
+
+namespace {
+
+void expect_samples(std::string_view name, std::int64_t n) {
+  if (n < 0) throw ValueError(fmt::format("{}: the number of samples is {}; give 0 or more", name, n));
+}
+
+/// The sum of terms[k] cos(2 pi k i / (n - 1)) for i below n.
+Array cosine_window(std::string_view name, std::int64_t n, std::initializer_list<double> terms, DType dtype) {
+  expect_samples(name, n);
+  if (n == 1) return full({1}, 1.0, dtype);
+  const Array angle = arange(n, float64) * (2 * std::numbers::pi / static_cast<double>(n - 1));
+  Array sum = zeros({n}, float64);
+  double k = 0;
+  for (const double term : terms) sum = sum + term * cos(k++ * angle);
+  return convert(sum, dtype);
+}
+
+}  // namespace
+
+Array hanning(std::int64_t n, DType dtype) { return cosine_window("hanning", n, {0.5, -0.5}, dtype); }
+Array hamming(std::int64_t n, DType dtype) { return cosine_window("hamming", n, {0.54, -0.46}, dtype); }
+Array blackman(std::int64_t n, DType dtype) { return cosine_window("blackman", n, {0.42, -0.5, 0.08}, dtype); }
+
+Array bartlett(std::int64_t n, DType dtype) {
+  expect_samples("bartlett", n);
+  if (n == 1) return full({1}, 1.0, dtype);
+  const Array place = arange(n, float64) * (2.0 / static_cast<double>(n - 1));
+  return convert(1.0 - abs(place - 1.0), dtype);
+}
+
+Array tri(std::int64_t rows, std::int64_t columns, std::int64_t k, DType dtype) {
+  const Shape shape{rows, columns};
+  return convert(less_equal(iota(shape, 1), iota(shape, 0) + k), dtype);
+}
+
+std::pair<Array, Array> tril_indices(std::int64_t rows, std::int64_t k, const std::optional<std::int64_t>& columns) {
+  return triangle_indices(rows, columns.value_or(rows), k, true);
+}
+
+std::pair<Array, Array> triu_indices(std::int64_t rows, std::int64_t k, const std::optional<std::int64_t>& columns) {
+  return triangle_indices(rows, columns.value_or(rows), k, false);
+}
+
+}  // namespace lockstep

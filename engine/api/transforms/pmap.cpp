@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/parallel.h>
+
+#include "engine/api/transforms/bind.h"
+#include "engine/api/transforms/runtime.h"
+#include "engine/api/trees/tree_paths.h"
+#include "engine/api/trees/tree_trace.h"
+#include "engine/ir/builder.h"
+#include "engine/ops/primitives.h"
+#include "engine/parallel/layout.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep::detail {
+
+namespace {
+
+using Cuts = std::vector<std::string>;
+using Layouts = std::vector<Cuts>;
+
+ir::AxisSizes axis_sizes(const Mesh& mesh) {
+  std::vector<ir::AxisSizes::Axis> axes;
+  for (const MeshAxis& axis : mesh.axes()) axes.push_back({axis.name, axis.size});
+  return ir::AxisSizes(std::move(axes));
+}
+
+void check_call(const PmapOptions& options, std::size_t arguments, std::size_t results) {
+  if (options.mesh.axes().empty())
+    throw MeshError("pmap: no mesh given; write PmapOptions{.mesh = data_mesh(...), ...}");
+  if (options.in.size() != arguments) {
+    throw MeshError(
+        fmt::format("pmap: {} layouts in `in` for {} arguments; give one per argument (replicated, or "
+                    "sharded(axis))",
+                    options.in.size(), arguments));
+  }
+  if (results == 0) throw MeshError("pmap: `out` is empty; give one layout per result (replicated, or sharded(axis))");
+  if (trace::is_open() && !trace::bound_axes().empty()) {
+    throw MeshError(fmt::format(
+        "pmap: a map inside a map over {} is not supported. Give one pmap a mesh with the axes of both, "
+        "Mesh({{{{\"outer\", n}}, {{\"inner\", m}}}}, devices), cut each argument along the axes it needs, and "
+        "call the inner function in place of its map; where the axis is that of a vmap, vmap inside the map",
+        to_string(bound_axes())));
+  }
+}
+
+/// Blocks of the arguments' leaves as one shard sees them.
+struct Inputs {
+  Layouts layouts;
+  std::vector<ArrayType> types;
+};
+
+Inputs local_inputs(const api::FlatArguments& flat, const PmapOptions& options) {
+  Inputs inputs;
+  const std::vector<ArrayType> types = flat.types();
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::string what = "pmap: " + flat.path(i);
+    Cuts cuts = parallel::cuts_per_dimension(options.in[flat.argument(i)], options.mesh, types[i].shape.rank(), what);
+    inputs.types.push_back({types[i].dtype, parallel::local_shape(types[i].shape, cuts, options.mesh, what),
+                            parallel::cutting_axes(cuts)});
+    inputs.layouts.push_back(std::move(cuts));
+  }
+  return inputs;
+}
+
+/// The tree of each result with its place in messages; a single tree where there is one layout.
+std::vector<std::pair<const Tree*, std::string>> result_trees(const Tree& result, std::size_t count) {
+  if (count == 1) return {{&result, "result"}};
+  if (result.kind() != Tree::Kind::list || result.items().size() != count) {
+    throw MeshError(fmt::format("pmap: {} layouts in `out`, but the function returned {}; give one layout per result",
+                                count, result.structure()));
+  }
+  std::vector<std::pair<const Tree*, std::string>> trees;
+  for (std::size_t i = 0; i < count; ++i) trees.emplace_back(&result.items()[i], fmt::format("result {}", i));
+  return trees;
+}
+
+/// ", made by psum", or nothing for an input.
+std::string maker(const ir::Function& body, ir::Var v) {
+  for (const ir::Equation& equation : body.equations()) {
+    for (const ir::Var output : equation.outputs) {
+      if (output == v) return ", made by " + equation.primitive->name;
+    }
+  }
+  return {};
+}
+
+Layouts output_layouts(const api::TracedTree& traced, const PmapOptions& options) {
+  Layouts layouts;
+  std::size_t leaf = 0;
+  const auto trees = result_trees(traced.result, options.out.size());
+  for (std::size_t r = 0; r < trees.size(); ++r) {
+    for (const std::string& path : trees[r].first->paths()) {
+      const ir::Var output = traced.function->outputs()[leaf++];
+      const ArrayType& type = traced.function->type(output);
+      const std::string what = fmt::format("pmap: {}{}{}", trees[r].second, path.empty() ? "" : "/", path);
+      Cuts cuts = parallel::cuts_per_dimension(options.out[r], options.mesh, type.shape.rank(), what);
+      const AxisSet cutting = parallel::cutting_axes(cuts);
+      const AxisSet left = type.varying.without(cutting);
+      if (!left.empty()) {
+        throw MeshError(fmt::format(
+            "{} is {}{}: replicas along \"{}\" may differ, but its layout, which cuts it along {}, promises "
+            "that they do not. Reduce it (psum, pmean, all_gather_invariant) or give it the layout "
+            "sharded(\"{}\")",
+            what, to_string(type), maker(*traced.function, output), to_string(left),
+            cutting.empty() ? "no axis" : '"' + to_string(cutting) + '"', *left.begin()));
+      }
+      layouts.push_back(std::move(cuts));
+    }
+  }
+  return layouts;
+}
+
+/// Outputs that a layout cuts but that no replica varies are made varying, so that the body's types say what is cut.
+ir::FunctionPtr with_varying_outputs(const ir::FunctionPtr& body, const Layouts& out) {
+  ir::Builder builder(body->axes());
+  std::vector<ir::Var> inputs;
+  for (const ir::Var v : body->inputs()) inputs.push_back(builder.input(body->type(v)));
+  std::vector<ir::Var> outputs = builder.inline_function(*body, inputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = builder.pvary(outputs[i], parallel::cutting_axes(out[i]));
+  }
+  return builder.finish(std::move(outputs));
+}
+
+Attrs attributes(const Mesh& mesh, const ir::FunctionPtr& body, Layouts in, Layouts out) {
+  std::vector<std::string> axes;
+  std::vector<std::int64_t> sizes;
+  for (const MeshAxis& axis : mesh.axes()) {
+    axes.push_back(axis.name);
+    sizes.push_back(axis.size);
+  }
+  std::vector<std::string> devices;
+  for (const Device& device : mesh.devices()) devices.push_back(to_string(device));
+  return {{"body", std::static_pointer_cast<const AttrObject>(body)},
+          {"axes", std::move(axes)},
+          {"sizes", std::move(sizes)},
+          {"devices", std::move(devices)},
+          {"in", std::move(in)},
+          {"out", std::move(out)}};
+}
+
+}  // namespace
+
+Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
+               std::size_t results) {
+  check_call(options, arguments.size(), results);
+  const api::FlatArguments flat(arguments);
+  Inputs inputs = local_inputs(flat, options);
+  const api::TracedTree traced = api::trace_tree(function, flat, inputs.types, axis_sizes(options.mesh));
+  trace::refuse_written(traced.cells,
+                        "pmap: the function changes state that was made outside of it; call the model within the map, "
+                        "or return the new value");
+  Layouts out = output_layouts(traced, options);
+  for (const Array& captured : traced.captured) {
+    inputs.layouts.emplace_back(static_cast<std::size_t>(captured.ndim()));
+  }
+  const ir::FunctionPtr body = with_varying_outputs(traced.function, out);
+  Attrs attrs = attributes(options.mesh, body, std::move(inputs.layouts), std::move(out));
+  const std::vector<Array> operands = api::joined(flat.leaves(), traced.captured);
+  return traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,190 @@
+#include "engine/api/transforms/runtime.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <lockstep/backend/communicator.h>
+#include <lockstep/error.h>
+
+#include "engine/api/inspection/dump.h"
+#include "engine/compile/compile.h"
+#include "engine/core/checked_sizes.h"
+#include "engine/core/environment.h"
+#include "engine/ir/joined_backend.h"
+#include "engine/trace/array_state.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep::api {
+
+namespace {
+
+compile::Options make_options() {
+  compile::Options options;
+  options.backends = built_backends();
+  options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.communicator = world();
+  options.fuse = environment_flag("LOCKSTEP_FUSE", true);
+#ifndef NDEBUG
+  constexpr bool verifies = true;
+#else
+  constexpr bool verifies = false;
+#endif
+  options.verify = environment_flag("LOCKSTEP_VERIFY", verifies);
+  return options;
+}
+
+std::atomic<std::int64_t>& collectives() {
+  static std::atomic<std::int64_t> count{0};
+  return count;
+}
+
+}  // namespace
+
+std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& function, Precision precision) {
+  static const compile::Options plain = make_options();
+  static const char* const dump_folder = std::getenv("LOCKSTEP_DUMP_IR");
+  auto executable = [&] {
+    if (precision == plain.precision) return compile::compile(function, plain);
+    compile::Options options = plain;
+    options.precision = precision;
+    return compile::compile(function, options);
+  }();
+  if (dump_folder != nullptr) dump_stages(dump_folder, *function, *executable);
+  return executable;
+}
+
+namespace {
+
+using executable::ResultSource;
+
+/// Whether nobody but the call holds array and memory.
+bool may_overwrite(const CallArgument& argument) {
+  return argument.own != nullptr && argument.own->state().use_count() == 1;
+}
+
+Array passed_on(const ArrayType& type, const ResultSource& source, const CallArgument& argument) {
+  if (source.is_retyped) return make_array(type, argument.array->state()->buffer);
+  if (argument.own != nullptr && source.is_last) return std::move(*argument.own);
+  return *argument.array;
+}
+
+/// A result that lies where its donor lay.
+Array in_place(const ArrayType& type, const ResultSource& source, Array& donor) {
+  const bool is_like_donor = !source.is_retyped && !source.is_repeated && donor.state()->keys.empty();
+  return is_like_donor ? std::move(donor) : make_array(type, donor.state()->buffer);
+}
+
+}  // namespace
+
+Array result(const executable::Executable& executable, CallSpace& space, std::size_t i) {
+  const ResultSource& source = executable.results[i];
+  const ArrayType& type = executable.result_types[i];
+  const auto index = static_cast<std::size_t>(source.index);
+  if (source.kind == ResultSource::Kind::argument) return passed_on(type, source, space.arguments[index]);
+  const bool repeats = source.kind == ResultSource::Kind::result;
+  std::shared_ptr<Buffer>& written = space.written[repeats ? index : i];
+  if (written == nullptr) {
+    const ResultSource& first = repeats ? executable.results[index] : source;
+    return in_place(type, first, *space.arguments[static_cast<std::size_t>(first.donor)].own);
+  }
+  return source.is_repeated || repeats ? make_array(type, written) : make_array(type, std::move(written));
+}
+
+void CallSpace::clear() {
+  arguments.clear();
+  memory.clear();
+  written.clear();
+}
+
+void run(const executable::Executable& executable, CallSpace& space, runtime::Record* record) {
+  if (!executable.has_written_results && executable.steps.empty()) return;
+  for (const CallArgument& argument : space.arguments)
+    space.memory.push_back({&argument.array->state()->buffer, false});
+  for (const ResultSource& source : executable.results) {
+    if (source.donor < 0) continue;
+    const auto donor = static_cast<std::size_t>(source.donor);
+    space.memory[donor].donated = may_overwrite(space.arguments[donor]);
+  }
+  space.written.resize(executable.results.size());
+  std::int64_t computed = 0;
+  runtime::run(executable, space.memory, space.written, space.frame, &computed, record);
+  if (computed > 0) collectives() += computed;
+}
+
+std::vector<Array> run(const executable::Executable& executable, std::vector<Array> arguments,
+                       const std::vector<bool>& donated, runtime::Record* record) {
+  runtime::check_count(executable, arguments.size());
+  CallSpace space;
+  space.arguments.reserve(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    check_concrete(arguments[i], [] { return std::string("use of elements"); });
+    runtime::check_type(executable, i, arguments[i].type());
+    space.arguments.push_back({&arguments[i], i < donated.size() && donated[i] ? &arguments[i] : nullptr});
+  }
+  run(executable, space, record);
+  std::vector<Array> results;
+  results.reserve(executable.results.size());
+  for (std::size_t i = 0; i < executable.results.size(); ++i) results.push_back(result(executable, space, i));
+  return results;
+}
+
+std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments) {
+  if (trace::is_open()) return trace::inline_call(*function, arguments);
+  return run(*compiled(function), std::move(arguments));
+}
+
+const Backend& plain_backend() {
+  static const std::shared_ptr<const Backend> all = ir::joined(built_backends());
+  if (built_backends().empty()) {
+    throw BackendError("this build has no backend; configure one of the folders of backends/");
+  }
+  return *all;
+}
+
+eval::HostArray host_array(const Array& array) {
+  check_concrete(array, [] { return std::string("use of elements"); });
+  return {array.type(), array.state()->buffer};
+}
+
+void check_concrete(const Array& array, const std::function<std::string()>& use) {
+  if (!array.has_value()) throw ValueError(fmt::format("{}: {}", use(), why_empty(array)));
+  if (!array.is_traced()) return;
+  trace::check_alive(array, use());
+  throw TraceError(
+      fmt::format("{}: a traced value of type {} was used where its elements are needed; return it from the traced "
+                  "function instead",
+                  use(), to_string(array.type())));
+}
+
+std::shared_ptr<Buffer> allocate(std::size_t nbytes) {
+  for (const auto& backend : built_backends()) {
+    if (!backend->supports(DeviceKind::cpu)) continue;
+    if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
+  }
+  throw BackendError("no backend of this build owns memory on cpu:0; configure backends/aten");
+}
+
+std::int64_t collectives_run() { return collectives(); }
+
+}  // namespace lockstep::api
+
+namespace lockstep {
+
+Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
+  check_size("from_bytes", type);
+  if (bytes.size() != static_cast<std::size_t>(type.nbytes())) {
+    throw ShapeError(
+        fmt::format("from_bytes: {} takes {} bytes, got {}", to_string(type), type.nbytes(), bytes.size()));
+  }
+  auto buffer = api::allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(buffer->data(), bytes.data(), bytes.size());
+  return make_array(type, std::move(buffer));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,112 @@
+#include "engine/api/trees/tree_node.h"
+
+#include <algorithm>
+#include <new>
+
+#include <fmt/format.h>
+
+#include <lockstep/backend/block_pool.h>
+#include <lockstep/error.h>
+
+namespace lockstep {
+
+namespace detail {
+
+TreeNode* TreeNode::make(std::size_t capacity, TreeKeys keys) {
+  return new (take_block(sizeof(TreeNode) + capacity * sizeof(Tree))) TreeNode(capacity, std::move(keys));
+}
+
+void TreeNode::destroy() noexcept {
+  std::destroy_n(items().data(), count_);
+  const std::size_t size = bytes();
+  this->~TreeNode();
+  give_block(this, size);
+}
+
+TreeBuilder::TreeBuilder(std::size_t capacity, TreeKeys keys)
+    : kind_(keys == nullptr ? Tree::Kind::list : Tree::Kind::dict),
+      node_(TreeNode::make(capacity, std::move(keys))),
+      first_(node_->first()),
+      next_(first_) {}
+
+TreeBuilder::~TreeBuilder() {
+  if (node_ != nullptr) finish();
+}
+
+Tree TreeBuilder::finish() {
+  Tree tree;
+  node_->set_count(static_cast<std::size_t>(next_ - first_));
+  tree.node_ = std::exchange(node_, nullptr);
+  tree.kind_ = kind_;
+  return tree;
+}
+
+MemberKeys::MemberKeys(const std::vector<std::string>& names) {
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  for (const std::string& name : names) {
+    place.push_back(static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), name) - sorted.begin()));
+  }
+  keys = std::make_shared<const std::vector<std::string>>(std::move(sorted));
+}
+
+void check_items(std::size_t items, std::size_t expected) {
+  if (items >= expected) return;
+  throw StateError(fmt::format("tree: a list of {} items cannot be read as {}; give one item each", items, expected));
+}
+
+}  // namespace detail
+
+Tree::Tree(StaticValue value) : node_(detail::TreeNode::make(0, nullptr)), kind_(Kind::fixed) {
+  node_->fixed = std::move(value);
+}
+
+Tree Tree::list(std::vector<Tree> items) {
+  detail::TreeBuilder builder(items.size());
+  for (Tree& item : items) builder.add(std::move(item));
+  return builder.finish();
+}
+
+Tree Tree::dict(std::map<std::string, Tree> items) {
+  std::vector<std::string> keys;
+  keys.reserve(items.size());
+  for (const auto& [key, item] : items) keys.push_back(key);
+  detail::TreeBuilder builder(items.size(), std::make_shared<const std::vector<std::string>>(std::move(keys)));
+  for (auto& [key, item] : items) builder.add(std::move(item));
+  return builder.finish();
+}
+
+Tree Tree::dict(std::initializer_list<std::pair<std::string, Tree>> items) {
+  std::map<std::string, Tree> entries;
+  for (const auto& [key, item] : items) {
+    if (entries.emplace(key, item).second) continue;
+    throw StateError("tree: the key \"" + key + "\" is given twice; expected each key of a dict once");
+  }
+  return dict(std::move(entries));
+}
+
+Tree Tree::blank_dict(const detail::TreeKeys& keys) {
+  detail::TreeBuilder builder(keys->size(), keys);
+  for (std::size_t i = 0; i < keys->size(); ++i) builder.add(Tree());
+  return builder.finish();
+}
+
+std::span<Tree> Tree::own_items() {
+  if (node_ == nullptr) return {};
+  if (!node_->has_one_owner() && kind_ != Kind::fixed) {
+    detail::TreeBuilder builder(node_->items().size(), node_->keys);
+    for (const Tree& item : node_->items()) builder.add(item);
+    *this = builder.finish();
+  }
+  return node_->items();
+}
+
+const detail::TreeKeys& Tree::keys() const {
+  static const detail::TreeKeys none = std::make_shared<const std::vector<std::string>>();
+  return node_ == nullptr ? none : node_->keys;
+}
+
+void Tree::share() const noexcept { node_->add_owner(); }
+void Tree::release() noexcept { node_->drop_owner(); }
+
+}  // namespace lockstep
