@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/backend/block_pool.h>
+#include <lockstep/block_pool.h>
 #include <lockstep/backend/element_loop.h>
 
 #include "backends/float_control.h"

@@ -7,7 +7,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include <lockstep/backend/block_pool.h>
+#include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 #include <lockstep/backend/isa.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
-#include <lockstep/backend/block_pool.h>
+#include <lockstep/block_pool.h>
 #include <lockstep/data.h>
 #include <lockstep/debug.h>
 #include <lockstep/export.h>

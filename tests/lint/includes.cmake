@@ -36,7 +36,7 @@ endfunction()
 
 # The public headers a backend may know: those meant for it, errors, and what these are made of.
 file(GLOB open RELATIVE "${SOURCE}/include/lockstep" "${SOURCE}/include/lockstep/backend/*.h")
-list(APPEND open error.h)
+list(APPEND open error.h block_pool.h)
 set(backend_headers "")
 while(open)
   list(POP_FRONT open header)
