@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
 
@@ -49,8 +50,7 @@ Array embedding(const Scope& scope, const ArrayOperand& indices, const Embedding
 Array dropout(const Scope& scope, const ArrayOperand& x, double rate) {
   const NamedScope named = scope.named();
   if (!(rate >= 0 && rate < 1)) {
-    throw ValueError("[dropout '" + scope.path() + "'] the rate is " + std::to_string(rate) +
-                     "; give a probability in [0, 1)");
+    throw ValueError(fmt::format("[dropout '{}'] the rate is {}; give a probability in [0, 1)", scope.path(), rate));
   }
   const Array key = scope.next_key(x);
   if (!scope.training() || rate == 0) return x;

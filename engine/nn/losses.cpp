@@ -1,5 +1,6 @@
 #include <utility>
 
+#include <fmt/format.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/losses.h>
@@ -145,7 +146,7 @@ Weighted mean_absolute_error(const ArrayOperand& predictions, const ArrayOperand
 
 Weighted huber(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight, double delta) {
   check_equal_shapes("huber", predictions, targets);
-  if (!(delta > 0)) throw ValueError("[huber] delta is " + std::to_string(delta) + "; it must be above 0");
+  if (!(delta > 0)) throw ValueError(fmt::format("[huber] delta is {}; it must be above 0", delta));
   const Array error = error_of(predictions, targets, weight);
   // Not by |error|, which has no second derivative at 0.
   const Array size = abs(error), near = size <= delta;

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
@@ -25,8 +26,7 @@ void check_normalized(std::string_view layer, const Scope& scope, const Array& x
                      "; give floats [N, ..., C]");
   }
   if (!(epsilon >= 0)) {
-    throw ValueError("[" + std::string(layer) + " '" + scope.path() + "'] epsilon is " + std::to_string(epsilon) +
-                     "; it must not be negative");
+    throw ValueError(fmt::format("[{} '{}'] epsilon is {}; it must not be negative", layer, scope.path(), epsilon));
   }
 }
 

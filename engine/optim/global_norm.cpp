@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
@@ -79,7 +80,7 @@ Array global_norm(const Tree& tree) {
 
 GradientTransformation clip_by_global_norm(double max_norm) {
   if (!(max_norm > 0)) {
-    throw ValueError("[clip_by_global_norm] the limit is " + std::to_string(max_norm) + "; it must be above 0");
+    throw ValueError(fmt::format("[clip_by_global_norm] the limit is {}; it must be above 0", max_norm));
   }
   auto update = [max_norm](const Tree& updates, const Tree& state, const Tree&) {
     const ScaledNorm norm = scaled_norm(updates);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
@@ -46,7 +47,7 @@ Array first_count() { return full({}, 0, int32); }
 
 void check_positive(std::string_view what, double value) {
   if (!(value > 0)) {
-    throw ValueError("[" + std::string(what) + "] the limit is " + std::to_string(value) + "; it must be above 0");
+    throw ValueError(fmt::format("[{}] the limit is {}; it must be above 0", what, value));
   }
 }
 
@@ -54,7 +55,7 @@ void check_positive(std::string_view what, double value) {
 
 LearningRate::LearningRate(double value) {
   if (!std::isfinite(value) || value < 0) {
-    throw ValueError("[learning rate] " + std::to_string(value) + " was given; it must be finite and not negative");
+    throw ValueError(fmt::format("[learning rate] {} was given; it must be finite and not negative", value));
   }
   schedule_ = schedules::constant(value);
 }

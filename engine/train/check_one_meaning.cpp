@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/train.h>
@@ -84,10 +85,11 @@ std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
   for (std::size_t i = 1; i < one.size(); ++i) {
     if (!(std::abs(one[i] - many[i]) <= std::abs(one[worst] - many[worst]))) worst = i;
   }
-  throw AggregationError("[check_one_meaning] '" + path + "' is " + std::to_string(one[worst]) + " with 1 shard and " +
-                         std::to_string(many[worst]) + " with " + cut + " (element " + std::to_string(worst) +
-                         "): the step means something else when the batch is cut. Reduce what mixes rows with psum, "
-                         "batch_norm or Weighted{sum, weight}, and count penalties outside of them");
+  throw AggregationError(fmt::format(
+      "[check_one_meaning] '{}' is {} with 1 shard and {} with {} (element {}): the step means something else when the "
+      "batch is cut. Reduce what mixes rows with psum, batch_norm or Weighted{{sum, weight}}, and count penalties outside "
+      "of them",
+      path, one[worst], many[worst], cut, worst));
 }
 
 }  // namespace

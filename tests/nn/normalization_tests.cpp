@@ -267,7 +267,7 @@ TEST_CASE("equal elements normalise to 0 on any number of replicas") {
 
 TEST_CASE("normalisations refuse integers, vectors, negative epsilons and weights that do not fit") {
   const auto layer = [](Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = -1}); };
-  CHECK_ERROR(ValueError, run_layer(layer, zeros({2, 2})), "[layer_norm ''] epsilon is -1.000000");
+  CHECK_ERROR(ValueError, run_layer(layer, zeros({2, 2})), "[layer_norm ''] epsilon is -1;");
   CHECK_ERROR(ValueError, run_layer(batch_norm_with({.epsilon = NAN}), zeros({2, 2})), "must not be negative");
   CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2})), "give floats [N, ..., C]");
   CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2, 2}, int32)), "the input is i32[2,2]");

@@ -119,6 +119,9 @@ TEST_CASE("clipping") {
   CHECK(optim::global_norm(g).item<double>() == 5);
   CHECK_ERROR(ValueError, optim::clip_by_global_norm(0), "above 0");
   CHECK_ERROR(ValueError, optim::clip_by_value(std::nan("")), "above 0");
+  // Numbers are named as they were given, small ones too.
+  CHECK_ERROR(ValueError, optim::clip_by_global_norm(-1e-7), "the limit is -1e-07;");
+  CHECK_ERROR(ValueError, optim::sgd(-2.5e-9), "[learning rate] -2.5e-09 was given");
 }
 
 TEST_CASE("a frozen sub-tree stays, bit for bit") {
