@@ -7,9 +7,9 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <lockstep/backend/isa.h>
 #include <lockstep/block_pool.h>
 #include <lockstep/error.h>
-#include <lockstep/backend/isa.h>
 
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/winograd.h"

@@ -1,8 +1,8 @@
 #include <bit>
 
+#include <lockstep/backend/threefry.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
-#include <lockstep/backend/threefry.h>
 
 namespace lockstep::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <mutex>
 
-#include <lockstep/debug.h>
 #include <lockstep/backend/effects.h>
+#include <lockstep/debug.h>
 #include <lockstep/error.h>
 
 #include "engine/ir/text/array_text.h"

@@ -1,8 +1,8 @@
 #include "engine/core/hash.h"
 
 #include "engine/ir/function.h"
-#include "engine/ir/text/numbering.h"
 #include "engine/ir/primitive.h"
+#include "engine/ir/text/numbering.h"
 
 namespace lockstep::ir {
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
 

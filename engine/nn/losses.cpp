@@ -1,6 +1,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/losses.h>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/layers.h>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>

@@ -105,7 +105,8 @@ class Rows {
 };
 
 /// The scan with rows of other scans that can be computed again computed; its operands stay as they are, read or not.
-Equation without_rematerialize_scans(const Draft& draft, const Equation& equation, const std::map<Var, Stacked>& stacks) {
+Equation without_rematerialize_scans(const Draft& draft, const Equation& equation,
+                                     const std::map<Var, Stacked>& stacks) {
   Scan scan = Scan::of(equation.attrs);
   Draft body(*scan.body);
   std::map<std::size_t, Rows> rows;

@@ -10,8 +10,8 @@
 #include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 
-#include "engine/ir/text/array_text.h"
 #include "engine/ir/primitive.h"
+#include "engine/ir/text/array_text.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/train.h>
@@ -87,7 +88,8 @@ std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
   }
   throw AggregationError(fmt::format(
       "[check_one_meaning] '{}' is {} with 1 shard and {} with {} (element {}): the step means something else when the "
-      "batch is cut. Reduce what mixes rows with psum, batch_norm or Weighted{{sum, weight}}, and count penalties outside "
+      "batch is cut. Reduce what mixes rows with psum, batch_norm or Weighted{{sum, weight}}, and count penalties "
+      "outside "
       "of them",
       path, one[worst], many[worst], cut, worst));
 }

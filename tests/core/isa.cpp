@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/error.h>
 #include <lockstep/backend/isa.h>
+#include <lockstep/error.h>
 
 #include "tests/support/max_isa.h"
 

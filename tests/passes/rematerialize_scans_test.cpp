@@ -11,7 +11,9 @@
 namespace lockstep::tests {
 namespace {
 
-ir::FunctionPtr without_rematerialize_scans(const ir::FunctionPtr& f) { return passes::dce(passes::rematerialize_scans(f)); }
+ir::FunctionPtr without_rematerialize_scans(const ir::FunctionPtr& f) {
+  return passes::dce(passes::rematerialize_scans(f));
+}
 
 /// After rematerialize_scans and dce, with every bit as before.
 ir::FunctionPtr after(const std::string& text) {

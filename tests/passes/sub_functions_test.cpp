@@ -59,8 +59,8 @@ TEST_CASE("inline_calls writes calls in calls in place, and leaves checkpoints")
 TEST_CASE("a pass that finds nothing to do gives the function it was given") {
   const std::string texts[] = {in_map("d:f32[2]% e:f32[2]%. let f:f32[2]% = mul d e in (f)", "a b"),
                                "{ lambda a:f32[4] b:f32[4]. let c:f32[4] = add a b in (c) }"};
-  for (const auto pass : {passes::inline_calls, passes::hoist, passes::unroll, passes::decompose, passes::rematerialize_scans,
-                          passes::order_effects, passes::schedule_collectives}) {
+  for (const auto pass : {passes::inline_calls, passes::hoist, passes::unroll, passes::decompose,
+                          passes::rematerialize_scans, passes::order_effects, passes::schedule_collectives}) {
     for (const std::string& text : texts) {
       const ir::FunctionPtr function = ir::parse(text, ops::find_primitive);
       CHECK(pass(function) == function);

@@ -6,9 +6,9 @@
 #include <lockstep/indexing.h>
 #include <lockstep/random.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <lockstep/indexing.h>
 #include <lockstep/linalg.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/linalg/matrices.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::linalg {

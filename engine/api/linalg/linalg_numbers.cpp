@@ -8,8 +8,8 @@
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
 
-#include "engine/api/numpy/axes.h"
 #include "engine/api/linalg/matrices.h"
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 
 namespace lockstep::linalg {

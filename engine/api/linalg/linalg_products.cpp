@@ -9,9 +9,9 @@
 #include <lockstep/error.h>
 #include <lockstep/linalg.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/linalg/matrices.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::linalg {

@@ -6,8 +6,8 @@
 #include <lockstep/ops.h>
 
 #include "engine/api/numpy/axes.h"
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

@@ -6,10 +6,10 @@
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
 
-#include "engine/api/numpy/axes.h"
-#include "engine/api/transforms/bind.h"
 #include "engine/api/indexing/index_values.h"
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

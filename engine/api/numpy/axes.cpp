@@ -7,8 +7,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::api {

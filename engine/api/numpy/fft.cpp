@@ -9,8 +9,8 @@
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/fft/kinds.h"
 #include "engine/ops/primitives.h"
 

@@ -8,8 +8,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/weak_types.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/core/half.h"
 #include "engine/ops/primitives.h"
 

@@ -1,8 +1,8 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

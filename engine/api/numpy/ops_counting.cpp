@@ -5,8 +5,8 @@
 #include <lockstep/indexing.h>
 #include <lockstep/reductions.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

@@ -4,8 +4,8 @@
 #include <lockstep/error.h>
 #include <lockstep/reductions.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/cumulative/direction.h"
 #include "engine/ops/primitives.h"
 

@@ -5,9 +5,9 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/numpy/weak_types.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

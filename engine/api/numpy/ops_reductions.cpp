@@ -3,8 +3,8 @@
 #include <lockstep/reductions.h>
 
 #include "engine/api/numpy/axes.h"
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/infer.h"
 

@@ -7,9 +7,9 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

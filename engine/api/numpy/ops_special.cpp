@@ -13,10 +13,10 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/numpy/axes.h"
-#include "engine/api/transforms/bind.h"
 #include "engine/api/linalg/exact_product.h"
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

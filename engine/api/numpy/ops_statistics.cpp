@@ -8,9 +8,9 @@
 #include <lockstep/reductions.h>
 
 #include "engine/api/numpy/axes.h"
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/numpy/weak_types.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/rules/infer.h"
 
 namespace lockstep {

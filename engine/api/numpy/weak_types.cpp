@@ -10,8 +10,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/weak_types.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {

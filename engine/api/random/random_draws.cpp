@@ -8,8 +8,8 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
 

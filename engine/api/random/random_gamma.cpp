@@ -6,8 +6,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/random/random_draws.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 // The gamma distribution and those made of it.

@@ -9,9 +9,9 @@
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/random/random_draws.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
 // Distributions over integers.

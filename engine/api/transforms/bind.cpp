@@ -11,10 +11,10 @@
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
+#include "engine/api/numpy/weak_types.h"
 #include "engine/api/random/key_tracking.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/type_hash.h"
-#include "engine/api/numpy/weak_types.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"

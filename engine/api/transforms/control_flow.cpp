@@ -8,9 +8,9 @@
 #include <lockstep/control_flow.h>
 #include <lockstep/error.h>
 
+#include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/api/transforms/loop_checks.h"
-#include "engine/api/numpy/operands.h"
 #include "engine/api/trees/tree_trace.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"

@@ -9,8 +9,8 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/transforms/bind.h"
 #include "engine/api/inspection/check_rule.h"
+#include "engine/api/transforms/bind.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_paths.h"
 #include "engine/api/trees/tree_trace.h"

@@ -5,14 +5,14 @@
 #include <lockstep/moved_from.h>
 #include <lockstep/random.h>
 
-#include "engine/api/random/key_tracking.h"
 #include "engine/api/inspection/lint.h"
+#include "engine/api/random/key_tracking.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_trace.h"
 #include "engine/eval/eval.h"
-#include "engine/ir/text/parse.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/sub_functions.h"
+#include "engine/ir/text/parse.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"

@@ -7,8 +7,8 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "engine/api/trees/linearized_tree.h"
 #include "engine/api/transforms/runtime.h"
+#include "engine/api/trees/linearized_tree.h"
 #include "engine/trace/cells.h"
 
 namespace lockstep::detail {

@@ -14,15 +14,15 @@
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
-#include "engine/api/random/key_tracking.h"
 #include "engine/api/inspection/non_finite.h"
 #include "engine/api/inspection/profile_calls.h"
+#include "engine/api/numpy/weak_types.h"
+#include "engine/api/random/key_tracking.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_node.h"
 #include "engine/api/trees/tree_paths.h"
 #include "engine/api/trees/tree_trace.h"
 #include "engine/api/trees/type_hash.h"
-#include "engine/api/numpy/weak_types.h"
 #include "engine/core/idle_slots.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"

@@ -6,8 +6,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
-#include "engine/api/trees/linearized_tree.h"
 #include "engine/api/transforms/runtime.h"
+#include "engine/api/trees/linearized_tree.h"
 #include "engine/api/trees/tree_trace.h"
 #include "engine/trace/cells.h"
 

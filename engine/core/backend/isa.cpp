@@ -6,8 +6,8 @@
 
 #include <sys/mman.h>
 
-#include <lockstep/error.h>
 #include <lockstep/backend/isa.h>
+#include <lockstep/error.h>
 
 namespace lockstep {
 namespace {

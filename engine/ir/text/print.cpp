@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/core/quoting.h"
-#include "engine/ir/text/numbering.h"
 #include "engine/ir/primitive.h"
+#include "engine/ir/text/numbering.h"
 
 namespace lockstep::ir {
 

@@ -1,5 +1,5 @@
-#include <lockstep/error.h>
 #include <lockstep/backend/special_functions.h>
+#include <lockstep/error.h>
 
 #include "engine/ops/rules/define.h"
 

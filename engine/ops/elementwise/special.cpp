@@ -2,8 +2,8 @@
 #include <limits>
 #include <numbers>
 
-#include <lockstep/error.h>
 #include <lockstep/backend/special_functions.h>
+#include <lockstep/error.h>
 
 #include "engine/ops/elementwise/slopes.h"
 #include "engine/ops/rules/pointwise.h"

@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
-#include <lockstep/error.h>
 #include <lockstep/backend/samplers.h>
+#include <lockstep/error.h>
 
 #include "engine/ops/rules/define.h"
 

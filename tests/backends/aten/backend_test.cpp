@@ -10,8 +10,8 @@
 #include <omp.h>
 #include <xmmintrin.h>
 
-#include <lockstep/error.h>
 #include <lockstep/backend/threefry.h>
+#include <lockstep/error.h>
 
 #include "tests/backends/aten/kernel_runs.h"
 

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/checkpoint.h>
 #include <lockstep/backend/communicator.h>
+#include <lockstep/checkpoint.h>
 
 #include "tests/support/launcher.h"
 #include "tests/support/scanned_training.h"

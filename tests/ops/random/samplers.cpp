@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/error.h>
 #include <lockstep/backend/samplers.h>
+#include <lockstep/error.h>
 
 #include "engine/ops/primitives.h"
 #include "tests/support/expect_error.h"
