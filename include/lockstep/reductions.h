@@ -20,25 +20,32 @@ namespace lockstep {
 // ---- reductions of the elements where a mask holds: the mask is broadcast to x ---------------------------------------
 /// Wraps a mask, so that it is no axes: sum(x, Where(mask)).
 struct Where {
+  /// Of any dtype: all but 0 is held.
   explicit Where(Array held) : mask(std::move(held)) {}
   Array mask;
 };
+/// 0 of no element. What is not held is never looked at, NaN neither; dtypes are those of the reductions of ops.h.
 LOCKSTEP_API Array sum(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                        bool keep = false);
+/// 1 of no element.
 LOCKSTEP_API Array prod(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                         bool keep = false);
-/// Of no element, `initial`; it takes part beside those there are.
+/// The largest of `initial` and the elements held; NaN where one of them is.
 LOCKSTEP_API Array max(const ArrayOperand& x, const Where& where, const Operand& initial,
                        const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// The same for the least one.
 LOCKSTEP_API Array min(const ArrayOperand& x, const Where& where, const Operand& initial,
                        const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// NaN where no element is held, as in `var`.
 LOCKSTEP_API Array mean(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                         bool keep = false);
+/// Divided by the number of elements held; real, of complex x too.
 LOCKSTEP_API Array var(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                        bool keep = false);
+/// bool; true of no element.
 LOCKSTEP_API Array all(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                        bool keep = false);
+/// bool; false of no element.
 LOCKSTEP_API Array any(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                        bool keep = false);
 /// -inf where no element is held.
@@ -47,61 +54,92 @@ LOCKSTEP_API Array logsumexp(const ArrayOperand& x, const Where& where, const Op
 /// log(sum(weights exp(x))): weights of one shape with x; NaN where the sum is negative.
 LOCKSTEP_API Array logsumexp(const ArrayOperand& x, const ArrayOperand& weights,
                              const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// log(mean(exp(x))) without overflow, in at least float32; NaN of no element. (jax.nn.logmeanexp)
 LOCKSTEP_API Array logmeanexp(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
-/// Sum, product or exclusive or of bits; bool or integers.
+// Bits of integers, or bool; floats throw DtypeError.
+/// Bits set in all elements; all ones of no element.
 LOCKSTEP_API Array reduce_and(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// Bits set in any element; none of no element.
 LOCKSTEP_API Array reduce_or(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// Bits set in an odd number of elements; none of no element.
 LOCKSTEP_API Array reduce_xor(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 
 // ---- statistics ------------------------------------------------------------------------------------------------------
-/// The variance divided by n - ddof, and its root (of equal elements with derivative 0): numpy's var and std, a taken name.
+/// The variance, sum(|x - mean|^2) / (n - ddof), numpy's var with ddof: NaN unless n is above ddof. Real, in two
+/// passes, at least float32 inside.
 LOCKSTEP_API Array variance(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, double ddof = 0,
                             bool keep = false);
+/// Its root, also where squares would overflow or vanish; of equal elements with derivative 0.
 LOCKSTEP_API Array stddev(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, double ddof = 0,
                           bool keep = false);
+/// max(x) - min(x), in the dtype of x; NaN where an element is.
 LOCKSTEP_API Array ptp(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// sum(weights x) / sum(weights): weights of the shape of x, or, along one axis, one for each of its elements (else
+/// ShapeError). Weights that add up to 0 give NaN or an infinity. (jax.numpy.average)
 LOCKSTEP_API Array average(const ArrayOperand& x, const ArrayOperand& weights, const OptionalAxes& axes = std::nullopt);
+/// int32; NaN is not zero.
 LOCKSTEP_API Array count_nonzero(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
-/// The same of what is not NaN. nanmean, nanvar, nanmax and nanmin give NaN where nothing else is there, nansum 0.
+// The same of what is not NaN.
+/// 0 where all are NaN.
 LOCKSTEP_API Array nansum(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// 1 where all are NaN.
 LOCKSTEP_API Array nanprod(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// NaN where all are, as in all below.
 LOCKSTEP_API Array nanmean(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// Divided by the number of elements that are not NaN.
 LOCKSTEP_API Array nanvar(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// The root of nanvar.
 LOCKSTEP_API Array nanstd(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// The largest number; integers and bool as `max`.
 LOCKSTEP_API Array nanmax(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
+/// The least one.
 LOCKSTEP_API Array nanmin(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
-/// -1 where all are NaN.
+/// The position of the largest number along the axis, int32; -1 where all are NaN.
 LOCKSTEP_API Array nanargmax(const ArrayOperand& x, std::int64_t axis);
-LOCKSTEP_API Array nanargmin(const ArrayOperand& x, std::int64_t axis);
+LOCKSTEP_API Array nanargmin(const ArrayOperand& x, std::int64_t axis);  ///< int32; -1 likewise.
 /// How a quantile that falls between two elements is made of them; `nearest` is the lower one from the middle.
 enum class Quantile : std::uint8_t { linear, lower, higher, nearest, midpoint };
-/// `q` in [0, 1], any shape: its dimensions come first in the result. No axis: of all elements. NaN where an element is.
+/// `q` in [0, 1], any shape: its dimensions come first in the result. No axis: of all elements. NaN where an element
+/// is.
 LOCKSTEP_API Array quantile(const ArrayOperand& x, const Operand& q, std::optional<std::int64_t> axis = std::nullopt,
                             Quantile method = Quantile::linear);
+/// quantile of q / 100, q in [0, 100].
 LOCKSTEP_API Array percentile(const ArrayOperand& x, const Operand& q, std::optional<std::int64_t> axis = std::nullopt,
                               Quantile method = Quantile::linear);
+/// The middle element, or the mean of the two middle ones; NaN where an element is. Without an element: ShapeError.
 LOCKSTEP_API Array median(const ArrayOperand& x, std::optional<std::int64_t> axis = std::nullopt);
+/// Of the elements that are not NaN; NaN where all are.
 LOCKSTEP_API Array nanmedian(const ArrayOperand& x, std::optional<std::int64_t> axis = std::nullopt);
-/// Covariances of the rows, divided by n - ddof; and the correlation coefficients. Of a vector one number.
+/// Covariances of the rows [variables, observations], divided by n - ddof: [variables, variables], of a vector one
+/// number. Throws ShapeError above rank 2.
 LOCKSTEP_API Array cov(const ArrayOperand& rows, double ddof = 1);
+/// The correlation coefficients of the rows, [variables, variables]; NaN beside a row of equal elements.
 LOCKSTEP_API Array corrcoef(const ArrayOperand& rows);
 
 // ---- accumulation ----------------------------------------------------------------------------------------------------
-/// Element i is the sum of elements up to i, with `reverse` of those from i on. Bool counts as int32.
+/// Element i is the sum of elements up to i, with `reverse` of those from i on, here and below. Bool counts as int32;
+/// narrow integers keep their dtype and wrap.
 LOCKSTEP_API Array cumsum(const ArrayOperand& x, std::int64_t axis = 0, bool reverse = false);
+/// Products likewise.
 LOCKSTEP_API Array cumprod(const ArrayOperand& x, std::int64_t axis = 0, bool reverse = false);
+/// The largest so far: NaN from the first one on; the first of equal ones has the derivative.
 LOCKSTEP_API Array cummax(const ArrayOperand& x, std::int64_t axis = 0, bool reverse = false);
+/// The least so far, likewise.
 LOCKSTEP_API Array cummin(const ArrayOperand& x, std::int64_t axis = 0, bool reverse = false);
+/// log(sum(exp)) of the elements so far, without overflow; integers become float32.
 LOCKSTEP_API Array cumlogsumexp(const ArrayOperand& x, std::int64_t axis = 0, bool reverse = false);
-LOCKSTEP_API Array nancumsum(const ArrayOperand& x, std::int64_t axis = 0);
-LOCKSTEP_API Array nancumprod(const ArrayOperand& x, std::int64_t axis = 0);
-/// y[i] = a[i] y[i-1] + b[i] from y = 0 on, with `reverse` y[i] = a[i] y[i+1] + b[i]. Integers wrap; bool counts as int32.
+LOCKSTEP_API Array nancumsum(const ArrayOperand& x, std::int64_t axis = 0);   ///< cumsum with 0 for NaN.
+LOCKSTEP_API Array nancumprod(const ArrayOperand& x, std::int64_t axis = 0);  ///< cumprod with 1 for NaN.
+/// y[i] = a[i] y[i-1] + b[i] from y = 0 on, with `reverse` y[i] = a[i] y[i+1] + b[i]. Integers wrap; bool counts as
+/// int32.
 LOCKSTEP_API Array linear_recurrence(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis = 0,
                                      bool reverse = false);
-/// Differences of neighbours, n times.
+/// Differences of neighbours, n times, each time one element less; of bool whether they differ. Throws ValueError for a
+/// negative n.
 LOCKSTEP_API Array diff(const ArrayOperand& x, std::int64_t n = 1, std::int64_t axis = -1);
-LOCKSTEP_API Array ediff1d(const ArrayOperand& x);
-/// Slopes by central differences, one-sided at the ends, of points `spacing` apart. At least 2 points.
+LOCKSTEP_API Array ediff1d(const ArrayOperand& x);  ///< Differences of neighbours of x flattened.
+/// Slopes by central differences, one-sided at the ends, of points `spacing` apart. Fewer than 2 points throw
+/// ShapeError.
 LOCKSTEP_API Array gradient(const ArrayOperand& x, std::int64_t axis = -1, double spacing = 1);
 
 // ---- order -----------------------------------------------------------------------------------------------------------
@@ -121,10 +159,11 @@ LOCKSTEP_API Array lexsort(std::span<const Array> keys, std::int64_t axis = -1);
 inline Array lexsort(std::initializer_list<Array> keys, std::int64_t axis = -1) {
   return lexsort(std::span(keys.begin(), keys.size()), axis);
 }
-enum class Side : std::uint8_t { left, right };
+enum class Side : std::uint8_t { left, right };  ///< Before or behind elements equal to the value.
 /// Where each value would be inserted in an ascending array [n]: before equal elements, or behind them. int32.
 LOCKSTEP_API Array searchsorted(const ArrayOperand& sorted, const ArrayOperand& values, Side side = Side::left);
-/// The bin of each value; `bins` ascend or descend. With `right` a bin contains its right edge, not its left one.
+/// The bin of each value, int32: the number of edges at or below it (above it, where `bins` descend), 0 to their count.
+/// With `right` a bin contains its right edge, not its left one.
 LOCKSTEP_API Array digitize(const ArrayOperand& x, const ArrayOperand& bins, bool right = false);
 
 // ---- counting and sets -----------------------------------------------------------------------------------------------
@@ -141,15 +180,19 @@ LOCKSTEP_API Array histogram(const ArrayOperand& x, const ArrayOperand& edges,
                              const std::optional<Array>& weights = std::nullopt);
 /// Indices of the first `size` elements that are not 0, one int32 array a dimension; what is missing is `fill`.
 LOCKSTEP_API std::vector<Array> nonzero(const ArrayOperand& x, std::int64_t size, std::int64_t fill = 0);
+/// The same as places in x flattened, int32[size].
 LOCKSTEP_API Array flatnonzero(const ArrayOperand& x, std::int64_t size, std::int64_t fill = 0);
+/// The same, one row of indices an element: int32[size, rank].
 LOCKSTEP_API Array argwhere(const ArrayOperand& x, std::int64_t size, std::int64_t fill = 0);
 /// The first `size` distinct elements, ascending; what is missing is `fill`, or else the least element.
 struct Unique {
   Array values;
   Array indices;  ///< Of each one's first occurrence in the flattened array.
   Array inverse;  ///< For each element of x, its place in `values`.
-  Array counts;
+  Array counts;   ///< int32; 0 for what is missing.
 };
+/// Of x flattened; all NaN are one value, the last. Throws ShapeError for an x without elements, ValueError for a
+/// negative size.
 LOCKSTEP_API Unique unique(const ArrayOperand& x, std::int64_t size, const std::optional<Array>& fill = std::nullopt);
 /// Whether each element is among `values`.
 LOCKSTEP_API Array isin(const ArrayOperand& x, const ArrayOperand& values);
