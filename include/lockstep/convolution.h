@@ -13,8 +13,8 @@
 #include <lockstep/ops.h>
 
 // Convolutions and windows with all of XLA's parameters. Layouts are channels last: x [N, spatial..., C], kernel
-// [window..., C/groups, O]. Integers are convolved exactly, modulo 2^n. All throw ShapeError where shapes and parameters
-// do not fit.
+// [window..., C/groups, O]. Integers are convolved exactly, modulo 2^n. All throw ShapeError where shapes and
+// parameters do not fit.
 namespace lockstep {
 
 /// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
@@ -33,30 +33,40 @@ struct ConvGeneralOptions {
   ConvPadding padding = std::string("VALID");
   Axes lhs_dilation = {};  ///< Of x: that many minus one zeros between neighbours.
   Axes rhs_dilation = {};  ///< Of the kernel.
+  /// Input and output features in that many equal parts, each on its own.
   std::int64_t feature_group_count = 1;
   std::int64_t batch_group_count = 1;  ///< Group g of x's rows meets group g of the kernel's outputs.
   /// Layouts of x, kernel and result, such as {"NCHW", "OIHW", "NCHW"}; empty: channels last.
   std::array<std::string, 3> dimension_numbers = {};
 };
+/// A correlation (the kernel is not flipped) with those options; operands are promoted to one dtype. Throws ShapeError
+/// for groups that do not divide rows or features, and for layouts of other letters.
 LOCKSTEP_API Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel,
                                         const ConvGeneralOptions& options = {});
 
-/// As jax.lax.conv_transpose: x dilated by the strides, then convolved. With `transpose_kernel` the kernel is flipped and
-/// its features swapped, which makes it the gradient of a convolution.
+/// As jax.lax.conv_transpose: x dilated by the strides, then convolved. With `transpose_kernel` the kernel is flipped
+/// and its features swapped, which makes it the gradient of a convolution.
 struct ConvTransposeOptions {
   Axes strides = {};
   ConvPadding padding = std::string("SAME");
   Axes rhs_dilation = {};
-  bool transpose_kernel = false;
+  bool transpose_kernel = false;  ///< Makes it the gradient of a convolution with that kernel.
 };
+/// x [N, spatial..., C], kernel [window..., C, O] ([window..., O, C] with `transpose_kernel`) -> [N, out..., O]:
+/// padding "SAME" gives input * stride, "VALID" input * stride + max(window - stride, 0). Throws ValueError for another
+/// name.
 LOCKSTEP_API Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel,
                                   const ConvTransposeOptions& options = {});
 /// One kernel [window..., 1, C * m] per channel of x [N, spatial..., C].
 LOCKSTEP_API Array depthwise_conv(const ArrayOperand& x, const ArrayOperand& kernel, ConvGeneralOptions options = {});
 
-/// numpy.convolve and numpy.correlate of two vectors: mode "full", "same" or "valid". Integers stay what they are,
-/// as numpy's; complex vectors are refused.
+// numpy.convolve and numpy.correlate of two vectors: mode "full", "same" or "valid", for another of which they throw
+// ValueError, and ShapeError for what is no vector or empty. Integers stay what they are, as numpy's; complex vectors
+// are refused.
+/// The sum over i of a[i] v[k - i] for each k.
 LOCKSTEP_API Array convolve(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode = "full");
+/// The sum over i of a[i + k] v[i] for each shift k, of the longer vector's length with "same", of full overlaps alone
+/// with "valid".
 LOCKSTEP_API Array correlate(const ArrayOperand& a, const ArrayOperand& v, std::string_view mode = "valid");
 
 // ---- windows ---------------------------------------------------------------------------------------------------------
@@ -66,12 +76,15 @@ struct ReduceWindowOptions {
   Axes window = {};
   Axes strides = {};  ///< Empty: 1.
   ConvPadding padding = std::string("VALID");
-  Axes base_dilation = {};
-  Axes window_dilation = {};
+  Axes base_dilation = {};    ///< Of x: that many minus one neutral elements between neighbours.
+  Axes window_dilation = {};  ///< The distance of a window's elements.
 };
-/// Padding and holes are 0, and never the largest or least; max and min throw ShapeError where a window has no element.
+/// The sum of each window. Padding and holes are 0, and never the largest or least in the two below, which throw
+/// ShapeError where a window has no element.
 LOCKSTEP_API Array reduce_window_sum(const ArrayOperand& x, const ReduceWindowOptions& options);
+/// The largest element of each window; NaN where one is.
 LOCKSTEP_API Array reduce_window_max(const ArrayOperand& x, const ReduceWindowOptions& options);
+/// The least, likewise.
 LOCKSTEP_API Array reduce_window_min(const ArrayOperand& x, const ReduceWindowOptions& options);
 
 /// Pooling over the spatial dimensions of x [N, spatial..., C].
@@ -79,10 +92,12 @@ struct PoolOptions {
   Axes window = {};
   Axes strides = {};  ///< Empty: the window.
   ConvPadding padding = std::string("VALID");
-  Axes dilation = {};
+  Axes dilation = {};  ///< The distance of a window's elements.
 };
+/// The largest element of each window; padding is none of them. Throws ShapeError where a window has no element.
 LOCKSTEP_API Array max_pool(const ArrayOperand& x, const PoolOptions& options);
-LOCKSTEP_API Array min_pool(const ArrayOperand& x, const PoolOptions& options);
+LOCKSTEP_API Array min_pool(const ArrayOperand& x, const PoolOptions& options);  ///< The least, likewise.
+/// The sum of each window; padding is 0.
 LOCKSTEP_API Array sum_pool(const ArrayOperand& x, const PoolOptions& options);
 /// The mean of a window; elements of the padding count as zeros, or not at all.
 LOCKSTEP_API Array avg_pool(const ArrayOperand& x, const PoolOptions& options, bool count_include_pad = true);
