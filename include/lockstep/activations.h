@@ -7,9 +7,9 @@
 #include <lockstep/export.h>
 #include <lockstep/types.h>
 
-// The activation functions of jax.nn beyond those in ops.h, with its values and its derivatives at kinks. Integers become
-// float32; float16 and bfloat16 are computed in float32 and rounded once. At infinities they are their limits, where JAX has
-// NaN: 0 or x of the rectifiers (silu and gelu too), with slopes 0 and 1.
+// The activation functions of jax.nn beyond those in ops.h, with its values and its derivatives at kinks. Integers
+// become float32; float16 and bfloat16 are computed in float32 and rounded once. At infinities they are their limits,
+// where JAX has NaN: 0 or x of the rectifiers (silu and gelu too), with slopes 0 and 1.
 namespace lockstep {
 
 LOCKSTEP_API Array relu6(const ArrayOperand& x);  ///< min(max(x, 0), 6); derivative 0 at 0 and at 6.
@@ -21,12 +21,13 @@ LOCKSTEP_API Array celu(const ArrayOperand& x, double alpha = 1);
 LOCKSTEP_API Array selu(const ArrayOperand& x);
 /// The first half along the axis times the sigmoid of the second. Throws ShapeError for an odd extent.
 LOCKSTEP_API Array glu(const ArrayOperand& x, std::int64_t axis = -1);
+/// x from 0 on, else negative_slope x.
 LOCKSTEP_API Array leaky_relu(const ArrayOperand& x, double negative_slope = 0.01);
 LOCKSTEP_API Array hard_tanh(const ArrayOperand& x);     ///< x limited to [-1, 1].
 LOCKSTEP_API Array hard_sigmoid(const ArrayOperand& x);  ///< relu6(x + 3) / 6.
 LOCKSTEP_API Array hard_silu(const ArrayOperand& x);     ///< x hard_sigmoid(x); also known as hard swish.
-LOCKSTEP_API Array log_sigmoid(const ArrayOperand& x);
-LOCKSTEP_API Array mish(const ArrayOperand& x);                      ///< x tanh(softplus(x)).
+LOCKSTEP_API Array log_sigmoid(const ArrayOperand& x);   ///< log(sigmoid(x)), without overflow: -softplus(-x).
+LOCKSTEP_API Array mish(const ArrayOperand& x);          ///< x tanh(softplus(x)).
 LOCKSTEP_API Array squareplus(const ArrayOperand& x, double b = 4);  ///< (x + sqrt(x^2 + b)) / 2.
 LOCKSTEP_API Array soft_sign(const ArrayOperand& x);                 ///< x / (|x| + 1).
 LOCKSTEP_API Array sparse_plus(const ArrayOperand& x);               ///< 0 below -1, x above 1, (x + 1)^2 / 4 between.

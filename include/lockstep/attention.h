@@ -9,6 +9,7 @@
 
 namespace lockstep {
 
+/// What dot_product_attention adds to the logits, and which keys a query sees: those that all options let it see.
 struct AttentionOptions {
   std::optional<Array> bias = std::nullopt;    ///< Added to the logits; broadcasts to [B, N, T, S].
   std::optional<Array> mask = std::nullopt;    ///< bool, true where a query sees a key; broadcasts to [B, N, T, S].
@@ -21,10 +22,10 @@ struct AttentionOptions {
   std::optional<Array> key_value_seq_lengths = std::nullopt;
 };
 
-/// softmax(scale * query key^T + bias) value per head, as jax.nn.dot_product_attention: query [B, T, N, H], key and value
-/// [B, S, K, H], N a multiple of K (grouped queries); all without B too. A query that sees no key takes the mean of all. The
-/// T x S matrix of logits is never stored as a whole, in the backward pass neither (derivatives of second order do).
-/// Throws ShapeError or DtypeError where the operands do not fit.
+/// softmax(scale * query key^T + bias) value per head, as jax.nn.dot_product_attention: query [B, T, N, H], key and
+/// value [B, S, K, H], N a multiple of K (grouped queries); all without B too. A query that sees no key takes the mean
+/// of all. The T x S matrix of logits is never stored as a whole, in the backward pass neither (derivatives of second
+/// order do). Throws ShapeError or DtypeError where the operands do not fit.
 LOCKSTEP_API Array dot_product_attention(const ArrayOperand& query, const ArrayOperand& key, const ArrayOperand& value,
                                          const AttentionOptions& options = {});
 /// With the log-sum-exp of each query's logits, [B, T, N], which passes no derivative.
@@ -33,9 +34,10 @@ LOCKSTEP_API std::pair<Array, Array> dot_product_attention_with_residual(const A
                                                                          const ArrayOperand& value,
                                                                          const AttentionOptions& options = {});
 
-/// Softmax and its logarithm over the elements where the mask (bool, broadcast) holds; the others give 0 and -inf. Throws
-/// DtypeError for a mask that is not of bool.
+/// Softmax and its logarithm over the elements where the mask (bool, broadcast) holds; the others give 0 and -inf.
+/// Throws DtypeError for a mask that is not of bool.
 LOCKSTEP_API Array softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask);
+/// The logarithm of that.
 LOCKSTEP_API Array log_softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask);
 
 }  // namespace lockstep

@@ -13,14 +13,16 @@ namespace lockstep::models {
 /// Dense 512 - relu - dense 512 - relu - dense `classes` on flattened input.
 LOCKSTEP_API Array mlp(const Scope& scope, const Array& x, std::int64_t classes = 10);
 
+/// Options of `cnn`.
 struct CnnOptions {
   std::int64_t classes = 10;
   double dropout = 0.25;
 };
-/// conv 32 - BatchNorm - relu - pool - conv 64 - BatchNorm - relu - pool - dense 128 - relu - dropout - dense `classes`;
-/// x[N, H, W, C]. No bias before BatchNorm.
+/// conv 32 - BatchNorm - relu - pool - conv 64 - BatchNorm - relu - pool - dense 128 - relu - dropout - dense
+/// `classes`; x[N, H, W, C]. No bias before BatchNorm.
 LOCKSTEP_API Array cnn(const Scope& scope, const Array& x, const CnnOptions& options = {});
 
+/// Options of `resnet`.
 struct ResnetOptions {
   std::int64_t classes = 10;
   std::vector<std::int64_t> filters = {16, 32, 64};  ///< Per stage; each but the first halves height and width.
@@ -33,20 +35,23 @@ LOCKSTEP_API Array resnet(const Scope& scope, const Array& x, const ResnetOption
 /// Stages of 64, 128, 256 and 512 filters with two blocks each, on the 3x3 stem of small images.
 LOCKSTEP_API Array resnet18(const Scope& scope, const Array& x, std::int64_t classes = 10);
 
+/// Of the blocks of `vit` and `gpt`: features, how many blocks, heads of each.
 struct TransformerOptions {
   std::int64_t width = 256;
   std::int64_t depth = 4;
   std::int64_t heads = 4;
 };
+/// Options of `vit`.
 struct VitOptions {
   std::int64_t classes = 10;
   std::int64_t patch = 4;  ///< Divides height and width.
   TransformerOptions blocks = {.width = 192, .depth = 6, .heads = 3};
 };
-/// Vision transformer on patches, positions learned, mean over the patches before the head; x[N, H, W, C]. Dosovitskiy et
-/// al. 2021. Throws ShapeError where patches do not fit.
+/// Vision transformer on patches, positions learned, mean over the patches before the head; x[N, H, W, C]. Dosovitskiy
+/// et al. 2021. Throws ShapeError where patches do not fit.
 LOCKSTEP_API Array vit(const Scope& scope, const Array& x, const VitOptions& options = {});
 
+/// Options of `gpt`.
 struct GptOptions {
   std::int64_t vocabulary = 512;
   TransformerOptions blocks = {};
@@ -55,6 +60,7 @@ struct GptOptions {
 /// Pre-norm blocks, gelu. Radford et al. 2019.
 LOCKSTEP_API Array gpt(const Scope& scope, const Array& tokens, const GptOptions& options = {});
 
+/// Options of `lstm_classifier`.
 struct LstmClassifierOptions {
   std::int64_t classes = 10;
   std::int64_t units = 256;

@@ -23,14 +23,14 @@ struct Selection {
   Mask mask;
 };
 
-/// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to the
-/// parameters.
+/// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to
+/// the parameters.
 struct GradientTransformation {
   std::function<Tree(const Tree& params)> init;
   /// (gradients, state, params) -> (updates, state').
   std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params)> update;
-  /// Leaves whose update is 0 whatever their gradient is; empty: none. A training step neither differentiates nor reduces
-  /// them, gives them no slots, and leaves them out of grad_norm.
+  /// Leaves whose update is 0 whatever their gradient is; empty: none. A training step neither differentiates nor
+  /// reduces them, gives them no slots, and leaves them out of grad_norm.
   Mask frozen = {};
   /// Each choice of leaves in it; one that takes none is a finding of `lint`.
   std::vector<Selection> selections = {};
@@ -47,8 +47,8 @@ class LOCKSTEP_API LearningRate {
   Schedule schedule_;
 };
 
-// Parameters narrower than float32 (float16, bfloat16) have slots, moments and updates of float32, and epsilon is added in
-// it; a new parameter is rounded once, when the update is applied.
+// Parameters narrower than float32 (float16, bfloat16) have slots, moments and updates of float32, and epsilon is added
+// in it; a new parameter is rounded once, when the update is applied.
 
 /// params + updates, leaf by leaf, added in the wider dtype and rounded once to the parameter's.
 LOCKSTEP_API Tree apply_updates(const Tree& params, const Tree& updates);
@@ -59,7 +59,7 @@ template <class... Ts>
 GradientTransformation chain(GradientTransformation first, Ts... rest) {
   return chain(std::vector<GradientTransformation>{std::move(first), std::move(rest)...});
 }
-LOCKSTEP_API GradientTransformation identity();
+LOCKSTEP_API GradientTransformation identity();  ///< Updates as they come; no state.
 
 /// The inner transformation on the leaves the mask takes; the others pass unchanged and have no state.
 LOCKSTEP_API GradientTransformation masked(GradientTransformation inner, Mask mask);
@@ -68,31 +68,40 @@ LOCKSTEP_API GradientTransformation freeze(Mask frozen);
 /// True for every path at or below `prefix`.
 LOCKSTEP_API Mask below(std::string prefix);
 
-/// -rate(count) * u.
+/// -rate(count) * u, count being the number of updates made before, 0 for the first: its state is {"count": int32}.
 LOCKSTEP_API GradientTransformation scale_by_learning_rate(LearningRate rate);
-/// v' = decay v + u; gives v', or u + decay v' with nesterov. Sutskever et al. 2013. What is subnormal in v' becomes 0.
+/// v' = decay v + u, from v = 0 on; gives v', or u + decay v' with nesterov. Sutskever et al. 2013. What is subnormal
+/// in v' becomes 0.
 LOCKSTEP_API GradientTransformation trace(double decay, bool nesterov = false);
-/// Bias-corrected moments. Kingma and Ba 2015. What is subnormal in a moment becomes 0.
+/// Bias-corrected moments of the gradients g, the t-th of them: m' = b1 m + (1 - b1) g and v' = b2 v + (1 - b2) |g|^2,
+/// both from 0 on, give m' / (1 - b1^t) / (sqrt(v' / (1 - b2^t)) + epsilon). Kingma and Ba 2015. Its state is {"count",
+/// "mu", "nu"}. What is subnormal in a moment becomes 0.
 LOCKSTEP_API GradientTransformation scale_by_adam(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
-/// u + decay * param. Loshchilov and Hutter 2019.
+/// u + decay * param: before scale_by_learning_rate, weights shrink by rate * decay each update. Loshchilov and Hutter
+/// 2019.
 LOCKSTEP_API GradientTransformation add_decayed_weights(double decay);
-/// Scaled so that the norm over all leaves is at most `max_norm`, also where the norm, or its square, is beyond the dtype.
-/// An infinite element becomes NaN, the others 0. Throws ValueError unless max_norm is > 0.
+/// Scaled so that the norm over all leaves is at most `max_norm`, also where the norm, or its square, is beyond the
+/// dtype. An infinite element becomes NaN, the others 0. Throws ValueError unless max_norm is > 0.
 LOCKSTEP_API GradientTransformation clip_by_global_norm(double max_norm);
-/// Each element clipped to [-limit, limit].
+/// Each element clipped to [-limit, limit]; NaN stays. Throws ValueError unless limit is > 0.
 LOCKSTEP_API GradientTransformation clip_by_value(double limit);
 
-/// -rate times the gradient, or its trace where momentum is not 0. Sutskever et al. 2013.
+/// -rate g, or with a momentum other than 0 -rate v' of trace(momentum, nesterov): v' = momentum v + g, with nesterov
+/// -rate (g + momentum v'). Sutskever et al. 2013.
 LOCKSTEP_API GradientTransformation sgd(LearningRate rate, double momentum = 0.0, bool nesterov = false);
-/// scale_by_adam, then the learning rate. Kingma and Ba 2015.
+/// scale_by_adam, then the learning rate: the update is -rate m_hat / (sqrt(v_hat) + epsilon) of the corrected moments
+/// m_hat and v_hat. b1 and b2 are the shares of the old moments in the new ones, epsilon is added to the root (Optax's
+/// eps; there is no eps_root) and bounds the step where gradients vanish. Kingma and Ba 2015.
 LOCKSTEP_API GradientTransformation adam(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
-/// adam with weights' own decay, times the rate, added behind the moments. Loshchilov and Hutter 2019.
+/// -rate (m_hat / (sqrt(v_hat) + epsilon) + weight_decay param): adam, with a decay of the weights that the moments do
+/// not see and the rate multiplies (of all leaves; of some, chain scale_by_adam, masked(add_decayed_weights(decay),
+/// mask) and scale_by_learning_rate). Loshchilov and Hutter 2019.
 LOCKSTEP_API GradientTransformation adamw(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8,
                                           double weight_decay = 1e-4);
 
 /// Square root of the sum of squares over all leaves, added in path order, in at least float32. Where squares would
-/// overflow or vanish they are those of the leaves times a power of two, so that it is exact to rounding wherever the norm
-/// itself has a value in the dtype; 0 of zeros, inf of an infinity. Of complex leaves, |x|^2.
+/// overflow or vanish they are those of the leaves times a power of two, so that it is exact to rounding wherever the
+/// norm itself has a value in the dtype; 0 of zeros, inf of an infinity. Of complex leaves, |x|^2.
 LOCKSTEP_API Array global_norm(const Tree& tree);
 
 }  // namespace lockstep::optim

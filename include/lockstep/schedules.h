@@ -9,13 +9,13 @@
 
 namespace lockstep {
 
-/// Step count (a traced int32 scalar) -> float64 scalar: a traced value, so that no step traces anew, and wide, so that a
-/// float64 run keeps the constant that was written.
+/// Step count (a traced int32 scalar) -> float64 scalar: a traced value, so that no step traces anew, and wide, so that
+/// a float64 run keeps the constant that was written.
 using Schedule = std::function<Array(const Array& step)>;
 
 namespace schedules {
 
-LOCKSTEP_API Schedule constant(double value);
+LOCKSTEP_API Schedule constant(double value);  ///< `value` at every step.
 /// From `initial` to alpha * initial over decay_steps along half a cosine. Loshchilov and Hutter 2017.
 LOCKSTEP_API Schedule cosine(double initial, std::int64_t decay_steps, double alpha = 0.0);
 /// Linear from `initial` to `peak` over warmup_steps, then cosine to `end` at decay_steps (counted from step 0).
