@@ -20,7 +20,7 @@ class LOCKSTEP_API AttrObject {
   virtual ~AttrObject();
   virtual std::uint64_t hash() const = 0;
   virtual bool equals(const AttrObject& other) const = 0;
-  virtual std::string print(int indent) const = 0;
+  virtual std::string print(int indent) const = 0;  ///< As text of a program, indented.
 };
 
 using AttrValue = std::variant<bool, std::int64_t, double, std::string, DType, std::vector<std::int64_t>,
@@ -71,6 +71,6 @@ class LOCKSTEP_API Attrs {
 
 /// "axes=[0,1] keep=true".
 LOCKSTEP_API std::string to_string(const Attrs& attrs);
-LOCKSTEP_API std::string to_string(const AttrValue& value);
+LOCKSTEP_API std::string to_string(const AttrValue& value);  ///< "[0,1]", "true", ...
 
 }  // namespace lockstep

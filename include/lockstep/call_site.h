@@ -19,10 +19,12 @@ struct SourceLocation {
 
 /// Makes `at` the place of this thread's call, unless the library's own code stands there; returns what it was.
 LOCKSTEP_API SourceLocation enter_call(const SourceLocation& at) noexcept;
+/// Makes `outer`, what enter_call returned, the place again.
 LOCKSTEP_API void leave_call(const SourceLocation& outer) noexcept;
 
-/// The place in a program from which a function of the library is called, as a part of one of its arguments: it is there
-/// from the conversion of the argument to the end of the call's full expression. Errors made in between say file and line.
+/// The place in a program from which a function of the library is called, as a part of one of its arguments: it is
+/// there from the conversion of the argument to the end of the call's full expression. Errors made in between say file
+/// and line.
 class CallSite {
  public:
   CallSite(const SourceLocation& at) noexcept : outer_(enter_call(at)), is_open_(true) {}  // NOLINT: implicit by design

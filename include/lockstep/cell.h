@@ -20,8 +20,8 @@ struct MappedAxis {
   Array index;            ///< int32 scalar: which example; empty for a scan.
   std::int64_t size = 0;  ///< How many there are.
   std::string name;       ///< VmapOptions::axis_name.
-  /// Whether the mapped arguments lost their first dimension, and the mesh axes they vary along: where these cut a batch,
-  /// the examples are its rows.
+  /// Whether the mapped arguments lost their first dimension, and the mesh axes they vary along: where these cut a
+  /// batch, the examples are its rows.
   bool rows = false;
   AxisSet varying;
 };
@@ -47,6 +47,7 @@ class LOCKSTEP_API TraceLevel {
   std::uint64_t number_;  // 0: no trace is open
 };
 
+/// What a cell is called, and what a vmap makes of it.
 struct CellOptions {
   std::string name = "cell";  ///< In messages.
   /// What becomes of values that differ between the examples of a vmap, [n, ...]: the value all share. Without one a
@@ -56,10 +57,10 @@ struct CellOptions {
   bool per_example = false;
 };
 
-/// A value that functions read and replace although a transform traces them: remat, grad, vjp, jit, custom derivatives and
-/// cond hand its new value on as a hidden result, scan, fori_loop, while_loop and map carry it from one iteration to the
-/// next, vmap reads one value for all examples and merges what they make of it. It belongs to the level it was made at and
-/// must not be used when that has finished. A handle: copies are the same cell. (jax.new_ref)
+/// A value that functions read and replace although a transform traces them: remat, grad, vjp, jit, custom derivatives
+/// and cond hand its new value on as a hidden result, scan, fori_loop, while_loop and map carry it from one iteration
+/// to the next, vmap reads one value for all examples and merges what they make of it. It belongs to the level it was
+/// made at and must not be used when that has finished. A handle: copies are the same cell. (jax.new_ref)
 class LOCKSTEP_API Cell {
  public:
   explicit Cell(const Array& value, CellOptions options = {})
@@ -69,15 +70,16 @@ class LOCKSTEP_API Cell {
 
   /// The value here and now.
   Array get() const;
-  /// Throws ShapeError or DtypeError where it is of another shape or dtype, TraceError where the cell's level has finished.
+  /// Throws ShapeError or DtypeError where it is of another shape or dtype, TraceError where the cell's level has
+  /// finished.
   void set(const Array& value) const;
 
  private:
   std::shared_ptr<CellState> state_;
 };
 
-/// The number of this replica's block among those of the axes, counted in mesh order, the last axis fastest: int32. Throws
-/// MeshError where no enclosing map has the axes.
+/// The number of this replica's block among those of the axes, counted in mesh order, the last axis fastest: int32.
+/// Throws MeshError where no enclosing map has the axes.
 LOCKSTEP_API Array block_index(const AxisSet& axes);
 
 }  // namespace lockstep

@@ -12,10 +12,11 @@
 
 namespace lockstep {
 
-/// SHA-256 over all leaves in the byte order of their paths; 64 hex digits. For each leaf the hash takes: the path's bytes,
-/// a zero byte, the long dtype name, a zero byte, the rank as one uint64, each extent as one uint64 (little-endian), then
-/// the data, row-major and little-endian. Of a struct of arrays, such as a TrainState: fingerprint(to_tree(state)).
-/// Throws StateError for a tree without leaves and for a leaf that holds nothing: what was moved away has no fingerprint.
+/// SHA-256 over all leaves in the byte order of their paths; 64 hex digits. For each leaf the hash takes: the path's
+/// bytes, a zero byte, the long dtype name, a zero byte, the rank as one uint64, each extent as one uint64
+/// (little-endian), then the data, row-major and little-endian. Of a struct of arrays, such as a TrainState:
+/// fingerprint(to_tree(state)). Throws StateError for a tree without leaves and for a leaf that holds nothing: what was
+/// moved away has no fingerprint.
 LOCKSTEP_API std::string fingerprint(const Tree& tree);
 /// 64 hex digits.
 LOCKSTEP_API std::string sha256(std::string_view bytes);
@@ -31,16 +32,17 @@ struct Saved {
 /// Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
 /// files and folder synced, then renamed, and the parent synced. Throws CheckpointError naming file and system error.
 LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
-/// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back as
-/// dicts; give `like` to restore its structure and to have every leaf's type checked by path.
+/// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back
+/// as dicts; give `like` to restore its structure and to have every leaf's type checked by path.
 LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
+/// Throws CheckpointError naming the path of a missing or surplus leaf, or of one of another type.
 LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like);
 
 /// The tensors of a .safetensors file by name ("layers.0.weight"), as Python's safetensors.numpy.load_file. The file's
 /// lengths and offsets are checked before they are believed. Throws CheckpointError naming file and tensor.
 LOCKSTEP_API std::map<std::string, Array> load_safetensors(const std::filesystem::path& file);
-/// Writes such a file, or replaces it as a whole; rows of a matrix lie one after the other. Throws CheckpointError naming
-/// file and system error, or a tensor of complex numbers, which have no name there.
+/// Writes such a file, or replaces it as a whole; rows of a matrix lie one after the other. Throws CheckpointError
+/// naming file and system error, or a tensor of complex numbers, which have no name there.
 LOCKSTEP_API void save_safetensors(const std::filesystem::path& file, const Named<Array>& tensors);
 
 }  // namespace checkpoint

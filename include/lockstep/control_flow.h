@@ -16,11 +16,12 @@
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>
 
-// Control flow on values that are not known when a program is traced. Functions are traced once, whatever number of times
-// they run; what they capture is passed in. Carries and results are any types that are trees: Array, structs with
+// Control flow on values that are not known when a program is traced. Functions are traced once, whatever number of
+// times they run; what they capture is passed in. Carries and results are any types that are trees: Array, structs with
 // LOCKSTEP_TREE, std::vector, std::tuple, std::pair, ... Messages name a component by its path.
 namespace lockstep {
 
+/// How a scan goes over its xs.
 struct ScanOptions {
   /// How many iterations; needed where there are no xs, else checked against them.
   std::optional<std::int64_t> length = std::nullopt;
@@ -31,22 +32,30 @@ struct ScanOptions {
 namespace detail {
 
 using LoopBody = std::function<std::pair<Tree, Tree>(const Tree& carry, const Tree& x)>;
+/// (final carry, stacked ys).
 LOCKSTEP_API std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& xs,
                                         const ScanOptions& options);
+/// The final carry.
 LOCKSTEP_API Tree while_loop(const std::function<Array(const Tree&)>& cond,
                              const std::function<Tree(const Tree&)>& body, const Tree& init);
+/// A scan over lower, ..., upper - 1; `init` where there is none.
 LOCKSTEP_API Tree fori_loop(std::int64_t lower, std::int64_t upper,
                             const std::function<Tree(const Array&, const Tree&)>& body, const Tree& init);
+/// A while_loop: bounds are int32 scalars.
 LOCKSTEP_API Tree fori_loop(const Operand& lower, const Operand& upper,
                             const std::function<Tree(const Array&, const Tree&)>& body, const Tree& init);
+/// switch_ of two, but for the predicate: a scalar of any dtype, all but 0 holds.
 LOCKSTEP_API Tree cond(const Operand& predicate, const TreeFunction& true_fn, const TreeFunction& false_fn,
                        const std::vector<Tree>& operands);
+/// Throws ValueError without branches, ShapeError for an index of rank 1 or more, DtypeError for one that is no
+/// integer.
 LOCKSTEP_API Tree switch_(const Operand& index, const std::vector<TreeFunction>& branches,
                           const std::vector<Tree>& operands);
+/// Throws ValueError for no leaf, ShapeError where leaves differ in extent along the axis.
 LOCKSTEP_API Tree associative_scan(const TreeFunction& combine, const Tree& elems, bool reverse, std::int64_t axis);
 
-/// What a loop carries where it starts from a T: a C++ scalar becomes an array of its default dtype, or of the one that the
-/// body returns.
+/// What a loop carries where it starts from a T: a C++ scalar becomes an array of its default dtype, or of the one that
+/// the body returns.
 template <class T>
 using Carried = std::conditional_t<std::is_arithmetic_v<T>, Array, T>;
 template <class T>
@@ -162,10 +171,10 @@ class SwitchBranches {
 }  // namespace detail
 
 /// carry, ys[i] = f(carry, xs[i]) for every i, starting from `init`; (final carry, stacked ys). The xs are sliced along
-/// their first dimension, and ys stacked along a new one. What starts weak (a C++ number) is carried at its default dtype,
-/// or at the one that f returns for it. Differentiable in both modes, any number of times. Throws
-/// DtypeError or ShapeError naming component and types where f returns a carry of another type than it takes, StateError
-/// for another structure, ShapeError where xs differ in their first extent, ValueError without xs and length. (jax.lax.scan)
+/// their first dimension, and ys stacked along a new one. What starts weak (a C++ number) is carried at its default
+/// dtype, or at the one that f returns for it. Differentiable in both modes, any number of times. Throws DtypeError or
+/// ShapeError naming component and types where f returns a carry of another type than it takes, StateError for another
+/// structure, ShapeError where xs differ in their first extent, ValueError without xs and length. (jax.lax.scan)
 template <class F, class Init, class Xs>
 auto scan(const F& f, const Init& init, const Xs& xs, const ScanOptions& options = {}) {
   using Carry = detail::Carried<Init>;
@@ -182,10 +191,10 @@ auto scan(const F& f, const Init& init, const ScanOptions& options) {
   return std::pair<Carry, typename Body::Y>(from_tree<Carry>(carry), from_tree<typename Body::Y>(ys));
 }
 
-/// carry = body(carry) while cond(carry) holds. Differentiable forward alone (jvp, linearize, jacfwd): reverse mode needs a
-/// known number of iterations, so that it throws TraceError and names scan. The linear function of `linearize` runs the
-/// loop again for what its tangents are multiplied by. Throws as `scan` does for the carry, and where cond returns
-/// anything but one bool scalar. (jax.lax.while_loop)
+/// carry = body(carry) while cond(carry) holds. Differentiable forward alone (jvp, linearize, jacfwd): reverse mode
+/// needs a known number of iterations, so that it throws TraceError and names scan. The linear function of `linearize`
+/// runs the loop again for what its tangents are multiplied by. Throws as `scan` does for the carry, and where cond
+/// returns anything but one bool scalar. (jax.lax.while_loop)
 template <class Cond, class Body, class Init>
 auto while_loop(const Cond& cond, const Body& body, const Init& init) {
   using Carry = detail::Carried<Init>;
@@ -193,8 +202,8 @@ auto while_loop(const Cond& cond, const Body& body, const Init& init) {
                                              detail::WhileBody<Body, Carry>::of(body), to_tree(detail::carried(init))));
 }
 
-/// carry = body(i, carry) for i in [lower, upper), i an int32 scalar. Bounds that are C++ integers make it a scan, which
-/// can be differentiated in reverse; arrays make it a while_loop. (jax.lax.fori_loop)
+/// carry = body(i, carry) for i in [lower, upper), i an int32 scalar. Bounds that are C++ integers make it a scan,
+/// which can be differentiated in reverse; arrays make it a while_loop. (jax.lax.fori_loop)
 template <class Lower, class Upper, class Body, class Init>
 auto fori_loop(const Lower& lower, const Upper& upper, const Body& body, const Init& init) {
   using Carry = detail::Carried<Init>;
@@ -208,10 +217,10 @@ auto fori_loop(const Lower& lower, const Upper& upper, const Body& body, const I
   }
 }
 
-/// true_fn(operands...) where the predicate, a scalar, holds, else false_fn(operands...); only that one runs. Under vmap
-/// with a batch of predicates both run, and no derivative flows through the one not chosen. Throws StateError where the
-/// results differ in structure, DtypeError or ShapeError naming both results where they differ in type, but that a weak one
-/// takes the other's dtype. (jax.lax.cond)
+/// true_fn(operands...) where the predicate, a scalar, holds, else false_fn(operands...); only that one runs. Under
+/// vmap with a batch of predicates both run, and no derivative flows through the one not chosen. Throws StateError
+/// where the results differ in structure, DtypeError or ShapeError naming both results where they differ in type, but
+/// that a weak one takes the other's dtype. (jax.lax.cond)
 template <class TrueFn, class FalseFn, class... Args>
 auto cond(const Operand& predicate, const TrueFn& true_fn, const FalseFn& false_fn, const Args&... operands) {
   using Call = detail::CallOf<TrueFn, Args...>;
@@ -240,13 +249,14 @@ requires(!std::is_same_v<Xs, Tree>) auto map(const F& f, const Xs& xs) {
   return from_tree<detail::ResultOf<F, Xs>>(detail::scan(body, Tree(), to_tree(xs), {}).second);
 }
 
+/// Which way an associative_scan goes.
 struct AssociativeScanOptions {
-  bool reverse = false;
-  std::int64_t axis = 0;
+  bool reverse = false;   ///< From the last element to the first: element i combines those from i on.
+  std::int64_t axis = 0;  ///< Of every leaf.
 };
-/// All prefixes e[0], fn(e[0], e[1]), fn(fn(e[0], e[1]), e[2]), ... along an axis, in about log2(n) rounds, for a function
-/// that is associative and works on many elements at once. (jax.lax.associative_scan; Blelloch, Prefix sums and their
-/// applications, 1990)
+/// All prefixes e[0], fn(e[0], e[1]), fn(fn(e[0], e[1]), e[2]), ... along an axis, in about log2(n) rounds, for a
+/// function that is associative and works on many elements at once. (jax.lax.associative_scan; Blelloch, Prefix sums
+/// and their applications, 1990)
 template <class F, class Elems>
 Elems associative_scan(const F& fn, const Elems& elems, const AssociativeScanOptions& options = {}) {
   const TreeFunction combine = detail::tree_function<F, Elems, Elems>(fn);

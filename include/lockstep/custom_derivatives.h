@@ -21,10 +21,12 @@ class LOCKSTEP_API DerivativeError : public Error {
   ~DerivativeError() override;
 };
 
-/// When a rule is compared with differences of its function: at a drawn point, the first time it is used on types. A rule
-/// that means another derivative than the function's (a straight-through estimator, a clipped gradient) says never.
+/// When a rule is compared with differences of its function: at a drawn point, the first time it is used on types. A
+/// rule that means another derivative than the function's (a straight-through estimator, a clipped gradient) says
+/// never.
 enum class RuleCheck : std::uint8_t { in_debug_builds, always, never };
 
+/// When a rule is checked.
 struct CustomOptions {
   RuleCheck check = RuleCheck::in_debug_builds;
 };
@@ -79,10 +81,10 @@ auto custom_jvp(F function, Rule rule, CustomOptions options = {}) {
 /// The function with a backward pass of its own. `fwd` takes the arguments and returns the pair of the result and the
 /// residuals, `bwd` takes residuals and the result's cotangent and returns the tuple of the arguments' cotangents: each
 /// of its argument's structure, an empty Tree where it is zero; those of integer leaves are ignored. A cotangent that
-/// varies along a mesh axis its argument does not vary along is summed over it. Reverse mode alone: jvp is a TraceError.
-/// Throws StateError, DtypeError or ShapeError where the rules' results do not fit ("bwd rule must produce ..."),
-/// TraceError where a value that the functions close over is being differentiated, DerivativeError where a check finds the
-/// rule wrong.
+/// varies along a mesh axis its argument does not vary along is summed over it. Reverse mode alone: jvp is a
+/// TraceError. Throws StateError, DtypeError or ShapeError where the rules' results do not fit ("bwd rule must produce
+/// ..."), TraceError where a value that the functions close over is being differentiated, DerivativeError where a check
+/// finds the rule wrong.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F function, Forward fwd, Backward bwd, CustomOptions options = {}) {
   auto call = [function = std::move(function), fwd = std::move(fwd), bwd = std::move(bwd),

@@ -18,7 +18,8 @@
 #include <lockstep/export.h>
 
 // Ops of a program's own: a kernel in C++, or a callback on the host, called from programs that are compiled,
-// differentiated, batched, scanned, rematerialised and sharded as any other op is. The guide is docs/guides/custom_ops.md.
+// differentiated, batched, scanned, rematerialised and sharded as any other op is. The guide is
+// docs/guides/custom_ops.md.
 //
 // What a kernel or callback promises, for the engine relies on it and cannot check it:
 //  - Pure: results depend on the operands' elements and types alone, every element of each result is written, and nothing
@@ -38,8 +39,8 @@ class LOCKSTEP_API CustomOpError : public Error {
   ~CustomOpError() override;
 };
 
-/// Operands and results of one run of a kernel: row-major memory on the CPU, 64-byte aligned but for examples of a batch
-/// that are run one by one.
+/// Operands and results of one run of a kernel: row-major memory on the CPU, 64-byte aligned but for examples of a
+/// batch that are run one by one.
 class LOCKSTEP_API KernelCall {
  public:
   KernelCall(std::string_view op, std::span<const ArrayView> operands, std::span<const ArrayView> results,
@@ -56,8 +57,8 @@ class LOCKSTEP_API KernelCall {
   /// How many leading dimensions vmap has put before those of one example (VmapMethod::broadcast_all); else 0.
   int mapped_dims() const { return mapped_dims_; }
 
-  /// The elements in row-major order. T is the element type; float16 and bfloat16 are read as their bits, uint16_t. Throws
-  /// DtypeError for another T, ValueError where there is no such operand or result.
+  /// The elements in row-major order. T is the element type; float16 and bfloat16 are read as their bits, uint16_t.
+  /// Throws DtypeError for another T, ValueError where there is no such operand or result.
   template <class T>
   std::span<const T> operand(std::size_t i) const {
     return {static_cast<const T*>(data(operands_, i, "operand", dtype_of<T>())), count(operands_[i])};
@@ -85,6 +86,7 @@ enum class VmapMethod : std::uint8_t {
   broadcast_all,  ///< The kernel runs once; all operands and results have the batch as leading dimension.
 };
 
+/// What an op is, and what is known of it.
 struct CustomOpOptions {
   std::string name;  ///< In programs and messages.
 
@@ -92,20 +94,20 @@ struct CustomOpOptions {
   /// whenever a program is traced, so it must be a function of its argument. What it throws names the op.
   std::function<std::vector<ArrayType>(std::span<const ArrayType> operands)> infer;
 
-  /// One of both. A kernel reads and writes memory in place; a callback gets concrete arrays and returns such, which are
-  /// copied and checked against `infer`, and may call the library's functions.
+  /// One of both. A kernel reads and writes memory in place; a callback gets concrete arrays and returns such, which
+  /// are copied and checked against `infer`, and may call the library's functions.
   std::function<void(const KernelCall& call)> kernel = {};
   std::function<std::vector<Array>(std::span<const Array> operands)> callback = {};
 
   VmapMethod vmap_method = VmapMethod::refuse;
-  /// A rule in its place: operands, those marked in `batched` with the batch of `size` as dimension 0, to results that all
-  /// have it. It is traced; arrays that it captures are refused.
+  /// A rule in its place: operands, those marked in `batched` with the batch of `size` as dimension 0, to results that
+  /// all have it. It is traced; arrays that it captures are refused.
   std::function<std::vector<Array>(std::span<const Array> operands, const std::vector<bool>& batched,
                                    std::int64_t size)>
       vmap = {};
 
-  /// At most one of both; without, derivatives are a TraceError. They are traced and may call this op or others.
-  /// vjp: cotangents of the results to one cotangent for each operand, an empty Array where it is zero or the operand an
+  /// At most one of both; without, derivatives are a TraceError. They are traced and may call this op or others. vjp:
+  /// cotangents of the results to one cotangent for each operand, an empty Array where it is zero or the operand an
   /// integer. Reverse mode alone.
   std::function<std::vector<Array>(std::span<const Array> operands, std::span<const Array> results,
                                    std::span<const Array> cotangents)>
@@ -117,8 +119,8 @@ struct CustomOpOptions {
   RuleCheck check = RuleCheck::in_debug_builds;  ///< When the derivative is compared with differences.
 };
 
-/// An op of a program's own. A handle: copies are the same op, two made alike are two ops, which jit compiles anew; so make
-/// it once. Programs that call it keep what it needs.
+/// An op of a program's own. A handle: copies are the same op, two made alike are two ops, which jit compiles anew; so
+/// make it once. Programs that call it keep what it needs.
 class LOCKSTEP_API CustomOp {
  public:
   /// Throws ValueError where the name, the shape rule or the kernel is missing, or where two exclude each other.
@@ -141,22 +143,24 @@ class LOCKSTEP_API CustomOp {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// How a callback is called in messages, and how it is batched.
 struct PureCallbackOptions {
   std::string name = "pure_callback";
   VmapMethod vmap_method = VmapMethod::refuse;
 };
 
-/// `callback` on concrete arrays, on the host, whenever this place of the program is run; `results` are the types that it
-/// returns. Without a trace it is called at once. The callback is another op each time this is called: hold a CustomOp with
-/// a `callback` where programs are traced again and again. Derivatives are refused: wrap the function that calls it in
-/// custom_jvp or custom_vjp. Throws ShapeError, DtypeError or ValueError where the results are not of their types,
-/// CustomOpError for what the callback throws.
+/// `callback` on concrete arrays, on the host, whenever this place of the program is run; `results` are the types that
+/// it returns. Without a trace it is called at once. The callback is another op each time this is called: hold a
+/// CustomOp with a `callback` where programs are traced again and again. Derivatives are refused: wrap the function
+/// that calls it in custom_jvp or custom_vjp. Throws ShapeError, DtypeError or ValueError where the results are not of
+/// their types, CustomOpError for what the callback throws.
 LOCKSTEP_API std::vector<Array> pure_callback(std::function<std::vector<Array>(std::span<const Array>)> callback,
                                               std::vector<ArrayType> results, std::span<const Array> operands,
                                               PureCallbackOptions options = {});
 /// The same with one result.
 LOCKSTEP_API Array pure_callback(std::function<Array(std::span<const Array>)> callback, const ArrayType& result,
                                  std::span<const Array> operands, PureCallbackOptions options = {});
+/// With the operands in braces.
 LOCKSTEP_API Array pure_callback(std::function<Array(std::span<const Array>)> callback, const ArrayType& result,
                                  std::initializer_list<Array> operands, PureCallbackOptions options = {});
 

@@ -34,8 +34,8 @@ struct HostTable {
 };
 
 /// Reads an IDX file, plain or gzip (told by its first bytes). Header, extents and length are checked, with arithmetic
-/// that cannot overflow, before memory is taken; 4-byte and wider elements are big-endian. Throws DataError naming file,
-/// field, offset, expected and found.
+/// that cannot overflow, before memory is taken; 4-byte and wider elements are big-endian. Throws DataError naming
+/// file, field, offset, expected and found.
 LOCKSTEP_API HostTable read_idx(const std::filesystem::path& path);
 
 /// Inputs and integer labels of equal row count.
@@ -55,8 +55,8 @@ struct FashionMnist {
 /// install), where images and labels disagree in number, or a label is not below 10.
 LOCKSTEP_API FashionMnist load_fashion_mnist(const std::filesystem::path& folder);
 
-/// A keyed permutation of 0..n-1 (Feistel network over Threefry, cycle-walking): position -> row in O(1), the same on any
-/// number of devices. Throws ValueError for n <= 0.
+/// A keyed permutation of 0..n-1 (Feistel network over Threefry, cycle-walking): position -> row in O(1), the same on
+/// any number of devices. Throws ValueError for n <= 0.
 class LOCKSTEP_API Permutation {
  public:
   Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t n);
@@ -75,9 +75,10 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
+/// Which rows make a batch, in which order.
 struct LoaderOptions {
   std::int64_t batch = 64;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  ///< Of the order, with the epoch's number.
   bool shuffle = true;
   bool drop_last = true;  ///< false: the last batch is padded to full size by repeating its last row with weight 0.
 };
@@ -86,8 +87,8 @@ struct LoaderOptions {
 /// only as drop_last says.
 class LOCKSTEP_API Loader {
  public:
-  /// Throws ValueError for a batch <= 0, DataError for no data set, for x and y that differ in rows or lack bytes, and for
-  /// a batch above the data set's rows when drop_last is set.
+  /// Throws ValueError for a batch <= 0, DataError for no data set, for x and y that differ in rows or lack bytes, and
+  /// for a batch above the data set's rows when drop_last is set.
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
 
   std::int64_t batches_per_epoch() const;
@@ -103,14 +104,14 @@ class LOCKSTEP_API Loader {
   Position position_;
 };
 
-/// Batches of any tree of arrays that have one number of rows (dimension 0): a struct with LOCKSTEP_TREE, a dict, Batch. The
-/// order is that of a Loader with the same options and as many rows. `weight` is the path of the leaf that holds weights of
-/// rows; where the tree has such a place and nothing in it, batches have ones there. Only a tree with that place can have
-/// its last batch padded.
+/// Batches of any tree of arrays that have one number of rows (dimension 0): a struct with LOCKSTEP_TREE, a dict,
+/// Batch. The order is that of a Loader with the same options and as many rows. `weight` is the path of the leaf that
+/// holds weights of rows; where the tree has such a place and nothing in it, batches have ones there. Only a tree with
+/// that place can have its last batch padded.
 class LOCKSTEP_API TreeLoader {
  public:
-  /// Throws ValueError for a batch <= 0, DataError for leaves that are empty or differ in rows, for a batch above the rows
-  /// when drop_last is set, and for a last batch to be padded without weights.
+  /// Throws ValueError for a batch <= 0, DataError for leaves that are empty or differ in rows, for a batch above the
+  /// rows when drop_last is set, and for a last batch to be padded without weights.
   TreeLoader(Tree rows, LoaderOptions options, std::string weight = "weight");
   template <class B>
   explicit TreeLoader(const B& rows, LoaderOptions options, std::string weight = "weight")
@@ -136,8 +137,8 @@ class LOCKSTEP_API TreeLoader {
   Position position_;
 };
 
-/// `rows` of a dataset as a Batch, padded to `size` rows. Throws DataError for rows that the data set does not have, and as
-/// a Loader does for data sets that do not fit together.
+/// `rows` of a dataset as a Batch, padded to `size` rows. Throws DataError for rows that the data set does not have,
+/// and as a Loader does for data sets that do not fit together.
 LOCKSTEP_API Batch gather_batch(const Dataset& dataset, const std::vector<std::int64_t>& rows, std::int64_t size);
 
 }  // namespace data

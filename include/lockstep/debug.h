@@ -13,16 +13,16 @@ namespace lockstep {
 
 class Profile;  // profile.h
 
-/// What a compiled function looks for in its results, at the price of keeping its arguments. What it finds it traces back
-/// by evaluating the program once more, equation by equation.
+/// What a compiled function looks for in its results, at the price of keeping its arguments. What it finds it traces
+/// back by evaluating the program once more, equation by equation.
 struct DebugOptions {
   bool nans = false;                      ///< A NaN that no argument held.
   bool infs = false;                      ///< An infinity likewise; masks are often made of them.
   std::shared_ptr<Profile> profile = {};  ///< Records when which kernel runs, at no price where there is none.
 };
 
-/// A NaN or an infinity that was looked for: which op made it, in which layer, forwards or backwards, on which replica, in
-/// which iteration, and where its operands lie.
+/// A NaN or an infinity that was looked for: which op made it, in which layer, forwards or backwards, on which replica,
+/// in which iteration, and where its operands lie.
 class LOCKSTEP_API NonFiniteError : public Error {
  public:
   using Error::Error;
@@ -30,16 +30,17 @@ class LOCKSTEP_API NonFiniteError : public Error {
 };
 
 // Effects inside compiled functions are never removed or merged, and done in the order in which the function that has
-// them states them; those of a map's or a loop's body are in order among themselves. A replica's number stands in front of
-// what it prints, "[batch=3]". vmap does them for each element. Derivatives do those of the function once.
+// them states them; those of a map's or a loop's body are in order among themselves. A replica's number stands in front
+// of what it prints, "[batch=3]". vmap does them for each element. Derivatives do those of the function once.
 
 /// Where debug_print writes, one call a line (without its end), never two at once. An empty function stands for the
 /// default: the standard output.
 LOCKSTEP_API void set_debug_sink(std::function<void(std::string_view)> sink);
 
 namespace detail {
+/// Throws ValueError where there are not as many "{}" as arrays.
 LOCKSTEP_API void debug_print(std::string_view format, const std::vector<Array>& arrays);
-}
+}  // namespace detail
 
 /// Writes the format with each "{}" replaced by an array, as to_string prints it, whenever this place of the program is
 /// run; "{{" and "}}" are braces. Throws ValueError where there are not as many "{}" as arrays.

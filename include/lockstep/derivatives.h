@@ -20,8 +20,10 @@ namespace detail {
 /// The result's tree, each float leaf replaced by a tree like the argument: shapes are (result leaf) + (argument leaf).
 LOCKSTEP_API Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum,
                          const GradOptions& options = {});
+/// The same by reverse mode.
 LOCKSTEP_API Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum,
                          const GradOptions& options = {});
+/// From a cotangent of the result to one of each argument.
 LOCKSTEP_API std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunction& function,
                                                                             const std::vector<Tree>& arguments);
 
@@ -36,8 +38,8 @@ using JacobianOf = Jacobian<typename Call::Result, Element<Argnum, typename Call
 
 /// All derivatives of the result with respect to argument `Argnum`, by forward mode: a column for each element of the
 /// argument. For an Array by an Array of shape result.shape + argument.shape; for trees the result's tree, each leaf
-/// replaced by a tree like the argument. The argument is real (results may be complex), or the function `holomorphic` in a
-/// complex one. Throws DtypeError otherwise, and for an argument with integer leaves. (jax.jacfwd)
+/// replaced by a tree like the argument. The argument is real (results may be complex), or the function `holomorphic`
+/// in a complex one. Throws DtypeError otherwise, and for an argument with integer leaves. (jax.jacfwd)
 template <int Argnum = 0, class F>
 auto jacfwd(F function, GradOptions options = {}) {
   auto call = [function = std::move(function), options]<class... Args>(const Args&... args) {
@@ -48,8 +50,8 @@ auto jacfwd(F function, GradOptions options = {}) {
   return detail::transformed<F>(std::move(call));
 }
 
-/// The same by reverse mode: a row for each element of the result. The result is real, the argument may be complex: rows are
-/// then gradients as of `grad`; or the function is `holomorphic`. Throws DtypeError otherwise. (jax.jacrev)
+/// The same by reverse mode: a row for each element of the result. The result is real, the argument may be complex:
+/// rows are then gradients as of `grad`; or the function is `holomorphic`. Throws DtypeError otherwise. (jax.jacrev)
 template <int Argnum = 0, class F>
 auto jacrev(F function, GradOptions options = {}) {
   auto call = [function = std::move(function), options]<class... Args>(const Args&... args) {
@@ -60,8 +62,8 @@ auto jacrev(F function, GradOptions options = {}) {
   return detail::transformed<F>(std::move(call));
 }
 
-/// Second derivatives of a scalar function, forward over reverse: jacfwd(jacrev(function)), so of a real argument, or of a
-/// `holomorphic` function. (jax.hessian)
+/// Second derivatives of a scalar function, forward over reverse: jacfwd(jacrev(function)), so of a real argument, or
+/// of a `holomorphic` function. (jax.hessian)
 template <int Argnum = 0, class F>
 auto hessian(F function, GradOptions options = {}) {
   return jacfwd<Argnum>(jacrev<Argnum>(std::move(function), options), options);
@@ -74,9 +76,9 @@ X hvp(const F& function, const X& x, const X& v) {
   return jvp(gradient, std::tuple<X>(x), std::tuple<X>(v)).second;
 }
 
-/// The transpose of a function that is linear in the float leaves of its arguments: from a cotangent of the result to the
-/// tuple of the arguments' cotangents, which is what vjp's is. The arguments give types alone; what stop_gradient returns
-/// gives nothing back. Throws TraceError naming an op that is not linear.
+/// The transpose of a function that is linear in the float leaves of its arguments: from a cotangent of the result to
+/// the tuple of the arguments' cotangents, which is what vjp's is. The arguments give types alone; what stop_gradient
+/// returns gives nothing back. Throws TraceError naming an op that is not linear.
 template <class F, class... Args>
 auto linear_transpose(const F& function, const Args&... arguments) {
   using Call = detail::CallOf<F, Args...>;
@@ -98,8 +100,9 @@ struct ResultTypes {
 };
 
 namespace detail {
+/// Of the function at arguments of these types.
 LOCKSTEP_API ResultTypes eval_shape(const TreeFunction& function, const std::vector<Tree>& arguments);
-}
+}  // namespace detail
 
 /// What the function would return, traced and not run.
 template <class F, class... Args>
@@ -120,9 +123,10 @@ struct CheckGradsOptions {
 };
 
 namespace detail {
+/// Throws DerivativeError.
 LOCKSTEP_API void check_grads(const TreeFunction& function, const std::vector<Tree>& arguments,
                               const CheckGradsOptions& options);
-}
+}  // namespace detail
 
 /// Compares derivatives at a point with central differences along random directions (complex ones of complex leaves),
 /// integer leaves fixed. Throws

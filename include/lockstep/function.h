@@ -16,7 +16,7 @@ namespace lockstep {
 
 class Function;
 namespace random {
-LOCKSTEP_API void check_key_reuse(const Function& function);  // random.h
+LOCKSTEP_API void check_key_reuse(const Function& function);  ///< Of random.h.
 }
 
 /// A traced, closed program, for reading and checking.
@@ -36,9 +36,10 @@ class LOCKSTEP_API Function {
   /// Evaluated equation by equation, without compilation.
   std::vector<Array> eval(const std::vector<Array>& arguments) const;
   Plan plan() const;
-  /// What will make a NaN of a gradient although the value is finite: each `where` whose branch that is not taken has no
-  /// finite derivative, so that 0 * infinity comes back from it. One text a place: the op, the layer, values at which it
-  /// happens, what to write instead. Found by differentiating the element-wise part around each `where` at sample values.
+  /// What will make a NaN of a gradient although the value is finite: each `where` whose branch that is not taken has
+  /// no finite derivative, so that 0 * infinity comes back from it. One text a place: the op, the layer, values at
+  /// which it happens, what to write instead. Found by differentiating the element-wise part around each `where` at
+  /// sample values.
   std::vector<std::string> lint() const;
 
  private:

@@ -37,9 +37,10 @@ struct Variable {
   Aggregation aggregation = Aggregation::none;
 };
 
+/// What a call of a model knows of its batch.
 struct CallOptions {
-  /// Weight of each row of the batch, f32[B]: 0 marks padding. Empty: every row counts. Layers that mix rows see it. Outside
-  /// of maps an input whose leaves all have B rows is given a real row's values there (`fill_masked_rows`).
+  /// Weight of each row of the batch, f32[B]: 0 marks padding. Empty: every row counts. Layers that mix rows see it.
+  /// Outside of maps an input whose leaves all have B rows is given a real row's values there (`fill_masked_rows`).
   Array rows;
 };
 
@@ -47,6 +48,7 @@ class Scope;
 namespace detail {
 class ScopeFrame;
 using LayerBody = std::function<Tree(const Scope&, const Tree&)>;
+/// What scan_layers of scan_layers.h calls.
 LOCKSTEP_API Tree scan_layers(const Scope& scope, std::int64_t n, const LayerBody& body, const Tree& x,
                               std::int64_t unroll);
 }  // namespace detail
@@ -54,8 +56,8 @@ LOCKSTEP_API Tree scan_layers(const Scope& scope, std::int64_t n, const LayerBod
 /// A place in a model's tree of variables, handed down from layer to layer. Variables come to be in `init` only; in
 /// `stateless_call` the same declarations look them up. Layers may be called inside remat, scan, while_loop, fori_loop,
 /// map, cond, switch_, grad, vjp, jvp, linearize, vmap, jit and custom derivatives: `init` makes the same variables as
-/// without, loops carry what changes from one iteration to the next, each iteration draws anew, vmap draws for each example
-/// and shares what changes (docs/guides/layers_under_transforms.md).
+/// without, loops carry what changes from one iteration to the next, each iteration draws anew, vmap draws for each
+/// example and shares what changes (docs/guides/layers_under_transforms.md).
 class LOCKSTEP_API Scope {
  public:
   Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path);
@@ -71,19 +73,20 @@ class LOCKSTEP_API Scope {
   Array trainable(std::string_view name, const VariableSpec& spec) const;
   Array non_trainable(std::string_view name, const VariableSpec& spec) const;
 
-  /// The new value of a declared non-trainable variable, combined over replicas as it declares: `none` must be invariant
-  /// already, `mean` is averaged, `only_first_replica` takes replica 0's. On a `sum` variable: StateError, use accumulate.
+  /// The new value of a declared non-trainable variable, combined over replicas as it declares: `none` must be
+  /// invariant already, `mean` is averaged, `only_first_replica` takes replica 0's. Throws AggregationError for a `sum`
+  /// variable (use accumulate), StateError for one that is trainable, not declared or of another type.
   void assign(std::string_view name, const Array& value) const;
-  /// new = old + psum(contribution), for `sum` variables only. Added in at least float32, integers in 64 bits, and rounded
-  /// once; an integer that its dtype cannot hold makes the call that runs it throw CheckError.
+  /// new = old + psum(contribution), for `sum` variables only. Added in at least float32, integers in 64 bits, and
+  /// rounded once; an integer that its dtype cannot hold makes the call that runs it throw CheckError.
   void accumulate(std::string_view name, const Array& contribution) const;
 
   /// A fresh key. The layer owns one leaf "<path>/rng", uint32[3]: key words and a count. Draw i of a call uses
   /// fold_in(fold_in(key, count), i); a training call returns count + 1, an evaluation call the leaf unchanged.
   Array next_key() const;
   /// For a draw beside `x`, the layer's input: inside a vmap it tells whether that goes through the rows of the batch.
-  /// Throws MeshError where a mesh cuts the batch and the draw would depend on how: in a scan over the rows, or where rows
-  /// and examples cannot be told apart.
+  /// Throws MeshError where a mesh cuts the batch and the draw would depend on how: in a scan over the rows, or where
+  /// rows and examples cannot be told apart.
   Array next_key(const Array& x) const;
 
   /// For messages and listings: nothing that a layer does need depend on it.
@@ -112,8 +115,11 @@ namespace detail {
 
 using ModelFunction = std::function<Tree(Scope&, const Tree&)>;
 
+/// What the functions of Model call, on trees: (trainable, non_trainable).
 LOCKSTEP_API std::pair<Tree, Tree> init(const ModelFunction& function, const Array& key, const Tree& example);
+/// In order of path.
 LOCKSTEP_API std::vector<Variable> variables(const ModelFunction& function, const Tree& example);
+/// (output, new non-trainable state).
 LOCKSTEP_API std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& trainable,
                                                   const Tree& non_trainable, const Tree& x, bool training,
                                                   const CallOptions& options);
@@ -133,8 +139,8 @@ struct AssignedState {
   Array before;      ///< The leaf that the call was given for it.
 };
 
-/// While it lives, what calls of models on this thread find declared and assign. The calls are somewhere in a function of the user's,
-/// which hands nothing down: so, as an open trace, it is known to the thread.
+/// While it lives, what calls of models on this thread find declared and assign. The calls are somewhere in a function
+/// of the user's, which hands nothing down: so, as an open trace, it is known to the thread.
 class LOCKSTEP_API DeclarationLog {
  public:
   DeclarationLog();
@@ -157,10 +163,10 @@ class LOCKSTEP_API DeclarationLog {
 }  // namespace detail
 
 /// A model: one function of a Scope (Scope& or const Scope&) and an input, which serves `init` and `stateless_call`. A
-/// handle: copies share the function, so a loss holds its model by value, `[model](...)`; then a step or compiled function
-/// made of the loss may outlive the variable, and the function that it stood in. A model holds its function, and what that
-/// captures by value; what it captures by reference must live as long as all that holds the model. A model that was moved
-/// away throws ValueError.
+/// handle: copies share the function, so a loss holds its model by value, `[model](...)`; then a step or compiled
+/// function made of the loss may outlive the variable, and the function that it stood in. A model holds its function,
+/// and what that captures by value; what it captures by reference must live as long as all that holds the model. A
+/// model that was moved away throws ValueError.
 template <class X, class Y>
 class Model {
  public:

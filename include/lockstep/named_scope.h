@@ -29,10 +29,12 @@ class LOCKSTEP_API NamedScope {
 };
 
 namespace detail {
-/// While it lives, errors made on this thread say that they are of the layer, unless one that was entered, or touched, later
-/// lives as well.
+/// While it lives, errors made on this thread say that they are of the layer, unless one that was entered, or touched,
+/// later lives as well.
 class LayerPlace;
+/// The place of the layer with that path, just entered.
 LOCKSTEP_API std::shared_ptr<const LayerPlace> enter_layer(const std::string& path);
+/// Makes it the one entered or touched last; nothing for none.
 LOCKSTEP_API void touch_layer(const std::shared_ptr<const LayerPlace>& place);
 }  // namespace detail
 

@@ -21,34 +21,36 @@ namespace lockstep {
 
 /// How a variable's replicas combine: of a trainable one the gradients, of a non-trainable one the new values.
 enum class Aggregation : std::uint8_t { none, mean, sum, only_first_replica };
+/// "none", "mean", "sum" or "only_first_replica".
 LOCKSTEP_API std::string_view name(Aggregation aggregation);
 /// Throws AggregationError listing none, mean, sum, only_first_replica.
 LOCKSTEP_API Aggregation parse_aggregation(std::string_view text);
-/// Throws AggregationError naming path, dtype, aggregation and the legal choices: mean of integers, bool or keys, sum of
-/// bool or keys. Mesh or no mesh.
+/// Throws AggregationError naming path, dtype, aggregation and the legal choices: mean of integers, bool or keys, sum
+/// of bool or keys. Mesh or no mesh.
 LOCKSTEP_API void check_aggregation(std::string_view path, DType dtype, Aggregation aggregation);
 
 // ---- mesh ------------------------------------------------------------------------------------------------------------
 
+/// A named dimension of a mesh.
 struct MeshAxis {
   std::string name;
-  std::int64_t size = 1;
+  std::int64_t size = 1;  ///< A power of two.
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// Named axes of logical shards, and the devices that run them: V = product of the sizes, a power of two; this process's
-/// devices (times the number of processes) must divide it. Device d runs shards dV/D .. (d+1)V/D - 1.
+/// Named axes of logical shards, and the devices that run them: V = product of the sizes, a power of two; this
+/// process's devices (times the number of processes) must divide it. Device d runs shards dV/D .. (d+1)V/D - 1.
 class LOCKSTEP_API Mesh {
  public:
   Mesh() = default;
-  /// Throws MeshError: no axes, an empty or repeated name, a size that is no power of two, devices that do not divide V,
-  /// or a device named twice.
+  /// Throws MeshError: no axes, an empty or repeated name, a size that is no power of two, devices that do not divide
+  /// V, or a device named twice.
   Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices);
 
   const std::vector<MeshAxis>& axes() const { return axes_; }
   const std::vector<Device>& devices() const { return devices_; }
-  std::int64_t shards() const;
-  std::int64_t size(std::string_view axis) const;
+  std::int64_t shards() const;                     ///< V.
+  std::int64_t size(std::string_view axis) const;  ///< Throws MeshError for an axis that there is not.
   bool operator==(const Mesh&) const = default;
 
  private:
@@ -56,8 +58,8 @@ class LOCKSTEP_API Mesh {
   std::vector<Device> devices_;
 };
 
-/// One axis "batch". shards = 0: the largest power of two up to 8 not above `batch`. devices empty: the largest power of
-/// two of cores that divides the shards.
+/// One axis "batch". shards = 0: the largest power of two up to 8 not above `batch`. devices empty: the largest power
+/// of two of cores that divides the shards.
 LOCKSTEP_API Mesh data_mesh(std::int64_t shards, std::vector<Device> devices, std::int64_t batch = 8);
 
 // ---- layouts ---------------------------------------------------------------------------------------------------------
@@ -75,12 +77,13 @@ class LOCKSTEP_API Layout {
  private:
   std::map<std::int64_t, std::string> cuts_;
 };
-inline const Layout replicated{};
+inline const Layout replicated{};  ///< Whole on every shard.
 /// Dimension `dim` cut along `axis`.
 LOCKSTEP_API Layout sharded(std::string axis, std::int64_t dim = 0);
 
 // ---- the map ---------------------------------------------------------------------------------------------------------
 
+/// Where a map runs and how its arguments and results are cut.
 struct PmapOptions {
   Mesh mesh = {};
   std::vector<Layout> in =
@@ -89,9 +92,10 @@ struct PmapOptions {
 };
 
 namespace detail {
+/// `results` is how many layouts `out` has: one stands for the whole result.
 LOCKSTEP_API Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
                             std::size_t results);
-}
+}  // namespace detail
 
 /// The function mapped over the mesh (shard_map-shaped: rank is kept): it sees one shard's block of every cut argument.
 /// Results that vary along an axis their layout does not cut are a MeshError.
@@ -112,21 +116,29 @@ auto pmap(F function, PmapOptions options) {
 
 // ---- collectives, inside a map ---------------------------------------------------------------------------------------
 
-/// Sum over the replicas of the axes: varying -> invariant. Throws MeshError on an operand that is invariant along one of
-/// them (for a count use axis_size) and for an axis that no enclosing map binds.
-/// float16 and bfloat16 are added in float32 and rounded once; integers wrap as `+` does, so convert narrow ones first; bool
-/// counts in int32.
+/// Sum over the replicas of the axes: varying -> invariant. Throws MeshError on an operand that is invariant along one
+/// of them (for a count use axis_size) and for an axis that no enclosing map binds. float16 and bfloat16 are added in
+/// float32 and rounded once; integers wrap as `+` does, so convert narrow ones first; bool counts in int32.
 LOCKSTEP_API Array psum(const Array& x, const AxisSet& axes,
                         const detail::CallSite& at = detail::SourceLocation::current());
-LOCKSTEP_API Tree psum(const Tree& tree, const AxisSet& axes);
-/// psum divided by the number of replicas, rounded once: a mean of float16 is finite wherever it is a float16. Integers and
-/// bool give float32.
+LOCKSTEP_API Tree psum(const Tree& tree, const AxisSet& axes);  ///< psum of every leaf.
+/// psum divided by the number of replicas, rounded once: a mean of float16 is finite wherever it is a float16. Integers
+/// and bool give float32.
 LOCKSTEP_API Array pmean(const ArrayOperand& x, const AxisSet& axes);
+/// The largest of the replicas: varying -> invariant. NaN where one is; equal ones share the derivative. Throws
+/// MeshError as psum, DtypeError for complex numbers.
 LOCKSTEP_API Array pmax(const ArrayOperand& x, const AxisSet& axes);
-LOCKSTEP_API Array pmin(const ArrayOperand& x, const AxisSet& axes);
+LOCKSTEP_API Array pmin(const ArrayOperand& x, const AxisSet& axes);  ///< The least, likewise.
+/// x, which then may differ between the replicas of the axes: invariant -> varying; what varies already is left as it
+/// is. Its transpose is psum.
 LOCKSTEP_API Array pvary(const ArrayOperand& x, const AxisSet& axes);
+/// The blocks of all replicas joined along `dim` in replica order, on each of them; the type still says varying. Throws
+/// MeshError on an operand that is invariant along the axis, as all below.
 LOCKSTEP_API Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);
+/// The same, known to be the same on all: varying -> invariant.
 LOCKSTEP_API Array all_gather_invariant(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);
+/// The sum over the replicas, of which replica i gets block i of dimension `dim`. Throws ShapeError where they cannot
+/// share its extent equally.
 LOCKSTEP_API Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);
 /// Dimension `split_dim` is cut into one block for each replica; the blocks that a replica gets are joined along
 /// `concat_dim` in replica order. Throws ShapeError where the replicas cannot share the extent equally.
@@ -139,7 +151,10 @@ LOCKSTEP_API Array ppermute(const ArrayOperand& x, const std::string& axis,
 /// Replica i gets the x of replica permutation[i]. Throws MeshError where that is no permutation of the replicas.
 LOCKSTEP_API Array pshuffle(const ArrayOperand& x, const std::string& axis,
                             const std::vector<std::int64_t>& permutation);
+/// This replica's number along the axis, 0 to axis_size - 1: an int32 scalar that varies along it. Throws MeshError for
+/// an axis that no enclosing map binds.
 LOCKSTEP_API Array axis_index(const std::string& axis);
+/// How many replicas the axis has, a C++ number. Throws MeshError as axis_index.
 LOCKSTEP_API std::int64_t axis_size(const std::string& axis);
 /// Axes bound by the enclosing maps.
 LOCKSTEP_API AxisSet bound_axes();

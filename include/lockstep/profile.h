@@ -10,6 +10,7 @@
 
 namespace lockstep {
 
+/// Which calls of a function are recorded.
 struct ProfileOptions {
   std::int64_t skip = 1;    ///< Calls left out first: they compile and touch new memory.
   std::int64_t calls = 10;  ///< Recorded then; all later ones run as if there were no profile.
@@ -30,7 +31,7 @@ struct Peak {
   double flops_per_second = 0;
   double bytes_per_second = 0;  ///< Read and written.
 };
-LOCKSTEP_API Peak measure_peak();
+LOCKSTEP_API Peak measure_peak();  ///< Measures both now.
 
 /// When which kernel of a compiled function ran: hand one to jit or data_parallel, call the function, read it.
 ///
@@ -55,8 +56,8 @@ class LOCKSTEP_API Profile {
   std::vector<ProfileRow> by_layer() const;
   /// Both as text: time, share of the whole, FLOP/s and bytes/s beside what the machine can do.
   std::string table(const Peak& peak) const;
-  /// The trace event format that chrome://tracing and Perfetto load: a row for each device, a slice for each kernel with
-  /// its op, layer, direction, shard, call, flops and bytes.
+  /// The trace event format that chrome://tracing and Perfetto load: a row for each device, a slice for each kernel
+  /// with its op, layer, direction, shard, call, flops and bytes.
   std::string chrome_trace() const;
   /// Writes it. Throws std::filesystem::filesystem_error where that fails.
   void write_chrome_trace(const std::filesystem::path& file) const;

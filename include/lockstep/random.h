@@ -19,9 +19,10 @@ namespace lockstep::random {
 /// How a draw behaves inside a map. One of the two must be said there: either every replica draws its own block of one
 /// larger array (`Cut`), or all replicas draw the same values.
 struct Cut {
-  std::int64_t dim = 0;
-  AxisSet axes = {};
+  std::int64_t dim = 0;  ///< Of the block that a replica draws.
+  AxisSet axes = {};     ///< Mesh axes whose replicas have the blocks.
 };
+/// A draw's place in a map: `cut`, or the same on all replicas; outside of maps neither is needed.
 struct Placement {
   std::optional<Cut> cut = {};
   bool same_on_all = false;
@@ -30,32 +31,34 @@ inline const Placement same_on_all{.cut = {}, .same_on_all = true};
 
 // ---- keys ------------------------------------------------------------------------------------------------------------
 
-/// Key with words (seed >> 32, seed & 0xffffffff). A negative integer is 2^64 more, as in JAX; a float does not compile.
+/// Key with words (seed >> 32, seed & 0xffffffff). A negative integer is 2^64 more, as in JAX; a float does not
+/// compile.
 LOCKSTEP_API Array key(std::uint64_t seed);
 template <std::floating_point T>
 Array key(T seed) = delete;
 /// n new keys, shape [n]; an array of keys gives each n.
 LOCKSTEP_API Array split(const ArrayOperand& key, std::int64_t n = 2);
-/// A new key for a key and a number: a scalar of 32 bits, 0 to 4294967295, for any other of which a ValueError is thrown,
-/// or an array of integers, of which the low 32 bits count. Throws DtypeError for data that are no integers.
+/// A new key for a key and a number: a scalar of 32 bits, 0 to 4294967295, for any other of which a ValueError is
+/// thrown, or an array of integers, of which the low 32 bits count. Throws DtypeError for data that are no integers.
 LOCKSTEP_API Array fold_in(const ArrayOperand& key, const Operand& data);
 /// The key's two words, uint32[..., 2], and back.
 LOCKSTEP_API Array key_data(const ArrayOperand& key);
+/// Keys of such words. Throws ShapeError for another dtype or last extent.
 LOCKSTEP_API Array wrap_key_data(const ArrayOperand& words);
 
 /// The same key as one that has not been used: for drawing the same numbers again on purpose.
 LOCKSTEP_API Array clone(const ArrayOperand& key);
 
-// A key is used up by a draw and by a split; fold_in and key_data leave it as it is. Using it once more gives numbers that
-// depend on the first ones, which is hardly ever meant.
+// A key is used up by a draw and by a split; fold_in and key_data leave it as it is. Using it once more gives numbers
+// that depend on the first ones, which is hardly ever meant.
 
-/// Throws KeyReuseError naming both uses, each with its layer path, where the function uses a key twice: also a key that a
-/// scan body captures and draws from, and one that was split before.
+/// Throws KeyReuseError naming both uses, each with its layer path, where the function uses a key twice: also a key
+/// that a scan body captures and draws from, and one that was split before.
 LOCKSTEP_API void check_key_reuse(const Function& function);
 /// Whether jit checks what it traces, and calls without a trace remember which keys they used. The default is what the
 /// environment variable LOCKSTEP_CHECK_KEYS says (0 or 1), else true in debug builds and false in others.
 LOCKSTEP_API void set_key_reuse_checks(bool enabled);
-LOCKSTEP_API bool key_reuse_checks();
+LOCKSTEP_API bool key_reuse_checks();  ///< Whether they are on.
 
 // ---- draws -----------------------------------------------------------------------------------------------------------
 // Every draw takes one key and the shape of its result; uniform, normal and bits take an array of keys too and draw for
@@ -66,16 +69,16 @@ LOCKSTEP_API bool key_reuse_checks();
 
 /// Unsigned integers of 8, 16, 32 or 64 random bits.
 LOCKSTEP_API Array bits(const ArrayOperand& key, const Shape& shape, int width = 32, const Placement& placement = {});
-/// Uniform on [low, high), which never is high, whatever is rounded (the number below stands for it; JAX gives high); low
-/// where high is not above low. The two may be farther apart than the dtype's largest number.
+/// Uniform on [low, high), which never is high, whatever is rounded (the number below stands for it; JAX gives high);
+/// low where high is not above low. The two may be farther apart than the dtype's largest number.
 LOCKSTEP_API Array uniform(const ArrayOperand& key, const Shape& shape, DType dtype = float32, const Operand& low = 0.0,
                            const Operand& high = 1.0, const Placement& placement = {});
 /// Standard normal.
 LOCKSTEP_API Array normal(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
                           const Placement& placement = {});
-/// Standard normal conditioned on (low, high), neither of which it ever is, however far out they lie; finite where one is
-/// infinite. Bounds on one side and beyond 2 are drawn by the inverse of the tail, where JAX's formula has few numbers
-/// left. Scalars with low >= high throw ValueError.
+/// Standard normal conditioned on (low, high), neither of which it ever is, however far out they lie; finite where one
+/// is infinite. Bounds on one side and beyond 2 are drawn by the inverse of the tail, where JAX's formula has few
+/// numbers left. Scalars with low >= high throw ValueError.
 LOCKSTEP_API Array truncated_normal(const ArrayOperand& key, const Operand& low, const Operand& high,
                                     const Shape& shape, DType dtype = float32, const Placement& placement = {});
 /// exp(sigma * standard normal).
@@ -150,14 +153,14 @@ LOCKSTEP_API Array generalized_normal(const ArrayOperand& key, double p, const S
 LOCKSTEP_API Array ball(const ArrayOperand& key, std::int64_t d, double p, const Shape& shape, DType dtype = float32,
                         const Placement& placement = {});
 
-/// Normal vectors of the mean [..., n] and covariance [..., n, n] (by its Cholesky factor: NaN where that has none), shape
-/// + [n]. Throws ShapeError where their extents disagree.
+/// Normal vectors of the mean [..., n] and covariance [..., n, n] (by its Cholesky factor: NaN where that has none),
+/// shape + [n]. Throws ShapeError where their extents disagree.
 LOCKSTEP_API Array multivariate_normal(const ArrayOperand& key, const ArrayOperand& mean,
                                        const ArrayOperand& covariance, const Shape& shape, DType dtype = float32,
                                        const Placement& placement = {});
 /// Uniform among orthogonal matrices: shape + [n, m] of orthonormal rows if n <= m, else columns; m = 0 stands for n.
-/// float32 and float64. Mezzadri, "How to generate random matrices from the classical compact groups", Notices of the AMS
-/// 54 (2007).
+/// float32 and float64. Mezzadri, "How to generate random matrices from the classical compact groups", Notices of the
+/// AMS 54 (2007).
 LOCKSTEP_API Array orthogonal(const ArrayOperand& key, std::int64_t n, const Shape& shape = {}, DType dtype = float32,
                               std::int64_t m = 0, const Placement& placement = {});
 
@@ -169,8 +172,8 @@ LOCKSTEP_API Array bernoulli(const ArrayOperand& key, const Operand& p, const Sh
 /// -1 or 1 with probability 1/2 each, of any signed integer or float dtype.
 LOCKSTEP_API Array rademacher(const ArrayOperand& key, const Shape& shape, DType dtype = int32,
                               const Placement& placement = {});
-/// Integers of [low, high), low where high <= low. Bounds are clamped to the dtype, high to one above its largest value.
-/// The bias is below span^2 / 2^64 (span^2 / 2^128 for 64-bit integers).
+/// Integers of [low, high), low where high <= low. Bounds are clamped to the dtype, high to one above its largest
+/// value. The bias is below span^2 / 2^64 (span^2 / 2^128 for 64-bit integers).
 LOCKSTEP_API Array randint(const ArrayOperand& key, const Shape& shape, const Operand& low, const Operand& high,
                            DType dtype = int32, const Placement& placement = {});
 /// 0, 1, ..., n-1 in random order.
@@ -179,6 +182,7 @@ LOCKSTEP_API Array permutation(const ArrayOperand& key, std::int64_t n, const Pl
 /// Cut throws MeshError.
 LOCKSTEP_API Array permutation(const ArrayOperand& key, const ArrayOperand& x, std::int64_t axis = 0,
                                bool independent = false, const Placement& placement = {});
+/// How `choice` draws.
 struct ChoiceOptions {
   bool replace = true;
   std::optional<Array> p = {};  ///< Probabilities [n], in any scale; even where there are none.
@@ -190,6 +194,7 @@ LOCKSTEP_API Array choice(const ArrayOperand& key, std::int64_t n, const Shape& 
 /// Slices of `x`: the axis gives way to `shape`.
 LOCKSTEP_API Array choice(const ArrayOperand& key, const ArrayOperand& x, const Shape& shape,
                           const ChoiceOptions& options = {}, const Placement& placement = {});
+/// How `categorical` draws.
 struct CategoricalOptions {
   std::int64_t axis = -1;  ///< Of the classes.
   std::optional<Shape> shape =
@@ -199,8 +204,8 @@ struct CategoricalOptions {
 /// int32 classes of probabilities softmax(logits), by the Gumbel-max trick.
 LOCKSTEP_API Array categorical(const ArrayOperand& key, const ArrayOperand& logits,
                                const CategoricalOptions& options = {}, const Placement& placement = {});
-/// Trials of probability p up to the first success: 1, 2, ..., the dtype's largest integer for more; 0 for a p of an array
-/// outside (0, 1]. A scalar p outside throws ValueError.
+/// Trials of probability p up to the first success: 1, 2, ..., the dtype's largest integer for more; 0 for a p of an
+/// array outside (0, 1]. A scalar p outside throws ValueError.
 LOCKSTEP_API Array geometric(const ArrayOperand& key, const Operand& p, const Shape& shape, DType dtype = int32,
                              const Placement& placement = {});
 /// int32 or int64; -1 for a rate that is negative or NaN, the largest integer for one too large.

@@ -36,13 +36,15 @@ inline CheckpointPolicy save_anything_except_these_names(std::vector<std::string
 LOCKSTEP_API Array checkpoint_name(const ArrayOperand& x, const std::string& name);
 
 namespace detail {
+/// The function on the arguments, under the policy.
 LOCKSTEP_API Tree remat(const TreeFunction& function, const std::vector<Tree>& arguments,
                         const CheckpointPolicy& policy);
-}
+}  // namespace detail
 
-/// The function, whose derivatives in reverse mode keep what `policy` says and compute the rest again when they need it:
-/// memory for time. Values and bits stay, random draws included; collectives run once. Composes with every transform.
-/// (JAX calls it checkpoint or remat; `checkpoint` is here what saves to disk.) Throws ValueError for an unknown policy.
+/// The function, whose derivatives in reverse mode keep what `policy` says and compute the rest again when they need
+/// it: memory for time. Values and bits stay, random draws included; collectives run once. Composes with every
+/// transform. (JAX calls it checkpoint or remat; `checkpoint` is here what saves to disk.) Throws ValueError for an
+/// unknown policy.
 template <class F>
 auto remat(F function, CheckpointPolicy policy = {}) {
   auto call = [function = std::move(function), policy = std::move(policy)]<class... Args>(const Args&... args) {

@@ -9,6 +9,7 @@
 
 namespace lockstep {
 
+/// How the loop over the layers is written out.
 struct ScanLayersOptions {
   std::int64_t unroll = 1;  ///< How many layers the program has one after the other: speed alone.
 };
@@ -31,9 +32,9 @@ X scan_layers(const Scope& scope, std::int64_t n, const F& body, const X& x, con
 }
 
 /// A tree whose layers lie at "<path>/0", "<path>/1", ... in the form of `scan_layers`: stacked at "<path>". Of
-/// parameters, state, gradients or an optimizer's slots, whose path starts where their copy of the parameters does. A tree
-/// that holds nothing at the path is returned as it is (layers without state). Throws StateError where the layers differ,
-/// or are not numbered from 0.
+/// parameters, state, gradients or an optimizer's slots, whose path starts where their copy of the parameters does. A
+/// tree that holds nothing at the path is returned as it is (layers without state). Throws StateError where the layers
+/// differ, or are not numbered from 0.
 LOCKSTEP_API Tree stack_layers(const Tree& tree, std::string_view path);
 /// The other way. Throws StateError where the leaves at the path have not one first extent.
 LOCKSTEP_API Tree unstack_layers(const Tree& tree, std::string_view path);

@@ -42,10 +42,10 @@ using Logs = std::map<std::string, Array, std::less<std::string>, BlockAllocator
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
 using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& non_trainable, const Batch& batch)>;
 
-/// Any such function, of whatever trees it takes: `trainable`, `non_trainable` and `batch` may each be a Tree or a C++ type
-/// that is one (a struct with LOCKSTEP_TREE, Batch, std::map, ...). A function with `auto` parameters is given a Batch.
-/// Steps keep a copy of the function, and so what it captures by value. It is called again for each new type of batch: what
-/// it captures by reference must live as long as the step. Capture models by value, which is cheap.
+/// Any such function, of whatever trees it takes: `trainable`, `non_trainable` and `batch` may each be a Tree or a C++
+/// type that is one (a struct with LOCKSTEP_TREE, Batch, std::map, ...). A function with `auto` parameters is given a
+/// Batch. Steps keep a copy of the function, and so what it captures by value. It is called again for each new type of
+/// batch: what it captures by reference must live as long as the step. Capture models by value, which is cheap.
 class StepLoss {
  public:
   template <class L>
@@ -131,8 +131,8 @@ class StepLoss {
   Function function_;
 };
 
-/// Where a batch keeps the weights of its rows: the path of a leaf, f32[rows] or another float, that is looked for in every
-/// batch. A batch without such a leaf has none: all its rows count, and it cannot be padded.
+/// Where a batch keeps the weights of its rows: the path of a leaf, f32[rows] or another float, that is looked for in
+/// every batch. A batch without such a leaf has none: all its rows count, and it cannot be padded.
 class LOCKSTEP_API RowWeights {
  public:
   RowWeights(std::string path) : path_(std::move(path)) {}  // NOLINT: implicit by design
@@ -153,27 +153,31 @@ class LOCKSTEP_API RowWeights {
 /// No leaf of the batch is a weight of rows, whatever it is called.
 inline const RowWeights no_row_weights{""};
 
+/// How a step is spread over devices, and what it looks for.
 struct DataParallelOptions {
   std::vector<Device> devices =
       {};                   ///< Of this process; empty: the largest power of two of cores that divides the shards.
   std::int64_t shards = 0;  ///< V; 0: the largest power of two up to 8 not above the batch.
-  /// Each shard's rows in that many equal parts, one after the other, gradients added, reduced once: the same step with the
-  /// memory of one part. A layer that mixes rows (batch_norm) is an error unless it is told to do so per microbatch.
+  /// Each shard's rows in that many equal parts, one after the other, gradients added, reduced once: the same step with
+  /// the memory of one part. A layer that mixes rows (batch_norm) is an error unless it is told to do so per
+  /// microbatch.
   std::int64_t microbatches = 1;
   DebugOptions debug = {};                   ///< NaNs that a step makes are errors that say where.
   Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
   RowWeights weight = "weight";
-  /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients combine.
+  /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients
+  /// combine.
   Named<Aggregation> aggregations = {};
 };
 
-/// A loss and what it trains: parts of the trainable tree, by path ("": all of it), each with an optimizer. Leaves that no
-/// optimizer has are constants of this loss.
+/// A loss and what it trains: parts of the trainable tree, by path ("": all of it), each with an optimizer. Leaves that
+/// no optimizer has are constants of this loss.
 struct Objective {
   std::string name;  ///< Its logs are "<name>.loss" and so on; empty where it is the only one.
   StepLoss loss;
   Named<optim::GradientTransformation> optimizers;
-  /// false: it sees the parameters as they were before the step. true: as those before it in the list have updated them.
+  /// false: it sees the parameters as they were before the step. true: as those before it in the list have updated
+  /// them.
   bool sees_updates = false;
 };
 
@@ -188,24 +192,24 @@ struct StepParts {
 }  // namespace detail
 
 /// One training step over a mesh axis "batch": forward, backward, one reduction, optimizer; one compiled function. The
-/// state is consumed: move it in and its buffers are updated in place. A batch is any tree whose leaves have one number of
-/// rows, dimension 0; Batch{x, y, weight} is the usual one. A handle: copies share what is compiled. It holds losses,
-/// optimizers and options, so that it may be returned from the function that made them (see StepLoss).
+/// state is consumed: move it in and its buffers are updated in place. A batch is any tree whose leaves have one number
+/// of rows, dimension 0; Batch{x, y, weight} is the usual one. A handle: copies share what is compiled. It holds
+/// losses, optimizers and options, so that it may be returned from the function that made them (see StepLoss).
 class LOCKSTEP_API TrainStep {
  public:
   /// Throws ValueError for microbatches below 1 and for objectives whose names or parts are none or overlap.
   explicit TrainStep(detail::StepParts parts);
 
-  /// Throws DataError for leaves of different numbers of rows and for rows to be padded without weights, AggregationError
-  /// for declarations that contradict each other, and whatever the loss throws.
+  /// Throws DataError for leaves of different numbers of rows and for rows to be padded without weights,
+  /// AggregationError for declarations that contradict each other, and whatever the loss throws.
   [[nodiscard]] std::pair<TrainState, Logs> operator()(TrainState state, const Batch& batch) const;
   template <class B>
   [[nodiscard]] std::pair<TrainState, Logs> operator()(TrainState state, const B& batch) const {
     return run(std::move(state), to_tree(batch));
   }
-  /// A fresh state: optimizer slots of `trainable`, step 0. Slots of several parts or objectives are a dict by name and path.
-  /// Throws DtypeError naming a trained leaf that is neither float nor complex, StateError for an optimizer's part that the
-  /// tree has not.
+  /// A fresh state: optimizer slots of `trainable`, step 0. Slots of several parts or objectives are a dict by name and
+  /// path. Throws DtypeError naming a trained leaf that is neither float nor complex, StateError for an optimizer's
+  /// part that the tree has not.
   TrainState init(Tree trainable, Tree non_trainable) const;
   /// The step on such a state and batch as a program, to be read: its text, its plan, its collectives.
   template <class B>
@@ -225,19 +229,20 @@ class LOCKSTEP_API TrainStep {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// `loss` is any callable of (trainable, non_trainable, batch) -> WithAux. Aggregations that layers declare are found where
-/// the loss calls their model.
+/// `loss` is any callable of (trainable, non_trainable, batch) -> WithAux. Aggregations that layers declare are found
+/// where the loss calls their model.
 inline TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer,
                                DataParallelOptions options = {}) {
   Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
   return TrainStep({{std::move(only)}, std::move(options)});
 }
-/// Several losses in one step, and several optimizers: each gradient is reduced once. State goes from one loss to the next.
+/// Several losses in one step, and several optimizers: each gradient is reduced once. State goes from one loss to the
+/// next.
 inline TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options = {}) {
   return TrainStep({std::move(objectives), std::move(options)});
 }
-/// A loss of the model's output and the batch, (y, batch) -> a term, or a sum of terms and penalties: the step holds the
-/// model and calls it on batch.x, in training, with the batch's weights. Nothing has to be captured.
+/// A loss of the model's output and the batch, (y, batch) -> a term, or a sum of terms and penalties: the step holds
+/// the model and calls it on batch.x, in training, with the batch's weights. Nothing has to be captured.
 template <class Y, class X, class L>
 requires std::is_invocable_v<const L&, const Y&, const Batch&> TrainStep data_parallel(
     const Model<X, Y>& model, L loss, optim::GradientTransformation optimizer, DataParallelOptions options = {}) {
@@ -257,8 +262,8 @@ requires(!std::is_invocable_v<const L&, const Y&, const Batch&>) TrainStep
   return data_parallel(StepLoss(std::move(loss)), std::move(optimizer), std::move(options));
 }
 
-/// Evaluates a loss with training = false semantics of the caller's function, sharded like the step: returns each term's
-/// and metric's sums over the whole batch. Same options.
+/// Evaluates a loss with training = false semantics of the caller's function, sharded like the step: returns each
+/// term's and metric's sums over the whole batch. Same options.
 class LOCKSTEP_API EvaluateStep {
  public:
   EvaluateStep(StepLoss loss, DataParallelOptions options);
@@ -280,8 +285,8 @@ class LOCKSTEP_API EvaluateStep {
 
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws
 /// AggregationError naming the first leaf of loss, gradients, state and metrics that differs by more than `tolerance`
-/// relative (1e-5 where the loss has made it narrower), with both values. What types cannot see (a batch mean in a custom
-/// layer, a penalty added per shard) shows here.
+/// relative (1e-5 where the loss has made it narrower), with both values. What types cannot see (a batch mean in a
+/// custom layer, a penalty added per shard) shows here.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
 inline void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
@@ -313,10 +318,11 @@ requires(!std::is_same_v<B, Tree>) std::vector<std::string> lint(const TrainStep
 
 // ---- a training loop -------------------------------------------------------------------------------------------------
 
+/// What a callback is told of a step.
 struct StepReport {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
-  std::map<std::string, double> logs;
+  std::map<std::string, double> logs;  ///< Empty where they were not read.
   double seconds = 0;
 };
 
@@ -331,8 +337,9 @@ class LOCKSTEP_API Callback {
   virtual void on_end(const StepReport& report, const TrainState& state);
 };
 
+/// How long `fit` trains, and what it checks.
 struct TrainerOptions {
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;      ///< The step number to stop at, those made before included.
   std::int64_t log_every = 1;  ///< Logs are read on the host every so many steps.
   /// Checks for one meaning, and lints, before the first step. Debug builds always check for one meaning.
   bool check_one_meaning = false;
@@ -345,13 +352,14 @@ struct BatchSource {
   std::function<Tree()> next;
   std::function<data::Position()> position;
 };
+/// Throws ValueError for negative steps, log_every below 1 and a callback that is null.
 LOCKSTEP_API TrainState fit(const TrainStep& step, TrainState state, const BatchSource& source,
                             const TrainerOptions& options, const std::vector<std::shared_ptr<Callback>>& callbacks);
 
 }  // namespace detail
 
-/// Pulls batches, steps, reports. Returns the final state. A loader is data::Loader, data::TreeLoader, or anything whose
-/// `next()` is a batch and whose `position()` a data::Position.
+/// Pulls batches, steps, reports. Returns the final state. A loader is data::Loader, data::TreeLoader, or anything
+/// whose `next()` is a batch and whose `position()` a data::Position.
 template <class L>
 TrainState fit(const TrainStep& step, TrainState state, L& loader, const TrainerOptions& options,
                const std::vector<std::shared_ptr<Callback>>& callbacks) {

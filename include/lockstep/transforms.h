@@ -20,6 +20,7 @@
 
 namespace lockstep {
 
+/// What is differentiated.
 struct GradOptions {
   /// The function takes and returns complex numbers and is holomorphic: its derivative is a complex number. (JAX's)
   bool holomorphic = false;
@@ -32,10 +33,13 @@ struct ValueAndGradients {
   Tree value;
   std::vector<Tree> gradients;
 };
+/// With respect to the arguments with these numbers.
 LOCKSTEP_API ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector<Tree>& arguments,
                                               const std::vector<int>& argnums, const GradOptions& options = {});
+/// (result, its tangent).
 LOCKSTEP_API std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>& primals,
                                        const std::vector<Tree>& tangents);
+/// One entry of `in_axes` an argument, nothing where it has no batch.
 LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
                        const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis,
                        const std::string& axis_name);
@@ -43,6 +47,7 @@ LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& ar
 /// A cotangent's way back: linear in the cotangent.
 LOCKSTEP_API std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
                                                                                 const std::vector<Tree>& primals);
+/// The tangents' way forward: linear in them.
 LOCKSTEP_API std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const TreeFunction& function,
                                                                                       const std::vector<Tree>& primals);
 
@@ -60,17 +65,17 @@ using Element = typename ArgumentAt<Argnum, Tuple>::Type;
 
 }  // namespace detail
 
-// What these return keeps a copy of the function that it was given, and so what that captures by value. What it captures by
-// reference must live as long as what was returned: capture by value, `[=]`, what leaves the block that it was made in.
-// Arrays, trees, models, steps and ops are handles, which cost little to copy.
+// What these return keeps a copy of the function that it was given, and so what that captures by value. What it
+// captures by reference must live as long as what was returned: capture by value, `[=]`, what leaves the block that it
+// was made in. Arrays, trees, models, steps and ops are handles, which cost little to copy.
 
 /// (value, gradient with respect to argument `Argnum`; with several argnums the tuple of their gradients). The function
 /// returns a float scalar, or a std::pair of it and auxiliary results that are passed through. Gradients have the
 /// argument's C++ type. Of a complex z = x + iy the gradient is df/dx - i df/dy, as in JAX: step along its conjugate to
 /// descend (training steps give optimizers the conjugate). A complex scalar may be returned where the function is
-/// `holomorphic` in complex arguments. Throws ShapeError for a value that is no scalar, DtypeError for a complex one that
-/// is not said to be holomorphic and for an argument with integer leaves, MeshError where the value varies along a mesh
-/// axis and the argument does not. (jax.value_and_grad)
+/// `holomorphic` in complex arguments. Throws ShapeError for a value that is no scalar, DtypeError for a complex one
+/// that is not said to be holomorphic and for an argument with integer leaves, MeshError where the value varies along a
+/// mesh axis and the argument does not. (jax.value_and_grad)
 template <int Argnum = 0, int... More, class F>
 auto value_and_grad(F function, GradOptions options = {}) {
   auto call = [function = std::move(function), options]<class... Args>(const Args&... args) {
@@ -133,17 +138,18 @@ auto linearize(const F& function, const Args&... primals) {
   return std::pair(from_tree<Result>(y), pushforward);
 }
 
+/// Which axes are the batch.
 struct VmapOptions {
   /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument. Numbers have none.
   std::vector<std::optional<std::int64_t>> in_axes = {};
-  std::int64_t out_axis = 0;
+  std::int64_t out_axis = 0;  ///< Where the batch stands in every leaf of the result.
   /// A name for the batch that collectives inside may use, or empty.
   std::string axis_name = {};
 };
 
-/// The function over a batch of arguments, equal to a loop over it. With an `axis_name` the batch is an axis as those of
-/// a mesh are: batched arguments vary along it, psum over it sums the batch, and only what does not vary along it is the
-/// same for all examples. Throws MeshError where an enclosing map or vmap has an axis of that name.
+/// The function over a batch of arguments, equal to a loop over it. With an `axis_name` the batch is an axis as those
+/// of a mesh are: batched arguments vary along it, psum over it sums the batch, and only what does not vary along it is
+/// the same for all examples. Throws MeshError where an enclosing map or vmap has an axis of that name.
 template <class F>
 auto vmap(F function, VmapOptions options = {}) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
@@ -202,6 +208,7 @@ Tree argument_tree(T&& value) {
 
 }  // namespace detail
 
+/// How a function is compiled.
 struct JitOptions {
   DebugOptions debug = {};
   Precision precision = Precision::float32;  ///< Of products and convolutions, those in maps included.
@@ -244,12 +251,12 @@ struct Takes<Jitted<F, Static...>, Args...> : std::bool_constant<takes_some_form
 }  // namespace detail
 
 /// The function, compiled. An argument that is a C++ number, or a container of numbers, is a scalar of weak type (see
-/// weak_types.h) where the function takes an Array for it, as `const Array&` or `auto`: one trace serves all values, and
-/// dtypes and bits are those of a call with the number itself. It stays a number, which a C++ `if` or loop may read, and is
-/// traced for each value, where the function takes a number alone (`double`, `int`, `bool`, a struct with such members) or
-/// the argument is among the static ones: jit(f, static_argnums<1>). A member of a struct that changes from call to call is
-/// an Array, set by weak_scalar. What C++ alone computes (std::exp, a division of ints) has no traced form, and a power by
-/// an integer that is not known is pow. (jax.jit)
+/// weak_types.h) where the function takes an Array for it, as `const Array&` or `auto`: one trace serves all values,
+/// and dtypes and bits are those of a call with the number itself. It stays a number, which a C++ `if` or loop may
+/// read, and is traced for each value, where the function takes a number alone (`double`, `int`, `bool`, a struct with
+/// such members) or the argument is among the static ones: jit(f, static_argnums<1>). A member of a struct that changes
+/// from call to call is an Array, set by weak_scalar. What C++ alone computes (std::exp, a division of ints) has no
+/// traced form, and a power by an integer that is not known is pow. (jax.jit)
 template <class F>
 Jitted<F> jit(F function, const JitOptions& options = {}) {
   return Jitted<F>(std::move(function), options);

@@ -94,8 +94,8 @@ class LOCKSTEP_API Tree {
   std::vector<Array> leaves() const;
   /// Leaves moved out, so that a sole owner can donate them.
   std::vector<Array> take_leaves() &&;
-  /// One path a leaf, "conv/kernel"; "" for a single leaf. Keys that would read as something else are escaped: '/' is "~1",
-  /// '~' before 0, 1 or 2 and a key "~" are "~0", and an empty key is "~". All that takes a path reads it so.
+  /// One path a leaf, "conv/kernel"; "" for a single leaf. Keys that would read as something else are escaped: '/' is
+  /// "~1", '~' before 0, 1 or 2 and a key "~" are "~0", and an empty key is "~". All that takes a path reads it so.
   std::vector<std::string> paths() const;
   /// The same structure over other leaves. Throws StateError if the count differs.
   Tree unflatten(std::vector<Array> leaves) const;
@@ -115,7 +115,8 @@ class LOCKSTEP_API Tree {
   Tree(std::in_place_t, Make& make) : leaf_(make()), kind_(Kind::leaf) {}
   /// A dict of Nones.
   static Tree blank_dict(const detail::TreeKeys& keys);
-  /// Items of a list or values of a dict that this tree alone holds, to be written or moved out. Shared ones are copied.
+  /// Items of a list or values of a dict that this tree alone holds, to be written or moved out. Shared ones are
+  /// copied.
   std::span<Tree> own_items();
   /// Of a dict.
   const detail::TreeKeys& keys() const;
@@ -230,7 +231,7 @@ LOCKSTEP_API Tree map_with_path(const std::function<Array(const std::string&, co
                                 const Tree& tree);
 /// Throws StateError naming the first missing, surplus or misshapen leaf by path; `what` says which tree is meant.
 LOCKSTEP_API void check_same_types(const Tree& expected, const Tree& given, std::string_view what);
-LOCKSTEP_API std::string to_string(const Tree& tree);
+LOCKSTEP_API std::string to_string(const Tree& tree);  ///< `{"b": f32[2], "w": [f32[3,2], none]}`.
 
 // ---- C++ types as trees ---------------------------------------------------------------------------------------------
 

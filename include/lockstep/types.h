@@ -54,12 +54,12 @@ inline constexpr DType complex128 = DType::complex128;
 
 /// Bytes of one element.
 LOCKSTEP_API std::size_t size_of(DType dtype);
-LOCKSTEP_API bool is_float(DType dtype);    ///< float16 bfloat16 float32 float64
-LOCKSTEP_API bool is_complex(DType dtype);  ///< complex64 complex128
-LOCKSTEP_API bool is_inexact(DType dtype);  ///< float or complex: what can be differentiated
-LOCKSTEP_API bool is_integer(DType dtype);  ///< signed or unsigned, not bool
-LOCKSTEP_API bool is_signed_integer(DType dtype);
-LOCKSTEP_API bool is_unsigned_integer(DType dtype);
+LOCKSTEP_API bool is_float(DType dtype);             ///< float16 bfloat16 float32 float64
+LOCKSTEP_API bool is_complex(DType dtype);           ///< complex64 complex128
+LOCKSTEP_API bool is_inexact(DType dtype);           ///< float or complex: what can be differentiated
+LOCKSTEP_API bool is_integer(DType dtype);           ///< signed or unsigned, not bool
+LOCKSTEP_API bool is_signed_integer(DType dtype);    ///< int8 int16 int32 int64
+LOCKSTEP_API bool is_unsigned_integer(DType dtype);  ///< uint8 uint16 uint32 uint64
 /// Long name: "float32".
 LOCKSTEP_API std::string_view name(DType dtype);
 /// Short name of printed programs: "f32".
@@ -118,10 +118,10 @@ class LOCKSTEP_API Shape {
   std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
   std::vector<std::int64_t> to_vector() const { return {begin(), end()}; }
 
-  void append(std::int64_t extent);
+  void append(std::int64_t extent);  ///< A dimension more, the innermost. Throws ShapeError beyond max_rank.
   Shape with(int i, std::int64_t extent) const;    ///< One extent replaced.
   Shape insert(int i, std::int64_t extent) const;  ///< One extent put before position i.
-  Shape erase(int i) const;
+  Shape erase(int i) const;                        ///< One dimension left out.
 
   bool operator==(const Shape& other) const;
 
@@ -178,12 +178,12 @@ struct ArrayType {
 /// "f32[784,512]{batch}".
 LOCKSTEP_API std::string to_string(const ArrayType& type);
 
-enum class DeviceKind : std::uint8_t { cpu, cuda };
+enum class DeviceKind : std::uint8_t { cpu, cuda };  ///< Where a device is.
 
 /// A place where shards run: on the CPU one worker thread, on a GPU the whole GPU.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
-  int index = 0;
+  int index = 0;  ///< Counted from 0 among its kind.
   bool operator==(const Device&) const = default;
 };
 

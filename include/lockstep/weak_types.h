@@ -13,12 +13,13 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 
-// Arrays of weak type, as JAX has them: what a C++ number is where a program does not know its value yet. A number that is
-// given to a transformed function for an Array (see jit) is one. Where it meets an array it takes that array's dtype
-// wherever it can hold its kind, rounded once, as a literal in its place would: with a bfloat16 array it is bfloat16, a real
-// one with an int32 array gives float32. Weak values alone are bool, int32 (int64 where the value needs it) or float32, and
-// what is computed of them alone is weak, too; of reals, the operators + - * / and comparisons compute in float64, as C++
-// does of double. convert and astype end it; what a loop carries has the default dtype, or the one its body returns.
+// Arrays of weak type, as JAX has them: what a C++ number is where a program does not know its value yet. A number that
+// is given to a transformed function for an Array (see jit) is one. Where it meets an array it takes that array's dtype
+// wherever it can hold its kind, rounded once, as a literal in its place would: with a bfloat16 array it is bfloat16, a
+// real one with an int32 array gives float32. Weak values alone are bool, int32 (int64 where the value needs it) or
+// float32, and what is computed of them alone is weak, too; of reals, the operators + - * / and comparisons compute in
+// float64, as C++ does of double. convert and astype end it; what a loop carries has the default dtype, or the one its
+// body returns.
 namespace lockstep {
 
 /// A rank-0 array of weak type: what holds a number in a struct of arrays without giving it a dtype. A double has its
@@ -31,8 +32,8 @@ namespace detail {
 
 /// A number as an argument of a function.
 LOCKSTEP_API Array number(double value);
-LOCKSTEP_API Array number(std::int64_t value);
-LOCKSTEP_API Array number(bool value);
+LOCKSTEP_API Array number(std::int64_t value);  ///< int32, or int64 where the value needs it.
+LOCKSTEP_API Array number(bool value);          ///< bool, as weak.
 
 /// What a value of the type is where its numbers are arrays; the type itself where it has none.
 template <class T>

@@ -10,6 +10,7 @@
 /// CPU) and attributes are those of the ops. Programs use debug.h.
 namespace lockstep::effects {
 
+/// Hands the line that debug_print makes of the operands to its sink.
 LOCKSTEP_API void print(const Attrs& attrs, std::span<const ArrayView> operands);
 /// Throws CheckError where an element of the predicate holds.
 LOCKSTEP_API void check(const Attrs& attrs, std::span<const ArrayView> operands);

@@ -22,15 +22,15 @@ class LOCKSTEP_API ReusableMemory {
   void forget() noexcept;
 
  private:
-  friend LOCKSTEP_API void release_reusable_memory() noexcept;
+  friend LOCKSTEP_API void release_reusable_memory() noexcept;  ///< Calls release of each.
 
   ReusableMemory* before_ = nullptr;
   ReusableMemory* behind_ = nullptr;
   bool is_known_ = true;
 };
 
-/// Frees all memory that this process keeps for its next use and that nobody uses now. What an allocation does that fails,
-/// before it is tried again; blocks that other threads keep for themselves stay theirs.
+/// Frees all memory that this process keeps for its next use and that nobody uses now. What an allocation does that
+/// fails, before it is tried again; blocks that other threads keep for themselves stay theirs.
 LOCKSTEP_API void release_reusable_memory() noexcept;
 
 }  // namespace lockstep
