@@ -113,6 +113,7 @@ ResultTypes eval_shape(const F& function, const Args&... arguments) {
 
 // ---- checking ----------------------------------------------------------------------------------------------------------
 
+/// What check_grads compares, and how closely.
 struct CheckGradsOptions {
   int order = 1;           ///< 2 checks the derivatives' derivatives too, and so on.
   bool forward = true;     ///< jvp

@@ -29,10 +29,14 @@ struct OptionalAxes : std::optional<Axes> {
 };
 
 // ---- the element-wise ops of ops.def ---------------------------------------------------------------------------------
-// Operands are promoted to one dtype and broadcast as in numpy. Integers and bool become float32 in the functions that
-// need floats: cos erf erf_inv exp expm1 fma log log1p logistic nextafter pow rsqrt sin sqrt tanh. `div` truncates
-// integers, operator/ divides truly. Throws ShapeError where shapes do not broadcast, DtypeError where the op does not
-// take the dtype, ValueError for an integer scalar that the dtype cannot hold. Of bool, add is or and mul is and.
+// ops.def says of each what it computes. Operands are promoted to one dtype and broadcast as in numpy. Integers and
+// bool become float32 where the function is one of floats; ceil, floor, round and stop_gradient give them back as they
+// are, and integers stay integers in abs, neg, sign, add, sub, mul, div, rem, maximum and minimum. `div` truncates
+// integers, operator/ divides truly. Complex numbers are taken by the arithmetic, exponential, trigonometric and
+// hyperbolic ones and by equal and not_equal, but not by rem, what orders, rounds or works on bits, nor by atan2, cbrt,
+// exp2, fma, log2 and the special functions. Throws ShapeError where shapes do not broadcast, DtypeError where the op
+// does not take the dtype, ValueError for an integer scalar that the dtype cannot hold. Of bool, add is or and mul is
+// and.
 #define LOCKSTEP_FORM_unary(name) LOCKSTEP_API Array name(const Operand& x);
 #define LOCKSTEP_FORM_binary(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
 #define LOCKSTEP_FORM_comparison(name) LOCKSTEP_API Array name(const Operand& a, const Operand& b);
