@@ -98,7 +98,7 @@ LOCKSTEP_API Array polygamma(std::int64_t n, const Operand& x);
 /// The gamma function: infinite, of the sign of zero, at 0; NaN at its poles below. Real x.
 LOCKSTEP_API Array gamma(const Operand& x);
 LOCKSTEP_API Array gammasgn(const Operand& x);  ///< The sign of gamma(x): NaN at its poles below 0.
-/// gamma(n + 1), a float for integers too, of any n above -1; 0 below 0.
+/// gamma(n + 1), a float for integers too; 0 for n below 0.
 LOCKSTEP_API Array factorial(const Operand& n);
 /// The logarithm of the multivariate gamma function of d = `dimensions`: d (d - 1) / 4 log(pi) plus the sum of
 /// log|gamma(a - i / 2)| over i < d, meant for a above (d - 1) / 2. Throws ValueError for d below 1.
