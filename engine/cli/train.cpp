@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <lockstep/backend/communicator.h>
 #include <lockstep/lockstep.h>
 
 #include "engine/cli/commands.h"

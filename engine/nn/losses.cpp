@@ -40,9 +40,12 @@ Array wide(const Array& x) { return is_float(x.dtype()) ? convert(x, promote(x.d
 
 Array float_targets(const Array& targets, const Array& predictions) { return convert(targets, predictions.dtype()); }
 
-/// Predictions less targets, in rows that count.
+/// Predictions less targets, in rows that count. Integer predictions are numbers too: their differences are floats.
 Array error_of(const Array& predictions, const Array& targets, const Array& weight) {
-  const Array x = wide(predictions);
+  const DType dtype = is_inexact(predictions.dtype()) ? predictions.dtype()
+                      : is_inexact(targets.dtype())   ? targets.dtype()
+                                                      : float32;
+  const Array x = wide(convert(predictions, dtype));
   return counted(x - float_targets(targets, x), weight);
 }
 

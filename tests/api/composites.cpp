@@ -1,4 +1,7 @@
+#include <cmath>
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -65,6 +68,16 @@ TEST_CASE("shape composites") {
   check_close(dynamic_slice(x, start, {1, 2}), {1, 2}, {4, 5}, 0);
 }
 
+TEST_CASE("a real number that an integer dtype has not is refused, as an integer is") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double value : {infinite, -infinite, std::nan(""), 3e9, -3e9, 1e300}) {
+    expect_error<ValueError>([&] { full({2}, value, int32); }, "does not fit int32");
+  }
+  expect_error<ValueError>([&] { full({2}, 1e19, int64); }, "does not fit int64");
+  expect_error<ValueError>([&] { full({2}, -1.0, uint8); }, "does not fit uint8");
+  CHECK(full({2}, 2.75, int32).to_vector<std::int32_t>() == std::vector<std::int32_t>{2, 2});  // as numpy.full
+}
+
 TEST_CASE("shape composites refuse what does not fit") {
   const Array x = counted({2, 3});
   expect_error<ShapeError>([&] { reshape(x, {4, -1}); }, "reshape", "[2,3]", "[4,-1]");
@@ -81,6 +94,9 @@ TEST_CASE("shape composites refuse what does not fit") {
   expect_error<ShapeError>([&] { split(x, 2, 1); }, "split", "2 parts", "[2,3]");
   expect_error<ShapeError>([&] { slice(x, {0}, {1}); }, "slice", "start has 1 entries");
   expect_error<ShapeError>([&] { moveaxis(x, 2, 0); }, "moveaxis");
+  // numpy: "repeated axis in `destination` argument".
+  expect_error<ShapeError>([&] { moveaxis(x, {0, 1}, {0, 0}); }, "moveaxis: axes [0,1] to [0,0] name one twice");
+  expect_error<ShapeError>([&] { moveaxis(x, {0, -2}, {0, 1}); }, "name one twice");
   expect_error<ShapeError>([&] { sum(x, Axes{2}); }, "sum");
   expect_error<ShapeError>([&] { sum(x, Axes{0, -2}); }, "sum", "twice");
 }

@@ -51,6 +51,16 @@ TEST_CASE("losses by hand") {
         doctest::Approx((2.5 + 3 * 22.5) / 4));
 }
 
+TEST_CASE("integer predictions are numbers: float targets keep their fractions, unsigned differences do not wrap") {
+  const auto mean_of = [](const Weighted& loss) { return loss.sum.item<float>() / loss.weight.item<float>(); };
+  // By hand: errors 0.5, -2.5 and, of unsigned integers, -2.
+  const Array targets = array<float>({0.5F, 4.5F});
+  CHECK(mean_of(mean_squared_error(array<std::int32_t>({1, 2}), targets)) == doctest::Approx(3.25));
+  CHECK(mean_of(mean_absolute_error(array<std::int32_t>({1, 2}), targets)) == doctest::Approx(1.5));
+  CHECK(mean_of(mean_squared_error(array<std::uint8_t>({1}), array<std::uint8_t>({3}))) == 4);
+  CHECK(mean_of(huber(array<std::uint8_t>({1}), array<std::uint8_t>({3}))) == doctest::Approx(1.5));
+}
+
 TEST_CASE("extreme logits give finite losses and gradients") {
   for (const double big : {1e4, -1e4, 1e30, -1e30, 1e38, -1e38}) {
     CAPTURE(big);

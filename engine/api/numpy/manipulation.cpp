@@ -122,6 +122,12 @@ Array moveaxis(const ArrayOperand& x, const Axes& from, const Axes& to) {
     std::erase(rest, axis);
   }
   std::sort(moves.begin(), moves.end());
+  const auto same_place = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::adjacent_find(moves.begin(), moves.end(), same_place) != moves.end() ||
+      std::ssize(rest) + std::ssize(moves) != x.ndim()) {
+    throw ShapeError(fmt::format("moveaxis: axes [{}] to [{}] name one twice; give each axis a place of its own",
+                                 fmt::join(from, ","), fmt::join(to, ",")));
+  }
   for (const auto& [place, axis] : moves)
     rest.insert(rest.begin() + std::min<std::ptrdiff_t>(place, std::ssize(rest)), axis);
   return transpose(x, rest);

@@ -34,6 +34,18 @@ void check_fits(std::string_view op, std::int64_t value, DType dtype) {
 
 namespace {
 
+/// A real number without its fraction, for an integer dtype.
+std::int64_t whole_part(std::string_view op, double value, DType dtype) {
+  constexpr double end = 9223372036854775808.0;  // 2^63
+  if (!(value >= -end && value < end)) {
+    throw ValueError(
+        fmt::format("{}: the scalar {} does not fit {}; convert the array to floats, or give a number of the "
+                    "dtype's range",
+                    op, value, name(dtype)));
+  }
+  return static_cast<std::int64_t>(value);
+}
+
 AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) {
   const bool real = scalar.kind() == ScalarKind::real;
   if (dtype == DType::bool_) return real ? scalar.real() != 0 : scalar.integer() != 0;
@@ -41,8 +53,9 @@ AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) 
     const bool is_last_rounding = real || dtype == DType::float64 || dtype == DType::complex128;
     return is_last_rounding ? scalar.real() : rounded_to_odd(scalar.integer());
   }
-  if (!real) check_fits(op, scalar.integer(), dtype);
-  return real ? static_cast<std::int64_t>(scalar.real()) : scalar.integer();
+  const std::int64_t value = real ? whole_part(op, scalar.real(), dtype) : scalar.integer();
+  check_fits(op, value, dtype);
+  return value;
 }
 
 }  // namespace
