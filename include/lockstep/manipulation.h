@@ -75,7 +75,7 @@ LOCKSTEP_API Array squeeze(const ArrayOperand& x);
 /// Dimensions of extent 1 put at those places of the result. Throws ShapeError for a place named twice.
 LOCKSTEP_API Array expand_dims(const ArrayOperand& x, const Axes& axes);
 /// Axis from[i] moved to the place to[i] of the result; the others keep their order. Throws ShapeError unless there are
-/// as many places as axes.
+/// as many places as axes, no axis and no place named twice.
 LOCKSTEP_API Array moveaxis(const ArrayOperand& x, const Axes& from, const Axes& to);
 /// The axis moved before the one at `start`.
 LOCKSTEP_API Array rollaxis(const ArrayOperand& x, std::int64_t axis, std::int64_t start = 0);

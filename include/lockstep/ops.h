@@ -97,7 +97,7 @@ LOCKSTEP_API Array operator~(const Array& x);                      ///< bitwise_
 
 // ---- making arrays ---------------------------------------------------------------------------------------------------
 /// All elements `scalar`, or an array broadcast to the shape, as `dtype`. Throws ShapeError where it does not
-/// broadcast, ValueError for an integer scalar that the dtype cannot hold.
+/// broadcast, ValueError for a scalar whose whole part an integer dtype cannot hold (fractions are cut off).
 LOCKSTEP_API Array full(const Shape& shape, const Operand& scalar, DType dtype = float32);
 /// All 0; false of bool.
 LOCKSTEP_API Array zeros(const Shape& shape, DType dtype = float32,
