@@ -6,8 +6,9 @@
 
 #include "backends/onednn/gemv_blocks.h"
 
-// gemm by packed panels (Goto and van de Geijn 2008): the loops of sum_of_products.cpp, for each level of vector instructions. Operands are copied so that the innermost loop
-// reads them one element behind the other; a block of the result stays in registers while it goes through a leaf.
+// gemm by packed panels (Goto and van de Geijn 2008): the loops of sum_of_products.cpp, for each level of vector
+// instructions. Operands are copied so that the innermost loop reads them one element behind the other; a block of the
+// result stays in registers while it goes through a leaf.
 namespace lockstep::backends::onednn {
 
 /// Products of matrices, one for each leaf, and their sum. b and the result have step 1 along their columns.

@@ -8,9 +8,10 @@
 
 namespace lockstep::backends::onednn {
 
-/// im2col (Chellapilla, Puri, Simard 2006): a convolution or gradient as one product with the kernel as a matrix [window
-/// and channels of x, channels of y], the other one being the windows of x side by side: for images so small that oneDNN's convolutions, which work row by row
-/// of an image, are slower. Null where they are not (decided by shapes alone), or for other dtypes than float32.
+/// im2col (Chellapilla, Puri, Simard 2006): a convolution or gradient as one product with the kernel as a matrix
+/// [window and channels of x, channels of y], the other one being the windows of x side by side: for images so small
+/// that oneDNN's convolutions, which work row by row of an image, are slower. Null where they are not (decided by
+/// shapes alone), or for other dtypes than float32.
 ///
 /// The gradient with respect to x adds up what the product has for each element from +0: places of y in row-major
 /// order, in each its window's places likewise.

@@ -458,9 +458,7 @@ bool write_through(Program& program, const Item& item) {
 }  // namespace
 
 bool is_collective(const Item& item) {
-  if (item.kind != Item::Kind::equation) return false;
-  const ir::Exchange exchange = exchanged_by(item).collective.exchange;
-  return exchange != ir::Exchange::none && exchange != ir::Exchange::index;
+  return item.kind == Item::Kind::equation && ir::communicates(exchanged_by(item).collective.exchange);
 }
 
 void add_collective_units(Program& program, const Item& item) {

@@ -18,7 +18,8 @@ struct MemoryPlan {
   std::size_t bytes = 0;
 };
 
-/// Dynamic storage allocation (Wilson et al. 1995) offline: first fit, largest interval first: two intervals that overlap in time never overlap in memory.
+/// Dynamic storage allocation (Wilson et al. 1995) offline: first fit, largest interval first: two intervals that
+/// overlap in time never overlap in memory.
 MemoryPlan plan_memory(const std::vector<Interval>& intervals);
 
 }  // namespace lockstep::compile

@@ -9,9 +9,9 @@
 #include "engine/compile/program.h"
 #include "engine/executable/control_kernels.h"
 
-// A topological order of units, by levels (list scheduling). Phases alternate: an even one holds what runs once per process, the odd one behind it a region that runs for every
-// shard. A unit stands in the first phase that has its operands. An even phase is cut into waves, one step each: within
-// a wave no device needs what another one computes.
+// A topological order of units, by levels (list scheduling). Phases alternate: an even one holds what runs once per
+// process, the odd one behind it a region that runs for every shard. A unit stands in the first phase that has its
+// operands. An even phase is cut into waves, one step each: within a wave no device needs what another one computes.
 namespace lockstep::compile {
 namespace {
 

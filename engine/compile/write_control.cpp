@@ -8,7 +8,6 @@
 #include "engine/executable/control_kernels.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
-#include "engine/passes/draft.h"
 
 // Loops and branches. One without collectives inside is a kernel: inside a map, one call for each shard. One that has
 // collectives or whole maps inside is walked through by all devices together; where it stands in a map, its operands and

@@ -28,7 +28,7 @@ class Exchanger {
         type_{call.input.dtype, call.input.shape, {}} {}
 
   // Folds over one axis after the other; afterwards the values vary along what is left.
-  ir::PerShard fold(const AxisSet& axes, ir::PerShard values) const {
+  PerShard fold(const AxisSet& axes, PerShard values) const {
     const BoundKernel kernel(backend_, exchange_.combine().name, {}, {type_, type_}, {type_});
     const auto combine = [&](const BufferPtr& a, const BufferPtr& b, TreeNode) {
       return kernel.run(std::array{a, b}).front();
@@ -39,7 +39,7 @@ class Exchanger {
       if (!axes.contains(axis->name)) continue;
       varying = varying.without({axis->name});
       values = shards_.share<BufferPtr>(varying, [&](std::int64_t shard) {
-        ir::PerShard members;
+        PerShard members;
         for (const std::int64_t member : shards_.group(shard, axis->name)) members.push_back(values[index(member)]);
         return fold_tree<BufferPtr>(
             0, std::ssize(members), [&](std::int64_t i, TreeNode) { return members[index(i)]; }, combine);
@@ -48,7 +48,7 @@ class Exchanger {
     return values;
   }
 
-  ir::PerShard convert(const ir::PerShard& values, const AxisSet& varying, DType from, DType to) const {
+  PerShard convert(const PerShard& values, const AxisSet& varying, DType from, DType to) const {
     if (from == to) return values;
     const BoundKernel kernel(backend_, exchange_.convert().name, Attrs{{"dtype", to}},
                              {ArrayType{from, type_.shape, {}}}, {ArrayType{to, type_.shape, {}}});
@@ -56,17 +56,17 @@ class Exchanger {
         varying, [&](std::int64_t shard) { return kernel.run(std::span(&values[index(shard)], 1)).front(); });
   }
 
-  ir::PerShard reduce(const AxisSet& axes, const ir::PerShard& operands) {
+  PerShard reduce(const AxisSet& axes, const PerShard& operands) {
     const DType dtype = call_.input.dtype;
     const DType wide = exchange_.convert == nullptr ? dtype : ir::accumulation_dtype(dtype);
-    ir::PerShard values = convert(operands, call_.input.varying, dtype, wide);
+    PerShard values = convert(operands, call_.input.varying, dtype, wide);
     type_.dtype = wide;
     values = fold(axes, std::move(values));
     type_.dtype = dtype;
     return convert(values, call_.input.varying.without(axes), wide, dtype);
   }
 
-  ir::PerShard gather(const std::string& axis, int dim, const ir::PerShard& operands) const {
+  PerShard gather(const std::string& axis, int dim, const PerShard& operands) const {
     return shards_.share<BufferPtr>(call_.input.varying.without({axis}), [&](std::int64_t shard) {
       BufferPtr result = allocate(backend_, call_.output);
       for (const std::int64_t member : shards_.group(shard, axis)) {
@@ -77,7 +77,7 @@ class Exchanger {
     });
   }
 
-  ir::PerShard scatter(const std::string& axis, int dim, const ir::PerShard& sums) const {
+  PerShard scatter(const std::string& axis, int dim, const PerShard& sums) const {
     return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
       BufferPtr result = allocate(backend_, call_.output);
       cut_block(block(type_.shape, call_.output.shape, dim, shards_.coordinate(shard, axis)),
@@ -86,7 +86,7 @@ class Exchanger {
     });
   }
 
-  ir::PerShard all_to_all(const ir::AllToAll& attrs, const ir::PerShard& operands) const {
+  PerShard all_to_all(const ir::AllToAll& attrs, const PerShard& operands) const {
     const std::string& axis = attrs.axis;
     const int split = static_cast<int>(attrs.split), concat = static_cast<int>(attrs.concat);
     const std::int64_t size = shards_.axes().size(axis, call_.primitive.name);
@@ -104,8 +104,8 @@ class Exchanger {
     });
   }
 
-  ir::PerShard permute(const std::string& axis, const std::vector<std::vector<std::int64_t>>& pairs,
-                       const ir::PerShard& operands) const {
+  PerShard permute(const std::string& axis, const std::vector<std::vector<std::int64_t>>& pairs,
+                   const PerShard& operands) const {
     return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
       const std::int64_t receiver = shards_.coordinate(shard, axis);
       const auto pair = std::ranges::find_if(pairs, [&](const auto& p) { return p.at(1) == receiver; });
@@ -116,7 +116,7 @@ class Exchanger {
     });
   }
 
-  ir::PerShard axis_index(const std::string& axis) const {
+  PerShard axis_index(const std::string& axis) const {
     return shards_.share<BufferPtr>({axis}, [&](std::int64_t shard) {
       BufferPtr result = allocate(backend_, call_.output);
       const auto value = static_cast<std::int32_t>(shards_.coordinate(shard, axis));
@@ -148,7 +148,7 @@ std::vector<BufferPtr> run_collective(const CollectiveCall& call, const Shards& 
     return run_collective({exchanged, attrs, call.input, call.output}, shards, operands, backend);
   }
   Exchanger exchanger(call, shards, backend);
-  const ir::PerShard values(operands.begin(), operands.end());
+  const PerShard values(operands.begin(), operands.end());
   const auto axis = [&] { return call.attrs.get<std::string>("axis"); };
   const auto dim = [&] {
     return normalize_axis(call.attrs.get<std::int64_t>("dim"), call.input.shape.rank(), exchanged.name);

@@ -6,9 +6,10 @@
 
 namespace lockstep::executable {
 
-/// Work stealing (Blumofe and Leiserson 1999). What is left of each device's share of a step: items counted from 0. A device works through its own from the first
-/// one on, and then through the last ones of others, so that one that is slower, or has been kept waiting, holds nobody
-/// up. Who does what changes no bits. Between two steps with shares all devices must meet.
+/// Work stealing (Blumofe and Leiserson 1999). What is left of each device's share of a step: items counted from 0. A
+/// device works through its own from the first one on, and then through the last ones of others, so that one that is
+/// slower, or has been kept waiting, holds nobody up. Who does what changes no bits. Between two steps with shares all
+/// devices must meet.
 class Shares {
  public:
   explicit Shares(int devices) : left_(static_cast<std::size_t>(devices)) {}

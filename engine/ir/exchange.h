@@ -32,6 +32,9 @@ struct Collective {
   const Primitive& (*completes)(const Attrs&) = nullptr;
 };
 
+/// Whether replicas get anything of each other: neither nothing nor their own number alone.
+constexpr bool communicates(Exchange exchange) { return exchange != Exchange::none && exchange != Exchange::index; }
+
 /// The collective that an equation of the primitive stands for: its own, or the one that it waits for.
 const Primitive& exchanged_by(const Primitive& primitive, const Attrs& attrs);
 

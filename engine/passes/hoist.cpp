@@ -13,8 +13,9 @@
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"
 
-// Loop-invariant code motion. What a scan computes in each iteration and need not: what is the same each time, and products of a row it reads with
-// what is the same each time, which are one product of all rows. That one may round otherwise than many of few rows.
+// Loop-invariant code motion. What a scan computes in each iteration and need not: what is the same each time, and
+// products of a row it reads with what is the same each time, which are one product of all rows. That one may round
+// otherwise than many of few rows.
 namespace lockstep::passes {
 namespace {
 

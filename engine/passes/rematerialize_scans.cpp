@@ -11,9 +11,9 @@
 #include "engine/passes/element_groups.h"
 #include "engine/passes/pass.h"
 
-// Rematerialisation over scans (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", decided by a cost for
-// each row instead of by hand). What one scan stacks for another lies in memory once an iteration: of a forward pass all that its derivative reads, of
-// which much is quickly computed from the rest.
+// Rematerialisation over scans (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", decided by a cost
+// for each row instead of by hand). What one scan stacks for another lies in memory once an iteration: of a forward
+// pass all that its derivative reads, of which much is quickly computed from the rest.
 namespace lockstep::passes {
 namespace {
 

@@ -14,10 +14,7 @@ using ir::Equation;
 using ir::FunctionPtr;
 using ir::Var;
 
-bool can_be_split(const Equation& equation) {
-  const ir::Exchange exchange = equation.primitive->collective.exchange;
-  return exchange != ir::Exchange::none && exchange != ir::Exchange::index;
-}
+bool can_be_split(const Equation& equation) { return ir::communicates(equation.primitive->collective.exchange); }
 
 /// Writes the equations in a new order: a start right behind its operand's definition, a wait right before its first
 /// use, everything else as it stood.

@@ -14,15 +14,11 @@ namespace lockstep::ops {
 
 namespace {
 
-bool exchanges(const ir::Primitive& op) {
-  return op.collective.exchange != ir::Exchange::none && op.collective.exchange != ir::Exchange::index;
-}
-
 /// The ops that a start and a wait may stand for.
 std::vector<const ir::Primitive*> startable() {
   std::vector<const ir::Primitive*> list;
   for (const PrimitiveGetter getter : all_primitives()) {
-    if (exchanges(getter())) list.push_back(&getter());
+    if (ir::communicates(getter().collective.exchange)) list.push_back(&getter());
   }
   return list;
 }
@@ -31,7 +27,7 @@ std::vector<const ir::Primitive*> startable() {
 const ir::Primitive& completed(const Attrs& attrs) {
   const auto& name = attrs.get<std::string>("op");
   const ir::Primitive* op = find_primitive(name);
-  if (op != nullptr && exchanges(*op)) return *op;
+  if (op != nullptr && ir::communicates(op->collective.exchange)) return *op;
   std::string names;
   const std::vector<const ir::Primitive*> all = startable();
   for (const ir::Primitive* each : all) {

@@ -25,7 +25,8 @@ std::vector<KeyElements> follow_map_keys(const ir::KeyContext& context) {
   }
   std::vector<KeyElements> outputs = context.follow(*body, inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (is_cut(in[i]) && !ir::first_use(inputs[i]).empty()) ir::use_keys(context.operands[i], ir::first_use(inputs[i]));
+    const std::string by = is_cut(in[i]) ? ir::first_use(inputs[i]) : "";
+    if (!by.empty()) ir::use_keys(context.operands[i], by);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (is_cut(out[i])) outputs[i] = ir::new_keys(context.function.type(equation.outputs[i]));

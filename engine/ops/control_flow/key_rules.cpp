@@ -44,9 +44,10 @@ std::vector<KeyElements> follow_scan_keys(const ir::KeyContext& context) {
     const std::vector<KeyElements> outputs = follow_body(context, *scan.body, inputs, i);
     for (std::size_t c = 0; c < scan.carries; ++c) inputs[scan.consts + c] = outputs[c];
     for (std::size_t x = first_x; x < inputs.size(); ++x) {
-      if (ir::first_use(inputs[x]).empty()) continue;
+      std::string by = ir::first_use(inputs[x]);
+      if (by.empty()) continue;
       x_used[x] = true;
-      used_by = ir::first_use(inputs[x]);
+      used_by = std::move(by);
     }
   }
   for (std::size_t x = first_x; x < inputs.size(); ++x) {
