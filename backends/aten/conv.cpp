@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
@@ -83,8 +84,19 @@ at::Tensor filter(const ArrayView& view) {
 /// 16-bit floats are convolved as float32: not every processor's library has them, and none gains accuracy.
 at::Tensor widened(const at::Tensor& x) { return x.element_size() < 4 ? x.to(at::kFloat) : x; }
 
+/// One channel lies in memory as channels last and as channels first; said to be first. The library below has wrong values
+/// for some that are said to be last (AVX-512: several images, a last extent of 1 after steps of more, a window of several
+/// places).
+at::Tensor of_one_layout(const at::Tensor& x) {
+  if (x.size(1) != 1 || !x.is_contiguous()) return x;
+  Dims strides(static_cast<std::size_t>(x.dim()));
+  std::int64_t stride = 1;
+  for (std::int64_t d = x.dim(); d-- > 0; stride *= x.size(d)) strides[static_cast<std::size_t>(d)] = stride;
+  return x.as_strided(x.sizes(), strides);
+}
+
 at::Tensor pad_image(const Convolution& conv, const at::Tensor& x) {
-  return conv.padded ? at::constant_pad_nd(x, conv.extra) : x;
+  return of_one_layout(conv.padded ? at::constant_pad_nd(x, conv.extra) : x);
 }
 
 /// The part of a padded image that the extra padding surrounds.
@@ -115,7 +127,7 @@ void run_conv(const Convolution& conv, const KernelArguments& arguments) {
 }
 
 void run_input_grad(const Convolution& conv, const KernelArguments& arguments) {
-  const at::Tensor y = widened(image(arguments.inputs[0]));
+  const at::Tensor y = of_one_layout(widened(image(arguments.inputs[0])));
   const at::Tensor kernel = widened(filter(arguments.inputs[1]));
   at::Tensor out = image(arguments.outputs[0]);
   const at::Tensor x = pad_image(conv, widened(out));
@@ -137,7 +149,7 @@ at::Tensor places_met(const Convolution& conv, const at::Tensor& x, const at::Te
 
 void run_kernel_grad(const Convolution& conv, const KernelArguments& arguments) {
   at::Tensor x = pad_image(conv, widened(image(arguments.inputs[0])));
-  const at::Tensor y = widened(image(arguments.inputs[1]));
+  const at::Tensor y = of_one_layout(widened(image(arguments.inputs[1])));
   at::Tensor out = filter(arguments.outputs[0]);
   const bool is_strided = std::any_of(conv.strides.begin(), conv.strides.end(), [](std::int64_t n) { return n > 1; });
   if (is_strided && out.size(0) * out.size(1) == out.numel()) {
