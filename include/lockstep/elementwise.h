@@ -35,7 +35,8 @@ LOCKSTEP_API Array log10(const Operand& x);                    ///< The logarith
 LOCKSTEP_API Array logaddexp(const Operand& a, const Operand& b);   ///< log(exp(a) + exp(b)) without overflow.
 LOCKSTEP_API Array logaddexp2(const Operand& a, const Operand& b);  ///< The same in base 2.
 LOCKSTEP_API Array trunc(const Operand& x);  ///< Rounded towards 0; integers and bool as they are.
-/// Rounded to a number of decimals (negative: to tens, hundreds, ...), halves to even.
+/// Rounded to a number of decimals (negative: to tens, hundreds, ...), halves to even. Integers stay integers, exactly;
+/// what their dtype does not hold wraps.
 LOCKSTEP_API Array round(const Operand& x, int decimals);
 /// As a number with fewer bits; see lax::reduce_precision.
 LOCKSTEP_API Array reduce_precision(const ArrayOperand& x, int exponent_bits, int mantissa_bits);
@@ -65,8 +66,8 @@ LOCKSTEP_API Array copysign(const Operand& magnitude, const Operand& sign);
 LOCKSTEP_API Array signbit(const Operand& x);   ///< True for -0 and for NaN with the sign bit set.
 LOCKSTEP_API Array isnan(const Operand& x);     ///< Of a complex number, of either part; integers and bool never are.
 LOCKSTEP_API Array isinf(const Operand& x);     ///< Of either sign; of a complex number, of either part.
-LOCKSTEP_API Array isposinf(const Operand& x);  ///< +inf alone; complex numbers never are.
-LOCKSTEP_API Array isneginf(const Operand& x);  ///< -inf alone; complex numbers never are.
+LOCKSTEP_API Array isposinf(const Operand& x);  ///< +inf alone. Complex numbers throw DtypeError.
+LOCKSTEP_API Array isneginf(const Operand& x);  ///< -inf alone. Complex numbers throw DtypeError.
 /// NaN and infinities replaced; by default infinities become the dtype's largest and smallest number.
 LOCKSTEP_API Array nan_to_num(const ArrayOperand& x, double nan = 0, std::optional<double> posinf = std::nullopt,
                               std::optional<double> neginf = std::nullopt);

@@ -100,10 +100,10 @@ LOCKSTEP_API Array nanargmin(const ArrayOperand& x, std::int64_t axis);  ///< in
 /// How a quantile that falls between two elements is made of them; `nearest` is the lower one from the middle.
 enum class Quantile : std::uint8_t { linear, lower, higher, nearest, midpoint };
 /// `q` in [0, 1], any shape: its dimensions come first in the result. No axis: of all elements. NaN where an element
-/// is.
+/// is, and for a q that is not in [0, 1]; a number outside throws ValueError.
 LOCKSTEP_API Array quantile(const ArrayOperand& x, const Operand& q, std::optional<std::int64_t> axis = std::nullopt,
                             Quantile method = Quantile::linear);
-/// quantile of q / 100, q in [0, 100].
+/// quantile of q / 100, q in [0, 100]; what is outside likewise.
 LOCKSTEP_API Array percentile(const ArrayOperand& x, const Operand& q, std::optional<std::int64_t> axis = std::nullopt,
                               Quantile method = Quantile::linear);
 /// The middle element, or the mean of the two middle ones; NaN where an element is. Without an element: ShapeError.

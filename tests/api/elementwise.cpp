@@ -219,6 +219,8 @@ TEST_CASE("element-wise composites keep dtypes and refuse what they cannot take"
   CHECK(round(array(125), -1).dtype() == int32);
   CHECK(population_count(array({0, 7})).to_vector<int>() == std::vector<int>{0, 3});
   expect_error<DtypeError>([] { signbit(complex(array(1.f), 0)); }, "signbit", "c64", "take real(x)");
+  expect_error<DtypeError>([] { isposinf(complex(array(1.f), 0)); }, "isposinf", "c64", "take real(x)");
+  expect_error<DtypeError>([] { isneginf(complex(array(1.f), 0)); }, "isneginf", "c64", "take real(x)");
   expect_error<DtypeError>([] { integer_pow(array(2), -1); }, "integer_pow", "an exponent of 0 or more");
   expect_error<ShapeError>([] { polyval(ones({2, 2}), 1.f); }, "polyval", "[2,2]", "one dimension");
   expect_error<ShapeError>([] { logaddexp(ones({2}), ones({3})); }, "logaddexp", "[2]", "[3]");

@@ -87,6 +87,7 @@ TEST_CASE("reading by index") {
 
 TEST_CASE("indices that do not fit are refused") {
   const Array x = counted({3, 4});
+  expect_error<DtypeError>([&] { at(greater(x, 0), 0).subtract(true); }, "at().subtract", "bool[3,4]", "set()");
   expect_error<ShapeError>([&] { index(x, {1, 2, 3}); }, "index", "3 indices for the 2 dimensions of [3,4]");
   expect_error<ShapeError>([&] { index(x, {ellipsis, 1, ellipsis}); }, "at most one ellipsis, got 2");
   expect_error<ValueError>([&] { index(x, {0, 4}); }, "index 4 is outside dimension 1 of [3,4]");

@@ -145,6 +145,62 @@ TEST_CASE("rounding to decimals keeps what has none") {
   CHECK(round(array({25, 35, 16777217, -7}), -1).to_vector<int>() == std::vector<int>{20, 40, 16777220, -10});
 }
 
+TEST_CASE("rounding to tens is exact in every dtype") {
+  // Python's round(integer, -decimals), which is exact.
+  const std::vector<std::int64_t> wide = {9007199254740995,
+                                          9007199254740985,
+                                          -9007199254740995,
+                                          -9223372036854775807 - 1,
+                                          9223372036854775807,
+                                          25,
+                                          15,
+                                          5,
+                                          -5,
+                                          0};
+  const Array w = array(wide);
+  CHECK(round(w, -1).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{9007199254741000, 9007199254740980, -9007199254741000,
+                                  9223372036854775806 /* -...810 wraps */, -9223372036854775806, 20, 20, 0, 0, 0});
+  CHECK(round(w, -18).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{0, 0, 0, -9000000000000000000, 9000000000000000000, 0, 0, 0, 0, 0});
+  CHECK(round(w, -40).to_vector<std::int64_t>() == std::vector<std::int64_t>(10, 0));
+  const Array top = convert(array({std::int64_t{-1}}), uint64);  // 2^64 - 1, nearer to 2 * 10^19 than to 10^19
+  CHECK(round(top, -10).to_vector<std::uint64_t>() == std::vector<std::uint64_t>{18446744070000000000u});
+  CHECK(round(convert(array({44, -45, 55}), int8), -1).to_vector<std::int8_t>() ==
+        std::vector<std::int8_t>{40, -40, 60});
+  CHECK(round(convert(array({44, -45, 55}), int8), -3).to_vector<std::int8_t>() == std::vector<std::int8_t>(3, 0));
+  CHECK(round(array({true, false}), -1).to_vector<bool>() == std::vector<bool>{false, false});
+  // numpy.round; a unit beyond the dtype's numbers, and bfloat16, whose products would round once more.
+  CHECK(round(array({35.0, -45.0, 1e22}), -1).to_vector<double>() == std::vector<double>{40, -40, 1e22});
+  CHECK(round(array({3e38F, -1.F}), -39).to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(round(array({1e300, -infinity}), -400).to_vector<double>() == std::vector<double>{0, -infinity});
+  CHECK(round(convert(array({3.34375F}), bfloat16), 1).astype(float32).item<float>() == 3.296875F);  // bfloat16's 3.3
+}
+
+TEST_CASE("quantiles outside of [0, 1] are an error or NaN") {
+  const Array x = array({3.F, 1.F, 2.F});
+  expect_error<ValueError>([&] { quantile(x, 1.5); }, "quantile: q is 1.5", "from 0 to 1");
+  expect_error<ValueError>([&] { quantile(x, std::nan("")); }, "quantile: q is nan");
+  expect_error<ValueError>([&] { percentile(x, -1); }, "percentile: q is -1", "from 0 to 100");
+  const Array rows = stack(std::vector<Array>{x, -x}, 1);
+  const Array drawn = quantile(rows, array({0.5F, -0.1F, 1.F, 1.1F, static_cast<float>(not_a_number)}), 0);
+  CHECK(drawn.shape() == Shape{5, 2});
+  const std::vector<float> values = drawn.to_vector<float>();
+  CHECK(std::vector<float>{values[0], values[1], values[4], values[5]} == std::vector<float>{2, -2, 3, -1});
+  for (const std::size_t i : {2, 3, 6, 7, 8, 9}) CHECK(std::isnan(values[i]));
+  CHECK(percentile(x, array({100.F, 0.F})).to_vector<float>() == std::vector<float>{3, 1});
+  CHECK(std::isnan(percentile(x, array({100.5F})).to_vector<float>().front()));
+}
+
+TEST_CASE("the worst number there is comes before NaN") {
+  const double nan = not_a_number, inf = infinity;
+  const Array low = array(std::vector<double>{nan, -inf, nan, -inf, nan, nan}, {2, 3});
+  CHECK(nanargmax(low, 1).to_vector<int>() == std::vector<int>{1, 0});
+  CHECK(nanargmin(low * -1.0, 1).to_vector<int>() == std::vector<int>{1, 0});
+  CHECK(nanargmax(low, 0).to_vector<int>() == std::vector<int>{1, 0, -1});
+  CHECK(nanargmax(array({2.0, nan, 3.0, 3.0}), 0).item<int>() == 2);
+}
+
 TEST_CASE("accumulations, orders and counts have JAX's values") {
   const Array m = array(std::vector<double>{1.5, -2.0, 0.25, 0.5, 3.0, -1.25}, {2, 3}),
               b = array(std::vector<int>{3, 1, 3, 0, 2, 1}, {2, 3});

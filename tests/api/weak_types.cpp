@@ -10,8 +10,10 @@
 #include <lockstep/control_flow.h>
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/derivatives.h>
+#include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/linalg.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/reductions.h>
@@ -220,6 +222,13 @@ TEST_CASE("results of weak values are weak, as JAX's") {
   CHECK(of([](const Array& v) { return broadcast_to(v, {3}); }).dtype() == bfloat16);
   CHECK(of([](const Array& v) { return reshape(v, {1}); }).dtype() == bfloat16);
   CHECK(of([](const Array& v) { return power(v, 3); }).dtype() == bfloat16);
+  const auto of_rows = [&](const auto& product) {
+    return jit([&product](const Array& a, const Array& v) { return product(a, broadcast_to(v, {3})); })(x, 0.1).dtype();
+  };
+  CHECK(of_rows([](const Array& a, const Array& b) { return matmul(a, b); }) == bfloat16);
+  CHECK(of_rows([](const Array& a, const Array& b) { return linalg::outer(b, a); }) == bfloat16);
+  CHECK(of_rows([](const Array& a, const Array& b) { return einsum("i,i->", {a, b}); }) == bfloat16);
+  CHECK(of_rows([](const Array& a, const Array& b) { return dot_general(b, a, {{0}, {0}}); }) == bfloat16);
   // and float32 for these
   CHECK(of([](const Array& v) { return v.astype(float32); }).dtype() == float32);
   CHECK(of([](const Array& v) { return v * array(2.F); }).dtype() == float32);

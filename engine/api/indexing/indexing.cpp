@@ -205,6 +205,10 @@ Array Place::add(const Operand& values, IndexMode mode) const {
   return written("at().add", x_, indices_, values, mode, scatter_add);
 }
 Array Place::subtract(const Operand& values, IndexMode mode) const {
+  if (x_.dtype() == DType::bool_) {
+    throw DtypeError(fmt::format("at().subtract given {}; expected numbers; convert it, or set() its elements",
+                                 to_string(x_.type())));
+  }
   return add(neg(values.is_scalar() ? full({}, values, x_.dtype()) : convert(values.array(), x_.dtype())), mode);
 }
 Array Place::multiply(const Operand& values, IndexMode mode) const {

@@ -42,11 +42,15 @@ Array of_numbers(const Array& x, const Array& result, const OptionalAxes& axes, 
   return is_float(x.dtype()) ? where(all(isnan(x), axes, keep), nan, result) : result;
 }
 
+/// The first number that is as far out as any: where all others are NaN, the worst there is, too.
 Array arg_of_numbers(const Array& x, std::int64_t axis, double worst,
-                     Array (*arg)(const ArrayOperand&, std::int64_t, DType)) {
+                     Array (*arg)(const ArrayOperand&, std::int64_t, DType),
+                     Array (*best)(const ArrayOperand&, const OptionalAxes&, bool)) {
   if (!is_float(x.dtype())) return arg(x, axis, int32);
   const Array missing = isnan(x);
-  return where(all(missing, Axes{axis}), -1, arg(where(missing, worst, x), axis, int32));
+  const Array numbers = where(missing, worst, x);
+  const Array found = logical_and(equal(numbers, best(numbers, Axes{axis}, true)), logical_not(missing));
+  return where(all(missing, Axes{axis}), -1, argmax(convert(found, DType::int8), axis, int32));
 }
 
 }  // namespace
@@ -158,7 +162,7 @@ Array nanmin(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return of_numbers(x, min(where(isnan(x), infinity, x), axes, keep), axes, keep);
 }
 
-Array nanargmax(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, -infinity, argmax); }
-Array nanargmin(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, infinity, argmin); }
+Array nanargmax(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, -infinity, argmax, max); }
+Array nanargmin(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, infinity, argmin, min); }
 
 }  // namespace lockstep

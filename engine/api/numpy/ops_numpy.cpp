@@ -125,16 +125,45 @@ Array logaddexp2(const Operand& a, const Operand& b) {
 
 Array trunc(const Operand& x) { return where(less(x, 0), ceil(x), floor(x)); }
 
+namespace {
+
+/// Integers to a multiple of 10^digits, in integers: float64 holds only those below 2^53.
+Array round_integers(const Array& x, int digits) {
+  constexpr int most = 19;  // 10^19 is the last power below 2^64, and no integer reaches half of the next
+  if (digits > most) return zeros_like(x);
+  std::uint64_t power = 1;
+  for (int i = 0; i < digits; ++i) power *= 10;
+  const Array unit = full({}, static_cast<std::int64_t>(power), uint64);  // uint64 takes the bits
+  const Array negative = less(x, 0);
+  const Array size = convert(where(negative, sub(0, x), x), uint64);  // of the least one too, modulo 2^64
+  const Array count = div(size, unit);
+  const Array rest = sub(size, mul(count, unit)), missing = sub(unit, rest);
+  const Array is_odd = equal(bitwise_and(count, 1), 1);
+  const Array is_up = logical_or(greater(rest, missing), logical_and(equal(rest, missing), is_odd));
+  const Array rounded = convert(mul(add(count, convert(is_up, uint64)), unit), x.dtype());
+  return where(negative, sub(0, rounded), rounded);
+}
+
+}  // namespace
+
 Array round(const Operand& x, int decimals) {
   if (decimals == 0) return round(x);
-  if (!x.is_scalar() && !api::is_weak(x.array()) && !is_inexact(x.array().dtype())) {
-    if (decimals > 0) return x.array();
-    const double unit = std::pow(10.0, -decimals);
-    return convert(mul(round(div(convert(x.array(), float64), unit)), unit), x.array().dtype());
+  const DType dtype = api::common_dtype({&x});
+  if (!is_inexact(dtype)) {
+    const Array value = std::move(api::weakly_aligned(ops::primitives::round().name, {&x}, dtype).front());
+    if (dtype == DType::bool_) return decimals > 0 ? value : zeros_like(value);
+    return decimals > 0 ? value : round_integers(value, -decimals);
   }
-  const double scale = std::pow(10.0, decimals);
-  const Array scaled = mul(x, scale);
-  return where(is_finite(scaled), div(round(scaled), scale), x);  // what is that large has no decimals
+  const Array given = std::move(api::weakly_aligned(ops::primitives::round().name, {&x}, dtype).front());
+  const Array value = api::widened(dtype) == dtype ? given : convert(given, api::widened(dtype));
+  // A power of ten itself, whichever way: 0.1 is none.
+  const double scale = std::pow(10.0, std::abs(decimals));
+  const Array scaled = decimals > 0 ? mul(value, scale) : div(value, scale);
+  const Array rounded = decimals > 0 ? div(round(scaled), scale) : mul(round(scaled), scale);
+  // What is that large has no decimals; and no number reaches half of a unit that is infinite.
+  const Array result =
+      where(is_finite(decimals > 0 ? scaled : value), where(isnan(rounded), mul(value, 0), rounded), value);
+  return value.dtype() == dtype ? result : convert(result, dtype);
 }
 
 Array reduce_precision(const ArrayOperand& x, int exponent_bits, int mantissa_bits) {

@@ -22,6 +22,14 @@ Array truth(std::string_view op, const Operand& x) {
   return value.dtype() == DType::bool_ ? value : not_equal(value, 0);
 }
 
+/// What has a sign.
+Array real_of(std::string_view op, const Operand& x) {
+  const Array value = array_of(op, x);
+  if (!is_complex(value.dtype())) return value;
+  throw DtypeError(std::string(op) + " given " + to_string(value.type()) +
+                   "; expected real numbers; take real(x) or imag(x)");
+}
+
 Array none_of(const Array& x) { return full(x.shape(), false, DType::bool_); }
 
 double largest(DType dtype) {
@@ -51,10 +59,7 @@ DType bits_of(DType dtype) {
 }  // namespace
 
 Array signbit(const Operand& x) {
-  const Array value = array_of("signbit", x);
-  if (is_complex(value.dtype())) {
-    throw DtypeError("signbit given " + to_string(value.type()) + "; expected real numbers; take real(x) or imag(x)");
-  }
+  const Array value = real_of("signbit", x);
   if (!is_float(value.dtype())) return is_signed_integer(value.dtype()) ? less(value, 0) : none_of(value);
   return less(bitcast_convert(value, bits_of(value.dtype())), 0);
 }
@@ -78,12 +83,12 @@ Array isinf(const Operand& x) {
 }
 
 Array isposinf(const Operand& x) {
-  const Array value = array_of("isposinf", x);
+  const Array value = real_of("isposinf", x);
   return is_float(value.dtype()) ? equal(value, infinity) : none_of(value);
 }
 
 Array isneginf(const Operand& x) {
-  const Array value = array_of("isneginf", x);
+  const Array value = real_of("isneginf", x);
   return is_float(value.dtype()) ? equal(value, -infinity) : none_of(value);
 }
 

@@ -6,6 +6,7 @@
 #include <lockstep/ops.h>
 
 #include "engine/api/numpy/operands.h"
+#include "engine/api/numpy/weak_types.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
@@ -48,8 +49,11 @@ Array batched_matmul(const Array& a, const Array& b) {
 
 Array dot_general(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& contract,
                   const std::pair<Axes, Axes>& batch) {
-  const DType dtype = promote(a.dtype(), b.dtype());
-  const auto in_dtype = [&](const Array& x) { return x.dtype() == dtype ? x : convert(x, dtype); };
+  const DType dtype = api::common_dtype({a, b});
+  const auto in_dtype = [&](const Array& x) {
+    api::check_integer(ops::primitives::dot_general().name, x, dtype);
+    return x.dtype() == dtype ? x : convert(x, dtype);
+  };
   using Pair = std::vector<std::vector<std::int64_t>>;
   return api::bind_one(ops::primitives::dot_general(), {in_dtype(a), in_dtype(b)},
                        {{"contract", Pair{resolve(contract.first, a.ndim()), resolve(contract.second, b.ndim())}},

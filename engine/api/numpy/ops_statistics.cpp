@@ -28,7 +28,7 @@ Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
       fmt::format("{}: {} has no elements along the axis; expected at least one", op, to_string(x.shape())));
 }
 
-/// Rows of `sorted` at fractional places [Q...]: [Q..., rest...]. Places may have the rest's dimensions already.
+/// Rows of `sorted` at fractional places [Q...]: [Q..., rest...], none of them outside.
 Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   const Array low = floor(places), high = ceil(places);
   const Array below = take(sorted, convert(low, int32), 0, IndexMode::promise_in_bounds);
@@ -52,6 +52,12 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   return add(mul(below, sub(1, share)), mul(above, share));
 }
 
+/// Throws ValueError for a number outside of [0, whole].
+void check_level(std::string_view op, const Operand& q, double whole) {
+  if (q.real() >= 0 && q.real() <= whole) return;
+  throw ValueError(fmt::format("{}: q is {}; expected a number from 0 to {}", op, q.real(), whole));
+}
+
 /// `q` are as many parts as `whole` is. Places among many rows need more digits than a narrow dtype has.
 Array quantile_of(std::string_view op, const Array& x, const Operand& q, double whole, MaybeAxis axis,
                   Quantile method) {
@@ -63,9 +69,16 @@ Array quantile_of(std::string_view op, const Array& x, const Operand& q, double 
   constexpr std::int64_t many = std::int64_t{1} << 20;
   const Array level = api::aligned(op, {&q}, rows.dim(0) > many ? float64 : api::widened(dtype)).front();
   const Array part = whole == 1 ? level : div(level, whole);
-  const Array places = mul(part, static_cast<double>(rows.dim(0) - 1));
-  const Array result = between_rows(sort(rows, 0), places, method);
-  return where(any(isnan(rows), Axes{0}), nan, result);
+  const auto at_parts = [&](const Array& parts) {
+    const Array places = mul(parts, static_cast<double>(rows.dim(0) - 1));
+    return where(any(isnan(rows), Axes{0}), nan, between_rows(sort(rows, 0), places, method));
+  };
+  if (q.is_scalar()) return at_parts(part);
+  const Array inside = logical_and(greater_equal(part, 0), less_equal(part, 1));
+  const Array result = at_parts(where(inside, part, 0));
+  std::vector<std::int64_t> beside = inside.shape().to_vector();
+  beside.resize(static_cast<std::size_t>(result.ndim()), 1);
+  return where(reshape(inside, beside), result, nan);
 }
 
 }  // namespace
@@ -118,12 +131,14 @@ Array count_nonzero(const ArrayOperand& x, const OptionalAxes& axes, bool keep) 
 }
 
 Array quantile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {
+  if (q.is_scalar()) check_level("quantile", q, 1);
   return quantile_of("quantile", x, q, 1, axis, method);
 }
 
 Array percentile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {
-  return q.is_scalar() ? quantile_of("percentile", x, q.real() / 100, 1, axis, method)
-                       : quantile_of("percentile", x, q, 100, axis, method);
+  if (!q.is_scalar()) return quantile_of("percentile", x, q, 100, axis, method);
+  check_level("percentile", q, 100);
+  return quantile_of("percentile", x, q.real() / 100, 1, axis, method);
 }
 
 Array median(const ArrayOperand& x, MaybeAxis axis) {
