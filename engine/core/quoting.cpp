@@ -11,6 +11,26 @@ namespace {
 bool starts_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool continues_word(char c) { return starts_word(c) || (c >= '0' && c <= '9'); }
 
+/// In double quotes, control characters as two hexadecimal digits behind `prefix`.
+std::string escaped(std::string_view text, std::string_view prefix) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += prefix;
+      result += hex[byte >> 4];
+      result += hex[byte & 15];
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
 }  // namespace
 
 bool is_bare_word(std::string_view text) {
@@ -25,24 +45,8 @@ bool is_reserved_word(std::string_view text) {
   return false;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr std::string_view hex = "0123456789abcdef";
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      result += "\\x";
-      result += hex[byte >> 4];
-      result += hex[byte & 15];
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
+std::string quoted(std::string_view text) { return escaped(text, "\\x"); }
+std::string json_quoted(std::string_view text) { return escaped(text, "\\u00"); }
 
 std::string quoted_unless_bare(std::string_view text) { return is_bare_word(text) ? std::string(text) : quoted(text); }
 

@@ -11,6 +11,8 @@ bool is_bare_word(std::string_view text);
 bool is_reserved_word(std::string_view text);
 /// In double quotes; '"', '\' and control characters escaped.
 std::string quoted(std::string_view text);
+/// As JSON writes it (RFC 8259, section 7).
+std::string json_quoted(std::string_view text);
 /// As it is where it is a bare word, else quoted.
 std::string quoted_unless_bare(std::string_view text);
 

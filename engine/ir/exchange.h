@@ -9,6 +9,7 @@
 // What collectives do, as their definitions say it.
 namespace lockstep::ir {
 
+struct Equation;
 struct Primitive;
 
 /// What the replicas of a group get of each other's operands.
@@ -37,6 +38,9 @@ constexpr bool communicates(Exchange exchange) { return exchange != Exchange::no
 
 /// The collective that an equation of the primitive stands for: its own, or the one that it waits for.
 const Primitive& exchanged_by(const Primitive& primitive, const Attrs& attrs);
+
+/// The mesh axes that an equation of a collective, of pvary or of axis_index names; none of any other.
+AxisSet named_axes(const Equation& equation);
 
 /// The dtype in which sums over shards of a dtype are kept until they are complete: float32 for float16 and bfloat16.
 DType accumulation_dtype(DType dtype);

@@ -42,21 +42,13 @@ ArrayType without(ArrayType type, const std::string& axis) {
   return type;
 }
 
-/// The axes an equation of a collective op names.
-AxisSet named_axes(const Equation& equation) {
-  if (!equation.primitive->traits.typed_axes || equation.primitive->traits.loop) return {};
-  if (equation.attrs.has("axis")) return {equation.attrs.get<std::string>("axis")};
-  if (equation.attrs.has("axes")) return AxisSet(equation.attrs.get<std::vector<std::string>>("axes"));
-  return {};
-}
-
 bool is_pvary(const Equation& equation) { return equation.primitive == &ops::primitives::pvary(); }
 
 /// An equation inside the sub-functions that communicates along the axis or asks for its index, or null.
 const Equation* inner_use(const Equation& equation, const std::string& axis) {
   for (const ir::FunctionPtr& function : ir::sub_functions(equation.attrs)) {
     for (const Equation& inner : function->equations()) {
-      if (!is_pvary(inner) && named_axes(inner).contains(axis)) return &inner;
+      if (!is_pvary(inner) && ir::named_axes(inner).contains(axis)) return &inner;
       if (const Equation* found = inner_use(inner, axis)) return found;
     }
   }
@@ -75,7 +67,7 @@ std::vector<Var> emit_without_axis(Builder& builder, const Equation& equation, s
                                    const std::string& axis) {
   builder.set_provenance(equation.provenance);
   if (is_pvary(equation)) {
-    const AxisSet rest = named_axes(equation).without({axis}).without(builder.type(operands[0]).varying);
+    const AxisSet rest = ir::named_axes(equation).without({axis}).without(builder.type(operands[0]).varying);
     return {rest.empty() ? operands[0] : builder.pvary(operands[0], rest)};
   }
   return builder.apply(*equation.primitive, operands, without_axis(equation.attrs, axis));
@@ -159,7 +151,7 @@ class InTurn {
   When& when(Var v) { return when_[v.id]; }
 
   bool is_reduction(const Equation& equation) const {
-    if (is_pvary(equation) || !named_axes(equation).contains(axis_)) return false;
+    if (is_pvary(equation) || !ir::named_axes(equation).contains(axis_)) return false;
     const ir::Primitive* op = equation.primitive;
     if (op == &ops::primitives::psum() || op == &ops::primitives::pmax() || op == &ops::primitives::pmin() ||
         op == &ops::primitives::all_gather_invariant()) {
@@ -362,7 +354,7 @@ class InTurn {
   }
 
   Value summed(const Equation& equation, const Value& sum) {
-    const AxisSet rest = named_axes(equation).without({axis_});
+    const AxisSet rest = ir::named_axes(equation).without({axis_});
     const Value total = rest.empty() ? sum : ops::psum(sum, rest);
     return ops::convert(total, f_.type(equation.outputs[0]).dtype);
   }
@@ -372,7 +364,7 @@ class InTurn {
     const bool largest = equation.primitive == &ops::primitives::pmax();
     const ir::Primitive& reduce = largest ? ops::primitives::reduce_max() : ops::primitives::reduce_min();
     const Value own = ops::apply_one(reduce, {rows}, {{"axes", Dims{0}}});
-    const AxisSet rest = named_axes(equation).without({axis_});
+    const AxisSet rest = ir::named_axes(equation).without({axis_});
     return rest.empty() ? own : ops::apply_one(*equation.primitive, {own}, {{"axes", rest.names()}});
   }
 

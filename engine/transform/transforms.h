@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/ir/function.h"
@@ -37,10 +40,14 @@ FunctionPtr transpose(const FunctionPtr& linear, int residuals);
 /// (x..., cotangent of each float y...) -> (y..., cotangent of each active x...), in one function.
 FunctionPtr vjp(const FunctionPtr& f, const std::vector<bool>& active);
 
+/// What an input is called in errors; without one, by its number.
+using InputName = std::function<std::string(std::size_t)>;
+
 /// (x...) -> (y..., gradient of y[0] with respect to each active x...). y[0] must be a float scalar, a complex one where f
 /// is `holomorphic`; where it varies along a mesh axis, every active input must vary along it too (else MeshError: psum it
 /// or return Weighted).
-FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active, bool holomorphic = false);
+FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active, bool holomorphic = false,
+                           const InputName& name = {});
 
 /// Batched inputs carry a new dimension 0 of extent `size`; every output does.
 FunctionPtr vmap(const FunctionPtr& f, const std::vector<bool>& batched, std::int64_t size);

@@ -37,27 +37,26 @@ std::size_t inexact_outputs(const Function& f) {
   return count;
 }
 
-void check_loss(const Function& f, const std::vector<bool>& active, bool holomorphic) {
+void check_loss(const Function& f, const std::vector<bool>& active, bool holomorphic, const InputName& name) {
   if (f.outputs().empty()) {
-    throw ShapeError("grad: the function returns nothing; return a scalar loss first, then anything else");
+    throw ShapeError("value_and_grad: the function returned no array; its first result must be a scalar loss");
   }
   const ArrayType& loss = f.type(f.outputs()[0]);
   if (loss.shape.rank() != 0) {
-    throw ShapeError("grad: the first result must be a scalar, got " + to_string(loss) +
-                     "; reduce it with sum or mean, or use vjp for functions with array results");
+    throw ShapeError("value_and_grad: the function returned " + to_string(loss) +
+                     ", a gradient needs a scalar; reduce it with sum or mean, or use vjp");
   }
   if (holomorphic ? !is_complex(loss.dtype) : !is_float(loss.dtype)) {
-    throw DtypeError("grad: the first result must be of " + std::string(holomorphic ? "complex type" : "float type") +
-                     ", got " + to_string(loss) + "; convert it");
+    throw DtypeError("value_and_grad: the function returned " + to_string(loss) + ", a gradient needs a " +
+                     (holomorphic ? "complex scalar" : "float scalar") + "; convert it");
   }
   for (std::size_t i = 0; i < active.size(); ++i) {
     const ArrayType& type = f.type(f.inputs()[i]);
     if (!active[i] || type.varying.contains(loss.varying)) continue;
-    throw MeshError("grad: the loss " + to_string(loss) + " varies along '" + to_string(loss.varying) +
-                    "', so each replica would differentiate its own part of it, but input " + std::to_string(i) + ", " +
-                    to_string(type) + ", is the same on every replica of '" +
-                    to_string(loss.varying.without(type.varying)) +
-                    "'; psum the loss over it, or return Weighted{sum, weight}");
+    throw MeshError("value_and_grad: the loss " + to_string(loss) + " varies along \"" + to_string(loss.varying) +
+                    "\", so every replica would differentiate its own part of it, but " +
+                    (name ? name(i) : "input " + std::to_string(i)) + " is " + to_string(type) +
+                    ", the same on all of them. psum the loss (or return Weighted{sum, weight} to data_parallel)");
   }
 }
 
@@ -78,9 +77,10 @@ FunctionPtr vjp(const FunctionPtr& f, const std::vector<bool>& active) {
   return builder.finish(std::move(forward.outputs));
 }
 
-FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active, bool holomorphic) {
-  check_active(*f, active, "grad");
-  check_loss(*f, active, holomorphic);
+FunctionPtr value_and_grad(const FunctionPtr& f, const std::vector<bool>& active, bool holomorphic,
+                           const InputName& name) {
+  check_active(*f, active, "value_and_grad");
+  check_loss(*f, active, holomorphic, name);
   std::vector<bool> wanted(inexact_outputs(*f));
   wanted[0] = true;
   const Linearized parts = linearize_wanted(f, active, wanted);

@@ -209,9 +209,10 @@ TEST_CASE("a loss that varies has a gradient only for arguments that vary") {
       {weight, local}, [](ir::Builder&, Inputs x) { return Results{ops::mul(x[0], sum(x[1]))}; }, batch2);
   CHECK_THROWS_WITH_AS(
       transform::value_and_grad(f, {true, false}),
-      "grad: the loss f64[]{batch} varies along 'batch', so each replica would differentiate its own "
-      "part of it, but input 0, f64[], is the same on every replica of 'batch'; psum the loss over it, "
-      "or return Weighted{sum, weight}",
+      "value_and_grad: the loss f64[]{batch} varies along \"batch\", so every replica would differentiate its own part "
+      "of "
+      "it, but input 0 is f64[], the same on all of them. psum the loss (or return Weighted{sum, weight} to "
+      "data_parallel)",
       MeshError);
   const auto gradient = transform::value_and_grad(f, {false, true});
   ir::verify(*gradient);

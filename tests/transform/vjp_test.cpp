@@ -85,24 +85,25 @@ TEST_CASE("what value_and_grad refuses") {
   const auto vector_loss = make_function({vector2}, [](ir::Builder&, Inputs x) { return Results{x[0]}; });
   CHECK_THROWS_WITH_AS(
       transform::value_and_grad(vector_loss, {true}),
-      "grad: the first result must be a scalar, got f64[2]; reduce it with sum or mean, or use vjp for "
-      "functions with array results",
+      "value_and_grad: the function returned f64[2], a gradient needs a scalar; reduce it with sum or mean, or use vjp",
       ShapeError);
   const auto integer_loss = make_function({vector2}, [](ir::Builder&, Inputs x) {
     return Results{ops::convert(ops::reduce_sum(x[0], {0}), DType::int32)};
   });
   CHECK_THROWS_WITH_AS(transform::value_and_grad(integer_loss, {true}),
-                       "grad: the first result must be of float type, got i32[]; convert it", DtypeError);
+                       "value_and_grad: the function returned i32[], a gradient needs a float scalar; convert it",
+                       DtypeError);
   const auto nothing = make_function({vector2}, [](ir::Builder&, Inputs) { return Results{}; });
   CHECK_THROWS_WITH_AS(transform::value_and_grad(nothing, {true}),
-                       "grad: the function returns nothing; return a scalar loss first, then anything else",
+                       "value_and_grad: the function returned no array; its first result must be a scalar loss",
                        ShapeError);
   const auto labels =
       make_function({scalar, {DType::int32, Shape{4}, {}}}, [](ir::Builder&, Inputs x) { return Results{x[0]}; });
-  CHECK_THROWS_WITH_AS(transform::value_and_grad(labels, {true, true}),
-                       "grad: input 1 is i32[4], but only float and complex inputs have a derivative; leave it out of "
-                       "the differentiated arguments or convert it to float32",
-                       DtypeError);
+  CHECK_THROWS_WITH_AS(
+      transform::value_and_grad(labels, {true, true}),
+      "value_and_grad: input 1 is i32[4], but only float and complex inputs have a derivative; leave it out of "
+      "the differentiated arguments or convert it to float32",
+      DtypeError);
 }
 
 }  // namespace lockstep::tests

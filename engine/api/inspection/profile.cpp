@@ -18,6 +18,7 @@
 
 #include "engine/api/inspection/profile_calls.h"
 #include "engine/api/transforms/runtime.h"
+#include "engine/core/quoting.h"
 
 namespace lockstep {
 
@@ -53,22 +54,6 @@ std::string layer_of(const Slice& slice) {
   const bool is_named = note->provenance.scope != nullptr && !note->provenance.scope->empty();
   const std::string path = is_named ? *note->provenance.scope : "(no layer)";
   return note->provenance.backward ? path + " backward" : path;
-}
-
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (byte < 0x20) {
-      result += fmt::format("\\u{:04x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
 }
 
 }  // namespace
@@ -162,7 +147,7 @@ std::string complete_event(std::string_view name, std::string_view category, int
                            nanoseconds begin, nanoseconds end, const std::string& arguments) {
   const auto in_microseconds = [](nanoseconds time) { return static_cast<double>(time.count()) / 1000; };
   return fmt::format(R"({{"ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{{}}}}})",
-                     json_string(name), json_string(category), process, row, in_microseconds(begin),
+                     json_quoted(name), json_quoted(category), process, row, in_microseconds(begin),
                      in_microseconds(end - begin), arguments);
 }
 
@@ -173,8 +158,8 @@ std::string arguments_of(const RecordedCall& call, const Slice& slice) {
   if (note == nullptr) return text;
   const auto& scope = note->provenance.scope;
   text += fmt::format(R"(,"layer":{},"direction":"{}","backend":{},"flops":{:.0f},"bytes":{:.0f})",
-                      json_string(scope == nullptr ? "" : *scope), note->provenance.backward ? "backward" : "forward",
-                      json_string(note->backend), note->flops, note->bytes);
+                      json_quoted(scope == nullptr ? "" : *scope), note->provenance.backward ? "backward" : "forward",
+                      json_quoted(note->backend), note->flops, note->bytes);
   return text;
 }
 

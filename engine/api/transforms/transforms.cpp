@@ -26,31 +26,6 @@ using api::Reader;
 using api::TracedTree;
 using api::with_captured;
 
-void check_loss(const TracedTree& traced, const FlatArguments& flat, const std::vector<ArrayType>& types,
-                const std::vector<bool>& active, bool holomorphic) {
-  if (traced.function->outputs().empty()) {
-    throw ShapeError("value_and_grad: the function returned no array; its first leaf must be a float scalar");
-  }
-  const ArrayType& loss = traced.function->type(traced.function->outputs()[0]);
-  if (loss.shape.rank() != 0) {
-    throw ShapeError(fmt::format(
-        "value_and_grad: the function returned {}, a gradient needs a scalar; reduce it with sum or mean, or use vjp",
-        to_string(loss)));
-  }
-  if (!is_inexact(loss.dtype)) {
-    throw DtypeError(fmt::format(
-        "value_and_grad: the function returned {}, a gradient needs a float scalar; convert it", to_string(loss)));
-  }
-  api::check_results("value_and_grad", loss, holomorphic);
-  for (std::size_t i = 0; i < active.size(); ++i) {
-    if (!active[i] || types[i].varying.contains(loss.varying)) continue;
-    throw MeshError(fmt::format(
-        "value_and_grad: the loss {} varies along \"{}\", so every replica would differentiate its own part of it, but "
-        "{} is {}, the same on all of them. psum the loss (or return Weighted{{sum, weight}} to data_parallel)",
-        to_string(loss), to_string(loss.varying), flat.path(i), to_string(types[i])));
-  }
-}
-
 }  // namespace
 
 ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector<Tree>& arguments,
@@ -60,9 +35,11 @@ ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector
   const std::vector<bool> active = active_leaves("value_and_grad", flat, types, argnums, arguments.size(),
                                                  options.holomorphic ? api::Leaves::complex : api::Leaves::inexact);
   const TracedTree traced = api::trace_tree(function, flat, types);
-  check_loss(traced, flat, types, active, options.holomorphic);
-  const ir::FunctionPtr both =
-      transform::value_and_grad(traced.function, with_captured(active, traced), options.holomorphic);
+  if (const auto& outputs = traced.function->outputs(); !outputs.empty()) {
+    api::check_results("value_and_grad", traced.function->type(outputs[0]), options.holomorphic);
+  }
+  const ir::FunctionPtr both = transform::value_and_grad(
+      traced.function, with_captured(active, traced), options.holomorphic, [&](std::size_t i) { return flat.path(i); });
   const std::vector<Array> results = api::call(both, api::joined(flat.leaves(), traced.captured));
   Reader reader(results);
   Tree value = traced.received(reader.take(traced.function->outputs().size()));

@@ -119,20 +119,10 @@ Value varying_along(const Value& x, const AxisSet& axes) { return {x.builder(), 
 
 Value zeros_of(Builder& builder, const ArrayType& type) { return varying_along(zeros(builder, type), type.varying); }
 
-namespace {
-
-AxisSet named_axes(const Attrs& attrs) {
-  if (attrs.has("axes")) return AxisSet(attrs.get<std::vector<std::string>>("axes"));
-  if (attrs.has("axis")) return {attrs.get<std::string>("axis")};
-  return {};
-}
-
-}  // namespace
-
 AxisSet collective_axes(const Function& function) {
   AxisSet axes;
   ir::for_each_equation(function, [&](const Equation& equation) {
-    if (equation.primitive->traits.collective) axes = axes.joined(named_axes(equation.attrs));
+    if (equation.primitive->traits.collective) axes = axes.joined(ir::named_axes(equation));
   });
   return axes;
 }
@@ -260,7 +250,7 @@ class Hoist {
       return made_[key] = supplied(input->second, f_.type(v), missing);
     }
     const Equation& equation = *definition_[v.id];
-    if (is_pvary(equation)) return made_[key] = varied(equation.inputs[0], axes.joined(named_axes(equation.attrs)));
+    if (is_pvary(equation)) return made_[key] = varied(equation.inputs[0], axes.joined(ir::named_axes(equation)));
     const auto widened = is_widening(equation) ? input_.find(equation.inputs[0]) : input_.end();
     if (const AxisSet missing = axes.without(f_.type(v).varying); widened != input_.end() && !missing.empty()) {
       return made_[key] = supplied(widened->second, f_.type(v), missing);
