@@ -291,8 +291,8 @@ using ViewRule = std::function<View(const Attrs&, const Shape& operand, std::spa
 
 /// What backends are asked for instead of kernels of the op for each shard, or "" (lockstep/backend/grouped_kernels.h).
 struct Grouped {
-  std::string sum;        ///< The sum of what the op gives for several pairs of operands.
-  std::string of_shards;  ///< What it gives for several first operands and one second.
+  std::string sum = {};        ///< The sum of what the op gives for several pairs of operands.
+  std::string of_shards = {};  ///< What it gives for several first operands and one second.
 };
 
 /// All facts of an op.

@@ -22,7 +22,7 @@ using Words = std::vector<std::uint32_t>;
 
 Words words(const Array& keys) { return random::key_data(keys).to_vector<std::uint32_t>(); }
 
-Array at(const Array& keys, std::int64_t i) { return reshape(slice_in_dim(keys, i, i + 1, 0), {}); }
+Array key_at(const Array& keys, std::int64_t i) { return reshape(slice_in_dim(keys, i, i + 1, 0), {}); }
 
 }  // namespace
 
@@ -37,9 +37,9 @@ TEST_CASE("folding i in equals the i-th of a split") {
   const Array key = random::key(1701);
   const Array keys = random::split(key, 6);
   for (int i = 0; i < 6; ++i) {
-    check_same_bits(random::fold_in(key, i), at(keys, i));
-    check_same_bits(random::fold_in(key, array(i)), at(keys, i));
-    check_same_bits(random::fold_in(key, array(static_cast<std::uint32_t>(i))), at(keys, i));
+    check_same_bits(random::fold_in(key, i), key_at(keys, i));
+    check_same_bits(random::fold_in(key, array(i)), key_at(keys, i));
+    check_same_bits(random::fold_in(key, array(static_cast<std::uint32_t>(i))), key_at(keys, i));
   }
   check_same_bits(random::fold_in(key, arange(6)), keys);
 }
@@ -67,8 +67,8 @@ TEST_CASE("mapped draws equal single draws") {
   const Array drawn = vmap([](const Array& key) { return random::uniform(key, {5}); })(keys);
   const Array normal = vmap([](const Array& key) { return random::normal(key, {5}); })(keys);
   for (std::int64_t i = 0; i < 8; ++i) {
-    check_same_bits(reshape(slice_in_dim(drawn, i, i + 1, 0), {5}), random::uniform(at(keys, i), {5}));
-    check_same_bits(reshape(slice_in_dim(normal, i, i + 1, 0), {5}), random::normal(at(keys, i), {5}));
+    check_same_bits(reshape(slice_in_dim(drawn, i, i + 1, 0), {5}), random::uniform(key_at(keys, i), {5}));
+    check_same_bits(reshape(slice_in_dim(normal, i, i + 1, 0), {5}), random::normal(key_at(keys, i), {5}));
   }
   const Array key = random::key(9);
   const Array folded = vmap([&](const Array& i) { return random::fold_in(key, i); })(arange(4));
