@@ -1,8 +1,10 @@
-"""What the generators of golden values have in common: arrays of a dump, and the file that results are kept in."""
+"""What the generators of golden values have in common: arrays of a dump, and the files that results are kept in."""
 
-import gzip
 import json
-import struct
+import os
+import pathlib
+import subprocess
+import tempfile
 
 import jax
 import ml_dtypes
@@ -26,37 +28,66 @@ def array_of(entry):
     return np.frombuffer(data, dtype_of(entry["dtype"])).reshape(entry["shape"])
 
 
-def bytes_of(result, entry):
-    """A result's row-major bytes, once its type is that of the dump."""
+def number(value):
+    """Enough digits for the value's dtype, of 16-bit floats all."""
+    text = str(value if value.dtype.itemsize > 2 else np.float32(value))
+    return text.removesuffix(".0").replace(".0e", "e")
+
+
+def numbers(array):
+    """The elements as they are written, row by row."""
+    kind = array.dtype.kind
+    if kind == "b":
+        return ["1" if value else "0" for value in array.ravel()]
+    if kind in "iu":
+        return [str(value) for value in array.ravel().tolist()]
+    if kind == "c":
+        return [number(part) for value in array.ravel() for part in (value.real, value.imag)]
+    return [number(value) for value in array.ravel()]
+
+
+def result_line(label, result, entry):
+    """A result, once its type is that of the dump."""
     if list(result.shape) != entry["shape"]:
         raise ValueError(f"shape {list(result.shape)}, expected {entry['shape']}")
     if entry["dtype"] == "key":
-        return np.asarray(jax.random.key_data(result)).tobytes()
-    array = np.asarray(result)
-    if array.dtype != dtype_of(entry["dtype"]):
-        raise ValueError(f"dtype {array.dtype}, expected {entry['dtype']}")
-    return np.ascontiguousarray(array).tobytes()
+        words = np.asarray(jax.random.key_data(result)).astype(np.uint64)
+        array = words[..., 0] << np.uint64(32) | words[..., 1]  # as the program's references hold keys
+    else:
+        array = np.asarray(result)
+        if array.dtype != dtype_of(entry["dtype"]):
+            raise ValueError(f"dtype {array.dtype}, expected {entry['dtype']}")
+    return " ".join([f" {label} | {entry['type']} |", *numbers(array)])
 
 
-def read_tensors(path):
-    if not path.exists():
-        return {}
-    data = gzip.decompress(path.read_bytes())
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    start = 8 + length
-    return {
-        name: data[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]]
-        for name, entry in header.items()
-    }
+def dump_of(program, test_case):
+    """The cases that a test program writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "dump.json"
+        command = [program, "--no-skip", f"-tc={test_case}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"LOCKSTEP_DUMP": str(path)})
+        return json.loads(path.read_text())
 
 
-def write_tensors(path, tensors):
-    header, offset = {}, 0
-    for name, data in sorted(tensors.items()):
-        header[name] = {"dtype": "U8", "shape": [len(data)], "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    plain = struct.pack("<Q", len(text)) + text + b"".join(data for _, data in sorted(tensors.items()))
-    path.write_bytes(gzip.compress(plain, compresslevel=9, mtime=0))
+def read_cases(folder):
+    """By name, the lines of every case in a folder's files, its head first."""
+    cases = {}
+    for path in sorted(folder.glob("*.txt")):
+        lines = []
+        for line in path.read_text().splitlines():
+            if not line.startswith((" ", "#")):
+                lines = cases[line.rpartition(" ")[0]] = []
+            if not line.startswith("#"):
+                lines.append(line)
+    return cases
+
+
+def write_cases(folder, families, head):
+    """A file a family: the lines of its cases, in their order. Files of families that are no more go."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.txt"):
+        if path.stem not in families:
+            path.unlink()
+    for family, cases in families.items():
+        lines = [f"# {head}", *(line for case in cases for line in case)]
+        (folder / f"{family}.txt").write_text("\n".join(lines) + "\n")

@@ -1,14 +1,14 @@
 #include "tests/golden/stored_values.h"
 
+#include <charconv>
 #include <cmath>
 #include <complex>
+#include <fstream>
 #include <span>
 #include <sstream>
+#include <system_error>
 
-#include <lockstep/array.h>
-
-#include "engine/checkpoint/safetensors.h"
-#include "engine/data/gzip_file.h"
+#include <lockstep/error.h>
 
 namespace lockstep::tests::golden {
 namespace {
@@ -19,20 +19,85 @@ bool near(double x, double y, double bound) {
   return std::abs(x - y) <= bound * (1 + std::abs(y));
 }
 
+/// Numbers one after the other, a space before each.
+class Numbers {
+ public:
+  explicit Numbers(std::string_view text) : text_(text) {}
+
+  /// The digits are those of a float, where it is not wide.
+  double real(bool wide) { return wide ? next<double>() : next<float>(); }
+  /// Beyond 2^63 by its bits.
+  std::int64_t integer() {
+    if (text_.starts_with(" -")) return next<std::int64_t>();
+    return static_cast<std::int64_t>(next<std::uint64_t>());
+  }
+  bool at_end() const { return text_.empty(); }
+
+ private:
+  template <class T>
+  T next() {
+    T value{};
+    const char* end = text_.data() + text_.size();
+    const auto [rest, error] = text_.empty() ? std::from_chars_result{end, std::errc::invalid_argument}
+                                             : std::from_chars(text_.data() + 1, end, value);
+    if (error != std::errc()) {
+      throw ValueError("expected a number, found \"" + std::string(text_.substr(0, 20)) + "\"");
+    }
+    text_.remove_prefix(static_cast<std::size_t>(rest - text_.data()));
+    return value;
+  }
+
+  std::string_view text_;
+};
+
 }  // namespace
 
-std::map<std::string, std::vector<std::byte>> read_stored(const std::filesystem::path& path) {
-  data::GzipFile file(path);
-  std::vector<std::byte> bytes;
-  for (std::size_t got = 1; got > 0;) {
-    const std::size_t done = bytes.size();
-    bytes.resize(done + (std::size_t{1} << 20));
-    got = file.read(std::span(bytes).subspan(done));
-    bytes.resize(done + got);
+std::map<std::string, StoredCase> read_stored(const std::filesystem::path& folder) {
+  std::map<std::string, StoredCase> cases;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path());
+    StoredCase* current = nullptr;
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      if (line[0] == ' ') {
+        if (current == nullptr) throw ValueError(entry.path().string() + ": a result before the first case");
+        current->results.push_back(line.substr(1));
+        continue;
+      }
+      const std::size_t space = line.rfind(' ');
+      current = &cases[line.substr(0, space)];
+      current->hash = line.substr(space + 1);
+    }
   }
-  std::map<std::string, std::vector<std::byte>> cases;
-  for (const auto& [name, array] : checkpoint::read_safetensors(bytes, file.name())) cases[name] = array.to_bytes();
   return cases;
+}
+
+ir::ReferenceArray values_of(const std::string& line, std::string_view run, const ArrayType& type) {
+  const std::string head = std::string(run) + " | " + to_string(type) + " |";
+  if (!line.starts_with(head)) {
+    throw ValueError("stored is " + line.substr(0, line.rfind('|')) + "; this is " + head);
+  }
+  Numbers numbers(std::string_view(line).substr(head.size()));
+  const bool wide = type.dtype == DType::float64 || type.dtype == DType::complex128;
+  ir::ReferenceArray array = ir::reference_zeros(type);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(type.size()); ++i) {
+    if (is_float(type.dtype)) {
+      array.floats()[i] = numbers.real(wide);
+    } else if (is_complex(type.dtype)) {
+      const double real = numbers.real(wide);
+      array.complexes()[i] = {real, numbers.real(wide)};
+    } else {
+      array.integers()[i] = numbers.integer();
+    }
+  }
+  if (!numbers.at_end()) throw ValueError(head + " has more values than the type");
+  return array;
+}
+
+std::string hash_text(std::uint64_t hash) {
+  std::ostringstream stream;
+  stream << std::hex << hash;
+  return stream.str();
 }
 
 std::string hex(std::span<const std::byte> bytes) {

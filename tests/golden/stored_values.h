@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/types.h>
@@ -15,8 +16,24 @@
 // Values that JAX computed, kept in a file, and how closely they are met.
 namespace lockstep::tests::golden {
 
-/// By case: the hash of its inputs, 8 bytes, then every result's bytes. A gzipped safetensors file.
-std::map<std::string, std::vector<std::byte>> read_stored(const std::filesystem::path& path);
+/// Whose values are stored.
+inline constexpr std::string_view jax_version = "0.10.2";
+
+/// A case's stored results, in the order in which its runs give them.
+struct StoredCase {
+  std::string hash;  ///< Of everything that they depend on, in hexadecimal digits.
+  std::vector<std::string> results;
+};
+
+/// Every case of every text file of a folder, by name. A file has a line "<case> <hash>" for each, and behind it, indented,
+/// a line "<run> | <type> | <values>" for each result; the generators write them.
+std::map<std::string, StoredCase> read_stored(const std::filesystem::path& folder);
+
+/// The values of a result's line. Throws ValueError where they are of another run or type.
+ir::ReferenceArray values_of(const std::string& line, std::string_view run, const ArrayType& type);
+
+/// What a hash is in the files.
+std::string hash_text(std::uint64_t hash);
 
 /// Two digits a byte, as the generators read arrays.
 std::string hex(std::span<const std::byte> bytes);

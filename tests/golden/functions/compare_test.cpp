@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -16,9 +16,13 @@
 namespace lockstep::tests::functions {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using golden::StoredCase;
 
-const std::string regenerate = "; regenerate the file as the head of tests/golden/functions/jax_lines.py says";
+/// What to run where a line's values are not there, or not those of its operands.
+std::string remedy(const Line& line) {
+  return "; run (with jax " + std::string(golden::jax_version) +
+         " from PyPI): python tests/golden/functions/jax_lines.py <tests_golden> " + std::string(line.function);
+}
 
 double bound(const Options& options, Way way, DType dtype) {
   const bool wide = dtype == float64 || dtype == complex128;
@@ -41,16 +45,15 @@ struct Compared {
   std::string difference;  ///< The first one.
 };
 
-Compared compare(const Case& c, const Bytes& stored) {
+Compared compare(const Case& c, const StoredCase& stored) {
   Compared compared;
-  std::size_t at = sizeof(std::uint64_t);
+  std::size_t at = 0;
   for (const Run& run : c.runs) {
     for (std::size_t i = 0; i < run.results.size(); ++i) {
       const ArrayType& type = run.results[i].type();
-      const Bytes bytes = run.results[i].to_bytes();
-      REQUIRE_MESSAGE(at + bytes.size() <= stored.size(), "the golden file is too short" << regenerate);
-      auto given = ir::reference_from_bytes(type, bytes);
-      const auto expected = ir::reference_from_bytes(type, std::span(stored).subspan(at, bytes.size()));
+      REQUIRE_MESSAGE(at < stored.results.size(), "results are missing" << remedy(*c.line));
+      auto given = ir::reference_from_bytes(type, run.results[i].to_bytes());
+      const auto expected = golden::values_of(stored.results[at++], name(run.way), type);
       leave_out_limits(c.line->options, expected, given);
       const std::int64_t place =
           golden::first_difference_within(given, expected, bound(c.line->options, run.way, type.dtype));
@@ -59,18 +62,16 @@ Compared compare(const Case& c, const Bytes& stored) {
                               " element " + std::to_string(place) + ": " + golden::element_text(given, place) +
                               ", JAX has " + golden::element_text(expected, place);
       }
-      at += bytes.size();
       compared.values += static_cast<std::size_t>(type.size());
     }
   }
-  CHECK_MESSAGE(at == stored.size(), "the golden file has more results" << regenerate);
+  CHECK_MESSAGE(at == stored.results.size(), "there are more results" << remedy(*c.line));
   return compared;
 }
 
-void check(const Case& c, const Bytes& stored, std::size_t& values) {
-  const std::uint64_t hash = c.hash();
-  if (std::memcmp(stored.data(), &hash, sizeof(hash)) != 0) {
-    FAIL_CHECK("the line has changed" << regenerate);
+void check(const Case& c, const StoredCase& stored, std::size_t& values) {
+  if (stored.hash != golden::hash_text(c.hash())) {
+    FAIL_CHECK("the line has changed" << remedy(*c.line));
     return;
   }
   const Compared compared = compare(c, stored);
@@ -81,8 +82,8 @@ void check(const Case& c, const Bytes& stored, std::size_t& values) {
 }  // namespace
 
 TEST_CASE("every public function, its derivatives and batches have JAX's values") {
-  std::map<std::string, Bytes> stored =
-      golden::read_stored(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/functions/jax_lines.safetensors.gz");
+  std::map<std::string, StoredCase> stored =
+      golden::read_stored(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/functions/jax");
   std::set<std::string_view> functions;
   std::size_t cases = 0, runs = 0, values = 0;
   for (const Place& place : places()) {
@@ -90,7 +91,7 @@ TEST_CASE("every public function, its derivatives and batches have JAX's values"
     const Case c = case_of(place);
     const auto found = stored.find(c.name);
     if (found == stored.end()) {
-      FAIL_CHECK("the golden file lacks it" << regenerate);
+      FAIL_CHECK("JAX's values are missing" << remedy(*place.line));
       continue;
     }
     check(c, found->second, values);
@@ -100,7 +101,7 @@ TEST_CASE("every public function, its derivatives and batches have JAX's values"
     stored.erase(found);
   }
   CHECK_MESSAGE(stored.empty(), stored.size() << " cases are no lines any more, " << stored.begin()->first
-                                              << " among them" << regenerate);
+                                              << " among them; run jax_lines.py for their functions");
   MESSAGE(values << " values of " << runs << " runs of " << cases << " cases of " << functions.size()
                  << " functions held against JAX");
   CHECK(values > 20000);

@@ -16,7 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-json type_json(const Array& array) { return {{"dtype", name(array.dtype())}, {"shape", array.shape().to_vector()}}; }
+json type_json(const Array& array) {
+  return {{"dtype", name(array.dtype())}, {"shape", array.shape().to_vector()}, {"type", to_string(array.type())}};
+}
 
 json run_json(const Run& run) {
   json inputs = json::array(), results = json::array();
@@ -41,11 +43,13 @@ TEST_CASE("write the lines of every function for jax_lines.py to LOCKSTEP_DUMP" 
       json runs = json::array();
       for (const Run& run : c.runs) runs.push_back(run_json(run));
       cases.push_back({{"name", c.name},
+                       {"function", c.line->function},
+                       {"family", c.line->family},
                        {"jax", c.line->jax},
                        {"dtype", name(c.dtype)},
                        {"operands", c.line->inputs.size()},
                        {"active", c.active},
-                       {"hash", c.hash()},
+                       {"hash", golden::hash_text(c.hash())},
                        {"runs", runs}});
     } catch (const Error& error) {  // The lines that do not work are all named.
       FAIL_CHECK(std::string(error.what()));

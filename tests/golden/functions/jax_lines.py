@@ -1,18 +1,16 @@
-"""Writes jax_lines.safetensors.gz: every line of the tables evaluated, differentiated and batched in JAX 0.10.2.
+"""Writes jax/<table>.txt: every line of the tables evaluated, differentiated and batched in JAX 0.10.2.
 
-    LOCKSTEP_DUMP=/tmp/lines.json build/release/bin/tests_golden --no-skip -tc="write the lines of every function*"
-    python tests/golden/functions/jax_lines.py /tmp/lines.json
+    pip install jax==0.10.2
+    python tests/golden/functions/jax_lines.py build/release/bin/tests_golden hypot
 
-A tensor a case: the hash of its inputs, 8 bytes, then the bytes of every result of every run, in the order of the dump.
-A line says what it is in JAX. Without 64-bit operands it is evaluated with JAX's 32-bit defaults, which are Lockstep's;
+A line "<case> <hash of what its values depend on>", then a line "<run> | <type> | <values>" for each result of each run.
+Without names of functions, those lines are evaluated that are new or have changed. A table's line says what it is in JAX. Without 64-bit operands it is evaluated with JAX's 32-bit defaults, which are Lockstep's;
 with them 64-bit types are enabled, and a result may be narrower here where the width is JAX's default alone.
 """
 
 import argparse
-import json
 import os
 import pathlib
-import struct
 import sys
 import warnings
 
@@ -26,10 +24,10 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
 import references  # noqa: E402
-from jax_values import array_of, bytes_of, dtype_of, is_inexact, read_tensors, write_tensors  # noqa: E402
+from jax_values import array_of, dtype_of, dump_of, is_inexact, read_cases, result_line, write_cases  # noqa: E402
 
 TOGETHER = 16
-GOLDEN = pathlib.Path(__file__).with_name("jax_lines.safetensors.gz")
+FOLDER = pathlib.Path(__file__).with_name("jax")
 jax.config.update("jax_default_matmul_precision", "highest")
 
 
@@ -94,7 +92,7 @@ def is_wide_case(case):
 
 
 def evaluate(cases):
-    """The tensors of cases, all with 64-bit types or all without, compiled as one program."""
+    """The lines of cases, all with 64-bit types or all without, compiled as one program."""
     functions = [run_function(case, run["way"]) for case in cases for run in case["runs"]]
     arguments = [[array_of(entry) for entry in run["inputs"]] for case in cases for run in case["runs"]]
 
@@ -103,69 +101,77 @@ def evaluate(cases):
 
     with jax.enable_x64(is_wide_case(cases[0])):
         results = iter(jax.tree.map(np.asarray, jax.jit(everything)(arguments)))
-    tensors = {}
+    evaluated = {}
     for case in cases:
-        runs = b"".join(bytes_of_run(case, run, next(results)) for run in case["runs"])
-        tensors[case["name"]] = struct.pack("<Q", case["hash"]) + runs
-    return tensors
+        lines = [line for run in case["runs"] for line in lines_of_run(case, run, next(results))]
+        evaluated[case["name"]] = [f"{case['name']} {case['hash']}", *lines]
+    return evaluated
 
 
-def bytes_of_run(case, run, results):
+def lines_of_run(case, run, results):
     if len(results) != len(run["results"]):
         raise ValueError(f"{run['way']}: {len(results)} results, expected {len(run['results'])}")
-    data = b""
+    lines = []
     for i, (result, entry) in enumerate(zip(results, run["results"])):
         if str(result.dtype) != entry["dtype"] and may_narrow(run, entry):
             arguments = [array_of(given) for given in run["inputs"]]
             if entry["dtype"] == defaults(case, run, arguments)[i]:
                 result = narrowed(result)
         try:
-            data += bytes_of(result, entry)
+            lines.append(result_line(run["way"], result, entry))
         except ValueError as error:
             raise ValueError(f"{run['way']}, result {i}: {error}") from error
-    return data
+    return lines
 
 
 def evaluate_apart(cases):
     """The same where some fail; those are named."""
-    tensors = {}
+    evaluated = {}
     for case in cases:
         try:
-            tensors |= evaluate([case])
+            evaluated |= evaluate([case])
         except Exception as error:  # Every line that does not fit is named, not the first alone.
             text = f"{type(error).__name__}: {error}".splitlines()[0][:300]
             print(f"{case['name']} {case['jax']}: {text}", file=sys.stderr, flush=True)
-    return tensors
+    return evaluated
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dump")
-    parser.add_argument("--keep", action="store_true", help="what has not changed is not evaluated again")
+    parser.add_argument("program", help="the program tests_golden")
+    parser.add_argument("function", nargs="*", help="whose lines are evaluated; else those that have changed")
+    parser.add_argument("--all", action="store_true", help="evaluate all")
     options = parser.parse_args()
     if jax.__version__ != "0.10.2":
         sys.exit(f"this is JAX {jax.__version__}; the values are those of 0.10.2")
     warnings.simplefilter("ignore")
-    present = read_tensors(GOLDEN) if options.keep else {}
-    cases = json.loads(pathlib.Path(options.dump).read_text())
-    tensors, groups = {}, {True: [], False: []}
+    present = read_cases(FOLDER)
+    cases = dump_of(options.program, "write the lines of every function*")
+    groups = {True: [], False: []}
     for case in cases:
         kept = present.get(case["name"])
-        if kept is not None and struct.unpack("<Q", kept[:8])[0] == case["hash"]:
-            tensors[case["name"]] = kept
-        else:
+        same = kept is not None and kept[0].endswith(" " + case["hash"])
+        if options.all or case["function"] in options.function or (not options.function and not same):
             groups[is_wide_case(case)].append(case)
+    evaluated = {}
     for group in groups.values():
         for i in range(0, len(group), TOGETHER):
             some = group[i : i + TOGETHER]
             try:
-                tensors |= evaluate(some)
+                evaluated |= evaluate(some)
             except Exception:
-                tensors |= evaluate_apart(some)
-    write_tensors(GOLDEN, tensors)
-    print(f"{len(tensors)} cases, {GOLDEN.stat().st_size} bytes")
-    if len(tensors) < len(cases):
-        sys.exit(f"{len(cases) - len(tensors)} cases failed")
+                evaluated |= evaluate_apart(some)
+    families, missing = {}, 0
+    for case in cases:
+        lines = evaluated.get(case["name"], present.get(case["name"]))
+        if lines is None:
+            missing += 1
+        else:
+            families.setdefault(case["family"], []).append(lines)
+    write_cases(FOLDER, families, "JAX 0.10.2's values, by jax_lines.py")
+    print(f"{len(evaluated)} cases of {len(cases)} evaluated")
+    if missing:
+        sys.exit(f"{missing} cases failed")
 
 
 if __name__ == "__main__":

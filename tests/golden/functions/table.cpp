@@ -40,11 +40,27 @@ Input edge_column() {
 const Lines& table() {
   static const Lines all = [] {
     Lines lines;
-    for (const auto part :
-         {elementwise_lines, edge_lines, reduction_lines, order_lines, activation_lines, manipulation_lines,
-          indexing_lines, linalg_lines, signal_lines, training_lines, dtype_lines, kink_lines}) {
-      const Lines more = part();
-      lines.insert(lines.end(), more.begin(), more.end());
+    struct Family {
+      std::string_view name;
+      Lines (*lines)();
+    };
+    constexpr Family families[] = {{"elementwise", elementwise_lines},
+                                   {"edge", edge_lines},
+                                   {"reduction", reduction_lines},
+                                   {"order", order_lines},
+                                   {"activation", activation_lines},
+                                   {"manipulation", manipulation_lines},
+                                   {"indexing", indexing_lines},
+                                   {"linalg", linalg_lines},
+                                   {"signal", signal_lines},
+                                   {"training", training_lines},
+                                   {"dtype", dtype_lines},
+                                   {"kink", kink_lines}};
+    for (const Family& family : families) {
+      for (Line line : family.lines()) {
+        line.family = family.name;
+        lines.push_back(std::move(line));
+      }
     }
     return lines;
   }();

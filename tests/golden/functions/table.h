@@ -105,6 +105,7 @@ struct Line {
   std::vector<Input> inputs;
   Call call;
   Options options = {};
+  std::string_view family = {};  ///< Which table it is of; its values are in the file of that name.
 };
 using Lines = std::vector<Line>;
 

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -21,9 +21,11 @@
 namespace lockstep::tests::golden {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-const std::string regenerate = "; regenerate the file as the head of tests/golden/ops/jax_ops.py says";
+/// What to run where an op's values are not there, or not those of its samples.
+std::string remedy(const ir::Primitive& op) {
+  return "; run (with jax " + std::string(jax_version) +
+         " from PyPI): python tests/golden/ops/jax_ops.py <tests_golden> " + op.name;
+}
 
 std::vector<eval::HostArray> run(const Run& run, const compile::Options& options) {
   std::vector<eval::HostArray> arguments;
@@ -34,35 +36,31 @@ std::vector<eval::HostArray> run(const Run& run, const compile::Options& options
 }
 
 /// Compares a case's runs with what JAX gave; the count of values.
-std::size_t compare(const Case& c, const Bytes& golden, const compile::Options& options) {
-  std::size_t at = sizeof(std::uint64_t);
-  std::size_t compared = 0;
+std::size_t compare(const Case& c, const StoredCase& stored, const compile::Options& options) {
+  std::size_t at = 0, compared = 0;
   for (const Run& each : c.runs) {
     INFO(c.describe() << " " << each.label());
     const std::vector<eval::HostArray> results = run(each, options);
     for (std::size_t i = each.first; i < results.size(); ++i) {
-      const Bytes bytes = eval::host_bytes(results[i]);
-      REQUIRE_MESSAGE(at + bytes.size() <= golden.size(), "the golden file is too short" << regenerate);
-      const ArrayType& type = results[i].type;
-      const auto given = ir::reference_from_bytes(type, bytes);
-      const auto expected = ir::reference_from_bytes(type, std::span(golden).subspan(at, bytes.size()));
+      REQUIRE_MESSAGE(at < stored.results.size(), "results are missing" << remedy(*c.op));
+      const ArrayType type{results[i].type.dtype, results[i].type.shape, {}};
+      const auto given = ir::reference_from_bytes(type, eval::host_bytes(results[i]));
+      const auto expected = values_of(stored.results[at++], each.label(), type);
       const std::int64_t place = first_difference_within(given, expected, bound(c.op->name, each.way, type.dtype));
       CHECK_MESSAGE(place == -1, "result " << i - each.first << " " << to_string(type) << " element " << place << ": "
                                            << element_text(given, std::max<std::int64_t>(place, 0)) << ", JAX has "
                                            << element_text(expected, std::max<std::int64_t>(place, 0)));
-      at += bytes.size();
       compared += static_cast<std::size_t>(type.size());
     }
   }
-  CHECK_MESSAGE(at == golden.size(), "the golden file has more results" << regenerate);
+  CHECK_MESSAGE(at == stored.results.size(), "there are more results" << remedy(*c.op));
   return compared;
 }
 
 }  // namespace
 
 TEST_CASE("every op, its derivatives and batches have JAX's values") {
-  std::map<std::string, Bytes> golden =
-      read_stored(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/ops/jax_ops.safetensors.gz");
+  std::map<std::string, StoredCase> stored = read_stored(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/ops/jax");
   compile::Options options;
   options.backends = built_backends();
   options.verify = true;
@@ -73,25 +71,24 @@ TEST_CASE("every op, its derivatives and batches have JAX's values") {
     ++ops;
     for (const Case& c : cases_of(op)) {
       INFO(c.describe());
-      const auto found = golden.find(c.name);
-      if (found == golden.end()) {
+      const auto found = stored.find(c.name);
+      if (found == stored.end()) {
         if (c.runs.empty()) continue;
-        FAIL_CHECK("the golden file lacks it, and differences.cpp gives no reason" << regenerate);
+        FAIL_CHECK("JAX's values are missing, and differences.cpp gives no reason" << remedy(op));
         break;
       }
-      const std::uint64_t hash = c.hash();
-      if (std::memcmp(found->second.data(), &hash, sizeof(hash)) != 0) {
-        FAIL_CHECK("the sample has changed" << regenerate);
+      if (found->second.hash != hash_text(c.hash())) {
+        FAIL_CHECK("the sample has changed" << remedy(op));
         break;
       }
       values += compare(c, found->second, options);
       runs += c.runs.size();
       ++cases;
-      golden.erase(found);
+      stored.erase(found);
     }
   }
-  CHECK_MESSAGE(golden.empty(), golden.size() << " cases are no samples any more, " << golden.begin()->first
-                                              << " among them" << regenerate);
+  CHECK_MESSAGE(stored.empty(), stored.size() << " cases are no samples any more, " << stored.begin()->first
+                                              << " among them; run jax_ops.py for their ops");
   MESSAGE(values << " values of " << runs << " runs of " << cases << " samples of " << ops << " ops held against JAX");
   CHECK(values > 100000);
 }

@@ -17,7 +17,10 @@ namespace {
 using nlohmann::json;
 
 json type_json(const ArrayType& type) {
-  return {{"dtype", name(type.dtype)}, {"shape", type.shape.to_vector()}, {"varying", to_string(type.varying)}};
+  return {{"dtype", name(type.dtype)},
+          {"shape", type.shape.to_vector()},
+          {"varying", to_string(type.varying)},
+          {"type", to_string(ArrayType{type.dtype, type.shape, {}})}};
 }
 
 json function_json(const ir::Function& f);
@@ -73,7 +76,11 @@ json run_json(const Run& run) {
   json results = json::array();
   const std::vector<ArrayType> types = run.function->output_types();
   for (std::size_t i = run.first; i < types.size(); ++i) results.push_back(type_json(types[i]));
-  return {{"way", name(run.way)}, {"batched", run.batched}, {"inputs", inputs}, {"results", results}};
+  return {{"way", name(run.way)},
+          {"label", run.label()},
+          {"batched", run.batched},
+          {"inputs", inputs},
+          {"results", results}};
 }
 
 json case_json(const Case& c) {
@@ -89,9 +96,15 @@ json case_json(const Case& c) {
     outputs.push_back(type_json(type));
   }
   for (const Run& run : c.runs) runs.push_back(run_json(run));
-  return {{"name", c.name},     {"op", c.op->name}, {"attrs", attrs_json(c.sample.attrs)},
-          {"axes", axes},       {"inputs", inputs}, {"outputs", outputs},
-          {"active", c.active}, {"hash", c.hash()}, {"runs", runs}};
+  return {{"name", c.name},
+          {"op", c.op->name},
+          {"attrs", attrs_json(c.sample.attrs)},
+          {"axes", axes},
+          {"inputs", inputs},
+          {"outputs", outputs},
+          {"active", c.active},
+          {"hash", hash_text(c.hash())},
+          {"runs", runs}};
 }
 
 }  // namespace

@@ -1,20 +1,17 @@
-"""Writes jax_ops.safetensors.gz: every op's samples evaluated, differentiated and batched in JAX 0.10.2.
+"""Writes jax/<op>.txt: an op's samples evaluated, differentiated and batched in JAX 0.10.2.
 
-    LOCKSTEP_DUMP=/tmp/ops.json build/release/bin/tests_golden --no-skip -tc="write the samples of every op*"
-    python tests/golden/ops/jax_ops.py /tmp/ops.json
+    pip install jax==0.10.2
+    python tests/golden/ops/jax_ops.py build/release/bin/tests_golden log2
 
-A tensor a case: the hash of its inputs, 8 bytes, then the bytes of every result of every run, in the order of the dump.
-Runs again to the same file. With --keep, cases whose inputs are those of the present file are not evaluated again; with
---only add,mul no others than these ops'.
+A line "<case> <hash of what its values depend on>", then a line "<run> | <type> | <values>" for each result of each run.
+Without names of ops, those samples are evaluated that are new or have changed.
 """
 
 import argparse
 import json
 import os
 import pathlib
-import struct
 import sys
-import time
 import warnings
 
 os.environ["JAX_ENABLE_X64"] = "1"
@@ -28,9 +25,9 @@ import numpy as np  # noqa: E402
 from jax.sharding import Mesh, PartitionSpec  # noqa: E402
 
 from jax_functions import function_of  # noqa: E402
-from jax_values import array_of, bytes_of, is_inexact, read_tensors, write_tensors  # noqa: E402
+from jax_values import array_of, dump_of, is_inexact, read_cases, result_line, write_cases  # noqa: E402
 
-GOLDEN = pathlib.Path(__file__).with_name("jax_ops.safetensors.gz")
+FOLDER = pathlib.Path(__file__).with_name("jax")
 BATCH = 3
 
 
@@ -111,10 +108,11 @@ def local_types(case, run):
 
 
 def evaluate(case):
-    """The tensor of a case."""
-    data = struct.pack("<Q", case["hash"])
+    """The lines of a case."""
+    head = f"{case['name']} {case['hash']}"
     if all(0 in entry["shape"] for run in case["runs"] for entry in run["results"]):
-        return data  # XLA's collectives refuse arrays without elements.
+        # XLA's collectives refuse arrays without elements.
+        return [head, *(f" {run['label']} | {entry['type']} |" for run in case["runs"] for entry in run["results"])]
     functions = [mapped(case, run) for run in case["runs"]]
     arguments = [[array_of(entry) for entry in run["inputs"]] for run in case["runs"]]
 
@@ -122,44 +120,43 @@ def evaluate(case):
     def everything(arguments):
         return [f(*x) for f, x in zip(functions, arguments)]
 
+    lines = [head]
     for run, results in zip(case["runs"], everything(arguments)):
         if len(results) != len(run["results"]):
             raise ValueError(f"{run['way']}: {len(results)} results, expected {len(run['results'])}")
-        for result, entry in zip(results, run["results"]):
-            data += bytes_of(result, entry)
-    return data
+        lines += [result_line(run["label"], result, entry) for result, entry in zip(results, run["results"])]
+    return lines
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dump")
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("program", help="the program tests_golden")
+    parser.add_argument("op", nargs="*", help="which ops' samples are evaluated; else those that have changed")
+    parser.add_argument("--all", action="store_true", help="evaluate all, which takes half an hour")
     options = parser.parse_args()
     if jax.__version__ != "0.10.2":
         sys.exit(f"this is JAX {jax.__version__}; the values are those of 0.10.2")
     warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-    present = read_tensors(GOLDEN)
-    only = set(filter(None, options.only.split(",")))
-    tensors, failed, written = {}, [], time.monotonic()
-    for case in json.loads(pathlib.Path(options.dump).read_text()):
-        name, kept = case["name"], present.get(case["name"])
-        same = kept is not None and struct.unpack("<Q", kept[:8])[0] == case["hash"]
-        if (options.keep and same and case["op"] not in only) or (only and not options.keep and case["op"] not in only):
-            if kept is not None:
-                tensors[name] = kept
+    present = read_cases(FOLDER)
+    families, evaluated, failed = {}, 0, []
+    for case in dump_of(options.program, "write the samples of every op*"):
+        if not case["runs"]:
             continue
-        try:
-            tensors[name] = evaluate(case)
-        except Exception as error:  # Every op that does not fit is named, not the first alone.
-            failed.append(name)
-            text = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-            print(f"{name} {json.dumps(case['attrs'])[:120]}: {text}", file=sys.stderr)
-        if time.monotonic() - written > 60:
-            write_tensors(GOLDEN, present | tensors)
-            written = time.monotonic()
-    write_tensors(GOLDEN, tensors)
-    print(f"{len(tensors)} cases, {GOLDEN.stat().st_size} bytes")
+        kept = present.get(case["name"])
+        same = kept is not None and kept[0].endswith(" " + case["hash"])
+        lines = kept
+        if options.all or case["op"] in options.op or (not options.op and not same):
+            try:
+                lines = evaluate(case)
+                evaluated += 1
+            except Exception as error:  # Every op that does not fit is named, not the first alone.
+                failed.append(case["name"])
+                text = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+                print(f"{case['name']} {json.dumps(case['attrs'])[:120]}: {text}", file=sys.stderr)
+        if lines is not None:
+            families.setdefault(case["op"], []).append(lines)
+    write_cases(FOLDER, families, "JAX 0.10.2's values, by jax_ops.py")
+    print(f"{evaluated} cases of {sum(map(len, families.values()))} evaluated")
     if failed:
         sys.exit(f"{len(failed)} cases failed")
 
