@@ -3,10 +3,10 @@
 usage: torch_training.py FASHION_MNIST_DIR OUTPUT_DIR
 
 Batches are rows 0..639 of the real training images, 64 a step, in file order. Initial weights are a formula both sides
-compute (see `weights`), so that only the results are stored: losses of each step in float32 and float64, and the
-trainable weights after ten steps in float64 (a safetensors file a run; float32 results are compared with the same
-weights, after this script has checked that PyTorch's own float32 run stays within 2e-5 of them).
-Needs torch 2.11.0, numpy and safetensors.
+compute (see `weights`), so that only the results are stored: losses of each step in float32 and float64
+(torch_losses.json), and of each trainable weight after ten steps in float64 what `summary` says (torch_weights.json;
+float32 results are compared with the same, after this script has checked that PyTorch's own float32 run stays within
+2e-5 of them). Needs torch 2.11.0 and numpy.
 """
 
 import gzip
@@ -17,7 +17,6 @@ import sys
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.numpy import save_file
 
 STEPS, BATCH = 10, 64
 
@@ -78,6 +77,18 @@ def forward(model, w, x):
     return h @ w["head/kernel"] + w["head/bias"]
 
 
+def summary(value):
+    """A weight's norm, 8 of its elements, and its sums with 16 rows of signs, which all elements are in: row j's sign of
+    element k is the lowest bit of splitmix64(2^40 (j + 1) + k). The mean square of such sums of a difference is expected to
+    be the square of its norm."""
+    flat = value.ravel()
+    places = np.arange(flat.size, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        signs = [1.0 - 2.0 * (splitmix64(places + np.uint64((j + 1) << 40)) & np.uint64(1)) for j in range(16)]
+    return {"norm": float(np.linalg.norm(flat)), "elements": flat[:: max(flat.size // 8, 1)][:8].tolist(),
+            "sums": [float(np.sum(sign * flat)) for sign in signs]}
+
+
 def train(model, optimizer, dtype, images, labels):
     w = {path: torch.tensor(value, dtype=dtype, requires_grad=True) for path, value in weights(model).items()}
     if optimizer == "sgd":
@@ -100,12 +111,12 @@ def main(data, output):
     images = np.frombuffer(raw, np.uint8).astype(np.float32).reshape(-1, 28, 28, 1) / np.float32(255)
     labels = np.frombuffer(gzip.open(data / "train-labels-idx1-ubyte.gz").read()[8 : 8 + STEPS * BATCH], np.uint8)
     images, labels = torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
-    losses = {}
+    losses, summaries = {}, {}
     for model in ("mlp", "cnn"):
         for optimizer in ("sgd", "adamw"):
             name = f"{model}_{optimizer}"
             losses[f"{name}_float64"], exact = train(model, optimizer, torch.float64, images, labels)
-            save_file({k: np.ascontiguousarray(v) for k, v in exact.items()}, output / f"torch_{name}.safetensors")
+            summaries[name] = {path: summary(value) for path, value in exact.items()}
             if optimizer == "sgd":
                 losses[f"{name}_float32"], rounded = train(model, optimizer, torch.float32, images, labels)
                 for path, value in rounded.items():
@@ -113,6 +124,7 @@ def main(data, output):
                     assert off < 2e-5, (name, path, off)
                     print(f"{name} {path}: float32 is {off:.1e} from float64")
     (output / "torch_losses.json").write_text(json.dumps(losses, indent=1) + "\n")
+    (output / "torch_weights.json").write_text(json.dumps(summaries, indent=1) + "\n")
 
 
 if __name__ == "__main__":
