@@ -49,4 +49,7 @@ double bessel_i1e(double x) {
   return std::copysign(result, x);
 }
 
+double bessel_j0(double x) { return ::j0(x); }
+double bessel_j1(double x) { return ::j1(x); }
+
 }  // namespace lockstep::special

@@ -46,9 +46,10 @@ Value erf_inv_slope(const Value& y) {
 
 Value zeta_of(const Value& q, double s) { return apply_one(primitives::zeta(), {q}, {{"s", s}}); }
 
-/// I1(x) / x for |x| < 2, by its series in x^2 / 4: the quotient's derivatives would lose their digits.
-Value bessel_i1_ratio(const Value& x) {
-  const Value quarter = x * x * 0.25;
+/// I1(x) / x, or for a sign of -1 J1(x) / x, for |x| < 2, by its series in x^2 / 4: the quotient's derivatives would lose
+/// their digits.
+Value bessel_1_ratio(const Value& x, double sign) {
+  const Value quarter = x * x * (sign * 0.25);
   Value sum = full_like(x, 1);
   for (int k = 13; k >= 1; --k) sum = sum * (quarter * (1.0 / (k * (k + 1)))) + 1;
   return sum * 0.5;
@@ -60,8 +61,19 @@ Value bessel_i1e_tangent(const Value& x, const Value& y, const Value& dx) {
     const Value value = wide.dtype() == y.dtype() ? y : ops::bessel_i1e(wide);
     const Value size = abs(wide), near = less(size, full_like(wide, 2));
     const Value inner = select(near, wide, full_like(wide, 0)), outer = select(near, full_like(wide, 1), wide);
-    const Value ratio = select(near, bessel_i1_ratio(inner) * ops::exp(-size), value / outer);
+    const Value ratio = select(near, bessel_1_ratio(inner, 1) * ops::exp(-size), value / outer);
     return ops::bessel_i0e(wide) - value * sign(wide) - ratio;
+  };
+  return dx * slopes::in_wide(x, slope);
+}
+
+/// J1'(x) is J0(x) - J1(x) / x.
+Value bessel_j1_tangent(const Value& x, const Value& y, const Value& dx) {
+  const auto slope = [&](const Value& wide) {
+    const Value value = wide.dtype() == y.dtype() ? y : ops::bessel_j1(wide);
+    const Value near = less(abs(wide), full_like(wide, 2));
+    const Value inner = select(near, wide, full_like(wide, 0)), outer = select(near, full_like(wide, 1), wide);
+    return ops::bessel_j0(wide) - select(near, bessel_1_ratio(inner, -1), value / outer);
   };
   return dx * slopes::in_wide(x, slope);
 }
@@ -211,6 +223,21 @@ const Primitive& primitives::bessel_i0e() {
 const Primitive& primitives::bessel_i1e() {
   static const Primitive op = pointwise::of_floats(
       "bessel_i1e", bessel_i1e, special::bessel_i1e, bessel_i1e_tangent,
+      samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
+  return op;
+}
+
+const Primitive& primitives::bessel_j0() {
+  static const Primitive op = pointwise::of_floats(
+      "bessel_j0", bessel_j0, special::bessel_j0,
+      [](const Value& x, const Value&, const Value& dx) { return dx * -ops::bessel_j1(x); },
+      samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
+  return op;
+}
+
+const Primitive& primitives::bessel_j1() {
+  static const Primitive op = pointwise::of_floats(
+      "bessel_j1", bessel_j1, special::bessel_j1, bessel_j1_tangent,
       samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
   return op;
 }

@@ -34,6 +34,10 @@ LOCKSTEP_API double bessel_i0e(double x);
 /// exp(-|x|) I1(x).
 LOCKSTEP_API double bessel_i1e(double x);
 
+/// Bessel functions of the first kind, orders 0 and 1; the C library's.
+LOCKSTEP_API double bessel_j0(double x);
+LOCKSTEP_API double bessel_j1(double x);
+
 /// x, of a float format with `given_exponent_bits`, rounded to the nearest number of one with the other widths, ties to
 /// even. With fewer exponent bits, too large numbers become infinite and those below the normal range zero.
 LOCKSTEP_API double reduce_precision(double x, int given_exponent_bits, int exponent_bits, int mantissa_bits);

@@ -22,6 +22,23 @@ def number(attr):
     return float(attr["double"]) if isinstance(attr, dict) else attr
 
 
+# ---- special functions
+
+
+def in_wide(function):
+    """A function that has no 16-bit floats."""
+
+    def f(x):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        return function(wide).astype(x.dtype)
+
+    return f
+
+
+def bessel_j(x, order):
+    return in_wide(lambda wide: jax.scipy.special.bessel_jn(wide, v=order, n_iter=100)[order])(x)
+
+
 # ---- rows and places
 
 
@@ -457,6 +474,8 @@ OPS = {
     "random_split": lambda keys, *block, shape, cut=None: drawn(jax.random.split, keys, block, shape, cut),
     "random_gamma": random_gamma,
     "random_gamma_grad": random_gamma_grad,
+    "bessel_j0": lambda x: bessel_j(x, 0),
+    "bessel_j1": lambda x: bessel_j(x, 1),
     "random_poisson": random_poisson,
     "random_binomial": random_binomial,
     "random_fold_in": lambda keys, data: over_keys(jax.random.fold_in, keys, data),
