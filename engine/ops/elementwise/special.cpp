@@ -242,6 +242,16 @@ const Primitive& primitives::bessel_j1() {
   return op;
 }
 
+const Primitive& primitives::exp1() {
+  static const Primitive op = pointwise::of_floats(
+      "exp1", exp1, special::exp1,
+      [](const Value& x, const Value&, const Value& dx) {
+        return dx * slopes::in_wide(x, [](const Value& wide) { return -(ops::exp(-wide) / wide); });
+      },
+      samples::unary(0.2, 8, samples::all_floats));
+  return op;
+}
+
 const Primitive& primitives::reduce_precision() {
   static const Primitive op{
       .name = "reduce_precision",

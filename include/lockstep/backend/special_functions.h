@@ -38,6 +38,10 @@ LOCKSTEP_API double bessel_i1e(double x);
 LOCKSTEP_API double bessel_j0(double x);
 LOCKSTEP_API double bessel_j1(double x);
 
+/// The exponential integral E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below. Power series, DLMF
+/// 6.6.2, or Stieltjes' continued fraction, 6.9.1.
+LOCKSTEP_API double exp1(double x);
+
 /// x, of a float format with `given_exponent_bits`, rounded to the nearest number of one with the other widths, ties to
 /// even. With fewer exponent bits, too large numbers become infinite and those below the normal range zero.
 LOCKSTEP_API double reduce_precision(double x, int given_exponent_bits, int exponent_bits, int mantissa_bits);

@@ -476,6 +476,7 @@ OPS = {
     "random_gamma_grad": random_gamma_grad,
     "bessel_j0": lambda x: bessel_j(x, 0),
     "bessel_j1": lambda x: bessel_j(x, 1),
+    "exp1": in_wide(jax.scipy.special.exp1),
     "random_poisson": random_poisson,
     "random_binomial": random_binomial,
     "random_fold_in": lambda keys, data: over_keys(jax.random.fold_in, keys, data),

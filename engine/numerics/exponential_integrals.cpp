@@ -1,0 +1,43 @@
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <lockstep/backend/special_functions.h>
+
+namespace lockstep::special {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// gamma + log|x| + the sum of x^k / (k k!). A power of many factors has lost digits of a double.
+double power_series(double x) {
+  const long double wide = x;
+  long double power = 1, sum = 0;
+  for (int k = 1; k < 400; ++k) {
+    power *= wide / k;
+    sum += power / k;
+    if (k > std::abs(x) && std::abs(power / k) < 1e-21L * std::abs(sum)) break;
+  }
+  return static_cast<double>(sum + std::numbers::egamma_v<long double> + std::log(std::abs(wide)));
+}
+
+/// exp(x) y, where exp(x) alone may leave the range.
+double times_exp(double x, double y) {
+  return std::abs(x) < 700 ? std::exp(x) * y : std::exp(x / 2) * y * std::exp(x / 2);
+}
+
+}  // namespace
+
+double exp1(double x) {
+  if (!(x >= 0)) return nan;
+  if (x == 0) return infinity;
+  if (x < 0.5) return -power_series(-x);
+  if (x > 750) return 0;
+  double fraction = x;
+  for (int k = 8 + static_cast<int>(110 / x); k >= 1; --k) fraction = x + k / (1 + k / fraction);
+  return times_exp(-x, 1 / fraction);
+}
+
+}  // namespace lockstep::special
