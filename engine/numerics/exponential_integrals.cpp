@@ -28,6 +28,30 @@ double times_exp(double x, double y) {
   return std::abs(x) < 700 ? std::exp(x) * y : std::exp(x / 2) * y * std::exp(x / 2);
 }
 
+/// The integral of exp(t) / t from Ei's zero z, which has two parts: log(x / z) + the sum of (x^k - z^k) / (k k!).
+double from_zero(double x) {
+  constexpr double zero = 0.3725074107813666, rest = 1.3140183414386028e-17;
+  const double away = (x - zero) - rest;
+  double quotient = 1, power = 1, factorial = 1, sum = 0;  // quotient: (x^k - z^k) / (x - z)
+  for (int k = 1; k < 25; ++k) {
+    factorial *= k;
+    sum += quotient / (k * factorial);
+    power *= zero;
+    quotient = quotient * x + power;
+  }
+  return std::log1p(away / zero) + away * sum;
+}
+
+/// exp(-x) x Ei(x), the sum of k! / x^k.
+double asymptotic(double x) {
+  long double term = 1, sum = 1;
+  for (int k = 1; k < 60 && term > 1e-18L; ++k) {
+    term *= k / static_cast<long double>(x);
+    sum += term;
+  }
+  return static_cast<double>(sum);
+}
+
 }  // namespace
 
 double exp1(double x) {
@@ -38,6 +62,15 @@ double exp1(double x) {
   double fraction = x;
   for (int k = 8 + static_cast<int>(110 / x); k >= 1; --k) fraction = x + k / (1 + k / fraction);
   return times_exp(-x, 1 / fraction);
+}
+
+double expi(double x) {
+  if (std::isnan(x)) return x;
+  if (x < 0) return -exp1(-x);
+  if (x == 0) return -infinity;
+  if (x > 717) return infinity;
+  if (x > 0.2 && x < 0.6) return from_zero(x);
+  return x < 45 ? power_series(x) : times_exp(x, asymptotic(x) / x);
 }
 
 }  // namespace lockstep::special

@@ -78,6 +78,14 @@ Value bessel_j1_tangent(const Value& x, const Value& y, const Value& dx) {
   return dx * slopes::in_wide(x, slope);
 }
 
+/// exp(x) / x, infinite at infinity; by halves of x, since exp(x) leaves the range before the quotient.
+Value expi_slope(const Value& x) {
+  return slopes::in_wide(x, [](const Value& wide) {
+    const Value half = ops::exp(wide * 0.5);
+    return half / select(is_finite(wide), wide, full_like(wide, 1)) * half;
+  });
+}
+
 std::vector<ArrayType> zeta_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   infer::expect_dtype(context, 0, infer::floating);
@@ -249,6 +257,13 @@ const Primitive& primitives::exp1() {
         return dx * slopes::in_wide(x, [](const Value& wide) { return -(ops::exp(-wide) / wide); });
       },
       samples::unary(0.2, 8, samples::all_floats));
+  return op;
+}
+
+const Primitive& primitives::expi() {
+  static const Primitive op = pointwise::of_floats(
+      "expi", expi, special::expi, [](const Value& x, const Value&, const Value& dx) { return dx * expi_slope(x); },
+      samples::both(samples::unary(0.2, 6, samples::all_floats), samples::unary(-6, -0.2)));
   return op;
 }
 

@@ -41,6 +41,9 @@ LOCKSTEP_API double bessel_j1(double x);
 /// The exponential integral E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below. Power series, DLMF
 /// 6.6.2, or Stieltjes' continued fraction, 6.9.1.
 LOCKSTEP_API double exp1(double x);
+/// Ei(x), the principal value of the integral of exp(t) / t up to x; -infinity at 0. Power series, DLMF 6.6.1, from Ei's zero
+/// where that is close; asymptotic series, 6.12.2; -E1(-x) below 0.
+LOCKSTEP_API double expi(double x);
 
 /// x, of a float format with `given_exponent_bits`, rounded to the nearest number of one with the other widths, ties to
 /// even. With fewer exponent bits, too large numbers become infinite and those below the normal range zero.
