@@ -61,6 +61,9 @@ std::unique_ptr<Kernel> exp1(const KernelRequest& request) {
 std::unique_ptr<Kernel> expi(const KernelRequest& request) {
   return make_special(request, [](double x) { return special::expi(x); });
 }
+std::unique_ptr<Kernel> spence(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::spence(x); });
+}
 
 std::unique_ptr<Kernel> igamma(const KernelRequest& request) {
   return make_special_binary(request, [](double a, double x) { return special::igamma(a, x); });

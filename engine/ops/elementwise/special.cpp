@@ -86,6 +86,21 @@ Value expi_slope(const Value& x) {
   });
 }
 
+/// log(x) / (1 - x), which is -1 at 1 and 0 at infinity. Around 1 by the series of log(x) in w = (x - 1) / (x + 1).
+Value spence_slope(const Value& x) {
+  return slopes::in_wide(x, [](const Value& wide) {
+    const Value one = full_like(wide, 1);
+    const Value near = less(abs((wide - one) / (wide + one)), full_like(wide, 1.0 / 3));  // from 1/2 to 2
+    const Value inner = select(near, wide, one);
+    const Value w = (inner - one) / (inner + one), square = w * w;
+    Value sum = full_like(wide, 1.0 / 37);
+    for (int k = 35; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
+    const Value outer = select(near, full_like(wide, 0.25), wide);
+    const Value finite = select(is_finite(outer), outer, full_like(wide, 2));
+    return select(near, (w - one) * sum, ops::log(finite) / (one - outer));
+  });
+}
+
 std::vector<ArrayType> zeta_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   infer::expect_dtype(context, 0, infer::floating);
@@ -264,6 +279,14 @@ const Primitive& primitives::expi() {
   static const Primitive op = pointwise::of_floats(
       "expi", expi, special::expi, [](const Value& x, const Value&, const Value& dx) { return dx * expi_slope(x); },
       samples::both(samples::unary(0.2, 6, samples::all_floats), samples::unary(-6, -0.2)));
+  return op;
+}
+
+const Primitive& primitives::spence() {
+  static const Primitive op = pointwise::of_floats(
+      "spence", spence, special::spence,
+      [](const Value& x, const Value&, const Value& dx) { return dx * spence_slope(x); },
+      samples::both(samples::unary(0.1, 6, samples::all_floats), samples::unary(0.9, 1.1)));
   return op;
 }
 

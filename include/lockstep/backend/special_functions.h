@@ -45,6 +45,10 @@ LOCKSTEP_API double exp1(double x);
 /// where that is close; asymptotic series, 6.12.2; -E1(-x) below 0.
 LOCKSTEP_API double expi(double x);
 
+/// The dilogarithm of 1 - x, the integral of log(t) / (1 - t) from 1 to x; NaN below 0. The series in log(x) with Bernoulli's
+/// numbers (Lewin, "Polylogarithms and associated functions", 1981, 1.3); reflection and inversion, DLMF 25.12.6 and 25.12.4.
+LOCKSTEP_API double spence(double x);
+
 /// x, of a float format with `given_exponent_bits`, rounded to the nearest number of one with the other widths, ties to
 /// even. With fewer exponent bits, too large numbers become infinite and those below the normal range zero.
 LOCKSTEP_API double reduce_precision(double x, int given_exponent_bits, int exponent_bits, int mantissa_bits);

@@ -478,6 +478,7 @@ OPS = {
     "bessel_j1": lambda x: bessel_j(x, 1),
     "exp1": in_wide(jax.scipy.special.exp1),
     "expi": in_wide(jax.scipy.special.expi),
+    "spence": in_wide(jax.scipy.special.spence),
     "random_poisson": random_poisson,
     "random_binomial": random_binomial,
     "random_fold_in": lambda keys, data: over_keys(jax.random.fold_in, keys, data),

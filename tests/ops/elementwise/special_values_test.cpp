@@ -99,6 +99,7 @@ TEST_CASE("special values of element-wise ops") {
       {"bessel_j1", float64, {{0, -0.0, infinity, nan}}, {0, -0.0, 0, nan}},
       {"exp1", float64, {{0, -0.5, infinity, 1000, nan}}, {infinity, nan, 0, 0, nan}},
       {"expi", float64, {{0, infinity, -infinity, 1000, nan}}, {-infinity, infinity, -0.0, infinity, nan}},
+      {"spence", float64, {{0, 1, -0.5, infinity, nan}}, {pi * pi / 6, 0, nan, -infinity, nan}},
       {"atan2", float64, {{0, -0.0, 1, infinity}, {1, 1, 0, infinity}}, {0, -0.0, pi / 2, pi / 4}},
       {"atan2", float64, {{0, -0.0}, {-1, -1}}, {pi, -pi}},
       {"igamma", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {0, 1, 1, nan}},
