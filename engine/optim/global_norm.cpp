@@ -1,5 +1,3 @@
-#include "engine/optim/global_norm.h"
-
 #include <limits>
 #include <string>
 #include <utility>
@@ -10,6 +8,9 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/optim.h>
+
+#include "engine/optim/moments.h"
 
 namespace lockstep::optim {
 namespace {
@@ -43,7 +44,12 @@ Array sum_of_squares(const std::vector<Array>& parts, const Scaled& scaled) {
   return total;
 }
 
-}  // namespace
+/// The norm over all leaves is root * scale; scale is a power of two that keeps the squares below the root in range, 1
+/// wherever those of the leaves themselves are. Rank 0.
+struct ScaledNorm {
+  Array root;
+  Array scale;
+};
 
 ScaledNorm scaled_norm(const Tree& tree) {
   const std::vector<Array> leaves = tree.leaves();
@@ -73,6 +79,8 @@ ScaledNorm scaled_norm(const Tree& tree) {
   const auto one = full({}, 1.0, dtype);
   return {sqrt(squares), chosen(full({}, 1 / scales.large, dtype), full({}, 1 / scales.small, dtype), one)};
 }
+
+}  // namespace
 
 Array global_norm(const Tree& tree) {
   const ScaledNorm norm = scaled_norm(tree);

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +9,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 
-#include "engine/optim/global_norm.h"
+#include "engine/optim/moments.h"
 
 namespace lockstep::optim {
 namespace {
@@ -24,27 +23,8 @@ GradientTransformation leafwise(std::function<Array(const Array& update, const A
           }};
 }
 
-/// Slots of at least float32: a narrower one would hold neither an average that moves slowly nor a square.
-Tree zeros_of(const Tree& params) {
-  return map([](const Array& p) { return zeros_like(wide(p)); }, params);
-}
-
-enum class Sign : std::uint8_t { any, positive };
-
-/// A decaying average with 0 for what is subnormal. A weight whose gradient has become zero would else have a subnormal
-/// average for ever, since 0.9 times a few of the smallest number is rounded to as many, and processors take a hundred
-/// times as long to multiply such numbers.
-Array decaying(const Array& average, Sign sign = Sign::any) {
-  if (!is_float(average.dtype())) return average;
-  const double smallest_normal = average.dtype() == float64 ? std::numeric_limits<double>::min()
-                                                            : static_cast<double>(std::numeric_limits<float>::min());
-  return where((sign == Sign::any ? abs(average) : average) < smallest_normal, 0.0, average);
-}
-
 /// g times its conjugate.
 Array squared(const Array& g) { return is_complex(g.dtype()) ? g * conj(g) : g * g; }
-
-Array first_count() { return full({}, 0, int32); }
 
 void check_positive(std::string_view what, double value) {
   if (!(value > 0)) {
