@@ -77,6 +77,10 @@ LOCKSTEP_API GradientTransformation trace(double decay, bool nesterov = false);
 /// both from 0 on, give m' / (1 - b1^t) / (sqrt(v' / (1 - b2^t)) + epsilon). Kingma and Ba 2015. Its state is {"count",
 /// "mu", "nu"}. What is subnormal in a moment becomes 0.
 LOCKSTEP_API GradientTransformation scale_by_adam(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
+/// The sign of b1 m + (1 - b1) g, element by element, of gradients g and their average m, which then becomes b2 m +
+/// (1 - b2) g, from 0 on: every weight moves by the same amount. Chen et al. 2023, "Symbolic discovery of optimization
+/// algorithms". Its state is the averages. What is subnormal in one becomes 0.
+LOCKSTEP_API GradientTransformation scale_by_lion(double b1 = 0.9, double b2 = 0.99);
 /// u + decay * param: before scale_by_learning_rate, weights shrink by rate * decay each update. Loshchilov and Hutter
 /// 2019.
 LOCKSTEP_API GradientTransformation add_decayed_weights(double decay);
@@ -98,6 +102,11 @@ LOCKSTEP_API GradientTransformation adam(LearningRate rate, double b1 = 0.9, dou
 /// mask) and scale_by_learning_rate). Loshchilov and Hutter 2019.
 LOCKSTEP_API GradientTransformation adamw(LearningRate rate, double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8,
                                           double weight_decay = 1e-4);
+
+/// -rate (sign(b1 m + (1 - b1) g) + weight_decay param): scale_by_lion with decoupled decay. A rate is three to ten times
+/// smaller than Adam's, the decay larger by as much. Chen et al. 2023.
+LOCKSTEP_API GradientTransformation lion(LearningRate rate, double b1 = 0.9, double b2 = 0.99,
+                                         double weight_decay = 1e-3);
 
 /// Square root of the sum of squares over all leaves, added in path order, in at least float32. Where squares would
 /// overflow or vanish they are those of the leaves times a power of two, so that it is exact to rounding wherever the

@@ -134,6 +134,13 @@ def adam(b1, b2, epsilon):
     return at
 
 
+def lion(b1, b2):
+    def rule(g, p, m, v):
+        return jnp.sign(b1 * m + (1 - b1) * g), b2 * m + (1 - b2) * g, v
+
+    return lambda n: rule
+
+
 def decayed(rule, decay):
     def at(n):
         def both(g, p, m, v):

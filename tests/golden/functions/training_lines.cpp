@@ -161,6 +161,9 @@ Lines optimizers() {
   add("optim::adam", "steps(scaled(adam(0.9, 0.999, 1e-8), -0.1), x, y, z, w)", optim::adam(0.1));
   add("optim::adamw", "steps(scaled(decayed(adam(0.9, 0.999, 1e-8), 0.01), -0.1), x, y, z, w)",
       optim::adamw(0.1, 0.9, 0.999, 1e-8, 0.01));
+  add("optim::scale_by_lion", "steps(lion(0.8, 0.95), x, y, z, w)", optim::scale_by_lion(0.8, 0.95));
+  add("optim::lion", "steps(scaled(decayed(lion(0.9, 0.99), 0.01), -0.1), x, y, z, w)",
+      optim::lion(0.1, 0.9, 0.99, 0.01));
   add("optim::chain", "steps(scaled(adam(0.8, 0.95, 1e-6), -0.2), x, y, z, w)",
       optim::chain(optim::scale_by_adam(0.8, 0.95, 1e-6), optim::scale_by_learning_rate(0.2)));
   add("optim::masked", "steps(lambda n: lambda g, p, m, v: (g, m, v), x, y, z, w)",
