@@ -85,6 +85,11 @@ void add_special(Map& map) {
   map["bessel_i1e"] = of_one(bessel_i1e);
   map["i0"] = of_one(i0);
   map["i1"] = of_one(i1);
+  map["bessel_j0"] = of_one(bessel_j0);
+  map["bessel_j1"] = of_one(bessel_j1);
+  map["exp1"] = of_one(exp1);
+  map["expi"] = of_one(expi);
+  map["spence"] = of_one(spence);
   map["entr"] = of_one(entr);
   map["logit"] = of_one(logit);
   map["ndtr"] = of_one(ndtr);

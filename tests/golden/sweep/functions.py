@@ -102,6 +102,13 @@ def elementary():
     ]
 
 
+def spence(x):
+    """Where 1 - x is a number of few digits or not."""
+    if x <= 2:
+        return mp.re(mp.polylog(2, 1 - x))
+    return -mp.re(mp.polylog(2, 1 - 1 / x)) - mp.log(x) ** 2 / 2
+
+
 def special():
     reals = smooth()
     near, positive = within(-41, 41), [v for v in within(0, 41) if v > 1e-50]
@@ -120,6 +127,11 @@ def special():
         Function("bessel_i1e", lambda x: mp.exp(-abs(x)) * mp.besseli(1, x), [v for v in within(-41, 41) if abs(v) > 1e-5], digits=170),
         Function("i0", lambda x: mp.besseli(0, x), [v for v in near if v == 0 or abs(v) > 1e-5], digits=170),
         Function("i1", lambda x: mp.besseli(1, x), [v for v in near if v == 0 or abs(v) > 1e-5], digits=170),
+        Function("bessel_j0", lambda x: mp.besselj(0, x), [v for v in near if v == 0 or abs(v) > 1e-5], digits=170),
+        Function("bessel_j1", lambda x: mp.besselj(1, x), [v for v in near if v == 0 or abs(v) > 1e-5], digits=170),
+        Function("exp1", mp.e1, [v for v in within(0, 750) if v > 1e-50], digits=170),
+        Function("expi", mp.ei, [v for v in within(-750, 41) if abs(v) > 1e-50] + [0.375, 50.0, 700.0], digits=170),
+        Function("spence", spence, [v for v in within(0, 1e6) if v > 1e-50], digits=170),
         Function("entr", lambda x: -x * mp.log(x), within(0, INF, INF), ends={0.0: 1}),
         Function("logit", lambda x: mp.log(x / (1 - x)), within(0, 1), ends={0.0: 1, 1.0: -1}),
         Function("ndtr", ndtr, near),
