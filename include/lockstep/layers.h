@@ -75,6 +75,16 @@ struct LayerNormOptions {
 /// Normalises over the last dimension. Variables gamma, beta. Ba, Kiros and Hinton 2016.
 LOCKSTEP_API Array layer_norm(const Scope& scope, const ArrayOperand& x, const LayerNormOptions& options = {});
 
+/// Options of `rms_norm`.
+struct RmsNormOptions {
+  double epsilon = 1e-6;
+  bool scale = true;                            ///< Whether there is a gamma.
+  Aggregation aggregation = Aggregation::none;  ///< Of gamma.
+};
+/// x / sqrt(mean(x^2) + epsilon) over the last dimension, times gamma: floats [..., C], computed in at least float32 and
+/// rounded once; large numbers, whose squares overflow, too. Variable gamma. Zhang and Sennrich 2019.
+LOCKSTEP_API Array rms_norm(const Scope& scope, const ArrayOperand& x, const RmsNormOptions& options = {});
+
 /// In training each element is 0 with probability `rate`, else scaled by 1 / (1 - rate); the mask of a row does not
 /// depend on how the batch is cut. Identity in evaluation. State rng. Throws ValueError for a rate outside [0, 1) or
 /// NaN.

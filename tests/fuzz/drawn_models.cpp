@@ -29,6 +29,7 @@ const std::vector<Family>& families() {
        {6},
        {{"dense", [](const Scope& s, const Array& x) { return tanh(dense(s["dense"], x, {.units = x.dim(-1)})); }},
         {"layer_norm", [](const Scope& s, const Array& x) { return layer_norm(s["norm"], x); }},
+        {"rms_norm", [](const Scope& s, const Array& x) { return rms_norm(s["norm"], x); }},
         {"residual",
          [](const Scope& s, const Array& x) {
            const Array h = gelu(dense(s["in"], layer_norm(s["norm"], x), {.units = 2 * x.dim(-1)}));

@@ -33,6 +33,8 @@ std::vector<Row> rows() {
        image, 2},
       {"layer_norm", [](const Scope& s, const Array& x, Aggregation a) { return layer_norm(s, x, {.aggregation = a}); },
        flat, 2},
+      {"rms_norm", [](const Scope& s, const Array& x, Aggregation a) { return rms_norm(s, x, {.aggregation = a}); },
+       flat, 1},
       {"embedding",
        [](const Scope& s, const Array& x, Aggregation a) {
          return embedding(s, x, {.vocabulary = 5, .features = 2, .aggregation = a});
