@@ -161,6 +161,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"erf", function(functions::erf)},
       {"erfc", function(functions::erfc)},
       {"exp", function(functions::exp)},
+      {"exp2", function(functions::exp2)},
       {"expm1", function(functions::expm1)},
       {"floor", of_reals(Op::floor)},
       {"fma", of_reals(Op::fma)},

@@ -77,22 +77,39 @@ struct Reduced {
   Value r;
   Value p;
 };
-Reduced reduce(Value x) {
+Value series_beyond_line(Value r) {
   // The series' coefficients, the last ones fitted to the interval.
   constexpr std::array coefficients = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
                                        4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+  return polynomial(r, coefficients);
+}
+Reduced reduce(Value x) {
   const Value k = apply(Op::round, x * log2_e);
   const Value r = fma(k, -log_2_low, fma(k, -log_2_high, x));
-  return {k, r, polynomial(r, coefficients)};
+  return {k, r, series_beyond_line(r)};
+}
+
+/// e 2^k of a whole number k; in two factors, since 2^k alone may be no normal number.
+Value times_power(Value e, Value whole) {
+  const Value k = apply(Op::to_int, whole);
+  const Value half = apply(Op::shift_sign, k, bits(k, 1));
+  return e * power_of_two(half) * power_of_two(apply(Op::int_sub, k, half));
 }
 
 Value exp_of(Value x) {
   const Reduced by = reduce(clamped(x, -104.0F, 89.0F));
-  const Value e = fma(by.r * by.r, by.p, by.r) + 1.0F;
-  // In two factors: 2^k alone may be no normal number.
-  const Value k = apply(Op::to_int, by.k);
-  const Value half = apply(Op::shift_sign, k, bits(k, 1));
-  return e * power_of_two(half) * power_of_two(apply(Op::int_sub, k, half));
+  return times_power(fma(by.r * by.r, by.p, by.r) + 1.0F, by.k);
+}
+
+/// x - k is exact, and so its product with log 2 in two parts is as good as a number r with half an ulp more.
+Value exp2_of(Value x) {
+  constexpr float log_2 = 0.693147182F, log_2_rest = -1.90465430e-9F;
+  const Value within = clamped(x, -151.0F, 129.0F);
+  const Value k = apply(Op::round, within);
+  const Value f = within - k;
+  const Value r = f * log_2;
+  const Value lost = fma(f, log_2_rest, fma(f, log_2, flipped(r)));
+  return times_power(fma(r * r, series_beyond_line(r), lost) + r + 1.0F, k);
 }
 
 Value expm1_of(Value x) {
@@ -240,6 +257,7 @@ int to_int32(Code& code, int x) {
 }
 
 int exp(Code& code, int x) { return exp_of({&code, x}).step; }
+int exp2(Code& code, int x) { return exp2_of({&code, x}).step; }
 int expm1(Code& code, int x) { return expm1_of({&code, x}).step; }
 int log(Code& code, int x) { return log_of({&code, x}).step; }
 int log1p(Code& code, int x) { return log1p_of({&code, x}).step; }

@@ -19,6 +19,8 @@ int to_int32(Code& code, int x);
 
 /// e^x, within 1 unit. Cody and Waite's reduction by multiples of log 2, then a polynomial.
 int exp(Code& code, int x);
+/// 2^x, within 1 unit; exact of whole x. As exp, the multiple of log 2 in two parts.
+int exp2(Code& code, int x);
 /// e^x - 1, within 2 units.
 int expm1(Code& code, int x);
 /// The natural logarithm, within 1 unit: of m 2^k as k log 2 + log m, log m by a series in (m - 1) / (m + 1).

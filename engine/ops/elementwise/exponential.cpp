@@ -78,7 +78,7 @@ const Primitive& primitives::exp2() {
   static const Primitive op = pointwise::of_floats(
       "exp2", exp2, [](double x) { return std::exp2(x); },
       [](const Value&, const Value& y, const Value& dx) { return dx * (y * std::numbers::ln2); },
-      samples::unary(-3, 3, samples::all_floats));
+      samples::unary(-3, 3, samples::all_floats), loops::with(pointwise_traits, loops::same<loops::real>));
   return op;
 }
 

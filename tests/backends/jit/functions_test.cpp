@@ -17,19 +17,20 @@ struct Function {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-constexpr std::array functions = {Function{"exp", std::exp, 1},   Function{"expm1", std::expm1, 2},
-                                  Function{"log", std::log, 1},   Function{"log1p", std::log1p, 1},
-                                  Function{"tanh", std::tanh, 3}, Function{"logistic", logistic, 3},
-                                  Function{"erf", std::erf, 2},   Function{"erfc", std::erfc, 4}};
+constexpr std::array functions = {
+    Function{"exp", std::exp, 1},      Function{"exp2", std::exp2, 1},   Function{"expm1", std::expm1, 2},
+    Function{"log", std::log, 1},      Function{"log1p", std::log1p, 1}, Function{"tanh", std::tanh, 3},
+    Function{"logistic", logistic, 3}, Function{"erf", std::erf, 2},     Function{"erfc", std::erfc, 4}};
 
 std::vector<float> dense_floats() {
   std::vector<float> values;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 251) {
     values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   }
-  for (const float x : {0.0F,        -0.0F,        INFINITY,       -INFINITY,     NAN,         1.0F,      -1.0F,
-                        1e-45F,      -1e-45F,      1.1754944e-38F, 3.4028235e38F, 88.722839F,  88.72284F, -87.33655F,
-                        -103.97207F, -103.972084F, 0.5F,           2.0F,          0.70710677F, 1.4142135F}) {
+  for (const float x : {0.0F,        -0.0F,        INFINITY,       -INFINITY,     NAN,        1.0F,      -1.0F,
+                        1e-45F,      -1e-45F,      1.1754944e-38F, 3.4028235e38F, 88.722839F, 88.72284F, -87.33655F,
+                        -103.97207F, -103.972084F, 128.0F,         127.99999F,    -126.0F,    -149.0F,   -149.99998F,
+                        -150.0F,     0.5F,         2.0F,           0.70710677F,   1.4142135F}) {
     values.push_back(x);
   }
   return values;
