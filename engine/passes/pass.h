@@ -14,6 +14,8 @@ struct Pass {
 };
 
 ir::FunctionPtr inline_calls(const ir::FunctionPtr& function);  ///< Writes calls in place, but for checkpoints.
+/// Makes constants of what a loop carries and never changes.
+ir::FunctionPtr invariant_carries(const ir::FunctionPtr& function);
 ir::FunctionPtr hoist(const ir::FunctionPtr& function);   ///< Moves out of a scan what is the same in each iteration.
 ir::FunctionPtr unroll(const ir::FunctionPtr& function);  ///< Writes out as many iterations of a scan as it asks for.
 ir::FunctionPtr decompose(const ir::FunctionPtr& function);  ///< Writes a split as slices.

@@ -8,6 +8,7 @@ namespace lockstep::passes {
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> passes = {
       {"inline_calls", inline_calls},
+      {"invariant_carries", invariant_carries},
       {"hoist", hoist},
       {"unroll", unroll},
       {"decompose", decompose},
