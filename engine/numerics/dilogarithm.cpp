@@ -40,7 +40,7 @@ double spence(double x) {
   if (std::isinf(x)) return -x;
   const double logarithm = std::log(x);
   if (x < 0.25) return at_zero - logarithm * std::log1p(-x) - spence(1 - x);
-  if (x <= 4) return in_logarithm(-logarithm);
+  if (x <= 4) return in_logarithm(0 - logarithm);  // 0 of 1, not -0
   return -spence(1 / x) - logarithm * logarithm / 2;
 }
 

@@ -36,7 +36,7 @@ def in_wide(function):
 
 
 def bessel_j(x, order):
-    return in_wide(lambda wide: jax.scipy.special.bessel_jn(wide, v=order, n_iter=100)[order])(x)
+    return in_wide(lambda wide: jax.scipy.special.bessel_jn(wide, v=order, n_iter=50)[order])(x)
 
 
 # ---- rows and places
