@@ -29,7 +29,7 @@ using Types = std::span<const ArrayType>;
 using Binary = std::function<Array(const Array&, const Array&)>;
 
 /// x * scale / sqrt(mean(x^2)) along the last axis.
-Array rms_norm(const Array& x, const Array& scale) { return x * scale * rsqrt(mean(square(x), {-1}, true)); }
+Array normalized(const Array& x, const Array& scale) { return x * scale * rsqrt(mean(square(x), {-1}, true)); }
 
 /// The same in plain C++: scale is a row for all, or one for each of x's leading dimensions.
 void rms_norm_kernel(const KernelCall& call) {
@@ -56,13 +56,13 @@ std::vector<ArrayType> like_x(Types types) {
 }
 
 std::vector<Array> rms_norm_vjp(Leaves operands, Leaves /*results*/, Leaves cotangents) {
-  const auto [y, back] = vjp(rms_norm, operands[0], operands[1]);
+  const auto [y, back] = vjp(normalized, operands[0], operands[1]);
   const auto [dx, dscale] = back(cotangents[0]);
   return {dx, dscale};
 }
 
 std::vector<Array> rms_norm_jvp(Leaves operands, Leaves /*results*/, Leaves tangents) {
-  return {jvp(rms_norm, std::tuple(operands[0], operands[1]), std::tuple(tangents[0], tangents[1])).second};
+  return {jvp(normalized, std::tuple(operands[0], operands[1]), std::tuple(tangents[0], tangents[1])).second};
 }
 
 CustomOpOptions kernel_options() {
@@ -73,7 +73,7 @@ CustomOpOptions kernel_options() {
           .check = RuleCheck::always};
 }
 
-std::vector<Array> rms_norm_on_host(Leaves operands) { return {rms_norm(operands[0], operands[1])}; }
+std::vector<Array> rms_norm_on_host(Leaves operands) { return {normalized(operands[0], operands[1])}; }
 
 /// Every way to say the same op.
 std::vector<std::pair<std::string, CustomOp>> forms() {
@@ -211,7 +211,7 @@ TEST_CASE("an op of one's own has the value and the derivative of the same funct
       CAPTURE(program.name);
       // The derivative of the examples at once repeats the scale, as does a scalar carry: values agree all the same.
       check_equal(program.run([op = op](const Array& a, const Array& b) { return op(a, b); }, x, scale),
-                  program.run(rms_norm, x, scale));
+                  program.run(normalized, x, scale));
     }
   }
 }
@@ -354,7 +354,7 @@ TEST_CASE("a program prints an op by name, and its text is refused with the reas
   CHECK(program.to_string().find("custom_call[mapped=() op=\"rms_norm\" sizes=[]] a b") != std::string::npos);
   expect_error<IrError>([&] { parse_function(program.to_string()); }, "a custom op is C++ code", "trace the function");
   const std::vector<Array> operands = {counted({2, 3}), counted({3})};
-  check_equal(program(operands)[0], rms_norm(operands[0], operands[1]));
+  check_equal(program(operands)[0], normalized(operands[0], operands[1]));
   tests::check_same_bits(program.eval(operands)[0], program(operands)[0]);
 }
 
@@ -456,6 +456,6 @@ TEST_CASE("over shards the bits of an op of one's own do not depend on the devic
   const Binary f = [op = CustomOp(options)](const Array& a, const Array& b) { return op(a, b); };
   const Array x = counted({8, 3}), scale = counted({3}) + 2;
   const Array once = over_shards(f, x, scale, {4, 1});
-  check_equal(once, over_shards(rms_norm, x, scale, {4, 1}));
+  check_equal(once, over_shards(normalized, x, scale, {4, 1}));
   for (const int devices : {2, 4}) tests::check_same_bits(over_shards(f, x, scale, {4, devices}), once);
 }
