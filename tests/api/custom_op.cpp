@@ -91,7 +91,7 @@ std::vector<std::pair<std::string, CustomOp>> forms() {
     Array x = operands[0], scale = operands[1];
     if (!batched[0]) x = broadcast_to(x, x.shape().insert(0, size));
     if (batched[1] && x.ndim() > scale.ndim()) scale = expand_dims(scale, {1});
-    return std::vector<Array>{rms_norm(x, scale)};
+    return std::vector<Array>{normalized(x, scale)};
   };
   CustomOpOptions callback = kernel_options();
   callback.kernel = nullptr;
@@ -229,7 +229,7 @@ TEST_CASE("forward mode takes a jvp; a vjp or nothing is refused by name") {
                            "custom op \"rms_norm\" has no derivative");
   options.jvp = rms_norm_jvp;
   check_equal(tangent(CustomOp(options)),
-              jvp([&](const Array& a) { return rms_norm(a, s); }, std::tuple(x), std::tuple(cos(x))).second);
+              jvp([&](const Array& a) { return normalized(a, s); }, std::tuple(x), std::tuple(cos(x))).second);
   options.jvp = [](Leaves, Leaves, Leaves) { return std::vector<Array>(); };
   expect_error<StateError>([&] { tangent(CustomOp(options)); }, "\"rms_norm\"", "its jvp returned 0 arrays",
                            "expected 1");
