@@ -16,7 +16,7 @@
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/tensors.h"
-#include "backends/attention_geometry.h"
+#include "backends/cpu/attention_geometry.h"
 
 namespace lockstep::backends::aten::kernels {
 
@@ -42,7 +42,8 @@ void divide_by_sum(T* row, std::int64_t count) {
 template <class T>
 class Run {
  public:
-  Run(const AttentionGeometry& attention, const KernelArguments& arguments) : a_(attention), arguments_(arguments) {
+  Run(const cpu::AttentionGeometry& attention, const KernelArguments& arguments)
+      : a_(attention), arguments_(arguments) {
     for (const ArrayView& input : arguments.inputs) {
       inputs_.push_back(input.dtype == DType::bool_ ? tensor_of(input) : wide(tensor_of(input)));
     }
@@ -93,8 +94,8 @@ class Run {
   /// Calls visit(query, bias of the row, its step, visible) for each row of a block; visible(s) says whether key s is.
   template <class Visit>
   void for_each_row(const Block& block, Visit visit) const {
-    const auto bias = AttentionGeometry::broadcast_strides(a_.bias);
-    const auto mask = AttentionGeometry::broadcast_strides(a_.mask);
+    const auto bias = cpu::AttentionGeometry::broadcast_strides(a_.bias);
+    const auto mask = cpu::AttentionGeometry::broadcast_strides(a_.mask);
     const bool* mask_data = static_cast<const bool*>(inputs_[4].const_data_ptr());
     for (std::int64_t i = 0; i < block.rows; ++i) {
       const std::int64_t t = block.first + i;
@@ -150,7 +151,7 @@ class Run {
     return p;
   }
 
-  const AttentionGeometry& a_;
+  const cpu::AttentionGeometry& a_;
 
  private:
   static at::Tensor wide(const at::Tensor& x) { return x.element_size() < 4 ? x.to(at::kFloat) : x; }
@@ -161,7 +162,7 @@ class Run {
 };
 
 template <class T>
-void forward(const AttentionGeometry& a, const KernelArguments& arguments) {
+void forward(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const Block& block) {
@@ -194,7 +195,7 @@ void forward(const AttentionGeometry& a, const KernelArguments& arguments) {
 }
 
 template <class T>
-void tangent(const AttentionGeometry& a, const KernelArguments& arguments) {
+void tangent(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const Block& block) {
@@ -233,7 +234,7 @@ void tangent(const AttentionGeometry& a, const KernelArguments& arguments) {
 }
 
 template <class T>
-void gradient(const AttentionGeometry& a, const KernelArguments& arguments) {
+void gradient(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   for (std::size_t i = 1; i < 4; ++i) std::fill_n(run.out(i), arguments.outputs[i].shape.size(), T(0));
   std::array<bool, block_rows> blind{};
@@ -267,14 +268,14 @@ void gradient(const AttentionGeometry& a, const KernelArguments& arguments) {
   run.finish();
 }
 
-using RunKernel = void (*)(const AttentionGeometry&, const KernelArguments&);
+using RunKernel = void (*)(const cpu::AttentionGeometry&, const KernelArguments&);
 
 /// `matrices` blocks of rows of the T x S matrix are scratch.
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request, RunKernel wide, RunKernel narrow,
                                        std::size_t matrices) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype)) return nullptr;
-  const AttentionGeometry attention(request);
+  const cpu::AttentionGeometry attention(request);
   const bool doubled = dtype == DType::float64;
   const std::size_t elements = matrices * static_cast<std::size_t>(block_rows * attention.keys);
   return make_function_kernel(

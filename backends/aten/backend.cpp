@@ -21,7 +21,7 @@
 #include "backends/aten/cut_kernel.h"
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/large_blocks.h"
-#include "backends/thread_settings.h"
+#include "backends/cpu/thread_settings.h"
 
 namespace lockstep::backends {
 
@@ -121,7 +121,7 @@ class AtenBackend final : public Backend {
   }
 
   std::shared_ptr<void> enter_thread() const override {
-    auto settings = std::allocate_shared<ThreadSettings>(BlockAllocator<ThreadSettings>());
+    auto settings = std::allocate_shared<cpu::ThreadSettings>(BlockAllocator<cpu::ThreadSettings>());
     // ATen sets a thread's OpenMP width at its first parallel region; asking for the width makes it do so now.
     at::get_num_threads();
     settings->apply();

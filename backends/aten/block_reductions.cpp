@@ -16,7 +16,7 @@
 
 #include "backends/aten/element_types.h"
 #include "backends/aten/function_kernel.h"
-#include "backends/vector_variants.h"
+#include "backends/cpu/vector_variants.h"
 
 // The order of a sum is a function of the shape alone (docs/reproducibility.md): sums of at most `block_rows` elements,
 // joined in pairs as the digits of a binary counter are carried. Loops run over what is kept, or over `lanes` partial
@@ -264,7 +264,7 @@ std::unique_ptr<Kernel> make_staged_sum(const KernelRequest& request, std::vecto
   for (const Blocks& stage : stages) waiting = std::max(waiting, scratch_floats(stage));
   const auto left = static_cast<std::size_t>(stages[0].outer * stages[0].inner);
   const Promises promises{.scratch_bytes = (waiting + 2 * left) * sizeof(T)};
-  const Run run = VectorVariants<sum_blocks<T>>::chosen();
+  const Run run = cpu::VectorVariants<sum_blocks<T>>::chosen();
   return make_function_kernel(
       request,
       [run, stages = std::move(stages), waiting, left](const KernelArguments& arguments) {
@@ -284,10 +284,11 @@ template <class F>
 std::unique_ptr<Kernel> make_extremum(const KernelRequest& request) {
   const auto blocks = blocks_of(request.inputs[0].shape, request.attrs.get<std::vector<std::int64_t>>("axes"));
   if (!blocks) return nullptr;
-  return make_kernel(request, *blocks,
-                     with_float(request.inputs[0].dtype,
-                                []<class T>() -> Run { return VectorVariants<extremum_of_blocks<T, F>>::chosen(); }),
-                     {});
+  return make_kernel(
+      request, *blocks,
+      with_float(request.inputs[0].dtype,
+                 []<class T>() -> Run { return cpu::VectorVariants<extremum_of_blocks<T, F>>::chosen(); }),
+      {});
 }
 
 }  // namespace
@@ -304,7 +305,7 @@ std::unique_ptr<Kernel> make_block_sum(const KernelRequest& request) {
     }
     Promises promises{.scratch_bytes = scratch_floats(*blocks) * sizeof(Wide<T>)};
     if (blocks->outer == 1 && blocks->inner == 1 && is_wide) promises.summed_apart = elements_of_row_block;
-    return make_kernel(request, *blocks, VectorVariants<sum_blocks<T>>::chosen(), promises);
+    return make_kernel(request, *blocks, cpu::VectorVariants<sum_blocks<T>>::chosen(), promises);
   });
 }
 

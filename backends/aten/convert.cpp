@@ -9,7 +9,7 @@
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/plain_loops.h"
 #include "backends/aten/tensors.h"
-#include "backends/bfloat16.h"
+#include "backends/cpu/bfloat16.h"
 
 namespace lockstep::backends::aten::kernels {
 
@@ -45,7 +45,7 @@ To converted(From x) {
 }
 
 /// ATen's NaN depends on the position.
-constexpr auto narrowed = [](std::uint32_t bits) { return rounded_to_bfloat16(bits); };
+constexpr auto narrowed = [](std::uint32_t bits) { return cpu::rounded_to_bfloat16(bits); };
 
 template <class F>
 auto with_any(DType dtype, F&& f) {

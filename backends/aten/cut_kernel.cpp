@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/blocks.h"
+#include "backends/cpu/blocks.h"
 
 namespace lockstep::backends::aten {
 
@@ -16,7 +16,7 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
 
 Cut Cut::of_moves(std::int64_t extent, std::int64_t bytes, std::int64_t grain) {
   constexpr std::int64_t least_bytes = std::int64_t{1} << 16;
-  const std::int64_t parts = std::clamp<std::int64_t>(bytes / least_bytes, 1, most_parts);
+  const std::int64_t parts = std::clamp<std::int64_t>(bytes / least_bytes, 1, cpu::most_parts);
   return {extent, rounded_up((extent + parts - 1) / parts, grain)};
 }
 

@@ -9,7 +9,7 @@
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/loop_nest.h"
-#include "backends/vector_variants.h"
+#include "backends/cpu/vector_variants.h"
 
 namespace lockstep::backends::aten {
 
@@ -146,7 +146,8 @@ std::unique_ptr<Kernel> make_map(const KernelRequest& request, F) {
 template <class Out, class... In, class F>
 std::unique_ptr<Kernel> make_vector_map(const KernelRequest& request, F) {
   using Rows = RowsOf<Out, F, In...>;
-  return make_function_kernel(request, RunRows<sizeof...(In)>{VectorVariants<&Rows::plain>::chosen(), &Rows::strided},
+  return make_function_kernel(request,
+                              RunRows<sizeof...(In)>{cpu::VectorVariants<&Rows::plain>::chosen(), &Rows::strided},
                               {.strided = true, .in_place = in_place_inputs(request)});
 }
 

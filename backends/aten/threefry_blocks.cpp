@@ -2,7 +2,7 @@
 
 #include <lockstep/backend/threefry.h>
 
-#include "backends/vector_variants.h"
+#include "backends/cpu/vector_variants.h"
 
 namespace lockstep::backends::aten {
 
@@ -44,7 +44,7 @@ void encrypt(std::uint32_t key0, std::uint32_t key1, std::uint64_t* counters) {
 }  // namespace
 
 void threefry_blocks(std::array<std::uint32_t, 2> key, std::uint64_t* counters, std::size_t count) {
-  static const auto widest = VectorVariants<encrypt>::chosen();
+  static const auto widest = cpu::VectorVariants<encrypt>::chosen();
   const std::size_t whole = count / block * block;
   for (std::size_t i = 0; i < whole; i += block) widest(key[0], key[1], counters + i);
   for (std::size_t i = whole; i < count; ++i) counters[i] = threefry_bits(key, counters[i]);

@@ -9,7 +9,7 @@
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/sums.h"
 #include "backends/aten/windows.h"
-#include "backends/vector_variants.h"
+#include "backends/cpu/vector_variants.h"
 
 namespace lockstep::backends::aten::kernels {
 
@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> window_max(const KernelRequest& request) {
   if (!is_float(x.dtype) && !is_integer(x.dtype)) return nullptr;
   const Windows windows(x.shape, request.outputs[0].shape, request.attrs);
   return make_windows(request, windows,
-                      with_real(x.dtype, []<class T>() -> Run { return VectorVariants<largest<T>>::chosen(); }),
+                      with_real(x.dtype, []<class T>() -> Run { return cpu::VectorVariants<largest<T>>::chosen(); }),
                       static_cast<std::size_t>(windows.taps()) * sizeof(std::int32_t));
 }
 
@@ -133,7 +133,7 @@ std::unique_ptr<Kernel> window_sum(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   if (!can_add(x.dtype)) return nullptr;
   return make_windows(request, Windows(x.shape, request.outputs[0].shape, request.attrs),
-                      with_summed(x.dtype, []<class T>() -> Run { return VectorVariants<sum<T>>::chosen(); }),
+                      with_summed(x.dtype, []<class T>() -> Run { return cpu::VectorVariants<sum<T>>::chosen(); }),
                       sum_scratch(request.outputs[0]));
 }
 
@@ -141,7 +141,7 @@ std::unique_ptr<Kernel> window_spread(const KernelRequest& request) {
   const ArrayType& y = request.inputs[0];
   if (!can_add(y.dtype)) return nullptr;
   return make_windows(request, Windows(request.outputs[0].shape, y.shape, request.attrs),
-                      with_summed(y.dtype, []<class T>() -> Run { return VectorVariants<spread<T>>::chosen(); }),
+                      with_summed(y.dtype, []<class T>() -> Run { return cpu::VectorVariants<spread<T>>::chosen(); }),
                       sum_scratch(request.outputs[0]));
 }
 

@@ -8,7 +8,7 @@
 #include "backends/aten/kernel_table.h"
 #include "backends/aten/sums.h"
 #include "backends/aten/windows.h"
-#include "backends/vector_variants.h"
+#include "backends/cpu/vector_variants.h"
 
 namespace lockstep::backends::aten::kernels {
 
@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> window_scatter(const KernelRequest& request) {
   const ArrayType& x = request.outputs[0];
   if (!can_add(x.dtype)) return nullptr;
   return with_summed(x.dtype, [&]<class T>() {
-    return make_positions(request, x.shape, request.inputs[0].shape, VectorVariants<scatter<T>>::chosen(),
+    return make_positions(request, x.shape, request.inputs[0].shape, cpu::VectorVariants<scatter<T>>::chosen(),
                           sum_scratch(x));
   });
 }

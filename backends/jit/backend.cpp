@@ -10,7 +10,7 @@
 #include <lockstep/backend/element_loop.h>
 #include <lockstep/block_pool.h>
 
-#include "backends/float_control.h"
+#include "backends/cpu/float_control.h"
 #include "backends/jit/code_cache.h"
 #include "backends/jit/loop_kernel.h"
 
@@ -86,8 +86,8 @@ class JitBackend final : public Backend {
   std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }
 
   std::shared_ptr<void> enter_thread() const override {
-    if (FloatControl::is_plain()) return nullptr;
-    return std::allocate_shared<FloatControl>(BlockAllocator<FloatControl>());
+    if (cpu::FloatControl::is_plain()) return nullptr;
+    return std::allocate_shared<cpu::FloatControl>(BlockAllocator<cpu::FloatControl>());
   }
 
  private:

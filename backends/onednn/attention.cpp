@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/attention_geometry.h"
-#include "backends/onednn/attention_rows.h"
+#include "backends/cpu/attention_geometry.h"
+#include "backends/cpu/attention_rows.h"
+#include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
@@ -41,13 +42,13 @@ struct Block {
 class Blocks {
  public:
   /// `gradient`: whether weights are spread. False where oneDNN has nothing fast.
-  bool prepare(const AttentionGeometry& g, bool gradient) {
+  bool prepare(const cpu::AttentionGeometry& g, bool gradient) {
     const std::int64_t most = most_rows_of(g);
     const std::int64_t blocks = (g.queries + most - 1) / most;
     const std::int64_t rows = std::min(g.queries, whole((g.queries + blocks - 1) / blocks, 8));
     for (std::int64_t first = 0; first < g.queries; first += rows) {
       blocks_.push_back(block_of(g, first, std::min(rows, g.queries - first)));
-      stride_ = std::max(stride_, whole(blocks_.back().keys, row_width));
+      stride_ = std::max(stride_, whole(blocks_.back().keys, cpu::row_width));
     }
     rows_ = rows;
     std::reverse(blocks_.begin(), blocks_.end());
@@ -61,7 +62,7 @@ class Blocks {
   }
 
   /// Whether the first block has all keys, so that it can be the first to write to arrays like k.
-  bool first_has_all_keys(const AttentionGeometry& g) const { return blocks_[0].keys == g.keys; }
+  bool first_has_all_keys(const cpu::AttentionGeometry& g) const { return blocks_[0].keys == g.keys; }
 
   auto begin() const { return blocks_.begin(); }
   auto end() const { return blocks_.end(); }
@@ -72,14 +73,14 @@ class Blocks {
 
  private:
   /// Measured: more rows make faster products, fewer leave out more of what a window hides.
-  static std::int64_t most_rows_of(const AttentionGeometry& g) {
+  static std::int64_t most_rows_of(const cpu::AttentionGeometry& g) {
     constexpr std::int64_t most_weights = std::int64_t{1} << 20;
-    const std::int64_t most = g.left < 0 && g.right < 0 ? most_rows : most_rows / 2;
+    const std::int64_t most = g.left < 0 && g.right < 0 ? cpu::most_rows : cpu::most_rows / 2;
     return std::clamp<std::int64_t>(most_weights / g.keys / 8 * 8, 16, most);
   }
 
   /// Ranges end on multiples of a grain, so that there are few sizes of products.
-  static Block block_of(const AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
+  static Block block_of(const cpu::AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
     constexpr std::int64_t most_grains = 16;
     const std::int64_t grain = std::max<std::int64_t>(64, whole((g.keys + most_grains - 1) / most_grains, 64));
     const std::int64_t from = g.left < 0 ? 0 : std::max<std::int64_t>(first - g.left, 0) / grain * grain;
@@ -88,7 +89,7 @@ class Blocks {
     return {first, rows, from, std::max<std::int64_t>(to - from, 0)};
   }
 
-  bool make(const AttentionGeometry& g, const Block& block, bool gradient, Products& products) {
+  bool make(const cpu::AttentionGeometry& g, const Block& block, bool gradient, Products& products) {
     const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
       return matrices(dnnl::memory::data_type::f32, {rows, columns}, {row, column});
     };
@@ -119,12 +120,12 @@ class Blocks {
 /// The arrays of a run, seen from one block.
 class View {
  public:
-  View(const AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments)
+  View(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments)
       : g_(g),
         blocks_(blocks),
         arguments_(arguments),
-        bias_(AttentionGeometry::broadcast_strides(g.bias)),
-        mask_(AttentionGeometry::broadcast_strides(g.mask)) {}
+        bias_(cpu::AttentionGeometry::broadcast_strides(g.bias)),
+        mask_(cpu::AttentionGeometry::broadcast_strides(g.mask)) {}
 
   /// Calls visit() for every block of every head; in between the functions below speak of that block.
   template <class Visit>
@@ -160,7 +161,7 @@ class View {
   /// What products may use, behind so many matrices.
   void* temporary(std::int64_t matrices) const { return matrix(matrices); }
 
-  AttentionRows rows() const {
+  cpu::AttentionRows rows() const {
     return {.rows = block_->rows,
             .first_query = block_->first,
             .keys = block_->keys,
@@ -184,7 +185,7 @@ class View {
     return batch_ * strides[0] + head_ * strides[1] + block_->first * strides[2];
   }
 
-  const AttentionGeometry& g_;
+  const cpu::AttentionGeometry& g_;
   const Blocks& blocks_;
   const KernelArguments& arguments_;
   std::array<std::int64_t, 4> bias_, mask_;
@@ -192,44 +193,44 @@ class View {
   const Block* block_ = nullptr;
 };
 
-void forward(const AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
+void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
   View view(g, blocks, arguments);
-  std::array<float, most_rows> inverse{};
+  std::array<float, cpu::most_rows> inverse{};
   view.for_each_block([&] {
     const Block& block = view.block();
-    const AttentionRows rows = view.rows();
+    const cpu::AttentionRows rows = view.rows();
     float* out = view.out(0) + view.query();
     float* lse = view.out(1) + view.lse();
     inverse.fill(0);
     if (const Products* products = block.products) {
       products->scores->run({view.in(0) + view.query(), view.in(1) + view.key(block.first_key), rows.weights},
                             view.temporary(1));
-      soften(rows, inverse.data(), lse);
+      cpu::soften(rows, inverse.data(), lse);
       products->mixed->run({rows.weights, view.in(2) + view.key(block.first_key), out}, view.temporary(1));
-      scale_rows(out, block.rows, view.query_stride(), g.features, inverse.data());
+      cpu::scale_rows(out, block.rows, view.query_stride(), g.features, inverse.data());
     }
     for (std::int64_t i = 0; i < block.rows; ++i) {
       if (inverse[static_cast<std::size_t>(i)] != 0) continue;
       // All keys count alike, each as JAX's masked logit.
       float* row = out + i * view.query_stride();
       const float part = 1 / static_cast<float>(g.keys);
-      add_up_rows(view.in(2) + view.key(0), g.keys, view.key_stride(), g.features, row);
-      scale_rows(row, 1, 0, g.features, &part);
+      cpu::add_up_rows(view.in(2) + view.key(0), g.keys, view.key_stride(), g.features, row);
+      cpu::scale_rows(row, 1, 0, g.features, &part);
       lse[i * g.heads] = static_cast<float>(-0.7 * static_cast<double>(std::numeric_limits<float>::max()) +
                                             std::log(static_cast<double>(g.keys)));
     }
   });
 }
 
-void gradient(const AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
+void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
   View view(g, blocks, arguments);
   const bool stores = blocks.first_has_all_keys(g);
   for (std::size_t i = stores ? 3 : 1; i < 4; ++i) std::fill_n(view.out(i), arguments.outputs[i].shape.size(), 0.0F);
-  std::array<float, most_rows> constants{};
-  std::array<bool, most_rows> seen{};
+  std::array<float, cpu::most_rows> constants{};
+  std::array<bool, cpu::most_rows> seen{};
   view.for_each_block([&] {
     const Block& block = view.block();
-    const AttentionRows rows = view.rows();
+    const cpu::AttentionRows rows = view.rows();
     const float* q = view.in(0) + view.query();
     const float* ct = view.in(7) + view.query();
     const std::int64_t key = view.key(block.first_key);
@@ -238,16 +239,16 @@ void gradient(const AttentionGeometry& g, const Blocks& blocks, const KernelArgu
     seen.fill(false);
     if (const Products* products = block.products) {
       products->scores->run({q, view.in(1) + key, rows.weights}, temporary);
-      weigh(rows, view.in(6) + view.lse(), seen.data());
+      cpu::weigh(rows, view.in(6) + view.lse(), seen.data());
       const auto& spread = stores && view.is_first() ? products->spread : products->spread_on;
       spread->run({rows.weights, ct, view.out(2) + key}, temporary);
       products->scores->run({ct, view.in(2) + key, ct_logits}, temporary);
-      multiply_rows(ct, view.in(5) + view.query(), block.rows, view.query_stride(), g.features, constants.data());
+      cpu::multiply_rows(ct, view.in(5) + view.query(), block.rows, view.query_stride(), g.features, constants.data());
       for (std::int64_t i = 0; i < block.rows; ++i) {
         float& constant = constants[static_cast<std::size_t>(i)];
         constant = view.in(8)[view.lse() + i * g.heads] - constant;
       }
-      differentiate(rows, ct_logits, constants.data(), view.out(3) + view.bias());
+      cpu::differentiate(rows, ct_logits, constants.data(), view.out(3) + view.bias());
       products->mixed->run({ct_logits, view.in(1) + key, view.out(0) + view.query()}, temporary);
       spread->run({ct_logits, q, view.out(1) + key}, temporary);
     }
@@ -256,15 +257,15 @@ void gradient(const AttentionGeometry& g, const Blocks& blocks, const KernelArgu
       if (block.products == nullptr) {
         std::fill_n(view.out(0) + view.query() + i * view.query_stride(), g.features, 0.0F);
       }
-      add_to_rows(view.out(2) + view.key(0), g.keys, view.key_stride(), g.features, ct + i * view.query_stride(),
-                  1 / static_cast<float>(g.keys));
+      cpu::add_to_rows(view.out(2) + view.key(0), g.keys, view.key_stride(), g.features, ct + i * view.query_stride(),
+                       1 / static_cast<float>(g.keys));
     }
   });
 }
 
 class Attention final : public Kernel {
  public:
-  using Run = void (*)(const AttentionGeometry&, const Blocks&, const KernelArguments&);
+  using Run = void (*)(const cpu::AttentionGeometry&, const Blocks&, const KernelArguments&);
 
   Attention(const KernelRequest& request, Run run, std::int64_t matrices)
       : geometry_(request), run_(run), matrices_(matrices) {}
@@ -275,12 +276,12 @@ class Attention final : public Kernel {
   void run(const KernelArguments& arguments) const override { run_(geometry_, blocks_, arguments); }
 
   std::size_t scratch_bytes() const override {
-    return whole_lines(static_cast<std::size_t>(matrices_ * blocks_.matrix()) * sizeof(float)) +
+    return cpu::whole_lines(static_cast<std::size_t>(matrices_ * blocks_.matrix()) * sizeof(float)) +
            blocks_.scratch_bytes();
   }
 
  private:
-  AttentionGeometry geometry_;
+  cpu::AttentionGeometry geometry_;
   Blocks blocks_;
   Run run_;
   std::int64_t matrices_;

@@ -11,9 +11,10 @@
 #include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 
+#include "backends/cpu/thread_settings.h"
+#include "backends/cpu/winograd.h"
 #include "backends/onednn/kernels.h"
-#include "backends/onednn/winograd.h"
-#include "backends/thread_settings.h"
+#include "backends/onednn/widened.h"
 
 namespace lockstep::backends {
 
@@ -22,6 +23,13 @@ namespace onednn {
 namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const KernelRequest&);
+
+std::unique_ptr<Kernel> make_sum_of_kernel_grads(const KernelRequest& request) {
+  return cpu::make_sum_of_kernel_grads(request, bfloat16_products());
+}
+std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request) {
+  return cpu::make_winograd_of_shards(request, bfloat16_products());
+}
 
 /// Null for ops that oneDNN has no part in.
 Maker maker_of(std::string_view op) {
@@ -69,7 +77,7 @@ class OnednnBackend final : public Backend {
     return guarded<std::vector<std::unique_ptr<Kernel>>>(request, [&]() -> std::vector<std::unique_ptr<Kernel>> {
       if (request.op == "dot_general") return make_dot_general_parts(request, whole);
       if (request.op == "sum_of_products") return make_sum_of_products_parts(request);
-      if (request.op == "sum_of_kernel_grads") return make_sum_of_kernel_grads_parts(request);
+      if (request.op == "sum_of_kernel_grads") return cpu::make_sum_of_kernel_grads_parts(request, bfloat16_products());
       if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request, whole);
       return {};
     });
@@ -78,13 +86,13 @@ class OnednnBackend final : public Backend {
   std::shared_ptr<Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override { return nullptr; }
 
   std::shared_ptr<void> enter_thread() const override {
-    return std::allocate_shared<ThreadSettings>(BlockAllocator<ThreadSettings>());
+    return std::allocate_shared<cpu::ThreadSettings>(BlockAllocator<cpu::ThreadSettings>());
   }
 
  private:
   template <class Made, class Make>
   static Made guarded(const KernelRequest& request, const Make& make) {
-    const ThreadSettings one_thread;
+    const cpu::ThreadSettings one_thread;
     try {
       return make();
     } catch (const dnnl::error& error) {

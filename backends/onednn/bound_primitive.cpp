@@ -11,13 +11,13 @@ namespace {
 
 /// Streams of the CPU hold no state: all threads share one.
 const dnnl::stream& stream() {
-  static const dnnl::stream shared(cpu());
+  static const dnnl::stream shared(cpu_engine());
   return shared;
 }
 
 }  // namespace
 
-const dnnl::engine& cpu() {
+const dnnl::engine& cpu_engine() {
   static const dnnl::engine shared(dnnl::engine::kind::cpu, 0);
   return shared;
 }
@@ -65,7 +65,7 @@ BoundPrimitive::~BoundPrimitive() {
 std::unique_ptr<BoundPrimitive::Arguments> BoundPrimitive::make_arguments() const {
   auto made = std::make_unique<Arguments>();
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    made->memory[i] = dnnl::memory(arguments_[i].second, cpu(), DNNL_MEMORY_NONE);
+    made->memory[i] = dnnl::memory(arguments_[i].second, cpu_engine(), DNNL_MEMORY_NONE);
     made->list[i] = {arguments_[i].first, made->memory[i].get()};
   }
   return made;

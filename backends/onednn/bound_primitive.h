@@ -18,12 +18,9 @@
 namespace lockstep::backends::onednn {
 
 /// The one engine of this process.
-const dnnl::engine& cpu();
+const dnnl::engine& cpu_engine();
 
 dnnl::memory::data_type data_type(DType dtype);
-
-/// Room for something of that size in scratch, what lies behind it being aligned too.
-constexpr std::size_t whole_lines(std::size_t nbytes) { return (nbytes + 63) / 64 * 64; }
 
 /// Attributes of every primitive: scratch by the caller, no hidden down-conversion.
 dnnl::primitive_attr attributes();

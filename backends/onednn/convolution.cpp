@@ -11,16 +11,17 @@
 
 #include <lockstep/backend/row_kernels.h>
 
-#include "backends/onednn/bfloat16_grads.h"
+#include "backends/cpu/bfloat16_grads.h"
+#include "backends/cpu/convolution_geometry.h"
+#include "backends/cpu/depthwise.h"
+#include "backends/cpu/parts.h"
+#include "backends/cpu/scratch.h"
+#include "backends/cpu/winograd.h"
 #include "backends/onednn/bound_primitive.h"
-#include "backends/onednn/convolution_geometry.h"
-#include "backends/onednn/depthwise.h"
 #include "backends/onednn/kernels.h"
-#include "backends/onednn/parts.h"
 #include "backends/onednn/strided_places.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window_product.h"
-#include "backends/onednn/winograd.h"
 
 namespace lockstep::backends::onednn {
 
@@ -42,7 +43,7 @@ Desc image(const Shape& shape, dnnl::memory::data_type type) {
 }
 
 /// [window..., C/groups, O] as oneDNN orders it: groups, O/groups, C/groups, window.
-Desc filter(const ConvolutionGeometry& geometry, dnnl::memory::data_type type, bool any_layout) {
+Desc filter(const cpu::ConvolutionGeometry& geometry, dnnl::memory::data_type type, bool any_layout) {
   const Shape& shape = geometry.kernel;
   const std::vector<std::int64_t> row_major = row_major_strides(shape);
   const std::int64_t features = shape.dim(-1) / geometry.groups;
@@ -68,7 +69,7 @@ dnnl::memory::data_type kernel_type(const KernelRequest& request) {
 /// The primitive's description for a request, empty where oneDNN has none.
 class Description {
  public:
-  Description(const KernelRequest& request, const ConvolutionGeometry& geometry, bool any_layout)
+  Description(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry, bool any_layout)
       : type_(data_type(request.inputs[0].dtype)),
         x_(image(geometry.x, type_)),
         kernel_(filter(geometry, type_, any_layout)),
@@ -76,7 +77,7 @@ class Description {
         y_(image(geometry.y, type_)),
         geometry_(geometry) {
     for (std::int64_t step : geometry.dilation) between_.push_back(step - 1);
-    forward_ = {cpu(),
+    forward_ = {cpu_engine(),
                 dnnl::prop_kind::forward_training,
                 dnnl::algorithm::convolution_direct,
                 x_,
@@ -105,7 +106,7 @@ class Description {
  private:
   template <class Backward>
   typename Backward::primitive_desc backward(const Desc& kernel) const {
-    return {cpu(),
+    return {cpu_engine(),
             dnnl::algorithm::convolution_direct,
             x_,
             kernel,
@@ -123,12 +124,12 @@ class Description {
   Desc x_, kernel_, kernel_grad_, y_;
   Dims between_;  ///< Elements between those of a window: what oneDNN calls dilation.
   dnnl::convolution_forward::primitive_desc forward_;
-  const ConvolutionGeometry& geometry_;
+  const cpu::ConvolutionGeometry& geometry_;
 };
 
 /// Whether oneDNN would lay out windows and multiply, where window_product.h is faster, or has no loop of its own for a
 /// channel a group, where depthwise.h is. All measured.
-bool is_slow(const dnnl::primitive_desc_base& description, const ConvolutionGeometry& geometry) {
+bool is_slow(const dnnl::primitive_desc_base& description, const cpu::ConvolutionGeometry& geometry) {
   const std::string_view name = description.impl_info_str();
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   return has("gemm") || (geometry.is_depthwise() && !has("dw"));
@@ -145,11 +146,11 @@ class KernelLayout {
     from_ = from;
     to_ = to;
     if (from == to) return true;
-    const dnnl::reorder::primitive_desc made(cpu(), from, cpu(), to, attributes(), true);
+    const dnnl::reorder::primitive_desc made(cpu_engine(), from, cpu_engine(), to, attributes(), true);
     if (!made) return false;
     reorder_ = std::make_unique<BoundPrimitive>(
         made, dnnl::reorder(made), std::vector<BoundPrimitive::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
-    kernel_bytes_ = whole_lines(std::max(from.get_size(), to.get_size()));
+    kernel_bytes_ = cpu::whole_lines(std::max(from.get_size(), to.get_size()));
     return true;
   }
 
@@ -170,7 +171,7 @@ class KernelLayout {
 class Convolution final : public RowWriter {
  public:
   /// False where oneDNN has nothing fast.
-  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+  bool prepare(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
     images_ = geometry.x[0];
     const ArrayType &from = request.inputs[0], &to = request.outputs[0];
     image_bytes_ = {from.nbytes() / images_, to.nbytes() / images_};
@@ -207,10 +208,10 @@ class Convolution final : public RowWriter {
   /// As many as leave a second-level cache room for what else a loop over the result reads; all but the last blocks equal.
   std::int64_t images_at_once() const {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 19;
-    return equal_blocks(images_, most_bytes / std::max<std::int64_t>(image_bytes_[1], 1));
+    return cpu::equal_blocks(images_, most_bytes / std::max<std::int64_t>(image_bytes_[1], 1));
   }
 
-  bool bind_blocks(const KernelRequest& request, const ConvolutionGeometry& geometry, std::int64_t at_once) {
+  bool bind_blocks(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry, std::int64_t at_once) {
     layout_ = {};
     at_once_ = at_once;
     whole_ = bind(request, geometry, at_once);
@@ -220,7 +221,7 @@ class Convolution final : public RowWriter {
   }
 
   /// Of so many images; null where oneDNN has nothing fast.
-  std::unique_ptr<BoundPrimitive> bind(const KernelRequest& request, ConvolutionGeometry geometry,
+  std::unique_ptr<BoundPrimitive> bind(const KernelRequest& request, cpu::ConvolutionGeometry geometry,
                                        std::int64_t images) {
     geometry.x = geometry.x.with(0, images);
     geometry.y = geometry.y.with(0, images);
@@ -258,7 +259,7 @@ class Convolution final : public RowWriter {
 class ConvolutionKernelGrad final : public Kernel {
  public:
   /// False where oneDNN has nothing fast.
-  bool prepare(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+  bool prepare(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
     const Description description(request, geometry, true);
     if (!description.forward()) return false;
     const auto made = description.kernel_grad();
@@ -292,16 +293,54 @@ class ConvolutionKernelGrad final : public Kernel {
   bool is_slow_ = false;
 };
 
-/// oneDNN's, or what is faster.
+/// oneDNN's own; where that has no code for the processor, what of ours there is first.
 template <class Made>
-std::unique_ptr<Kernel> make_direct(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+std::unique_ptr<Kernel> make_direct(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
   auto kernel = std::make_unique<Made>();
   if (!kernel->prepare(request, geometry)) kernel = nullptr;
   if (kernel != nullptr && !kernel->is_slow()) return kernel;
-  if (auto own = make_depthwise(request, geometry)) return own;
+  if (auto own = cpu::make_depthwise(request, geometry)) return own;
   if (auto products = make_window_products(request, geometry)) return products;
   return kernel;
 }
+
+/// A way to compute a convolution or one of its gradients.
+struct Candidate {
+  const char* why;
+  /// Where it stands alone: no later one may be asked even if it has no kernel, and elsewhere it is not. Null: it may have a
+  /// kernel anywhere.
+  bool (*is_alone)(const KernelRequest&, const cpu::ConvolutionGeometry&);
+  std::unique_ptr<Kernel> (*make)(const KernelRequest&, const cpu::ConvolutionGeometry&);
+};
+
+/// The first that has a kernel is taken.
+constexpr Candidate candidates[] = {
+    {"oneDNN's gradient for a strided kernel of one place writes beyond its memory (its issue 6035)",
+     [](const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
+       return request.op == "conv_kernel_grad" && geometry.window_size() == 1 && geometry.is_strided();
+     },
+     make_strided_places},
+    {"Winograd's tiles multiply less than half as often", nullptr,
+     [](const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
+       return cpu::make_winograd(request, geometry, bfloat16_products());
+     }},
+    {"bfloat16 is multiplied no faster than float32 here: widened, and as that is computed",
+     [](const KernelRequest& request, const cpu::ConvolutionGeometry&) { return is_widened(request); },
+     [](const KernelRequest& request, const cpu::ConvolutionGeometry&) {
+       return make_widened(request, make_convolution);
+     }},
+    {"gradients of bfloat16 by products of pairs", nullptr,
+     [](const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
+       return cpu::make_bfloat16_grad(request, geometry, bfloat16_products());
+     }},
+    {"images a few places wide: oneDNN goes row by row, one product of all windows does not", nullptr,
+     make_window_product},
+    {"oneDNN's convolutions", nullptr,
+     [](const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
+       return (request.op == "conv_kernel_grad" ? make_direct<ConvolutionKernelGrad>
+                                                : make_direct<Convolution>)(request, geometry);
+     }},
+};
 
 }  // namespace
 
@@ -311,16 +350,14 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   if (spatial < 1 || spatial > 3) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
-  const ConvolutionGeometry geometry(request);
-  if (request.op == "conv_kernel_grad" && geometry.window_size() == 1 && geometry.is_strided()) {
-    return make_strided_places(request, geometry);
+  const cpu::ConvolutionGeometry geometry(request);
+  for (const Candidate& candidate : candidates) {
+    const bool is_alone = candidate.is_alone != nullptr;
+    if (is_alone && !candidate.is_alone(request, geometry)) continue;
+    auto kernel = candidate.make(request, geometry);
+    if (kernel != nullptr || is_alone) return kernel;
   }
-  if (auto tiles = make_winograd(request, geometry)) return tiles;
-  if (is_widened(request)) return make_widened(request, make_convolution);
-  if (auto pairs = make_bfloat16_grad(request, geometry)) return pairs;
-  if (auto product = make_window_product(request, geometry)) return product;
-  return (request.op == "conv_kernel_grad" ? make_direct<ConvolutionKernelGrad> : make_direct<Convolution>)(request,
-                                                                                                            geometry);
+  return nullptr;
 }
 
 }  // namespace lockstep::backends::onednn

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/onednn/convolution_geometry.h"
+#include "backends/cpu/convolution_geometry.h"
+#include "backends/cpu/parts.h"
 #include "backends/onednn/kernels.h"
-#include "backends/onednn/parts.h"
 #include "backends/onednn/widened.h"
 
 namespace lockstep::backends::onednn {
@@ -27,8 +27,8 @@ std::size_t bytes_each(const ArrayType& type, std::int64_t count) {
 Parts cut_images(const KernelRequest& request, std::int64_t images, std::int64_t count) {
   std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};
   ArrayType output = request.outputs[0];
-  const PartSteps steps{{bytes_each(inputs[0], images), 0}, bytes_each(output, images)};
-  return cut(images, (images + count - 1) / count, steps, [&](std::int64_t extent) {
+  const cpu::PartSteps steps{{bytes_each(inputs[0], images), 0}, bytes_each(output, images)};
+  return cpu::cut(images, (images + count - 1) / count, steps, [&](std::int64_t extent) {
     inputs[0].shape = inputs[0].shape.with(0, extent);
     output.shape = output.shape.with(0, extent);
     return make_convolution({request.op, request.attrs, inputs, {&output, 1}, request.device});
@@ -44,7 +44,7 @@ struct Rows {
   }
 };
 
-Rows rows_from(std::int64_t first, std::int64_t count, const Side& side) {
+Rows rows_from(std::int64_t first, std::int64_t count, const cpu::Side& side) {
   const std::int64_t begin = first * side.stride - side.low;
   const std::int64_t end = begin + (count - 1) * side.stride + side.reach() + 1;
   const std::int64_t x_first = std::max<std::int64_t>(begin, 0), x_end = std::min(end, side.x);
@@ -54,7 +54,7 @@ Rows rows_from(std::int64_t first, std::int64_t count, const Side& side) {
 /// Some rows of one image each.
 class RowsOfImages {
  public:
-  RowsOfImages(const KernelRequest& request, const ConvolutionGeometry& geometry)
+  RowsOfImages(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry)
       : request_(request), geometry_(geometry) {
     while (dim_ + 1 < geometry.spatial_rank() && geometry.x[dim_ + 1] == 1 && geometry.y[dim_ + 1] == 1) ++dim_;
   }
@@ -62,7 +62,7 @@ class RowsOfImages {
   /// Of `blocks` blocks an image, rows of tiles together. Empty where there are too few rows.
   Parts cut(std::int64_t blocks) {
     constexpr std::int64_t tile_rows = 4;
-    const Side side = geometry_.side(dim_);
+    const cpu::Side side = geometry_.side(dim_);
     const std::int64_t rows = ((side.y + blocks - 1) / blocks + tile_rows - 1) / tile_rows * tile_rows;
     Parts parts;
     for (std::int64_t image = 0; image < geometry_.x[0]; ++image) {
@@ -70,8 +70,8 @@ class RowsOfImages {
         const Rows block = rows_from(first, std::min(rows, side.y - first), side);
         const std::shared_ptr<const Kernel> kernel = block.x_count < 1 ? nullptr : kernel_of(block);
         if (kernel == nullptr) return {};
-        parts.push_back(shifted(kernel, {{offset(request_.inputs[0], image, block.x_first), 0},
-                                         offset(request_.outputs[0], image, block.first)}));
+        parts.push_back(cpu::shifted(kernel, {{offset(request_.inputs[0], image, block.x_first), 0},
+                                              offset(request_.outputs[0], image, block.first)}));
       }
     }
     return parts;
@@ -100,13 +100,13 @@ class RowsOfImages {
   }
 
   const KernelRequest& request_;
-  const ConvolutionGeometry& geometry_;
+  const cpu::ConvolutionGeometry& geometry_;
   int dim_ = 0;
   std::vector<std::pair<Rows, std::shared_ptr<const Kernel>>> made_;
 };
 
 /// Few images in blocks of their rows, each large enough to make up for bringing the kernel to its layout once more.
-Parts cut_rows(const KernelRequest& request, const ConvolutionGeometry& geometry, std::int64_t count) {
+Parts cut_rows(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry, std::int64_t count) {
   constexpr std::int64_t least_places = 512;
   const std::int64_t images = geometry.y[0];
   const std::int64_t places = geometry.y.size() / geometry.y.dim(-1) / images;
@@ -120,12 +120,14 @@ Parts cut_rows(const KernelRequest& request, const ConvolutionGeometry& geometry
 
 Parts make_convolution_parts(const KernelRequest& request, const Kernel& whole) {
   if (is_widened(request)) return {};
-  const ConvolutionGeometry geometry(request);
+  const cpu::ConvolutionGeometry geometry(request);
   const std::int64_t images = geometry.x[0];
   const std::int64_t size = geometry.y.size() * (geometry.kernel.size() / geometry.kernel.dim(-1));
-  const std::int64_t count = std::min(most_parts, size / least_part);
+  const std::int64_t count = std::min(cpu::most_parts, size / cpu::least_part);
   if (count < 2) return {};
-  const auto same = [&](Parts parts) { return have_same_bits(request, whole, parts) ? std::move(parts) : Parts{}; };
+  const auto same = [&](Parts parts) {
+    return cpu::have_same_bits(request, whole, parts) ? std::move(parts) : Parts{};
+  };
   if (Parts rows = cut_rows(request, geometry, count); !rows.empty()) {
     if (rows = same(std::move(rows)); !rows.empty()) return rows;
   }

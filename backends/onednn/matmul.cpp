@@ -27,7 +27,7 @@ std::unique_ptr<BoundPrimitive> make_matmul(const dnnl::memory::desc& a, const d
     sum.append_sum();
     how.set_post_ops(sum);
   }
-  const dnnl::matmul::primitive_desc description(cpu(), a, b, result, how, true);
+  const dnnl::matmul::primitive_desc description(cpu_engine(), a, b, result, how, true);
   if (!description || is_reference(description)) return nullptr;
   return std::make_unique<BoundPrimitive>(
       description, dnnl::matmul(description),

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 
@@ -16,12 +17,12 @@ namespace {
 
 class StridedPlaces final : public Kernel {
  public:
-  StridedPlaces(const ConvolutionGeometry& geometry, const ArrayType& places, std::unique_ptr<Kernel> dense)
+  StridedPlaces(const cpu::ConvolutionGeometry& geometry, const ArrayType& places, std::unique_ptr<Kernel> dense)
       : images_(geometry.x[0]), places_(places), dense_(std::move(dense)) {
     const int first = 3 - geometry.spatial_rank();
     for (int d = 0; d < geometry.spatial_rank(); ++d) sides_[static_cast<std::size_t>(first + d)] = geometry.side(d);
     place_bytes_ = geometry.x.dim(-1) * static_cast<std::int64_t>(size_of(places.dtype));
-    dense_scratch_ = whole_lines(static_cast<std::size_t>(places.nbytes()));
+    dense_scratch_ = cpu::whole_lines(static_cast<std::size_t>(places.nbytes()));
   }
 
   void run(const KernelArguments& arguments) const override {
@@ -52,7 +53,7 @@ class StridedPlaces final : public Kernel {
 
   /// `from` is null for a row of padding.
   std::byte* gather_row(const std::byte* from, std::byte* to) const {
-    const Side& side = sides_[2];
+    const cpu::Side& side = sides_[2];
     for (std::int64_t k = 0; k < side.y; ++k, to += place_bytes_) {
       const std::int64_t at = met(side, k);
       if (from == nullptr || at < 0) {
@@ -65,13 +66,13 @@ class StridedPlaces final : public Kernel {
   }
 
   /// The index in x that index `i` of y meets, or -1 in the padding.
-  static std::int64_t met(const Side& side, std::int64_t i) {
+  static std::int64_t met(const cpu::Side& side, std::int64_t i) {
     const std::int64_t at = i * side.stride - side.low;
     return at < side.x ? at : -1;
   }
 
   std::int64_t images_, place_bytes_ = 0;
-  std::array<Side, 3> sides_;
+  std::array<cpu::Side, 3> sides_;
   ArrayType places_;
   std::unique_ptr<Kernel> dense_;
   std::size_t dense_scratch_ = 0;
@@ -79,7 +80,7 @@ class StridedPlaces final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_strided_places(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+std::unique_ptr<Kernel> make_strided_places(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
   if (request.op != "conv_kernel_grad" || geometry.window_size() != 1 || !geometry.is_strided()) return nullptr;
   const auto spatial = static_cast<std::size_t>(geometry.spatial_rank());
   std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};

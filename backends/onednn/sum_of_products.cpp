@@ -10,12 +10,13 @@
 #include <lockstep/backend/grouped_kernels.h>
 #include <lockstep/backend/isa.h>
 
-#include "backends/onednn/add_floats.h"
+#include "backends/cpu/add_floats.h"
+#include "backends/cpu/packed_products.h"
+#include "backends/cpu/parts.h"
+#include "backends/cpu/product_plan.h"
+#include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
-#include "backends/onednn/packed_products.h"
-#include "backends/onednn/parts.h"
-#include "backends/onednn/product_plan.h"
 
 // A product for each shard, and their sum by the tree of a psum: S(0, V) with S(a, b) = S(a, m) + S(m, b). Block by block
 // of the result, so that what is added lies in the first-level cache and the sum alone is written to memory.
@@ -35,7 +36,7 @@ class Tree {
     ++depth_;
     for (std::int64_t rest = count_++; (rest & 1) != 0; rest >>= 1) {
       --depth_;
-      add_floats(levels_ + depth_ * size_, size_, levels_ + (depth_ - 1) * size_);
+      cpu::add_floats(levels_ + depth_ * size_, size_, levels_ + (depth_ - 1) * size_);
     }
   }
   const float* sum() const { return levels_; }
@@ -52,16 +53,16 @@ class Tree {
 class SumOfProducts final : public Kernel {
  public:
   /// Of `rows` rows of the result, from `first` on.
-  SumOfProducts(const ProductPlan& plan, std::int64_t leaves, std::int64_t first, std::int64_t rows)
+  SumOfProducts(const cpu::ProductPlan& plan, std::int64_t leaves, std::int64_t first, std::int64_t rows)
       : plan_(plan), leaves_(leaves), first_(first), rows_(rows) {}
 
   std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(packed_floats(leaves_, rows_, plan_.depth.extent)) * sizeof(float);
+    return static_cast<std::size_t>(cpu::packed_floats(leaves_, rows_, plan_.depth.extent)) * sizeof(float);
   }
 
   void run(const KernelArguments& arguments) const override {
 #if defined(__x86_64__)
-    static const auto widest = usable_isa() == Isa::avx512 ? sum_products_avx512 : sum_products_avx2;
+    static const auto widest = usable_isa() == Isa::avx512 ? cpu::sum_products_avx512 : cpu::sum_products_avx2;
     std::array<const float*, most_leaves> a, b;
     for (std::size_t leaf = 0; leaf < static_cast<std::size_t>(leaves_); ++leaf) {
       const auto operand = [&](std::size_t side) {
@@ -88,7 +89,7 @@ class SumOfProducts final : public Kernel {
   }
 
  private:
-  ProductPlan plan_;
+  cpu::ProductPlan plan_;
   std::int64_t leaves_, first_, rows_;
 };
 
@@ -115,7 +116,7 @@ class SeparateProducts final : public Kernel {
 
  private:
   std::size_t levels_bytes() const {
-    return whole_lines(static_cast<std::size_t>(Tree::levels(leaves_) * size_) * sizeof(float));
+    return cpu::whole_lines(static_cast<std::size_t>(Tree::levels(leaves_) * size_) * sizeof(float));
   }
 
   std::unique_ptr<Kernel> product_;
@@ -123,7 +124,8 @@ class SeparateProducts final : public Kernel {
 };
 
 std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std::int64_t most) {
-  const ProductPlan plan = plan_product({"dot_general", request.attrs, request.inputs.first(2), request.outputs, {}});
+  const cpu::ProductPlan plan =
+      cpu::plan_product({"dot_general", request.attrs, request.inputs.first(2), request.outputs, {}});
   const auto leaves = static_cast<std::int64_t>(request.inputs.size() / 2);
   std::vector<std::unique_ptr<Kernel>> result;
   // Measured: what is deeper may as well be multiplied by oneDNN, written and added.
@@ -131,13 +133,13 @@ std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std:
   if (!plan.is_matrix() || plan.depth.extent > most_depth || plan.columns.operand[1] != 1 || plan.rows.extent < 2 ||
       plan.columns.extent < 2)
     return result;
-  const std::int64_t blocks = (plan.rows.extent + packed_rows - 1) / packed_rows;
+  const std::int64_t blocks = (plan.rows.extent + cpu::packed_rows - 1) / cpu::packed_rows;
   // Each part copies all columns: it must have rows enough that this costs little.
   constexpr std::int64_t least_rows = 128;
   const auto wanted =
-      static_cast<std::uint64_t>(std::min(plan.size() * leaves / least_part, plan.rows.extent / least_rows));
+      static_cast<std::uint64_t>(std::min(plan.size() * leaves / cpu::least_part, plan.rows.extent / least_rows));
   const std::int64_t parts = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(wanted)), 1, most);
-  const std::int64_t rows = (blocks + parts - 1) / parts * packed_rows;
+  const std::int64_t rows = (blocks + parts - 1) / parts * cpu::packed_rows;
   for (std::int64_t first = 0; first < plan.rows.extent; first += rows) {
     result.push_back(std::make_unique<SumOfProducts>(plan, leaves, first, std::min(rows, plan.rows.extent - first)));
   }
@@ -156,11 +158,11 @@ std::unique_ptr<Kernel> make_sum_of_products(const KernelRequest& request) {
   if (product == nullptr) return nullptr;
   const SeparateProducts separate(std::move(product), static_cast<std::int64_t>(request.inputs.size() / 2),
                                   request.outputs[0].size());
-  return have_same_bits(request, separate, made) ? std::move(made[0]) : nullptr;
+  return cpu::have_same_bits(request, separate, made) ? std::move(made[0]) : nullptr;
 }
 
 std::vector<std::unique_ptr<Kernel>> make_sum_of_products_parts(const KernelRequest& request) {
-  auto made = make_all(request, most_parts);
+  auto made = make_all(request, cpu::most_parts);
   if (made.size() < 2) made.clear();
   return made;
 }

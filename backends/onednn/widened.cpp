@@ -11,27 +11,14 @@
 
 #include <lockstep/backend/isa.h>
 
-#include "backends/bfloat16.h"
-#include "backends/onednn/add_floats.h"
+#include "backends/cpu/add_floats.h"
+#include "backends/cpu/bfloat16_arrays.h"
+#include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
-#include "backends/vector_variants.h"
 
 namespace lockstep::backends::onednn {
 
 namespace {
-
-void widen_elements(const std::uint16_t* from, std::int64_t n, std::uint32_t* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint32_t>(from[i]) << 16;
-}
-
-void narrow_elements(const std::uint32_t* from, std::int64_t n, std::uint16_t* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = rounded_to_bfloat16(from[i]);
-}
-
-void widen(const void* from, std::int64_t n, void* to) {
-  static const auto widest = VectorVariants<widen_elements>::chosen();
-  widest(static_cast<const std::uint16_t*>(from), n, static_cast<std::uint32_t*>(to));
-}
 
 /// What an array is to blocks of images.
 enum class Part {
@@ -119,20 +106,20 @@ class Widened final : public Kernel {
         const Place& place = places_[k];
         if (place.part == Part::cut && !place.is_narrow()) views[k].data = block(view_of(k), place, b);
         if (k < operands_ && place.is_narrow() && (b == 0 || place.part == Part::cut)) {
-          widen(block(view_of(k), place, b), place.size, views[k].data);
+          cpu::widen(block(view_of(k), place, b), place.size, views[k].data);
         }
       }
       void* const total = views[places_.size() - 1].data;
       if (b > 0 && is_summed()) views[places_.size() - 1].data = scratch + sum_;
       kernel_->run({all.first(operands_), all.subspan(operands_), scratch + reserved_});
       if (b > 0 && is_summed()) {
-        add_floats(static_cast<const float*>(views[places_.size() - 1].data), places_.back().size,
-                   static_cast<float*>(total));
+        cpu::add_floats(static_cast<const float*>(views[places_.size() - 1].data), places_.back().size,
+                        static_cast<float*>(total));
         views[places_.size() - 1].data = total;
       }
       for (std::size_t k = operands_; k < places_.size(); ++k) {
         if (places_[k].is_narrow() && (places_[k].part == Part::cut || b + 1 == blocks_)) {
-          narrow(views[k].data, places_[k].size, block(view_of(k), places_[k], b));
+          cpu::narrow(views[k].data, places_[k].size, block(view_of(k), places_[k], b));
         }
       }
     }
@@ -142,7 +129,7 @@ class Widened final : public Kernel {
   static constexpr std::size_t most_arrays = 16;
 
   std::size_t reserve(const ArrayType& type) {
-    return std::exchange(reserved_, reserved_ + whole_lines(static_cast<std::size_t>(type.nbytes())));
+    return std::exchange(reserved_, reserved_ + cpu::whole_lines(static_cast<std::size_t>(type.nbytes())));
   }
   bool is_summed() const { return places_.back().part == Part::summed; }
   static std::byte* block(const ArrayView& view, const Place& place, std::int64_t b) {
@@ -160,39 +147,28 @@ class Widened final : public Kernel {
 
 }  // namespace
 
-void narrow(const void* from, std::int64_t n, void* to) {
-  static const auto widest = VectorVariants<narrow_elements>::chosen();
-  widest(static_cast<const std::uint32_t*>(from), n, static_cast<std::uint16_t*>(to));
-}
-
-bool has_pairs_of_bfloat16() {
+cpu::Bfloat16Products bfloat16_products() {
 #if defined(__x86_64__)
-  static const bool has_pairs = [] {
-    if (usable_isa() != Isa::avx512) return false;
+  static const cpu::Bfloat16Products products = [] {
     const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-    if (isa != dnnl::cpu_isa::avx512_core_bf16 && isa != dnnl::cpu_isa::avx512_core_fp16) return false;
+    if (isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_amx_fp16) {
+      return cpu::Bfloat16Products::tiles;
+    }
+    const bool has_pairs = isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_fp16;
     // Measured (Emerald Rapids): a core multiplies 89 GFLOP/s of bfloat16 by vdpbf16ps, and 179 of float32.
     __builtin_cpu_init();
-    return __builtin_cpu_is("intel") == 0;
+    const bool is_slow = __builtin_cpu_is("intel") != 0;
+    return usable_isa() == Isa::avx512 && has_pairs && !is_slow ? cpu::Bfloat16Products::pairs
+                                                                : cpu::Bfloat16Products::floats;
   }();
-  return has_pairs;
+  return products;
 #else
-  return false;
-#endif
-}
-
-bool has_fast_bfloat16() {
-#if defined(__x86_64__)
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  const bool has_tiles = isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_amx_fp16;
-  return has_tiles || has_pairs_of_bfloat16();
-#else
-  return false;
+  return cpu::Bfloat16Products::floats;
 #endif
 }
 
 bool is_widened(const KernelRequest& request) {
-  return request.inputs[0].dtype == DType::bfloat16 && !has_fast_bfloat16();
+  return request.inputs[0].dtype == DType::bfloat16 && bfloat16_products() == cpu::Bfloat16Products::floats;
 }
 
 std::unique_ptr<Kernel> make_widened(const KernelRequest& request, const MakeKernel& make) {

@@ -6,19 +6,15 @@
 
 #include <lockstep/backend/backend.h>
 
+#include "backends/cpu/bfloat16_products.h"
+
 namespace lockstep::backends::onednn {
 
-/// Whether products of bfloat16 gain anything from this processor's own instructions for them.
-bool has_fast_bfloat16();
-
-/// Whether the fastest of them multiply pairs, and not whole tiles.
-bool has_pairs_of_bfloat16();
+/// Of this processor, as far as oneDNN may use it.
+cpu::Bfloat16Products bfloat16_products();
 
 /// Whether a product or convolution is of bfloat16 and made as of float32.
 bool is_widened(const KernelRequest& request);
-
-/// n float32 rounded to bfloat16, as backends/bfloat16.h says.
-void narrow(const void* from, std::int64_t n, void* to);
 
 using MakeKernel = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 

@@ -11,10 +11,11 @@
 
 #include <lockstep/backend/row_kernels.h>
 
+#include "backends/cpu/scratch.h"
+#include "backends/cpu/vector_variants.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
-#include "backends/vector_variants.h"
 
 namespace lockstep::backends::onednn {
 
@@ -25,7 +26,7 @@ struct Windows {
   using Dims = std::array<std::int64_t, 3>;
 
   Windows() = default;
-  Windows(const ConvolutionGeometry& g, std::int64_t of_images) : images(of_images), channels(g.x.dim(-1)) {
+  Windows(const cpu::ConvolutionGeometry& g, std::int64_t of_images) : images(of_images), channels(g.x.dim(-1)) {
     const int first = 3 - g.spatial_rank();
     for (int d = 0; d < g.spatial_rank(); ++d) {
       const auto to = static_cast<std::size_t>(first + d);
@@ -93,12 +94,12 @@ void add_up(const Windows& w, const float* columns, float* x) {
 }
 
 void add_up_windows(const Windows& w, const float* columns, float* x) {
-  static const auto widest = VectorVariants<add_up>::chosen();
+  static const auto widest = cpu::VectorVariants<add_up>::chosen();
   widest(w, columns, x);
 }
 
 /// All measured, against oneDNN's convolutions.
-bool is_faster(std::string_view op, const ConvolutionGeometry& g) {
+bool is_faster(std::string_view op, const cpu::ConvolutionGeometry& g) {
   const std::int64_t width = g.y.dim(-2);
   const bool kernel_grad = op == "conv_kernel_grad";
   if (g.window_size() == 1) return width <= (g.is_strided() && !kernel_grad ? 8 : 4);
@@ -120,7 +121,7 @@ struct Matrix {
 class WindowProduct final : public RowWriter {
  public:
   /// False where the product is better left to others.
-  bool prepare(const KernelRequest& request, const ConvolutionGeometry& g, std::int64_t images_at_once) {
+  bool prepare(const KernelRequest& request, const cpu::ConvolutionGeometry& g, std::int64_t images_at_once) {
     images_ = g.x[0];
     at_once_ = images_at_once;
     x_image_ = g.x.size() / images_;
@@ -134,7 +135,7 @@ class WindowProduct final : public RowWriter {
                                              : &WindowProduct::kernel_grad;
     const std::int64_t rest = images_ % at_once_;
     if (!bind(whole_, request, g, at_once_) || (rest != 0 && !bind(rest_, request, g, rest))) return false;
-    columns_bytes_ = as_it_lies ? 0 : whole_lines(static_cast<std::size_t>(whole_.columns.size()) * sizeof(float));
+    columns_bytes_ = as_it_lies ? 0 : cpu::whole_lines(static_cast<std::size_t>(whole_.columns.size()) * sizeof(float));
     scratch_bytes_ = columns_bytes_ + std::max(whole_.scratch_bytes(), rest_.scratch_bytes());
     return true;
   }
@@ -168,7 +169,7 @@ class WindowProduct final : public RowWriter {
   };
 
   /// False where oneDNN has nothing fast.
-  bool bind(Block& block, const KernelRequest& request, const ConvolutionGeometry& g, std::int64_t images) const {
+  bool bind(Block& block, const KernelRequest& request, const cpu::ConvolutionGeometry& g, std::int64_t images) const {
     block.windows = Windows(g, images);
     const std::int64_t rows = images * y_image_ / kernel_.columns;
     block.columns = {rows, kernel_.rows};
@@ -253,12 +254,12 @@ class WindowProduct final : public RowWriter {
 };
 
 /// Elements of the windows of an image.
-std::int64_t columns_an_image(const ConvolutionGeometry& g) {
+std::int64_t columns_an_image(const cpu::ConvolutionGeometry& g) {
   const std::int64_t features = g.y.dim(-1);
   return g.y.size() / features / g.x[0] * (g.kernel.size() / features);
 }
 
-std::unique_ptr<Kernel> make(const KernelRequest& request, const ConvolutionGeometry& geometry,
+std::unique_ptr<Kernel> make(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry,
                              std::int64_t images_at_once) {
   auto kernel = std::make_unique<WindowProduct>();
   if (!kernel->prepare(request, geometry, images_at_once)) return nullptr;
@@ -267,7 +268,7 @@ std::unique_ptr<Kernel> make(const KernelRequest& request, const ConvolutionGeom
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
   constexpr std::int64_t most_columns = std::int64_t{1} << 23;  // what they may take of memory
   if (request.inputs[0].dtype != DType::float32 || geometry.groups != 1) return nullptr;
   if (!is_faster(request.op, geometry)) return nullptr;
@@ -275,7 +276,7 @@ std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const 
   return make(request, geometry, geometry.x[0]);
 }
 
-std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const ConvolutionGeometry& geometry) {
+std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
   constexpr std::int64_t most_columns = std::int64_t{1} << 20, most_an_image = std::int64_t{1} << 22;
   if (request.inputs[0].dtype != DType::float32 || geometry.groups != 1) return nullptr;
   const std::int64_t columns = columns_an_image(geometry), images = geometry.x[0];

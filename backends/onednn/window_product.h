@@ -4,7 +4,7 @@
 
 #include <lockstep/backend/backend.h>
 
-#include "backends/onednn/convolution_geometry.h"
+#include "backends/cpu/convolution_geometry.h"
 
 namespace lockstep::backends::onednn {
 
@@ -15,11 +15,11 @@ namespace lockstep::backends::onednn {
 ///
 /// The gradient with respect to x adds up what the product has for each element from +0: places of y in row-major
 /// order, in each its window's places likewise.
-std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const ConvolutionGeometry& geometry);
+std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry);
 
 /// The same for images of any size, some at a time, for what oneDNN computes so itself, but slowly. The gradient with
 /// respect to the kernel adds up the products of such blocks from +0. Null for groups, other dtypes than float32 and
 /// images whose windows take very much memory.
-std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const ConvolutionGeometry& geometry);
+std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry);
 
 }  // namespace lockstep::backends::onednn

@@ -18,13 +18,15 @@ void check_given(const Scope& scope, const Array& x, double epsilon) {
   }
 }
 
-/// 1 / sqrt(mean(x^2) + epsilon) over the last dimension. Where squares overflow, by those of small parts of x, which are
-/// summed in the same pass.
-Array inverse_rms(const Array& x, double epsilon) {
+/// x / sqrt(mean(x^2) + epsilon) over the last dimension. Rows whose squares overflow are scaled, by a power of two; their
+/// sums are made in the same pass.
+Array divided_by_rms(const Array& x, double epsilon) {
   const double part = x.dtype() == float64 ? 0x1p-540 : 0x1p-72;
-  const Array squares = mean(square(x), Axes{-1}, true), of_parts = mean(square(x * part), Axes{-1}, true);
+  const Array scaled = x * part;
+  // Products: the derivative of a square would take 2 x, which may be infinite where nothing comes of it.
+  const Array squares = mean(x * x, Axes{-1}, true), of_scaled = mean(scaled * scaled, Axes{-1}, true);
   const Array fits = is_finite(squares);
-  return where(fits, rsqrt(where(fits, squares, 1) + epsilon), rsqrt(where(fits, 1, of_parts)) * part);
+  return where(fits, x, scaled) * rsqrt(where(fits, squares + epsilon, of_scaled));
 }
 
 }  // namespace
@@ -34,7 +36,7 @@ Array rms_norm(const Scope& scope, const ArrayOperand& x, const RmsNormOptions& 
   check_given(scope, x, options.epsilon);
   const DType dtype = promote(x.dtype(), float32);
   const Array value = convert(x, dtype);
-  Array y = value * inverse_rms(value, options.epsilon);
+  Array y = divided_by_rms(value, options.epsilon);
   if (options.scale) {
     const Array gamma = scope.trainable("gamma", {.shape = {x.dim(-1)},
                                                   .dtype = x.dtype(),

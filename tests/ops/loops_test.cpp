@@ -24,6 +24,7 @@ const std::map<std::string_view, std::string_view>& same_dtype() {
                                                                      {"erf", "f"},
                                                                      {"erfc", "f"},
                                                                      {"exp", "f"},
+                                                                     {"exp2", "f"},
                                                                      {"expm1", "f"},
                                                                      {"floor", "f"},
                                                                      {"fma", "f"},

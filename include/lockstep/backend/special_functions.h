@@ -34,8 +34,9 @@ LOCKSTEP_API double bessel_i0e(double x);
 /// exp(-|x|) I1(x).
 LOCKSTEP_API double bessel_i1e(double x);
 
-/// Bessel functions of the first kind, orders 0 and 1; the C library's.
+/// The Bessel function of the first kind, order 0; the C library's.
 LOCKSTEP_API double bessel_j0(double x);
+/// Of order 1; likewise.
 LOCKSTEP_API double bessel_j1(double x);
 
 /// The exponential integral E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below. Power series, DLMF

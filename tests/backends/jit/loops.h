@@ -14,7 +14,7 @@
 #include <lockstep/backend/element_loop.h>
 #include <lockstep/backend/isa.h>
 
-#include "backends/bfloat16.h"
+#include "backends/cpu/bfloat16.h"
 #include "backends/jit/backend.h"
 #include "backends/jit/code.h"
 
@@ -154,7 +154,7 @@ inline std::uint32_t run_step(const backends::jit::Step& step, std::span<const s
     case Op::to_float:
       return lane(static_cast<float>(ia));
     case Op::round_bfloat16:
-      return std::uint32_t{backends::rounded_to_bfloat16(a)} << 16;
+      return std::uint32_t{backends::cpu::rounded_to_bfloat16(a)} << 16;
     case Op::widen_bfloat16:
       return a;
   }

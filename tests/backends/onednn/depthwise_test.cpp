@@ -1,4 +1,4 @@
-#include "backends/onednn/depthwise.h"
+#include "backends/cpu/depthwise.h"
 
 #include <cmath>
 #include <cstddef>
@@ -61,7 +61,7 @@ std::vector<ConvolutionCase> cases() {
 BoundOp bind(const ir::Primitive& primitive, const ir::Sample& sample) {
   BoundOp bound(primitive, sample);
   const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-  bound.kernel = backends::onednn::make_depthwise(request, backends::onednn::ConvolutionGeometry(request));
+  bound.kernel = backends::cpu::make_depthwise(request, backends::cpu::ConvolutionGeometry(request));
   return bound;
 }
 

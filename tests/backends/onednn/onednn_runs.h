@@ -36,8 +36,7 @@ inline bool offers() { return usable_isa() != Isa::none; }
 
 /// Whether convolutions of bfloat16 may be made in Winograd's tiles: not where whole tiles of matrices are multiplied.
 inline bool offers_bfloat16_tiles() {
-  using backends::onednn::has_fast_bfloat16, backends::onednn::has_pairs_of_bfloat16;
-  return offers() && (has_pairs_of_bfloat16() || !has_fast_bfloat16());
+  return offers() && backends::onednn::bfloat16_products() != backends::cpu::Bfloat16Products::tiles;
 }
 
 /// Attributes of a product that contracts a dimension of either operand.

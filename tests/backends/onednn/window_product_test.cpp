@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/thread_settings.h"
+#include "backends/cpu/thread_settings.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
 
@@ -70,7 +70,7 @@ bool is_product(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
   const KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
-  return backends::onednn::make_window_product(request, backends::onednn::ConvolutionGeometry(request)) != nullptr;
+  return backends::onednn::make_window_product(request, backends::cpu::ConvolutionGeometry(request)) != nullptr;
 }
 
 /// Three images of 3 x 4 places, whose windows are of 2 x 2.
@@ -172,7 +172,7 @@ TEST_CASE("windows laid out for some images at a time give the reference's value
     for_each_of_family(c, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
       BoundOp bound(primitive, sample);
       const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-      bound.kernel = backends::onednn::make_window_products(request, backends::onednn::ConvolutionGeometry(request));
+      bound.kernel = backends::onednn::make_window_products(request, backends::cpu::ConvolutionGeometry(request));
       REQUIRE(bound.kernel != nullptr);
       check_against_reference(primitive, sample, bound, name);
       const std::vector<Memory> operands = draw_memory(sample, 5);
@@ -188,9 +188,8 @@ TEST_CASE("what oneDNN computes by laying out windows is computed so here, and g
     if (primitive.name == "conv") return;
     const BoundOp bound(primitive, sample);
     const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-    const backends::ThreadSettings one_thread;
-    const auto products =
-        backends::onednn::make_window_products(request, backends::onednn::ConvolutionGeometry(request));
+    const backends::cpu::ThreadSettings one_thread;
+    const auto products = backends::onednn::make_window_products(request, backends::cpu::ConvolutionGeometry(request));
     REQUIRE(bound.kernel != nullptr);
     CHECK(bound.kernel->scratch_bytes() == products->scratch_bytes());
   });
@@ -198,7 +197,7 @@ TEST_CASE("what oneDNN computes by laying out windows is computed so here, and g
   for_each_of_family(groups, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {
     const BoundOp bound(primitive, sample);
     const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-    CHECK(backends::onednn::make_window_products(request, backends::onednn::ConvolutionGeometry(request)) == nullptr);
+    CHECK(backends::onednn::make_window_products(request, backends::cpu::ConvolutionGeometry(request)) == nullptr);
   });
 }
 

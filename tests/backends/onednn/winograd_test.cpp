@@ -1,4 +1,4 @@
-#include "backends/onednn/winograd.h"
+#include "backends/cpu/winograd.h"
 
 #include <array>
 #include <bit>
@@ -84,7 +84,8 @@ bool is_tiled(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
   const KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
-  return backends::onednn::make_winograd(request, backends::onednn::ConvolutionGeometry(request)) != nullptr;
+  return backends::cpu::make_winograd(request, backends::cpu::ConvolutionGeometry(request),
+                                      backends::onednn::bfloat16_products()) != nullptr;
 }
 
 /// Whole numbers of -4 to 4, multiples of 4 in the second operand, whose halves of halves are whole.

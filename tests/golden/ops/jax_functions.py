@@ -10,6 +10,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax._src.random import core as jax_random
 
+from jax_special import SPECIAL
 from jax_windows import (
     conv, conv_input_grad, conv_kernel_grad, window_gather, window_max, window_scatter, window_spread, window_sum)
 
@@ -20,23 +21,6 @@ def dtype_of(attr):
 
 def number(attr):
     return float(attr["double"]) if isinstance(attr, dict) else attr
-
-
-# ---- special functions
-
-
-def in_wide(function):
-    """A function that has no 16-bit floats."""
-
-    def f(x):
-        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        return function(wide).astype(x.dtype)
-
-    return f
-
-
-def bessel_j(x, order):
-    return in_wide(lambda wide: jax.scipy.special.bessel_jn(wide, v=order, n_iter=50)[order])(x)
 
 
 # ---- rows and places
@@ -110,17 +94,6 @@ def scatter_mul(x, indices, updates, **attrs):
         return function(*primals), jax.jvp(product, (x, updates), (tangents[0], tangents[2]))[1]
 
     return function(x, indices, updates)
-
-
-def zeta(q, *, s):
-    """JAX's, which has no derivative."""
-
-    def of(s):
-        function = jax.custom_jvp(lambda q: lax.zeta(jnp.full_like(q, s), q))
-        function.defjvp(lambda q, dq: (function(*q), -s * of(s + 1)(*q) * dq[0]))
-        return function
-
-    return of(number(s))(q)
 
 
 def linear_recurrence(a, b, *, axis, reverse):
@@ -434,7 +407,6 @@ OPS = {
     "scatter_add_along_axis": scatter_add_along_axis,
     "complex": lambda re, im: lax.complex(re, im),
     "integer_pow": lambda x, *, exponent: lax.integer_pow(x, exponent),
-    "zeta": zeta,
     "sort": lambda *x, axis, num_keys: lax.sort(x, dimension=axis, num_keys=num_keys),
     "linear_recurrence": linear_recurrence,
     "gather": gather,
@@ -474,11 +446,7 @@ OPS = {
     "random_split": lambda keys, *block, shape, cut=None: drawn(jax.random.split, keys, block, shape, cut),
     "random_gamma": random_gamma,
     "random_gamma_grad": random_gamma_grad,
-    "bessel_j0": lambda x: bessel_j(x, 0),
-    "bessel_j1": lambda x: bessel_j(x, 1),
-    "exp1": in_wide(jax.scipy.special.exp1),
-    "expi": in_wide(jax.scipy.special.expi),
-    "spence": in_wide(jax.scipy.special.spence),
+    **SPECIAL,
     "random_poisson": random_poisson,
     "random_binomial": random_binomial,
     "random_fold_in": lambda keys, data: over_keys(jax.random.fold_in, keys, data),
