@@ -10,17 +10,13 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax._src.random import core as jax_random
 
-from jax_special import SPECIAL
+from jax_special import SPECIAL, number
 from jax_windows import (
     conv, conv_input_grad, conv_kernel_grad, window_gather, window_max, window_scatter, window_spread, window_sum)
 
 
 def dtype_of(attr):
     return jnp.dtype(attr["dtype"])
-
-
-def number(attr):
-    return float(attr["double"]) if isinstance(attr, dict) else attr
 
 
 # ---- rows and places

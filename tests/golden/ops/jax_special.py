@@ -5,6 +5,10 @@ import jax.numpy as jnp
 from jax import lax
 
 
+def number(attr):
+    return float(attr["double"]) if isinstance(attr, dict) else attr
+
+
 def in_wide(function):
     """A function that has no 16-bit floats."""
 
