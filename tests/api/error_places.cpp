@@ -7,7 +7,7 @@
 
 #include <lockstep/lockstep.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 // Errors say the file and line of the program's own call, wherever inside of it they were thrown.
 using namespace lockstep;

@@ -5,7 +5,7 @@
 
 #include <lockstep/lockstep.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 // A map whose replicas run one after the other gives what a pmap over the same axis gives; inside of a pmap its axis comes
 // behind the map's.
@@ -126,15 +126,19 @@ TEST_CASE("what a map in turn cannot be is refused by op and layer") {
     const Array mean = psum(sum(part), {"part"}) / 8.0;
     return psum(sum(square(part - mean)), {"part"});
   };
-  CHECK_ERROR(MeshError, in_parts(centred, 2), "needs what psum (in layer 'centre') makes of all parts along 'part'");
-  CHECK_ERROR(MeshError, in_parts([](const Array& part) { return part; }, 2), "differs along 'part'; reduce it");
-  CHECK_ERROR(MeshError,
-              in_parts(
-                  [](const Array& part) {
-                    return psum(ppermute(part, "part", {{0, 1}}), {"part"});
-                  },
-                  2),
-              "ppermute along 'part' needs another replica's values");
+  tests::expect_error<MeshError>([&] { static_cast<void>(in_parts(centred, 2)); },
+                                 "needs what psum (in layer 'centre') makes of all parts along 'part'");
+  tests::expect_error<MeshError>([&] { static_cast<void>(in_parts([](const Array& part) { return part; }, 2)); },
+                                 "differs along 'part'; reduce it");
+  tests::expect_error<MeshError>(
+      [&] {
+        static_cast<void>(in_parts(
+            [](const Array& part) {
+              return psum(ppermute(part, "part", {{0, 1}}), {"part"});
+            },
+            2));
+      },
+      "ppermute along 'part' needs another replica's values");
   const auto inside = [](const Array& part) {
     return psum(scan([](const Array& c, const Array& x) { return std::pair(c, psum(c + x, {"part"})); }, sum(part),
                      pvary(arange(3) * 1.0, {"part"}))
@@ -142,8 +146,12 @@ TEST_CASE("what a map in turn cannot be is refused by op and layer") {
                 {"part"}) +
            0.0;
   };
-  CHECK_ERROR(MeshError, in_parts(inside, 2), "psum inside of scan communicates along 'part'");
-  CHECK_ERROR(ShapeError, in_parts([](const Array& part) { return psum(sum(part), {"part"}); }, 3),
-              "that 3 parts share equally");
-  CHECK_ERROR(ValueError, in_parts([](const Array& part) { return psum(sum(part), {"part"}); }, 0), "parts is 0");
+  tests::expect_error<MeshError>([&] { static_cast<void>(in_parts(inside, 2)); },
+                                 "psum inside of scan communicates along 'part'");
+  tests::expect_error<ShapeError>(
+      [&] { static_cast<void>(in_parts([](const Array& part) { return psum(sum(part), {"part"}); }, 3)); },
+      "that 3 parts share equally");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(in_parts([](const Array& part) { return psum(sum(part), {"part"}); }, 0)); },
+      "parts is 0");
 }

@@ -7,9 +7,9 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/odd_trees.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep;
 using tests::file_text;
@@ -81,18 +81,26 @@ TEST_CASE("save and restore keep every bit, structure and manifest") {
 TEST_CASE("save refuses a folder that exists and one it cannot write") {
   const TemporaryFolder folder;
   checkpoint::save(folder.path() / "saved", example(), {});
-  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "saved", example(), {}), "exists already");
-  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "no" / "such" / "folder", example(), {}),
-              "No such file");
+  tests::expect_error<CheckpointError>(
+      [&] { static_cast<void>(checkpoint::save(folder.path() / "saved", example(), {})); }, "exists already");
+  tests::expect_error<CheckpointError>(
+      [&] { static_cast<void>(checkpoint::save(folder.path() / "no" / "such" / "folder", example(), {})); },
+      "No such file");
 }
 
 TEST_CASE("restore names what does not fit") {
   const TemporaryFolder folder;
   checkpoint::save(folder.path() / "saved", example(), {});
   const auto restored = [&](const Tree& like) { return checkpoint::restore(folder.path() / "saved", like); };
-  CHECK_ERROR(CheckpointError, restored(example().with("extra", Tree(array(1.0F)))), "holds no array 'extra'");
-  CHECK_ERROR(CheckpointError, restored(example().with("w", Tree(array(1.0F)))), "'w' is f32[2,2]");
-  CHECK_ERROR(CheckpointError, restored(Tree::dict({{"mask", example().at("mask")}})), "which is not expected");
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(restored(example().with("extra", Tree(array(1.0F))))); },
+                                       "holds no array 'extra'");
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(restored(example().with("w", Tree(array(1.0F))))); },
+                                       "'w' is f32[2,2]");
+  tests::expect_error<CheckpointError>(
+      [&] {
+        static_cast<void>(restored(Tree::dict({{"mask", example().at("mask")}})));
+      },
+      "which is not expected");
 }
 
 TEST_CASE("every flipped byte and every truncation of a saved run is refused") {
@@ -146,7 +154,8 @@ TEST_CASE("hostile safetensors files are refused, whatever their manifest says")
   for (const Bad& bad : table) {
     const TemporaryFolder folder;
     write_saved(folder, bad.bytes);
-    CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), bad.says);
+    tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
+                                         bad.says);
   }
 }
 
@@ -176,9 +185,15 @@ TEST_CASE("tensors come from a file that another program wrote, and go to one") 
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
   CHECK(files == 1);
 
-  CHECK_ERROR(CheckpointError, checkpoint::load_safetensors(folder.path() / "absent"), "absent");
-  CHECK_ERROR(CheckpointError, checkpoint::save_safetensors(folder.path() / "no folder" / "x", {}), "no folder");
-  CHECK_ERROR(CheckpointError, checkpoint::save_safetensors(file, {{"z", zeros({2}, complex64)}}), "'z'");
+  tests::expect_error<CheckpointError>(
+      [&] { static_cast<void>(checkpoint::load_safetensors(folder.path() / "absent")); }, "absent");
+  tests::expect_error<CheckpointError>(
+      [&] { static_cast<void>(checkpoint::save_safetensors(folder.path() / "no folder" / "x", {})); }, "no folder");
+  tests::expect_error<CheckpointError>(
+      [&] {
+        static_cast<void>(checkpoint::save_safetensors(file, {{"z", zeros({2}, complex64)}}));
+      },
+      "'z'");
   CHECK(checkpoint::load_safetensors(file).size() == 2);  // What was there stays.
 }
 
@@ -186,10 +201,13 @@ TEST_CASE("a manifest that is none is refused") {
   const TemporaryFolder folder;
   checkpoint::save(folder.path() / "saved", example(), {});
   folder.write("saved/manifest.json", "{");
-  CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), "is no manifest");
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
+                                       "is no manifest");
   folder.write("saved/manifest.json", R"({"format": 2, "sha256": "", "entries": {}})");
-  CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "saved"), "has format 2; this version reads 1");
-  CHECK_ERROR(CheckpointError, checkpoint::restore(folder.path() / "absent"), "No such file");
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
+                                       "has format 2; this version reads 1");
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "absent")); },
+                                       "No such file");
 }
 
 TEST_CASE("trees of any keys are saved and restored as they are") {
@@ -225,9 +243,16 @@ TEST_CASE("files of usual keys are what they were") {
 
 TEST_CASE("text that is not UTF-8 is refused when it is saved") {
   const TemporaryFolder folder;
-  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "a", Tree::dict({{"\xFF", Tree(array(1))}}), {}),
-              "UTF-8");
-  CHECK_ERROR(CheckpointError, checkpoint::save(folder.path() / "b", Tree(array(1)), {{"k", "\xFF"}}), "UTF-8");
+  tests::expect_error<CheckpointError>(
+      [&] {
+        static_cast<void>(checkpoint::save(folder.path() / "a", Tree::dict({{"\xFF", Tree(array(1))}}), {}));
+      },
+      "UTF-8");
+  tests::expect_error<CheckpointError>(
+      [&] {
+        static_cast<void>(checkpoint::save(folder.path() / "b", Tree(array(1)), {{"k", "\xFF"}}));
+      },
+      "UTF-8");
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
@@ -235,11 +260,15 @@ TEST_CASE("what was moved away, and what never held anything, has no fingerprint
   Tree tree = example();
   const Tree moved = std::move(tree);
   CHECK(fingerprint(moved) == fingerprint(example()));
-  CHECK_ERROR(StateError, fingerprint(tree), "has no leaf");
-  CHECK_ERROR(StateError, fingerprint(Tree()), "has no leaf");
-  CHECK_ERROR(StateError, fingerprint(Tree::dict({})), "has no leaf");
-  CHECK_ERROR(StateError, fingerprint(Tree(Array())), "leaf '' holds nothing");
+  tests::expect_error<StateError>([&] { static_cast<void>(fingerprint(tree)); }, "has no leaf");
+  tests::expect_error<StateError>([&] { static_cast<void>(fingerprint(Tree())); }, "has no leaf");
+  tests::expect_error<StateError>([&] { static_cast<void>(fingerprint(Tree::dict({}))); }, "has no leaf");
+  tests::expect_error<StateError>([&] { static_cast<void>(fingerprint(Tree(Array()))); }, "leaf '' holds nothing");
   Array x = array(1.0F);
   const Array taken = std::move(x);
-  CHECK_ERROR(StateError, fingerprint(Tree::dict({{"x", Tree(x)}})), "leaf 'x' holds nothing");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(fingerprint(Tree::dict({{"x", Tree(x)}})));
+      },
+      "leaf 'x' holds nothing");
 }

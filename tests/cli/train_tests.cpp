@@ -9,8 +9,8 @@
 
 #include "engine/cli/reports.h"
 #include "tests/cli/program.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/launcher.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep::tests;
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/cli/program.h"
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 using lockstep::tests::contains;
 using lockstep::tests::Outcome;

@@ -6,11 +6,11 @@
 #include <lockstep/attrs.h>
 #include <lockstep/error.h>
 
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep {
 
-using tests::message_of;
+using tests::error_text;
 
 namespace {
 
@@ -122,11 +122,11 @@ TEST_CASE("the order in which attributes are given does not matter") {
 
 TEST_CASE("attribute errors") {
   const Attrs attrs{{"axis", std::int64_t{1}}, {"keep", true}};
-  CHECK(message_of<IrError>([&] { (void)attrs.at("axes"); }) ==
+  CHECK(error_text<IrError>([&] { (void)attrs.at("axes"); }) ==
         "attribute \"axes\" is missing; given are [axis=1 keep=true]");
-  CHECK(message_of<IrError>([&] { (void)attrs.get<Ints>("axis"); }) ==
+  CHECK(error_text<IrError>([&] { (void)attrs.get<Ints>("axis"); }) ==
         "attribute axis=1 is of kind int, which is not the kind this op reads");
-  CHECK(message_of<IrError>([] { Attrs{{"a", true}, {"a", false}}; }) == "attributes: \"a\" is given twice");
+  CHECK(error_text<IrError>([] { Attrs{{"a", true}, {"a", false}}; }) == "attributes: \"a\" is given twice");
 }
 
 }  // namespace lockstep

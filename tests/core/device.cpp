@@ -3,12 +3,12 @@
 #include <lockstep/error.h>
 #include <lockstep/types.h>
 
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep {
 
 using tests::contains;
-using tests::message_of;
+using tests::error_text;
 
 namespace {
 
@@ -30,7 +30,7 @@ TEST_CASE("device lists") {
 TEST_CASE("devices that this build has no backend for are refused") {
   for (const char* text : {"cuda:0", "cuda:1", "cuda:0-3", "cuda:2,0"}) {
     CAPTURE(text);
-    const std::string message = message_of<MeshError>([&] { devices(text); });
+    const std::string message = error_text<MeshError>([&] { devices(text); });
     CHECK(contains(message, "this build has no backend for cuda:"));
     CHECK(contains(message, "write for example \"cpu:0-3\""));
   }
@@ -57,7 +57,7 @@ TEST_CASE("device lists that make no sense") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);
-    const std::string message = message_of<MeshError>([&] { devices(c.text); });
+    const std::string message = error_text<MeshError>([&] { devices(c.text); });
     CHECK(contains(message, c.message));
     CHECK(contains(message, "write for example \"cpu:0-3\" or \"cpu:0,2\""));
   }

@@ -5,12 +5,12 @@
 #include <lockstep/error.h>
 #include <lockstep/types.h>
 
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep {
 
 using tests::contains;
-using tests::message_of;
+using tests::error_text;
 
 namespace {
 
@@ -80,8 +80,8 @@ TEST_CASE("scalars are weak") {
 }
 
 TEST_CASE("keys do not promote") {
-  CHECK(contains(message_of<DtypeError>([] { promote(DType::key, float32); }), "random keys do not mix with arrays"));
-  CHECK(contains(message_of<DtypeError>([] { promote(DType::key, ScalarKind::real); }),
+  CHECK(contains(error_text<DtypeError>([] { promote(DType::key, float32); }), "random keys do not mix with arrays"));
+  CHECK(contains(error_text<DtypeError>([] { promote(DType::key, ScalarKind::real); }),
                  "random keys do not mix with numbers"));
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("facts of a dtype") {
     CHECK(parse_dtype(c.name) == c.dtype);
     CHECK(parse_dtype(c.short_name) == c.dtype);
   }
-  CHECK(message_of<DtypeError>([] { parse_dtype("float"); }) ==
+  CHECK(error_text<DtypeError>([] { parse_dtype("float"); }) ==
         "dtype: got \"float\", expected one of bool, int8 (i8), int16 (i16), int32 (i32), int64 (i64), uint8 (u8), "
         "uint16 (u16), uint32 (u32), uint64 (u64), float16 (f16), bfloat16 (bf16), float32 (f32), float64 (f64), "
         "complex64 (c64), complex128 (c128), key");

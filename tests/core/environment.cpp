@@ -6,12 +6,12 @@
 
 #include <lockstep/error.h>
 
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep {
 
 using tests::contains;
-using tests::message_of;
+using tests::error_text;
 
 TEST_CASE("a switch in the environment is on, off or an error; without one, the default") {
   const char* name = "LOCKSTEP_TESTED_SWITCH";
@@ -34,7 +34,7 @@ TEST_CASE("a switch in the environment is on, off or an error; without one, the 
   for (const char* text : {"maybe", "2", "-1", "TRUE ", "00"}) {
     CAPTURE(text);
     ::setenv(name, text, 1);
-    const std::string message = message_of<ValueError>([&] { environment_flag(name, true); });
+    const std::string message = error_text<ValueError>([&] { environment_flag(name, true); });
     CHECK(contains(message, std::string(name) + "=" + text));
     CHECK(contains(message, "write 1 or 0"));
   }

@@ -5,11 +5,11 @@
 #include <lockstep/error.h>
 #include <lockstep/types.h>
 
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep {
 
-using tests::message_of;
+using tests::error_text;
 
 TEST_CASE("a shape knows its extents") {
   const Shape shape{2, 3, 5};
@@ -46,7 +46,7 @@ TEST_CASE("a shape with one extent changed, put in or left out") {
 
 TEST_CASE("a number of elements that does not fit is refused, but 0 is 0") {
   const std::int64_t big = std::int64_t{1} << 32;
-  CHECK(message_of<ShapeError>([&] {
+  CHECK(error_text<ShapeError>([&] {
           (void)Shape{big, big}.size();
         }) == "shape [4294967296,4294967296] has more elements than fit 63 bits");
   CHECK(Shape{big, big, 0}.size() == 0);
@@ -54,30 +54,30 @@ TEST_CASE("a number of elements that does not fit is refused, but 0 is 0") {
 }
 
 TEST_CASE("shape errors say what was given and expected") {
-  CHECK(message_of<ShapeError>([] { Shape{2, -1}; }) == "shape [2,-1]: expected every extent >= 0");
-  CHECK(message_of<ShapeError>([] { Shape{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}; }) ==
+  CHECK(error_text<ShapeError>([] { Shape{2, -1}; }) == "shape [2,-1]: expected every extent >= 0");
+  CHECK(error_text<ShapeError>([] { Shape{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}; }) ==
         "shape [1,2,3,4,5,6,7,8,9,10,11,12,13] has rank 13, expected at most 12; merge dimensions with reshape");
-  CHECK(message_of<ShapeError>([] {
+  CHECK(error_text<ShapeError>([] {
           (void)Shape{2, 3}.dim(2);
         }) == "Shape::dim: dimension 2 of [2,3], expected -2 to 1");
-  CHECK(message_of<ShapeError>([] {
+  CHECK(error_text<ShapeError>([] {
           (void)Shape{2, 3}.dim(-3);
         }) == "Shape::dim: dimension -3 of [2,3], expected -2 to 1");
-  CHECK(message_of<ShapeError>([] { (void)Shape{2}.with(1, 3); }) == "Shape::with: position 1 of [2], expected 0 to 0");
-  CHECK(message_of<ShapeError>([] { (void)Shape{2}.with(0, -3); }) ==
+  CHECK(error_text<ShapeError>([] { (void)Shape{2}.with(1, 3); }) == "Shape::with: position 1 of [2], expected 0 to 0");
+  CHECK(error_text<ShapeError>([] { (void)Shape{2}.with(0, -3); }) ==
         "shape: got an extent of -3, expected every extent >= 0");
-  CHECK(message_of<ShapeError>([] { (void)Shape{2}.insert(2, 3); }) ==
+  CHECK(error_text<ShapeError>([] { (void)Shape{2}.insert(2, 3); }) ==
         "Shape::insert: position 2 of [2], expected 0 to 1");
-  CHECK(message_of<ShapeError>([] { (void)Shape{2}.erase(-1); }) ==
+  CHECK(error_text<ShapeError>([] { (void)Shape{2}.erase(-1); }) ==
         "Shape::erase: position -1 of [2], expected 0 to 0");
 }
 
 TEST_CASE("axes count from both ends") {
   CHECK(normalize_axis(1, 3, "sum") == 1);
   CHECK(normalize_axis(-3, 3, "sum") == 0);
-  CHECK(message_of<ShapeError>([] { normalize_axis(3, 3, "sum"); }) ==
+  CHECK(error_text<ShapeError>([] { normalize_axis(3, 3, "sum"); }) ==
         "sum: axis 3 of an array of rank 3, expected -3 to 2");
-  CHECK(message_of<ShapeError>([] { normalize_axis(0, 0, "sum"); }) ==
+  CHECK(error_text<ShapeError>([] { normalize_axis(0, 0, "sum"); }) ==
         "sum: axis 0 of an array of rank 0, but a scalar has no axes");
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("broadcasting as in numpy") {
     CHECK(broadcast_shapes(c.a, c.b, "add") == c.expected);
     CHECK(broadcast_shapes(c.b, c.a, "add") == c.expected);
   }
-  CHECK(message_of<ShapeError>([] {
+  CHECK(error_text<ShapeError>([] {
           broadcast_shapes({2, 3}, {2}, "add");
         }) ==
         "add: shapes [2,3] and [2] do not broadcast; counted from the last dimension, extents must be equal or 1 "

@@ -9,8 +9,8 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep;
 using tests::TemporaryFolder;
@@ -95,8 +95,8 @@ TEST_CASE("read_idx refuses what it cannot trust, and says where") {
   for (const Bad& bad : table) {
     const TemporaryFolder folder;
     const auto path = folder.write("bad", bad.bytes);
-    CHECK_ERROR(DataError, data::read_idx(path), bad.says);
-    CHECK_ERROR(DataError, data::read_idx(path), path.string());
+    tests::expect_error<DataError>([&] { static_cast<void>(data::read_idx(path)); }, bad.says);
+    tests::expect_error<DataError>([&] { static_cast<void>(data::read_idx(path)); }, path.string());
   }
 }
 
@@ -114,10 +114,10 @@ TEST_CASE("read_idx refuses paths that are no regular files") {
   const TemporaryFolder folder;
   const auto fifo = folder.path() / "fifo";
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
-  CHECK_ERROR(DataError, data::read_idx(folder.path()), "no regular file");
-  CHECK_ERROR(DataError, data::read_idx(fifo), "no regular file");
-  CHECK_ERROR(DataError, data::read_idx("/dev/zero"), "no regular file");
-  CHECK_ERROR(DataError, data::read_idx(folder.path() / "absent"), "no such file");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::read_idx(folder.path())); }, "no regular file");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::read_idx(fifo)); }, "no regular file");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::read_idx("/dev/zero")); }, "no regular file");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::read_idx(folder.path() / "absent")); }, "no such file");
 }
 
 TEST_CASE("load_fashion_mnist checks what belongs together") {
@@ -138,16 +138,19 @@ TEST_CASE("load_fashion_mnist checks what belongs together") {
 
   const TemporaryFolder ten;
   make(ten, std::string("\x0A\x00", 2), 2);
-  CHECK_ERROR(DataError, data::load_fashion_mnist(ten.path()), "label 10 at row 0");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::load_fashion_mnist(ten.path())); }, "label 10 at row 0");
   const TemporaryFolder few;
   make(few, std::string("\x01", 1), 1);
-  CHECK_ERROR(DataError, data::load_fashion_mnist(few.path()), "1 labels for 2 images");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::load_fashion_mnist(few.path())); },
+                                 "1 labels for 2 images");
   const TemporaryFolder swapped;
   make(swapped, std::string("\x01\x01", 2), 2);
   std::filesystem::rename(swapped.path() / "train-labels-idx1-ubyte", swapped.path() / "train-images-idx3-ubyte");
-  CHECK_ERROR(DataError, data::load_fashion_mnist(swapped.path()), "expected images u8[N,28,28]");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::load_fashion_mnist(swapped.path())); },
+                                 "expected images u8[N,28,28]");
   const TemporaryFolder none;
-  CHECK_ERROR(DataError, data::load_fashion_mnist(none.path()), "dataset-fashion-mnist");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::load_fashion_mnist(none.path())); },
+                                 "dataset-fashion-mnist");
 }
 
 TEST_CASE("the real Fashion-MNIST has 60,000 and 10,000 images of ten classes") {

@@ -10,7 +10,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 using namespace lockstep;
 using data::Loader;
@@ -60,8 +60,8 @@ TEST_CASE("seed and epoch change a permutation, nothing else does") {
   CHECK(orders(1, 0) != orders(1, 1));
   const Permutation huge(1, 1, (std::int64_t{1} << 32) + 1);
   CHECK(huge(std::int64_t{1} << 32) <= std::int64_t{1} << 32);
-  CHECK_ERROR(ValueError, Permutation(1, 1, 0), "n is 0");
-  CHECK_ERROR(ValueError, Permutation(1, 1, 4)(4), "outside [0, 4)");
+  tests::expect_error<ValueError>([&] { static_cast<void>(Permutation(1, 1, 0)); }, "n is 0");
+  tests::expect_error<ValueError>([&] { static_cast<void>(Permutation(1, 1, 4)(4)); }, "outside [0, 4)");
 }
 
 TEST_CASE("a loader goes on from any position as if it had never stopped") {
@@ -81,8 +81,8 @@ TEST_CASE("a loader goes on from any position as if it had never stopped") {
     for (std::size_t i = start; i < batches.size(); ++i) REQUIRE(rows_of(resumed.next()) == batches[i]);
   }
   Loader loader(set, {.batch = 10});
-  CHECK_ERROR(DataError, loader.seek({0, 103}), "outside the data set of 103 rows");
-  CHECK_ERROR(DataError, loader.seek({-1, 0}), "outside the data set");
+  tests::expect_error<DataError>([&] { static_cast<void>(loader.seek({0, 103})); }, "outside the data set of 103 rows");
+  tests::expect_error<DataError>([&] { static_cast<void>(loader.seek({-1, 0})); }, "outside the data set");
 }
 
 TEST_CASE("the last batch repeats a real row with weight 0") {
@@ -97,9 +97,11 @@ TEST_CASE("the last batch repeats a real row with weight 0") {
 }
 
 TEST_CASE("a loader refuses batches it cannot fill") {
-  CHECK_ERROR(ValueError, Loader(counting(3), {.batch = 0}), "the batch is 0");
-  CHECK_ERROR(DataError, Loader(counting(3), {.batch = 4}), "a batch of 4 from 3 rows");
-  CHECK_ERROR(DataError, data::gather_batch(*counting(3), {}, 2), "0 rows for a batch of 2");
+  tests::expect_error<ValueError>([&] { static_cast<void>(Loader(counting(3), {.batch = 0})); }, "the batch is 0");
+  tests::expect_error<DataError>([&] { static_cast<void>(Loader(counting(3), {.batch = 4})); },
+                                 "a batch of 4 from 3 rows");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::gather_batch(*counting(3), {}, 2)); },
+                                 "0 rows for a batch of 2");
 }
 
 TEST_CASE("a data set whose tables do not fit together is refused when the loader is made") {
@@ -108,63 +110,73 @@ TEST_CASE("a data set whose tables do not fit together is refused when the loade
     change(*set);
     return set;
   };
-  CHECK_ERROR(DataError, Loader(nullptr, {.batch = 4}), "the data set is null");
-  CHECK_ERROR(DataError, Loader(with([](data::Dataset& d) { d.y = counting(3)->y; }), {.batch = 4}),
-              "x has 16 rows, y has 3");
-  CHECK_ERROR(DataError, Loader(with([](data::Dataset& d) { d.y = {}; }), {.batch = 4}), "y is");
-  CHECK_ERROR(DataError, Loader(with([](data::Dataset& d) { d.x.bytes.resize(12); }), {.batch = 4}),
-              "x is f32[16,1] with 12 bytes");
-  CHECK_ERROR(DataError,
-              Loader(with([](data::Dataset& d) {
-                       d.y.type.shape = {16, 2};
-                     }),
-                     {.batch = 4}),
-              "y is i32[16,2] with 64 bytes");
-  CHECK_ERROR(DataError, Loader(with([](data::Dataset& d) { d.x.type.shape = {}; }), {.batch = 4}), "dimension 0");
-  CHECK_ERROR(ShapeError,
-              Loader(with([](data::Dataset& d) {
-                       d.x.type.shape = {16, std::int64_t{1} << 62};
-                     }),
-                     {.batch = 4}),
-              "");
+  tests::expect_error<DataError>([&] { static_cast<void>(Loader(nullptr, {.batch = 4})); }, "the data set is null");
+  tests::expect_error<DataError>(
+      [&] { static_cast<void>(Loader(with([](data::Dataset& d) { d.y = counting(3)->y; }), {.batch = 4})); },
+      "x has 16 rows, y has 3");
+  tests::expect_error<DataError>(
+      [&] { static_cast<void>(Loader(with([](data::Dataset& d) { d.y = {}; }), {.batch = 4})); }, "y is");
+  tests::expect_error<DataError>(
+      [&] { static_cast<void>(Loader(with([](data::Dataset& d) { d.x.bytes.resize(12); }), {.batch = 4})); },
+      "x is f32[16,1] with 12 bytes");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(Loader(with([](data::Dataset& d) { d.y.type.shape = {16, 2}; }), {.batch = 4}));
+      },
+      "y is i32[16,2] with 64 bytes");
+  tests::expect_error<DataError>(
+      [&] { static_cast<void>(Loader(with([](data::Dataset& d) { d.x.type.shape = {}; }), {.batch = 4})); },
+      "dimension 0");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(Loader(with([](data::Dataset& d) {
+                                   d.x.type.shape = {16, std::int64_t{1} << 62};
+                                 }),
+                                 {.batch = 4}));
+      },
+      "");
 }
 
 TEST_CASE("gather_batch takes rows that the data set has") {
   const auto set = counting(5);
   CHECK(rows_of(data::gather_batch(*set, {4, 0}, 3)) == std::vector<float>{4, 0, 0});
-  for (const std::int64_t row : {-1, 5}) CHECK_ERROR(DataError, data::gather_batch(*set, {0, row}, 2), "of 5 rows");
+  for (const std::int64_t row : {-1, 5})
+    tests::expect_error<DataError>([&] { static_cast<void>(data::gather_batch(*set, {0, row}, 2)); }, "of 5 rows");
   data::Dataset short_labels = *set;
   short_labels.y = counting(3)->y;
-  CHECK_ERROR(DataError, data::gather_batch(short_labels, {4}, 1), "x has 5 rows, y has 3");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::gather_batch(short_labels, {4}, 1)); },
+                                 "x has 5 rows, y has 3");
 }
 
 TEST_CASE("batches that no memory holds are refused, by loaders of data sets and of trees") {
   for (const std::int64_t batch :
        {std::int64_t{0}, std::int64_t{-1}, (std::int64_t{1} << 40) + 1, std::int64_t{1} << 62}) {
     CAPTURE(batch);
-    CHECK_ERROR(ValueError, Loader(counting(4), {.batch = batch, .drop_last = false}), "the batch is");
+    tests::expect_error<ValueError>(
+        [&] { static_cast<void>(Loader(counting(4), {.batch = batch, .drop_last = false})); }, "the batch is");
     const Batch rows{ones({4, 1}), ones({4}), {}};
-    CHECK_ERROR(ValueError, data::TreeLoader(rows, {.batch = batch, .drop_last = false}), "the batch is");
+    tests::expect_error<ValueError>(
+        [&] { static_cast<void>(data::TreeLoader(rows, {.batch = batch, .drop_last = false})); }, "the batch is");
   }
   auto wide = std::make_shared<data::Dataset>(*counting(2));
   wide->x = {{float32, {2, 1 << 20}, {}}, std::vector<std::byte>(std::size_t{8} << 20)};
   Loader loader(wide, {.batch = std::int64_t{1} << 40, .drop_last = false});
-  CHECK_ERROR(DataError, loader.next(), "does not fit the memory");
+  tests::expect_error<DataError>([&] { static_cast<void>(loader.next()); }, "does not fit the memory");
 }
 
 TEST_CASE("a loader that was moved away says so") {
   Loader loader(counting(4), {.batch = 2});
   Loader moved = std::move(loader);
   CHECK(moved.batches_per_epoch() == 2);
-  CHECK_ERROR(ValueError, loader.next(), "it holds nothing");
-  CHECK_ERROR(ValueError, loader.batches_per_epoch(), "it holds nothing");
-  CHECK_ERROR(ValueError, loader.seek({}), "it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(loader.next()); }, "it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(loader.batches_per_epoch()); }, "it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(loader.seek({})); }, "it holds nothing");
   const Batch rows{ones({4, 1}), ones({4}), {}};
   data::TreeLoader trees(rows, {.batch = 2});
   data::TreeLoader moved_trees = std::move(trees);
   CHECK(moved_trees.batches_per_epoch() == 2);
-  CHECK_ERROR(ValueError, trees.next<Tree>(), "it holds nothing");
-  CHECK_ERROR(ValueError, trees.batches_per_epoch(), "it holds nothing");
-  CHECK_ERROR(ValueError, trees.seek({}), "it holds nothing");
-  CHECK_ERROR(DataError, data::TreeLoader(Tree(), {.batch = 2}), "no leaf");
+  tests::expect_error<ValueError>([&] { static_cast<void>(trees.next<Tree>()); }, "it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(trees.batches_per_epoch()); }, "it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(trees.seek({})); }, "it holds nothing");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::TreeLoader(Tree(), {.batch = 2})); }, "no leaf");
 }

@@ -14,13 +14,13 @@
 #include "engine/eval/shards.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/reference_backend.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::eval {
 
 using namespace ir;
 
-using tests::message_of;
+using tests::error_text;
 
 TEST_CASE("the tree of sums depends on the number of values alone") {
   const auto tree = [](int n) {
@@ -97,7 +97,7 @@ TEST_CASE("only half precision is summed in another dtype") {
 }
 
 TEST_CASE("what is no collective is refused") {
-  CHECK(message_of<IrError>([] {
+  CHECK(error_text<IrError>([] {
           run_collective({ops::primitives::add(), {}, {}, {}}, Shards(AxisSizes()), {}, *ops::reference_backend());
         }) == "run_collective: add is no collective");
 }

@@ -5,7 +5,7 @@
 #include <lockstep/error.h>
 
 #include "tests/ir/mapped.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::eval {
 
@@ -16,11 +16,11 @@ using ops::operator-;
 using ops::operator*;
 using tests::contains;
 using tests::Elements;
+using tests::error_text;
 using tests::evaluate;
 using tests::make_function;
 using tests::mapped;
 using tests::mesh;
-using tests::message_of;
 
 namespace {
 
@@ -213,26 +213,26 @@ TEST_CASE("eval errors") {
   const auto run = [&](const Function& function, std::vector<HostArray> inputs, const Backend& with) {
     return [&function, inputs = std::move(inputs), &with] { eval(function, inputs, with); };
   };
-  CHECK(message_of<IrError>(run(*f, {}, backend)) == "eval: got 0 inputs, expected 1");
-  CHECK(message_of<IrError>(run(*f, {tests::to_host({float64, {2}, {}}, {1, 2})}, backend)) ==
+  CHECK(error_text<IrError>(run(*f, {}, backend)) == "eval: got 0 inputs, expected 1");
+  CHECK(error_text<IrError>(run(*f, {tests::to_host({float64, {2}, {}}, {1, 2})}, backend)) ==
         "eval: input a is f64[2], expected f32[2]");
   const FunctionPtr body = make_function(
       {type}, [](Builder&, std::span<const Value> v) { return std::vector{v[0]}; }, mesh({{"batch", 4}}));
-  CHECK(message_of<IrError>(run(*body, {x}, backend)) ==
+  CHECK(error_text<IrError>(run(*body, {x}, backend)) ==
         "eval: the function is the body of a map over 4 shards; evaluate the function that contains the pmap");
 
   CountingBackend without_memory;
   without_memory.owns_memory = false;
-  CHECK(message_of<BackendError>(run(*f, {x}, without_memory)) ==
+  CHECK(error_text<BackendError>(run(*f, {x}, without_memory)) ==
         "backend counting owns no memory on cpu:0; take one that does");
   Primitive unknown = ops::primitives::exp();
   unknown.name = "unheard_of";
   Builder builder;
   const Var v = builder.input(type);
   const FunctionPtr g = builder.finish(builder.apply(unknown, {v}, {{"k", std::int64_t{1}}}));
-  CHECK(message_of<BackendError>(run(*g, {x}, backend)) ==
+  CHECK(error_text<BackendError>(run(*g, {x}, backend)) ==
         "backend reference has no kernel for unheard_of[k=1] from (f32[2]) to (f32[2])");
-  CHECK(message_of<ValueError>([&] { host_array(type, std::vector<std::byte>(3), backend); }) ==
+  CHECK(error_text<ValueError>([&] { host_array(type, std::vector<std::byte>(3), backend); }) ==
         "host_array: got 3 bytes for f32[2], expected 8");
 }
 

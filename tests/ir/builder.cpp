@@ -5,7 +5,7 @@
 #include <lockstep/error.h>
 
 #include "tests/ir/mapped.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::ir {
 
@@ -13,9 +13,9 @@ using ops::operator+;
 using ops::operator-;
 using ops::operator*;
 using tests::contains;
+using tests::error_text;
 using tests::make_function;
 using tests::mesh;
-using tests::message_of;
 
 namespace {
 
@@ -135,25 +135,25 @@ TEST_CASE("builder errors") {
       {cut}, [](Builder&, std::span<const Value> x) { return std::vector{-x[0]}; }, both);
   Builder builder(both);
   const Var x = builder.input(whole);
-  CHECK(message_of<IrError>([&] {
+  CHECK(error_text<IrError>([&] {
           builder.apply(ops::primitives::add(), {x, Var{9}});
         }) == "add: var 9 is not of this builder, which has 1 vars; pass it in as an input");
-  CHECK(message_of<IrError>([&] { builder.pvary(Var{9}, {"batch"}); }) ==
+  CHECK(error_text<IrError>([&] { builder.pvary(Var{9}, {"batch"}); }) ==
         "pvary: var 9 is not of this builder, which has 1 vars; pass it in as an input");
-  CHECK(message_of<IrError>([&] {
+  CHECK(error_text<IrError>([&] {
           builder.inline_function(*g, std::vector{x, x});
         }) == "inline_function: got 2 arguments for a function of 1 inputs");
-  CHECK(message_of<IrError>([&] { builder.inline_function(*g, std::vector{x}); }) ==
+  CHECK(error_text<IrError>([&] { builder.inline_function(*g, std::vector{x}); }) ==
         "inline_function: argument 0 is f32[2], expected f32[2]{batch} or one that varies along more axes");
-  CHECK(contains(message_of<MeshError>([&] { builder.pvary(x, {"time"}); }), "pvary: unbound axis \"time\""));
-  CHECK(contains(message_of<MeshError>([&] {
+  CHECK(contains(error_text<MeshError>([&] { builder.pvary(x, {"time"}); }), "pvary: unbound axis \"time\""));
+  CHECK(contains(error_text<MeshError>([&] {
                    builder.input({float32, {}, {"time"}});
                  }),
                  "input: unbound axis \"time\""));
   CHECK_THROWS_AS(builder.apply(ops::primitives::add(), {x, builder.input({float32, {3}, {}})}), ShapeError);
   CHECK_THROWS_AS(builder.apply(ops::primitives::psum(), {x}, {{"axes", std::vector<std::string>{"batch"}}}),
                   MeshError);
-  CHECK(message_of<IrError>([&] { builder.finish({Var{77}}); }) ==
+  CHECK(error_text<IrError>([&] { builder.finish({Var{77}}); }) ==
         "finish: var 77 is not of this builder, which has 2 vars; pass it in as an input");
 }
 

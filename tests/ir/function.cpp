@@ -5,15 +5,15 @@
 #include <lockstep/error.h>
 
 #include "tests/ir/mapped.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::ir {
 
 using ops::operator+;
 using ops::operator-;
 using ops::operator*;
+using tests::error_text;
 using tests::make_function;
-using tests::message_of;
 
 namespace {
 
@@ -109,16 +109,16 @@ TEST_CASE("axis sizes") {
   CHECK(AxisSizes().total() == 1);
   CHECK(axes.size("batch", "psum") == 4);
   CHECK(axes.size(AxisSet{"batch", "model"}, "psum") == 8);
-  CHECK(message_of<MeshError>([&] { (void)axes.size("time", "psum"); }) ==
+  CHECK(error_text<MeshError>([&] { (void)axes.size("time", "psum"); }) ==
         "psum: unbound axis \"time\"; bound here are batch=4 model=2; call it inside pmap over a mesh with this axis, "
         "or inside vmap with this axis_name");
-  CHECK(message_of<MeshError>([] { (void)AxisSizes().size("time", "axis_index"); }) ==
+  CHECK(error_text<MeshError>([] { (void)AxisSizes().size("time", "axis_index"); }) ==
         "axis_index: unbound axis \"time\"; no axis is bound here; call it inside pmap over a mesh with this axis, or "
         "inside vmap with this axis_name");
 }
 
 TEST_CASE("sub_function wants a function") {
-  CHECK(message_of<IrError>([] {
+  CHECK(error_text<IrError>([] {
           sub_function(Attrs{{"body", true}}, "body");
         }) == "attribute body=true is no function");
 }

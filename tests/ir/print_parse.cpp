@@ -8,8 +8,8 @@
 #include "engine/ir/text/parse.h"
 #include "engine/ir/text/print.h"
 #include "tests/ir/mapped.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/random_program.h"
-#include "tests/support/throws.h"
 
 namespace lockstep::ir {
 
@@ -17,8 +17,8 @@ using ops::operator+;
 using ops::operator-;
 using ops::operator*;
 using tests::contains;
+using tests::error_text;
 using tests::make_function;
-using tests::message_of;
 
 namespace {
 
@@ -288,14 +288,14 @@ TEST_CASE("text that is no function is refused with line and column") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);
-    const std::string message = message_of<IrError>([&] { read(c.text); });
+    const std::string message = error_text<IrError>([&] { read(c.text); });
     CAPTURE(message);
     CHECK(contains(message, "parse: line "));
     CHECK(contains(message, c.message));
   }
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "{ lambda.\n let = neg[body=";
-  CHECK(contains(message_of<IrError>([&] { read(deep); }), "expected at most 64 nested functions"));
+  CHECK(contains(error_text<IrError>([&] { read(deep); }), "expected at most 64 nested functions"));
 }
 
 }  // namespace lockstep::ir

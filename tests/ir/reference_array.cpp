@@ -6,11 +6,11 @@
 #include <lockstep/error.h>
 
 #include "engine/ir/primitive.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::ir {
 
-using tests::message_of;
+using tests::error_text;
 
 namespace {
 
@@ -84,7 +84,7 @@ TEST_CASE("elements are rounded and wrapped to the dtype") {
 }
 
 TEST_CASE("the bytes must be as many as the type says") {
-  CHECK(message_of<ValueError>([] {
+  CHECK(error_text<ValueError>([] {
           reference_from_bytes({float32, {2}, {}}, bytes({1, 2, 3}));
         }) == "reference_from_bytes: got 3 bytes for f32[2], expected 8");
 }

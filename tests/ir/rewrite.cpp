@@ -5,15 +5,15 @@
 #include <lockstep/error.h>
 
 #include "tests/ir/mapped.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::ir {
 
 using ops::operator+;
 using ops::operator-;
 using ops::operator*;
+using tests::error_text;
 using tests::make_function;
-using tests::message_of;
 
 namespace {
 
@@ -65,7 +65,7 @@ TEST_CASE("provenance is kept") {
 }
 
 TEST_CASE("a rule must replace every output") {
-  CHECK(message_of<IrError>([] {
+  CHECK(error_text<IrError>([] {
           rewrite(*example(),
                   [](Builder&, const Equation&, std::span<const Var>) { return std::optional(std::vector<Var>()); });
         }) == "rewrite: the rule gave 0 values for the 1 outputs of\n  c:f32[2] = exp a");

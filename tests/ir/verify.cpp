@@ -5,7 +5,7 @@
 #include <lockstep/error.h>
 
 #include "tests/ir/mapped.h"
-#include "tests/support/throws.h"
+#include "tests/support/expect_error.h"
 
 namespace lockstep::ir {
 
@@ -13,7 +13,7 @@ using ops::operator+;
 using ops::operator-;
 using ops::operator*;
 using tests::contains;
-using tests::message_of;
+using tests::error_text;
 
 namespace {
 
@@ -117,7 +117,7 @@ std::vector<Broken> broken_functions() {
 TEST_CASE("verify names what is wrong and quotes the equation") {
   for (const Broken& broken : broken_functions()) {
     CAPTURE(broken.message);
-    const std::string message = message_of<IrError>([&] { verify(broken.function()); });
+    const std::string message = error_text<IrError>([&] { verify(broken.function()); });
     CAPTURE(message);
     CHECK(contains(message, broken.message));
   }
@@ -126,7 +126,7 @@ TEST_CASE("verify names what is wrong and quotes the equation") {
 TEST_CASE("verify says where an equation came from") {
   Equation bad = equation(ops::primitives::neg(), {v0}, {v1});
   bad.provenance = {std::make_shared<const std::string>("block/dense"), true};
-  CHECK(contains(message_of<IrError>([&] {
+  CHECK(contains(error_text<IrError>([&] {
                    verify(Function({}, {two, three}, {v0}, {bad}, {v1}));
                  }),
                  "in b:f32[3] = neg a\n  from block/dense (backward)"));
@@ -137,7 +137,7 @@ TEST_CASE("verify looks into sub-functions") {
       std::make_shared<const Function>(AxisSizes({{"batch", 2}}), std::vector{two, three}, std::vector{v0},
                                        std::vector{equation(ops::primitives::neg(), {v0}, {v1})}, std::vector{v1});
   const Attrs attrs{{"body", std::static_pointer_cast<const AttrObject>(body)}};
-  const std::string message = message_of<IrError>([&] {
+  const std::string message = error_text<IrError>([&] {
     verify(Function({}, {two, two}, {v0}, {equation(ops::primitives::pmap(), {v0}, {v1}, attrs)}, {v1}));
   });
   CHECK(contains(message, "not as recorded\n  in b:f32[3] = neg a\n  which stands in body of pmap"));

@@ -8,8 +8,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/layer_run.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep;
 using tests::Doubles;
@@ -143,11 +143,22 @@ TEST_CASE("conv2d equals its definition for strides, paddings, dilations and gro
 
 TEST_CASE("conv2d refuses what is no image and groups that do not divide") {
   const Array x = zeros({1, 4, 4, 3});
-  CHECK_ERROR(ShapeError, run_layer(conv_with({.filters = 1}), zeros({4, 4, 3})), "give float images [N, H, W, C]");
-  CHECK_ERROR(ShapeError, run_layer(conv_with({.filters = 1}), zeros({1, 4, 4, 3}, int32)), "i32[1,4,4,3]");
-  CHECK_ERROR(ValueError, run_layer(conv_with({.filters = 0}), x), "3 channels, 0 filters, 1 groups");
-  CHECK_ERROR(ValueError, run_layer(conv_with({.filters = 4, .groups = 2}), x), "groups divides channels and filters");
-  CHECK_ERROR(ValueError, run_layer(conv_with({.filters = 4, .groups = 3}), x), "groups divides channels and filters");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(run_layer(conv_with({.filters = 1}), zeros({4, 4, 3})));
+      },
+      "give float images [N, H, W, C]");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(run_layer(conv_with({.filters = 1}), zeros({1, 4, 4, 3}, int32)));
+      },
+      "i32[1,4,4,3]");
+  tests::expect_error<ValueError>([&] { static_cast<void>(run_layer(conv_with({.filters = 0}), x)); },
+                                  "3 channels, 0 filters, 1 groups");
+  tests::expect_error<ValueError>([&] { static_cast<void>(run_layer(conv_with({.filters = 4, .groups = 2}), x)); },
+                                  "groups divides channels and filters");
+  tests::expect_error<ValueError>([&] { static_cast<void>(run_layer(conv_with({.filters = 4, .groups = 3}), x)); },
+                                  "groups divides channels and filters");
 }
 
 TEST_CASE("max_pool2d by hand; padding is no value") {
@@ -187,7 +198,15 @@ TEST_CASE("global_avg_pool2d averages each channel of each image") {
   const Array y = global_avg_pool2d(x);
   CHECK(y.shape() == Shape{2, 2});
   CHECK(y.to_vector<double>() == Doubles{2.5, 25, 6.5, 65});
-  CHECK_ERROR(ShapeError, global_avg_pool2d(zeros({2, 2})), "[global_avg_pool2d] the input is f32[2,2]");
-  CHECK_ERROR(ShapeError, max_pool2d(zeros({2, 2, 2}), {2, 2}), "channels last");
-  CHECK_ERROR(ShapeError, avg_pool2d(zeros({2, 2, 2, 1}, int32), {2, 2}), "give float images");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(global_avg_pool2d(zeros({2, 2})));
+      },
+      "[global_avg_pool2d] the input is f32[2,2]");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(max_pool2d(zeros({2, 2, 2}), {2, 2})); }, "channels last");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(avg_pool2d(zeros({2, 2, 2, 1}, int32), {2, 2}));
+      },
+      "give float images");
 }

@@ -6,8 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/layer_run.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep;
 using tests::Doubles;
@@ -59,9 +59,18 @@ TEST_CASE("dense: variables take the input's dtype, the options' initializers an
 }
 
 TEST_CASE("dense refuses what it cannot multiply") {
-  CHECK_ERROR(ValueError, run_layer(dense_with({.units = 0}), zeros({1, 3})), "units is 0; it must be at least 1");
-  CHECK_ERROR(ShapeError, run_layer(dense_with({.units = 1}), zeros({})), "give floats of shape [..., in]");
-  CHECK_ERROR(ShapeError, run_layer(dense_with({.units = 1}), zeros({1, 3}, int32)), "the input is i32[1,3]");
+  tests::expect_error<ValueError>(
+      [&] {
+        static_cast<void>(run_layer(dense_with({.units = 0}), zeros({1, 3})));
+      },
+      "units is 0; it must be at least 1");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(run_layer(dense_with({.units = 1}), zeros({}))); },
+                                  "give floats of shape [..., in]");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(run_layer(dense_with({.units = 1}), zeros({1, 3}, int32)));
+      },
+      "the input is i32[1,3]");
 }
 
 TEST_CASE("embedding: rows by index, gradients added where indices repeat") {
@@ -80,10 +89,16 @@ TEST_CASE("embedding: rows by index, gradients added where indices repeat") {
 }
 
 TEST_CASE("embedding refuses float indices and empty tables") {
-  CHECK_ERROR(DtypeError, run_layer(embedding_with({.vocabulary = 3, .features = 2}), zeros({2})), "give integers");
+  tests::expect_error<DtypeError>(
+      [&] { static_cast<void>(run_layer(embedding_with({.vocabulary = 3, .features = 2}), zeros({2}))); },
+      "give integers");
   const Array indices = zeros({2}, int32);
-  CHECK_ERROR(ValueError, run_layer(embedding_with({.vocabulary = 0, .features = 2}), indices), "vocabulary is 0");
-  CHECK_ERROR(ValueError, run_layer(embedding_with({.vocabulary = 3, .features = -1}), indices), "features is -1");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(run_layer(embedding_with({.vocabulary = 0, .features = 2}), indices)); },
+      "vocabulary is 0");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(run_layer(embedding_with({.vocabulary = 3, .features = -1}), indices)); },
+      "features is -1");
 }
 
 TEST_CASE("sequential runs layers in scopes 0, 1, ...") {

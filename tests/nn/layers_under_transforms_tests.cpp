@@ -9,10 +9,10 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/layer_run.h"
 #include "tests/support/layer_transforms.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep;
 

@@ -9,7 +9,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 using namespace lockstep;
 
@@ -127,12 +127,22 @@ TEST_CASE("penalties count parameters, not rows") {
 
 TEST_CASE("losses refuse what does not fit") {
   const Array logits = zeros({4, 3});
-  CHECK_ERROR(ShapeError, softmax_cross_entropy(zeros({3}), array({1})), "rows of class scores");
-  CHECK_ERROR(ShapeError, softmax_cross_entropy(logits, array({1, 2, 3})), "labels of shape [4]");
-  CHECK_ERROR(ShapeError, softmax_cross_entropy(logits, zeros({4, 2})), "give both one shape");
-  CHECK_ERROR(ShapeError, mean_squared_error(logits, zeros({4})), "give both one shape");
-  CHECK_ERROR(ShapeError, weighted(zeros({4}), zeros({3})), "one weight per row");
-  CHECK_ERROR(ShapeError, weighted(zeros({})), "one value per row");
-  CHECK_ERROR(ValueError, huber(zeros({2}), zeros({2}), {}, 0), "above 0");
-  CHECK_ERROR(ShapeError, accuracy(zeros({3}), array({1})), "rows of class scores");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(softmax_cross_entropy(zeros({3}), array({1}))); },
+                                  "rows of class scores");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(softmax_cross_entropy(logits, array({1, 2, 3})));
+      },
+      "labels of shape [4]");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(softmax_cross_entropy(logits, zeros({4, 2})));
+      },
+      "give both one shape");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(mean_squared_error(logits, zeros({4}))); },
+                                  "give both one shape");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(weighted(zeros({4}), zeros({3}))); }, "one weight per row");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(weighted(zeros({}))); }, "one value per row");
+  tests::expect_error<ValueError>([&] { static_cast<void>(huber(zeros({2}), zeros({2}), {}, 0)); }, "above 0");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(accuracy(zeros({3}), array({1}))); }, "rows of class scores");
 }

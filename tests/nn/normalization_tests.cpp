@@ -10,9 +10,9 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/layer_run.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 
 using namespace lockstep;
 using tests::Doubles;
@@ -267,10 +267,26 @@ TEST_CASE("equal elements normalise to 0 on any number of replicas") {
 
 TEST_CASE("normalisations refuse integers, vectors, negative epsilons and weights that do not fit") {
   const auto layer = [](Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = -1}); };
-  CHECK_ERROR(ValueError, run_layer(layer, zeros({2, 2})), "[layer_norm ''] epsilon is -1;");
-  CHECK_ERROR(ValueError, run_layer(batch_norm_with({.epsilon = NAN}), zeros({2, 2})), "must not be negative");
-  CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2})), "give floats [N, ..., C]");
-  CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2, 2}, int32)), "the input is i32[2,2]");
-  CHECK_ERROR(ShapeError, run_layer(batch_norm_with({}), zeros({2, 2}), {.rows = ones({3})}),
-              "give one weight per row");
+  tests::expect_error<ValueError>(
+      [&] {
+        static_cast<void>(run_layer(layer, zeros({2, 2})));
+      },
+      "[layer_norm ''] epsilon is -1;");
+  tests::expect_error<ValueError>(
+      [&] {
+        static_cast<void>(run_layer(batch_norm_with({.epsilon = NAN}), zeros({2, 2})));
+      },
+      "must not be negative");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(run_layer(batch_norm_with({}), zeros({2}))); },
+                                  "give floats [N, ..., C]");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(run_layer(batch_norm_with({}), zeros({2, 2}, int32)));
+      },
+      "the input is i32[2,2]");
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(run_layer(batch_norm_with({}), zeros({2, 2}), {.rows = ones({3})}));
+      },
+      "give one weight per row");
 }

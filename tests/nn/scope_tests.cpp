@@ -5,7 +5,7 @@
 
 #include <lockstep/lockstep.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 using namespace lockstep;
 
@@ -102,8 +102,9 @@ TEST_CASE("a second declaration with another spec is refused by path") {
       scope["layer"].trainable("w", spec({2}));
       c.trainable ? scope["layer"].trainable("w", c.second) : scope["layer"].non_trainable("w", c.second);
     };
-    CHECK_ERROR(StateError, init_of(declare), c.text);
-    CHECK_ERROR(StateError, init_of(declare), "variable 'layer/w' is declared twice");
+    tests::expect_error<StateError>([&] { static_cast<void>(init_of(declare)); }, c.text);
+    tests::expect_error<StateError>([&] { static_cast<void>(init_of(declare)); },
+                                    "variable 'layer/w' is declared twice");
   }
 }
 
@@ -112,19 +113,25 @@ TEST_CASE("a variable and a scope cannot have one path") {
     scope.trainable("a", spec({2}));
     scope["a"].trainable("b", spec({2}));
   };
-  CHECK_ERROR(StateError, init_of(above), "'a' is a variable, and variable 'a/b' lies below it");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of(above)); },
+                                  "'a' is a variable, and variable 'a/b' lies below it");
   const auto below = [](Scope& scope) {
     scope["a"].trainable("b", spec({2}));
     scope.trainable("a", spec({2}));
   };
-  CHECK_ERROR(StateError, init_of(below), "'a' is a variable, and variable 'a/b' lies below it");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of(below)); },
+                                  "'a' is a variable, and variable 'a/b' lies below it");
 }
 
 TEST_CASE("names are non-empty and hold no slash") {
-  CHECK_ERROR(StateError, init_of([](Scope& scope) { scope[""]; }), "'' below '' is no name");
-  CHECK_ERROR(StateError, init_of([](Scope& scope) { scope["a"]["b/c"]; }), "'b/c' below 'a' is no name");
-  CHECK_ERROR(StateError, init_of([](Scope& scope) { scope["a"].trainable("b/w", spec({1})); }), "without '/'");
-  CHECK_ERROR(StateError, init_of([](Scope& scope) { scope["a"].non_trainable("", spec({1})); }), "is no name");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of([](Scope& scope) { scope[""]; })); },
+                                  "'' below '' is no name");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of([](Scope& scope) { scope["a"]["b/c"]; })); },
+                                  "'b/c' below 'a' is no name");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(init_of([](Scope& scope) { scope["a"].trainable("b/w", spec({1})); })); }, "without '/'");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(init_of([](Scope& scope) { scope["a"].non_trainable("", spec({1})); })); }, "is no name");
 }
 
 TEST_CASE("an initializer returns what was declared") {
@@ -134,10 +141,10 @@ TEST_CASE("an initializer returns what was declared") {
     };
   };
   const auto other_shape = with([](const Array&, const Shape&, DType dtype) { return zeros({3, 2}, dtype); });
-  CHECK_ERROR(StateError, init_of(other_shape),
-              "initializer of 'layer/w' returned f32[3,2], the variable is declared f32[2,3]");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of(other_shape)); },
+                                  "initializer of 'layer/w' returned f32[3,2], the variable is declared f32[2,3]");
   const auto other_dtype = with([](const Array&, const Shape& shape, DType) { return zeros(shape, float64); });
-  CHECK_ERROR(StateError, init_of(other_dtype), "returned f64[2,3]");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of(other_dtype)); }, "returned f64[2,3]");
 }
 
 TEST_CASE("a variable's key is fold_in(key, first four bytes of SHA-256 of its path)") {
@@ -201,10 +208,12 @@ TEST_CASE("a leaf of another kind of dtype is refused by path") {
   });
   const Array x = zeros({1});
   const auto [trainable, state] = model.init(random::key(0), x);
-  CHECK_ERROR(StateError, model.stateless_call(trainable.with("w", Tree(array(1))), state, x, true),
-              "leaf 'w' has dtype int32, its declaration says float32");
-  CHECK_ERROR(StateError, model.stateless_call(trainable, state.with("count", Tree(array(1.0F))), x, true),
-              "leaf 'count' has dtype float32, its declaration says int32");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(model.stateless_call(trainable.with("w", Tree(array(1))), state, x, true)); },
+      "leaf 'w' has dtype int32, its declaration says float32");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(model.stateless_call(trainable, state.with("count", Tree(array(1.0F))), x, true)); },
+      "leaf 'count' has dtype float32, its declaration says int32");
 }
 
 TEST_CASE("what a scope says of its call") {
@@ -221,19 +230,23 @@ TEST_CASE("what a scope says of its call") {
 }
 
 TEST_CASE("assign and accumulate take declared, non-trainable variables and values of their type") {
-  CHECK_ERROR(StateError, init_of([](Scope& s) { s["a"].assign("n", zeros({})); }), "no variable 'a/n' is declared");
-  CHECK_ERROR(StateError, init_of([](Scope& s) { s["a"].accumulate("n", zeros({})); }),
-              "declare it with non_trainable");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of([](Scope& s) { s["a"].assign("n", zeros({})); })); },
+                                  "no variable 'a/n' is declared");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(init_of([](Scope& s) { s["a"].accumulate("n", zeros({})); })); },
+      "declare it with non_trainable");
   const auto to_weight = [](Scope& scope) {
     scope.trainable("w", spec({2}));
     scope.assign("w", zeros({2}));
   };
-  CHECK_ERROR(StateError, init_of(to_weight), "'w' is trainable; only non-trainable variables take new values");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of(to_weight)); },
+                                  "'w' is trainable; only non-trainable variables take new values");
   const auto another_type = [](Scope& scope) {
     scope.non_trainable("n", spec({2}));
     scope.assign("n", zeros({3}));
   };
-  CHECK_ERROR(StateError, init_of(another_type), "'n' is f32[2], the value given is f32[3]; convert or reshape it");
+  tests::expect_error<StateError>([&] { static_cast<void>(init_of(another_type)); },
+                                  "'n' is f32[2], the value given is f32[3]; convert or reshape it");
 }
 
 TEST_CASE("a model declared in float32 runs in float64: its leaves come so, what it assigns is converted") {
@@ -255,16 +268,18 @@ TEST_CASE("a model declared in float32 runs in float64: its leaves come so, what
   CHECK(to_string(next.at("total").array().type()) == "f64[2]");
   CHECK(next.at("last").array().to_vector<double>() ==
         convert(trainable.at("w").array() * 1.5F, float64).to_vector<double>());
-  CHECK_ERROR(StateError, model.stateless_call(trainable, state, x, false),
-              "'last' is f32[2], the value given is f64[2]");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(trainable, state, x, false)); },
+                                  "'last' is f32[2], the value given is f64[2]");
 }
 
 TEST_CASE("a trainable variable without a gradient is refused where it is declared") {
   for (const DType dtype : {int8, int32, uint64, DType::bool_}) {
     CAPTURE(name(dtype));
     const auto declare = [&](Scope& scope) { scope["layer"].trainable("n", spec({2}, dtype)); };
-    CHECK_ERROR(DtypeError, init_of(declare), "trainable variable 'layer/n' is declared ");
-    CHECK_ERROR(DtypeError, init_of(declare), "declare it with non_trainable, or give it a float dtype");
+    tests::expect_error<DtypeError>([&] { static_cast<void>(init_of(declare)); },
+                                    "trainable variable 'layer/n' is declared ");
+    tests::expect_error<DtypeError>([&] { static_cast<void>(init_of(declare)); },
+                                    "declare it with non_trainable, or give it a float dtype");
   }
   for (const DType dtype : {float16, bfloat16, float64}) {
     init_of([&](Scope& scope) { scope["layer"].trainable("n", spec({2}, dtype)); });
@@ -299,11 +314,16 @@ TEST_CASE("an error of a raw op says the layer: eager, in init, compiled, in a g
     const Model model = model_of(in_remat);
     const auto call = [model](const Tree& w, const Array& v) { return model.stateless_call(w, {}, v, true).first; };
     for (const std::string place : {", in layer \"blocks/own\")", "(at scope_tests.cpp:"}) {
-      CHECK_ERROR(ShapeError, model.init(random::key(0), x), place);
-      CHECK_ERROR(ShapeError, call(weights, x), place);
-      CHECK_ERROR(ShapeError, jit(call)(weights, x), place);
-      CHECK_ERROR(ShapeError, grad([&](const Array& v) { return sum(call(weights, v)); })(x), place);
-      CHECK_ERROR(ShapeError, vmap([&](const Array& v) { return call(weights, v); })(ones({5, 2, 3})), place);
+      tests::expect_error<ShapeError>([&] { static_cast<void>(model.init(random::key(0), x)); }, place);
+      tests::expect_error<ShapeError>([&] { static_cast<void>(call(weights, x)); }, place);
+      tests::expect_error<ShapeError>([&] { static_cast<void>(jit(call)(weights, x)); }, place);
+      tests::expect_error<ShapeError>(
+          [&] { static_cast<void>(grad([&](const Array& v) { return sum(call(weights, v)); })(x)); }, place);
+      tests::expect_error<ShapeError>(
+          [&] {
+            static_cast<void>(vmap([&](const Array& v) { return call(weights, v); })(ones({5, 2, 3})));
+          },
+          place);
     }
   }
 }

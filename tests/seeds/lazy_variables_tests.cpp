@@ -6,8 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 
 // No ambient scope decides where a variable lives: models are built without a mesh and run on any, and nothing that runs
 // in the middle of training can make new state.
@@ -86,7 +86,8 @@ TEST_CASE("a scope kept beyond its call makes nothing") {
     return dropping(scope, x);
   });
   auto [trainable, state] = model.init(random::key(0), ones({2, 3}));
-  CHECK_ERROR(StateError, kept->trainable("late", {.shape = {1}}), "after the model function had returned");
+  tests::expect_error<StateError>([&] { static_cast<void>(kept->trainable("late", {.shape = {1}})); },
+                                  "after the model function had returned");
 }
 
 TEST_CASE("a callback that wants new state in the middle of a run gets an error, and the state it sees is constant") {
@@ -113,7 +114,7 @@ TEST_CASE("a callback that wants new state in the middle of a run gets an error,
     const auto run = [&] {
       return fit(step, step.init(trainable, non_trainable), loader, {.steps = 3}, {std::make_shared<Grower>(kept)});
     };
-    CHECK_ERROR(StateError, run(), "'ema'");
+    tests::expect_error<StateError>([&] { static_cast<void>(run()); }, "'ema'");
   }
 }
 
@@ -127,8 +128,11 @@ TEST_CASE("an optimizer or schedule that grows its state is refused before the f
   for (const auto& replicas : tests::replica_counts) {
     const TrainStep step = data_parallel(model, loss_of(model), growing, tests::parallel(replicas));
     auto [trainable, non_trainable] = model.init(random::key(0), ones({4, 3}));
-    CHECK_ERROR(StateError, step(step.init(trainable, non_trainable), tests::batch_of(ones({4, 3}))),
-                "late_schedule_count");
+    tests::expect_error<StateError>(
+        [&] {
+          static_cast<void>(step(step.init(trainable, non_trainable), tests::batch_of(ones({4, 3}))));
+        },
+        "late_schedule_count");
   }
 }
 
@@ -141,5 +145,9 @@ TEST_CASE("a loss that returns another state than it was given is refused by pat
   };
   const TrainStep step = data_parallel(model, loss, optim::sgd(0.1), tests::parallel({2, 2}));
   auto [trainable, non_trainable] = model.init(random::key(0), ones({4, 3}));
-  CHECK_ERROR(StateError, step(step.init(trainable, non_trainable), tests::batch_of(ones({4, 3}))), "extra");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(step(step.init(trainable, non_trainable), tests::batch_of(ones({4, 3}))));
+      },
+      "extra");
 }

@@ -5,8 +5,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 
 // An aggregation a dtype cannot have must be refused where the variable is declared, mesh or no mesh: in Keras an int
 // variable with `mean` passes until a strategy is active.
@@ -49,11 +49,15 @@ TEST_CASE("each dtype and aggregation is accepted or refused at declaration, wit
         CHECK_NOTHROW(check_aggregation("layer/state", dtype, aggregation));
         continue;
       }
-      CHECK_ERROR(AggregationError, check_aggregation("layer/state", dtype, aggregation), "layer/state");
-      CHECK_ERROR(AggregationError, check_aggregation("layer/state", dtype, aggregation), std::string(name(dtype)));
-      CHECK_ERROR(AggregationError, check_aggregation("layer/state", dtype, aggregation),
-                  std::string(name(aggregation)));
-      CHECK_ERROR(AggregationError, check_aggregation("layer/state", dtype, aggregation), "only_first_replica");
+      tests::expect_error<AggregationError>(
+          [&] { static_cast<void>(check_aggregation("layer/state", dtype, aggregation)); }, "layer/state");
+      tests::expect_error<AggregationError>(
+          [&] { static_cast<void>(check_aggregation("layer/state", dtype, aggregation)); }, std::string(name(dtype)));
+      tests::expect_error<AggregationError>(
+          [&] { static_cast<void>(check_aggregation("layer/state", dtype, aggregation)); },
+          std::string(name(aggregation)));
+      tests::expect_error<AggregationError>(
+          [&] { static_cast<void>(check_aggregation("layer/state", dtype, aggregation)); }, "only_first_replica");
     }
   }
 }
@@ -62,10 +66,11 @@ TEST_CASE("init of a model that declares what its dtype forbids is refused, with
   const Array x = zeros({4, 2});
   for (const DType dtype : {int32, int64, uint32, uint8, DType::bool_}) {
     const auto model = declaring(dtype, Aggregation::mean);
-    CHECK_ERROR(AggregationError, model.init(random::key(0), x), "layer/state");
+    tests::expect_error<AggregationError>([&] { static_cast<void>(model.init(random::key(0), x)); }, "layer/state");
     for (const auto& replicas : replica_counts) {
-      CHECK_ERROR(AggregationError, tests::call_on(replicas, model, Tree(), Tree(), tests::batch_of(x), true),
-                  "layer/state");
+      tests::expect_error<AggregationError>(
+          [&] { static_cast<void>(tests::call_on(replicas, model, Tree(), Tree(), tests::batch_of(x), true)); },
+          "layer/state");
     }
   }
 }
@@ -104,9 +109,10 @@ TEST_CASE("without a word the aggregation is none, and what is declared stays de
 }
 
 TEST_CASE("an aggregation of another name is refused with the list") {
-  CHECK_ERROR(AggregationError, parse_aggregation("average"), "average");
+  tests::expect_error<AggregationError>([&] { static_cast<void>(parse_aggregation("average")); }, "average");
   for (const Aggregation aggregation : aggregations) {
     CHECK(parse_aggregation(name(aggregation)) == aggregation);
-    CHECK_ERROR(AggregationError, parse_aggregation("average"), std::string(name(aggregation)));
+    tests::expect_error<AggregationError>([&] { static_cast<void>(parse_aggregation("average")); },
+                                          std::string(name(aggregation)));
   }
 }

@@ -6,8 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 
 // stateless_call: `training` must be said, the new state must be taken, and the same arguments give the same bits.
 
@@ -107,28 +107,43 @@ TEST_CASE("one leaf too few names the path and both counts") {
   auto [trainable, state] = model.init(random::key(0), x);
   Tree fewer = Tree::dict({{"first", trainable.at("first")}, {"norm", trainable.at("norm")}});
   fewer = fewer.with("second/kernel", trainable.at("second/kernel"));
-  CHECK_ERROR(StateError, model.stateless_call(fewer, state, x, true), "second/bias");
-  CHECK_ERROR(StateError, model.stateless_call(fewer, state, x, true), "5 leaves were given, 6 expected");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(fewer, state, x, true)); },
+                                  "second/bias");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(fewer, state, x, true)); },
+                                  "5 leaves were given, 6 expected");
   const Tree no_variance = Tree::dict({{"norm", Tree::dict({{"moving_mean", state.at("norm/moving_mean")}})}});
-  CHECK_ERROR(StateError, model.stateless_call(trainable, no_variance, x, true), "norm/moving_variance");
-  CHECK_ERROR(StateError, model.stateless_call(trainable, no_variance, x, true), "1 leaves were given, 2 expected");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(trainable, no_variance, x, true)); },
+                                  "norm/moving_variance");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(trainable, no_variance, x, true)); },
+                                  "1 leaves were given, 2 expected");
 }
 
 TEST_CASE("surplus and misshapen leaves are named") {
   const Model model(two_layers);
   const Array x = ones({2, 4});
   auto [trainable, state] = model.init(random::key(0), x);
-  CHECK_ERROR(StateError, model.stateless_call(trainable.with("third/kernel", Tree(x)), state, x, true),
-              "surplus trainable leaf 'third/kernel'");
-  CHECK_ERROR(StateError, model.stateless_call(trainable.with("first/kernel", Tree(ones({4, 4}))), state, x, true),
-              "'first/kernel' has shape [4,4], its declaration says [4,3]");
-  CHECK_ERROR(StateError, model.stateless_call(trainable.with("first/bias", Tree(ones({3}, int32))), state, x, true),
-              "dtype int32");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(model.stateless_call(trainable.with("third/kernel", Tree(x)), state, x, true)); },
+      "surplus trainable leaf 'third/kernel'");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(model.stateless_call(trainable.with("first/kernel", Tree(ones({4, 4}))), state, x, true));
+      },
+      "'first/kernel' has shape [4,4], its declaration says [4,3]");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(model.stateless_call(trainable.with("first/bias", Tree(ones({3}, int32))), state, x, true));
+      },
+      "dtype int32");
 }
 
 TEST_CASE("a call before init says that the model must be built") {
   const Model model(two_layers);
-  CHECK_ERROR(StateError, model.stateless_call(Tree(), Tree(), ones({2, 4}), true), "must be built: call init");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(model.stateless_call(Tree(), Tree(), ones({2, 4}), true));
+      },
+      "must be built: call init");
 }
 
 TEST_CASE("no variable comes to be inside a call") {
@@ -138,8 +153,10 @@ TEST_CASE("no variable comes to be inside a call") {
   });
   auto [trainable, state] = model.init(random::key(0), ones({2}));
   const Tree some = trainable.with("other", Tree(ones({1})));
-  CHECK_ERROR(StateError, model.stateless_call(some, state, ones({2}), true), "'late' is missing");
-  CHECK_ERROR(StateError, model.stateless_call(some, state, ones({2}), true), "variables come to be in init only");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(some, state, ones({2}), true)); },
+                                  "'late' is missing");
+  tests::expect_error<StateError>([&] { static_cast<void>(model.stateless_call(some, state, ones({2}), true)); },
+                                  "variables come to be in init only");
 }
 
 TEST_CASE("outputs, state and penalties come back from one call") {

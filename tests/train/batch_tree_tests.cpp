@@ -7,8 +7,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // A batch is any tree whose leaves have one number of rows; weights of rows are found by name, by a member, or there are
@@ -119,8 +119,11 @@ TEST_CASE("a batch without weights: all rows count, none can be padded") {
   };
   check_one_loss(loss, weights_of(model), Unweighted{numbers(1, 16, 3), numbers(2, 16, 1)});
   const Unweighted odd{numbers(1, 7, 3), numbers(2, 7, 1)};
-  CHECK_ERROR(DataError, two_steps(loss, weights_of(model), odd, {2, 1}, 1),
-              "7 rows cannot be cut into 2 equal parts (shards times microbatches), and the batch has no weights");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(two_steps(loss, weights_of(model), odd, {2, 1}, 1));
+      },
+      "7 rows cannot be cut into 2 equal parts (shards times microbatches), and the batch has no weights");
   const auto usual = [model](const Tree& w, const Tree& state, const Batch& b) {
     CHECK_FALSE(b.weight.has_value());
     return WithAux{mean_squared_error(model.stateless_call(w, state, b.x, true).first, b.y), state, {}};
@@ -132,13 +135,32 @@ TEST_CASE("leaves of one number of rows, at least one, weights of rank 1") {
   const auto model = linear();
   const auto loss = [](const Tree&, const Tree& state, const Tree&) { return WithAux{Loss(zeros({})), state, {}}; };
   const auto step_on = [&](const Tree& batch) { two_steps(loss, weights_of(model), batch, {2, 1}, 1); };
-  CHECK_ERROR(DataError, step_on(Tree::dict({{"a", zeros({4, 2})}, {"b", zeros({3})}})),
-              "a is f32[4,2], b f32[3]; give all leaves the same number of rows");
-  CHECK_ERROR(DataError, step_on(Tree::dict({{"a", zeros({4, 2})}, {"b", zeros({})}})), "b f32[]");
-  CHECK_ERROR(DataError, step_on(Tree::dict({{"a", zeros({4, 2})}, {"weight", ones({4, 1})}})), "weights of rank 1");
-  CHECK_ERROR(DataError, step_on(Tree::dict({{"a", zeros({0, 2})}})), "at least one");
-  CHECK_ERROR(DataError, step_on(Tree::dict({{"a", zeros({4, 2})}, {"b", Array()}})), "'b' is empty");
-  CHECK_ERROR(DataError, step_on(Tree()), "the batch has no leaf");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on(Tree::dict({{"a", zeros({4, 2})}, {"b", zeros({3})}})));
+      },
+      "a is f32[4,2], b f32[3]; give all leaves the same number of rows");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on(Tree::dict({{"a", zeros({4, 2})}, {"b", zeros({})}})));
+      },
+      "b f32[]");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on(Tree::dict({{"a", zeros({4, 2})}, {"weight", ones({4, 1})}})));
+      },
+      "weights of rank 1");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on(Tree::dict({{"a", zeros({0, 2})}})));
+      },
+      "at least one");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on(Tree::dict({{"a", zeros({4, 2})}, {"b", Array()}})));
+      },
+      "'b' is empty");
+  tests::expect_error<DataError>([&] { static_cast<void>(step_on(Tree())); }, "the batch has no leaf");
 }
 
 TEST_CASE("evaluation, check_one_meaning and lint take such batches") {
@@ -160,7 +182,8 @@ TEST_CASE("evaluation, check_one_meaning and lint take such batches") {
     return WithAux{mean_squared_error(where(y > 0, log(y), 0), b.target, b.mask), s, {}};
   };
   const TrainStep other = data_parallel(mixing, optim::sgd(0.1), options);
-  CHECK_ERROR(AggregationError, check_one_meaning(other, state, batch), "with 1 shard and ");
+  tests::expect_error<AggregationError>([&] { static_cast<void>(check_one_meaning(other, state, batch)); },
+                                        "with 1 shard and ");
   CHECK(lint(other, state, batch).size() == 1);
 }
 
@@ -199,13 +222,23 @@ TEST_CASE("a loader of any tree: the order of a Loader, padding by weights, fit"
 
 TEST_CASE("what a loader of trees refuses") {
   const Unweighted ten{zeros({10, 1}), zeros({10})};
-  CHECK_ERROR(DataError, data::TreeLoader(ten, {.batch = 4, .drop_last = false}),
-              "the last batch of 10 rows has 2 of 4");
-  CHECK_ERROR(DataError, data::TreeLoader(ten, {.batch = 11}), "a batch of 11 from 10 rows");
-  CHECK_ERROR(ValueError, data::TreeLoader(ten, {.batch = 0}), "the batch is 0");
-  CHECK_ERROR(DataError, data::TreeLoader(Unweighted{zeros({10, 1}), zeros({3})}, {.batch = 2}), "'target' is f32[3]");
-  CHECK_ERROR(DataError, data::TreeLoader(Unweighted{zeros({10, 1}), {}}, {.batch = 2}), "'target' is empty");
-  CHECK_ERROR(DataError, data::TreeLoader(Tree(), {.batch = 2}), "has no leaf");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::TreeLoader(ten, {.batch = 4, .drop_last = false})); },
+                                 "the last batch of 10 rows has 2 of 4");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::TreeLoader(ten, {.batch = 11})); },
+                                 "a batch of 11 from 10 rows");
+  tests::expect_error<ValueError>([&] { static_cast<void>(data::TreeLoader(ten, {.batch = 0})); }, "the batch is 0");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(data::TreeLoader(Unweighted{zeros({10, 1}), zeros({3})}, {.batch = 2}));
+      },
+      "'target' is f32[3]");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(data::TreeLoader(Unweighted{zeros({10, 1}), {}}, {.batch = 2}));
+      },
+      "'target' is empty");
+  tests::expect_error<DataError>([&] { static_cast<void>(data::TreeLoader(Tree(), {.batch = 2})); }, "has no leaf");
   data::TreeLoader loader(ten, {.batch = 5});
-  CHECK_ERROR(DataError, loader.seek({.epoch = 0, .row = 10}), "position epoch 0 row 10");
+  tests::expect_error<DataError>([&] { static_cast<void>(loader.seek({.epoch = 0, .row = 10})); },
+                                 "position epoch 0 row 10");
 }

@@ -5,8 +5,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // The check runs a step with 1 shard and with all of them. It lets every model of the library pass, and finds what the

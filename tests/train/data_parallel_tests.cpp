@@ -8,8 +8,8 @@
 #include <lockstep/lockstep.h>
 
 #include "engine/trace/array_state.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 using namespace lockstep;

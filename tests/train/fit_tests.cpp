@@ -7,8 +7,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 using namespace lockstep;
@@ -116,8 +116,10 @@ TEST_CASE("fit checks for one meaning before the first step, and refuses a log_e
   const TrainStep step = data_parallel(mixing, tests::loss_of(mixing), optim::sgd(0.1), tests::parallel({2, 2}));
   const TrainState state = tests::fresh_state(step, mixing, tests::regression_batch(4, 2, float32));
   const auto diary = std::make_shared<Diary>();
-  CHECK_ERROR(AggregationError, run(state, {}, step, {.steps = 1, .check_one_meaning = true}, diary),
-              "[check_one_meaning] 'gradient/head/kernel'");
+  tests::expect_error<AggregationError>(
+      [&] { static_cast<void>(run(state, {}, step, {.steps = 1, .check_one_meaning = true}, diary)); },
+      "[check_one_meaning] 'gradient/head/kernel'");
   CHECK(diary->lines.empty());
-  CHECK_ERROR(ValueError, run(state, {}, step, {.steps = 1, .log_every = 0}, diary), "log_every is 0");
+  tests::expect_error<ValueError>([&] { static_cast<void>(run(state, {}, step, {.steps = 1, .log_every = 0}, diary)); },
+                                  "log_every is 0");
 }

@@ -6,8 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // A loss is any function of the trainable tree, the state and the batch. What variables declare is found in the calls it
@@ -149,17 +149,26 @@ TEST_CASE("declarations that contradict each other or cannot be placed are error
     return WithAux{mean_squared_error(model.stateless_call(same, s, b.x, true).first, b.y, b.weight), s, {}};
   };
   const Tree both = Tree::dict({{"a", w}, {"b", w}});
-  CHECK_ERROR(AggregationError, after_step(twice, both, state, batch, {2, 1}),
-              "for 'first/kernel', and 2 leaves of the trainable tree may be it");
+  tests::expect_error<AggregationError>(
+      [&] {
+        static_cast<void>(after_step(twice, both, state, batch, {2, 1}));
+      },
+      "for 'first/kernel', and 2 leaves of the trainable tree may be it");
   const auto direct = [&](const Tree& weights, const Tree& s, const Batch& b) {
     return WithAux{mean_squared_error(model.stateless_call(weights, s, b.x, true).first, b.y, b.weight), s, {}};
   };
-  CHECK_ERROR(AggregationError,
-              after_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"first", Aggregation::mean}}}),
-              "is declared aggregation=mean and aggregation=sum");
-  CHECK_ERROR(AggregationError,
-              after_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"frist", Aggregation::mean}}}),
-              "aggregations names 'frist'");
+  tests::expect_error<AggregationError>(
+      [&] {
+        static_cast<void>(
+            after_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"first", Aggregation::mean}}}));
+      },
+      "is declared aggregation=mean and aggregation=sum");
+  tests::expect_error<AggregationError>(
+      [&] {
+        static_cast<void>(
+            after_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"frist", Aggregation::mean}}}));
+      },
+      "aggregations names 'frist'");
 }
 
 TEST_CASE("plain trees without a model: a struct of parameters, aggregations by path") {

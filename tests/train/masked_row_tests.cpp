@@ -7,8 +7,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // What stands in rows of weight 0 reaches nothing. The right values are those of the same batch with finite numbers in
@@ -175,9 +175,14 @@ TEST_CASE("fill_masked_rows: any tree of leaves, any dtype, the first real row's
   const Tree none = fill_masked_rows(rows, zeros({4}));
   CHECK(none.at("images").array().to_vector<float>() == std::vector<float>(4, 0.5F));
   CHECK(none.at("labels").array().to_vector<int>() == std::vector<int>(4, 0));
-  CHECK_ERROR(DataError, fill_masked_rows(rows.with("labels", Tree(zeros({3}))), ones({4})),
-              "leaf 'labels' is f32[3], there are 4 weights");
-  CHECK_ERROR(DataError, fill_masked_rows(rows, ones({4, 1})), "the weights are f32[4,1]");
+  tests::expect_error<DataError>(
+      [&] { static_cast<void>(fill_masked_rows(rows.with("labels", Tree(zeros({3}))), ones({4}))); },
+      "leaf 'labels' is f32[3], there are 4 weights");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(fill_masked_rows(rows, ones({4, 1})));
+      },
+      "the weights are f32[4,1]");
 }
 
 TEST_CASE("without a map, a model's call and its derivative do not see rows of weight 0") {

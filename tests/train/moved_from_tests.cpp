@@ -5,7 +5,7 @@
 
 #include <lockstep/lockstep.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 // Models, steps and losses that std::move took away, or that were never given, are errors where they are used or made.
 using namespace lockstep;
@@ -29,22 +29,24 @@ TEST_CASE("a step that was moved away says so in every use") {
   CHECK(moved.traces() == 0);
   const TrainStep& left = step;
   const auto text = "training step: it holds nothing";
-  CHECK_ERROR(ValueError, left(state, batch), text);
-  CHECK_ERROR(ValueError, left(state, to_tree(batch)), text);
-  CHECK_ERROR(ValueError, left.init(Tree(ones({2, 1})), Tree()), text);
-  CHECK_ERROR(ValueError, left.program(state, batch), text);
-  CHECK_ERROR(ValueError, left.parts(), text);
-  CHECK_ERROR(ValueError, left.traces(), text);
-  CHECK_ERROR(ValueError, left.mesh(4), text);
-  CHECK_ERROR(ValueError, lint(left, state, batch), text);
-  CHECK_ERROR(ValueError, check_one_meaning(left, state, batch), text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left(state, batch)); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left(state, to_tree(batch))); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left.init(Tree(ones({2, 1})), Tree())); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left.program(state, batch)); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left.parts()); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left.traces()); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(left.mesh(4)); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(lint(left, state, batch)); }, text);
+  tests::expect_error<ValueError>([&] { static_cast<void>(check_one_meaning(left, state, batch)); }, text);
 
   EvaluateStep evaluate(error_of, {.shards = 1});
   const EvaluateStep moved_evaluation = std::move(evaluate);
   CHECK(moved_evaluation(state.trainable, state.non_trainable, batch).count("loss") == 1);
-  CHECK_ERROR(ValueError, evaluate(state.trainable, state.non_trainable, batch), "evaluation step: it holds nothing");
-  CHECK_ERROR(ValueError, evaluate(state.trainable, state.non_trainable, to_tree(batch)),
-              "evaluation step: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(evaluate(state.trainable, state.non_trainable, batch)); },
+                                  "evaluation step: it holds nothing");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(evaluate(state.trainable, state.non_trainable, to_tree(batch))); },
+      "evaluation step: it holds nothing");
 }
 
 TEST_CASE("a state that was moved away is refused") {
@@ -56,28 +58,34 @@ TEST_CASE("a state that was moved away is refused") {
 }
 
 TEST_CASE("a step without a loss or an optimizer is refused when it is made") {
-  CHECK_ERROR(ValueError, data_parallel(LossFunction(), optim::sgd(0.1)), "[step] the loss: it holds nothing");
-  CHECK_ERROR(ValueError, EvaluateStep(LossFunction(), {}), "[evaluate] the loss: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(data_parallel(LossFunction(), optim::sgd(0.1))); },
+                                  "[step] the loss: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(EvaluateStep(LossFunction(), {})); },
+                                  "[evaluate] the loss: it holds nothing");
   StepLoss loss(error_of);
   const StepLoss moved = std::move(loss);
-  CHECK_ERROR(ValueError, data_parallel(loss, optim::sgd(0.1)), "[step] the loss: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(data_parallel(loss, optim::sgd(0.1))); },
+                                  "[step] the loss: it holds nothing");
   optim::GradientTransformation optimizer = optim::sgd(0.1);
   const optim::GradientTransformation taken = std::move(optimizer);
-  CHECK_ERROR(ValueError, data_parallel(moved, optimizer), "[step] the optimizer");
+  tests::expect_error<ValueError>([&] { static_cast<void>(data_parallel(moved, optimizer)); }, "[step] the optimizer");
 }
 
 TEST_CASE("a model and a scope that were moved away say so") {
   Model model(line);
   const Model moved = std::move(model);
   const auto [trainable, state] = moved.init(random::key(0), batch.x);
-  CHECK_ERROR(ValueError, model.init(random::key(0), batch.x), "model: it holds nothing");
-  CHECK_ERROR(ValueError, model.variables(batch.x), "model: it holds nothing");
-  CHECK_ERROR(ValueError, model.stateless_call(trainable, state, batch.x, true), "model: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(model.init(random::key(0), batch.x)); },
+                                  "model: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(model.variables(batch.x)); }, "model: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(model.stateless_call(trainable, state, batch.x, true)); },
+                                  "model: it holds nothing");
   const Model leaves_scope([](Scope& scope, const Array& x) {
     const Scope other = std::move(scope);
     return dense(scope["line"], dense(other["line"], x, {.units = 2}), {.units = 2});
   });
-  CHECK_ERROR(ValueError, leaves_scope.init(random::key(0), batch.x), "scope: it holds nothing");
+  tests::expect_error<ValueError>([&] { static_cast<void>(leaves_scope.init(random::key(0), batch.x)); },
+                                  "scope: it holds nothing");
 }
 
 TEST_CASE("fit refuses counts and callbacks that make no sense") {
@@ -87,6 +95,6 @@ TEST_CASE("fit refuses counts and callbacks that make no sense") {
   const auto train = [&](TrainerOptions options, std::vector<std::shared_ptr<Callback>> callbacks) {
     return fit(step, state, loader, options, callbacks);
   };
-  CHECK_ERROR(ValueError, train({.steps = -1}, {}), "steps is -1");
-  CHECK_ERROR(ValueError, train({.steps = 1}, {nullptr}), "callback 0 is null");
+  tests::expect_error<ValueError>([&] { static_cast<void>(train({.steps = -1}, {})); }, "steps is -1");
+  tests::expect_error<ValueError>([&] { static_cast<void>(train({.steps = 1}, {nullptr})); }, "callback 0 is null");
 }

@@ -7,7 +7,7 @@
 
 #include <lockstep/lockstep.h>
 
-#include "tests/support/throws_with.h"
+#include "tests/support/expect_error.h"
 
 using namespace lockstep;
 
@@ -44,11 +44,15 @@ TEST_CASE("a name that is written out twice in a table is an error, wherever a t
   };
   for (const Row& row : rows) {
     CAPTURE(row.what);
-    CHECK_ERROR(ValueError, row.call(), "the name \"w\" is given twice");
+    tests::expect_error<ValueError>([&] { static_cast<void>(row.call()); }, "the name \"w\" is given twice");
   }
-  CHECK_ERROR(StateError, Tree::dict({{"w", Tree(ones({}))}, {"w", Tree(ones({}))}}), "w");
-  CHECK_ERROR(MeshError, Layout({{0, "a"}, {0, "b"}}), "0");
-  CHECK_ERROR(IrError, Attrs({{"w", true}, {"w", false}}), "w");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(Tree::dict({{"w", Tree(ones({}))}, {"w", Tree(ones({}))}}));
+      },
+      "w");
+  tests::expect_error<MeshError>([&] { static_cast<void>(Layout({{0, "a"}, {0, "b"}})); }, "0");
+  tests::expect_error<IrError>([&] { static_cast<void>(Attrs({{"w", true}, {"w", false}})); }, "w");
 }
 
 TEST_CASE("a table by name is a map") {

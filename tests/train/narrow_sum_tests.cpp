@@ -9,8 +9,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // Over shards, narrow dtypes are added in a wide one and rounded once; right values are exact sums and means.
@@ -142,10 +142,11 @@ TEST_CASE("an integer sum that its dtype cannot hold is an error, and one that i
       const Array held = counted(range.dtype, each, replicas);
       CHECK(held.dtype() == range.dtype);
       CHECK(convert(held, float64).item<double>() == 2 * shards * each);
-      CHECK_ERROR(CheckError, counted(range.dtype, each + 1, replicas),
-                  "the sum 'count' is beyond what " + std::string(name(range.dtype)) + " holds");
+      tests::expect_error<CheckError>([&] { static_cast<void>(counted(range.dtype, each + 1, replicas)); },
+                                      "the sum 'count' is beyond what " + std::string(name(range.dtype)) + " holds");
     }
-    CHECK_ERROR(CheckError, counted(int8, -65, replicas), "declare the variable with a wider dtype");
+    tests::expect_error<CheckError>([&] { static_cast<void>(counted(int8, -65, replicas)); },
+                                    "declare the variable with a wider dtype");
   }
 }
 

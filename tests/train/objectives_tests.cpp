@@ -5,8 +5,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // Several losses, models and optimizers in one compiled step, each gradient reduced once.
@@ -184,13 +184,18 @@ TEST_CASE("objectives that are none, nameless, doubled, or have parts that overl
   };
   const Objective a{.name = "a", .loss = loss, .optimizers = {{"x", optim::sgd(0.1)}}};
   Objective other = a;
-  CHECK_ERROR(ValueError, step_of({}), "there is no objective");
-  CHECK_ERROR(ValueError, step_of({a, other}), "two objectives are called 'a'");
+  tests::expect_error<ValueError>([&] { static_cast<void>(step_of({})); }, "there is no objective");
+  tests::expect_error<ValueError>([&] { static_cast<void>(step_of({a, other})); }, "two objectives are called 'a'");
   other.name = "";
-  CHECK_ERROR(ValueError, step_of({a, other}), "objective 1 is called ''");
+  tests::expect_error<ValueError>([&] { static_cast<void>(step_of({a, other})); }, "objective 1 is called ''");
   other.optimizers = {};
-  CHECK_ERROR(ValueError, step_of({other}), "has no optimizer");
+  tests::expect_error<ValueError>([&] { static_cast<void>(step_of({other})); }, "has no optimizer");
   other.optimizers = {{"x", optim::sgd(0.1)}, {"x/y", optim::sgd(0.2)}};
-  CHECK_ERROR(ValueError, step_of({other}), "optimizers for 'x' and for 'x/y' below it");
-  CHECK_ERROR(StateError, step_of({a}).init(Tree::dict({{"y", zeros({})}}), Tree()), "there is an optimizer for 'x'");
+  tests::expect_error<ValueError>([&] { static_cast<void>(step_of({other})); },
+                                  "optimizers for 'x' and for 'x/y' below it");
+  tests::expect_error<StateError>(
+      [&] {
+        static_cast<void>(step_of({a}).init(Tree::dict({{"y", zeros({})}}), Tree()));
+      },
+      "there is an optimizer for 'x'");
 }

@@ -5,8 +5,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 // A Weighted of which one half is reduced already would be off by the number of replicas: the types tell. Both halves
@@ -61,12 +61,16 @@ TEST_CASE("one half reduced is refused, in losses, metrics and evaluations, with
     for (const Half& half : {Half{sum_reduced, "the sum is the same on all replicas"},
                              {weight_reduced, "the weight is the same on all replicas"},
                              {constant_weight, "the weight is the same on all replicas"}}) {
-      CHECK_ERROR(MeshError, step_with(half.form, as_it_is, replicas), "[loss] the sum is f");
-      CHECK_ERROR(MeshError, step_with(half.form, as_it_is, replicas), half.text);
-      CHECK_ERROR(MeshError, step_with(half.form, as_it_is, replicas), "Weighted{psum(s, axes), psum(w, axes)}");
-      CHECK_ERROR(MeshError, step_with(as_it_is, half.form, replicas), "[metric 'error'] the sum is f");
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(half.form, as_it_is, replicas)); },
+                                     "[loss] the sum is f");
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(half.form, as_it_is, replicas)); }, half.text);
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(half.form, as_it_is, replicas)); },
+                                     "Weighted{psum(s, axes), psum(w, axes)}");
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(as_it_is, half.form, replicas)); },
+                                     "[metric 'error'] the sum is f");
       const EvaluateStep evaluate(loss_in(as_it_is, half.form), tests::parallel(replicas));
-      CHECK_ERROR(MeshError, evaluate(trainable, state, batch), "[metric 'error'] the sum is f");
+      tests::expect_error<MeshError>([&] { static_cast<void>(evaluate(trainable, state, batch)); },
+                                     "[metric 'error'] the sum is f");
     }
   }
 }
@@ -107,8 +111,9 @@ TEST_CASE("a replica's own gradient needs its own weight") {
   };
   const Batch batch = tests::regression_batch(8, 3, float32);
   const TrainStep step = data_parallel(declared, loss, optim::sgd(0.1), tests::parallel({2, 1}));
-  CHECK_ERROR(AggregationError, step(tests::fresh_state(step, declared, batch), batch),
-              "'head/bias' declares aggregation=mean, but the loss's weight is f32[], the same on all replicas");
+  tests::expect_error<AggregationError>(
+      [&] { static_cast<void>(step(tests::fresh_state(step, declared, batch), batch)); },
+      "'head/bias' declares aggregation=mean, but the loss's weight is f32[], the same on all replicas");
 }
 
 TEST_CASE("rows without weights are counted once each") {

@@ -6,8 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 using namespace lockstep;
@@ -95,5 +95,6 @@ TEST_CASE("names of precisions") {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     CHECK(parse_precision(name(precision)) == precision);
   }
-  CHECK_ERROR(ValueError, parse_precision("fp8"), "precision: got \"fp8\", expected float32 or bfloat16");
+  tests::expect_error<ValueError>([&] { static_cast<void>(parse_precision("fp8")); },
+                                  "precision: got \"fp8\", expected float32 or bfloat16");
 }

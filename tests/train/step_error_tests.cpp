@@ -6,8 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
-#include "tests/support/throws_with.h"
 #include "tests/support/training.h"
 
 using namespace lockstep;
@@ -41,43 +41,74 @@ void step_on(const Batch& batch) {
 TEST_CASE("batches: x, y and weight of equally many rows, at least one") {
   step_on({zeros({4, 2}), zeros({4, 1}), {}});
   const std::string text = "give all three the same number of rows, weight of rank 1";
-  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({3, 1}), {}}), "x is f32[4,2], y f32[3,1], weight f32[4]");
-  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({}), {}}), text);
-  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({4, 1}), ones({3})}), text);
-  CHECK_ERROR(DataError, step_on({zeros({4, 2}), zeros({4, 1}), ones({4, 1})}), text);
-  CHECK_ERROR(DataError, step_on({zeros({0, 2}), zeros({0, 1}), {}}), "give at least one row");
-  CHECK_ERROR(DataError, step_on({zeros({}), zeros({1}), {}}), "x or y is empty");
-  CHECK_ERROR(DataError, step_on({{}, zeros({1}), {}}), "x or y is empty");
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on({zeros({4, 2}), zeros({3, 1}), {}}));
+      },
+      "x is f32[4,2], y f32[3,1], weight f32[4]");
+  tests::expect_error<DataError>([&] { static_cast<void>(step_on({zeros({4, 2}), zeros({}), {}})); }, text);
+  tests::expect_error<DataError>([&] { static_cast<void>(step_on({zeros({4, 2}), zeros({4, 1}), ones({3})})); }, text);
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on({zeros({4, 2}), zeros({4, 1}), ones({4, 1})}));
+      },
+      text);
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(step_on({zeros({0, 2}), zeros({0, 1}), {}}));
+      },
+      "give at least one row");
+  tests::expect_error<DataError>([&] { static_cast<void>(step_on({zeros({}), zeros({1}), {}})); }, "x or y is empty");
+  tests::expect_error<DataError>([&] { static_cast<void>(step_on({{}, zeros({1}), {}})); }, "x or y is empty");
   const EvaluateStep evaluate(tests::loss_of(model()), tests::parallel({2, 2}));
-  CHECK_ERROR(DataError, evaluate(Tree(), Tree(), {zeros({4, 2}), zeros({3, 1}), {}}), text);
+  tests::expect_error<DataError>(
+      [&] {
+        static_cast<void>(evaluate(Tree(), Tree(), {zeros({4, 2}), zeros({3, 1}), {}}));
+      },
+      text);
 }
 
 TEST_CASE("microbatches are at least 1") {
   for (const std::int64_t count : {0, -3}) {
-    CHECK_ERROR(ValueError, data_parallel(model(), tests::loss_of(model()), optim::sgd(0.1), {.microbatches = count}),
-                "microbatches is " + std::to_string(count) + "; it must be at least 1");
+    tests::expect_error<ValueError>(
+        [&] {
+          static_cast<void>(data_parallel(model(), tests::loss_of(model()), optim::sgd(0.1), {.microbatches = count}));
+        },
+        "microbatches is " + std::to_string(count) + "; it must be at least 1");
   }
 }
 
 TEST_CASE("impossible meshes are refused when the step runs") {
   const Batch batch = tests::regression_batch(8, 2, float32);
   const auto mse = [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); };
-  CHECK_ERROR(MeshError, step_with(mse, {.shards = 3}, batch), "3");
-  CHECK_ERROR(MeshError, step_with(mse, {.devices = devices("cpu:0-2"), .shards = 8}, batch), "3");
-  CHECK_ERROR(MeshError, step_with(mse, {.devices = devices("cpu:0-3"), .shards = 2}, batch), "4");
+  tests::expect_error<MeshError>([&] { static_cast<void>(step_with(mse, {.shards = 3}, batch)); }, "3");
+  tests::expect_error<MeshError>(
+      [&] { static_cast<void>(step_with(mse, {.devices = devices("cpu:0-2"), .shards = 8}, batch)); }, "3");
+  tests::expect_error<MeshError>(
+      [&] { static_cast<void>(step_with(mse, {.devices = devices("cpu:0-3"), .shards = 2}, batch)); }, "4");
 }
 
 TEST_CASE("a loss has a term, and its penalties are the same on all replicas") {
   const Batch batch = tests::regression_batch(8, 2, float32);
   const auto empty = [](const Array&, const Batch&) { return Loss(); };
-  CHECK_ERROR(ValueError, step_with(empty, tests::parallel({2, 2}), batch), "[loss] the loss has no term");
-  CHECK_ERROR(ValueError, step_with(empty, tests::parallel({1, 1}), batch),
-              "return Weighted{sum, weight} or a penalty");
+  tests::expect_error<ValueError>(
+      [&] {
+        static_cast<void>(step_with(empty, tests::parallel({2, 2}), batch));
+      },
+      "[loss] the loss has no term");
+  tests::expect_error<ValueError>(
+      [&] {
+        static_cast<void>(step_with(empty, tests::parallel({1, 1}), batch));
+      },
+      "return Weighted{sum, weight} or a penalty");
   const auto of_rows = [](const Array& y, const Batch& b) {
     return mean_squared_error(y, b.y, b.weight) + mean(y * y);
   };
-  CHECK_ERROR(MeshError, step_with(of_rows, tests::parallel({2, 2}), batch),
-              "a penalty is f32[]{batch}: replicas may differ along batch");
+  tests::expect_error<MeshError>(
+      [&] {
+        static_cast<void>(step_with(of_rows, tests::parallel({2, 2}), batch));
+      },
+      "a penalty is f32[]{batch}: replicas may differ along batch");
 }
 
 TEST_CASE("the terms are the same whenever the loss is traced") {
@@ -88,8 +119,9 @@ TEST_CASE("the terms are the same whenever the loss is traced") {
   };
   DataParallelOptions options = tests::parallel({2, 2});
   options.microbatches = 2;
-  CHECK_ERROR(StateError, step_with(growing, options, tests::regression_batch(8, 2, float32)),
-              "the loss had 1 terms when it was traced first and 2 when it was traced again");
+  tests::expect_error<StateError>(
+      [&] { static_cast<void>(step_with(growing, options, tests::regression_batch(8, 2, float32))); },
+      "the loss had 1 terms when it was traced first and 2 when it was traced again");
 }
 
 TEST_CASE("a state leaf that differs between replicas is refused by path, whoever made it") {
@@ -103,8 +135,9 @@ TEST_CASE("a state leaf that differs between replicas is refused by path, whoeve
   };
   const Batch batch = tests::regression_batch(8, 2, float32);
   const TrainStep step = data_parallel(counting, loss, optim::sgd(0.1), tests::parallel({2, 2}));
-  CHECK_ERROR(AggregationError, step(tests::fresh_state(step, counting, batch), batch),
-              "the new state's leaf 'seen' is f32[]{batch}");
+  tests::expect_error<AggregationError>(
+      [&] { static_cast<void>(step(tests::fresh_state(step, counting, batch), batch)); },
+      "the new state's leaf 'seen' is f32[]{batch}");
 }
 
 TEST_CASE("a step says which op of which layer made a NaN") {
@@ -117,5 +150,6 @@ TEST_CASE("a step says which op of which layer made a NaN") {
     const NamedScope layer("likelihood");
     return weighted(squeeze(log(y - 1.0), {1}), b.weight);
   };
-  CHECK_ERROR(NonFiniteError, step_with(negative, options, batch), "log (forward, layer 'likelihood', replica 0 of 2)");
+  tests::expect_error<NonFiniteError>([&] { static_cast<void>(step_with(negative, options, batch)); },
+                                      "log (forward, layer 'likelihood', replica 0 of 2)");
 }

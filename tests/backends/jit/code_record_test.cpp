@@ -15,8 +15,8 @@
 
 #include "backends/jit/code_cache.h"
 #include "tests/backends/jit/loops.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/throws_with.h"
 
 // What profilers are told of generated code.
 namespace lockstep::tests {
@@ -70,9 +70,12 @@ TEST_CASE("a record that cannot be written says what to change") {
   const std::filesystem::path file = folder.path() / "file";
   std::ofstream(file) << "no folder";
   const std::vector<std::byte> code(16);
-  CHECK_ERROR(BackendError, CodeRecord("", file).add(code, "add"), "0-add.bin cannot be written");
-  CHECK_ERROR(BackendError, CodeRecord("", file).add(code, "add"), "set LOCKSTEP_DUMP_CODE to a folder that can");
-  CHECK_ERROR(BackendError, CodeRecord(file / "map", "").add(code, "add"), "unset LOCKSTEP_PERF_MAP");
+  tests::expect_error<BackendError>([&] { static_cast<void>(CodeRecord("", file).add(code, "add")); },
+                                    "0-add.bin cannot be written");
+  tests::expect_error<BackendError>([&] { static_cast<void>(CodeRecord("", file).add(code, "add")); },
+                                    "set LOCKSTEP_DUMP_CODE to a folder that can");
+  tests::expect_error<BackendError>([&] { static_cast<void>(CodeRecord(file / "map", "").add(code, "add")); },
+                                    "unset LOCKSTEP_PERF_MAP");
   CHECK_NOTHROW(CodeRecord("", "").add(code, "add"));
 }
 
