@@ -1,4 +1,4 @@
-"""Ten training steps of two models in PyTorch: the reference values of training_tests.cpp.
+"""Ten training steps of two models in PyTorch: the reference values of training_test.cpp.
 
 usage: torch_training.py FASHION_MNIST_DIR OUTPUT_DIR
 

@@ -25,7 +25,7 @@ using ir::Value;
 
 /// The tangents of a custom_vjp have no value, only a transpose.
 inline bool has_value(const ir::Primitive& op) { return &op != &ops::primitives::custom_vjp_tangents(); }
-/// A custom_vjp, and so its tangents, has the backward direction alone: tests/api/custom_derivatives.cpp.
+/// A custom_vjp, and so its tangents, has the backward direction alone: tests/api/custom_derivatives_test.cpp.
 inline bool has_forward_derivative(const ir::Primitive& op) {
   return has_value(op) && &op != &ops::primitives::custom_vjp();
 }

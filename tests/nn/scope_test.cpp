@@ -313,7 +313,7 @@ TEST_CASE("an error of a raw op says the layer: eager, in init, compiled, in a g
   for (const bool in_remat : {false, true}) {
     const Model model = model_of(in_remat);
     const auto call = [model](const Tree& w, const Array& v) { return model.stateless_call(w, {}, v, true).first; };
-    for (const std::string place : {", in layer \"blocks/own\")", "(at scope_tests.cpp:"}) {
+    for (const std::string place : {", in layer \"blocks/own\")", "(at scope_test.cpp:"}) {
       tests::expect_error<ShapeError>([&] { static_cast<void>(model.init(random::key(0), x)); }, place);
       tests::expect_error<ShapeError>([&] { static_cast<void>(call(weights, x)); }, place);
       tests::expect_error<ShapeError>([&] { static_cast<void>(jit(call)(weights, x)); }, place);
@@ -333,5 +333,5 @@ TEST_CASE("an error behind a layer is not the layer's") {
   const std::string text = tests::error_text<ShapeError>([&] { (void)model.init(random::key(0), ones({2, 3})); });
   INFO("the error says: ", text);
   CHECK(!tests::contains(text, "\"d\""));
-  CHECK(tests::contains(text, "(at scope_tests.cpp:"));
+  CHECK(tests::contains(text, "(at scope_test.cpp:"));
 }
