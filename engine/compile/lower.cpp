@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "engine/compile/compile.h"
@@ -20,12 +22,11 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
     program.processes = options.communicator->size();
   }
   write(program);
-  choose_views(program);
-  join_shards(program);
-  if (options.fuse) join_loops(program);
-  make_units(program);
-  schedule(program);
-  place(program);
+  if (options.verify) verify(program, "write_out");
+  for (const Stage& stage : stages(options)) {
+    stage.run(program);
+    if (options.verify) verify(program, stage.name);
+  }
   return emit(program);
 }
 
@@ -44,6 +45,14 @@ ir::FunctionPtr optimize(const ir::FunctionPtr& function, const Options& options
 }
 
 }  // namespace
+
+std::span<const Stage> stages(const Options& options) {
+  static constexpr std::array all = {
+      Stage{"choose_views", choose_views}, Stage{"group_shards", group_shards}, Stage{"fuse_epilogues", fuse_epilogues},
+      Stage{"make_units", make_units},     Stage{"schedule", schedule},         Stage{"place", place}};
+  static constexpr std::array unfused = {all[0], all[1], all[3], all[4], all[5]};
+  return options.fuse ? std::span<const Stage>(all) : std::span<const Stage>(unfused);
+}
 
 std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
   const ir::FunctionPtr optimized = optimize(function, options);

@@ -32,7 +32,7 @@ Strides contiguous_strides(const Shape& shape);
 enum class Memory : std::uint8_t { own, argument, constant };
 
 /// Memory a value has of its own, or shares with others (`root`).
-struct Value {
+struct StoredValue {
   ArrayType type;
   int pmap = -1;            ///< >= 0: one per local shard of that pmap.
   int root = -1;            ///< The value whose memory this one lies in; itself where it owns some.
@@ -103,7 +103,7 @@ struct Item {
   std::int64_t tiled = 0;  ///< Flat size where it is cut into tiles, else 0.
   const Kernel* kernel = nullptr;
   const Kernel* rest_kernel = nullptr;
-  // Decided by `join_shards` and `join_loops`:
+  // Decided by `group_shards` and `fuse_epilogues`:
   int product = -1;                   ///< Of a psum: the product that its kernel computes for all shards.
   bool joined = false;                ///< Another item computes it: it needs no unit of its own.
   const Kernel* of_shards = nullptr;  ///< Of a convolution: computes it for all shards of a device.
@@ -171,7 +171,7 @@ struct Program {
   int processes = 1;
   /// Whether several devices may compute parts of one call: not where this is the body of a loop that one device runs.
   bool is_shared = true;
-  std::vector<Value> values;
+  std::vector<StoredValue> values;
   std::vector<Item> items;
   std::vector<Mesh> meshes;
   std::vector<int> arguments;
@@ -206,26 +206,42 @@ struct Program {
   /// Bytes put into the constants; their offset.
   std::size_t new_constant(std::span<const std::byte> bytes);
   int root(int value) const { return values[static_cast<std::size_t>(value)].root; }
-  Value& value(int id) { return values[static_cast<std::size_t>(id)]; }
-  const Value& value(int id) const { return values[static_cast<std::size_t>(id)]; }
+  StoredValue& value(int id) { return values[static_cast<std::size_t>(id)]; }
+  const StoredValue& value(int id) const { return values[static_cast<std::size_t>(id)]; }
 };
 
 // The stages of `lower`, in order; `write_body_out` is the first one of a body.
 void write_out(Program& program, const ir::Function& function);
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 void choose_views(Program& program);
-void join_shards(Program& program);
-void join_loops(Program& program);
+void group_shards(Program& program);
+void fuse_epilogues(Program& program);
 void make_units(Program& program);
 void schedule(Program& program);
 void place(Program& program);
 std::shared_ptr<const Executable> emit(Program& program);
 
+/// A stage of `lower` between the first and the last.
+struct Stage {
+  std::string_view name;
+  void (*run)(Program&);
+};
+/// In order, `fuse_epilogues` where the options ask for it.
+std::span<const Stage> stages(const Options& options);
+
+/// What the program is by now, as text: values that lie in others, items, units once they are made, steps once they are
+/// decided, places once there are some.
+std::string print(const Program& program);
+/// Throws IrError where the program is not what the next stage may rely on: values that nothing defines or that are read
+/// before they are, roots that are none, units in no step or in two, operands read in an earlier step than written in,
+/// places that overlap while both are needed.
+void verify(const Program& program, std::string_view behind);
+
 // Used by `make_units` (collective_units.cpp).
 void add_collective_units(Program& program, const Item& item);
 void add_assemble_units(Program& program, const Item& item);
 bool is_collective(const Item& item);
-/// What a product of a map reads, on one shard after the other. Used by `join_shards`, too.
+/// What a product of a map reads, on one shard after the other. Used by `group_shards`, too.
 std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product);
 /// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
 std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
