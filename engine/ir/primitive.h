@@ -252,6 +252,7 @@ struct Traits {
   bool draws = false;       ///< Uses up the random keys of operand 0.
   bool effect = false;      ///< Does something beside its results: never removed, merged or put in another order.
   bool exact = false;  ///< Every kernel gives the same bits: IEEE's own operations, and those on integers and bools.
+  bool keeps_integers = false;  ///< Its numpy-like function gives integers back: it rounds, or stops.
   Moves moves = Moves::none;
   double steps = 20;            ///< Of a pointwise op: roughly, how many instructions of a loop compute an element.
   LoopRule in_loops = nullptr;  ///< Null: never.
@@ -308,6 +309,7 @@ struct Primitive {
   std::function<std::vector<Sample>()> samples;
   std::function<std::vector<ErrorSample>()> error_samples;
   Traits traits;
+  const Primitive& (*of_truths)() = nullptr;  ///< What stands for it on truth values: for a sum, `or`, as in numpy.
   EqualTo equal_to = {};
   Compose compose = {};
   ViewRule view = {};

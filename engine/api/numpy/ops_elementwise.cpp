@@ -26,9 +26,7 @@ enum class Integers {
 
 /// The op's own rule says whether it takes integers; where rounding them is meant, they are as they should be.
 Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
-  const std::array identity = {&ops::primitives::ceil(), &ops::primitives::floor(), &ops::primitives::round(),
-                               &ops::primitives::stop_gradient()};
-  if (std::find(identity.begin(), identity.end(), &primitive) != identity.end()) return Integers::identity;
+  if (primitive.traits.keeps_integers) return Integers::identity;
   const std::vector<ArrayType> types(operands, ArrayType{int32, {}, {}});
   try {
     ir::infer_types(primitive, types, {}, {});
@@ -38,19 +36,13 @@ Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
   return Integers::kept;
 }
 
-/// What sums and products of truth values are, as in jax.numpy.
-const ir::Primitive& of_truths(const ir::Primitive& primitive) {
-  if (&primitive == &ops::primitives::add()) return ops::primitives::bitwise_or();
-  if (&primitive == &ops::primitives::mul()) return ops::primitives::bitwise_and();
-  return primitive;
-}
-
 Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_list<const Operand*> operands) {
   DType dtype = common_dtype(operands);
   if (integers == Integers::floated) dtype = api::inexact(dtype);
   const std::vector<Array> arrays = weakly_aligned(primitive.name, operands, dtype);
   if (integers == Integers::identity && !is_inexact(dtype)) return arrays.front();
-  return std::move(api::bind(dtype == bool_ ? of_truths(primitive) : primitive, arrays).front());
+  const bool has_other = dtype == bool_ && primitive.of_truths != nullptr;
+  return std::move(api::bind(has_other ? primitive.of_truths() : primitive, arrays).front());
 }
 
 }  // namespace

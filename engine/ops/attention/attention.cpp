@@ -23,9 +23,9 @@ struct Row {
   double lse = 0;
 };
 
-class Rows {
+class QueryRows {
  public:
-  Rows(const ir::ReferenceContext& context, std::string_view op) : inputs_(context.inputs) {
+  QueryRows(const ir::ReferenceContext& context, std::string_view op) : inputs_(context.inputs) {
     std::vector<ArrayType> types;
     for (const ir::ReferenceArray& input : context.inputs) types.push_back(input.type);
     g = attention_geometry({op, types, context.attrs, {}});
@@ -107,7 +107,7 @@ std::vector<Tangent> attention_jvp(const JvpContext& context) {
 }
 
 void attention_reference(const ir::ReferenceContext& context) {
-  const Rows rows(context, "attention");
+  const QueryRows rows(context, "attention");
   rows.for_each([&](const Row& r) {
     for (std::int64_t h = 0; h < rows.g.features; ++h) {
       double sum = 0;
@@ -190,7 +190,7 @@ std::vector<Tangent> grad_transpose(const TransposeContext& context) {
 }
 
 void tangent_reference(const ir::ReferenceContext& context) {
-  const Rows rows(context, "attention_tangent");
+  const QueryRows rows(context, "attention_tangent");
   const AttentionGeometry& g = rows.g;
   rows.for_each([&](const Row& r) {
     std::vector<double> ds(r.p.size());
@@ -213,7 +213,7 @@ void tangent_reference(const ir::ReferenceContext& context) {
 }
 
 void grad_reference(const ir::ReferenceContext& context) {
-  const Rows rows(context, "attention_grad");
+  const QueryRows rows(context, "attention_grad");
   const AttentionGeometry& g = rows.g;
   const auto add = [&](std::size_t result, std::int64_t at, double term) {
     context.outputs[result].floats()[static_cast<std::size_t>(at)] += term;

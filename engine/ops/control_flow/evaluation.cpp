@@ -21,11 +21,11 @@ T element(const BufferPtr& buffer) {
   return value;
 }
 
-/// Rows along the first dimension.
-struct Rows {
+/// RowAddresses along the first dimension.
+struct RowAddresses {
   std::size_t bytes;
 
-  explicit Rows(const ArrayType& row) : bytes(static_cast<std::size_t>(row.nbytes())) {}
+  explicit RowAddresses(const ArrayType& row) : bytes(static_cast<std::size_t>(row.nbytes())) {}
   std::byte* at(const BufferPtr& stacked, std::int64_t i) const {
     return static_cast<std::byte*>(stacked->data()) + static_cast<std::size_t>(i) * bytes;
   }
@@ -33,7 +33,7 @@ struct Rows {
 
 PerShard row(const Backend& backend, const ArrayType& type, const Shards& shards, const PerShard& stacked,
              std::int64_t i) {
-  const Rows rows(type);
+  const RowAddresses rows(type);
   return shards.share<BufferPtr>(type.varying, [&](std::int64_t shard) {
     BufferPtr result = eval::allocate(backend, type);
     if (rows.bytes > 0) {
@@ -45,7 +45,7 @@ PerShard row(const Backend& backend, const ArrayType& type, const Shards& shards
 
 void set_row(const ArrayType& type, const Shards& shards, const PerShard& stacked, std::int64_t i,
              const PerShard& values) {
-  const Rows rows(type);
+  const RowAddresses rows(type);
   if (rows.bytes == 0) return;
   for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
     if (shards.representative(shard, type.varying) != shard) continue;

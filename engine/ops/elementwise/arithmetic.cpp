@@ -188,7 +188,8 @@ const Primitive& primitives::add() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>)};
+                            .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>),
+                            .of_truths = bitwise_or};
   return op;
 }
 
@@ -224,6 +225,7 @@ const Primitive& primitives::mul() {
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
                             .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>),
+                            .of_truths = bitwise_and,
                             .equal_to = algebra::neutral(1, {1, 0})};
   return op;
 }
@@ -292,7 +294,7 @@ const Primitive& primitives::stop_gradient() {
                                                      samples::unary(0, 2, {DType::int32, DType::bool_, DType::key})),
                             .error_samples = samples::errors(
                                 {{{{DType::float32, {}, {}}, {DType::float32, {}, {}}}, {}, "expected 1 operand", {}}}),
-                            .traits = {.pointwise = true, .moves = ir::Moves::in_place}};
+                            .traits = {.pointwise = true, .keeps_integers = true, .moves = ir::Moves::in_place}};
   return op;
 }
 

@@ -14,6 +14,11 @@ const samples::Samples& rounding_samples() {
   return samples;
 }
 
+ir::Traits rounding(ir::Traits traits) {
+  traits.keeps_integers = true;
+  return traits;
+}
+
 /// The neighbour of a 16-bit float, on its bits: magnitudes are ordered as integers.
 std::uint16_t next_bits(std::uint16_t bits, bool upwards) {
   if ((bits & 0x7fff) == 0) return upwards ? 0x0001 : 0x8001;
@@ -50,7 +55,7 @@ const Primitive& primitives::floor() {
                             .reference = reference::unary<double>([](double x) { return std::floor(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = loops::with(exact_traits, loops::same<loops::real>)};
+                            .traits = rounding(loops::with(exact_traits, loops::same<loops::real>))};
   return op;
 }
 
@@ -62,7 +67,7 @@ const Primitive& primitives::ceil() {
                             .reference = reference::unary<double>([](double x) { return std::ceil(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = loops::with(exact_traits, loops::same<loops::real>)};
+                            .traits = rounding(loops::with(exact_traits, loops::same<loops::real>))};
   return op;
 }
 
@@ -74,7 +79,7 @@ const Primitive& primitives::round() {
                             .reference = reference::unary<double>([](double x) { return std::nearbyint(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = loops::with(quick_traits, loops::same<loops::real>)};
+                            .traits = rounding(loops::with(quick_traits, loops::same<loops::real>))};
   return op;
 }
 
