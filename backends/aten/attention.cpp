@@ -26,7 +26,7 @@ namespace {
 constexpr std::int64_t block_rows = 64;
 
 /// A block of queries of one head.
-struct Block {
+struct QueryBlock {
   std::int64_t b, n, first, rows;
 };
 
@@ -62,20 +62,20 @@ class Run {
   T* out(std::size_t i) const { return static_cast<T*>(results_[i].mutable_data_ptr()); }
 
   /// A block's rows of an array like q.
-  at::Tensor queries(const at::Tensor& x, const Block& block) const {
+  at::Tensor queries(const at::Tensor& x, const QueryBlock& block) const {
     return x.select(0, block.b).select(1, block.n).narrow(0, block.first, block.rows);
   }
-  at::Tensor queries(std::size_t i, const Block& block) const { return queries(inputs_[i], block); }
-  at::Tensor query_result(std::size_t i, const Block& block) const { return queries(results_[i], block); }
+  at::Tensor queries(std::size_t i, const QueryBlock& block) const { return queries(inputs_[i], block); }
+  at::Tensor query_result(std::size_t i, const QueryBlock& block) const { return queries(results_[i], block); }
   /// All keys of a block's head in an array like k.
-  at::Tensor keys(const at::Tensor& x, const Block& block) const {
+  at::Tensor keys(const at::Tensor& x, const QueryBlock& block) const {
     return x.select(0, block.b).select(1, block.n / (a_.heads / a_.key_heads));
   }
-  at::Tensor keys(std::size_t i, const Block& block) const { return keys(inputs_[i], block); }
-  at::Tensor key_result(std::size_t i, const Block& block) const { return keys(results_[i], block); }
+  at::Tensor keys(std::size_t i, const QueryBlock& block) const { return keys(inputs_[i], block); }
+  at::Tensor key_result(std::size_t i, const QueryBlock& block) const { return keys(results_[i], block); }
 
   /// Matrix number `i` of [rows, S] in scratch.
-  at::Tensor matrix(std::size_t i, const Block& block) const {
+  at::Tensor matrix(std::size_t i, const QueryBlock& block) const {
     T* data = static_cast<T*>(arguments_.scratch) + static_cast<std::int64_t>(i) * block_rows * a_.keys;
     return tensor_at(data, at::CppTypeToScalarType<T>::value, {block.rows, a_.keys});
   }
@@ -85,7 +85,7 @@ class Run {
     for (std::int64_t b = 0; b < a_.batch; ++b) {
       for (std::int64_t n = 0; n < a_.heads; ++n) {
         for (std::int64_t first = 0; first < a_.queries; first += block_rows) {
-          visit(Block{b, n, first, std::min(block_rows, a_.queries - first)});
+          visit(QueryBlock{b, n, first, std::min(block_rows, a_.queries - first)});
         }
       }
     }
@@ -93,7 +93,7 @@ class Run {
 
   /// Calls visit(query, bias of the row, its step, visible) for each row of a block; visible(s) says whether key s is.
   template <class Visit>
-  void for_each_row(const Block& block, Visit visit) const {
+  void for_each_row(const QueryBlock& block, Visit visit) const {
     const auto bias = cpu::AttentionGeometry::broadcast_strides(a_.bias);
     const auto mask = cpu::AttentionGeometry::broadcast_strides(a_.mask);
     const bool* mask_data = static_cast<const bool*>(inputs_[4].const_data_ptr());
@@ -108,7 +108,7 @@ class Run {
   }
 
   /// The logits of a block, -inf where a key is not seen; a row without a key is all zeros and marked `blind`.
-  at::Tensor logits(const Block& block, std::array<bool, block_rows>& blind) const {
+  at::Tensor logits(const QueryBlock& block, std::array<bool, block_rows>& blind) const {
     const at::Tensor s = matrix(0, block);
     at::Tensor product = s;
     at::mm_out(product, queries(0, block), keys(1, block).t());
@@ -131,7 +131,7 @@ class Run {
 
   /// Probabilities, their exponents shifted by the saved log-sum-exp, operand 6. Each row is divided by its sum again:
   /// beside large logits the log-sum-exp has lost it.
-  at::Tensor probabilities(const Block& block, std::array<bool, block_rows>& blind) const {
+  at::Tensor probabilities(const QueryBlock& block, std::array<bool, block_rows>& blind) const {
     at::Tensor p = logits(block, blind);
     T* row = static_cast<T*>(p.mutable_data_ptr());
     for (std::int64_t i = 0; i < block.rows; ++i, row += a_.keys) {
@@ -165,7 +165,7 @@ template <class T>
 void forward(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
-  run.for_each_block([&](const Block& block) {
+  run.for_each_block([&](const QueryBlock& block) {
     at::Tensor p = run.logits(block, blind);
     std::array<T, block_rows> largest;
     T* row = static_cast<T*>(p.mutable_data_ptr());
@@ -198,7 +198,7 @@ template <class T>
 void tangent(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
   const Run<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
-  run.for_each_block([&](const Block& block) {
+  run.for_each_block([&](const QueryBlock& block) {
     const at::Tensor p = run.probabilities(block, blind);
     at::Tensor ds = run.matrix(1, block);
     at::mm_out(ds, run.queries(7, block), run.keys(1, block).t());
@@ -238,7 +238,7 @@ void gradient(const cpu::AttentionGeometry& a, const KernelArguments& arguments)
   const Run<T> run(a, arguments);
   for (std::size_t i = 1; i < 4; ++i) std::fill_n(run.out(i), arguments.outputs[i].shape.size(), T(0));
   std::array<bool, block_rows> blind{};
-  run.for_each_block([&](const Block& block) {
+  run.for_each_block([&](const QueryBlock& block) {
     const at::Tensor p = run.probabilities(block, blind);
     at::Tensor ct_v = run.key_result(2, block);
     at::addmm_out(ct_v, ct_v, p.t(), run.queries(7, block));

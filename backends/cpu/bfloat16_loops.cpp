@@ -47,12 +47,12 @@ void pack_row(const Bfloat16Grad& p, const std::uint16_t* from, __mmask16 exist,
   pack_edge(end, columns);
 }
 
-/// Rows of y, and those of x that a row of the window leads them to, which are all there.
-struct Rows {
+/// RowsMet of y, and those of x that a row of the window leads them to, which are all there.
+struct RowsMet {
   std::int64_t y = 0, x = 0, count = 0;
 };
 
-Rows rows_of(const Bfloat16Grad& p, std::int64_t window_row) {
+RowsMet rows_of(const Bfloat16Grad& p, std::int64_t window_row) {
   const std::int64_t reach = window_row * p.dilation_height - p.low_height, step = p.stride_height;
   const std::int64_t first = reach < 0 ? (step - 1 - reach) / step : 0;
   const std::int64_t end = reach < p.height ? std::min(p.y_height, (p.height - reach + step - 1) / step) : 0;
@@ -205,7 +205,7 @@ void multiply_pairs(const Bfloat16Grad& p, const std::uint32_t* x, const std::ui
   for (std::int64_t c = 0; c < p.channels; c += lanes) {
     const std::int64_t channels = std::min(lanes, p.channels - c);
     for (std::int64_t i = 0; i < p.window_height; ++i) {
-      const Rows rows = rows_of(p, i);
+      const RowsMet rows = rows_of(p, i);
       const std::uint32_t* factor = dy + rows.y * p.dy_row();
       for (std::int64_t j = 0; j < p.window_width; ++j) {
         const std::uint32_t* from = x + c / lanes * p.x_block() + rows.x * p.x_row() + j * p.dilation_width * lanes;

@@ -25,7 +25,7 @@ DepthwiseLoops usable_loops() {
 }
 
 /// How the channels of an image lie in scratch: each as often as it has features, some places apart, behind a border.
-struct Layout {
+struct PaddedImage {
   std::int64_t height = 1, width = 1;  ///< In scratch.
   Side rows, columns;                  ///< x: extent, stride: step in scratch, low: of the first place.
   std::int64_t channels = 0, repeats = 1, features = 0;
@@ -66,8 +66,8 @@ struct Layout {
 };
 
 /// What the three kernels share.
-struct Plan {
-  explicit Plan(const ConvolutionGeometry& g)
+struct Extents {
+  explicit Extents(const ConvolutionGeometry& g)
       : images(g.x[0]),
         channels(g.x.dim(-1)),
         repeats(g.y.dim(-1) / channels),
@@ -100,13 +100,13 @@ struct Plan {
   std::int64_t window_places() const { return rows.window * columns.window; }
 
   /// Of y's features as they are.
-  Layout of_features(const Side& of_rows, const Side& of_columns, std::int64_t height, std::int64_t width) const {
+  PaddedImage of_features(const Side& of_rows, const Side& of_columns, std::int64_t height, std::int64_t width) const {
     return {height, width, of_rows, of_columns, channels * repeats, 1, features};
   }
 
   std::int64_t images, channels, repeats, features;
   Side rows, columns;
-  Layout x;
+  PaddedImage x;
   Depthwise windows;
   DepthwiseLoops loops = usable_loops();
 };
@@ -115,7 +115,7 @@ struct Plan {
 /// other, with the window turned by half a turn.
 class DepthwiseConvolution final : public RowWriter {
  public:
-  DepthwiseConvolution(const Plan& plan, bool gives_x) : plan_(plan), turned_(gives_x), windows_(plan.windows) {
+  DepthwiseConvolution(const Extents& plan, bool gives_x) : plan_(plan), turned_(gives_x), windows_(plan.windows) {
     const Side one{};
     if (gives_x) {
       const auto spread = [](const Side& side) {
@@ -167,10 +167,10 @@ class DepthwiseConvolution final : public RowWriter {
     }
   }
 
-  Plan plan_;
+  Extents plan_;
   bool turned_;
   Depthwise windows_;
-  Layout from_, to_;
+  PaddedImage from_, to_;
   std::int64_t from_image_ = 0, to_image_ = 0;
   bool is_direct_ = false;  ///< Whether the result is written where it belongs.
   Scratch scratch_;
@@ -179,7 +179,7 @@ class DepthwiseConvolution final : public RowWriter {
 
 class DepthwiseKernelGrad final : public Kernel {
  public:
-  explicit DepthwiseKernelGrad(const Plan& plan)
+  explicit DepthwiseKernelGrad(const Extents& plan)
       : plan_(plan),
         y_(plan.of_features({.x = plan.rows.y}, {.x = plan.columns.y}, plan.rows.y, plan.columns.y)),
         is_direct_(y_.channels == y_.features) {
@@ -208,8 +208,8 @@ class DepthwiseKernelGrad final : public Kernel {
   std::size_t scratch_bytes() const override { return scratch_.bytes(); }
 
  private:
-  Plan plan_;
-  Layout y_;
+  Extents plan_;
+  PaddedImage y_;
   bool is_direct_;  ///< Whether y's gradient is read where it lies.
   Scratch scratch_;
   std::size_t image_ = 0, gradient_ = 0, window_ = 0;
@@ -221,7 +221,7 @@ std::unique_ptr<Kernel> make_depthwise(const KernelRequest& request, const Convo
   if (!geometry.is_depthwise() || geometry.spatial_rank() > 2 || request.inputs[0].dtype != DType::float32)
     return nullptr;
   if (usable_isa() == Isa::none) return nullptr;
-  const Plan plan(geometry);
+  const Extents plan(geometry);
   // Measured: with more features a channel, oneDNN's loops, a vector of features each, have enough to do.
   constexpr std::int64_t most_repeats = 4;
   const bool sums_features = request.op == "conv_input_grad" && geometry.window_size() > 1;

@@ -13,9 +13,9 @@ namespace lockstep::backends::cpu {
 namespace {
 
 /// Memory on a 64-byte boundary.
-class Block {
+class AlignedMemory {
  public:
-  explicit Block(std::size_t nbytes) : bytes_(static_cast<std::byte*>(allocate_aligned(nbytes))) {}
+  explicit AlignedMemory(std::size_t nbytes) : bytes_(static_cast<std::byte*>(allocate_aligned(nbytes))) {}
   std::byte* data() const { return bytes_.get(); }
 
  private:
@@ -89,7 +89,7 @@ std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most,
 bool have_same_bits(const KernelRequest& request, const Kernel& whole,
                     const std::vector<std::unique_ptr<Kernel>>& parts) {
   std::mt19937_64 random(1);
-  std::vector<Block> operands;
+  std::vector<AlignedMemory> operands;
   std::vector<ArrayView> inputs;
   for (const ArrayType& type : request.inputs) {
     operands.emplace_back(static_cast<std::size_t>(type.nbytes()));
@@ -98,10 +98,10 @@ bool have_same_bits(const KernelRequest& request, const Kernel& whole,
   }
   std::size_t scratch_bytes = whole.scratch_bytes();
   for (const auto& part : parts) scratch_bytes = std::max(scratch_bytes, part->scratch_bytes());
-  const Block scratch(scratch_bytes);
+  const AlignedMemory scratch(scratch_bytes);
   const ArrayType& type = request.outputs[0];
   const auto bytes = static_cast<std::size_t>(type.nbytes());
-  const Block expected(bytes), given(bytes);
+  const AlignedMemory expected(bytes), given(bytes);
   const ArrayView whole_result = contiguous_view(expected.data(), type.dtype, type.shape);
   const ArrayView parts_result = contiguous_view(given.data(), type.dtype, type.shape);
   whole.run({inputs, {&whole_result, 1}, scratch.data()});

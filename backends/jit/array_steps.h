@@ -20,10 +20,10 @@ struct Source {
 
 /// How a loop's body comes by its values: which registers they have, and how a vector of them is read from an array and
 /// written to one, whole or what is left of a row.
-class ArraySteps : protected Frame {
+class ArraySteps : protected CodeFrame {
  protected:
   using Opmask = Xbyak::Opmask;
-  using Frame::Frame;
+  using CodeFrame::CodeFrame;
 
   /// Where the value can be read from; a slot or a constant where it is in no register.
   Source source(int value);

@@ -23,14 +23,14 @@ constexpr std::array<int, 8> base_registers = {Xbyak::Operand::RBX, Xbyak::Opera
                                                Xbyak::Operand::R13, Xbyak::Operand::R14};
 
 /// Where a loop's machine code has its arrays, constants and slots, and how it names them.
-class Frame : protected Xbyak::CodeGenerator {
+class CodeFrame : protected Xbyak::CodeGenerator {
  protected:
   using Address = Xbyak::Address;
   using Label = Xbyak::Label;
   using Reg64 = Xbyak::Reg64;
   using Xmm = Xbyak::Xmm;
 
-  Frame(const Loop& loop, bool wide)
+  CodeFrame(const Loop& loop, bool wide)
       : CodeGenerator(bytes_around + loop.code.steps().size() * bytes_of_a_step +
                           (loop.operands.size() + loop.results.size()) * bytes_of_an_operand,
                       Xbyak::DontSetProtectRWE),
@@ -133,7 +133,7 @@ class Frame : protected Xbyak::CodeGenerator {
   const Loop loop_;
   const bool wide_;
   const int lanes_;
-  Plan plan_;
+  Liveness plan_;
   std::vector<int> base_of_;  // by array: an index into base_registers, perhaps beyond; -1 where it is uniform
   Label pool_, masks_;
   Label ones_;             // a byte of each lane

@@ -16,34 +16,34 @@ constexpr float log_2_high = 0.693359375F;
 constexpr float log_2_low = -2.12194440e-4F;
 
 /// Formulas as they are written; a step knows its code.
-struct Value {
+struct Term {
   Code* code;
   int step;
 };
-Value number(Value like, float x) { return {like.code, like.code->number(x)}; }
-Value bits(Value like, std::uint32_t x) { return {like.code, like.code->constant(x)}; }
-Value apply(Op op, Value a) { return {a.code, a.code->step(op, a.step)}; }
-Value apply(Op op, Value a, Value b) { return {a.code, a.code->step(op, a.step, b.step)}; }
-Value apply(Op op, Value a, Value b, Value c) { return {a.code, a.code->step(op, a.step, b.step, c.step)}; }
+Term number(Term like, float x) { return {like.code, like.code->number(x)}; }
+Term bits(Term like, std::uint32_t x) { return {like.code, like.code->constant(x)}; }
+Term apply(Op op, Term a) { return {a.code, a.code->step(op, a.step)}; }
+Term apply(Op op, Term a, Term b) { return {a.code, a.code->step(op, a.step, b.step)}; }
+Term apply(Op op, Term a, Term b, Term c) { return {a.code, a.code->step(op, a.step, b.step, c.step)}; }
 
-Value operator+(Value a, Value b) { return apply(Op::add, a, b); }
-Value operator-(Value a, Value b) { return apply(Op::sub, a, b); }
-Value operator*(Value a, Value b) { return apply(Op::mul, a, b); }
-Value operator/(Value a, Value b) { return apply(Op::div, a, b); }
-Value operator+(Value a, float b) { return a + number(a, b); }
-Value operator-(Value a, float b) { return a - number(a, b); }
-Value operator*(Value a, float b) { return a * number(a, b); }
-Value operator<(Value a, Value b) { return apply(Op::less, a, b); }
-Value operator<(Value a, float b) { return a < number(a, b); }
-Value operator>(Value a, float b) { return number(a, b) < a; }
-Value operator&(Value a, Value b) { return apply(Op::bit_and, a, b); }
-Value operator|(Value a, Value b) { return apply(Op::bit_or, a, b); }
-Value fma(Value a, Value b, Value c) { return apply(Op::fma, a, b, c); }
-Value fma(Value a, float b, Value c) { return fma(a, number(a, b), c); }
-Value fma(Value a, Value b, float c) { return fma(a, b, number(a, c)); }
-Value select(Value mask, Value on_true, Value on_false) { return apply(Op::select, mask, on_true, on_false); }
-Value is_nan(Value x) { return apply(Op::not_equal, x, x); }
-Value sign_bit(Value x) { return x & bits(x, 0x80000000U); }
+Term operator+(Term a, Term b) { return apply(Op::add, a, b); }
+Term operator-(Term a, Term b) { return apply(Op::sub, a, b); }
+Term operator*(Term a, Term b) { return apply(Op::mul, a, b); }
+Term operator/(Term a, Term b) { return apply(Op::div, a, b); }
+Term operator+(Term a, float b) { return a + number(a, b); }
+Term operator-(Term a, float b) { return a - number(a, b); }
+Term operator*(Term a, float b) { return a * number(a, b); }
+Term operator<(Term a, Term b) { return apply(Op::less, a, b); }
+Term operator<(Term a, float b) { return a < number(a, b); }
+Term operator>(Term a, float b) { return number(a, b) < a; }
+Term operator&(Term a, Term b) { return apply(Op::bit_and, a, b); }
+Term operator|(Term a, Term b) { return apply(Op::bit_or, a, b); }
+Term fma(Term a, Term b, Term c) { return apply(Op::fma, a, b, c); }
+Term fma(Term a, float b, Term c) { return fma(a, number(a, b), c); }
+Term fma(Term a, Term b, float c) { return fma(a, b, number(a, c)); }
+Term select(Term mask, Term on_true, Term on_false) { return apply(Op::select, mask, on_true, on_false); }
+Term is_nan(Term x) { return apply(Op::not_equal, x, x); }
+Term sign_bit(Term x) { return x & bits(x, 0x80000000U); }
 bool is_sign_bit(const Code& code, int step) { return code[step].op == Op::constant && code[step].bits == 0x80000000U; }
 /// x without a change of sign that its size does not see: a function of |x| and one of -|x| then share their steps.
 int unsigned_step(const Code& code, int x) {
@@ -53,104 +53,104 @@ int unsigned_step(const Code& code, int x) {
   const int on_true = unsigned_step(code, step.b);
   return on_true == unsigned_step(code, step.c) ? on_true : x;
 }
-Value size(Value x) { return Value{x.code, unsigned_step(*x.code, x.step)} & bits(x, 0x7FFFFFFFU); }
-Value flipped(Value x) { return apply(Op::bit_xor, x, bits(x, 0x80000000U)); }
+Term size(Term x) { return Term{x.code, unsigned_step(*x.code, x.step)} & bits(x, 0x7FFFFFFFU); }
+Term flipped(Term x) { return apply(Op::bit_xor, x, bits(x, 0x80000000U)); }
 
 /// The polynomial with these coefficients, that of the highest power first.
-Value polynomial(Value x, std::span<const float> coefficients) {
-  Value sum = number(x, coefficients[0]);
+Term polynomial(Term x, std::span<const float> coefficients) {
+  Term sum = number(x, coefficients[0]);
   for (const float c : coefficients.subspan(1)) sum = fma(sum, x, c);
   return sum;
 }
 
 /// Within [low, high]; NaN stays.
-Value clamped(Value x, float low, float high) {
+Term clamped(Term x, float low, float high) {
   return apply(Op::max, number(x, low), apply(Op::min, number(x, high), x));
 }
 
 /// 2^k of an integer -126 <= k <= 127.
-Value power_of_two(Value k) { return apply(Op::shift_left, apply(Op::int_add, k, bits(k, 127)), bits(k, 23)); }
+Term power_of_two(Term k) { return apply(Op::shift_left, apply(Op::int_add, k, bits(k, 127)), bits(k, 23)); }
 
 /// x = k log 2 + r, |r| <= log(2) / 2; and p(r) with e^r = 1 + r + r^2 p(r).
 struct Reduced {
-  Value k;
-  Value r;
-  Value p;
+  Term k;
+  Term r;
+  Term p;
 };
-Value series_beyond_line(Value r) {
+Term series_beyond_line(Term r) {
   // The series' coefficients, the last ones fitted to the interval.
   constexpr std::array coefficients = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
                                        4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
   return polynomial(r, coefficients);
 }
-Reduced reduce(Value x) {
-  const Value k = apply(Op::round, x * log2_e);
-  const Value r = fma(k, -log_2_low, fma(k, -log_2_high, x));
+Reduced reduce(Term x) {
+  const Term k = apply(Op::round, x * log2_e);
+  const Term r = fma(k, -log_2_low, fma(k, -log_2_high, x));
   return {k, r, series_beyond_line(r)};
 }
 
 /// e 2^k of a whole number k; in two factors, since 2^k alone may be no normal number.
-Value times_power(Value e, Value whole) {
-  const Value k = apply(Op::to_int, whole);
-  const Value half = apply(Op::shift_sign, k, bits(k, 1));
+Term times_power(Term e, Term whole) {
+  const Term k = apply(Op::to_int, whole);
+  const Term half = apply(Op::shift_sign, k, bits(k, 1));
   return e * power_of_two(half) * power_of_two(apply(Op::int_sub, k, half));
 }
 
-Value exp_of(Value x) {
+Term exp_of(Term x) {
   const Reduced by = reduce(clamped(x, -104.0F, 89.0F));
   return times_power(fma(by.r * by.r, by.p, by.r) + 1.0F, by.k);
 }
 
 /// x - k is exact, and so its product with log 2 in two parts is as good as a number r with half an ulp more.
-Value exp2_of(Value x) {
+Term exp2_of(Term x) {
   constexpr float log_2 = 0.693147182F, log_2_rest = -1.90465430e-9F;
-  const Value within = clamped(x, -151.0F, 129.0F);
-  const Value k = apply(Op::round, within);
-  const Value f = within - k;
-  const Value r = f * log_2;
-  const Value lost = fma(f, log_2_rest, fma(f, log_2, flipped(r)));
+  const Term within = clamped(x, -151.0F, 129.0F);
+  const Term k = apply(Op::round, within);
+  const Term f = within - k;
+  const Term r = f * log_2;
+  const Term lost = fma(f, log_2_rest, fma(f, log_2, flipped(r)));
   return times_power(fma(r * r, series_beyond_line(r), lost) + r + 1.0F, k);
 }
 
-Value expm1_of(Value x) {
+Term expm1_of(Term x) {
   const Reduced by = reduce(clamped(x, -104.0F, 89.0F));  // as exp, to share it
-  const Value e = fma(by.r * by.r, by.p, by.r);
+  const Term e = fma(by.r * by.r, by.p, by.r);
   // 2^k e^r - 1 with half the power, which is a number for k = 128 too.
-  const Value k = apply(Op::max, number(x, -40.0F), by.k);
-  const Value half = power_of_two(apply(Op::int_sub, apply(Op::to_int, k), bits(x, 1)));
-  const Value value = fma(half, e, half - 0.5F) * 2.0F;
+  const Term k = apply(Op::max, number(x, -40.0F), by.k);
+  const Term half = power_of_two(apply(Op::int_sub, apply(Op::to_int, k), bits(x, 1)));
+  const Term value = fma(half, e, half - 0.5F) * 2.0F;
   return select(size(x) < 1e-8F, x, value);
 }
 
 /// log(1 + f) without f, for m = 1 + f within [sqrt(1/2), sqrt(2)]: s (f^2/2 + R) with s = f / (2 + f).
 struct Series {
-  Value half_square;
-  Value product;
+  Term half_square;
+  Term product;
 };
-Series log_series(Value f) {
+Series log_series(Term f) {
   constexpr std::array coefficients = {0.24279078841F, 0.28498786688F, 0.40000972152F, 0.66666662693F};
-  const Value s = f / (f + 2.0F);
-  const Value z = s * s;
-  const Value half_square = f * 0.5F * f;
+  const Term s = f / (f + 2.0F);
+  const Term z = s * s;
+  const Term half_square = f * 0.5F * f;
   return {half_square, s * fma(z, polynomial(z, coefficients), half_square)};
 }
 
 /// x = 2^k m, m within [sqrt(1/2), sqrt(2)], for normal x > 0.
 struct Scaled {
-  Value k;
-  Value m;
+  Term k;
+  Term m;
 };
-Scaled scaled(Value x) {
-  const Value above = apply(Op::int_sub, x, bits(x, 0x3F3504F3U));
-  const Value k = apply(Op::shift_sign, above, bits(x, 23));
-  const Value m = apply(Op::int_sub, x, apply(Op::shift_left, k, bits(x, 23)));
+Scaled scaled(Term x) {
+  const Term above = apply(Op::int_sub, x, bits(x, 0x3F3504F3U));
+  const Term k = apply(Op::shift_sign, above, bits(x, 23));
+  const Term m = apply(Op::int_sub, x, apply(Op::shift_left, k, bits(x, 23)));
   return {apply(Op::to_float, k), m};
 }
 
 /// What a logarithm is where `x`, of which it is taken, is no positive number.
-Value with_edges(Value x, Value logarithm) {
-  const Value zero = number(x, 0.0F);
-  Value value = select(x < infinity, logarithm, x);  // infinity and NaN stay
+Term with_edges(Term x, Term logarithm) {
+  const Term zero = number(x, 0.0F);
+  Term value = select(x < infinity, logarithm, x);  // infinity and NaN stay
   value = select(apply(Op::equal, x, zero), number(x, -infinity), value);
   return select(x < zero, number(x, not_a_number), value);
 }
@@ -158,75 +158,75 @@ Value with_edges(Value x, Value logarithm) {
 constexpr float log_split_high = 6.9313812256e-1F;
 constexpr float log_split_low = 9.0580006145e-6F;
 
-Value log_of(Value x) {
-  const Value small = x < std::numeric_limits<float>::min();
+Term log_of(Term x) {
+  const Term small = x < std::numeric_limits<float>::min();
   const Scaled by = scaled(select(small, x * 8388608.0F, x));
-  const Value k = select(small, by.k - 23.0F, by.k);
-  const Value f = by.m - 1.0F;
+  const Term k = select(small, by.k - 23.0F, by.k);
+  const Term f = by.m - 1.0F;
   const Series series = log_series(f);
-  const Value low = fma(k, log_split_low, series.product);
+  const Term low = fma(k, log_split_low, series.product);
   return with_edges(x, fma(k, log_split_high, f - (series.half_square - low)));
 }
 
-Value log1p_of(Value x) {
-  const Value near = (x > -0.29289F) & (x < 0.41421F);
-  const Value u = x + 1.0F;
+Term log1p_of(Term x) {
+  const Term near = (x > -0.29289F) & (x < 0.41421F);
+  const Term u = x + 1.0F;
   const Scaled by = scaled(u);
   // What u has lost of 1 + x.
-  const Value lost = select(x > 1.0F, number(x, 1.0F) - (u - x), x - (u - 1.0F)) / u;
-  const Value zero = number(x, 0.0F);
-  const Value k = select(near, zero, by.k);
-  const Value f = select(near, x, by.m - 1.0F);
+  const Term lost = select(x > 1.0F, number(x, 1.0F) - (u - x), x - (u - 1.0F)) / u;
+  const Term zero = number(x, 0.0F);
+  const Term k = select(near, zero, by.k);
+  const Term f = select(near, x, by.m - 1.0F);
   const Series series = log_series(f);
-  const Value low = fma(k, log_split_low, select(near, zero, lost)) + series.product;
-  const Value value = with_edges(u, fma(k, log_split_high, f - (series.half_square - low)));
+  const Term low = fma(k, log_split_low, select(near, zero, lost)) + series.product;
+  const Term value = with_edges(u, fma(k, log_split_high, f - (series.half_square - low)));
   return select(size(x) < 1e-8F, x, value);
 }
 
-Value tanh_of(Value x) {
-  const Value e = expm1_of(size(x * 2.0F) | bits(x, 0x80000000U));  // as the logistic function of 2 x, its slope's
-  const Value value = flipped(e) / (e + 2.0F);
+Term tanh_of(Term x) {
+  const Term e = expm1_of(size(x * 2.0F) | bits(x, 0x80000000U));  // as the logistic function of 2 x, its slope's
+  const Term value = flipped(e) / (e + 2.0F);
   return size(value) | sign_bit(x);
 }
 
-Value logistic_of(Value x) {
-  const Value e = exp_of(size(x) | bits(x, 0x80000000U));
-  const Value below = e / (e + 1.0F);
+Term logistic_of(Term x) {
+  const Term e = exp_of(size(x) | bits(x, 0x80000000U));
+  const Term below = e / (e + 1.0F);
   return select(x > 0.0F, number(x, 1.0F) - below, below);
 }
 
-Value erf_of(Value x) {
+Term erf_of(Term x) {
   constexpr std::array near_zero = {-5.96761703e-4F, 4.99119423e-3F,  -2.67681349e-2F,
                                     1.12819925e-1F,  -3.76125336e-1F, 1.28379166e-1F};
   constexpr std::array beyond = {-1.72853470e-5F, 3.83197126e-4F,  -3.88396438e-3F, 2.42546219e-2F,
                                  -1.06777877e-1F, -6.34846687e-1F, -1.28717512e-1F};
-  const Value t = size(x);
-  const Value small = fma(polynomial(x * x, near_zero), x, x);
+  const Term t = size(x);
+  const Term small = fma(polynomial(x * x, near_zero), x, x);
   // Beyond 4 the polynomial is not to be trusted, and erf is 1.
-  const Value u = apply(Op::min, number(x, 4.0F), t);
-  const Value tail = number(x, 1.0F) - exp_of(fma(polynomial(u, beyond), u, flipped(u)));
+  const Term u = apply(Op::min, number(x, 4.0F), t);
+  const Term tail = number(x, 1.0F) - exp_of(fma(polynomial(u, beyond), u, flipped(u)));
   return select(t > 0.921875F, tail | sign_bit(x), small);
 }
 
 /// exp(-t^2) times (1 + p(q)) / (1 + 2 t) with q = (t - 2) / (t + 2): a polynomial on [-1, 0.67] for all of the tail. What
 /// rounding takes from q, the quotient and t^2 is added again.
-Value erfc_of(Value x) {
+Term erfc_of(Term x) {
   constexpr std::array coefficients = {-4.01020574e-4F, -1.23073824e-3F, 1.31355994e-3F, 8.63243826e-3F,
                                        -8.05991236e-3F, -5.42047396e-2F, 1.64055347e-1F, -1.66031361e-1F,
                                        -9.27639678e-2F, 2.76978403e-1F};
-  const Value one = number(x, 1.0F);
-  const Value t = clamped(size(x), 0.0F, 10.0625F);
-  const Value scale = one / (t + 2.0F);
-  const Value near = (t - 2.0F) * scale;
-  const Value q = fma(scale, fma(near, flipped(t), fma(near + 1.0F, number(x, -2.0F), t)), near);
-  const Value p = polynomial(q, coefficients);
-  const Value inverse = one / fma(t, 2.0F, one);
-  const Value quotient = fma(p, inverse, inverse);
-  const Value left = fma(fma(quotient, flipped(t), 0.5F), 2.0F, p - quotient);
-  const Value ratio = fma(left, inverse, quotient);
-  const Value square = t * t;
-  const Value e = exp_of(flipped(square));
-  const Value tail = fma(ratio, e, ratio * e * fma(flipped(t), t, square));
+  const Term one = number(x, 1.0F);
+  const Term t = clamped(size(x), 0.0F, 10.0625F);
+  const Term scale = one / (t + 2.0F);
+  const Term near = (t - 2.0F) * scale;
+  const Term q = fma(scale, fma(near, flipped(t), fma(near + 1.0F, number(x, -2.0F), t)), near);
+  const Term p = polynomial(q, coefficients);
+  const Term inverse = one / fma(t, 2.0F, one);
+  const Term quotient = fma(p, inverse, inverse);
+  const Term left = fma(fma(quotient, flipped(t), 0.5F), 2.0F, p - quotient);
+  const Term ratio = fma(left, inverse, quotient);
+  const Term square = t * t;
+  const Term e = exp_of(flipped(square));
+  const Term tail = fma(ratio, e, ratio * e * fma(flipped(t), t, square));
   return select(x < 0.0F, number(x, 2.0F) - tail, tail);
 }
 
@@ -236,23 +236,23 @@ int negative(Code& code, int x) { return flipped({&code, x}).step; }
 int magnitude(Code& code, int x) { return size({&code, x}).step; }
 
 int maximum(Code& code, int a, int b) {
-  const Value x{&code, a};
+  const Term x{&code, a};
   return select(is_nan(x), x, apply(Op::max, x, {&code, b})).step;
 }
 
 int minimum(Code& code, int a, int b) {
-  const Value x{&code, a};
+  const Term x{&code, a};
   return select(is_nan(x), x, apply(Op::min, x, {&code, b})).step;
 }
 
 int sign(Code& code, int x) {
-  const Value v{&code, x};
+  const Term v{&code, x};
   return select(v > 0.0F, number(v, 1.0F), select(v < 0.0F, number(v, -1.0F), v)).step;
 }
 
 int to_int32(Code& code, int x) {
-  const Value v{&code, x};
-  const Value high = select(v < 2147483648.0F, apply(Op::to_int, v), bits(v, 0x7FFFFFFFU));
+  const Term v{&code, x};
+  const Term high = select(v < 2147483648.0F, apply(Op::to_int, v), bits(v, 0x7FFFFFFFU));
   return select(is_nan(v), bits(v, 0), high).step;
 }
 

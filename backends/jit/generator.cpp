@@ -269,7 +269,7 @@ class Generator final : public MachineCode, private ArraySteps {
 
   /// Whether the step alone still needs the operand, once.
   bool dies(int operand, const Step& step, int position) const {
-    return !plan_.is_fixed(operand) && plan_.next_use(operand, position) == Plan::never &&
+    return !plan_.is_fixed(operand) && plan_.next_use(operand, position) == Liveness::never &&
            (operand == step.a) + (operand == step.b) + (operand == step.c) == 1;
   }
 

@@ -169,12 +169,12 @@ class LoopKernel final : public RowLoop {
   }
 
   /// `joined` rows count as one.
-  struct Rows {
+  struct RowCounts {
     std::int64_t count;
     std::int64_t length;
     std::int64_t joined;
   };
-  void run_rows(const Nest& nest, const Bases& at, Rows rows) const {
+  void run_rows(const Nest& nest, const Bases& at, RowCounts rows) const {
     std::array<std::int64_t, 2 + 2 * most_arrays> numbers;
     numbers[0] = rows.length;
     numbers[1] = rows.count;

@@ -12,7 +12,7 @@ std::array<int, 3> operands_of(const Step& step) { return {step.a, step.b, step.
 
 }  // namespace
 
-Plan::Plan(const Loop& loop, int vectors, int masks)
+Liveness::Liveness(const Loop& loop, int vectors, int masks)
     : loop_(loop),
       vectors_(vectors),
       masks_(masks),
@@ -26,12 +26,12 @@ Plan::Plan(const Loop& loop, int vectors, int masks)
   find_homes();
 }
 
-bool Plan::is_fixed(int value) const {
+bool Liveness::is_fixed(int value) const {
   const Step& step = loop_.code[value];
   return step.op == Op::constant || (step.op == Op::load && loop_.operands[step.bits].uniform);
 }
 
-void Plan::put_in_order() {
+void Liveness::put_in_order() {
   for (const int v : loop_.values) needed_[static_cast<std::size_t>(v)] = true;
   for (std::size_t i = needed_.size(); i-- > 0;) {
     if (!needed_[i]) continue;
@@ -55,7 +55,7 @@ void Plan::put_in_order() {
   for (const int v : loop_.values) place(v);
 }
 
-void Plan::note_uses() {
+void Liveness::note_uses() {
   for (std::size_t p = 0; p < order_.size(); ++p) {
     const Step& step = loop_.code[order_[p]];
     for (const int v : operands_of(step)) {
@@ -75,19 +75,19 @@ void Plan::note_uses() {
   }
 }
 
-int Plan::next_use(int value, int position) const {
+int Liveness::next_use(int value, int position) const {
   const std::vector<int>& uses = uses_[static_cast<std::size_t>(value)];
   const auto next = std::upper_bound(uses.begin(), uses.end(), position);
   return next == uses.end() ? never : *next;
 }
 
-bool Plan::is_late(int value) const {
+bool Liveness::is_late(int value) const {
   const Op op = loop_.code[value].op;
   return op == Op::load || op == Op::constant;
 }
 
 /// The most values that are alive at once.
-int Plan::pressure() const {
+int Liveness::pressure() const {
   std::vector<int> change(order_.size() + 2, 0);
   for (std::size_t p = 0; p < order_.size(); ++p) {
     const std::vector<int>& uses = uses_[static_cast<std::size_t>(order_[p])];
@@ -101,7 +101,7 @@ int Plan::pressure() const {
 }
 
 /// Registers that the steps can spare go to the constants and uniform operands that are read most.
-void Plan::find_homes() {
+void Liveness::find_homes() {
   int spare_masks = masks_ / 2;  // the others are for what a body computes
   for (std::size_t v = 0; v < needed_.size(); ++v) {
     const int value = static_cast<int>(v);
@@ -134,7 +134,7 @@ void Plan::find_homes() {
   }
 }
 
-int Plan::load_of(std::size_t operand) const {
+int Liveness::load_of(std::size_t operand) const {
   for (const int v : order_) {
     const Step& step = loop_.code[v];
     if (step.op == Op::load && step.bits == operand) return v;
@@ -142,7 +142,7 @@ int Plan::load_of(std::size_t operand) const {
   return -1;
 }
 
-bool Plan::may_share(std::size_t operand, std::size_t result) const {
+bool Liveness::may_share(std::size_t operand, std::size_t result) const {
   if (loop_.operands[operand].uniform || loop_.operands[operand].element != loop_.results[result].element) return false;
   const int load = load_of(operand);
   const int value = loop_.values[result];
@@ -150,7 +150,7 @@ bool Plan::may_share(std::size_t operand, std::size_t result) const {
          position_[static_cast<std::size_t>(load)] < position_[static_cast<std::size_t>(value)];
 }
 
-Allocator::Allocator(const Plan& plan, Spill spill)
+Allocator::Allocator(const Liveness& plan, Spill spill)
     : plan_(plan),
       spill_(std::move(spill)),
       owner_(static_cast<std::size_t>(plan.vectors()), nobody),
@@ -243,12 +243,12 @@ void Allocator::free_registers(int value) {
 
 void Allocator::release(const Step& step) {
   for (const int v : operands_of(step)) {
-    if (v >= 0 && plan_.next_use(v, position_) == Plan::never) free_registers(v);
+    if (v >= 0 && plan_.next_use(v, position_) == Liveness::never) free_registers(v);
   }
 }
 
 void Allocator::end(int value) {
-  if (plan_.next_use(value, position_) == Plan::never) free_registers(value);
+  if (plan_.next_use(value, position_) == Liveness::never) free_registers(value);
   for (const int s : dying_slots_) slot_taken_[static_cast<std::size_t>(s - plan_.fixed_slots())] = false;
   dying_slots_.clear();
 }

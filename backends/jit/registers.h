@@ -20,10 +20,10 @@ struct Home {
 };
 
 /// The order of a loop's steps, and what is known of its values beforehand.
-class Plan {
+class Liveness {
  public:
   /// `vectors` and `masks` registers are there to be used.
-  Plan(const Loop& loop, int vectors, int masks);
+  Liveness(const Loop& loop, int vectors, int masks);
 
   /// What is computed for each vector: loads stand right before their first use.
   const std::vector<int>& order() const { return order_; }
@@ -72,7 +72,7 @@ class Plan {
 class Allocator {
  public:
   using Spill = std::function<void(int reg, int slot)>;
-  Allocator(const Plan& plan, Spill spill);
+  Allocator(const Liveness& plan, Spill spill);
 
   /// Before a step: what it reads stays where it is.
   void begin(int position, const Step& step);
@@ -99,7 +99,7 @@ class Allocator {
 
   void free_registers(int value);
 
-  const Plan& plan_;
+  const Liveness& plan_;
   Spill spill_;
   int position_ = 0;
   std::vector<Home> homes_;

@@ -24,7 +24,7 @@ constexpr std::int64_t joined_elements = 256;
 /// So many additions to one partial sum, then it goes to its total and starts anew: errors grow with the square root of
 /// the number of elements at most.
 constexpr std::int64_t block = 256;
-/// Rows whose partial sums exist at once.
+/// RowCounts whose partial sums exist at once.
 constexpr std::int64_t most_rows_at_once = 64;
 
 struct Matrix {
@@ -173,13 +173,13 @@ class SumsKernel final : public RowLoop {
   }
 
   /// What the machine code takes: `count` rows of `length` elements; `joined` rows of the matrix are one of them.
-  struct Rows {
+  struct RowCounts {
     std::int64_t count;
     std::int64_t length;
     std::int64_t joined;
   };
   template <class SumAt>
-  void run_rows(const Run& run, const Bases& at, Rows rows, std::int64_t first_column, SumAt sum_at) const {
+  void run_rows(const Run& run, const Bases& at, RowCounts rows, std::int64_t first_column, SumAt sum_at) const {
     std::array<std::int64_t, 2 + 2 * most_arrays> numbers;
     numbers[0] = rows.length;
     numbers[1] = rows.count;
@@ -253,7 +253,7 @@ class SumsKernel final : public RowLoop {
   }
 
   /// Some columns of some rows: those of each row are added to lanes that begin at zero.
-  void run_block(const Run& run, const Bases& at, Rows rows, std::int64_t first) const {
+  void run_block(const Run& run, const Bases& at, RowCounts rows, std::int64_t first) const {
     for (const Sum& sum : sums_) {
       if (!sum.of_columns) std::fill_n(run.scratch + sum.partial, rows.count * sum_lanes, 0.0F);
     }

@@ -33,7 +33,7 @@ struct Products {
 };
 
 /// Consecutive queries of a head, and the range of keys outside of which the window lets them see none.
-struct Block {
+struct QueryBlock {
   std::int64_t first, rows, first_key, keys;
   const Products* products = nullptr;  ///< Null where the range is empty.
 };
@@ -52,7 +52,7 @@ class Blocks {
     }
     rows_ = rows;
     std::reverse(blocks_.begin(), blocks_.end());
-    for (Block& block : blocks_) {
+    for (QueryBlock& block : blocks_) {
       if (block.keys == 0) continue;
       Products& products = products_[{block.rows, block.keys}];
       if (products.scores == nullptr && !make(g, block, gradient, products)) return false;
@@ -80,7 +80,7 @@ class Blocks {
   }
 
   /// Ranges end on multiples of a grain, so that there are few sizes of products.
-  static Block block_of(const cpu::AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
+  static QueryBlock block_of(const cpu::AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
     constexpr std::int64_t most_grains = 16;
     const std::int64_t grain = std::max<std::int64_t>(64, whole((g.keys + most_grains - 1) / most_grains, 64));
     const std::int64_t from = g.left < 0 ? 0 : std::max<std::int64_t>(first - g.left, 0) / grain * grain;
@@ -89,7 +89,7 @@ class Blocks {
     return {first, rows, from, std::max<std::int64_t>(to - from, 0)};
   }
 
-  bool make(const cpu::AttentionGeometry& g, const Block& block, bool gradient, Products& products) {
+  bool make(const cpu::AttentionGeometry& g, const QueryBlock& block, bool gradient, Products& products) {
     const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
       return matrices(dnnl::memory::data_type::f32, {rows, columns}, {row, column});
     };
@@ -111,7 +111,7 @@ class Blocks {
     return true;
   }
 
-  std::vector<Block> blocks_;
+  std::vector<QueryBlock> blocks_;
   std::map<std::pair<std::int64_t, std::int64_t>, Products> products_;  ///< By rows and keys.
   std::int64_t rows_ = 0, stride_ = 0;
   std::size_t scratch_bytes_ = 0;
@@ -132,7 +132,7 @@ class View {
   void for_each_block(Visit visit) {
     for (batch_ = 0; batch_ < g_.batch; ++batch_) {
       for (head_ = 0; head_ < g_.heads; ++head_) {
-        for (const Block& block : blocks_) {
+        for (const QueryBlock& block : blocks_) {
           block_ = &block;
           visit();
         }
@@ -140,7 +140,7 @@ class View {
     }
   }
 
-  const Block& block() const { return *block_; }
+  const QueryBlock& block() const { return *block_; }
   /// Whether it is the first block of its head of the keys.
   bool is_first() const { return block_ == &*blocks_.begin() && head_ % (g_.heads / g_.key_heads) == 0; }
   std::int64_t query_stride() const { return g_.heads * g_.features; }
@@ -190,14 +190,14 @@ class View {
   const KernelArguments& arguments_;
   std::array<std::int64_t, 4> bias_, mask_;
   std::int64_t batch_ = 0, head_ = 0;
-  const Block* block_ = nullptr;
+  const QueryBlock* block_ = nullptr;
 };
 
 void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
   View view(g, blocks, arguments);
   std::array<float, cpu::most_rows> inverse{};
   view.for_each_block([&] {
-    const Block& block = view.block();
+    const QueryBlock& block = view.block();
     const cpu::AttentionRows rows = view.rows();
     float* out = view.out(0) + view.query();
     float* lse = view.out(1) + view.lse();
@@ -229,7 +229,7 @@ void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const Kerne
   std::array<float, cpu::most_rows> constants{};
   std::array<bool, cpu::most_rows> seen{};
   view.for_each_block([&] {
-    const Block& block = view.block();
+    const QueryBlock& block = view.block();
     const cpu::AttentionRows rows = view.rows();
     const float* q = view.in(0) + view.query();
     const float* ct = view.in(7) + view.query();

@@ -137,7 +137,7 @@ bool is_slow(const dnnl::primitive_desc_base& description, const cpu::Convolutio
 
 /// A kernel brought to the layout that oneDNN likes best or back, in each run: measured, this costs a hundredth of what it
 /// saves.
-class KernelLayout {
+class WindowLayout {
  public:
   /// False where oneDNN cannot, or where it is bound to other layouts.
   bool bind(const Desc& from, const Desc& to) {
@@ -248,7 +248,7 @@ class Convolution final : public RowWriter {
                                               {DNNL_ARG_DIFF_SRC, description.x()}});
   }
 
-  KernelLayout layout_;
+  WindowLayout layout_;
   std::unique_ptr<BoundPrimitive> whole_, rest_;
   std::int64_t images_ = 0, at_once_ = 0, rows_an_image_ = 0;
   std::array<std::int64_t, 2> image_bytes_{};  ///< Of the first operand and of the result.
@@ -287,7 +287,7 @@ class ConvolutionKernelGrad final : public Kernel {
   bool is_slow() const { return is_slow_; }
 
  private:
-  KernelLayout layout_;
+  WindowLayout layout_;
   std::unique_ptr<BoundPrimitive> gradient_;
   std::size_t scratch_bytes_ = 0;
   bool is_slow_ = false;

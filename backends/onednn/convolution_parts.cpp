@@ -35,16 +35,16 @@ Parts cut_images(const KernelRequest& request, std::int64_t images, std::int64_t
   });
 }
 
-/// Rows of the result: indices of the first spatial dimension that has several, and the rows of x that they are made of.
-struct Rows {
+/// RowRange of the result: indices of the first spatial dimension that has several, and the rows of x that they are made of.
+struct RowRange {
   std::int64_t first = 0, count = 0, x_first = 0, x_count = 0, low = 0, high = 0;
 
-  bool has_shape_of(const Rows& other) const {
+  bool has_shape_of(const RowRange& other) const {
     return count == other.count && x_count == other.x_count && low == other.low && high == other.high;
   }
 };
 
-Rows rows_from(std::int64_t first, std::int64_t count, const cpu::Side& side) {
+RowRange rows_from(std::int64_t first, std::int64_t count, const cpu::Side& side) {
   const std::int64_t begin = first * side.stride - side.low;
   const std::int64_t end = begin + (count - 1) * side.stride + side.reach() + 1;
   const std::int64_t x_first = std::max<std::int64_t>(begin, 0), x_end = std::min(end, side.x);
@@ -67,7 +67,7 @@ class RowsOfImages {
     Parts parts;
     for (std::int64_t image = 0; image < geometry_.x[0]; ++image) {
       for (std::int64_t first = 0; first < side.y; first += rows) {
-        const Rows block = rows_from(first, std::min(rows, side.y - first), side);
+        const RowRange block = rows_from(first, std::min(rows, side.y - first), side);
         const std::shared_ptr<const Kernel> kernel = block.x_count < 1 ? nullptr : kernel_of(block);
         if (kernel == nullptr) return {};
         parts.push_back(cpu::shifted(kernel, {{offset(request_.inputs[0], image, block.x_first), 0},
@@ -84,7 +84,7 @@ class RowsOfImages {
            bytes_each(type, images * type.shape[dim_ + 1]) * static_cast<std::size_t>(row);
   }
 
-  std::shared_ptr<const Kernel> kernel_of(const Rows& rows) {
+  std::shared_ptr<const Kernel> kernel_of(const RowRange& rows) {
     for (const auto& [known, kernel] : made_) {
       if (known.has_shape_of(rows)) return kernel;
     }
@@ -102,7 +102,7 @@ class RowsOfImages {
   const KernelRequest& request_;
   const cpu::ConvolutionGeometry& geometry_;
   int dim_ = 0;
-  std::vector<std::pair<Rows, std::shared_ptr<const Kernel>>> made_;
+  std::vector<std::pair<RowRange, std::shared_ptr<const Kernel>>> made_;
 };
 
 /// Few images in blocks of their rows, each large enough to make up for bringing the kernel to its layout once more.

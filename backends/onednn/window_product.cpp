@@ -157,7 +157,7 @@ class WindowProduct final : public RowWriter {
 
  private:
   /// Some images, whose windows are laid out at once.
-  struct Block {
+  struct ImageBlock {
     Windows windows;
     Matrix columns, y;
     std::unique_ptr<Kernel> product;
@@ -169,7 +169,8 @@ class WindowProduct final : public RowWriter {
   };
 
   /// False where oneDNN has nothing fast.
-  bool bind(Block& block, const KernelRequest& request, const cpu::ConvolutionGeometry& g, std::int64_t images) const {
+  bool bind(ImageBlock& block, const KernelRequest& request, const cpu::ConvolutionGeometry& g,
+            std::int64_t images) const {
     block.windows = Windows(g, images);
     const std::int64_t rows = images * y_image_ / kernel_.columns;
     block.columns = {rows, kernel_.rows};
@@ -200,7 +201,7 @@ class WindowProduct final : public RowWriter {
     return make_dot_general({"dot_general", attrs, inputs, outputs, device});
   }
 
-  void multiply(const KernelArguments& arguments, const Block& block, const float* a, const Matrix& a_shape,
+  void multiply(const KernelArguments& arguments, const ImageBlock& block, const float* a, const Matrix& a_shape,
                 const float* b, const Matrix& b_shape, float* result, const Matrix& shape) const {
     void* scratch = static_cast<std::byte*>(arguments.scratch) + columns_bytes_;
     if (block.adds != nullptr) return block.adds->run({a, b, result}, scratch);
@@ -217,20 +218,20 @@ class WindowProduct final : public RowWriter {
   }
 
   /// The windows of x side by side; x itself where they lie so.
-  const float* columns_of(const KernelArguments& arguments, const Block& block, const float* x) const {
+  const float* columns_of(const KernelArguments& arguments, const ImageBlock& block, const float* x) const {
     if (columns_bytes_ == 0) return x;
     auto* columns = static_cast<float*>(arguments.scratch);
     lay_out(block.windows, x, columns);
     return columns;
   }
 
-  void forward(const KernelArguments& arguments, const Block& block, std::int64_t first) const {
+  void forward(const KernelArguments& arguments, const ImageBlock& block, std::int64_t first) const {
     const float* columns = columns_of(arguments, block, input(arguments, 0) + first * x_image_);
     multiply(arguments, block, columns, block.columns, input(arguments, 1), kernel_,
              static_cast<float*>(arguments.outputs[0].data) + first * y_image_, block.y);
   }
 
-  void input_grad(const KernelArguments& arguments, const Block& block, std::int64_t first) const {
+  void input_grad(const KernelArguments& arguments, const ImageBlock& block, std::int64_t first) const {
     float* x = static_cast<float*>(arguments.outputs[0].data) + first * x_image_;
     float* columns = columns_bytes_ == 0 ? x : static_cast<float*>(arguments.scratch);
     multiply(arguments, block, input(arguments, 0) + first * y_image_, block.y, input(arguments, 1), kernel_, columns,
@@ -238,19 +239,19 @@ class WindowProduct final : public RowWriter {
     if (columns != x) add_up_windows(block.windows, columns, x);
   }
 
-  void kernel_grad(const KernelArguments& arguments, const Block& block, std::int64_t first) const {
+  void kernel_grad(const KernelArguments& arguments, const ImageBlock& block, std::int64_t first) const {
     const float* columns = columns_of(arguments, block, input(arguments, 0) + first * x_image_);
     multiply(arguments, block, columns, block.columns, input(arguments, 1) + first * y_image_, block.y,
              static_cast<float*>(arguments.outputs[0].data), kernel_);
   }
 
   Matrix kernel_;
-  Block whole_, rest_;
+  ImageBlock whole_, rest_;
   std::int64_t images_ = 0, at_once_ = 0, rows_an_image_ = 0;
   std::int64_t x_image_ = 0, y_image_ = 0;  ///< Elements.
   std::size_t columns_bytes_ = 0;           ///< 0 where x lies as its windows do.
   std::size_t scratch_bytes_ = 0;
-  void (WindowProduct::*run_)(const KernelArguments&, const Block&, std::int64_t) const = nullptr;
+  void (WindowProduct::*run_)(const KernelArguments&, const ImageBlock&, std::int64_t) const = nullptr;
 };
 
 /// Elements of the windows of an image.

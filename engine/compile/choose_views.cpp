@@ -27,7 +27,7 @@ bool is_in_place(const Item& item) {
 /// Whether the view of a contiguous operand is contiguous too.
 bool keeps_contiguity(const Program& program, const Item& item) {
   const ArrayType& from = program.value(item.inputs[0]).type;
-  Value view;
+  StoredValue view;
   view.type = program.value(item.outputs[0]).type;
   view.strides = contiguous_strides(from.shape);
   if (has_view(item)) view.strides = view_of(item, from.shape, view.strides).strides;

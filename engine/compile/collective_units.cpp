@@ -55,7 +55,7 @@ class CollectiveWriter {
     if (item_.stacked >= 0) return stack();
     find_leaves(all);
     const int whole = item_.outputs[0];
-    const Value target = program_.value(whole);
+    const StoredValue target = program_.value(whole);
     const int width = static_cast<int>(size_of(type_.dtype));
     Unit unit = new_unit();
     for (int shard = 0; shard < mesh_.shards; ++shard) {
@@ -382,7 +382,7 @@ class CollectiveWriter {
     const Strides into = program_.value(result).strides;
     for (std::size_t sender = 0; sender < group.size(); ++sender) {
       const Ref source = leaf(group[sender]);
-      const Value operand = program_.value(source.value);
+      const StoredValue operand = program_.value(source.value);
       const int from =
           program_.new_view(source.value, block, operand.strides,
                             static_cast<std::int64_t>(receiver) * step(split, operand.strides), operand.pmap);
@@ -428,9 +428,9 @@ class CollectiveWriter {
 /// shards, or lie in memory that is not theirs.
 bool write_through(Program& program, const Item& item) {
   const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
-  const Value local = program.value(item.inputs[0]);
-  const Value& root = program.value(local.root);
-  const Value& whole = program.value(item.outputs[0]);
+  const StoredValue local = program.value(item.inputs[0]);
+  const StoredValue& root = program.value(local.root);
+  const StoredValue& whole = program.value(item.outputs[0]);
   const bool stacked = item.stacked >= 0;
   if ((program.processes > 1 && !stacked) || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0)
     return false;
@@ -441,13 +441,13 @@ bool write_through(Program& program, const Item& item) {
       return false;
     }
   }
-  Value block = whole;
+  StoredValue block = whole;
   block.type.shape = local.type.shape;
   if (!stacked && !block.is_contiguous()) return false;
   const int cut = static_cast<int>(program.cuts.size());
   program.cuts.push_back(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
   const int old_root = local.root;
-  for (Value& value : program.values) {
+  for (StoredValue& value : program.values) {
     if (value.root != old_root) continue;
     value.root = item.outputs[0];
     value.cut = cut;
@@ -469,8 +469,8 @@ void add_collective_units(Program& program, const Item& item) {
     return;
   }
   // Of one shard every collective is the identity; it still counts as one.
-  const Value operand = program.value(item.inputs[0]);
-  Value& result = program.value(item.outputs[0]);
+  const StoredValue operand = program.value(item.inputs[0]);
+  StoredValue& result = program.value(item.outputs[0]);
   result.root = operand.root;
   result.offset = operand.offset;
   result.cut = operand.cut;

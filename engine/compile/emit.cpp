@@ -36,7 +36,7 @@ class Emitter {
   // ---- operands --------------------------------------------------------------------------------------------------
 
   Address address(const Ref& ref, const Unit& unit, bool tiled) const {
-    const Value& value = program_.value(ref.value);
+    const StoredValue& value = program_.value(ref.value);
     const Placement& placement = program_.placements[static_cast<std::size_t>(value.root)];
     Address a;
     a.base = placement.base;
@@ -59,7 +59,7 @@ class Emitter {
   }
 
   ArrayView view(const Ref& ref, std::int64_t tile) const {
-    const Value& value = program_.value(ref.value);
+    const StoredValue& value = program_.value(ref.value);
     ArrayView v;
     v.dtype = value.type.dtype;
     if (tile > 0 && !value.is_one_a_tile) {

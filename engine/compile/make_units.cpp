@@ -48,22 +48,22 @@ void alias_axis_index(Program& program, const Item& item) {
   for (int s = 0; s < mesh.local_shards; ++s) {
     offsets.push_back(sizeof(std::int32_t) * static_cast<std::uint64_t>(mesh.coordinate(mesh.first_shard + s, axis)));
   }
-  Value& index = program.value(item.outputs[0]);
+  StoredValue& index = program.value(item.outputs[0]);
   index.root = table;
   index.cut = static_cast<int>(program.cuts.size());
   program.cuts.push_back(std::move(offsets));
 }
 
 /// Of the same elements in another shape: contiguous, or one repeated.
-Strides strides_in_place(const Value& from, const Shape& shape) {
+Strides strides_in_place(const StoredValue& from, const Shape& shape) {
   if (from.type.shape == shape) return from.strides;
   return from.is_contiguous() ? contiguous_strides(shape) : Strides{};
 }
 
 void alias_cut(Program& program, const Item& item, int result) {
   const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
-  const Value from = program.value(item.inputs[0]);
-  Value& to = program.value(result);
+  const StoredValue from = program.value(item.inputs[0]);
+  StoredValue& to = program.value(result);
   to.root = from.root;
   to.offset = from.offset;
   if (item.stacked < 0) to.strides = from.strides;
@@ -76,13 +76,13 @@ void resolve_alias(Program& program, const Item& item) {
   if (item.kind == Item::Kind::cut_in) return alias_cut(program, item, item.outputs[0]);
   if (item.primitive == &ops::primitives::full()) {
     const int constant = constant_value(program, item);
-    Value& to = program.value(item.outputs[0]);
+    StoredValue& to = program.value(item.outputs[0]);
     to.root = constant;
     to.strides = {};
     return;
   }
-  const Value from = program.value(item.inputs[0]);
-  Value& to = program.value(item.outputs[0]);
+  const StoredValue from = program.value(item.inputs[0]);
+  StoredValue& to = program.value(item.outputs[0]);
   if (has_view(item)) {
     const ir::View view = view_of(item, from.type.shape, from.strides);
     to.strides = view.strides;
@@ -141,7 +141,7 @@ void add_kernel_unit(Program& program, const Item& item) {
   unit.together = item.together;
   UnitCall call{item.kernel, item.rest_kernel, refs(item.inputs), refs(item.outputs), label(item)};
   if (item.kind == Item::Kind::cut_in) {
-    const Value& to = program.value(item.outputs[0]);
+    const StoredValue& to = program.value(item.outputs[0]);
     const int source = program.new_value(to.type, item.pmap);
     alias_cut(program, item, source);
     call.inputs = {{source, -1}};
@@ -189,8 +189,8 @@ void add_sum_of_products(Program& program, const Item& sum, const Item& product)
 /// Results must be whole buffers: what is only a part or a repetition of one is copied.
 void copy_partial_outputs(Program& program) {
   for (int& output : program.outputs) {
-    const Value value = program.value(output);
-    const Value& root = program.value(value.root);
+    const StoredValue value = program.value(output);
+    const StoredValue& root = program.value(value.root);
     const bool whole = value.offset == 0 && value.cut < 0 && value.is_contiguous() && root.memory != Memory::constant &&
                        value.nbytes() == root.nbytes() && root.pmap < 0;
     if (whole) continue;

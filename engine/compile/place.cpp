@@ -22,7 +22,7 @@ struct Root {
 };
 
 /// Memory that one root, or several that follow each other in place, occupy.
-struct Block {
+struct Allocation {
   Place place = Place::none;
   std::pair<int, int> domain{-1, -1};  // scratch: step and group
   Interval interval;
@@ -77,7 +77,7 @@ class Placer {
   }
 
   void classify(int r) {
-    const Value& value = program_.value(r);
+    const StoredValue& value = program_.value(r);
     Root& it = root(r);
     if (value.root != r) return;
     if (value.memory != Memory::own) {
@@ -105,7 +105,7 @@ class Placer {
   }
 
   /// Whether each device has but one shard, whose block then serves as its scratch too: one plan packs closer than two.
-  bool has_shard_alone(const Value& value) const {
+  bool has_shard_alone(const StoredValue& value) const {
     if (value.pmap < 0) return false;
     const Mesh& mesh = program_.meshes[static_cast<std::size_t>(value.pmap)];
     return mesh.local_shards == mesh.devices;
@@ -114,7 +114,7 @@ class Placer {
   // ---- donation --------------------------------------------------------------------------------------------------
 
   /// Whether nobody reads `r` any more when unit `u` writes a value of the same type: `u` itself may, in place.
-  bool is_dead_for(int r, int u, const Value& written) {
+  bool is_dead_for(int r, int u, const StoredValue& written) {
     const Unit& writer = unit(u);
     for (int reader : root(r).readers) {
       const Unit& it = unit(reader);
@@ -127,10 +127,10 @@ class Placer {
   }
 
   /// Whether a region's unit reads of argument `r` only the block that its shard writes of `written`.
-  bool reads_own_block(const Unit& reader, int r, const Value& written) {
+  bool reads_own_block(const Unit& reader, int r, const StoredValue& written) {
     for (const UnitCall& call : reader.calls) {
       for (const Ref& ref : call.inputs) {
-        const Value& value = program_.value(ref.value);
+        const StoredValue& value = program_.value(ref.value);
         if (value.root != r) continue;
         if (value.cut < 0 || written.cut < 0 || value.offset != 0 || !value.is_contiguous()) return false;
         if (program_.cuts[static_cast<std::size_t>(value.cut)] !=
@@ -160,9 +160,9 @@ class Placer {
     const int at = output_of(call, written);
     if (at < 0) return false;
     const auto index = static_cast<std::size_t>(at);
-    const Value& output = program_.value(call.outputs[index].value);
+    const StoredValue& output = program_.value(call.outputs[index].value);
     for (std::size_t k = 0; k < call.inputs.size(); ++k) {
-      const Value& input = program_.value(call.inputs[k].value);
+      const StoredValue& input = program_.value(call.inputs[k].value);
       if (input.root != r) continue;
       if (input.offset != 0 || !input.is_contiguous() || input.type.dtype != output.type.dtype ||
           input.nbytes() != output.nbytes() || !call.kernel->may_share(static_cast<int>(k), at) ||
@@ -201,12 +201,12 @@ class Placer {
   int best_donor(int result, const std::vector<bool>& taken) {
     const int r = program_.root(program_.outputs[static_cast<std::size_t>(result)]);
     const int writer = root(r).writer;
-    const Value& written = written_value(r);
+    const StoredValue& written = written_value(r);
     int best = -1;
     std::int64_t best_time = -2;
     for (std::size_t a = 0; a < program_.arguments.size(); ++a) {
       const int argument = program_.arguments[a];
-      const Value& value = program_.value(argument);
+      const StoredValue& value = program_.value(argument);
       const bool allowed = program_.allowed_donors.empty() ||
                            program_.allowed_donors[static_cast<std::size_t>(result)] == static_cast<int>(a);
       if (!allowed || taken[a] || root(argument).is_output || value.type.dtype != program_.value(r).type.dtype ||
@@ -224,7 +224,7 @@ class Placer {
   }
 
   /// The value through which root `r` is written: with the cut, where shards write their blocks of it.
-  const Value& written_value(int r) {
+  const StoredValue& written_value(int r) {
     for (const UnitCall& call : unit(root(r).writer).calls) {
       for (const Ref& ref : call.outputs) {
         if (program_.root(ref.value) == r) return program_.value(ref.value);
@@ -277,7 +277,7 @@ class Placer {
         continue;
       }
       it.block = static_cast<int>(blocks_.size());
-      Block block{it.place, {-1, -1}, wanted};
+      Allocation block{it.place, {-1, -1}, wanted};
       if (it.place == Place::scratch) block.domain = {unit(u).step, unit(u).group};
       blocks_.push_back(block);
     }
@@ -313,7 +313,7 @@ class Placer {
     if (it.calls.size() != 1 && !it.in_parts) return -1;
     const int at = output_of(it.calls[0], r);
     if (at < 0) return -1;
-    const Value& output = program_.value(it.calls[0].outputs[static_cast<std::size_t>(at)].value);
+    const StoredValue& output = program_.value(it.calls[0].outputs[static_cast<std::size_t>(at)].value);
     if (output.cut >= 0 || output.offset != 0) return -1;
     for (const Ref& ref : it.calls[0].inputs) {
       const int a = program_.root(ref.value);
@@ -391,7 +391,7 @@ class Placer {
     program_.placements.resize(program_.values.size());
     const auto first_result = static_cast<std::uint32_t>(base::first_argument + program_.arguments.size());
     for (std::size_t r = 0; r < roots_.size(); ++r) {
-      const Value& value = program_.values[r];
+      const StoredValue& value = program_.values[r];
       Placement& placement = program_.placements[r];
       switch (roots_[r].place) {
         case Place::none:
@@ -427,7 +427,7 @@ class Placer {
   std::vector<std::int64_t> time_;
   std::vector<std::int64_t> step_begin_;
   std::vector<std::int64_t> step_end_;
-  std::vector<Block> blocks_;
+  std::vector<Allocation> blocks_;
   std::vector<std::pair<int, std::size_t>> scratch_of_;  // a unit and its kernels' scratch block
 };
 

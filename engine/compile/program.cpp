@@ -29,7 +29,7 @@ Strides contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-bool Value::is_contiguous() const {
+bool StoredValue::is_contiguous() const {
   std::int64_t step = 1;
   for (int d = type.shape.rank() - 1; d >= 0; --d) {
     if (type.shape[d] != 1 && strides[static_cast<std::size_t>(d)] != step) return type.size() == 0;
@@ -38,7 +38,7 @@ bool Value::is_contiguous() const {
   return true;
 }
 
-bool Value::is_uniform() const {
+bool StoredValue::is_uniform() const {
   for (int d = 0; d < type.shape.rank(); ++d) {
     if (type.shape[d] != 1 && strides[static_cast<std::size_t>(d)] != 0) return false;
   }
@@ -68,7 +68,7 @@ std::vector<ArrayType> Program::types(std::span<const Ref> refs) const {
 }
 
 int Program::new_value(const ArrayType& type, int pmap) {
-  Value value;
+  StoredValue value;
   value.type = type;
   value.pmap = pmap;
   value.root = static_cast<int>(values.size());
@@ -79,7 +79,7 @@ int Program::new_value(const ArrayType& type, int pmap) {
 
 int Program::new_view(int of, const ArrayType& type, const Strides& strides, std::int64_t offset_bytes, int pmap) {
   const int id = new_value(type, pmap);
-  Value& view = value(id);
+  StoredValue& view = value(id);
   view.root = root(of);
   view.cut = value(of).cut;
   view.offset = value(of).offset + offset_bytes;

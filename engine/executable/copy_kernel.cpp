@@ -13,15 +13,15 @@ void copy_row(const std::byte* from, std::byte* to, std::int64_t count, std::int
 }
 
 /// The views with neighbouring dimensions joined wherever both are laid out for it.
-struct Joined {
+struct Coalesced {
   int rank = 0;
   std::array<std::int64_t, Shape::max_rank> extent{};
   std::array<std::int64_t, Shape::max_rank> from{};
   std::array<std::int64_t, Shape::max_rank> to{};
 };
 
-Joined join(const ArrayView& from, const ArrayView& to) {
-  Joined joined;
+Coalesced join(const ArrayView& from, const ArrayView& to) {
+  Coalesced joined;
   for (int i = 0; i < from.shape.rank(); ++i) {
     const auto d = static_cast<std::size_t>(i);
     const std::int64_t extent = from.shape[i];
@@ -41,7 +41,7 @@ Joined join(const ArrayView& from, const ArrayView& to) {
   return joined;
 }
 
-void copy(const Joined& joined, int dim, const std::byte* from, std::byte* to, std::size_t bytes) {
+void copy(const Coalesced& joined, int dim, const std::byte* from, std::byte* to, std::size_t bytes) {
   const auto d = static_cast<std::size_t>(dim);
   const auto width = static_cast<std::int64_t>(bytes);
   if (dim == joined.rank) {

@@ -130,9 +130,9 @@ std::shared_ptr<Buffer> Executable::allocate(std::size_t nbytes) const {
   throw BackendError("none of the given backends owns memory on cpu:0; give one that does, such as aten.");
 }
 
-std::unique_ptr<Frame> Executable::take_frame() const {
+std::unique_ptr<CallFrame> Executable::take_frame() const {
   if (auto frame = idle_.take()) return frame;
-  auto frame = std::make_unique<Frame>();
+  auto frame = std::make_unique<CallFrame>();
   if (arena_bytes > 0) frame->arena = allocate(arena_bytes);
   if (shard_bytes > 0) frame->shards = allocate(shard_bytes * static_cast<std::size_t>(std::max(local_shards, 1)));
   const std::size_t bases = base::first_argument + argument_types.size() + result_types.size();
@@ -144,6 +144,6 @@ std::unique_ptr<Frame> Executable::take_frame() const {
   return frame;
 }
 
-void Executable::give_back(std::unique_ptr<Frame> frame) const { idle_.put(std::move(frame)); }
+void Executable::give_back(std::unique_ptr<CallFrame> frame) const { idle_.put(std::move(frame)); }
 
 }  // namespace lockstep::executable

@@ -113,7 +113,7 @@ struct ResultSource {
 };
 
 /// What an executable needs and does, for tests and for people.
-struct Plan {
+struct PlanReport {
   std::size_t arena_bytes = 0;
   std::size_t shard_bytes = 0;    ///< For one shard.
   std::size_t scratch_bytes = 0;  ///< For one device.
@@ -134,7 +134,7 @@ struct Plan {
 };
 
 /// The memory one running call needs. Kept and used again, so that a steady state allocates nothing.
-struct Frame {
+struct CallFrame {
   std::shared_ptr<Buffer> arena;
   std::shared_ptr<Buffer> shards;
   std::vector<std::shared_ptr<Buffer>> scratch;  ///< One a device.
@@ -177,14 +177,14 @@ class Executable {
   std::vector<std::string> call_names;  ///< One a call, for printing.
   std::vector<CallNote> call_notes;     ///< Likewise.
 
-  Plan plan() const;
+  PlanReport plan() const;
   /// `costs`: each call's arithmetic operations and bytes stand behind it.
   std::string print(const std::string& indent = {}, bool costs = false) const;
 
   /// Memory from the first backend that has some. Throws BackendError where none has.
   std::shared_ptr<Buffer> allocate(std::size_t nbytes) const;
-  std::unique_ptr<Frame> take_frame() const;
-  void give_back(std::unique_ptr<Frame> frame) const;
+  std::unique_ptr<CallFrame> take_frame() const;
+  void give_back(std::unique_ptr<CallFrame> frame) const;
 
   /// Collectives computed by all calls so far.
   std::uint64_t collectives_run() const { return collectives_run_.load(std::memory_order_relaxed); }
@@ -192,7 +192,7 @@ class Executable {
 
  private:
   static constexpr std::size_t kept_frames = 8;  ///< More than this many calls at once allocate anew.
-  mutable IdleSlots<Frame, kept_frames> idle_;
+  mutable IdleSlots<CallFrame, kept_frames> idle_;
   mutable std::atomic<std::uint64_t> collectives_run_{0};
 };
 

@@ -35,7 +35,7 @@ class CostCount {
     }
   }
 
-  void write(Plan& plan) const {
+  void write(PlanReport& plan) const {
     plan.flops = flops();
     plan.bytes = bytes_;
     plan.has_while_loops = has_while_loops_;
@@ -91,7 +91,7 @@ class CostCount {
   bool has_while_loops_ = false;
 };
 
-std::string print_totals(const Plan& plan) {
+std::string print_totals(const PlanReport& plan) {
   std::string text = "total " + print_costs(plan.flops, plan.bytes) + (plan.has_while_loops ? " or more" : "") +
                      ", results " + std::to_string(plan.result_bytes) + " B\n";
   for (const OpCost& cost : plan.ops) {
@@ -104,7 +104,7 @@ std::string print_totals(const Plan& plan) {
 }
 
 /// Kernels and collectives as they stand in the program, each once but for those of scans.
-void count_calls(const Executable& e, Plan& plan) {
+void count_calls(const Executable& e, PlanReport& plan) {
   plan.kernels = static_cast<int>(e.calls.size());
   for (const Chain& chain : e.chains) {
     plan.kernels -= static_cast<int>(chain.rest_calls.last - chain.rest_calls.first);
@@ -117,7 +117,7 @@ void count_calls(const Executable& e, Plan& plan) {
     const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
     if (control == nullptr) continue;
     for (const Body& body : control->bodies()) {
-      Plan inner;
+      PlanReport inner;
       count_calls(*body.executable, inner);
       plan.kernels += inner.kernels;
       plan.collectives += inner.collectives * static_cast<int>(control->trips());
@@ -129,8 +129,8 @@ void count_calls(const Executable& e, Plan& plan) {
 
 std::string print_costs(double flops, double bytes) { return fmt::format("{:.0f} flops, {:.0f} B", flops, bytes); }
 
-Plan Executable::plan() const {
-  Plan plan;
+PlanReport Executable::plan() const {
+  PlanReport plan;
   plan.arena_bytes = arena_bytes;
   plan.shard_bytes = shard_bytes;
   plan.scratch_bytes = scratch_bytes;

@@ -10,13 +10,13 @@
 namespace lockstep {
 namespace {
 
-struct Rows {
+struct CountedRows {
   Array counts;  ///< bool [B].
   Array first;   ///< The first that counts.
   Array any;     ///< Whether one does.
 };
 
-Array filled(const Array& x, const Rows& rows) {
+Array filled(const Array& x, const CountedRows& rows) {
   if (x.dtype() == DType::key) return random::wrap_key_data(filled(random::key_data(x), rows));
   const Array row = take(x, rows.first, 0, IndexMode::promise_in_bounds);
   const Array fallback = is_inexact(x.dtype()) ? full({}, 0.5, x.dtype()) : zeros({}, x.dtype());
@@ -33,7 +33,7 @@ Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight) {
     throw DataError("[fill_masked_rows] the weights are " + to_string(weight.type()) + "; give one for each row, [B]");
   }
   const Array counts = stop_gradient(weight) != 0;
-  const Rows found{.counts = counts, .first = argmax(counts, 0), .any = any(counts)};
+  const CountedRows found{.counts = counts, .first = argmax(counts, 0), .any = any(counts)};
   return map_with_path(
       [&](const std::string& path, const Array& x) {
         if (x.ndim() == 0 || x.dim(0) != weight.dim(0)) {

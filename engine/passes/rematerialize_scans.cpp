@@ -24,7 +24,7 @@ using ir::Var;
 
 bool is_scan(const Equation& equation) { return equation.primitive == &ops::primitives::scan(); }
 
-/// Rows that a body gives twice are stacked once: who reads the second stack reads the first.
+/// ComputedRows that a body gives twice are stacked once: who reads the second stack reads the first.
 void join_twins(Draft& draft) {
   Substitution first;
   for (Equation& equation : draft.equations) {
@@ -46,10 +46,10 @@ struct Stacked {
   Var row;             ///< In the writer's body.
 };
 
-/// Rows of one writer in the body of one reader: which are read, and which computed from those.
-class Rows {
+/// ComputedRows of one writer in the body of one reader: which are read, and which computed from those.
+class ComputedRows {
  public:
-  Rows(const Equation& writer, Draft& reader) : writer_(Scan::of(writer.attrs).body), reader_(reader) {
+  ComputedRows(const Equation& writer, Draft& reader) : writer_(Scan::of(writer.attrs).body), reader_(reader) {
     for (const Equation& equation : writer_->equations()) {
       for (const Var v : equation.outputs) definition_[v] = &equation;
     }
@@ -109,7 +109,7 @@ Equation without_rematerialize_scans(const Draft& draft, const Equation& equatio
                                      const std::map<Var, Stacked>& stacks) {
   Scan scan = Scan::of(equation.attrs);
   Draft body(*scan.body);
-  std::map<std::size_t, Rows> rows;
+  std::map<std::size_t, ComputedRows> rows;
   std::vector<std::pair<Var, Stacked>> read;
   for (std::size_t i = scan.consts + scan.carries; i < equation.inputs.size(); ++i) {
     if (const auto it = stacks.find(equation.inputs[i]); it != stacks.end()) {

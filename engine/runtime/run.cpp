@@ -8,15 +8,15 @@
 #include <lockstep/error.h>
 
 #include "engine/executable/walker.h"
-#include "engine/ir/joined_backend.h"
+#include "engine/ir/backend_chain.h"
 #include "engine/runtime/team.h"
 
 namespace lockstep::runtime {
 namespace {
 
 using eval::HostArray;
+using executable::CallFrame;
 using executable::Executable;
-using executable::Frame;
 using executable::ResultSource;
 namespace base = executable::base;
 
@@ -56,7 +56,7 @@ void take_results(const Executable& executable, std::span<const Argument> argume
   }
 }
 
-void set_bases(const Executable& executable, Frame& frame, std::span<const Argument> arguments,
+void set_bases(const Executable& executable, CallFrame& frame, std::span<const Argument> arguments,
                std::span<const std::shared_ptr<Buffer>> written) {
   std::vector<std::byte*>& first = frame.bases.front();
   std::byte** const argument_bases = first.data() + base::first_argument;
@@ -78,7 +78,7 @@ void set_bases(const Executable& executable, Frame& frame, std::span<const Argum
 }
 
 /// Collectives that were computed.
-int execute(const Executable& executable, Frame& frame, Record* record) {
+int execute(const Executable& executable, CallFrame& frame, Record* record) {
   if (record != nullptr) record->assign(static_cast<std::size_t>(executable.devices), {});
   const auto recorder = [&](int device) {
     return record == nullptr ? nullptr : &(*record)[static_cast<std::size_t>(device)];
@@ -107,7 +107,7 @@ int execute(const Executable& executable, Frame& frame, Record* record) {
 
 }  // namespace
 
-Frame& FrameLease::of(const Executable& executable) {
+CallFrame& FrameLease::of(const Executable& executable) {
   if (executable_ != &executable) {
     give_back();
     frame_ = executable.take_frame();
@@ -125,7 +125,7 @@ void run(const Executable& executable, std::span<const Argument> arguments, std:
          FrameLease& lease, std::int64_t* collectives, Record* record) {
   take_results(executable, arguments, written);
   if (executable.steps.empty()) return;
-  Frame& frame = lease.of(executable);
+  CallFrame& frame = lease.of(executable);
   set_bases(executable, frame, arguments, written);
   const int computed = execute(executable, frame, record);
   if (computed > 0) executable.count_collectives(computed);

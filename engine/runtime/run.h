@@ -30,13 +30,13 @@ class FrameLease {
   FrameLease(const FrameLease&) = delete;
   FrameLease& operator=(const FrameLease&) = delete;
   ~FrameLease() { give_back(); }
-  executable::Frame& of(const executable::Executable& executable);
+  executable::CallFrame& of(const executable::Executable& executable);
 
  private:
   void give_back();
 
   const executable::Executable* executable_ = nullptr;
-  std::unique_ptr<executable::Frame> frame_;
+  std::unique_ptr<executable::CallFrame> frame_;
 };
 
 /// Runs an executable on arguments of its types. `written[i]` becomes the memory of result i where that is made anew; it

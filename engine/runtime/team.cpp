@@ -8,7 +8,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/ir/joined_backend.h"
+#include "engine/ir/backend_chain.h"
 
 namespace lockstep::runtime {
 

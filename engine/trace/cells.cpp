@@ -13,8 +13,8 @@ namespace lockstep {
 
 namespace {
 
-using trace::Frame;
 using trace::open_traces;
+using trace::TraceFrame;
 
 /// How many traces are open down to the one of this number. Throws TraceError where it has closed; `who` is the text's
 /// beginning.
@@ -31,7 +31,7 @@ std::size_t depth_of(std::uint64_t number, const std::string& who) {
 }
 
 /// The cell in a trace within its own; `outside` is its value around that trace.
-trace::OpenCell& opened(Frame& frame, const std::shared_ptr<CellState>& cell, const Array& outside) {
+trace::OpenCell& opened(TraceFrame& frame, const std::shared_ptr<CellState>& cell, const Array& outside) {
   const auto known = std::ranges::find_if(frame.cells, [&](const auto& open) { return open.cell == cell; });
   if (known != frame.cells.end()) return *known;
   const ir::Var input = frame.builder.input(outside.type());
@@ -57,11 +57,11 @@ class SetAside {
   SetAside& operator=(const SetAside&) = delete;
 
  private:
-  std::vector<std::unique_ptr<Frame>> inner_;
+  std::vector<std::unique_ptr<TraceFrame>> inner_;
 };
 
 /// The number of the example in a trace of examples.
-Array index_in(Frame& frame) {
+Array index_in(TraceFrame& frame) {
   if (!frame.index) {
     const AxisSet varying = frame.mapping->axis.empty() ? AxisSet() : AxisSet{frame.mapping->axis};
     const ir::Var input = frame.builder.input({int32, {}, varying});

@@ -24,8 +24,8 @@ struct OpenCell {
 };
 
 /// One open trace.
-struct Frame {
-  Frame(std::uint64_t number, ir::AxisSizes axes) : number(number), builder(std::move(axes)) {}
+struct TraceFrame {
+  TraceFrame(std::uint64_t number, ir::AxisSizes axes) : number(number), builder(std::move(axes)) {}
 
   std::uint64_t number;
   ir::Builder builder;
@@ -38,9 +38,9 @@ struct Frame {
   std::optional<MappedIndex> index;
 };
 
-std::vector<std::unique_ptr<Frame>>& open_traces();
+std::vector<std::unique_ptr<TraceFrame>>& open_traces();
 
 /// A value of this trace.
-Array to_array(const Frame& frame, ir::Var var, Origin origin);
+Array to_array(const TraceFrame& frame, ir::Var var, Origin origin);
 
 }  // namespace lockstep::trace

@@ -14,12 +14,12 @@
 
 namespace lockstep::trace {
 
-std::vector<std::unique_ptr<Frame>>& open_traces() {
-  thread_local std::vector<std::unique_ptr<Frame>> frames;
+std::vector<std::unique_ptr<TraceFrame>>& open_traces() {
+  thread_local std::vector<std::unique_ptr<TraceFrame>> frames;
   return frames;
 }
 
-Array to_array(const Frame& frame, ir::Var var, Origin origin) {
+Array to_array(const TraceFrame& frame, ir::Var var, Origin origin) {
   return Array(std::make_shared<const ArrayState>(frame.builder.type(var), frame.number, var, std::move(origin)));
 }
 
@@ -41,7 +41,7 @@ std::uint64_t next_number() {
   return ++last;
 }
 
-Frame& innermost(std::string_view op) {
+TraceFrame& innermost(std::string_view op) {
   auto& frames = open_traces();
   if (frames.empty()) {
     throw TraceError(std::string(op) + ": no trace is open on this thread; stage ops inside a function given to trace");
@@ -50,7 +50,7 @@ Frame& innermost(std::string_view op) {
 }
 
 /// The open trace numbered `number`, or null.
-Frame* find_open(std::uint64_t number) {
+TraceFrame* find_open(std::uint64_t number) {
   for (auto& frame : open_traces()) {
     if (frame->number == number) return frame.get();
   }
@@ -73,7 +73,7 @@ std::string text_of(const Origin& origin) {
                    "variable outside.");
 }
 
-Var capture_concrete(Frame& frame, const Array& array) {
+Var capture_concrete(TraceFrame& frame, const Array& array) {
   auto& known = frame.concrete[array.state()->buffer.get()];
   for (const auto& [type, var] : known) {
     if (type == array.type()) return var;
@@ -104,7 +104,7 @@ Var capture_outer(const Array& array, const Use& use) {
   return value.state()->var;
 }
 
-Var var_of(Frame& frame, const Array& array, const Use& use) {
+Var var_of(TraceFrame& frame, const Array& array, const Use& use) {
   if (!array.has_value()) {
     throw ValueError(use.text() + ": " + why_empty(array));
   }
@@ -113,7 +113,7 @@ Var var_of(Frame& frame, const Array& array, const Use& use) {
   return capture_outer(array, use);
 }
 
-std::vector<Var> vars_of(Frame& frame, std::span<const Array> arrays, std::string_view op, std::string_view role) {
+std::vector<Var> vars_of(TraceFrame& frame, std::span<const Array> arrays, std::string_view op, std::string_view role) {
   std::vector<Var> vars;
   vars.reserve(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) vars.push_back(var_of(frame, arrays[i], {op, role, i}));
@@ -121,7 +121,7 @@ std::vector<Var> vars_of(Frame& frame, std::span<const Array> arrays, std::strin
 }
 
 /// The results of `op`.
-std::vector<Array> to_arrays(const Frame& frame, std::span<const Var> vars, std::string_view op) {
+std::vector<Array> to_arrays(const TraceFrame& frame, std::span<const Var> vars, std::string_view op) {
   std::vector<Array> arrays;
   arrays.reserve(vars.size());
   const auto& scope = frame.builder.provenance().scope;
@@ -146,8 +146,8 @@ class OpenTrace {
  public:
   explicit OpenTrace(const ir::AxisSizes& axes) {
     auto& frames = open_traces();
-    const Frame* outer = frames.empty() ? nullptr : frames.back().get();
-    auto frame = std::make_unique<Frame>(next_number(), outer ? joined_axes(outer->builder.axes(), axes) : axes);
+    const TraceFrame* outer = frames.empty() ? nullptr : frames.back().get();
+    auto frame = std::make_unique<TraceFrame>(next_number(), outer ? joined_axes(outer->builder.axes(), axes) : axes);
     if (outer) frame->builder.set_provenance(outer->builder.provenance());
     frames.push_back(std::move(frame));
   }
@@ -155,7 +155,7 @@ class OpenTrace {
   OpenTrace(const OpenTrace&) = delete;
   OpenTrace& operator=(const OpenTrace&) = delete;
 
-  Frame& frame() { return *open_traces().back(); }
+  TraceFrame& frame() { return *open_traces().back(); }
 };
 
 }  // namespace
@@ -163,7 +163,7 @@ class OpenTrace {
 Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisSizes& axes,
              std::optional<Mapping> mapping) {
   OpenTrace open(axes);
-  Frame& frame = open.frame();
+  TraceFrame& frame = open.frame();
   frame.mapping = std::move(mapping);
   std::vector<Array> inputs;
   inputs.reserve(types.size());
@@ -203,13 +203,13 @@ Array find_axis_index(const std::string& axis) {
 }
 
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
-  Frame& frame = innermost(primitive.name);
+  TraceFrame& frame = innermost(primitive.name);
   const std::vector<Var> inputs = vars_of(frame, operands, primitive.name, "operand");
   return to_arrays(frame, frame.builder.apply(primitive, inputs, std::move(attrs)), primitive.name);
 }
 
 std::vector<Array> inline_call(const ir::Function& function, std::span<const Array> arguments) {
-  Frame& frame = innermost("call of a traced function");
+  TraceFrame& frame = innermost("call of a traced function");
   const std::vector<Var> inputs = vars_of(frame, arguments, "call of a traced function", "argument");
   return to_arrays(frame, frame.builder.inline_function(function, inputs), "a call of a traced function");
 }
@@ -235,7 +235,7 @@ NoTrace::~NoTrace() { open_traces() = std::move(hidden_); }
 
 ScopeName::ScopeName(std::string path) : path_(std::make_shared<const std::string>(std::move(path))), layer_(path_) {
   if (!is_open()) return;
-  Frame& frame = *open_traces().back();
+  TraceFrame& frame = *open_traces().back();
   ir::Provenance provenance = frame.builder.provenance();
   trace_ = frame.number;
   previous_ = provenance.scope;
@@ -244,7 +244,7 @@ ScopeName::ScopeName(std::string path) : path_(std::make_shared<const std::strin
 }
 
 ScopeName::~ScopeName() {
-  Frame* frame = trace_ == 0 ? nullptr : find_open(trace_);
+  TraceFrame* frame = trace_ == 0 ? nullptr : find_open(trace_);
   if (frame == nullptr) return;
   ir::Provenance provenance = frame->builder.provenance();
   provenance.scope = previous_;

@@ -17,7 +17,7 @@
 
 namespace lockstep::trace {
 
-struct Frame;
+struct TraceFrame;
 
 using Body = std::function<std::vector<Array>(std::span<const Array>)>;
 
@@ -67,7 +67,7 @@ class NoTrace {
   NoTrace& operator=(const NoTrace&) = delete;
 
  private:
-  std::vector<std::unique_ptr<Frame>> hidden_;
+  std::vector<std::unique_ptr<TraceFrame>> hidden_;
 };
 
 /// Marks the equations staged in the innermost open trace while it lives with a layer path, and errors made meanwhile.

@@ -21,9 +21,9 @@ using detail::held;
 namespace {
 
 /// The usual batch as an argument: weights that are not given are nothing.
-struct Rows {
-  Rows() = default;
-  explicit Rows(const Batch& batch) : x(batch.x), y(batch.y) {
+struct BatchArgument {
+  BatchArgument() = default;
+  explicit BatchArgument(const Batch& batch) : x(batch.x), y(batch.y) {
     if (batch.weight.has_value()) weight = batch.weight;
   }
 
@@ -31,7 +31,7 @@ struct Rows {
   Array y;
   std::optional<Array> weight;
 };
-LOCKSTEP_TREE(Rows, x, y, weight);
+LOCKSTEP_TREE(BatchArgument, x, y, weight);
 
 void check(const DataParallelOptions& options) {
   if (options.microbatches >= 1) return;
@@ -103,7 +103,7 @@ TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
 
 std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {
   train::check(batch);
-  return held(impl_, "training step").call(std::move(state), to_tree(Rows(batch)));
+  return held(impl_, "training step").call(std::move(state), to_tree(BatchArgument(batch)));
 }
 
 std::pair<TrainState, Logs> TrainStep::run(TrainState state, Tree batch) const {
@@ -153,7 +153,7 @@ EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options) {
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
                                                          const Batch& batch) const {
   train::check(batch);
-  return held(impl_, "evaluation step").call(trainable, non_trainable, to_tree(Rows(batch)));
+  return held(impl_, "evaluation step").call(trainable, non_trainable, to_tree(BatchArgument(batch)));
 }
 
 std::map<std::string, Weighted> EvaluateStep::run(const Tree& trainable, const Tree& non_trainable, Tree batch) const {

@@ -92,7 +92,7 @@ std::string text_of(const std::function<void()>& call) {
   return {};
 }
 
-std::string place_at(int line) { return "(at error_places.cpp:" + std::to_string(line) + ")"; }
+std::string place_at(int line) { return "(at error_places_test.cpp:" + std::to_string(line) + ")"; }
 
 int line_of_product = 0;
 
@@ -163,6 +163,6 @@ TEST_CASE("an error says its named scope, whether something is traced or not, an
   for (const std::string& text : {text_of([&] { f(x); }), text_of([&] { jit(f)(x); })}) {
     INFO("the error says: ", text);
     CHECK(text.ends_with(", in layer \"second/third\")"));
-    CHECK(tests::contains(text, "(at error_places.cpp:"));
+    CHECK(tests::contains(text, "(at error_places_test.cpp:"));
   }
 }

@@ -1,3 +1,5 @@
+#include "tests/fuzz/drawn_models.h"
+
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -7,7 +9,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "tests/fuzz/drawn_models.h"
 #include "tests/fuzz/number_from.h"
 #include "tests/support/training.h"
 

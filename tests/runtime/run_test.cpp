@@ -217,7 +217,7 @@ TEST_CASE("convolutions of a device's shards and the sums of their gradients are
   const auto plan_of = [&](std::int64_t images, bool own_windows, int devices) {
     return compile::lower(function(images, own_windows, devices), options)->plan();
   };
-  const auto has = [](const executable::Plan& plan, const std::string& op) {
+  const auto has = [](const executable::PlanReport& plan, const std::string& op) {
     return plan.text.find(op) != std::string::npos;
   };
   CHECK(has(plan_of(1, false, 2), "conv_of_shards"));

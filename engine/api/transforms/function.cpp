@@ -77,7 +77,7 @@ std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
 
 Plan Function::plan() const {
   const Impl& impl = held(impl_, "function");
-  const executable::Plan compiled = api::compiled(impl.function)->plan();
+  const executable::PlanReport compiled = api::compiled(impl.function)->plan();
   Plan plan;
   plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
   plan.shard_bytes = static_cast<std::int64_t>(compiled.shard_bytes);

@@ -16,7 +16,7 @@
 #include "engine/compile/compile.h"
 #include "engine/core/checked_sizes.h"
 #include "engine/core/environment.h"
-#include "engine/ir/joined_backend.h"
+#include "engine/ir/backend_chain.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
@@ -140,7 +140,7 @@ std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> argu
 }
 
 const Backend& plain_backend() {
-  static const std::shared_ptr<const Backend> all = ir::joined(built_backends());
+  static const std::shared_ptr<const Backend> all = ir::backend_chain(built_backends());
   if (built_backends().empty()) {
     throw BackendError("this build has no backend; configure one of the folders of backends/");
   }

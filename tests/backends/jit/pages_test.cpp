@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "engine/ir/joined_backend.h"
+#include "engine/ir/backend_chain.h"
 #include "engine/ops/values.h"
 #include "tests/backends/jit/loops.h"
 #include "tests/support/mapped_program.h"

@@ -1,6 +1,6 @@
 #include <random>
 
-#include "engine/ir/joined_backend.h"
+#include "engine/ir/backend_chain.h"
 #include "engine/passes/pass.h"
 #include "tests/backends/jit/loops.h"
 #include "tests/support/mapped_program.h"
@@ -36,7 +36,7 @@ int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
   int loops = 0;
   for (const Isa isa : usable_sets()) {
     CAPTURE(std::string(name(isa)));
-    const auto backend = ir::joined({backends::jit::make_backend(isa), backends::make_aten_backend()});
+    const auto backend = ir::backend_chain({backends::jit::make_backend(isa), backends::make_aten_backend()});
     const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
     CHECK(run(f, arguments, backend, false) == expected);
     std::string text;
@@ -157,7 +157,7 @@ TEST_CASE("an optimizer's update is one loop, in tiles, written in place") {
         return Values{x[0] - rate * ops::div(m, ops::sqrt(v) + ops::full_like(v, 1e-8)), m, v};
       });
   for (const Isa isa : usable_sets()) {
-    const auto backend = ir::joined({backends::jit::make_backend(isa), backends::make_aten_backend()});
+    const auto backend = ir::backend_chain({backends::jit::make_backend(isa), backends::make_aten_backend()});
     compile::Options options;
     options.backends = {backend};
     options.threads = 2;

@@ -8,7 +8,7 @@
 namespace lockstep::executable {
 
 /// A kernel and the element-wise loop that reads its result, which follows a few rows behind: it finds them in the cache.
-class JoinedLoopKernel final : public Kernel {
+class EpilogueKernel final : public Kernel {
  public:
   /// Operands: those of `writer`, then those of the loop but for the writer's result. Results: those of the loop, then the
   /// writer's where `result_in` is -1.
@@ -19,7 +19,7 @@ class JoinedLoopKernel final : public Kernel {
     int result_in = -1;  ///< The loop's result that takes the place of the writer's; -1 where this one is given, too.
   };
 
-  JoinedLoopKernel(const RowWriter& writer, const RowLoop& loop, Arrays arrays)
+  EpilogueKernel(const RowWriter& writer, const RowLoop& loop, Arrays arrays)
       : writer_(writer), loop_(loop), arrays_(std::move(arrays)) {}
 
   void run(const KernelArguments& arguments) const override;

@@ -11,7 +11,7 @@ namespace lockstep::ir {
 
 /// Several backends as one that evaluates what they compile: each kernel from the first that has one, as in a compiled
 /// function, memory from the first that owns any. Entering a thread enters all of them; leaving goes backwards.
-std::shared_ptr<const Backend> joined(std::vector<std::shared_ptr<const Backend>> backends);
+std::shared_ptr<const Backend> backend_chain(std::vector<std::shared_ptr<const Backend>> backends);
 
 /// Enters each backend in turn, and leaves them last first, since each restores what it found.
 class EnteredThread {

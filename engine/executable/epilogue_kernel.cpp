@@ -1,4 +1,4 @@
-#include "engine/executable/joined_loop_kernel.h"
+#include "engine/executable/epilogue_kernel.h"
 
 #include <array>
 #include <cstdint>
@@ -38,10 +38,10 @@ class LoopBehind final : public RowReader {
 
 }  // namespace
 
-std::size_t JoinedLoopKernel::loop_scratch() const { return (writer_.scratch_bytes() + 63) / 64 * 64; }
-std::size_t JoinedLoopKernel::scratch_bytes() const { return loop_scratch() + loop_.scratch_bytes(); }
+std::size_t EpilogueKernel::loop_scratch() const { return (writer_.scratch_bytes() + 63) / 64 * 64; }
+std::size_t EpilogueKernel::scratch_bytes() const { return loop_scratch() + loop_.scratch_bytes(); }
 
-bool JoinedLoopKernel::may_share(int input, int output) const {
+bool EpilogueKernel::may_share(int input, int output) const {
   if (output == arrays_.result_in || output >= static_cast<int>(arrays_.loop_outputs)) return false;
   int at = static_cast<int>(arrays_.writer_inputs);
   for (std::size_t k = 0; k < arrays_.is_written.size(); ++k) {
@@ -51,7 +51,7 @@ bool JoinedLoopKernel::may_share(int input, int output) const {
   return false;
 }
 
-void JoinedLoopKernel::run(const KernelArguments& arguments) const {
+void EpilogueKernel::run(const KernelArguments& arguments) const {
   const std::size_t result = arrays_.result_in < 0 ? arrays_.loop_outputs : static_cast<std::size_t>(arrays_.result_in);
   std::array<ArrayView, most_operands> operands;
   std::size_t next = arrays_.writer_inputs;

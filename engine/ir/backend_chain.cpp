@@ -1,4 +1,4 @@
-#include "engine/ir/joined_backend.h"
+#include "engine/ir/backend_chain.h"
 
 #include <algorithm>
 #include <string>
@@ -8,9 +8,9 @@ namespace lockstep::ir {
 
 namespace {
 
-class JoinedBackend final : public Backend {
+class BackendChain final : public Backend {
  public:
-  explicit JoinedBackend(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {
+  explicit BackendChain(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {
     for (const auto& backend : backends_) name_ += (name_.empty() ? "" : ", ") + std::string(backend->name());
   }
 
@@ -48,8 +48,8 @@ class JoinedBackend final : public Backend {
 
 }  // namespace
 
-std::shared_ptr<const Backend> joined(std::vector<std::shared_ptr<const Backend>> backends) {
-  return std::make_shared<JoinedBackend>(std::move(backends));
+std::shared_ptr<const Backend> backend_chain(std::vector<std::shared_ptr<const Backend>> backends) {
+  return std::make_shared<BackendChain>(std::move(backends));
 }
 
 EnteredThread::EnteredThread(std::span<const std::shared_ptr<const Backend>> backends) {

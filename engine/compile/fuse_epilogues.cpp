@@ -8,7 +8,7 @@
 #include <lockstep/backend/row_kernels.h>
 
 #include "engine/compile/program.h"
-#include "engine/executable/joined_loop_kernel.h"
+#include "engine/executable/epilogue_kernel.h"
 #include "engine/ops/primitives.h"
 
 // A convolution and the element-wise loop that reads its result first (its bias, its activation, the sums of a
@@ -30,9 +30,9 @@ bool is_sum(const Item& item, std::size_t result) {
   return loop == nullptr ? item.primitive == &ops::primitives::reduce_sum() : !loop->results()[result].sum_over.empty();
 }
 
-class Joiner {
+class EpilogueFusion {
  public:
-  explicit Joiner(Program& program)
+  explicit EpilogueFusion(Program& program)
       : program_(program), producer_(program.values.size(), -1), readers_(program.values.size()) {}
 
   void run() {
@@ -110,7 +110,7 @@ class Joiner {
     const Item& writer = item(w);
     const Item& loop = item(l);
     const int result = writer.outputs[0];
-    JoinedLoopKernel::Arrays arrays{writer.inputs.size(), {}, loop.outputs.size(), place_of_result(writer, loop)};
+    EpilogueKernel::Arrays arrays{writer.inputs.size(), {}, loop.outputs.size(), place_of_result(writer, loop)};
     Item joined = writer;
     joined.op = writer.op + " + " + label(loop);
     joined.attrs = {};
@@ -123,8 +123,8 @@ class Joiner {
     KernelTable::Note note = program_.kernels.note(writer.kernel);
     note.flops += program_.kernels.note(loop.kernel).flops;
     joined.kernel = program_.kernels.adopt(
-        std::make_unique<JoinedLoopKernel>(dynamic_cast<const RowWriter&>(*writer.kernel),
-                                           dynamic_cast<const RowLoop&>(*loop.kernel), std::move(arrays)),
+        std::make_unique<EpilogueKernel>(dynamic_cast<const RowWriter&>(*writer.kernel),
+                                         dynamic_cast<const RowLoop&>(*loop.kernel), std::move(arrays)),
         std::move(note));
     return joined;
   }
@@ -152,6 +152,6 @@ class Joiner {
 
 }  // namespace
 
-void join_loops(Program& program) { Joiner(program).run(); }
+void fuse_epilogues(Program& program) { EpilogueFusion(program).run(); }
 
 }  // namespace lockstep::compile

@@ -11,9 +11,9 @@
 namespace lockstep::compile {
 namespace {
 
-class Joiner {
+class ShardGrouping {
  public:
-  explicit Joiner(Program& program)
+  explicit ShardGrouping(Program& program)
       : program_(program), producer_(program.values.size(), -1), reads_(program.values.size(), 0) {}
 
   void run() {
@@ -117,6 +117,6 @@ std::vector<Ref> operands_of_all_shards(const Program& program, const Item& prod
   return operands;
 }
 
-void join_shards(Program& program) { Joiner(program).run(); }
+void group_shards(Program& program) { ShardGrouping(program).run(); }
 
 }  // namespace lockstep::compile
