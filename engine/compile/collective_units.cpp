@@ -121,8 +121,8 @@ class CollectiveWriter {
   void keep_one(std::vector<ShardGroup>& groups) const {
     const auto here =
         std::find_if(groups.begin(), groups.end(), [&](const ShardGroup& group) { return !crosses(group); });
-    ShardGroup kept = here == groups.end() ? groups.front() : *here;
-    groups.assign(1, std::move(kept));
+    const ShardGroup kept = here == groups.end() ? groups.front() : *here;
+    groups.assign(1, kept);
   }
 
   /// Whether the reduction is the tree over all shards, cut at the processes.
