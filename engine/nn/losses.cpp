@@ -108,9 +108,9 @@ Weighted weighted(const ArrayOperand& values, const Array& weight) {
 Weighted softmax_cross_entropy(const ArrayOperand& given_logits, const ArrayOperand& labels, const Array& weight,
                                const LabelOptions& options) {
   const Array logits = wide(given_logits);
-  if (logits.ndim() < 2) {
+  if (logits.ndim() < 2 || logits.dim(-1) == 0) {
     throw ShapeError("[softmax_cross_entropy] logits are " + to_string(logits.type()) +
-                     "; give rows of class scores, [B, ..., C]");
+                     "; give rows of class scores, [B, ..., C], of at least one class");
   }
   if (!is_integer(labels.dtype())) {
     nn::check_dense("softmax_cross_entropy", labels, options);

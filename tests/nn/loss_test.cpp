@@ -127,6 +127,11 @@ TEST_CASE("penalties count parameters, not rows") {
 
 TEST_CASE("losses refuse what does not fit") {
   const Array logits = zeros({4, 3});
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(softmax_cross_entropy(zeros({2, 0}), array({0, 0})));
+      },
+      "[softmax_cross_entropy] logits are f32[2,0]", "at least one class");
   tests::expect_error<ShapeError>([&] { static_cast<void>(softmax_cross_entropy(zeros({3}), array({1}))); },
                                   "rows of class scores");
   tests::expect_error<ShapeError>(
