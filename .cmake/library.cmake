@@ -45,6 +45,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
   add_executable(lockstep_program engine/cli/main.cpp)
   target_link_libraries(lockstep_program PRIVATE
     lockstep_headers lockstep_cli lockstep lockstep_deps::fmt lockstep_deps::cli11)
+  target_compile_options(lockstep_program PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(lockstep_program PROPERTIES
     OUTPUT_NAME lockstep
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${rpath}")
