@@ -70,6 +70,8 @@ class ViewChooser {
     } else if (item.primitive == &ops::primitives::full()) {
       item.alias = accepted(item.outputs[0]).uniform;
       if (!item.alias) choose_kernel(item);
+    } else if (is_table(program_, item)) {
+      item.alias = true;
     } else if (item.kind == Item::Kind::cut_in || has_view(item)) {
       visit_view(item);
     } else {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include <lockstep/backend/element_loop.h>
@@ -16,19 +17,19 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-/// One element of a `full`, computed by its kernel while the function is lowered.
-int constant_value(Program& program, const Item& item) {
-  const ArrayType type{program.value(item.outputs[0]).type.dtype, Shape{}, {}};
-  const Attrs attrs = item.attrs.with("shape", Dims{});
+/// What an item without operands gives, computed by its kernel while the function is lowered.
+int constant_value(Program& program, const Item& item, const ArrayType& type, const Attrs& attrs) {
   const Kernel* kernel = program.kernels.get(item.op, attrs, {}, {&type, 1});
-  alignas(64) std::array<std::byte, 16> bytes{};
-  const ArrayView view = contiguous_view(bytes.data(), type.dtype, type.shape);
-  std::vector<std::byte> scratch(kernel->scratch_bytes());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(type.nbytes()) + 64), scratch(kernel->scratch_bytes());
+  void* aligned = bytes.data();
+  std::size_t room = bytes.size();
+  std::align(64, static_cast<std::size_t>(type.nbytes()), aligned, room);
+  const ArrayView view = contiguous_view(aligned, type.dtype, type.shape);
   kernel->run({{}, {&view, 1}, scratch.data()});
   const int id = program.new_value(type, -1);
   program.value(id).memory = Memory::constant;
-  program.value(id).index =
-      static_cast<int>(program.new_constant(std::span<const std::byte>(bytes).first(size_of(type.dtype))));
+  program.value(id).index = static_cast<int>(
+      program.new_constant({static_cast<const std::byte*>(aligned), static_cast<std::size_t>(type.nbytes())}));
   return id;
 }
 
@@ -75,10 +76,17 @@ void resolve_alias(Program& program, const Item& item) {
   if (item.primitive == &ops::primitives::axis_index()) return alias_axis_index(program, item);
   if (item.kind == Item::Kind::cut_in) return alias_cut(program, item, item.outputs[0]);
   if (item.primitive == &ops::primitives::full()) {
-    const int constant = constant_value(program, item);
+    const ArrayType one{program.value(item.outputs[0]).type.dtype, Shape{}, {}};
+    const int constant = constant_value(program, item, one, item.attrs.with("shape", Dims{}));
     StoredValue& to = program.value(item.outputs[0]);
     to.root = constant;
     to.strides = {};
+    return;
+  }
+  if (is_table(program, item)) {
+    const ArrayType type{program.value(item.outputs[0]).type.dtype, program.value(item.outputs[0]).type.shape, {}};
+    const int constant = constant_value(program, item, type, item.attrs);
+    program.value(item.outputs[0]).root = constant;
     return;
   }
   const StoredValue from = program.value(item.inputs[0]);

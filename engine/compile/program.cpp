@@ -5,8 +5,14 @@
 #include <lockstep/backend/element_loop.h>
 
 #include "engine/core/rounding.h"
+#include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
+
+bool is_table(const Program& program, const Item& item) {
+  constexpr std::size_t most_bytes = 4096;
+  return item.primitive == &ops::primitives::iota() && program.value(item.outputs[0]).nbytes() <= most_bytes;
+}
 
 bool has_view(const Item& item) { return item.primitive != nullptr && item.primitive->view; }
 

@@ -79,6 +79,8 @@ std::shared_ptr<const Executable> lower_body(const ir::FunctionPtr& function, co
 std::shared_ptr<const Executable> compile_body(const ir::FunctionPtr& function, const Options& options,
                                                const BodySpec& spec);
 
+struct Program;
+
 /// An equation of the written-out program, or a value's way into or out of a pmap.
 struct Item {
   /// control: a loop or branch, its kernel chosen. pick: the one value that all shards have computed alike.
@@ -109,6 +111,8 @@ struct Item {
   const Kernel* of_shards = nullptr;  ///< Of a convolution: computes it for all shards of a device.
 };
 
+/// Whether the item counts up (iota) to so few bytes that they are a constant of the executable, and no kernel runs.
+bool is_table(const Program& program, const Item& item);
 /// Whether a kernel that is not there could read the result where operand 0 lies, by other strides.
 bool has_view(const Item& item);
 /// Where it then lies in a value of that shape and those strides.

@@ -18,7 +18,9 @@ struct CountedRows {
 
 Array filled(const Array& x, const CountedRows& rows) {
   if (x.dtype() == DType::key) return random::wrap_key_data(filled(random::key_data(x), rows));
-  const Array row = take(x, rows.first, 0, IndexMode::promise_in_bounds);
+  Array row = take(x, rows.first, 0, IndexMode::promise_in_bounds);
+  // At x's shape both choices are one fused loop, where there are such of the dtype.
+  if (x.dtype() == float32 || x.dtype() == int32) row = broadcast_to(row, x.shape());
   const Array fallback = is_inexact(x.dtype()) ? full({}, 0.5, x.dtype()) : zeros({}, x.dtype());
   std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
   shape[0] = x.dim(0);
