@@ -238,7 +238,7 @@ std::span<const Stage> stages(const Options& options);
 std::string print(const Program& program);
 /// Throws IrError where the program is not what the next stage may rely on: values that nothing defines or that are read
 /// before they are, roots that are none, units in no step or in two, operands read in an earlier step than written in,
-/// places that overlap while both are needed.
+/// places outside of their block or askew.
 void verify(const Program& program, std::string_view behind);
 
 // Used by `make_units` (collective_units.cpp).
