@@ -13,6 +13,7 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/strides.h>
 
 #include "backends/aten/function_kernel.h"
 #include "backends/aten/kernel_table.h"
@@ -89,10 +90,7 @@ at::Tensor widened(const at::Tensor& x) { return x.element_size() < 4 ? x.to(at:
 /// places).
 at::Tensor of_one_layout(const at::Tensor& x) {
   if (x.size(1) != 1 || !x.is_contiguous()) return x;
-  Dims strides(static_cast<std::size_t>(x.dim()));
-  std::int64_t stride = 1;
-  for (std::int64_t d = x.dim(); d-- > 0; stride *= x.size(d)) strides[static_cast<std::size_t>(d)] = stride;
-  return x.as_strided(x.sizes(), strides);
+  return x.as_strided(x.sizes(), c10::contiguous_strides(x.sizes()));
 }
 
 at::Tensor pad_image(const Convolution& conv, const at::Tensor& x) {

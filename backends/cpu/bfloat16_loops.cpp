@@ -47,7 +47,7 @@ void pack_row(const Bfloat16Grad& p, const std::uint16_t* from, __mmask16 exist,
   pack_edge(end, columns);
 }
 
-/// RowsMet of y, and those of x that a row of the window leads them to, which are all there.
+/// Rows of y, and those of x that a row of the window leads them to, which are all there.
 struct RowsMet {
   std::int64_t y = 0, x = 0, count = 0;
 };

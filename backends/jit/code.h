@@ -42,7 +42,7 @@ enum class Op : std::uint8_t {
   select,          ///< A mask, then what is taken where it is set, then what else.
   to_int,          ///< Towards zero; 0x80000000 where that does not fit.
   to_float,        ///< To nearest.
-  round_bfloat16,  ///< As cpu::rounded_to_bfloat16 of bfloat16.h says. Only results and the next op read it:
+  round_bfloat16,  ///< As rounded_to_bfloat16 of bfloat16.h says. Only results and the next op read it:
   widen_bfloat16   ///< the float that a rounded one is.
 };
 

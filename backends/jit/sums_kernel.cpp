@@ -24,7 +24,7 @@ constexpr std::int64_t joined_elements = 256;
 /// So many additions to one partial sum, then it goes to its total and starts anew: errors grow with the square root of
 /// the number of elements at most.
 constexpr std::int64_t block = 256;
-/// RowCounts whose partial sums exist at once.
+/// Rows whose partial sums exist at once.
 constexpr std::int64_t most_rows_at_once = 64;
 
 struct Matrix {

@@ -35,7 +35,7 @@ Parts cut_images(const KernelRequest& request, std::int64_t images, std::int64_t
   });
 }
 
-/// RowRange of the result: indices of the first spatial dimension that has several, and the rows of x that they are made of.
+/// Rows of the result: indices of the first spatial dimension that has several, and the rows of x that they are made of.
 struct RowRange {
   std::int64_t first = 0, count = 0, x_first = 0, x_count = 0, low = 0, high = 0;
 

@@ -119,6 +119,8 @@ class Verifier {
 
   /// Each lies within its block, on the boundary of its elements.
   void check_places() const {
+    std::set<int> written;
+    for (const Unit& unit : program_.units) written.insert(unit.writes.begin(), unit.writes.end());
     const std::size_t sizes[] = {program_.arena_bytes, program_.shard_bytes, program_.scratch_bytes};
     for (int v = 0; v < static_cast<int>(program_.values.size()); ++v) {
       const StoredValue& value = program_.value(v);
@@ -126,20 +128,11 @@ class Verifier {
       const Placement& placement = program_.placements.at(static_cast<std::size_t>(v));
       if (placement.base > base::scratch) continue;
       const std::size_t size = placement.per_tile ? 0 : value.nbytes();
-      const bool is_used = placement.offset != 0 || is_written(v);
+      const bool is_used = placement.offset != 0 || written.contains(v);
       expect(!is_used || placement.offset + size <= sizes[placement.base], "value {} reaches {} bytes behind its block",
              v, placement.offset + size - sizes[placement.base]);
       expect(placement.offset % size_of(value.type.dtype) == 0, "value {} lies askew", v);
     }
-  }
-
-  bool is_written(int v) const {
-    for (const Unit& unit : program_.units) {
-      for (const int w : unit.writes) {
-        if (w == v) return true;
-      }
-    }
-    return false;
   }
 
   const Program& program_;

@@ -24,7 +24,7 @@ using ir::Var;
 
 bool is_scan(const Equation& equation) { return equation.primitive == &ops::primitives::scan(); }
 
-/// ComputedRows that a body gives twice are stacked once: who reads the second stack reads the first.
+/// Rows that a body gives twice are stacked once: who reads the second stack reads the first.
 void join_twins(Draft& draft) {
   Substitution first;
   for (Equation& equation : draft.equations) {
@@ -46,7 +46,7 @@ struct Stacked {
   Var row;             ///< In the writer's body.
 };
 
-/// ComputedRows of one writer in the body of one reader: which are read, and which computed from those.
+/// Rows of one writer in the body of one reader: which are read, and which computed from those.
 class ComputedRows {
  public:
   ComputedRows(const Equation& writer, Draft& reader) : writer_(Scan::of(writer.attrs).body), reader_(reader) {

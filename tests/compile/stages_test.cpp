@@ -1,6 +1,5 @@
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "engine/ops/reference_backend.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/permissive_backend.h"
+#include "tests/support/temporary_folder.h"
 
 // What each stage of lowering makes of a program, against tests/compile/stages.txt.
 namespace lockstep::tests {
@@ -89,9 +89,7 @@ struct Broken {
 }  // namespace
 
 TEST_CASE("what each stage of lowering makes of a program") {
-  std::ifstream file(golden);
-  const std::string kept(std::istreambuf_iterator<char>(file), {});
-  const bool same = kept == all_staged();
+  const bool same = file_text(golden) == all_staged();
   CHECK_MESSAGE(same,
                 "tests/compile/stages.txt has other stages: tests_compile --no-skip -tc=\"write the stages*\" writes "
                 "it again; look at what git diff says");

@@ -21,7 +21,7 @@ T element(const BufferPtr& buffer) {
   return value;
 }
 
-/// RowAddresses along the first dimension.
+/// Rows along the first dimension.
 struct RowAddresses {
   std::size_t bytes;
 
