@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <lockstep/backend/communicator.h>
+#include <lockstep/lockstep.h>
+
+#include "timing.h"
+#include "workloads.h"
+
+// What several processes take: under mpirun, the training step of a workload, or a sum over one shard of each. Alone, the
+// same with the rows that one process would have, which is what a step costs without its exchange. `scaling.py` starts it
+// and compares what it says with what it foretells.
+namespace lockstep::benches {
+
+namespace {
+
+struct StepArguments {
+  std::string workload = "gpt";
+  std::int64_t shards = 8;
+  std::int64_t rows = 0;
+  int devices = 1;
+  double seconds = 4;
+};
+
+struct GptArguments {
+  std::int64_t vocabulary = 512, width = 256, depth = 4, heads = 4, rows = 1, tokens = 128;
+};
+
+/// Calls `step` for that long, every process equally often, and returns the median of what a call took.
+double seconds_per_step(const std::function<void()>& step, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto timed = [&] {
+    const auto start = Clock::now();
+    step();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  double first = 0;
+  for (int i = 0; i < 5; ++i) first = timed();
+  // How often is said by the first process: calls that communicate must be as many on all.
+  std::int64_t calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(seconds / first), 15, 20000);
+  world()->broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0);
+  std::vector<double> samples;
+  for (std::int64_t i = 0; i < calls; ++i) samples.push_back(timed());
+  return median(std::move(samples));
+}
+
+void say(const std::string& line) {
+  if (world()->rank() == 0) fmt::print("{}\n", line);
+}
+
+std::int64_t parameters(const Tree& weights) {
+  std::int64_t count = 0;
+  for (const Array& leaf : weights.leaves()) count += leaf.size();
+  return count;
+}
+
+/// One line of JSON.
+std::string text(const Plan& plan, std::int64_t parameters, double seconds) {
+  std::string collectives;
+  for (const CollectiveCost& cost : plan.collective_costs) {
+    collectives += fmt::format("{}[{}, {}]", collectives.empty() ? "" : ", ", cost.bytes, cost.times);
+  }
+  return fmt::format(
+      R"({{"seconds": {:.9f}, "flops": {:.9g}, "parameters": {}, "collectives": [{}], "shard_bytes": {}, )"
+      R"("scratch_bytes": {}, "arena_bytes": {}}})",
+      seconds, plan.flops, parameters, collectives, plan.shard_bytes, plan.scratch_bytes, plan.arena_bytes);
+}
+
+void time_step(const StepArguments& a) {
+  Workload workload = find_workload(a.workload);
+  if (a.rows > 0) workload.x.shape = workload.x.shape.with(0, a.rows);
+  const TrainStep step =
+      train_step(workload, {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)), .shards = a.shards});
+  const Tree drawn = draw_batches(workload, 1, 1);
+  const Batch batch{drawn.at("x").array()[0], drawn.at("y").array()[0], ones({workload.rows()})};
+  auto [weights, state] = workload.model.init(random::key(0), workload.x);
+  TrainState now = step.init(weights, state);
+  const Plan plan = step.program(now, batch).plan();
+  const double seconds = seconds_per_step(
+      [&] {
+        auto [next, logs] = step(std::move(now), batch);
+        now = std::move(next);
+        logs.at("loss").item<float>();
+      },
+      a.seconds);
+  say(text(plan, parameters(weights), seconds));
+}
+
+/// What a gpt of other sizes needs, without running it.
+void plan_gpt(const GptArguments& a) {
+  const models::GptOptions options{.vocabulary = a.vocabulary,
+                                   .blocks = {.width = a.width, .depth = a.depth, .heads = a.heads}};
+  Workload workload = find_workload("gpt");
+  workload.model = Model([options](Scope& s, const Array& x) { return models::gpt(s, x, options); });
+  workload.x.shape = {a.rows, a.tokens};
+  workload.labels = a.vocabulary;
+  const TrainStep step = train_step(workload, {.devices = devices("cpu:0-0"), .shards = 1});
+  const Tree drawn = draw_batches(workload, 1, 1);
+  const Batch batch{drawn.at("x").array()[0], drawn.at("y").array()[0], ones({a.rows})};
+  auto [weights, state] = workload.model.init(random::key(0), workload.x);
+  say(text(step.program(step.init(weights, state), batch).plan(), parameters(weights), 0));
+}
+
+/// A psum of one shard a process, of several sizes.
+void time_exchanges(double seconds) {
+  const int processes = world()->size();
+  const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
+  for (std::int64_t bytes = 1024; bytes <= (std::int64_t{64} << 20); bytes *= 4) {
+    const std::int64_t elements = bytes / 4;
+    const Array x = ones({processes, elements});
+    const auto sum = jit([&](const Array& a) {
+      return pmap([](const Array& block) { return psum(block, {"batch"}); },
+                  {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
+    });
+    Array y;
+    const double took = seconds_per_step([&] { y = sum(x); }, seconds);
+    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}}})", bytes, took));
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Times what several processes do together, and one of them alone", "bench_processes");
+  app.require_subcommand(1);
+  StepArguments a;
+  double seconds = 0.5;
+  CLI::App* const step = app.add_subcommand("step", "A training step");
+  step->add_option("workload", a.workload)->required();
+  step->add_option("--shards", a.shards)->capture_default_str();
+  step->add_option("--rows", a.rows, "Of a batch; 0: those of the workload")->capture_default_str();
+  step->add_option("--devices", a.devices, "Of a process")->capture_default_str();
+  step->add_option("--seconds", a.seconds)->capture_default_str();
+  CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
+  exchange->add_option("--seconds", seconds, "For each size")->capture_default_str();
+  GptArguments g;
+  CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, std::int64_t*>>{{"--vocabulary", &g.vocabulary},
+                                                                    {"--width", &g.width},
+                                                                    {"--depth", &g.depth},
+                                                                    {"--heads", &g.heads},
+                                                                    {"--rows", &g.rows},
+                                                                    {"--tokens", &g.tokens}}) {
+    plan->add_option(name, *value)->capture_default_str();
+  }
+  CLI11_PARSE(app, argc, argv);
+  if (plan->parsed()) plan_gpt(g);
+  if (step->parsed()) time_step(a);
+  if (exchange->parsed()) time_exchanges(seconds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::benches
+
+int main(int argc, char** argv) {
+  try {
+    return lockstep::benches::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_processes: %s\n", error.what());
+    return 2;
+  }
+}
