@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/core/lists.h"
+
 namespace lockstep::eval {
 
 namespace {
@@ -18,7 +20,7 @@ void for_each_row(const Block& block, const Copy& copy) {
     std::int64_t position = rank == 0 ? 0 : block.offset[rank - 1];
     auto rest = static_cast<std::int64_t>(i);
     for (int d = rank - 2; d >= 0; --d) {
-      position += (block.offset[d] + rest % block.shape[d]) * strides[static_cast<std::size_t>(d)];
+      position += (block.offset[d] + rest % block.shape[d]) * nth(strides, d);
       rest /= block.shape[d];
     }
     copy(static_cast<std::size_t>(position) * block.element_size, i * row * block.element_size,

@@ -4,6 +4,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/lists.h"
 #include "engine/eval/collectives.h"
 #include "engine/eval/evaluator.h"
 #include "engine/ir/primitive.h"
@@ -121,7 +122,7 @@ std::vector<ir::PerShard> Evaluator::run_kernel(const ir::Function& function, co
   for (const ArrayType& type : output_types) varying = varying.joined(type.varying);
   const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
     std::vector<BufferPtr> arguments;
-    for (const ir::PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
+    for (const ir::PerShard& operand : operands) arguments.push_back(nth(operand, shard));
     return kernel.run(arguments);
   });
   return by_output(rows, output_types.size());

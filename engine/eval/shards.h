@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/function.h"
 
 namespace lockstep::eval {
@@ -25,10 +26,10 @@ class Shards {
   /// One value per shard, where `make(shard)` is called once per representative and shared by those it stands for.
   template <class T, class Make>
   std::vector<T> share(const AxisSet& varying, const Make& make) const {
-    std::vector<T> result(static_cast<std::size_t>(count()));
+    std::vector<T> result = repeated<T>(count());
     for (std::int64_t shard = 0; shard < count(); ++shard) {
       const std::int64_t first = representative(shard, varying);
-      result[static_cast<std::size_t>(shard)] = first == shard ? make(shard) : result[static_cast<std::size_t>(first)];
+      nth(result, shard) = first == shard ? make(shard) : nth(result, first);
     }
     return result;
   }

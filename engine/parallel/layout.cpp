@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/lists.h"
 #include "engine/core/rounding.h"
 
 namespace lockstep {
@@ -27,7 +28,7 @@ Layout sharded(std::string axis, std::int64_t dim) { return Layout({{dim, std::m
 namespace parallel {
 
 std::vector<std::string> cuts_per_dimension(const Layout& layout, const Mesh& mesh, int rank, std::string_view what) {
-  std::vector<std::string> cuts(static_cast<std::size_t>(rank));
+  std::vector<std::string> cuts = repeated<std::string>(rank);
   for (const auto& [dim, axis] : layout.cuts()) {
     mesh.size(axis);
     if (rank == 0) continue;
@@ -35,7 +36,7 @@ std::vector<std::string> cuts_per_dimension(const Layout& layout, const Mesh& me
       throw ShapeError(fmt::format("{}: its layout cuts dimension {} along \"{}\", but it has {} dimensions", what, dim,
                                    axis, rank));
     }
-    std::string& cut = cuts[static_cast<std::size_t>(dim < 0 ? dim + rank : dim)];
+    std::string& cut = nth(cuts, dim < 0 ? dim + rank : dim);
     if (!cut.empty() || std::find(cuts.begin(), cuts.end(), axis) != cuts.end()) {
       throw MeshError(fmt::format("{}: its layout uses axis \"{}\" or dimension {} twice", what, axis, dim));
     }
@@ -47,7 +48,7 @@ std::vector<std::string> cuts_per_dimension(const Layout& layout, const Mesh& me
 Shape local_shape(const Shape& global, const std::vector<std::string>& cuts, const Mesh& mesh, std::string_view what) {
   Shape local = global;
   for (int i = 0; i < global.rank(); ++i) {
-    const std::string& axis = cuts[static_cast<std::size_t>(i)];
+    const std::string& axis = nth(cuts, i);
     if (axis.empty()) continue;
     const std::int64_t size = mesh.size(axis);
     if (global[i] % size != 0) {

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
@@ -18,7 +19,7 @@ using Dims = std::vector<std::int64_t>;
 std::vector<Var> slices(ir::Builder& builder, const Equation& split, Var x) {
   const auto dim = static_cast<std::size_t>(split.attrs.get<std::int64_t>("dim"));
   const Shape& shape = builder.type(x).shape;
-  Dims start(static_cast<std::size_t>(shape.rank()), 0);
+  Dims start = repeated(shape.rank());
   Dims limit = shape.to_vector();
   const Dims strides(start.size(), 1);
   std::vector<Var> parts;

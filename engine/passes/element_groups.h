@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/function.h"
 
 // Groups of element-wise equations, each to become one equation. Every equation has a level, above those of all that it
@@ -39,7 +40,7 @@ class ElementGroups {
 
   const ir::Function& function() const { return f_; }
   const std::vector<ir::Equation>& equations() const { return f_.equations(); }
-  const ir::Equation& equation(int i) const { return equations()[static_cast<std::size_t>(i)]; }
+  const ir::Equation& equation(int i) const { return nth(equations(), i); }
   ir::Var result_of(int i) const { return equation(i).outputs[0]; }
   /// The equation that defines `v`, or `none`.
   int definition(ir::Var v) const { return definition_[v.id]; }
@@ -54,7 +55,7 @@ class ElementGroups {
 
   /// All there ever were; those that were joined with others have no members.
   int count() const { return static_cast<int>(groups_.size()); }
-  ElementGroup& group(int g) { return groups_[static_cast<std::size_t>(g)]; }
+  ElementGroup& group(int g) { return nth(groups_, g); }
   /// The group that gives `v`, or `none`.
   int group_of(ir::Var v);
   /// The group in which equation `i` stands, as a member or as a sum.

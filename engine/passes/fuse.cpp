@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
@@ -78,7 +79,7 @@ class Fuser {
     return draft.finish();
   }
 
-  bool is_written(int i) const { return is_written_[static_cast<std::size_t>(i)]; }
+  bool is_written(int i) const { return nth(is_written_, i); }
 
   /// The group that the equation is written with, or `none`.
   int chosen_group(int i) {
@@ -125,7 +126,7 @@ class Fuser {
       const int g = chosen_group(i);
       draft.equations.push_back(g == none ? equation(i) : fused(g));
       for (const int m : computed) {
-        if (g == none || groups_.group_that_holds(m) == g) is_written_[static_cast<std::size_t>(m)] = true;
+        if (g == none || groups_.group_that_holds(m) == g) nth(is_written_, m) = true;
       }
     }
   }

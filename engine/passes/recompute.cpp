@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/element_groups.h"
@@ -34,7 +35,7 @@ class Recomputer {
       for (const Var v : groups_.group(g).reads) reading_[v.id].insert(g);
     }
     // The highest first: what they read of lower groups is known then.
-    std::vector<int> order(static_cast<std::size_t>(groups_.count()));
+    std::vector<int> order = repeated<int>(groups_.count());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, [&](int a, int b) { return groups_.group(a).level > groups_.group(b).level; });
     for (const int g : order) visit(g);

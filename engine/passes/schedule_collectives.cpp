@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"
@@ -67,7 +68,7 @@ class Scheduler {
 
   bool is_awaited(Var v) const {
     const std::ptrdiff_t pending = pending_[v.id];
-    return pending >= 0 && state_[static_cast<std::size_t>(pending)] != Progress::done;
+    return pending >= 0 && nth(state_, pending) != Progress::done;
   }
 
   /// Makes `v` available: waits for the collective that computes it.

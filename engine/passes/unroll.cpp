@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ir/control_flow.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
@@ -29,7 +30,7 @@ Values part(const Values& all, std::size_t first, std::size_t count) {
 Values rows(const Values& xs, std::int64_t first, std::int64_t last) {
   Values result;
   for (const Value& x : xs) {
-    ops::Dims start(static_cast<std::size_t>(x.rank())), limit = x.shape().to_vector();
+    ops::Dims start = repeated(x.rank()), limit = x.shape().to_vector();
     start[0] = first;
     limit[0] = last;
     result.push_back(ops::slice(x, start, limit, ops::Dims(start.size(), 1)));

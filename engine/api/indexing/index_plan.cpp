@@ -9,6 +9,7 @@
 
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/core/lists.h"
 #include "engine/core/rounding.h"
 
 namespace lockstep::api {
@@ -114,7 +115,7 @@ void IndexPlan::arrange() {
   batch_dims_.assign(dimensions_.size(), -1);
   const auto advanced = [&](int dim) {
     if (dim < 0 || !has_arrays_) return false;
-    const Dimension::Kind kind = dimensions_[static_cast<std::size_t>(dim)].kind;
+    const Dimension::Kind kind = nth(dimensions_, dim).kind;
     return kind == Dimension::Kind::array || kind == Dimension::Kind::integer;
   };
   const auto first = std::find_if(order_.begin(), order_.end(), advanced);
@@ -127,7 +128,7 @@ void IndexPlan::arrange() {
       result_.append(1);
       continue;
     }
-    const Dimension& dimension = dimensions_[static_cast<std::size_t>(*it)];
+    const Dimension& dimension = nth(dimensions_, *it);
     if (dimension.kind == Dimension::Kind::window || dimension.kind == Dimension::Kind::steps) {
       append(dimension, static_cast<std::size_t>(*it));
     }
@@ -177,10 +178,10 @@ Array IndexPlan::indices() const {
         break;
       case Dimension::Kind::array: {
         // Its dimensions are the last of the arrays' own; behind those stand the slices with steps.
-        Axes shape(static_cast<std::size_t>(column.rank()), 1);
+        Axes shape = repeated(column.rank(), 1);
         const int last = arrays_at_ + arrays_shape_.rank() - dimension.indices.ndim();
         for (int i = 0; i < dimension.indices.ndim(); ++i) {
-          shape[static_cast<std::size_t>(last + i)] = dimension.indices.shape()[i];
+          nth(shape, last + i) = dimension.indices.shape()[i];
         }
         columns.push_back(broadcast_to(reshape(convert(dimension.indices, dtype), shape), column));
         break;

@@ -10,6 +10,7 @@
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -56,7 +57,7 @@ namespace {
 Array rows_at(const Array& x, const Array& indices, IndexMode mode, const std::optional<Operand>& fill) {
   const Array rows = api::bind_one(ops::primitives::gather_rows(), {x, indices});
   if (mode != IndexMode::fill) return rows;
-  Axes shape(static_cast<std::size_t>(rows.ndim()), 1);
+  Axes shape = repeated(rows.ndim(), 1);
   std::ranges::copy(indices.shape(), shape.begin());
   return api::filled_outside(reshape(api::in_bounds(indices, x.dim(0)), shape), rows, fill);
 }
@@ -75,8 +76,8 @@ std::vector<Array> starts(const Array& x, const Array& start, int dim, std::stri
   if (start.ndim() != 0) {
     throw ShapeError(fmt::format("{}: the start must be a scalar, got {}", op, to_string(start.type())));
   }
-  std::vector<Array> all(static_cast<std::size_t>(x.ndim()), zeros({}, start.dtype()));
-  all[static_cast<std::size_t>(dim)] = start;
+  std::vector<Array> all = repeated<Array>(x.ndim(), zeros({}, start.dtype()));
+  nth(all, dim) = start;
   return all;
 }
 

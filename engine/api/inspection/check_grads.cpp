@@ -10,6 +10,7 @@
 #include <lockstep/ops.h>
 
 #include "engine/api/trees/linearized_tree.h"
+#include "engine/core/lists.h"
 
 namespace lockstep {
 
@@ -73,7 +74,7 @@ class GradientCheck {
   }
 
   Array drawn_numbers(const Shape& shape) {
-    std::vector<double> numbers(static_cast<std::size_t>(shape.size()));
+    std::vector<double> numbers = repeated<double>(shape.size());
     for (double& x : numbers) x = static_cast<double>(bits_() >> 11) * 0x1p-52 - 1;
     return array(numbers, shape);
   }

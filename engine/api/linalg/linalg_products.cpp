@@ -12,6 +12,7 @@
 #include "engine/api/linalg/matrices.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::linalg {
@@ -74,7 +75,7 @@ Array pade(const Array& a, int degree) {
   Array even = power * c[0];
   for (int k = 2; k < degree; k += 2) {
     power = matmul(power, square_of_a);
-    even = even + power * c[static_cast<std::size_t>(k)];
+    even = even + power * nth(c, k);
     odd = odd + power * c[static_cast<std::size_t>(k) + 1];
   }
   const Array u = matmul(a, odd);
@@ -190,7 +191,7 @@ Array tensordot(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axes)
     throw ShapeError(fmt::format("linalg.tensordot: cannot sum over {} dimensions of {} and {}", axes,
                                  to_string(a.type()), to_string(b.type())));
   }
-  Axes first(static_cast<std::size_t>(axes));
+  Axes first = repeated(axes);
   Axes last(first.size());
   std::iota(first.begin(), first.end(), std::int64_t{0});
   std::iota(last.begin(), last.end(), a.ndim() - axes);

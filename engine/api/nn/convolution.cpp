@@ -9,6 +9,7 @@
 
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -143,8 +144,7 @@ Array conv_in_layouts(const Array& x, const Array& kernel, ConvGeneralOptions op
                            transpose(kernel, positions(kernel_layout, spatial + "IO", "kernel", kernel)), options);
   const Axes places = positions(result_layout, image, "result", result);
   Axes back(places.size());
-  for (std::size_t d = 0; d < places.size(); ++d)
-    back[static_cast<std::size_t>(places[d])] = static_cast<std::int64_t>(d);
+  for (std::size_t d = 0; d < places.size(); ++d) nth(back, places[d]) = static_cast<std::int64_t>(d);
   return transpose(result, back);
 }
 

@@ -8,6 +8,7 @@
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -55,7 +56,7 @@ Attrs window_attrs(std::string_view op, const Array& x, const WindowOptions& opt
 
 Array conv(const ArrayOperand& x, const ArrayOperand& kernel, const ConvOptions& options) {
   const int spatial = spatial_rank(__func__, x);
-  const Axes ones(static_cast<std::size_t>(spatial), 1);
+  const Axes ones = repeated(spatial, 1);
   const Operand left = x;
   const Operand right = kernel;
   const DType dtype = api::numeric(api::common_dtype({&left, &right}));

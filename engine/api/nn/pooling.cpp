@@ -10,6 +10,7 @@
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -99,7 +100,7 @@ struct Planes {
 };
 
 Planes planes_of(std::string_view op, const Array& x, const ReduceWindowOptions& options, const Operand& between) {
-  const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
+  const Axes ones = repeated(x.ndim(), 1);
   if (x.ndim() == 0 || x.ndim() > Shape::max_rank - 2) {
     throw ShapeError(
         fmt::format("{}: needs an array of rank 1 to {}, got {}", op, Shape::max_rank - 2, to_string(x.shape())));

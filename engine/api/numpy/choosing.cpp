@@ -5,6 +5,7 @@
 #include <lockstep/manipulation.h>
 
 #include "engine/api/numpy/operands.h"
+#include "engine/core/lists.h"
 
 namespace lockstep {
 
@@ -29,8 +30,7 @@ Array choose(const ArrayOperand& which, std::span<const Array> choices, bool wra
   const Array remainder = rem(number, count);
   const Array chosen = wrap ? where(less(remainder, 0), remainder + count, remainder) : clip(number, 0, count - 1);
   Array result = choices[0];
-  for (std::int64_t i = 1; i < count; ++i)
-    result = where(equal(chosen, i), choices[static_cast<std::size_t>(i)], result);
+  for (std::int64_t i = 1; i < count; ++i) result = where(equal(chosen, i), nth(choices, i), result);
   return broadcast_to(result, broadcast_shapes(result.shape(), which.shape(), "choose"));
 }
 
@@ -104,8 +104,8 @@ Array trapezoid(const ArrayOperand& y, const ArrayOperand& x, std::int64_t axis)
   Array distances = slice_in_dim(x, std::min<std::int64_t>(extent, 1), extent, along) -
                     slice_in_dim(x, 0, std::max<std::int64_t>(extent - 1, 0), along);
   if (x.ndim() == 1) {
-    Axes column(static_cast<std::size_t>(y.ndim()), 1);
-    column[static_cast<std::size_t>(dim)] = distances.size();
+    Axes column = repeated(y.ndim(), 1);
+    nth(column, dim) = distances.size();
     distances = reshape(distances, column);
   }
   return trapezoids(y, distances, dim);

@@ -11,6 +11,7 @@
 
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/fft/kinds.h"
 #include "engine/ops/primitives.h"
 
@@ -63,7 +64,7 @@ Array fitted(const Array& x, std::int64_t axis, std::int64_t length) {
   if (extent == length) return x;
   const auto rank = static_cast<std::size_t>(x.ndim());
   Axes high(rank, 0);
-  high[static_cast<std::size_t>(axis)] = length - extent;
+  nth(high, axis) = length - extent;
   return pad(x, zeros({}, x.dtype()), Axes(rank, 0), high);
 }
 
@@ -80,7 +81,7 @@ Axes with_last(int rank, const Axes& axes) {
 Axes inverse_of(const Axes& permutation) {
   Axes result(permutation.size());
   for (std::size_t i = 0; i < permutation.size(); ++i) {
-    result[static_cast<std::size_t>(permutation[i])] = static_cast<std::int64_t>(i);
+    nth(result, permutation[i]) = static_cast<std::int64_t>(i);
   }
   return result;
 }
@@ -164,7 +165,7 @@ Array rolled(const Array& x, std::int64_t axis, std::int64_t shift) {
 }
 
 Array shifted(const char* op, const Array& x, const OptionalAxes& axes, bool back) {
-  Axes chosen(static_cast<std::size_t>(x.ndim()));
+  Axes chosen = repeated(x.ndim());
   std::iota(chosen.begin(), chosen.end(), std::int64_t{0});
   Array result = x;
   for (const std::int64_t named : axes.value_or(chosen)) {

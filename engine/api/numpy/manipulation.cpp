@@ -9,6 +9,7 @@
 
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -16,7 +17,7 @@ namespace lockstep {
 namespace {
 
 Axes all_axes(int rank) {
-  Axes axes(static_cast<std::size_t>(rank));
+  Axes axes = repeated(rank);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
@@ -200,7 +201,7 @@ Array tile(const ArrayOperand& x, const Axes& counts) {
     const int of_x = d - (rank - x.ndim());
     const int of_counts = d - (rank - static_cast<int>(counts.size()));
     const std::int64_t extent = of_x < 0 ? 1 : x.shape()[of_x];
-    const std::int64_t count = of_counts < 0 ? 1 : counts[static_cast<std::size_t>(of_counts)];
+    const std::int64_t count = of_counts < 0 ? 1 : nth(counts, of_counts);
     if (count < 0) throw ValueError(fmt::format("tile: counts must not be negative, got {}", count));
     extents.push_back(extent);
     wide.insert(wide.end(), {1, extent});
@@ -210,10 +211,9 @@ Array tile(const ArrayOperand& x, const Axes& counts) {
   if (2 * rank <= Shape::max_rank) return reshape(broadcast_to(reshape(x, wide), Shape(shape)), result);
   Array joined = reshape(x, extents);
   for (int d = 0; d < rank; ++d) {
-    const std::int64_t count = shape[static_cast<std::size_t>(2 * d)];
+    const std::int64_t count = nth(shape, 2 * d);
     joined = repeat(expand_dims(joined, 0), count, 0);  // at most one dimension more than x at a time
-    joined = reshape(moveaxis(joined, 0, d),
-                     joined.shape().erase(0).with(d, count * extents[static_cast<std::size_t>(d)]).to_vector());
+    joined = reshape(moveaxis(joined, 0, d), joined.shape().erase(0).with(d, count * nth(extents, d)).to_vector());
   }
   return joined;
 }
@@ -254,7 +254,7 @@ Array pad(const ArrayOperand& x, const std::vector<std::pair<std::int64_t, std::
   }
   Array result = x;
   for (int d = 0; d < x.ndim(); ++d) {
-    const auto [low, high] = widths[static_cast<std::size_t>(d)];
+    const auto [low, high] = nth(widths, d);
     if (low < 0 || high < 0) {
       throw ValueError(fmt::format("pad: widths must not be negative, got ({}, {}); slice to crop", low, high));
     }

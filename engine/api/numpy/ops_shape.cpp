@@ -10,6 +10,7 @@
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -17,7 +18,7 @@ namespace lockstep {
 namespace {
 
 Axes identity_permutation(int rank) {
-  Axes axes(static_cast<std::size_t>(rank));
+  Axes axes = repeated(rank);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
@@ -65,7 +66,7 @@ Array reshape(const ArrayOperand& x, const std::vector<std::int64_t>& shape) {
                       "must divide them",
                       to_string(x.shape()), x.size(), fmt::join(shape, ",")));
     }
-    dims[static_cast<std::size_t>(unknown)] = x.size() / known;
+    nth(dims, unknown) = x.size() / known;
   }
   if (x.shape() == Shape(dims)) return x;
   return api::bind_one(ops::primitives::reshape(), {x}, {{"shape", std::move(dims)}});
@@ -101,8 +102,7 @@ Array moveaxis(const ArrayOperand& x, std::int64_t from, std::int64_t to) {
 
 Array swapaxes(const ArrayOperand& x, std::int64_t a, std::int64_t b) {
   Axes axes = identity_permutation(x.ndim());
-  std::swap(axes[static_cast<std::size_t>(normalize_axis(a, x.ndim(), "swapaxes"))],
-            axes[static_cast<std::size_t>(normalize_axis(b, x.ndim(), "swapaxes"))]);
+  std::swap(nth(axes, normalize_axis(a, x.ndim(), "swapaxes")), nth(axes, normalize_axis(b, x.ndim(), "swapaxes")));
   return permuted(x, std::move(axes));
 }
 
@@ -111,18 +111,18 @@ Array expand_dims(const ArrayOperand& x, std::int64_t axis) {
 }
 
 Array squeeze(const ArrayOperand& x, const Axes& axes) {
-  std::vector<bool> dropped(static_cast<std::size_t>(x.ndim()));
+  std::vector<bool> dropped = repeated<bool>(x.ndim());
   for (const std::int64_t axis : axes) {
     const int dim = normalize_axis(axis, x.ndim(), "squeeze");
     if (x.shape()[dim] != 1) {
       throw ShapeError(fmt::format("squeeze: axis {} of {} has extent {}, only extents of 1 can be dropped", axis,
                                    to_string(x.shape()), x.shape()[dim]));
     }
-    dropped[static_cast<std::size_t>(dim)] = true;
+    nth(dropped, dim) = true;
   }
   std::vector<std::int64_t> shape;
   for (int i = 0; i < x.ndim(); ++i) {
-    if (!dropped[static_cast<std::size_t>(i)]) shape.push_back(x.shape()[i]);
+    if (!nth(dropped, i)) shape.push_back(x.shape()[i]);
   }
   return reshape(x, shape);
 }
@@ -161,7 +161,7 @@ std::vector<Array> split(const ArrayOperand& x, std::int64_t parts, std::int64_t
     throw ShapeError(fmt::format("split: {} parts do not divide axis {} of {}", parts, axis, to_string(x.shape())));
   }
   if (parts == 1) return {x};
-  const Axes sizes(static_cast<std::size_t>(parts), x.shape()[dim] / parts);
+  const Axes sizes = repeated(parts, x.shape()[dim] / parts);
   return api::bind(ops::primitives::split(), {{x}}, {{"dim", std::int64_t{dim}}, {"sizes", sizes}});
 }
 
@@ -175,10 +175,10 @@ Array slice(const ArrayOperand& x, const Axes& start, const Axes& limit, const A
 
 Array slice_in_dim(const ArrayOperand& x, std::int64_t start, std::int64_t limit, std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "slice_in_dim");
-  Axes first(static_cast<std::size_t>(x.ndim()), 0);
+  Axes first = repeated(x.ndim());
   Axes last = x.shape().to_vector();
-  first[static_cast<std::size_t>(dim)] = start;
-  last[static_cast<std::size_t>(dim)] = limit;
+  nth(first, dim) = start;
+  nth(last, dim) = limit;
   return slice(x, first, last);
 }
 

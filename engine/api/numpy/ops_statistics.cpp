@@ -11,6 +11,7 @@
 #include "engine/api/numpy/operands.h"
 #include "engine/api/numpy/weak_types.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ops/rules/infer.h"
 
 namespace lockstep {
@@ -118,8 +119,8 @@ Array average(const ArrayOperand& x, const ArrayOperand& weights, const Optional
                       "along the one axis",
                       to_string(x.shape()), to_string(weights.shape())));
     }
-    std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
-    shape[static_cast<std::size_t>(dim)] = weights.dim(0);
+    std::vector<std::int64_t> shape = repeated(x.ndim(), 1);
+    nth(shape, dim) = weights.dim(0);
     weight = broadcast_to(reshape(weight, shape), x.shape());
   }
   const Array share = div(weight, api::binade(abs(weight), api::resolve_axes(axes, x.ndim(), "average")));

@@ -10,6 +10,7 @@
 
 #include "engine/api/numpy/operands.h"
 #include "engine/core/checked_sizes.h"
+#include "engine/core/lists.h"
 
 namespace lockstep {
 
@@ -91,12 +92,12 @@ Arrays meshgrid(const ArrayOperands& vectors, std::string_view indexing) {
     if (vectors[i].ndim() > 1) {
       throw ShapeError(fmt::format("meshgrid: needs vectors, got {}", to_string(vectors[i].shape())));
     }
-    shape[static_cast<std::size_t>(dim_of(i))] = vectors[i].size();
+    nth(shape, dim_of(i)) = vectors[i].size();
   }
   Arrays grids;
   for (std::size_t i = 0; i < vectors.size(); ++i) {
     Axes column(vectors.size(), 1);
-    column[static_cast<std::size_t>(dim_of(i))] = vectors[i].size();
+    nth(column, dim_of(i)) = vectors[i].size();
     grids.push_back(broadcast_to(reshape(vectors[i], column), Shape(shape)));
   }
   return grids;

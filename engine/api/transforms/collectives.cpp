@@ -10,6 +10,7 @@
 
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/lists.h"
 #include "engine/ir/exchange.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
@@ -104,7 +105,7 @@ Array pshuffle(const ArrayOperand& x, const std::string& axis, const std::vector
   std::vector<std::int64_t> sorted = permutation;
   std::sort(sorted.begin(), sorted.end());
   bool complete = std::ssize(sorted) == size;
-  for (std::int64_t i = 0; complete && i < size; ++i) complete = sorted[static_cast<std::size_t>(i)] == i;
+  for (std::int64_t i = 0; complete && i < size; ++i) complete = nth(sorted, i) == i;
   if (!complete) {
     throw MeshError(fmt::format(
         "pshuffle: [{}] does not represent a permutation of the {} replicas of {}; name each of 0 to {} once, or use "
@@ -113,7 +114,7 @@ Array pshuffle(const ArrayOperand& x, const std::string& axis, const std::vector
   }
   expect_varying("pshuffle", x, {axis}, "use x as it is");
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
-  for (std::int64_t i = 0; i < size; ++i) pairs.emplace_back(permutation[static_cast<std::size_t>(i)], i);
+  for (std::int64_t i = 0; i < size; ++i) pairs.emplace_back(nth(permutation, i), i);
   return ppermute(x, axis, pairs);
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/api/transforms/runtime.h"
 #include "engine/core/checked_sizes.h"
+#include "engine/core/lists.h"
 #include "engine/trace/array_state.h"
 
 namespace lockstep {
@@ -108,7 +109,7 @@ bool is_row_major(const dlpack::Tensor& tensor, const Shape& shape) {
   if (tensor.strides == nullptr || shape.size() == 0) return true;
   const std::vector<std::int64_t> strides = row_major_strides(shape);
   for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] != 1 && tensor.strides[d] != strides[static_cast<std::size_t>(d)]) return false;
+    if (shape[d] != 1 && tensor.strides[d] != nth(strides, d)) return false;
   }
   return true;
 }

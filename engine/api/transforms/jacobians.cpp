@@ -9,6 +9,7 @@
 
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/linearized_tree.h"
+#include "engine/core/lists.h"
 #include "engine/trace/cells.h"
 
 namespace lockstep::detail {
@@ -106,7 +107,7 @@ Tree jacfwd(const TreeFunction& function, const std::vector<Tree>& arguments, in
     const std::vector<Array> all = along_all(linear, point->residuals, i);
     for (std::size_t k = 0; k < all.size(); ++k) jacobians[k].push_back(columns_last(all[k], shape));
   }
-  return assembled(*point, arguments[static_cast<std::size_t>(argnum)], jacobians);
+  return assembled(*point, nth(arguments, argnum), jacobians);
 }
 
 Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, int argnum, const GradOptions& options) {
@@ -121,7 +122,7 @@ Tree jacrev(const TreeFunction& function, const std::vector<Tree>& arguments, in
     jacobians.emplace_back();
     for (const Array& row : along_all(back, point->residuals, k)) jacobians[k].push_back(rows_first(row, shape));
   }
-  return assembled(*point, arguments[static_cast<std::size_t>(argnum)], jacobians);
+  return assembled(*point, nth(arguments, argnum), jacobians);
 }
 
 std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunction& function,
@@ -180,7 +181,7 @@ const ArrayType& ResultTypes::at(std::string_view path) const {
     throw StateError(fmt::format("eval_shape: the result has no leaf \"{}\"; its leaves are {}", path,
                                  fmt::format("\"{}\"", fmt::join(paths, "\", \""))));
   }
-  return types[static_cast<std::size_t>(place - paths.begin())];
+  return nth(types, place - paths.begin());
 }
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include "engine/compile/compile.h"
 #include "engine/core/checked_sizes.h"
 #include "engine/core/environment.h"
+#include "engine/core/lists.h"
 #include "engine/ir/backend_chain.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
@@ -91,7 +92,7 @@ Array result(const executable::Executable& executable, CallSpace& space, std::si
   std::shared_ptr<Buffer>& written = space.written[repeats ? index : i];
   if (written == nullptr) {
     const ResultSource& first = repeats ? executable.results[index] : source;
-    return in_place(type, first, *space.arguments[static_cast<std::size_t>(first.donor)].own);
+    return in_place(type, first, *nth(space.arguments, first.donor).own);
   }
   return source.is_repeated || repeats ? make_array(type, written) : make_array(type, std::move(written));
 }

@@ -9,6 +9,7 @@
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/linearized_tree.h"
 #include "engine/api/trees/tree_trace.h"
+#include "engine/core/lists.h"
 #include "engine/trace/cells.h"
 
 namespace lockstep::detail {
@@ -49,7 +50,7 @@ ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector
   }
   const std::vector<Tree> trees = flat.rebuild(gradients);
   ValueAndGradients answer{std::move(value), {}};
-  for (const int argnum : argnums) answer.gradients.push_back(trees[static_cast<std::size_t>(argnum)]);
+  for (const int argnum : argnums) answer.gradients.push_back(nth(trees, argnum));
   return answer;
 }
 

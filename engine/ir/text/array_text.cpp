@@ -12,6 +12,7 @@
 #include <lockstep/error.h>
 
 #include "engine/core/half.h"
+#include "engine/core/lists.h"
 
 // Laid out as numpy 2.4 does.
 namespace lockstep::ir {
@@ -204,7 +205,7 @@ class ArrayWriter {
     return list;
   }
 
-  std::int64_t step(int dim) const { return strides_[static_cast<std::size_t>(dim)]; }
+  std::int64_t step(int dim) const { return nth(strides_, dim); }
 
   /// All elements that are written, in their order.
   void collect(int dim, std::int64_t offset) {

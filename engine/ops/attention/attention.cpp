@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/lists.h"
 #include "engine/ops/attention/decomposition.h"
 #include "engine/ops/attention/geometry.h"
 #include "engine/ops/rules/define.h"
@@ -111,8 +112,7 @@ void attention_reference(const ir::ReferenceContext& context) {
   rows.for_each([&](const Row& r) {
     for (std::int64_t h = 0; h < rows.g.features; ++h) {
       double sum = 0;
-      for (std::int64_t s = 0; s < rows.g.keys; ++s)
-        sum += r.p[static_cast<std::size_t>(s)] * rows.in(2, rows.k(r, s, h));
+      for (std::int64_t s = 0; s < rows.g.keys; ++s) sum += nth(r.p, s) * rows.in(2, rows.k(r, s, h));
       reference::store(context.outputs[0], rows.q(r, h), sum);
     }
     reference::store(context.outputs[1], rows.lse(r), r.lse);
@@ -216,7 +216,7 @@ void grad_reference(const ir::ReferenceContext& context) {
   const QueryRows rows(context, "attention_grad");
   const AttentionGeometry& g = rows.g;
   const auto add = [&](std::size_t result, std::int64_t at, double term) {
-    context.outputs[result].floats()[static_cast<std::size_t>(at)] += term;
+    nth(context.outputs[result].floats(), at) += term;
   };
   rows.for_each([&](const Row& r) {
     double constant = rows.in(8, rows.lse(r));

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "engine/core/checked_sizes.h"
+#include "engine/core/lists.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
@@ -114,7 +115,7 @@ ir::ReferenceArray joined(const ir::ReferenceArray& x, int dim) {
   std::int64_t position = 0;
   reference::for_each_index(x.type.shape, [&](const Dims& index) {
     Dims to(index.begin() + 1, index.end());
-    to[static_cast<std::size_t>(dim)] += index[0] * own[dim];
+    nth(to, dim) += index[0] * own[dim];
     reference::copy_element(x, position++, whole, reference::offset(whole.type.shape, to));
   });
   return whole;
@@ -135,7 +136,7 @@ void scatter_reference(const ir::ReferenceContext& context) {
   std::int64_t position = 0;
   reference::for_each_index(context.outputs[0].type.shape, [&](const Dims& index) {
     Dims from(index.begin() + 1, index.end());
-    from[static_cast<std::size_t>(dim)] += index[0] * block;
+    nth(from, dim) += index[0] * block;
     reference::copy_element(sum, reference::offset(sum.type.shape, from), context.outputs[0], position++);
   });
 }

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/eval/blocks.h"
 #include "engine/eval/evaluator.h"
 #include "engine/ops/collective/map_rules.h"
@@ -19,7 +20,7 @@ AxisSet axes_of(const Layout& layout) { return AxisSet(layout).without({""}); }
 
 eval::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout& layout, const Shards& shards,
                      std::int64_t shard) {
-  std::vector<std::int64_t> offset(static_cast<std::size_t>(whole.shape.rank()));
+  std::vector<std::int64_t> offset = repeated(whole.shape.rank());
   for (std::size_t d = 0; d < offset.size() && d < layout.size(); ++d) {
     if (!layout[d].empty()) offset[d] = shards.coordinate(shard, layout[d]) * part.shape[static_cast<int>(d)];
   }
@@ -44,8 +45,7 @@ BufferPtr assemble(const Backend& backend, const ArrayType& whole, const ArrayTy
   BufferPtr result = eval::allocate(backend, whole);
   for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
     if (shards.representative(shard, axes) != shard) continue;
-    eval::place_block(block_of(whole, part, layout, shards, shard), values[static_cast<std::size_t>(shard)]->data(),
-                      result->data());
+    eval::place_block(block_of(whole, part, layout, shards, shard), nth(values, shard)->data(), result->data());
   }
   return result;
 }
@@ -81,7 +81,7 @@ std::vector<PerShard> evaluate_map(const ir::EvaluateContext& context) {
   for (const ArrayType& type : input_types) varying = varying.joined(type.varying);
   const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
     std::vector<BufferPtr> arguments;
-    for (const PerShard& operand : operands) arguments.push_back(operand[static_cast<std::size_t>(shard)]);
+    for (const PerShard& operand : operands) arguments.push_back(nth(operand, shard));
     return map(evaluator, equation, output_types, input_types, arguments);
   });
   return eval::by_output(rows, output_types.size());

@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 
 #include "engine/core/checked_sizes.h"
+#include "engine/core/lists.h"
 #include "engine/core/quoting.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/collective/map_rules.h"
@@ -74,7 +75,7 @@ AxisSet axes_of(const Layout& layout, int rank, const ir::AxisSizes& mesh, const
 ArrayType local_type(const ArrayType& whole, const Layout& layout, const ir::AxisSizes& mesh, const std::string& what) {
   ArrayType local{whole.dtype, whole.shape, axes_of(layout, whole.shape.rank(), mesh, what)};
   for (int d = 0; d < whole.shape.rank(); ++d) {
-    const std::string& axis = layout[static_cast<std::size_t>(d)];
+    const std::string& axis = nth(layout, d);
     if (axis.empty()) continue;
     const std::int64_t size = mesh.size(axis, "pmap");
     if (whole.shape[d] % size != 0) {
@@ -104,7 +105,7 @@ ArrayType whole_type(const ArrayType& local, const Layout& layout, const ir::Axi
   }
   ArrayType whole{local.dtype, local.shape, {}};
   for (int d = 0; d < local.shape.rank(); ++d) {
-    const std::string& axis = layout[static_cast<std::size_t>(d)];
+    const std::string& axis = nth(layout, d);
     if (axis.empty()) continue;
     whole.shape = whole.shape.with(d, checked_product(local.shape[d], mesh.size(axis, "pmap"), "pmap"));
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ops/collective/axes.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
@@ -55,8 +56,8 @@ Value transpose_permute(const ir::TransposeContext& context, const Value& cotang
 
 /// Per receiver its sender, or -1.
 Dims senders(const Pairs& pairs, std::int64_t size) {
-  Dims from(static_cast<std::size_t>(size), -1);
-  for (const Dims& pair : pairs) from[static_cast<std::size_t>(pair[1])] = pair[0];
+  Dims from = repeated(size, -1);
+  for (const Dims& pair : pairs) nth(from, pair[1]) = pair[0];
   return from;
 }
 
@@ -71,7 +72,7 @@ std::vector<Value> batch_permute(const ir::BatchContext& context) {
     std::size_t last = first + 1;
     while (last < from.size() && from[last] == (silent ? -1 : from[last - 1] + 1)) ++last;
     const auto count = static_cast<std::int64_t>(last - first);
-    Dims start(static_cast<std::size_t>(x.rank()), 0), limit = x.shape().to_vector();
+    Dims start = repeated(x.rank()), limit = x.shape().to_vector();
     start[0] = from[first];
     limit[0] = from[first] + count;
     runs.push_back(silent ? full(context.builder, x.dtype(), x.shape().with(0, count), 0)

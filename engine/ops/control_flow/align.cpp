@@ -2,6 +2,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/lists.h"
 #include "engine/ir/control_flow.h"
 #include "engine/ops/control_flow/rules.h"
 #include "engine/ops/control_flow/sub_functions.h"
@@ -243,7 +244,7 @@ void hoist_from_branches(Builder& builder, std::vector<FunctionPtr>& branches, s
   for (std::size_t b = 0; b < branches.size(); ++b) {
     Places taken = places(0, outer.size());
     for (const Supplied& s : hoisted[b].supplied) {
-      taken.push_back(outer.size() + static_cast<std::size_t>(std::ranges::find(supplied, s) - supplied.begin()));
+      taken.push_back(outer.size() + place_in(supplied, s));
     }
     branches[b] = write(builder.axes(), types, [&](Builder& inner, std::span<const Value> inputs) {
       return call(inner, *hoisted[b].function, at(inputs, taken));

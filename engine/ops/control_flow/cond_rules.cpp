@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/core/lists.h"
 #include "engine/ir/control_flow.h"
 #include "engine/ops/control_flow/rules.h"
 #include "engine/ops/control_flow/sub_functions.h"
@@ -253,8 +254,8 @@ std::vector<Value> run_all(const ir::BatchContext& context, const Cond& cond) {
     for (Value& x : own) {
       if (is_inexact(x.dtype()) && branches > 1) x = select(spread(x), x, stop_gradient(x));
     }
-    const ir::Batched branch = context.transforms->vmap(cond.branches[static_cast<std::size_t>(b)], batched, forced,
-                                                        context.size, context.axis);
+    const ir::Batched branch =
+        context.transforms->vmap(nth(cond.branches, b), batched, forced, context.size, context.axis);
     const std::vector<Value> values = call(context.builder, *branch.function, own);
     for (std::size_t k = 0; k < values.size(); ++k) {
       if (b == 0) {

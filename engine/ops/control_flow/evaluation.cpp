@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/core/lists.h"
 #include "engine/eval/evaluator.h"
 #include "engine/ir/control_flow.h"
 #include "engine/ops/control_flow/rules.h"
@@ -37,7 +38,7 @@ PerShard row(const Backend& backend, const ArrayType& type, const Shards& shards
   return shards.share<BufferPtr>(type.varying, [&](std::int64_t shard) {
     BufferPtr result = eval::allocate(backend, type);
     if (rows.bytes > 0) {
-      std::memcpy(result->data(), rows.at(stacked[static_cast<std::size_t>(shard)], i), rows.bytes);
+      std::memcpy(result->data(), rows.at(nth(stacked, shard), i), rows.bytes);
     }
     return result;
   });

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/core/lists.h"
 #include "engine/ir/control_flow.h"
 #include "engine/ops/control_flow/rules.h"
 #include "engine/ops/control_flow/stacked_products.h"
@@ -100,9 +101,7 @@ ir::JointTangents scan_tangents(const ir::JvpContext& context) {
   ir::JointTangents joint;
   joint.tangents.resize(outputs);
   for (std::size_t k = 0; k < outputs; ++k) {
-    const auto value_at = [&](std::size_t which) {
-      return values[static_cast<std::size_t>(std::ranges::find(all, which) - all.begin())];
-    };
+    const auto value_at = [&](std::size_t which) { return values[place_in(all, which)]; };
     joint.outputs.push_back(value_at(k));
     if (d.active[k]) joint.tangents[k] = value_at(place[k]);
   }
@@ -194,7 +193,7 @@ class ScanSplit {
         constant_.push_back(k);
       } else if (x != known.inputs().end() && x - known.inputs().begin() >= first_x) {
         passed_.push_back(k);
-        residual_xs_.push_back(operands.xs[static_cast<std::size_t>(x - known.inputs().begin() - first_x)]);
+        residual_xs_.push_back(nth(operands.xs, x - known.inputs().begin() - first_x));
       } else {
         stacked_.push_back(k);
       }
@@ -349,7 +348,7 @@ class ScanTranspose {
     const std::size_t first_factor = results.size() - factors_.size();
     const auto stacked = [&](ir::Var factor) {
       if (const auto k = residual_x(factor)) return residual_xs[*k];
-      return results[first_factor + static_cast<std::size_t>(std::ranges::find(factors_, factor) - factors_.begin())];
+      return results[first_factor + place_in(factors_, factor)];
     };
     std::vector<Value> all;
     auto next = results.begin();

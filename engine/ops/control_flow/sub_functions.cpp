@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::ops::control_flow {
@@ -274,7 +275,7 @@ class Hoist {
   Var supplied(std::size_t input, ArrayType type, const AxisSet& missing) {
     const Supplied wanted{input, type.dtype, missing};
     const auto known = std::ranges::find(supplied_, wanted);
-    if (known != supplied_.end()) return supplied_inputs_[static_cast<std::size_t>(known - supplied_.begin())];
+    if (known != supplied_.end()) return nth(supplied_inputs_, known - supplied_.begin());
     supplied_.push_back(wanted);
     type.varying = type.varying.joined(missing);
     return supplied_inputs_.emplace_back(builder_.input(type));

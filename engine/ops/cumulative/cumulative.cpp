@@ -1,5 +1,7 @@
 #include "engine/ops/cumulative/cumulative.h"
 
+#include "engine/core/lists.h"
+
 namespace lockstep::ops {
 
 ir::Infer cumulative_infer(infer::DtypeClass allowed, std::size_t operands) {
@@ -15,10 +17,10 @@ ir::Infer cumulative_infer(infer::DtypeClass allowed, std::size_t operands) {
 }
 
 Value previous(const Value& x, double first, std::int64_t axis, bool reverse) {
-  Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+  Dims low = repeated(x.rank()), high = low;
   const Dims interior = low;
-  (reverse ? high : low)[static_cast<std::size_t>(axis)] = 1;
-  (reverse ? low : high)[static_cast<std::size_t>(axis)] = -1;
+  nth(reverse ? high : low, axis) = 1;
+  nth(reverse ? low : high, axis) = -1;
   return pad(x, first, low, high, interior);
 }
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ops/cumulative/direction.h"
 #include "engine/ops/rules/define.h"
 
@@ -45,7 +46,7 @@ Value linear_recurrence(const Value& a, const Value& b, const Attrs& direction);
 template <class Visit>
 void for_each_along(const Shape& shape, const Direction& direction, Visit visit) {
   const int axis = static_cast<int>(direction.axis);
-  const std::int64_t stride = row_major_strides(shape)[static_cast<std::size_t>(axis)];
+  const std::int64_t stride = nth(row_major_strides(shape), axis);
   const std::int64_t extent = shape[axis];
   reference::for_each_index(shape.with(axis, shape.size() == 0 ? 0 : 1), [&](const reference::Index& index) {
     const std::int64_t start = reference::offset(shape, index);

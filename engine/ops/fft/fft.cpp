@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/core/lists.h"
 #include "engine/ops/fft/kinds.h"
 #include "engine/ops/rules/define.h"
 
@@ -60,7 +61,7 @@ Value transform(const Value& x, std::string_view kind, const Attrs& attrs) {
 
 /// What stands for `half` of n frequencies, with zeros for the others.
 Value with_zeros(const Value& half, std::int64_t n) {
-  const Dims none(static_cast<std::size_t>(half.rank()), 0);
+  const Dims none = repeated(half.rank());
   Dims high = none;
   high.back() = n - half.shape().dim(-1);
   return pad(half, 0, none, high, none);
@@ -85,7 +86,7 @@ std::vector<Tangent> fft_transpose(const TransposeContext& context) {
     return {convert(transform(with_zeros(ct, n), fft_kinds::direct, context.attrs), dtype)};
   }
   const Value whole = transform(convert(ct, dtype), fft_kinds::inverse, context.attrs);
-  const Dims start(static_cast<std::size_t>(whole.rank()), 0);
+  const Dims start = repeated(whole.rank());
   const Value half = slice(whole, start, context.input_types[0].shape.to_vector(), Dims(start.size(), 1));
   return {counted_twice(half, n)};
 }
@@ -93,7 +94,7 @@ std::vector<Tangent> fft_transpose(const TransposeContext& context) {
 /// Rows along one dimension of an array: their first offset and step.
 template <class Visit>
 void for_each_row(const Shape& shape, int dim, Visit visit) {
-  const std::int64_t step = row_major_strides(shape)[static_cast<std::size_t>(dim)];
+  const std::int64_t step = nth(row_major_strides(shape), dim);
   const std::int64_t rows = shape.size() / shape[dim];
   for (std::int64_t r = 0; r < rows; ++r) visit(r / step * step * shape[dim] + r % step, step);
 }
@@ -106,14 +107,14 @@ Complex turn(std::int64_t jk, std::int64_t n, double sign) {
 void transform_dimension(std::vector<Complex>& x, const Shape& shape, int dim, double sign) {
   const std::int64_t n = shape[dim];
   for_each_row(shape, dim, [&](std::int64_t first, std::int64_t step) {
-    std::vector<Complex> row(static_cast<std::size_t>(n));
+    std::vector<Complex> row = repeated<Complex>(n);
     for (std::int64_t k = 0; k < n; ++k) {
       for (std::int64_t j = 0; j < n; ++j) {
-        row[static_cast<std::size_t>(k)] += x[static_cast<std::size_t>(first + j * step)] * turn(j * k, n, sign);
+        nth(row, k) += nth(x, first + j * step) * turn(j * k, n, sign);
       }
     }
     for (std::int64_t k = 0; k < n; ++k) {
-      x[static_cast<std::size_t>(first + k * step)] = row[static_cast<std::size_t>(k)];
+      nth(x, first + k * step) = nth(row, k);
     }
   });
 }
@@ -161,7 +162,7 @@ void fft_reference(const ir::ReferenceContext& context) {
   }
   const std::int64_t kept = y.type.shape[last];
   for (std::int64_t i = 0; i < y.type.size(); ++i) {
-    reference::store(y, i, values[static_cast<std::size_t>(i / kept * shape[last] + i % kept)] / count);
+    reference::store(y, i, nth(values, i / kept * shape[last] + i % kept) / count);
   }
 }
 

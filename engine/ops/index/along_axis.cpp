@@ -1,3 +1,4 @@
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/indexing.h"
 
@@ -53,7 +54,7 @@ void for_each_place(const ir::ReferenceArray& indices, const Shape& whole, std::
   std::int64_t i = 0;
   reference::for_each_index(indices.type.shape, [&](const reference::Index& index) {
     reference::Index place = index;
-    place[static_cast<std::size_t>(axis)] = clamped_element(indices, i, whole[static_cast<int>(axis)]);
+    nth(place, axis) = clamped_element(indices, i, whole[static_cast<int>(axis)]);
     visit(i++, reference::offset(whole, place));
   });
 }

@@ -2,6 +2,7 @@
 #include <complex>
 #include <numeric>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/indexing.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 /// Dimensions of `x` with the one at `from` put at `to`.
 Value moved(const Value& x, int from, int to) {
-  Dims permutation(static_cast<std::size_t>(x.rank()));
+  Dims permutation = repeated(x.rank());
   std::iota(permutation.begin(), permutation.end(), std::int64_t{0});
   permutation.erase(permutation.begin() + from);
   permutation.insert(permutation.begin() + to, from);

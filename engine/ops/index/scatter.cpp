@@ -1,6 +1,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/core/lists.h"
 #include "engine/ops/index/windows.h"
 #include "engine/ops/rules/define.h"
 
@@ -162,7 +163,7 @@ ir::Reference combines_wrapping(Combine combine) {
       for_each_move(moves_of_scatter({"scatter", types, context.attrs, {}}), context.inputs[1],
                     [&](std::int64_t place, std::int64_t from) {
                       if (place < 0) return;
-                      std::int64_t& at = result[static_cast<std::size_t>(place)];
+                      std::int64_t& at = nth(result, place);
                       at = static_cast<std::int64_t>(combine(static_cast<std::uint64_t>(at),
                                                              reference::load<std::uint64_t>(context.inputs[2], from)));
                     });

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/infer.h"
 #include "engine/ops/rules/reference.h"
@@ -83,7 +84,7 @@ std::int64_t vectors(const WindowMoves& moves) { return moves.indices.with(moves
 
 void check_sizes(const InferContext& context, const WindowMoves& moves) {
   for (int d = 0; d < moves.operand.rank(); ++d) {
-    const std::int64_t size = moves.sizes[static_cast<std::size_t>(d)];
+    const std::int64_t size = nth(moves.sizes, d);
     const bool single = contains(moves.collapsed, d) || contains(moves.operand_batching, d);
     if (single && size != 1) {
       infer::shape_error(context, "windows of extent 1 in dimension " + std::to_string(d) + ", collapsed or batching",
@@ -108,8 +109,8 @@ Shape windows_shape(const WindowMoves& moves) {
     if (at == moves.window_dims.end()) {
       shape.append(moves.indices[next++]);
     } else {
-      const std::int64_t dim = kept[static_cast<std::size_t>(at - moves.window_dims.begin())];
-      shape.append(moves.sizes[static_cast<std::size_t>(dim)]);
+      const std::int64_t dim = nth(kept, at - moves.window_dims.begin());
+      shape.append(nth(moves.sizes, dim));
     }
   }
   return shape;
@@ -117,7 +118,7 @@ Shape windows_shape(const WindowMoves& moves) {
 
 /// A number of an index vector; an unsigned one too large for int64 is the largest.
 std::int64_t number_at(const ir::ReferenceArray& indices, std::int64_t i) {
-  const std::int64_t number = indices.integers()[static_cast<std::size_t>(i)];
+  const std::int64_t number = nth(indices.integers(), i);
   const bool large = indices.type.dtype == DType::uint64 && number < 0;
   return large ? std::numeric_limits<std::int64_t>::max() : number;
 }
@@ -127,17 +128,16 @@ bool window_start(const WindowMoves& moves, const ir::ReferenceArray& indices, c
                   reference::Index& start) {
   const auto count = static_cast<std::int64_t>(moves.index_map.size());
   const std::int64_t first = reference::offset(Shape(Dims(moves.indices.begin(), moves.indices.end() - 1)), vector);
-  start.assign(static_cast<std::size_t>(moves.operand.rank()), 0);
+  start = repeated(moves.operand.rank());
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto d = static_cast<std::size_t>(moves.index_map[static_cast<std::size_t>(i)]);
+    const auto d = static_cast<std::size_t>(nth(moves.index_map, i));
     const std::int64_t last = moves.operand[static_cast<int>(d)] - moves.sizes[d];
     const std::int64_t number = number_at(indices, first * count + i);
     if (moves.mode == IndexMode::fill && (number < 0 || number > last)) return false;
     start[d] = std::clamp<std::int64_t>(number, 0, last);
   }
   for (std::size_t i = 0; i < moves.operand_batching.size(); ++i) {
-    start[static_cast<std::size_t>(moves.operand_batching[i])] =
-        vector[static_cast<std::size_t>(moves.indices_batching[i])];
+    nth(start, moves.operand_batching[i]) = nth(vector, moves.indices_batching[i]);
   }
   return true;
 }
@@ -190,10 +190,10 @@ WindowMoves moves_of_scatter(const InferContext& context) {
   WindowMoves moves;
   moves.windows = context.inputs[2].shape;
   read_dims(context, scatter_names, moves.windows.rank(), moves);
-  moves.sizes.assign(static_cast<std::size_t>(moves.operand.rank()), 1);
+  moves.sizes = repeated(moves.operand.rank(), 1);
   const Dims kept = moves.kept();
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    moves.sizes[static_cast<std::size_t>(kept[i])] = moves.windows[static_cast<int>(moves.window_dims[i])];
+    nth(moves.sizes, kept[i]) = moves.windows[static_cast<int>(moves.window_dims[i])];
   }
   check_sizes(context, moves);
   const bool fits = moves.windows.rank() == moves.indices.rank() - 1 + static_cast<int>(kept.size()) &&
@@ -209,7 +209,7 @@ void for_each_move(const WindowMoves& moves, const ir::ReferenceArray& indices,
                    const std::function<void(std::int64_t, std::int64_t)>& visit) {
   const Dims kept = moves.kept();
   Dims window;
-  for (const std::int64_t dim : kept) window.push_back(moves.sizes[static_cast<std::size_t>(dim)]);
+  for (const std::int64_t dim : kept) window.push_back(nth(moves.sizes, dim));
   reference::Index start;
   reference::for_each_index(
       Shape(Dims(moves.indices.begin(), moves.indices.end() - 1)), [&](const reference::Index& vector) {
@@ -223,10 +223,10 @@ void for_each_move(const WindowMoves& moves, const ir::ReferenceArray& indices,
             if (at == moves.window_dims.end()) {
               to.push_back(vector[next++]);
             } else {
-              to.push_back(within[static_cast<std::size_t>(at - moves.window_dims.begin())]);
+              to.push_back(nth(within, at - moves.window_dims.begin()));
             }
           }
-          for (std::size_t i = 0; i < kept.size(); ++i) from[static_cast<std::size_t>(kept[i])] += within[i];
+          for (std::size_t i = 0; i < kept.size(); ++i) nth(from, kept[i]) += within[i];
           visit(inside ? reference::offset(moves.operand, from) : -1, reference::offset(moves.windows, to));
         });
       });

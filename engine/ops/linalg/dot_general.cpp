@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
@@ -50,7 +51,7 @@ Attrs dot_attrs(const DimsPair& contract, const DimsPair& batch) {
 void check_dims(const ir::InferContext& context) {
   std::array<std::vector<bool>, 2> used;
   for (std::size_t side = 0; side < 2; ++side) {
-    used[side].resize(static_cast<std::size_t>(context.inputs[side].shape.rank()));
+    used[side] = repeated<bool>(context.inputs[side].shape.rank());
   }
   for (const char* name : {"contract", "batch"}) {
     const auto& pair = context.attrs.get<std::vector<Dims>>(name);
@@ -60,13 +61,13 @@ void check_dims(const ir::InferContext& context) {
     }
     for (std::size_t side = 0; side < 2; ++side) {
       for (const std::int64_t dim : pair[side]) {
-        if (dim < 0 || dim >= context.inputs[side].shape.rank() || used[side][static_cast<std::size_t>(dim)]) {
+        if (dim < 0 || dim >= context.inputs[side].shape.rank() || nth(used[side], dim)) {
           infer::shape_error(context,
                              "distinct dimensions that exist, but operand " + std::to_string(side) + " has none " +
                                  std::to_string(dim) + " left",
                              "name each dimension once, counted from 0, in contract or in batch");
         }
-        used[side][static_cast<std::size_t>(dim)] = true;
+        nth(used[side], dim) = true;
       }
     }
   }
@@ -114,7 +115,7 @@ Dims places(std::initializer_list<const Dims*> groups) {
   for (const Dims* group : groups) permutation.insert(permutation.end(), group->begin(), group->end());
   Dims inverse(permutation.size());
   for (std::size_t i = 0; i < permutation.size(); ++i) {
-    inverse[static_cast<std::size_t>(permutation[i])] = static_cast<std::int64_t>(i);
+    nth(inverse, permutation[i]) = static_cast<std::int64_t>(i);
   }
   return inverse;
 }
@@ -216,7 +217,7 @@ void dot_reference(const ir::ReferenceContext& context) {
   const DotDims dims = dot_dims(context.attrs, {a.rank(), b.rank()});
   const auto strides_a = row_major_strides(a);
   const auto strides_b = row_major_strides(b);
-  const auto at = [](const auto& list, std::int64_t i) { return list[static_cast<std::size_t>(i)]; };
+  const auto at = [](const auto& list, std::int64_t i) { return nth(list, i); };
   const auto extent = [](const Shape& shape, std::int64_t i) { return shape[static_cast<int>(i)]; };
   Offsets outer;
   for (std::size_t i = 0; i < dims.batch[0].size(); ++i) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/lists.h"
 #include "engine/ops/linalg/matrices.h"
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
@@ -84,7 +85,7 @@ void eigh_matrix(const ir::ReferenceContext& context, std::int64_t k) {
   for (std::int64_t i = 0; i < a.rows(); ++i) w.push_back(real_of(a(i, i)));
   for (std::int64_t j = 0; j < a.rows(); ++j) {
     const auto smallest = std::min_element(w.begin() + j, w.end()) - w.begin();
-    std::swap(w[static_cast<std::size_t>(j)], w[static_cast<std::size_t>(smallest)]);
+    std::swap(nth(w, j), nth(w, smallest));
     v.swap_columns(j, smallest);
     v.scale_column(j, reference::canonical_factor(v, j));
   }

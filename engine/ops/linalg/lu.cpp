@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/core/lists.h"
 #include "engine/ops/linalg/matrices.h"
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
@@ -53,7 +54,7 @@ Value lu_tangent(const JvpContext& context) {
   const std::int64_t m = rows(lu);
   const std::int64_t n = columns(lu);
   const std::int64_t k = std::min(m, n);
-  Dims kept(static_cast<std::size_t>(lu.rank() - 1));
+  Dims kept = repeated(lu.rank() - 1);
   std::iota(kept.begin(), kept.end(), std::int64_t{0});
   const Value order = broadcast_in_dim(context.outputs[2], da.shape(), kept);
   const Value permuted = apply_one(primitives::take_along_axis(), {da, order}, {{"axis", da.rank() - std::int64_t{2}}});
@@ -87,12 +88,12 @@ template <class T>
 void lu_matrix(const ir::ReferenceContext& context, std::int64_t k) {
   auto a = reference::load_matrix<T>(context.inputs[0], k);
   std::vector<std::int64_t> pivots;
-  std::vector<std::int64_t> permutation(static_cast<std::size_t>(a.rows()));
+  std::vector<std::int64_t> permutation = repeated(a.rows());
   std::iota(permutation.begin(), permutation.end(), std::int64_t{0});
   for (std::int64_t j = 0; j < std::min(a.rows(), a.columns()); ++j) {
     const std::int64_t pivot = pivot_row(a, j);
     pivots.push_back(pivot);
-    std::swap(permutation[static_cast<std::size_t>(j)], permutation[static_cast<std::size_t>(pivot)]);
+    std::swap(nth(permutation, j), nth(permutation, pivot));
     for (std::int64_t c = 0; c < a.columns(); ++c) std::swap(a(j, c), a(pivot, c));
     if (a(j, j) == T{}) continue;
     for (std::int64_t i = j + 1; i < a.rows(); ++i) {

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::ops {
@@ -31,7 +32,7 @@ Shape batch_then(const Shape& matrices, std::initializer_list<std::int64_t> rest
 }
 
 Value matmul(const Value& a, const Value& b) {
-  Dims batch(static_cast<std::size_t>(a.rank() - 2));
+  Dims batch = repeated(a.rank() - 2);
   std::iota(batch.begin(), batch.end(), std::int64_t{0});
   const std::int64_t last = a.rank() - 1;
   return apply_one(primitives::dot_general(), {a, b},
@@ -39,7 +40,7 @@ Value matmul(const Value& a, const Value& b) {
 }
 
 Value matrix_transpose(const Value& x) {
-  Dims permutation(static_cast<std::size_t>(x.rank()));
+  Dims permutation = repeated(x.rank());
   std::iota(permutation.begin(), permutation.end(), std::int64_t{0});
   std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
   return transpose(x, permutation);

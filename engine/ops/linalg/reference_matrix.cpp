@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/lists.h"
+
 namespace lockstep::ops::reference {
 
 namespace {
@@ -39,7 +41,7 @@ QrFactors<T> householder_qr(Matrix<T> a) {
   std::vector<T> factors;
   for (std::int64_t k = 0; k < steps; ++k) {
     const T alpha = a(k, k);
-    std::vector<T> v(static_cast<std::size_t>(a.rows() - k));
+    std::vector<T> v = repeated<T>(a.rows() - k);
     v[0] = T(1);
     T tau{};
     if (norm_below(a, k + 1, k) != 0 || !is_real(alpha)) {
@@ -55,7 +57,7 @@ QrFactors<T> householder_qr(Matrix<T> a) {
   }
   Matrix<T> q = Matrix<T>::identity(a.rows());
   for (std::int64_t k = steps; k-- > 0;) {
-    reflect_rows(q, reflectors[static_cast<std::size_t>(k)], factors[static_cast<std::size_t>(k)], k, k);
+    reflect_rows(q, nth(reflectors, k), nth(factors, k), k, k);
   }
   return {std::move(q), std::move(a)};
 }
@@ -107,13 +109,13 @@ SvdFactors<T> tall_svd(Matrix<T> a) {
   for (std::int64_t j = 0; j < count; ++j) s.push_back(norm_below(a, 0, j));
   for (std::int64_t j = 0; j < count; ++j) {
     const auto largest = std::max_element(s.begin() + j, s.end()) - s.begin();
-    std::swap(s[static_cast<std::size_t>(j)], s[static_cast<std::size_t>(largest)]);
+    std::swap(nth(s, j), nth(s, largest));
     a.swap_columns(j, largest);
     v.swap_columns(j, largest);
   }
   std::int64_t rank = 0;
-  while (rank < count && s[static_cast<std::size_t>(rank)] > 0) {
-    a.scale_column(rank, T(1 / s[static_cast<std::size_t>(rank)]));
+  while (rank < count && nth(s, rank) > 0) {
+    a.scale_column(rank, T(1 / nth(s, rank)));
     ++rank;
   }
   return {completed(a.first_columns(rank)).first_columns(count), std::move(s), std::move(v)};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/reference.h"
 
 // Matrices for the references of the matrix ops, of double or Complex.
@@ -25,10 +26,8 @@ class Matrix {
 
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
-  T& operator()(std::int64_t i, std::int64_t j) { return elements_[static_cast<std::size_t>(i * columns_ + j)]; }
-  const T& operator()(std::int64_t i, std::int64_t j) const {
-    return elements_[static_cast<std::size_t>(i * columns_ + j)];
-  }
+  T& operator()(std::int64_t i, std::int64_t j) { return nth(elements_, i * columns_ + j); }
+  const T& operator()(std::int64_t i, std::int64_t j) const { return nth(elements_, i * columns_ + j); }
 
   Matrix adjoint() const {
     Matrix result(columns_, rows_);

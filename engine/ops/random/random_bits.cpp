@@ -6,6 +6,7 @@
 
 #include <lockstep/backend/threefry.h>
 
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
@@ -68,7 +69,7 @@ std::vector<Value> batch_draw(const ir::BatchContext& context, const ir::Primiti
   const Value& blocks = context.inputs[1];
   std::vector<Value> draws;
   for (std::int64_t i = 0; i < context.size; ++i) {
-    Dims start(static_cast<std::size_t>(keys.rank()), 0);
+    Dims start = repeated(keys.rank());
     Dims limit = keys.shape().to_vector();
     start[0] = i;
     limit[0] = i + 1;
@@ -94,11 +95,10 @@ std::vector<std::uint64_t> counters(const Shape& shape, const Attrs& attrs) {
   const int outermost = attrs.has("cut") ? static_cast<int>(attrs.get<std::int64_t>("cut")) : 0;
   std::vector<std::uint64_t> result;
   reference::for_each_index(shape, [&](const Dims& index) {
-    std::uint64_t counter = index.empty() ? 0 : static_cast<std::uint64_t>(index[static_cast<std::size_t>(outermost)]);
+    std::uint64_t counter = index.empty() ? 0 : static_cast<std::uint64_t>(nth(index, outermost));
     for (int d = 0; d < shape.rank(); ++d) {
       if (d == outermost) continue;
-      counter = counter * static_cast<std::uint64_t>(shape[d]) +
-                static_cast<std::uint64_t>(index[static_cast<std::size_t>(d)]);
+      counter = counter * static_cast<std::uint64_t>(shape[d]) + static_cast<std::uint64_t>(nth(index, d));
     }
     result.push_back(counter);
   });

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -38,7 +39,7 @@ ir::Reference arg_reference(bool largest) {
     reference::for_each_index(context.outputs[0].type.shape, [&](const reference::Index& index) {
       reference::Index at = index;
       at.insert(at.begin() + axis, 0);
-      const std::int64_t stride = row_major_strides(x.type.shape)[static_cast<std::size_t>(axis)];
+      const std::int64_t stride = nth(row_major_strides(x.type.shape), axis);
       const std::int64_t start = reference::offset(x.type.shape, at);
       std::int64_t best = 0;
       reference::dispatch<double, std::int64_t, std::uint64_t, bool>(x.type.dtype, [&]<class T>() {
@@ -114,7 +115,7 @@ void top_k_reference(const ir::ReferenceContext& context) {
   const std::int64_t k = context.attrs.get<std::int64_t>("k");
   const std::int64_t rows = extent == 0 ? 0 : x.type.size() / extent;
   for (std::int64_t row = 0; row < rows; ++row) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(extent));
+    std::vector<std::int64_t> order = repeated(extent);
     std::iota(order.begin(), order.end(), std::int64_t{0});
     reference::dispatch<double, std::int64_t, std::uint64_t>(x.type.dtype, [&]<class T>() {
       std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
@@ -122,7 +123,7 @@ void top_k_reference(const ir::ReferenceContext& context) {
       });
     });
     for (std::int64_t i = 0; i < k; ++i) {
-      const std::int64_t from = order[static_cast<std::size_t>(i)];
+      const std::int64_t from = nth(order, i);
       reference::copy_element(x, row * extent + from, context.outputs[0], row * k + i);
       reference::store(context.outputs[1], row * k + i, from);
     }

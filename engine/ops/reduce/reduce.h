@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 
 // What the reductions over `axes` share.
@@ -13,8 +14,8 @@ template <class Visit>
 void for_each_reduced(const ir::ReferenceContext& context, Visit visit) {
   const Shape& x = context.inputs[0].type.shape;
   const auto& axes = context.attrs.get<Dims>("axes");
-  std::vector<bool> dropped(static_cast<std::size_t>(x.rank()), false);
-  for (const std::int64_t axis : axes) dropped[static_cast<std::size_t>(axis)] = true;
+  std::vector<bool> dropped = repeated<bool>(x.rank());
+  for (const std::int64_t axis : axes) nth(dropped, axis) = true;
   std::int64_t i = 0;
   reference::for_each_index(x, [&](const reference::Index& index) {
     reference::Index kept;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "engine/core/lists.h"
+
 namespace lockstep::ops::algebra {
 
 using ir::AlgebraContext;
@@ -56,7 +58,7 @@ bool all_equal(const std::vector<std::int64_t>& numbers, std::int64_t number) {
 
 std::vector<std::int64_t> composed(const std::vector<std::int64_t>& outer, const std::vector<std::int64_t>& inner) {
   std::vector<std::int64_t> result;
-  for (const std::int64_t i : inner) result.push_back(outer[static_cast<std::size_t>(i)]);
+  for (const std::int64_t i : inner) result.push_back(nth(outer, i));
   return result;
 }
 

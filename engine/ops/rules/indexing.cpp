@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/lists.h"
+
 namespace lockstep::ops {
 
 Value clamped_index(const Value& index, std::int64_t count) {
@@ -15,13 +17,13 @@ Value clamped_index(const Value& index, std::int64_t count) {
 }
 
 std::int64_t clamped_element(const ir::ReferenceArray& indices, std::int64_t i, std::int64_t count) {
-  const std::int64_t index = indices.integers()[static_cast<std::size_t>(i)];
+  const std::int64_t index = nth(indices.integers(), i);
   if (indices.type.dtype == DType::uint64 && index < 0) return count - 1;
   return std::clamp<std::int64_t>(index, 0, count - 1);
 }
 
 Value batch_numbers(ir::Builder& builder, std::int64_t size, int rank) {
-  Dims shape(static_cast<std::size_t>(rank), 1);
+  Dims shape = repeated(rank, 1);
   shape[0] = size;
   return iota(builder, DType::int64, Shape(shape), 0);
 }

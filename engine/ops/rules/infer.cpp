@@ -4,6 +4,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/lists.h"
+
 namespace lockstep::ops::infer {
 
 namespace {
@@ -108,13 +110,13 @@ const std::vector<std::int64_t>& list_attr(const InferContext& context, std::str
 
 const std::vector<std::int64_t>& dims_attr(const InferContext& context, std::string_view name, int rank) {
   const auto& dims = list_attr(context, name);
-  std::vector<bool> seen(static_cast<std::size_t>(rank), false);
+  std::vector<bool> seen = repeated<bool>(rank);
   for (const std::int64_t dim : dims) {
-    if (dim < 0 || dim >= rank || seen[static_cast<std::size_t>(dim)]) {
+    if (dim < 0 || dim >= rank || nth(seen, dim)) {
       shape_error(context, "distinct " + std::string(name) + " in [0, " + number(rank) + ")",
                   "name each dimension once, counted from 0");
     }
-    seen[static_cast<std::size_t>(dim)] = true;
+    nth(seen, dim) = true;
   }
   return dims;
 }
@@ -171,13 +173,13 @@ ir::Infer reduction(DtypeClass allowed) {
     expect_operands(context, 1);
     expect_dtype(context, 0, allowed);
     const ArrayType& x = context.inputs[0];
-    std::vector<bool> dropped(static_cast<std::size_t>(x.shape.rank()), false);
+    std::vector<bool> dropped = repeated<bool>(x.shape.rank());
     for (const std::int64_t axis : dims_attr(context, "axes", x.shape.rank())) {
-      dropped[static_cast<std::size_t>(axis)] = true;
+      nth(dropped, axis) = true;
     }
     Shape kept;
     for (int i = 0; i < x.shape.rank(); ++i) {
-      if (!dropped[static_cast<std::size_t>(i)]) kept.append(x.shape[i]);
+      if (!nth(dropped, i)) kept.append(x.shape[i]);
     }
     return {{x.dtype, kept, {}}};
   };

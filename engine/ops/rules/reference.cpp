@@ -1,14 +1,16 @@
 #include "engine/ops/rules/reference.h"
 
+#include "engine/core/lists.h"
+
 namespace lockstep::ops::reference {
 
 void for_each_index(const Shape& shape, const std::function<void(const Index&)>& visit) {
   const std::int64_t size = shape.size();
-  Index index(static_cast<std::size_t>(shape.rank()), 0);
+  Index index = repeated(shape.rank());
   for (std::int64_t i = 0; i < size; ++i) {
     visit(index);
     for (int d = shape.rank() - 1; d >= 0; --d) {
-      auto& position = index[static_cast<std::size_t>(d)];
+      auto& position = nth(index, d);
       if (++position < shape[d]) break;
       position = 0;
     }
@@ -17,7 +19,7 @@ void for_each_index(const Shape& shape, const std::function<void(const Index&)>&
 
 std::int64_t offset(const Shape& shape, const Index& index) {
   std::int64_t result = 0;
-  for (int d = 0; d < shape.rank(); ++d) result = result * shape[d] + index[static_cast<std::size_t>(d)];
+  for (int d = 0; d < shape.rank(); ++d) result = result * shape[d] + nth(index, d);
   return result;
 }
 
@@ -25,7 +27,7 @@ void copy_element(const ReferenceArray& from, std::int64_t i, ReferenceArray& to
   std::visit(
       [&](auto& target) {
         using Elements = std::remove_reference_t<decltype(target)>;
-        target[static_cast<std::size_t>(j)] = std::get<Elements>(from.values)[static_cast<std::size_t>(i)];
+        nth(target, j) = nth(std::get<Elements>(from.values), i);
       },
       to.values);
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -16,7 +17,7 @@ std::vector<ArrayType> broadcast_infer(const ir::InferContext& context) {
     infer::shape_error(context, "ascending dims", "transpose the operand first");
   }
   for (int i = 0; i < x.rank(); ++i) {
-    const std::int64_t extent = shape[static_cast<int>(dims[static_cast<std::size_t>(i)])];
+    const std::int64_t extent = shape[static_cast<int>(nth(dims, i))];
     if (x[i] != extent && x[i] != 1) {
       infer::shape_error(context, "extent 1 or " + std::to_string(extent) + " in dimension " + std::to_string(i),
                          "give it the extent of the result or 1");
@@ -45,7 +46,7 @@ std::int64_t broadcast_source(const ir::ReferenceContext& context, const referen
   const auto& dims = context.attrs.get<Dims>("dims");
   reference::Index from;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    from.push_back(x[static_cast<int>(i)] == 1 ? 0 : index[static_cast<std::size_t>(dims[i])]);
+    from.push_back(x[static_cast<int>(i)] == 1 ? 0 : nth(index, dims[i]));
   }
   return reference::offset(x, from);
 }
@@ -72,7 +73,7 @@ ir::View broadcast_view(const Attrs& attrs, const Shape& operand, std::span<cons
   ir::View view;
   std::size_t d = 0;
   for (const std::int64_t to : attrs.get<Dims>("dims")) {
-    view.strides[static_cast<std::size_t>(to)] = operand[static_cast<int>(d)] == 1 ? 0 : strides[d];
+    nth(view.strides, to) = operand[static_cast<int>(d)] == 1 ? 0 : strides[d];
     ++d;
   }
   return view;

@@ -1,4 +1,5 @@
 #include "engine/core/checked_sizes.h"
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -33,7 +34,7 @@ std::vector<Tangent> concatenate_transpose(const TransposeContext& context) {
   const Value& ct = *context.cotangents[0];
   const auto dim = context.attrs.get<std::int64_t>("dim");
   const auto at = static_cast<std::size_t>(dim);
-  Dims start(static_cast<std::size_t>(ct.rank()), 0);
+  Dims start = repeated(ct.rank());
   Dims limit = ct.shape().to_vector();
   const Dims strides(start.size(), 1);
   std::vector<Tangent> result;

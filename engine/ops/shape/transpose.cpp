@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -20,7 +21,7 @@ std::vector<ArrayType> transpose_infer(const ir::InferContext& context) {
 Dims inverse(const Dims& permutation) {
   Dims result(permutation.size());
   for (std::size_t i = 0; i < permutation.size(); ++i) {
-    result[static_cast<std::size_t>(permutation[i])] = static_cast<std::int64_t>(i);
+    nth(result, permutation[i]) = static_cast<std::int64_t>(i);
   }
   return result;
 }
@@ -28,7 +29,7 @@ Dims inverse(const Dims& permutation) {
 std::int64_t transpose_source(const ir::ReferenceContext& context, const reference::Index& index) {
   const auto& permutation = context.attrs.get<Dims>("permutation");
   reference::Index from(index.size());
-  for (std::size_t i = 0; i < index.size(); ++i) from[static_cast<std::size_t>(permutation[i])] = index[i];
+  for (std::size_t i = 0; i < index.size(); ++i) nth(from, permutation[i]) = index[i];
   return reference::offset(context.inputs[0].type.shape, from);
 }
 
@@ -53,7 +54,7 @@ ir::View transposed_view(const Attrs& attrs, const Shape&, std::span<const std::
   ir::View view;
   std::size_t d = 0;
   for (const std::int64_t from : attrs.get<Dims>("permutation")) {
-    view.strides[d++] = strides[static_cast<std::size_t>(from)];
+    view.strides[d++] = nth(strides, from);
   }
   return view;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {
@@ -63,10 +64,10 @@ void sort_reference(const ir::ReferenceContext& context) {
   const Shape& shape = context.inputs[0].type.shape;
   const int axis = static_cast<int>(context.attrs.get<std::int64_t>("axis"));
   const auto keys = static_cast<std::size_t>(context.attrs.get<std::int64_t>("num_keys"));
-  const std::int64_t stride = row_major_strides(shape)[static_cast<std::size_t>(axis)];
+  const std::int64_t stride = nth(row_major_strides(shape), axis);
   reference::for_each_index(shape.with(axis, shape.size() == 0 ? 0 : 1), [&](const reference::Index& index) {
     const std::int64_t start = reference::offset(shape, index);
-    std::vector<std::int64_t> order(static_cast<std::size_t>(shape[axis]));
+    std::vector<std::int64_t> order = repeated(shape[axis]);
     std::iota(order.begin(), order.end(), std::int64_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
       int by_keys = 0;
