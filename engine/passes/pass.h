@@ -34,10 +34,6 @@ ir::FunctionPtr fuse(const ir::FunctionPtr& function);
 /// asked for, behind the pipeline and before `fuse`.
 ir::FunctionPtr multiply_in_bfloat16(const ir::FunctionPtr& function);
 
-/// `hoist`, and a scan's products of the rows that it reads with what is the same in each iteration become one product of
-/// all rows. That may change bits, so it belongs to what a scan means when it is traced, and not to the pipeline.
-ir::FunctionPtr hoist_with_products(const ir::FunctionPtr& function);
-
 /// In the order they run. `fuse` follows where some backend has kernels for what it makes.
 const std::vector<Pass>& pipeline();
 /// The pipeline, with `verify` before and after each pass when asked.

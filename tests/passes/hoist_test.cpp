@@ -9,7 +9,7 @@
 #include "tests/passes/golden.h"
 #include "tests/support/derivative_checks.h"
 
-// What a scan need not compute in each iteration.
+// What a scan need not compute in each iteration, by the pass; what a scan is traced as: tests/ops/control_flow.
 namespace lockstep::tests {
 namespace {
 
@@ -27,30 +27,11 @@ const Golden goldens[] = {
      R"({ lambda a:f32[2,3] b:f32[3] c:f32[4,2].
         let d:f32[2,3] = exp a
             e:f32[2,3] = mul d a
-            f:f32[3,2] = transpose[permutation=[1,0]] e
-            g:f32[3,4] = dot_general[batch=([],[]) contract=([1],[1])] f c
-            h:f32[4,3] = transpose[permutation=[1,0]] g
-            i:f32[3] j:f32[4,3] = scan[body={ lambda a:f32[2,3] b:f32[2,3] c:f32[2,3] d:f32[3] e:f32[2] f:f32[3].
-              let g:f32[3,2] = transpose[permutation=[1,0]] c
-                  h:f32[3] = add d f
-              in (h, f) } carries=1 consts=3 length=4 reverse=false unroll=1] a d e b c h
-        in (i, j) })"},
-    {"products of rows with a weight are one product; the carry's stays",
-     R"({ lambda a:f32[2,3] b:f32[3,3] c:f32[5,3] d:f32[4,5,2].
-        let e:f32[5,3] f:f32[4,5,3] = scan[body={ lambda g:f32[2,3] h:f32[3,3] i:f32[5,3] j:f32[5,2].
-              let k:f32[5,3] = dot_general[batch=([],[]) contract=([1],[0])] j g
-                  l:f32[5,3] = dot_general[batch=([],[]) contract=([1],[0])] i h
-                  m:f32[5,3] = add k l
-                  n:f32[5,3] = tanh m
-              in (n, n) } carries=1 consts=2 length=4 reverse=true unroll=1] a b c d
-        in (e, f) })",
-     R"({ lambda a:f32[2,3] b:f32[3,3] c:f32[5,3] d:f32[4,5,2].
-        let e:f32[4,5,3] = dot_general[batch=([],[]) contract=([2],[0])] d a
-            f:f32[5,3] g:f32[4,5,3] = scan[body={ lambda a:f32[2,3] b:f32[3,3] c:f32[5,3] d:f32[5,2] e:f32[5,3].
-              let f:f32[5,3] = dot_general[batch=([],[]) contract=([1],[0])] c b
-                  g:f32[5,3] = add e f
-                  h:f32[5,3] = tanh g
-              in (h, h) } carries=1 consts=2 length=4 reverse=true unroll=1] a b c d e
+            f:f32[3] g:f32[4,3] = scan[body={ lambda a:f32[2,3] b:f32[2,3] c:f32[2,3] d:f32[3] e:f32[2].
+              let f:f32[3,2] = transpose[permutation=[1,0]] c
+                  g:f32[3] = dot_general[batch=([],[]) contract=([1],[0])] f e
+                  h:f32[3] = add d g
+              in (h, g) } carries=1 consts=3 length=4 reverse=false unroll=1] a d e b c
         in (f, g) })"},
     {"out of a scan in a scan, and out of both",
      R"({ lambda a:f32[2] b:f32[2].
@@ -85,28 +66,11 @@ TEST_CASE("hoist: the text after it, and the same values") {
   for (const Golden& golden : goldens) {
     CAPTURE(std::string(golden.what));
     const ir::FunctionPtr before = ir::parse(golden.before, ops::find_primitive);
-    const ir::FunctionPtr after = run_pass(passes::hoist_with_products, golden.before);
+    const ir::FunctionPtr after = run_pass(passes::hoist, golden.before);
     CHECK(after->print(0) == printed(golden.after));
     const std::vector<Elements> inputs = random_arrays(before->input_types(), 3);
     CHECK(evaluate(after, inputs) == evaluate(before, inputs));
-    CHECK(passes::hoist_with_products(after)->print(0) == after->print(0));
-  }
-}
-
-TEST_CASE("products along nothing, and of no rows, are one product too") {
-  for (const auto& [rows, depth] : {std::pair{2, 0}, std::pair{0, 2}}) {
-    const std::string n = std::to_string(rows), k = std::to_string(depth);
-    const ir::FunctionPtr before =
-        ir::parse("{ lambda a:f32[" + k + ",3] b:f32[" + n + ",3] c:f32[4," + n + "," + k + "]. let d:f32[" + n +
-                      ",3] = scan[body={ lambda e:f32[" + k + ",3] f:f32[" + n + ",3] g:f32[" + n + "," + k +
-                      "]. let h:f32[" + n + ",3] = dot_general[batch=([],[]) contract=([1],[0])] g e i:f32[" + n +
-                      ",3] = add f h in (i) } carries=1 consts=1 length=4 reverse=false unroll=1] a b c in (d) }",
-                  ops::find_primitive);
-    const ir::FunctionPtr after = passes::hoist_with_products(before);
-    ir::verify(*after);
-    CHECK(after->equations().size() == 2);
-    const std::vector<Elements> inputs = random_arrays(before->input_types(), 3);
-    CHECK(evaluate(after, inputs) == evaluate(before, inputs));
+    CHECK(passes::hoist(after)->print(0) == after->print(0));
   }
 }
 
@@ -116,7 +80,7 @@ TEST_CASE("what changes from one iteration to the next, or need not run at all, 
   const std::string invariant = "i:f32[2,2] = exp d g:f32[2,2] = add e i";
   for (const std::string& text : {scan_of(carried), scan_of(view), scan_of(invariant, 0)}) {
     CAPTURE(text);
-    CHECK(run_pass(passes::hoist_with_products, text)->print(0) == printed(text));
+    CHECK(run_pass(passes::hoist, text)->print(0) == printed(text));
   }
 }
 

@@ -12,9 +12,9 @@
 #include "engine/api/transforms/bind.h"
 #include "engine/api/transforms/loop_checks.h"
 #include "engine/api/trees/tree_trace.h"
+#include "engine/ops/control_flow/hoisting.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
-#include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/cells.h"
 
@@ -68,14 +68,11 @@ std::vector<Array> cells_last(std::vector<Array> values, std::size_t carries, st
   return values;
 }
 
-/// A scan on operands, with what its body need not compute in each iteration computed in front of it. Here and not when
-/// it is compiled, so that derivatives do so too, and one scan has one value wherever it runs.
+/// A scan on operands: the equations that it is traced as.
 std::vector<Array> bind_scan(const ir::Scan& loop, const std::vector<Array>& operands) {
-  ir::Builder builder(loop.body->axes());
-  std::vector<ir::Var> inputs;
-  for (const Array& operand : operands) inputs.push_back(builder.input(operand.type()));
-  const ir::FunctionPtr plain = builder.finish(builder.apply(ops::primitives::scan(), inputs, loop.attrs()));
-  const ir::FunctionPtr function = passes::hoist_with_products(plain);
+  std::vector<ArrayType> types;
+  for (const Array& operand : operands) types.push_back(operand.type());
+  const ir::FunctionPtr function = ops::control_flow::traced_scan(loop, types);
   std::map<ir::Var, Array> values;
   for (std::size_t i = 0; i < operands.size(); ++i) values.emplace(function->inputs()[i], operands[i]);
   const auto arrays = [&](const std::vector<ir::Var>& vars) {
