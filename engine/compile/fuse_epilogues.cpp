@@ -9,7 +9,7 @@
 
 #include "engine/compile/program.h"
 #include "engine/executable/epilogue_kernel.h"
-#include "engine/ops/primitives.h"
+#include "engine/ir/primitive.h"
 
 // A convolution and the element-wise loop that reads its result first (its bias, its activation, the sums of a
 // normalization) become one call: some rows of the result are made, the loop goes over them while the cache holds them.
@@ -22,12 +22,12 @@ Shape loop_shape(const Program& program, const Item& item) {
   for (const int v : item.inputs) inputs.push_back(program.value(v).type);
   for (const int v : item.outputs) outputs.push_back(program.value(v).type);
   if (const ElementLoop* loop = element_loop(item.attrs)) return loop->shape(inputs, outputs);
-  return item.primitive == &ops::primitives::reduce_sum() ? inputs[0].shape : outputs[0].shape;
+  return ir::is_loop_sum(item.primitive) ? inputs[0].shape : outputs[0].shape;
 }
 
 bool is_sum(const Item& item, std::size_t result) {
   const ElementLoop* loop = element_loop(item.attrs);
-  return loop == nullptr ? item.primitive == &ops::primitives::reduce_sum() : !loop->results()[result].sum_over.empty();
+  return loop == nullptr ? ir::is_loop_sum(item.primitive) : !loop->results()[result].sum_over.empty();
 }
 
 class EpilogueFusion {

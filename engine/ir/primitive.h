@@ -239,8 +239,8 @@ enum class Moves : std::uint8_t {
   together,   ///< The result has those of all operands (concatenate).
 };
 
-/// Whether fused loops (`ElementLoop`) are made of a pointwise op from an operand to a result of these dtypes. A backend
-/// that says that it has fused loops takes them all.
+/// Whether fused loops (`ElementLoop`) are made of a pointwise op, or end in a sum, from an operand to a result of these
+/// dtypes. A backend that says that it has fused loops takes them all.
 using LoopRule = bool (*)(DType operand, DType result);
 
 struct Traits {
@@ -256,6 +256,8 @@ struct Traits {
   Moves moves = Moves::none;
   double steps = 20;            ///< Of a pointwise op: roughly, how many instructions of a loop compute an element.
   LoopRule in_loops = nullptr;  ///< Null: never.
+  /// Adds up, along the attribute `axes`, what a fused loop computes, which gives the sum then (ElementLoop::Result).
+  bool loop_sum = false;
 };
 
 /// Whether the one result of an op holds elements of its one moved operand alone.
@@ -317,6 +319,9 @@ struct Primitive {
   Grouped grouped = {};
   SubFunctionRules sub_functions = {};
 };
+
+/// Whether the op is a sum that a fused loop may end in. Null is no op.
+inline bool is_loop_sum(const Primitive* op) { return op != nullptr && op->traits.loop_sum; }
 
 /// Whether the equation, or one inside its sub-functions, has an effect.
 bool has_effects(const Equation& equation);

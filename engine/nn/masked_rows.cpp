@@ -16,11 +16,14 @@ struct CountedRows {
   Array any;     ///< Whether one does.
 };
 
+/// Whether a choice between arrays of one shape is a fused loop.
+bool has_fused_choice(DType dtype) { return dtype == float32 || dtype == int32; }
+
 Array filled(const Array& x, const CountedRows& rows) {
   if (x.dtype() == DType::key) return random::wrap_key_data(filled(random::key_data(x), rows));
   Array row = take(x, rows.first, 0, IndexMode::promise_in_bounds);
-  // At x's shape both choices are one fused loop, where there are such of the dtype.
-  if (x.dtype() == float32 || x.dtype() == int32) row = broadcast_to(row, x.shape());
+  // At x's shape both choices are one loop then.
+  if (has_fused_choice(x.dtype())) row = broadcast_to(row, x.shape());
   const Array fallback = is_inexact(x.dtype()) ? full({}, 0.5, x.dtype()) : zeros({}, x.dtype());
   std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
   shape[0] = x.dim(0);

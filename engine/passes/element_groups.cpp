@@ -9,6 +9,7 @@
 
 #include <lockstep/backend/element_loop.h>
 
+#include "engine/core/lists.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 
@@ -28,9 +29,10 @@ constexpr std::size_t most_sums = 8;
 constexpr std::int64_t most_summed_outside = 1 << 16;
 
 bool is_sum(const ir::Function& f, const Equation& e) {
-  if (e.primitive != &ops::primitives::reduce_sum()) return false;
+  if (!ir::is_loop_sum(e.primitive)) return false;
   const ArrayType& type = f.type(e.inputs[0]);
-  return type.dtype == DType::float32 && (!type.varying.empty() || type.size() < most_summed_outside) &&
+  return e.primitive->traits.in_loops(type.dtype, f.type(e.outputs[0]).dtype) &&
+         (!type.varying.empty() || type.size() < most_summed_outside) &&
          sum_layout(type.shape, e.attrs.get<std::vector<std::int64_t>>("axes")).has_value();
 }
 
@@ -100,9 +102,9 @@ double ElementGroups::bytes(Var v) const {
 // ---- groups
 
 int ElementGroups::find(int group) {
-  while (parent_[static_cast<std::size_t>(group)] != group) {
-    int& up = parent_[static_cast<std::size_t>(group)];
-    up = parent_[static_cast<std::size_t>(up)];
+  while (nth(parent_, group) != group) {
+    int& up = nth(parent_, group);
+    up = nth(parent_, up);
     group = up;
   }
   return group;
@@ -214,7 +216,7 @@ int ElementGroups::new_group(ElementGroup made) {
 }
 
 void ElementGroups::join(int from, int into) {
-  parent_[static_cast<std::size_t>(from)] = into;
+  nth(parent_, from) = into;
   ElementGroup& old = group(from);
   ElementGroup& all = group(into);
   all.members.insert(all.members.end(), old.members.begin(), old.members.end());
@@ -396,7 +398,7 @@ bool ElementGroups::spreads_whole_rows(Var v, int rows) const {
   const auto dims = e.attrs.get<std::vector<std::int64_t>>("dims");
   std::int64_t columns = 1;
   for (int d = 0; d < from.rank(); ++d) {
-    if (dims[static_cast<std::size_t>(d)] >= rows) columns *= from[d];
+    if (nth(dims, d) >= rows) columns *= from[d];
   }
   std::int64_t all = 1;
   for (int d = rows; d < to.rank(); ++d) all *= to[d];

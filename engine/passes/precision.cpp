@@ -170,7 +170,7 @@ class Rounder {
       visit_body(e);
     } else {
       Equation copy = map_sub_functions(e, [&](const FunctionPtr& body) { return of_body(e, body); });
-      const bool in_a_loop = e.primitive->traits.pointwise || e.primitive == &primitives::reduce_sum();
+      const bool in_a_loop = e.primitive->traits.pointwise || e.primitive->traits.loop_sum;
       for (Var& v : copy.inputs) {
         // Their own copies cost a loop nothing, while a shared one would be written for those that come much later.
         v = in_a_loop && forms_[v.id].is_made_narrow ? converted(*forms_[v.id].narrow, v, DType::float32) : wide(v);

@@ -36,6 +36,7 @@ const std::map<std::string_view, std::string_view>& same_dtype() {
                                                                      {"minimum", "fib"},
                                                                      {"mul", "fiu"},
                                                                      {"neg", "fiu"},
+                                                                     {"reduce_sum", "f"},
                                                                      {"round", "f"},
                                                                      {"rsqrt", "f"},
                                                                      {"shift_left", "iu"},

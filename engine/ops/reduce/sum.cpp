@@ -86,7 +86,7 @@ const Primitive& primitives::reduce_sum() {
                                      -2, 3);
           },
       .error_samples = reduction_errors(DType::bool_),
-      .traits = {}};
+      .traits = {.in_loops = loops::same<loops::real>, .loop_sum = true}};
   return op;
 }
 
