@@ -13,9 +13,9 @@
 #include <torch/headeronly/version.h>
 
 #include <lockstep/backend/aligned_memory.h>
+#include <lockstep/backend/block_pool.h>
 #include <lockstep/backend/isa.h>
 #include <lockstep/backend/reusable_memory.h>
-#include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 
 #include "backends/aten/cut_kernel.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/backend/block_pool.h>
 #include <lockstep/backend/element_loop.h>
-#include <lockstep/block_pool.h>
 
 #include "backends/cpu/float_control.h"
 #include "backends/jit/code_cache.h"

@@ -7,8 +7,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <lockstep/backend/block_pool.h>
 #include <lockstep/backend/isa.h>
-#include <lockstep/block_pool.h>
 #include <lockstep/error.h>
 
 #include "backends/cpu/thread_settings.h"

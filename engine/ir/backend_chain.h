@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <lockstep/backend/backend.h>
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/block_pool.h>
 
 namespace lockstep::ir {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <lockstep/array.h>
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/block_pool.h>
 #include <lockstep/error.h>
 
 #include "engine/ir/primitive.h"

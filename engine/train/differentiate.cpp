@@ -120,7 +120,7 @@ Differentiated differentiate(const LossPoint& point) {
   return {.loss = value.items()[0].array(),
           .gradients = combined(point, gradients, value.items()[1]),
           .state = next,
-          .metrics = from_tree<Logs>(value.items()[3])};
+          .metrics = from_tree<std::map<std::string, Array>>(value.items()[3])};
 }
 
 std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,

@@ -46,7 +46,7 @@ Array plain_norm(const Tree& gradients) {
 std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard) {
   const Declarations declared = find_declarations(parts, state.trainable, state.non_trainable, shard);
   TrainState next = state;
-  Logs logs;
+  std::map<std::string, Array> logs;
   for (const Objective& objective : parts.objectives) {
     const Tree& seen = objective.sees_updates ? next.trainable : state.trainable;
     Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard});
@@ -61,7 +61,7 @@ std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const T
     next.non_trainable = std::move(d.state);
   }
   next.step = state.step + 1;
-  return {std::move(next), std::move(logs)};
+  return {std::move(next), Logs(to_tree(std::move(logs)))};
 }
 
 std::map<std::string, Weighted> replica_evaluation(const StepLoss& loss, const DataParallelOptions& options,

@@ -28,7 +28,7 @@ struct Differentiated {
   Array loss;
   Tree gradients;
   Tree state;
-  Logs metrics;
+  std::map<std::string, Array> metrics;
 };
 Differentiated differentiate(const LossPoint& point);
 

@@ -1,17 +1,19 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/array.h>
-#include <lockstep/block_pool.h>
 #include <lockstep/data.h>
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
@@ -35,9 +37,57 @@ struct TrainState {
 };
 LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step);
 
-/// Scalars of one step: "loss", "grad_norm" and the metrics. "grad_norm" is the root of the sum of plain squares, in at
-/// least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value.
-using Logs = std::map<std::string, Array, std::less<std::string>, BlockAllocator<std::pair<const std::string, Array>>>;
+/// Scalars of one step by name, in order of name: "loss", "grad_norm" and the metrics. "grad_norm" is the root of the sum
+/// of plain squares, in at least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value.
+class LOCKSTEP_API Logs {
+ public:
+  using Entry = std::pair<const std::string&, const Array&>;
+
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Entry;
+    using difference_type = std::ptrdiff_t;
+    using reference = Entry;
+    using pointer = void;
+
+    explicit Iterator(TreeEntries::Iterator at) : at_(at) {}
+    Entry operator*() const { return {at_->first, at_->second.array()}; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    TreeEntries::Iterator at_;
+  };
+
+  Logs() = default;
+  /// Throws StateError where that is no dict of arrays.
+  explicit Logs(Tree values);
+
+  std::size_t size() const { return entries().size(); }
+  bool empty() const { return entries().empty(); }
+  Iterator begin() const { return Iterator(entries().begin()); }
+  Iterator end() const { return Iterator(entries().end()); }
+  bool contains(std::string_view name) const { return entries().contains(name); }
+  /// Throws StateError that lists what there is.
+  const Array& at(std::string_view name) const;
+
+ private:
+  friend struct TreeTraits<Logs>;
+  TreeEntries entries() const;
+
+  Tree values_;  ///< None, or a dict of leaves.
+};
+
+template <>
+struct TreeTraits<Logs> {
+  static Tree to_tree(Logs logs) { return std::move(logs.values_); }
+  static Logs from_tree(Tree tree) { return Logs(std::move(tree)); }
+};
 
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
 using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& non_trainable, const Batch& batch)>;

@@ -215,7 +215,20 @@ TEST_CASE("logs hold the loss, the gradient's norm and every metric") {
     CHECK(logs.at("loss").item<float>() == 3.5F);
     CHECK(logs.at("grad_norm").item<float>() == 2.5F);  // of (1.5, 2)
     CHECK(logs.at("largest").item<float>() == 3.5F);
+    std::vector<std::string> names;
+    for (const auto& [name, value] : logs) names.push_back(name + " " + to_string(value.type()));
+    CHECK(names == std::vector<std::string>{"grad_norm f32[]", "largest f32[]", "loss f32[]"});
+    CHECK(from_tree<Logs>(to_tree(logs)).contains("loss"));
+    tests::expect_error<StateError>([&] { (void)logs.at("smallest"); }, "there is no 'smallest'",
+                                    "this step has: grad_norm, largest, loss");
   }
+  CHECK(Logs().empty());
+  CHECK(!Logs().contains("loss"));
+  tests::expect_error<StateError>(
+      [] {
+        Logs(Tree::dict({{"loss", Tree::list({})}}));
+      },
+      "[logs] given {\"loss\": []}", "expected a dict of arrays");
 }
 
 TEST_CASE("a frozen sub-tree keeps its bits; the rest trains") {

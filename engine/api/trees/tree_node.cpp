@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/block_pool.h>
 #include <lockstep/error.h>
 
 namespace lockstep {

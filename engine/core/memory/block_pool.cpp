@@ -4,7 +4,7 @@
 #include <new>
 
 #include <lockstep/backend/aligned_memory.h>
-#include <lockstep/block_pool.h>
+#include <lockstep/backend/block_pool.h>
 
 #include "engine/core/memory/own_blocks.h"
 
