@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/compile/program.h"
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 #include "engine/executable/control_kernels.h"
 
 // The planned program as flat lists that a run walks through.

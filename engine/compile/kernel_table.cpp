@@ -9,7 +9,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/core/hash.h"
+#include "engine/core/stable_hash.h"
 #include "engine/ir/custom_op.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/grouped.h"

@@ -7,7 +7,7 @@
 #include <lockstep/error.h>
 
 #include "engine/compile/program.h"
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/pairwise_sum_kernel.h"
 #include "engine/ops/primitives.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 
 namespace lockstep::compile {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <lockstep/backend/element_loop.h>
 
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {

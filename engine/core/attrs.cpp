@@ -7,9 +7,9 @@
 #include <lockstep/attrs.h>
 #include <lockstep/error.h>
 
-#include "engine/core/hash.h"
 #include "engine/core/join.h"
 #include "engine/core/quoting.h"
+#include "engine/core/stable_hash.h"
 
 namespace lockstep {
 

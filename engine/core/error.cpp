@@ -3,7 +3,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/core/place.h"
+#include "engine/core/current_layer.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 #include "engine/executable/walker.h"
 
 namespace lockstep::executable {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "engine/core/fold_tree.h"
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 
 namespace lockstep::executable {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/core/hash.h"
 #include "engine/core/quoting.h"
+#include "engine/core/stable_hash.h"
 
 namespace lockstep::ir {
 

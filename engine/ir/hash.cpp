@@ -1,5 +1,4 @@
-#include "engine/core/hash.h"
-
+#include "engine/core/stable_hash.h"
 #include "engine/ir/function.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/text/numbering.h"

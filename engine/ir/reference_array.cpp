@@ -2,7 +2,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/core/half.h"
+#include "engine/core/narrow_floats.h"
 #include "engine/ir/primitive.h"
 
 namespace lockstep::ir {

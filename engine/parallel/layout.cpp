@@ -7,7 +7,7 @@
 #include <lockstep/error.h>
 
 #include "engine/core/lists.h"
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 
 namespace lockstep {
 

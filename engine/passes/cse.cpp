@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/hash.h"
+#include "engine/core/stable_hash.h"
 #include "engine/ir/primitive.h"
 #include "engine/passes/draft.h"
 #include "engine/passes/pass.h"

@@ -10,7 +10,7 @@
 
 #include <lockstep/array.h>
 
-#include "engine/core/place.h"
+#include "engine/core/current_layer.h"
 #include "engine/ir/function.h"
 #include "engine/ir/primitive.h"
 #include "engine/trace/cells.h"

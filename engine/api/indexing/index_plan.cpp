@@ -10,7 +10,7 @@
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/core/lists.h"
-#include "engine/core/rounding.h"
+#include "engine/core/round_up.h"
 
 namespace lockstep::api {
 

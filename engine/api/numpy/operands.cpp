@@ -10,7 +10,7 @@
 
 #include "engine/api/numpy/weak_types.h"
 #include "engine/api/transforms/bind.h"
-#include "engine/core/half.h"
+#include "engine/core/narrow_floats.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::api {

@@ -2,7 +2,7 @@
 
 #include <lockstep/named_scope.h>
 
-#include "engine/core/place.h"
+#include "engine/core/current_layer.h"
 #include "engine/trace/trace.h"
 
 namespace lockstep {

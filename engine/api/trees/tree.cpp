@@ -9,8 +9,8 @@
 
 #include "engine/api/trees/tree_node.h"
 #include "engine/api/trees/tree_paths.h"
-#include "engine/core/hash.h"
 #include "engine/core/quoting.h"
+#include "engine/core/stable_hash.h"
 
 namespace lockstep {
 

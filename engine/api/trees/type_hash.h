@@ -2,7 +2,7 @@
 
 #include <lockstep/types.h>
 
-#include "engine/core/hash.h"
+#include "engine/core/stable_hash.h"
 
 namespace lockstep::api {
 

@@ -5,7 +5,7 @@
 
 #include <lockstep/backend/element_loop.h>
 
-#include "engine/core/hash.h"
+#include "engine/core/stable_hash.h"
 
 namespace lockstep {
 namespace {

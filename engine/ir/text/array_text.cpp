@@ -11,7 +11,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/core/half.h"
+#include "engine/core/narrow_floats.h"
 #include "engine/core/lists.h"
 
 // Laid out as numpy 2.4 does.

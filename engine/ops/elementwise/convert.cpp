@@ -3,7 +3,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/core/half.h"
+#include "engine/core/narrow_floats.h"
 #include "engine/ops/rules/define.h"
 
 namespace lockstep::ops {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "backends/jit/expand.h"
-#include "engine/core/half.h"
+#include "engine/core/narrow_floats.h"
 
 // Machine code against the same steps taken one element after the other.
 namespace lockstep::tests {

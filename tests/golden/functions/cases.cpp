@@ -8,7 +8,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
-#include "engine/core/hash.h"
+#include "engine/core/stable_hash.h"
 #include "tests/support/samples.h"
 
 namespace lockstep::tests::functions {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/core/hash.h"
+#include "engine/core/stable_hash.h"
 #include "engine/transform/transforms.h"
 #include "tests/golden/ops/differences.h"
 #include "tests/support/op_functions.h"

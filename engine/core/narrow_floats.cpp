@@ -1,4 +1,4 @@
-#include "engine/core/half.h"
+#include "engine/core/narrow_floats.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "engine/core/place.h"
+#include "engine/core/current_layer.h"
 
 #include <array>
 #include <atomic>
@@ -38,7 +38,7 @@ std::vector<Entry>& open_layers() {
 std::string_view source_folder() {
   static const std::string_view folder = [] {
     const std::string_view file = SourceLocation::current().file_name();
-    const std::size_t end = file.rfind("engine/core/place.cpp");
+    const std::size_t end = file.rfind("engine/core/current_layer.cpp");
     return end == std::string_view::npos ? std::string_view("/no folder") : file.substr(0, end);
   }();
   return folder;
