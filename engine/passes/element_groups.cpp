@@ -60,11 +60,10 @@ std::vector<int> ElementGroup::computed() const {
 }
 
 ElementGroups::ElementGroups(const ir::Function& function)
-    : f_(function), definition_(f_.types().size(), none), level_(f_.types().size(), 0) {
+    : f_(function), chains_(function), level_(f_.types().size(), 0) {
   for (std::size_t i = 0; i < equations().size(); ++i) visit(static_cast<int>(i));
-  note_readers();
   raise_groups();
-  join_neighbours();
+  group_neighbours();
   raise_groups();
   sink();
   take_sums();
@@ -78,7 +77,7 @@ bool ElementGroups::spreads(const Equation& e) const {
 }
 
 const Equation* ElementGroups::defined_by(Var v) const {
-  const int i = definition_[v.id];
+  const int i = definition(v);
   return i < 0 ? nullptr : &equation(i);
 }
 
@@ -102,16 +101,16 @@ double ElementGroups::bytes(Var v) const {
 // ---- groups
 
 int ElementGroups::find(int group) {
-  while (nth(parent_, group) != group) {
-    int& up = nth(parent_, group);
-    up = nth(parent_, up);
+  while (parent_[group] != group) {
+    int& up = parent_[group];
+    up = parent_[up];
     group = up;
   }
   return group;
 }
 
 int ElementGroups::group_of(Var v) {
-  const int i = definition_[v.id];
+  const int i = definition(v);
   return i < 0 ? none : group_of_index(i);
 }
 
@@ -126,7 +125,7 @@ int ElementGroups::group_that_holds(int i) {
 }
 
 bool ElementGroups::computes(int g, Var v) {
-  const int i = definition_[v.id];
+  const int i = definition(v);
   return i >= 0 && (group_that_holds(i) == g || contains(group(g).copies, i));
 }
 
@@ -150,10 +149,7 @@ void ElementGroups::visit(int i) {
   } else if (!spreads(e)) {
     ++level;
   }
-  for (const Var v : e.outputs) {
-    level_[v.id] = level;
-    definition_[v.id] = i;
-  }
+  for (const Var v : e.outputs) level_[v.id] = level;
 }
 
 /// The level of the group that the equation comes to stand in.
@@ -161,14 +157,14 @@ int ElementGroups::add_to_group(int i) {
   ElementGroup own = alone(i);
   own.level = 1;
   for (const Var v : equation(i).inputs) own.level = std::max(own.level, read_level(v) + 1);
-  std::vector<int> joined = groups_it_continues(i, own.level - 1);
-  if (!joined.empty() && can_join(joined, own)) {
+  std::vector<int> continued = groups_it_continues(i, own.level - 1);
+  if (!continued.empty() && can_be_grouped(continued, own)) {
     --own.level;
   } else {
-    joined.clear();
+    continued.clear();
   }
   const int g = new_group(std::move(own));
-  for (const int other : joined) join(other, g);
+  for (const int other : continued) take_members(other, g);
   return group(g).level;
 }
 
@@ -195,10 +191,11 @@ std::vector<int> ElementGroups::groups_it_continues(int i, int level) {
   return result;
 }
 
-bool ElementGroups::can_join(const std::vector<int>& joined, const ElementGroup& own) {
+/// Whether the members of those groups may be members of one, with these.
+bool ElementGroups::can_be_grouped(const std::vector<int>& groups, const ElementGroup& own) {
   std::size_t members = own.members.size();
   std::vector<Var> reads = own.reads;
-  for (const int g : joined) {
+  for (const int g : groups) {
     members += group(g).members.size();
     reads.insert(reads.end(), group(g).reads.begin(), group(g).reads.end());
   }
@@ -208,15 +205,14 @@ bool ElementGroups::can_join(const std::vector<int>& joined, const ElementGroup&
 }
 
 int ElementGroups::new_group(ElementGroup made) {
-  const int g = static_cast<int>(groups_.size());
+  const int g = count();
   group_of_equation_[made.members[0]] = g;
-  groups_.push_back(std::move(made));
-  parent_.push_back(g);
-  return g;
+  groups_.add(std::move(made));
+  return parent_.add(g);
 }
 
-void ElementGroups::join(int from, int into) {
-  nth(parent_, from) = into;
+void ElementGroups::take_members(int from, int into) {
+  parent_[from] = into;
   ElementGroup& old = group(from);
   ElementGroup& all = group(into);
   all.members.insert(all.members.end(), old.members.begin(), old.members.end());
@@ -229,15 +225,7 @@ void ElementGroups::join(int from, int into) {
 
 // ---- equations that stand far from the group that reads them, such as what an optimizer does with its old state
 
-void ElementGroups::note_readers() {
-  readers_.assign(f_.types().size(), {});
-  for (std::size_t i = 0; i < equations().size(); ++i) {
-    for (const Var v : equations()[i].inputs) readers_[v.id].push_back(static_cast<int>(i));
-  }
-  for (const Var v : f_.outputs()) readers_[v.id].push_back(none);
-}
-
-/// Joins groups with a higher one that reads them, where nothing else at that level or below does.
+/// Gives members to a higher group that reads them, where nothing else at that level or below does.
 void ElementGroups::raise_groups() {
   for (bool changed = true; changed;) {
     changed = false;
@@ -245,9 +233,9 @@ void ElementGroups::raise_groups() {
       if (group(g).members.empty()) continue;
       const std::vector<Var> values = values_of(g);
       const int to = lowest_reader(g, values);
-      if (to == none || !fits(to, type_of(g)) || !can_join({g}, group(to))) continue;
+      if (to == none || !fits(to, type_of(g)) || !can_be_grouped({g}, group(to))) continue;
       for (const Var v : values) level_[v.id] = group(to).level;
-      join(g, to);
+      take_members(g, to);
       changed = true;
     }
   }
@@ -268,7 +256,7 @@ int ElementGroups::lowest_reader(int own, const std::vector<Var>& values) {
   int result = none;
   int lowest = std::numeric_limits<int>::max();
   for (const Var v : values) {
-    for (const int reader : readers_[v.id]) {
+    for (const int reader : readers(v)) {
       const int g = reader == none ? own : group_that_holds(reader);
       if (g == own) continue;
       const std::vector<Var>& given = equation(reader).outputs;
@@ -281,9 +269,9 @@ int ElementGroups::lowest_reader(int own, const std::vector<Var>& values) {
   return result;
 }
 
-/// Joins groups of one level that read one value. After groups that read one another, which spares more memory: no chain is
-/// to be cut because another stands beside it.
-void ElementGroups::join_neighbours() {
+/// Makes one group of those of one level that read one value. After groups that read one another, which spares more memory:
+/// no chain is to be cut because another stands beside it.
+void ElementGroups::group_neighbours() {
   std::map<std::uint32_t, int> reader;  // by var: the group that read it last
   for (int g = 0; g < count(); ++g) {
     if (group(g).members.empty()) continue;
@@ -291,7 +279,7 @@ void ElementGroups::join_neighbours() {
       const auto it = reader.find(v.id);
       const int other = it == reader.end() ? g : find(it->second);
       if (other == g || group(other).level != group(g).level || !fits(other, type_of(g))) continue;
-      if (can_join({other}, group(g))) join(other, g);
+      if (can_be_grouped({other}, group(g))) take_members(other, g);
     }
     for (const Var v : group(g).reads) reader[v.id] = g;
   }
@@ -303,7 +291,7 @@ void ElementGroups::sink() {
     const int own = group_of_index(i);
     if (own == none) continue;
     const int to = only_reader(result_of(i));
-    if (to != none && to != own && fits(to, f_.type(result_of(i))) && can_join({to}, alone(i)) &&
+    if (to != none && to != own && fits(to, f_.type(result_of(i))) && can_be_grouped({to}, alone(i)) &&
         bytes_spared(i, own, to) > 0) {
       move(i, own, to);
     }
@@ -313,7 +301,7 @@ void ElementGroups::sink() {
 /// The group that reads the value; none where there are several, or others do.
 int ElementGroups::only_reader(Var v) {
   int result = none;
-  for (const int reader : readers_[v.id]) {
+  for (const int reader : readers(v)) {
     const int g = reader == none ? none : group_that_holds(reader);
     if (g == none || (result != none && g != result)) return none;
     result = g;
@@ -327,10 +315,10 @@ double ElementGroups::bytes_spared(int i, int own, int to) {
   for (const Var v : alone(i).reads) {
     if (!contains(group(to).reads, v)) spared -= bytes(v);
     const auto is_here = [&](int reader) { return reader != none && group_that_holds(reader) == own; };
-    const auto here = std::ranges::count_if(readers_[v.id], is_here);
+    const auto here = std::ranges::count_if(readers(v), is_here);
     if (group_of(v) != own || spreading(v) != nullptr) {
       if (here == 1) spared += bytes(v);
-    } else if (here == static_cast<std::ptrdiff_t>(readers_[v.id].size())) {
+    } else if (here == static_cast<std::ptrdiff_t>(readers(v).size())) {
       spared -= bytes(v);
     }
   }
@@ -353,7 +341,7 @@ void ElementGroups::drop(int i) {
   std::erase(group(own).members, i);
   group_of_equation_.erase(i);
   dropped_.insert(i);
-  for (const Var v : equation(i).inputs) std::erase(readers_[v.id], i);
+  for (const Var v : equation(i).inputs) chains_.drop_use(v, i);
   if (group(own).members.empty()) group(own) = {};
 }
 

@@ -7,16 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/id_vector.h"
 #include "engine/core/lists.h"
+#include "engine/ir/def_use.h"
 #include "engine/ir/function.h"
 
-// Groups of element-wise equations, each to become one equation. Every equation has a level, above those of all that it
-// reads; those of a group share one. What a group reads lies below it, so no way leads out of a group and back into it,
-// and groups of one level may always be joined.
+// Groups of element-wise equations, its members, each to become one equation. Every equation has a level, above those of all
+// that it reads; those of a group share one. What a group reads lies below it, so no way leads out of a group and back into
+// it, and groups of one level may always become one.
 namespace lockstep::passes {
 
 /// No group, no equation.
-inline constexpr int none = -1;
+inline constexpr int none = ir::DefUse::nobody;
 
 /// Operands and results that a kernel can be expected to take.
 inline constexpr std::size_t most_arrays = 40;
@@ -43,7 +45,7 @@ class ElementGroups {
   const ir::Equation& equation(int i) const { return nth(equations(), i); }
   ir::Var result_of(int i) const { return equation(i).outputs[0]; }
   /// The equation that defines `v`, or `none`.
-  int definition(ir::Var v) const { return definition_[v.id]; }
+  int definition(ir::Var v) const { return chains_.definition(v); }
   /// The `full` that gives all elements of `v` their value, or null.
   const ir::Equation* constant(ir::Var v) const;
   /// The equation that repeats a smaller array along other dimensions, or null.
@@ -51,11 +53,11 @@ class ElementGroups {
   /// Of the array that lies in memory: the smaller one where it is spread.
   double bytes(ir::Var v) const;
   /// What reads `v`: equations, `none` for the function's result.
-  const std::vector<int>& readers(ir::Var v) const { return readers_[v.id]; }
+  const std::vector<int>& readers(ir::Var v) const { return chains_.uses(v); }
 
-  /// All there ever were; those that were joined with others have no members.
-  int count() const { return static_cast<int>(groups_.size()); }
-  ElementGroup& group(int g) { return nth(groups_, g); }
+  /// All there ever were; those whose members went over to others have none.
+  int count() const { return groups_.size(); }
+  ElementGroup& group(int g) { return groups_[g]; }
   /// The group that gives `v`, or `none`.
   int group_of(ir::Var v);
   /// The group in which equation `i` stands, as a member or as a sum.
@@ -77,12 +79,11 @@ class ElementGroups {
   void visit(int i);
   int add_to_group(int i);
   std::vector<int> groups_it_continues(int i, int level);
-  bool can_join(const std::vector<int>& joined, const ElementGroup& own);
+  bool can_be_grouped(const std::vector<int>& groups, const ElementGroup& own);
   int new_group(ElementGroup made);
-  void join(int from, int into);
-  void note_readers();
+  void take_members(int from, int into);
   void raise_groups();
-  void join_neighbours();
+  void group_neighbours();
   std::vector<ir::Var> values_of(int g);
   int lowest_reader(int own, const std::vector<ir::Var>& values);
   void sink();
@@ -101,14 +102,13 @@ class ElementGroups {
   int group_of_index(int i);
 
   const ir::Function& f_;
-  std::vector<int> definition_;  // by var: the equation
-  std::vector<int> level_;       // by var
-  std::vector<ElementGroup> groups_;
-  std::vector<int> parent_;  // of groups that were joined with others
+  ir::DefUse chains_;
+  std::vector<int> level_;  // by var
+  IdVector<ElementGroup> groups_;
+  IdVector<int> parent_;  // by group: the one that took its members, or itself
   std::map<int, int> group_of_equation_;
   std::map<int, int> group_of_sum_;
   std::set<int> dropped_;
-  std::vector<std::vector<int>> readers_;  // by var: equations, `none` for the function's result
 };
 
 /// Roughly, by how many instructions a loop computes an op.

@@ -111,11 +111,11 @@ class Hoistable {
 class Hoisting {
  public:
   Hoisting(Builder& builder, const Scan& scan, const Hoistable& found, std::span<const Var> operands)
-      : builder_(builder), scan_(scan), found_(found), operands_(operands.begin(), operands.end()) {
-    const auto& equations = scan.body->equations();
-    for (std::size_t e = 0; e < equations.size(); ++e) {
-      for (const Var v : equations[e].outputs) definition_[v] = e;
-    }
+      : builder_(builder),
+        scan_(scan),
+        found_(found),
+        operands_(operands.begin(), operands.end()),
+        chains_(*scan.body) {
     for (std::size_t i = 0; i < scan.consts; ++i) outside_[scan.body->inputs()[i]] = operands_[i];
   }
 
@@ -155,7 +155,7 @@ class Hoisting {
   /// What is the same in each iteration, computed in front of the loop.
   Var outside(Var v) {
     if (const auto it = outside_.find(v); it != outside_.end()) return it->second;
-    const Equation& equation = scan_.body->equations()[definition_.at(v)];
+    const Equation& equation = nth(scan_.body->equations(), chains_.definition(v));
     std::vector<Var> inputs;
     for (const Var input : equation.inputs) inputs.push_back(outside(input));
     const std::vector<Var> results = apply(equation, inputs, equation.attrs);
@@ -198,7 +198,7 @@ class Hoisting {
   const Scan& scan_;
   const Hoistable& found_;
   std::vector<Var> operands_;
-  std::map<Var, std::size_t> definition_;  // which equation of the body
+  ir::DefUse chains_;  // of the body
   std::map<Var, Var> outside_;
 };
 
