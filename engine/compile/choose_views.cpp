@@ -1,9 +1,10 @@
+#include "engine/compile/choose_views.h"
+
 #include <algorithm>
 #include <bit>
 #include <span>
 
 #include "engine/compile/element_loops.h"
-#include "engine/compile/program.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/ops/primitives.h"
 
@@ -26,117 +27,119 @@ bool is_in_place(const Item& item) {
 
 /// Whether the view of a contiguous operand is contiguous too.
 bool keeps_contiguity(const Program& program, const Item& item) {
-  const ArrayType& from = program.value(item.inputs[0]).type;
-  StoredValue view;
-  view.type = program.value(item.outputs[0]).type;
-  view.strides = contiguous_strides(from.shape);
-  if (has_view(item)) view.strides = view_of(item, from.shape, view.strides).strides;
-  return (from.size() == 1 && view.type.size() == 1) || view.is_contiguous();
+  const ArrayType& from = program.type(item.inputs[0]);
+  const ArrayType& to = program.type(item.outputs[0]);
+  Strides strides = contiguous_strides(from.shape);
+  if (has_view(item)) strides = view_of(item, from.shape, strides).strides;
+  return (from.size() == 1 && to.size() == 1) || is_contiguous(to.shape, strides);
 }
 
 class ViewChooser {
  public:
-  explicit ViewChooser(Program& program) : program_(program), accepted_(program.values.size()) {}
+  explicit ViewChooser(const Program& program)
+      : program_(program), choices_(program.items.size()), accepted_(program.values.size()) {}
 
-  void run() {
+  KernelChoices run() {
     for (int v : program_.outputs) need_contiguous(v);
-    for (auto it = program_.items.rbegin(); it != program_.items.rend(); ++it) visit(*it);
+    for (int i = program_.items.size(); i-- > 0;) visit(program_.items[i], choices_[i]);
+    return std::move(choices_);
   }
 
  private:
-  Accepted& accepted(int value) { return accepted_[static_cast<std::size_t>(value)]; }
+  Accepted& accepted(int value) { return accepted_[value]; }
   void need_contiguous(int value) { accepted(value) = {false, false}; }
   void merge(int value, Accepted more) {
     accepted(value).strided = accepted(value).strided && more.strided;
     accepted(value).uniform = accepted(value).uniform && more.uniform;
   }
 
-  void visit(Item& item) {
+  void visit(const Item& item, KernelChoice& choice) {
+    choice.kernel = item.control;
     if (item.kind == Item::Kind::assemble || item.kind == Item::Kind::control || is_collective(item)) {
       for (int v : item.inputs) need_contiguous(v);
     } else if (item.kind == Item::Kind::pick) {
-      item.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
+      choice.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
     } else if (item.stacked >= 0) {
-      item.alias = true;
+      choice.is_view = true;
       need_contiguous(item.inputs[0]);
     } else if (item.primitive == &ops::primitives::axis_index()) {
-      item.alias = true;
+      choice.is_view = true;
     } else if (is_in_place(item)) {
-      item.alias = true;
+      choice.is_view = true;
       // In another shape, only contiguous elements are in the same order.
-      const bool same = program_.value(item.inputs[0]).type.shape == program_.value(item.outputs[0]).type.shape;
+      const bool same = program_.type(item.inputs[0]).shape == program_.type(item.outputs[0]).shape;
       const Accepted readers = accepted(item.outputs[0]);
       merge(item.inputs[0], {readers.strided && same, readers.uniform});
     } else if (item.primitive == &ops::primitives::full()) {
-      item.alias = accepted(item.outputs[0]).uniform;
-      if (!item.alias) choose_kernel(item);
+      choice.is_view = accepted(item.outputs[0]).uniform;
+      if (!choice.is_view) choose_kernel(item, choice);
     } else if (is_table(program_, item)) {
-      item.alias = true;
+      choice.is_view = true;
     } else if (item.kind == Item::Kind::cut_in || has_view(item)) {
-      visit_view(item);
+      visit_view(item, choice);
     } else {
-      choose_kernel(item);
+      choose_kernel(item, choice);
     }
   }
 
-  void visit_view(Item& item) {
+  void visit_view(const Item& item, KernelChoice& choice) {
     const Accepted readers = accepted(item.outputs[0]);
     const bool repeats = has_view(item) && item.primitive->traits.moves == ir::Moves::repeated;
-    const bool spreads_one = repeats && program_.value(item.inputs[0]).size() == 1;
+    const bool spreads_one = repeats && program_.values[item.inputs[0]].size() == 1;
     if (readers.strided || (spreads_one && readers.uniform)) {
-      item.alias = true;
+      choice.is_view = true;
     } else if (keeps_contiguity(program_, item)) {
-      item.alias = true;
+      choice.is_view = true;
       merge(item.inputs[0], {false, readers.uniform});
     } else {
-      choose_kernel(item);
+      choose_kernel(item, choice);
     }
     if (item.kind == Item::Kind::cut_in) need_contiguous(item.inputs[0]);
   }
 
-  void choose_kernel(Item& item) {
+  void choose_kernel(const Item& item, KernelChoice& choice) {
     if (item.kind == Item::Kind::cut_in) {
-      item.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
+      choice.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
       return;
     }
-    std::vector<ArrayType> types;
-    for (int v : item.inputs) types.push_back(program_.value(v).type);
-    for (int v : item.outputs) types.push_back(program_.value(v).type);
+    std::vector<ArrayType> types = program_.types(item.inputs);
+    for (int v : item.outputs) types.push_back(program_.type(v));
     const std::int64_t elements = types.back().size();
     if (item.pointwise && item.pmap < 0 && program_.is_shared && elements >= tile_elements) {
-      item.tiled = elements;
-      item.kernel = flat_kernel(item, types, tile_elements);
+      choice.tiled = elements;
+      choice.kernel = flat_kernel(item, types, tile_elements);
       const std::int64_t rest = elements % tile_elements;
-      item.rest_kernel = rest == 0 ? nullptr : flat_kernel(item, types, rest);
+      choice.rest_kernel = rest == 0 ? nullptr : flat_kernel(item, types, rest);
     } else {
       const std::span<const ArrayType> all(types);
-      item.kernel =
+      choice.kernel =
           program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
     }
-    if (item.primitive == &ops::primitives::reduce_sum() && may_be_summed_in_tiles(item, types[0]))
-      cut_sum(item, types);
+    if (item.primitive == &ops::primitives::reduce_sum() && may_be_summed_in_tiles(item, *choice.kernel, types[0])) {
+      cut_sum(item, choice, types);
+    }
     for (int v : item.inputs) {
-      const bool strided = item.kernel->accepts_strided();
-      merge(v, {strided && item.tiled == 0, strided});
+      const bool strided = choice.kernel->accepts_strided();
+      merge(v, {strided && choice.tiled == 0, strided});
     }
   }
 
   /// A large sum over all elements, whose kernel says that those of tiles give its bits.
-  bool may_be_summed_in_tiles(const Item& item, const ArrayType& operand) const {
-    const std::int64_t apart = item.kernel->summed_apart();
+  bool may_be_summed_in_tiles(const Item& item, const Kernel& kernel, const ArrayType& operand) const {
+    const std::int64_t apart = kernel.summed_apart();
     return item.pmap < 0 && program_.is_shared && operand.size() >= tile_elements && apart > 0 &&
            tile_elements % apart == 0 && std::has_single_bit(static_cast<std::uint64_t>(tile_elements / apart));
   }
 
-  void cut_sum(Item& item, const std::vector<ArrayType>& types) {
-    item.tiled = types[0].size();
+  void cut_sum(const Item& item, KernelChoice& choice, const std::vector<ArrayType>& types) {
+    choice.tiled = types[0].size();
     const auto kernel = [&](std::int64_t elements) -> const Kernel* {
       const ArrayType tile{types[0].dtype, Shape{elements}, {}};
       const ArrayType sum{types[1].dtype, Shape{}, {}};
       return elements == 0 ? nullptr : program_.kernels.get(item.op, Attrs{{"axes", Dims{0}}}, {&tile, 1}, {&sum, 1});
     };
-    item.kernel = kernel(tile_elements);
-    item.rest_kernel = kernel(item.tiled % tile_elements);
+    choice.kernel = kernel(tile_elements);
+    choice.rest_kernel = kernel(choice.tiled % tile_elements);
   }
 
   const Kernel* flat_kernel(const Item& item, std::vector<ArrayType> types, std::int64_t elements) {
@@ -153,12 +156,13 @@ class ViewChooser {
     return program_.kernels.get(item.op, attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
   }
 
-  Program& program_;
-  std::vector<Accepted> accepted_;
+  const Program& program_;
+  KernelChoices choices_;
+  IdVector<Accepted> accepted_;  // by value
 };
 
 }  // namespace
 
-void choose_views(Program& program) { ViewChooser(program).run(); }
+KernelChoices choose_views(const Program& program) { return ViewChooser(program).run(); }
 
 }  // namespace lockstep::compile

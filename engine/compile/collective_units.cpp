@@ -3,8 +3,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/compile/program.h"
-#include "engine/compile/shard_groups.h"
+#include "engine/compile/make_units.h"
+#include "engine/compile/replica_groups.h"
 #include "engine/core/fold_tree.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/process_kernels.h"
@@ -28,34 +28,35 @@ std::vector<std::string> reduced_axes(const Item& item) {
 /// Lowers one collective.
 class CollectiveWriter {
  public:
-  CollectiveWriter(Program& program, const Item& item)
+  CollectiveWriter(const Program& program, const Item& item, UnitProgram& to)
       : program_(program),
         item_(item),
+        to_(to),
         exchange_(exchange_of(item)),
-        mesh_(program.meshes[static_cast<std::size_t>(item.mesh)]),
+        mesh_(program.meshes[item.mesh]),
         copy_(program.kernels.adopt(std::make_unique<CopyKernel>())),
         operand_(item.inputs[0]),
-        type_(program.value(item.inputs[0]).type) {
+        type_(program.type(item.inputs[0])) {
     type_.varying = {};
   }
 
   void run() {
-    std::vector<ShardGroup> groups = groups_of(mesh_, reduced_axes(item_));
-    if (program_.value(item_.outputs[0]).pmap < 0) keep_one(groups);
+    std::vector<ReplicaGroup> groups = groups_of(mesh_, reduced_axes(item_));
+    if (to_.values[item_.outputs[0]].pmap < 0) keep_one(groups);
     find_leaves(groups);
     write(groups);
-    program_.units.back().collectives = 1;
-    program_.units.back().collective = {exchanged_by(item_).name, type_.nbytes()};
+    to_.units.back().collectives = 1;
+    to_.units.back().collective = {exchanged_by(item_).name, type_.nbytes()};
   }
 
   /// Joins the shards' blocks into the one value outside of the map.
   void assemble() {
-    std::vector<ShardGroup> all(1);
+    std::vector<ReplicaGroup> all(1);
     for (int shard = 0; shard < mesh_.shards; ++shard) all[0].push_back(shard);
     if (item_.stacked >= 0) return stack();
     find_leaves(all);
     const int whole = item_.outputs[0];
-    const StoredValue target = program_.value(whole);
+    const StoredValue target = to_.values[whole];
     const int width = static_cast<int>(size_of(type_.dtype));
     Unit unit = new_unit();
     for (int shard = 0; shard < mesh_.shards; ++shard) {
@@ -65,14 +66,14 @@ class CollectiveWriter {
         if (item_.layout[d].empty()) continue;
         elements += mesh_.coordinate(shard, item_.layout[d]) * type_.shape[static_cast<int>(d)] * target.strides[d];
       }
-      const int part = program_.new_view(whole, type_, target.strides, elements * width, -1);
+      const int part = to_.new_view(whole, type_, target.strides, elements * width, -1);
       add_copy(unit, leaf(shard), {part, -1});
     }
-    program_.units.push_back(std::move(unit));
+    to_.units.add(std::move(unit));
   }
 
  private:
-  void write(const std::vector<ShardGroup>& groups) {
+  void write(const std::vector<ReplicaGroup>& groups) {
     switch (exchange_.exchange) {
       case ir::Exchange::reduce:
         return reduce_all(groups, std::vector<int>(groups.size(), item_.outputs[0]));
@@ -96,10 +97,10 @@ class CollectiveWriter {
     Unit unit = new_unit();
     const Strides strides = contiguous_strides(type_.shape);
     for (int s = 0; s < mesh_.local_shards; ++s) {
-      const int part = program_.new_view(item_.outputs[0], type_, strides, s * item_.stacked, -1);
+      const int part = to_.new_view(item_.outputs[0], type_, strides, s * item_.stacked, -1);
       add_copy(unit, {operand_, operand_varies() ? s : -1}, {part, -1});
     }
-    program_.units.push_back(std::move(unit));
+    to_.units.add(std::move(unit));
   }
 
   Unit new_unit() const {
@@ -113,37 +114,37 @@ class CollectiveWriter {
   }
   int process_of(int shard) const { return shard / mesh_.local_shards; }
   int local(int shard) const { return shard - mesh_.first_shard; }
-  bool operand_varies() const { return program_.value(operand_).pmap >= 0; }
+  bool operand_varies() const { return to_.values[operand_].pmap >= 0; }
 
   void add_copy(Unit& unit, Ref from, Ref to) const { unit.calls.push_back({copy_, nullptr, {from}, {to}, "copy"}); }
 
   /// Every group has the same result: one of them is enough, at best one that this process has whole.
-  void keep_one(std::vector<ShardGroup>& groups) const {
+  void keep_one(std::vector<ReplicaGroup>& groups) const {
     const auto here =
-        std::find_if(groups.begin(), groups.end(), [&](const ShardGroup& group) { return !crosses(group); });
-    const ShardGroup kept = here == groups.end() ? groups.front() : *here;
+        std::find_if(groups.begin(), groups.end(), [&](const ReplicaGroup& group) { return !crosses(group); });
+    const ReplicaGroup kept = here == groups.end() ? groups.front() : *here;
     groups.assign(1, kept);
   }
 
   /// Whether the reduction is the tree over all shards, cut at the processes.
-  bool is_whole(const std::vector<ShardGroup>& groups) const {
+  bool is_whole(const std::vector<ReplicaGroup>& groups) const {
     return static_cast<int>(groups[0].size()) == mesh_.shards && exchange_.exchange == ir::Exchange::reduce;
   }
 
   /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
-  void find_leaves(const std::vector<ShardGroup>& groups) {
-    const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const ShardGroup& group) {
+  void find_leaves(const std::vector<ReplicaGroup>& groups) {
+    const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const ReplicaGroup& group) {
       return std::all_of(group.begin(), group.end(), [&](int s) { return process_of(s) == process_of(group[0]); });
     });
     if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies()) return;
     const Strides strides = contiguous_strides(type_.shape);
-    const int stacked = program_.new_value({type_.dtype, type_.shape.insert(0, mesh_.local_shards), {}}, -1);
-    gathered_ = program_.new_value({type_.dtype, type_.shape.insert(0, mesh_.shards), {}}, -1);
+    const int stacked = to_.new_value({type_.dtype, type_.shape.insert(0, mesh_.local_shards), {}}, -1);
+    gathered_ = to_.new_value({type_.dtype, type_.shape.insert(0, mesh_.shards), {}}, -1);
     Unit stack = new_unit();
     for (int s = 0; s < mesh_.local_shards; ++s) {
-      add_copy(stack, {operand_, s}, {program_.new_view(stacked, type_, strides, s * type_.nbytes(), -1), -1});
+      add_copy(stack, {operand_, s}, {to_.new_view(stacked, type_, strides, s * type_.nbytes(), -1), -1});
     }
-    program_.units.push_back(std::move(stack));
+    to_.units.add(std::move(stack));
     Unit exchange = new_unit();
     exchange.on_caller = true;
     exchange.calls.push_back({program_.kernels.adopt(std::make_unique<GatherFromProcesses>(program_.communicator)),
@@ -151,13 +152,13 @@ class CollectiveWriter {
                               {{stacked, -1}},
                               {{gathered_, -1}},
                               "gather_from_processes"});
-    program_.units.push_back(std::move(exchange));
+    to_.units.add(std::move(exchange));
   }
 
   Ref leaf(int shard) {
     if (!operand_varies()) return {operand_, -1};
     if (gathered_ < 0) return {operand_, local(shard)};
-    return {program_.new_view(gathered_, type_, contiguous_strides(type_.shape), shard * type_.nbytes(), -1), -1};
+    return {to_.new_view(gathered_, type_, contiguous_strides(type_.shape), shard * type_.nbytes(), -1), -1};
   }
 
   // ---- reductions ------------------------------------------------------------------------------------------------
@@ -171,8 +172,8 @@ class CollectiveWriter {
     const bool tiled = unit.tiled > 0;
     const auto kernel = [&](std::int64_t elements) {
       std::vector<ArrayType> types;
-      for (const Ref& ref : inputs) types.push_back(program_.value(ref.value).type);
-      types.push_back(program_.value(output.value).type);
+      for (const Ref& ref : inputs) types.push_back(to_.values[ref.value].type);
+      types.push_back(to_.values[output.value].type);
       if (tiled) {
         for (ArrayType& type : types) type.shape = Shape{elements};
       }
@@ -187,7 +188,7 @@ class CollectiveWriter {
   Ref temporary(TreeNode node) {
     const auto slot = static_cast<std::size_t>(2 * node.level + node.side);
     while (temporaries_.size() <= slot) temporaries_.push_back(-1);
-    if (temporaries_[slot] < 0) temporaries_[slot] = program_.new_value(sum_type(), -1);
+    if (temporaries_[slot] < 0) temporaries_[slot] = to_.new_value(sum_type(), -1);
     return {temporaries_[slot], -1};
   }
 
@@ -201,7 +202,7 @@ class CollectiveWriter {
 
   /// The members from `first` on, along `extents`: each axis is a tree of the next one's, so the last is summed first. The
   /// sum is in `target`, unless it is of one member.
-  Ref fold(Unit& unit, const ShardGroup& group, std::span<const std::int64_t> extents, std::size_t first, Ref target,
+  Ref fold(Unit& unit, const ReplicaGroup& group, std::span<const std::int64_t> extents, std::size_t first, Ref target,
            TreeNode root = {}) {
     std::size_t members = 1;  // of each leaf
     for (std::int64_t e : extents.subspan(1)) members *= static_cast<std::size_t>(e);
@@ -225,38 +226,38 @@ class CollectiveWriter {
   }
 
   /// The members of `group` whose operands this process adds up, and the axes they stand along.
-  std::pair<ShardGroup, std::vector<std::int64_t>> local_part(const ShardGroup& group) const {
+  std::pair<ReplicaGroup, std::vector<std::int64_t>> local_part(const ReplicaGroup& group) const {
     std::vector<std::int64_t> extents = extents_of(mesh_, reduced_axes(item_));
     if (program_.processes == 1 || gathered_ >= 0 || !crosses(group)) return {group, extents};
-    ShardGroup here;
+    ReplicaGroup here;
     for (int shard : group) {
       if (is_local(shard)) here.push_back(shard);
     }
     return {here, {static_cast<std::int64_t>(here.size())}};
   }
-  bool crosses(const ShardGroup& group) const {
+  bool crosses(const ReplicaGroup& group) const {
     return !std::all_of(group.begin(), group.end(), [&](int s) { return is_local(s); });
   }
 
   /// One unit for all groups: a root has one writer.
-  void reduce_all(const std::vector<ShardGroup>& groups, const std::vector<int>& results) {
+  void reduce_all(const std::vector<ReplicaGroup>& groups, const std::vector<int>& results) {
     Unit unit = new_reduction();
     for (std::size_t g = 0; g < groups.size(); ++g) reduce(unit, groups[g], results[g]);
-    if (!unit.calls.empty()) program_.units.push_back(std::move(unit));
+    if (!unit.calls.empty()) to_.units.add(std::move(unit));
   }
 
-  void reduce(Unit& unit, const ShardGroup& group, int result) {
+  void reduce(Unit& unit, const ReplicaGroup& group, int result) {
     const std::vector<Ref> targets = targets_of(group, result);
     if (targets.empty()) return;
     const auto [members, extents] = local_part(group);
     const bool across = program_.processes > 1 && gathered_ < 0 && crosses(group);
-    Ref sum = across || is_widened() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
+    Ref sum = across || is_widened() ? Ref{to_.new_value(sum_type(), -1), -1} : targets[0];
     const Ref node = fold(unit, members, extents, 0, sum);
     if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
     if (across) {
-      const Ref total = is_widened() ? Ref{program_.new_value(sum_type(), -1), -1} : targets[0];
-      program_.units.push_back(std::exchange(unit, new_reduction()));
-      program_.units.push_back(exchange(sum, total));
+      const Ref total = is_widened() ? Ref{to_.new_value(sum_type(), -1), -1} : targets[0];
+      to_.units.add(std::exchange(unit, new_reduction()));
+      to_.units.add(exchange(sum, total));
       sum = total;
     }
     if (is_widened()) {
@@ -266,8 +267,8 @@ class CollectiveWriter {
   }
 
   /// Where this process keeps the group's result.
-  std::vector<Ref> targets_of(const ShardGroup& group, int result) const {
-    if (program_.value(result).pmap < 0) return {{result, -1}};
+  std::vector<Ref> targets_of(const ReplicaGroup& group, int result) const {
+    if (to_.values[result].pmap < 0) return {{result, -1}};
     std::vector<Ref> targets;
     for (int shard : group) {
       if (is_local(shard)) targets.push_back({result, local(shard)});
@@ -301,13 +302,13 @@ class CollectiveWriter {
     return normalize_axis(item_.attrs.get<std::int64_t>("dim"), type_.shape.rank(), exchanged_by(item_).name);
   }
 
-  void scatter(const std::vector<ShardGroup>& all_groups) {
-    std::vector<ShardGroup> groups;
+  void scatter(const std::vector<ReplicaGroup>& all_groups) {
+    std::vector<ReplicaGroup> groups;
     std::vector<int> totals;
-    for (const ShardGroup& group : all_groups) {
+    for (const ReplicaGroup& group : all_groups) {
       if (std::none_of(group.begin(), group.end(), [&](int s) { return is_local(s); })) continue;
       groups.push_back(group);
-      totals.push_back(program_.new_value(type_, -1));
+      totals.push_back(to_.new_value(type_, -1));
     }
     reduce_all(groups, totals);
     Unit unit = new_unit();
@@ -316,25 +317,25 @@ class CollectiveWriter {
         if (is_local(groups[g][i])) add_block_copy(unit, totals[g], groups[g], i);
       }
     }
-    program_.units.push_back(std::move(unit));
+    to_.units.add(std::move(unit));
   }
 
   /// Member i's block of the group's sum.
-  void add_block_copy(Unit& unit, int total, const ShardGroup& group, std::size_t i) {
+  void add_block_copy(Unit& unit, int total, const ReplicaGroup& group, std::size_t i) {
     ArrayType block = type_;
     block.shape = block.shape.with(dim(), block.shape[dim()] / static_cast<std::int64_t>(group.size()));
     const Strides strides = contiguous_strides(type_.shape);
     const std::int64_t step =
         block.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
-    const int part = program_.new_view(total, block, strides, static_cast<std::int64_t>(i) * step, -1);
+    const int part = to_.new_view(total, block, strides, static_cast<std::int64_t>(i) * step, -1);
     add_copy(unit, {part, -1}, {item_.outputs[0], local(group[i])});
   }
 
-  void gather(const std::vector<ShardGroup>& groups) {
+  void gather(const std::vector<ReplicaGroup>& groups) {
     const int result = item_.outputs[0];
-    const bool once = program_.value(result).pmap < 0;
+    const bool once = to_.values[result].pmap < 0;
     Unit unit = new_unit();
-    for (const ShardGroup& group : groups) {
+    for (const ReplicaGroup& group : groups) {
       if (once) {
         gather_into(unit, group, {result, -1});
         continue;
@@ -343,32 +344,32 @@ class CollectiveWriter {
         if (is_local(shard)) gather_into(unit, group, {result, local(shard)});
       }
     }
-    program_.units.push_back(std::move(unit));
+    to_.units.add(std::move(unit));
   }
 
-  void gather_into(Unit& unit, const ShardGroup& group, Ref target) {
-    const Strides strides = program_.value(target.value).strides;
+  void gather_into(Unit& unit, const ReplicaGroup& group, Ref target) {
+    const Strides strides = to_.values[target.value].strides;
     const std::int64_t step =
         type_.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
     for (std::size_t i = 0; i < group.size(); ++i) {
-      const int part = program_.new_view(target.value, type_, strides, static_cast<std::int64_t>(i) * step,
-                                         program_.value(target.value).pmap);
+      const int part = to_.new_view(target.value, type_, strides, static_cast<std::int64_t>(i) * step,
+                                    to_.values[target.value].pmap);
       add_copy(unit, leaf(group[i]), {part, target.shard});
     }
   }
 
   /// Each member's result is made of its block of every member's operand.
-  void exchange_blocks(const std::vector<ShardGroup>& groups) {
+  void exchange_blocks(const std::vector<ReplicaGroup>& groups) {
     Unit unit = new_unit();
-    for (const ShardGroup& group : groups) {
+    for (const ReplicaGroup& group : groups) {
       for (std::size_t i = 0; i < group.size(); ++i) {
         if (is_local(group[i])) collect_blocks(unit, group, i);
       }
     }
-    program_.units.push_back(std::move(unit));
+    to_.units.add(std::move(unit));
   }
 
-  void collect_blocks(Unit& unit, const ShardGroup& group, std::size_t receiver) {
+  void collect_blocks(Unit& unit, const ReplicaGroup& group, std::size_t receiver) {
     const auto size = static_cast<std::int64_t>(group.size());
     const auto attrs = ir::AllToAll::of(item_.attrs);
     const int split = static_cast<int>(attrs.split), concat = static_cast<int>(attrs.concat);
@@ -379,24 +380,23 @@ class CollectiveWriter {
              static_cast<std::int64_t>(size_of(type_.dtype));
     };
     const int result = item_.outputs[0];
-    const Strides into = program_.value(result).strides;
+    const Strides into = to_.values[result].strides;
     for (std::size_t sender = 0; sender < group.size(); ++sender) {
       const Ref source = leaf(group[sender]);
-      const StoredValue operand = program_.value(source.value);
-      const int from =
-          program_.new_view(source.value, block, operand.strides,
-                            static_cast<std::int64_t>(receiver) * step(split, operand.strides), operand.pmap);
-      const int to = program_.new_view(result, block, into, static_cast<std::int64_t>(sender) * step(concat, into),
-                                       program_.value(result).pmap);
+      const StoredValue operand = to_.values[source.value];
+      const int from = to_.new_view(source.value, block, operand.strides,
+                                    static_cast<std::int64_t>(receiver) * step(split, operand.strides), operand.pmap);
+      const int to = to_.new_view(result, block, into, static_cast<std::int64_t>(sender) * step(concat, into),
+                                  to_.values[result].pmap);
       add_copy(unit, {from, source.shard}, {to, local(group[receiver])});
     }
   }
 
-  void permute(const std::vector<ShardGroup>& groups) {
+  void permute(const std::vector<ReplicaGroup>& groups) {
     Unit unit = new_unit();
     const auto& pairs = item_.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs");
     const Kernel* zeros = program_.kernels.adopt(std::make_unique<ZeroKernel>());
-    for (const ShardGroup& group : groups) {
+    for (const ReplicaGroup& group : groups) {
       for (std::size_t i = 0; i < group.size(); ++i) {
         if (!is_local(group[i])) continue;
         const Ref target{item_.outputs[0], local(group[i])};
@@ -410,11 +410,12 @@ class CollectiveWriter {
         }
       }
     }
-    program_.units.push_back(std::move(unit));
+    to_.units.add(std::move(unit));
   }
 
-  Program& program_;
+  const Program& program_;
   const Item& item_;
+  UnitProgram& to_;
   const ir::Collective exchange_;
   const Mesh mesh_;
   const Kernel* copy_;
@@ -426,11 +427,11 @@ class CollectiveWriter {
 
 /// Lets the shards write their blocks of the whole themselves. False where the blocks are not contiguous, are shared by
 /// shards, or lie in memory that is not theirs.
-bool write_through(Program& program, const Item& item) {
-  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
-  const StoredValue local = program.value(item.inputs[0]);
-  const StoredValue& root = program.value(local.root);
-  const StoredValue& whole = program.value(item.outputs[0]);
+bool write_through(const Program& program, const Item& item, UnitProgram& to) {
+  const Mesh& mesh = program.meshes[item.mesh];
+  const StoredValue local = to.values[item.inputs[0]];
+  const StoredValue& root = to.values[local.root];
+  const StoredValue& whole = to.values[item.outputs[0]];
   const bool stacked = item.stacked >= 0;
   if ((program.processes > 1 && !stacked) || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0)
     return false;
@@ -441,13 +442,10 @@ bool write_through(Program& program, const Item& item) {
       return false;
     }
   }
-  StoredValue block = whole;
-  block.type.shape = local.type.shape;
-  if (!stacked && !block.is_contiguous()) return false;
-  const int cut = static_cast<int>(program.cuts.size());
-  program.cuts.push_back(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
+  if (!stacked && !is_contiguous(local.type.shape, whole.strides)) return false;
+  const int cut = to.cuts.add(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
   const int old_root = local.root;
-  for (StoredValue& value : program.values) {
+  for (StoredValue& value : to.values) {
     if (value.root != old_root) continue;
     value.root = item.outputs[0];
     value.cut = cut;
@@ -461,16 +459,16 @@ bool is_collective(const Item& item) {
   return item.kind == Item::Kind::equation && ir::communicates(exchanged_by(item).collective.exchange);
 }
 
-void add_collective_units(Program& program, const Item& item) {
+void add_collective_units(const Program& program, const Item& item, UnitProgram& to) {
   const bool has_sender = exchanged_by(item).collective.exchange != ir::Exchange::permute ||
                           !item.attrs.get<std::vector<std::vector<std::int64_t>>>("pairs").empty();
-  if (program.meshes[static_cast<std::size_t>(item.mesh)].shards > 1 || !has_sender) {
-    CollectiveWriter(program, item).run();
+  if (program.meshes[item.mesh].shards > 1 || !has_sender) {
+    CollectiveWriter(program, item, to).run();
     return;
   }
   // Of one shard every collective is the identity; it still counts as one.
-  const StoredValue operand = program.value(item.inputs[0]);
-  StoredValue& result = program.value(item.outputs[0]);
+  const StoredValue operand = to.values[item.inputs[0]];
+  StoredValue& result = to.values[item.outputs[0]];
   result.root = operand.root;
   result.offset = operand.offset;
   result.cut = operand.cut;
@@ -478,11 +476,11 @@ void add_collective_units(Program& program, const Item& item) {
   counted.mesh = item.mesh;
   counted.collectives = 1;
   counted.collective = {exchanged_by(item).name, operand.type.nbytes()};
-  program.units.push_back(std::move(counted));
+  to.units.add(std::move(counted));
 }
 
-void add_assemble_units(Program& program, const Item& item) {
-  if (!write_through(program, item)) CollectiveWriter(program, item).assemble();
+void add_assemble_units(const Program& program, const Item& item, UnitProgram& to) {
+  if (!write_through(program, item, to)) CollectiveWriter(program, item, to).assemble();
 }
 
 }  // namespace lockstep::compile

@@ -2,7 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/compile/program.h"
+#include "engine/compile/stages.h"
 #include "engine/core/round_up.h"
 #include "engine/executable/control_kernels.h"
 
@@ -15,10 +15,12 @@ constexpr std::int64_t shared_step_bytes = 64 * 1024;
 
 class Emitter {
  public:
-  Emitter(Program& program, Executable& executable) : program_(program), out_(executable) {}
+  Emitter(const Program& program, const UnitProgram& units, const Schedule& schedule, const Placements& placements,
+          Executable& executable)
+      : program_(program), units_(units), schedule_(schedule), placements_(placements), out_(executable) {}
 
   void run() {
-    for (const Program::StepPlan& step : program_.steps) {
+    for (const StepUnits& step : schedule_.steps) {
       if (step.mesh >= 0) {
         emit_region(step);
       } else if (unit(step.units[0]).together) {
@@ -31,13 +33,13 @@ class Emitter {
   }
 
  private:
-  const Unit& unit(int u) const { return program_.units[static_cast<std::size_t>(u)]; }
+  const Unit& unit(int u) const { return units_.units[u]; }
 
   // ---- operands --------------------------------------------------------------------------------------------------
 
   Address address(const Ref& ref, const Unit& unit, bool tiled) const {
-    const StoredValue& value = program_.value(ref.value);
-    const Placement& placement = program_.placements[static_cast<std::size_t>(value.root)];
+    const StoredValue& value = units_.values[ref.value];
+    const Placement& placement = placements_.of_value[value.root];
     Address a;
     a.base = placement.base;
     a.offset = placement.offset + static_cast<std::uint64_t>(value.offset);
@@ -47,9 +49,9 @@ class Emitter {
       const auto shard = static_cast<std::uint64_t>(ref.shard);
       if (a.base == base::shard) {
         a.base = base::all_shards;
-        a.offset += shard * program_.shard_bytes;
+        a.offset += shard * placements_.shard_bytes;
       }
-      if (a.cut >= 0) a.offset += program_.cuts[static_cast<std::size_t>(a.cut)][shard];
+      if (a.cut >= 0) a.offset += units_.cuts[a.cut][shard];
       a.cut = -1;
     }
     if (tiled && !placement.per_tile && !value.is_uniform()) {
@@ -59,7 +61,7 @@ class Emitter {
   }
 
   ArrayView view(const Ref& ref, std::int64_t tile) const {
-    const StoredValue& value = program_.value(ref.value);
+    const StoredValue& value = units_.values[ref.value];
     ArrayView v;
     v.dtype = value.type.dtype;
     if (tile > 0 && !value.is_one_a_tile) {
@@ -72,26 +74,26 @@ class Emitter {
     return v;
   }
 
-  void add_call(const Unit& unit, const UnitCall& call, const Kernel* kernel, std::int64_t tile) {
+  void add_call(int u, const UnitCall& call, const Kernel* kernel, std::int64_t tile) {
     Call bound;
     bound.kernel = kernel;
-    bound.scratch = unit.scratch;
+    bound.scratch = placements_.scratch[u];
     bound.first = static_cast<std::uint32_t>(out_.addresses.size());
     bound.inputs = static_cast<std::uint32_t>(call.inputs.size());
     bound.outputs = static_cast<std::uint32_t>(call.outputs.size());
     for (const auto* refs : {&call.inputs, &call.outputs}) {
       for (const Ref& ref : *refs) {
-        out_.addresses.push_back(address(ref, unit, tile > 0));
+        out_.addresses.push_back(address(ref, unit(u), tile > 0));
         out_.views.push_back(view(ref, tile));
       }
     }
     out_.calls.push_back(bound);
     out_.call_names.push_back(call.name);
-    note_call(unit, kernel, bound);
+    note_call(unit(u), kernel, bound);
   }
 
   void note_call(const Unit& unit, const Kernel* kernel, const Call& call) {
-    const KernelTable::Note note = program_.kernels.note(kernel);
+    const KernelPool::Note note = program_.kernels.note(kernel);
     CallNote noted{note.backend, unit.provenance, note.flops, 0};
     // A loop's kernels count for themselves.
     const bool is_loop = dynamic_cast<const ControlKernel*>(kernel) != nullptr;
@@ -117,7 +119,7 @@ class Emitter {
   CallRange add_units(const std::vector<int>& units) {
     CallRange range{next_call(), 0};
     for (int u : units) {
-      for (const UnitCall& call : unit(u).calls) add_call(unit(u), call, call.kernel, 0);
+      for (const UnitCall& call : unit(u).calls) add_call(u, call, call.kernel, 0);
     }
     range.last = next_call();
     return range;
@@ -125,8 +127,8 @@ class Emitter {
 
   // ---- steps -----------------------------------------------------------------------------------------------------
 
-  void emit_region(const Program::StepPlan& plan) {
-    const Mesh& mesh = program_.meshes[static_cast<std::size_t>(plan.mesh)];
+  void emit_region(const StepUnits& plan) {
+    const Mesh& mesh = program_.meshes[plan.mesh];
     Step step;
     step.kind = Step::Kind::region;
     step.devices = mesh.devices;
@@ -135,10 +137,10 @@ class Emitter {
     out_.steps.push_back(std::move(step));
   }
 
-  void emit_together(const Program::StepPlan& plan) {
+  void emit_together(const StepUnits& plan) {
     Step step;
     step.kind = Step::Kind::together;
-    step.devices = program_.devices;
+    step.devices = schedule_.devices;
     step.region = add_units(plan.units);
     out_.steps.push_back(std::move(step));
   }
@@ -155,13 +157,13 @@ class Emitter {
     std::int64_t bytes = 0;
     for (const UnitCall& call : it.calls) {
       for (const auto* refs : {&call.inputs, &call.outputs}) {
-        for (const Ref& ref : *refs) bytes += program_.value(ref.value).type.nbytes();
+        for (const Ref& ref : *refs) bytes += units_.values[ref.value].type.nbytes();
       }
     }
     return bytes;
   }
 
-  void emit_shared(const Program::StepPlan& plan) {
+  void emit_shared(const StepUnits& plan) {
     std::map<int, Work> groups;
     std::vector<Work> whole;
     Step step;
@@ -174,14 +176,14 @@ class Emitter {
         total += cost_of(unit(u));
         continue;
       }
-      Work& work = groups[unit(u).group];
+      Work& work = groups[schedule_.time[u].group];
       work.units.push_back(u);
       work.tiled = unit(u).tiled > 0;
       work.on_caller = work.on_caller || unit(u).on_caller;
       work.cost += cost_of(unit(u));
       total += cost_of(unit(u));
     }
-    const int lanes = total < shared_step_bytes ? 1 : program_.devices;
+    const int lanes = total < shared_step_bytes ? 1 : schedule_.devices;
     step.lanes.resize(static_cast<std::size_t>(lanes));
     std::int64_t tiled_total = 0;
     for (auto& [group, work] : groups) {
@@ -208,9 +210,9 @@ class Emitter {
     for (const UnitCall& call : calls) whole.push_back({.units = {u}, .part = &call, .cost = cost});
   }
 
-  CallRange add_part(const Unit& of, const UnitCall& part) {
+  CallRange add_part(int u, const UnitCall& part) {
     const std::uint32_t first = next_call();
-    add_call(of, part, part.kernel, 0);
+    add_call(u, part, part.kernel, 0);
     return {first, next_call()};
   }
 
@@ -222,13 +224,13 @@ class Emitter {
     chain.has_rest = rest > 0;
     chain.calls.first = next_call();
     for (int u : units) {
-      for (const UnitCall& call : unit(u).calls) add_call(unit(u), call, call.kernel, tile_elements);
+      for (const UnitCall& call : unit(u).calls) add_call(u, call, call.kernel, tile_elements);
     }
     chain.calls.last = next_call();
     chain.rest_calls.first = next_call();
     for (int u : units) {
       for (const UnitCall& call : unit(u).calls) {
-        if (chain.has_rest) add_call(unit(u), call, call.rest_kernel, rest);
+        if (chain.has_rest) add_call(u, call, call.rest_kernel, rest);
       }
     }
     chain.rest_calls.last = next_call();
@@ -280,7 +282,7 @@ class Emitter {
 
   void add_whole(Lane& lane, const Work& work) {
     (work.on_caller ? lane.on_caller : lane.calls)
-        .push_back(work.part == nullptr ? add_units(work.units) : add_part(unit(work.units[0]), *work.part));
+        .push_back(work.part == nullptr ? add_units(work.units) : add_part(work.units[0], *work.part));
   }
 
   void place_barriers() {
@@ -290,67 +292,76 @@ class Emitter {
   }
   static bool is_for_one(const Step& step) { return step.devices == 1; }
 
-  Program& program_;
+  const Program& program_;
+  const UnitProgram& units_;
+  const Schedule& schedule_;
+  const Placements& placements_;
   Executable& out_;
 };
 
-void describe_results(const Program& program, Executable& out) {
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-    const int root = program.root(program.outputs[i]);
-    ResultSource source;
-    const int first = program.result_of_root[static_cast<std::size_t>(root)];
-    if (program.value(root).memory == Memory::argument) {
-      source.kind = ResultSource::Kind::argument;
-      source.index = program.value(root).index;
-    } else if (first != static_cast<int>(i)) {
-      source.kind = ResultSource::Kind::result;
-      source.index = first;
-    } else {
-      source.donor = program.donors[i];
-    }
+ResultSource source_of(int result, const UnitProgram& units, const Placements& placements) {
+  const int root = units.root(units.outputs[result]);
+  const int first = placements.result_of_root[root];
+  ResultSource source;
+  if (units.values[root].memory == Memory::argument) {
+    source.kind = ResultSource::Kind::argument;
+    source.index = units.values[root].index;
+  } else if (first != result) {
+    source.kind = ResultSource::Kind::result;
+    source.index = first;
+  } else {
+    source.donor = placements.donors[result];
+  }
+  return source;
+}
+
+void describe_results(const Program& program, const UnitProgram& units, const Placements& placements, Executable& out) {
+  IdVector<ResultSource> results;
+  for (int i = 0; i < units.outputs.size(); ++i) {
+    ResultSource source = source_of(i, units, placements);
     const int from = source.kind == ResultSource::Kind::argument ? source.index : source.donor;
-    const ArrayType& type = out.result_types[i];
     if (source.kind == ResultSource::Kind::result) {
-      out.results[static_cast<std::size_t>(source.index)].is_repeated = true;
+      results[source.index].is_repeated = true;
     } else if (from >= 0) {
-      source.is_retyped = !(type == out.argument_types[static_cast<std::size_t>(from)]);
+      source.is_retyped = !(units.values[units.outputs[i]].type == program.type(program.arguments[from]));
     }
     out.has_written_results = out.has_written_results || source.kind == ResultSource::Kind::fresh;
-    out.results.push_back(source);
+    results.add(source);
   }
-  std::vector<bool> seen(out.argument_types.size(), false);
-  for (auto it = out.results.rbegin(); it != out.results.rend(); ++it) {
-    if (it->kind != ResultSource::Kind::argument) continue;
-    it->is_last = !seen[static_cast<std::size_t>(it->index)];
-    seen[static_cast<std::size_t>(it->index)] = true;
+  IdVector<bool> seen(program.arguments.size(), false);
+  for (int i = results.size(); i-- > 0;) {
+    if (results[i].kind != ResultSource::Kind::argument) continue;
+    results[i].is_last = !seen[results[i].index];
+    seen[results[i].index] = true;
   }
+  out.results = std::move(results.list());
 }
 
 }  // namespace
 
-std::shared_ptr<const Executable> emit(Program& program) {
+std::shared_ptr<const Executable> emit(const Program& program, const UnitProgram& units, const Schedule& schedule,
+                                       const Placements& placements) {
   auto executable = std::make_shared<Executable>();
-  for (int v : program.arguments) executable->argument_types.push_back(program.value(v).type);
-  for (int v : program.outputs) executable->result_types.push_back(program.value(v).type);
-  executable->devices = program.devices;
+  for (int v : program.arguments) executable->argument_types.push_back(program.type(v));
+  for (int v : units.outputs) executable->result_types.push_back(units.values[v].type);
+  executable->devices = schedule.devices;
   executable->backends = program.kernels.backends();
   executable->entered = program.kernels.entered();
   executable->kernels = program.kernels.kernels();
-  executable->cuts = program.cuts;
-  executable->arena_bytes = program.arena_bytes;
-  executable->shard_bytes = program.shard_bytes;
+  executable->cuts = units.cuts;
+  executable->arena_bytes = placements.arena_bytes;
+  executable->shard_bytes = placements.shard_bytes;
   for (const Mesh& mesh : program.meshes) {
     executable->local_shards = std::max(executable->local_shards, mesh.local_shards);
   }
-  executable->scratch_bytes = program.scratch_bytes;
-  executable->constant_bytes = program.constants.size();
-  if (!program.constants.empty()) {
-    executable->constants = executable->allocate(program.constants.size());
-    std::copy(program.constants.begin(), program.constants.end(),
-              static_cast<std::byte*>(executable->constants->data()));
+  executable->scratch_bytes = placements.scratch_bytes;
+  executable->constant_bytes = units.constants.size();
+  if (!units.constants.empty()) {
+    executable->constants = executable->allocate(units.constants.size());
+    std::ranges::copy(units.constants, static_cast<std::byte*>(executable->constants->data()));
   }
-  Emitter(program, *executable).run();
-  describe_results(program, *executable);
+  Emitter(program, units, schedule, placements, *executable).run();
+  describe_results(program, units, placements, *executable);
   return executable;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/compile/compile.h"
 #include "engine/compile/program.h"
+#include "engine/compile/stages.h"
 #include "engine/ir/verify.h"
 #include "engine/passes/pass.h"
 
@@ -14,8 +15,8 @@ namespace lockstep::compile {
 namespace {
 
 std::shared_ptr<const Executable> lower_with(const Options& options, const std::function<void(Program&)>& write) {
-  KernelTable table(options.backends);
-  Program program(table, options);
+  KernelPool kernels(options.backends);
+  Program program(kernels, options);
   if (options.communicator != nullptr) {
     program.communicator = options.communicator;
     program.process = options.communicator->rank();
@@ -23,11 +24,12 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
   }
   write(program);
   if (options.verify) verify(program, "write_out");
+  Decided decided;
   for (const Stage& stage : stages(options)) {
-    stage.run(program);
-    if (options.verify) verify(program, stage.name);
+    stage.run(program, decided);
+    if (options.verify) stage.verify(program, decided, stage.name);
   }
-  return emit(program);
+  return emit(program, *decided.units, *decided.schedule, *decided.placements);
 }
 
 ir::FunctionPtr optimize(const ir::FunctionPtr& function, const Options& options) {
@@ -47,9 +49,25 @@ ir::FunctionPtr optimize(const ir::FunctionPtr& function, const Options& options
 }  // namespace
 
 std::span<const Stage> stages(const Options& options) {
+  using Behind = std::string_view;
   static constexpr std::array all = {
-      Stage{"choose_views", choose_views}, Stage{"group_shards", group_shards}, Stage{"fuse_epilogues", fuse_epilogues},
-      Stage{"make_units", make_units},     Stage{"schedule", schedule},         Stage{"place", place}};
+      Stage{"choose_views", [](const Program& p, Decided& d) { d.choices = choose_views(p); },
+            [](const Program& p, const Decided& d, Behind b) { verify(p, *d.choices, b); }},
+      Stage{"group_shards", [](const Program& p, Decided& d) { d.grouped = group_shards(p); },
+            [](const Program& p, const Decided& d, Behind b) { verify(p, *d.grouped, b); }},
+      Stage{"fuse_epilogues",
+            [](const Program& p, Decided& d) { d.epilogues = fuse_epilogues(p, *d.choices, *d.grouped); },
+            [](const Program& p, const Decided& d, Behind b) { verify(p, *d.epilogues, b); }},
+      Stage{"make_units",
+            [](const Program& p, Decided& d) {
+              if (!d.epilogues) d.epilogues = no_epilogues(p);
+              d.units = make_units(p, *d.choices, *d.grouped, *d.epilogues);
+            },
+            [](const Program& p, const Decided& d, Behind b) { verify(p, *d.units, b); }},
+      Stage{"schedule", [](const Program& p, Decided& d) { d.schedule = schedule(p, *d.units); },
+            [](const Program&, const Decided& d, Behind b) { verify(*d.units, *d.schedule, b); }},
+      Stage{"place_values", [](const Program& p, Decided& d) { d.placements = place_values(p, *d.units, *d.schedule); },
+            [](const Program&, const Decided& d, Behind b) { verify(*d.units, *d.schedule, *d.placements, b); }}};
   static constexpr std::array unfused = {all[0], all[1], all[3], all[4], all[5]};
   return options.fuse ? std::span<const Stage>(all) : std::span<const Stage>(unfused);
 }

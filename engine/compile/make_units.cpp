@@ -1,3 +1,5 @@
+#include "engine/compile/make_units.h"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -6,7 +8,6 @@
 #include <lockstep/backend/element_loop.h>
 #include <lockstep/error.h>
 
-#include "engine/compile/program.h"
 #include "engine/core/round_up.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/pairwise_sum_kernel.h"
@@ -17,90 +18,10 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-/// What an item without operands gives, computed by its kernel while the function is lowered.
-int constant_value(Program& program, const Item& item, const ArrayType& type, const Attrs& attrs) {
-  const Kernel* kernel = program.kernels.get(item.op, attrs, {}, {&type, 1});
-  std::vector<std::byte> bytes(static_cast<std::size_t>(type.nbytes()) + 64), scratch(kernel->scratch_bytes());
-  void* aligned = bytes.data();
-  std::size_t room = bytes.size();
-  std::align(64, static_cast<std::size_t>(type.nbytes()), aligned, room);
-  const ArrayView view = contiguous_view(aligned, type.dtype, type.shape);
-  kernel->run({{}, {&view, 1}, scratch.data()});
-  const int id = program.new_value(type, -1);
-  program.value(id).memory = Memory::constant;
-  program.value(id).index = static_cast<int>(
-      program.new_constant({static_cast<const std::byte*>(aligned), static_cast<std::size_t>(type.nbytes())}));
-  return id;
-}
-
-/// The coordinates along an axis, read by each shard at its own.
-void alias_axis_index(Program& program, const Item& item) {
-  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
-  const auto& axis = item.attrs.get<std::string>("axis");
-  std::vector<std::int32_t> coordinates;
-  for (std::int64_t i = 0; i < mesh.axes.size(axis, item.op); ++i) {
-    coordinates.push_back(static_cast<std::int32_t>(i));
-  }
-  const ArrayType type{DType::int32, Shape{static_cast<std::int64_t>(coordinates.size())}, {}};
-  const int table = program.new_value(type, -1);
-  program.value(table).memory = Memory::constant;
-  program.value(table).index = static_cast<int>(program.new_constant(std::as_bytes(std::span(coordinates))));
-  std::vector<std::uint64_t> offsets;
-  for (int s = 0; s < mesh.local_shards; ++s) {
-    offsets.push_back(sizeof(std::int32_t) * static_cast<std::uint64_t>(mesh.coordinate(mesh.first_shard + s, axis)));
-  }
-  StoredValue& index = program.value(item.outputs[0]);
-  index.root = table;
-  index.cut = static_cast<int>(program.cuts.size());
-  program.cuts.push_back(std::move(offsets));
-}
-
 /// Of the same elements in another shape: contiguous, or one repeated.
 Strides strides_in_place(const StoredValue& from, const Shape& shape) {
   if (from.type.shape == shape) return from.strides;
   return from.is_contiguous() ? contiguous_strides(shape) : Strides{};
-}
-
-void alias_cut(Program& program, const Item& item, int result) {
-  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
-  const StoredValue from = program.value(item.inputs[0]);
-  StoredValue& to = program.value(result);
-  to.root = from.root;
-  to.offset = from.offset;
-  if (item.stacked < 0) to.strides = from.strides;
-  to.cut = static_cast<int>(program.cuts.size());
-  program.cuts.push_back(cut_offsets(mesh, item, to.type.shape, from.strides, to.type.dtype));
-}
-
-void resolve_alias(Program& program, const Item& item) {
-  if (item.primitive == &ops::primitives::axis_index()) return alias_axis_index(program, item);
-  if (item.kind == Item::Kind::cut_in) return alias_cut(program, item, item.outputs[0]);
-  if (item.primitive == &ops::primitives::full()) {
-    const ArrayType one{program.value(item.outputs[0]).type.dtype, Shape{}, {}};
-    const int constant = constant_value(program, item, one, item.attrs.with("shape", Dims{}));
-    StoredValue& to = program.value(item.outputs[0]);
-    to.root = constant;
-    to.strides = {};
-    return;
-  }
-  if (is_table(program, item)) {
-    const ArrayType type{program.value(item.outputs[0]).type.dtype, program.value(item.outputs[0]).type.shape, {}};
-    const int constant = constant_value(program, item, type, item.attrs);
-    program.value(item.outputs[0]).root = constant;
-    return;
-  }
-  const StoredValue from = program.value(item.inputs[0]);
-  StoredValue& to = program.value(item.outputs[0]);
-  if (has_view(item)) {
-    const ir::View view = view_of(item, from.type.shape, from.strides);
-    to.strides = view.strides;
-    to.offset = from.offset + view.offset * static_cast<std::int64_t>(size_of(from.type.dtype));
-  } else {
-    to.strides = strides_in_place(from, to.type.shape);
-    to.offset = from.offset;
-  }
-  to.root = from.root;
-  to.cut = from.cut;
 }
 
 std::vector<Ref> refs(const std::vector<int>& values) {
@@ -109,152 +30,330 @@ std::vector<Ref> refs(const std::vector<int>& values) {
   return result;
 }
 
-/// A sum over all elements: of each tile, then of the tiles.
-void add_cut_sum(Program& program, const Item& item) {
-  const DType dtype = program.value(item.outputs[0]).type.dtype;
-  const int sums = program.new_value({dtype, Shape{ceil_div(item.tiled, tile_elements)}, {}}, -1);
-  program.value(sums).is_one_a_tile = true;
-  Unit tiles;
-  tiles.mesh = item.mesh;
-  tiles.tiled = item.tiled;
-  tiles.calls.push_back({item.kernel, item.rest_kernel, refs(item.inputs), {{sums, -1}}, item.op});
-  program.units.push_back(std::move(tiles));
-  Unit join;
-  join.mesh = item.mesh;
-  join.calls.push_back({program.kernels.adopt(std::make_unique<PairwiseSumKernel>()),
-                        nullptr,
-                        {{sums, -1}},
-                        refs(item.outputs),
-                        "join_sums"});
-  program.units.push_back(std::move(join));
-}
+/// Goes through the items once, in order.
+class UnitWriter {
+ public:
+  UnitWriter(const Program& program, const KernelChoices& choices, const GroupedItems& grouped,
+             const Epilogues& epilogues)
+      : program_(program), choices_(choices), grouped_(grouped), epilogues_(epilogues), to_(program) {}
 
-/// Adds the call of an op's kernel: as the calls of its parts, where it is large and several devices are there.
-void add_cut_call(Program& program, Unit& unit, UnitCall call, std::string_view op, const Attrs& attrs) {
-  if (program.sharing_devices() > 1) {
-    for (const Kernel* part :
-         program.kernels.parts(op, attrs, program.types(call.inputs), program.types(call.outputs))) {
-      unit.in_parts = true;
-      unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
+  UnitProgram run() {
+    for (int i = 0; i < program_.items.size(); ++i) {
+      if (grouped_[i].is_in_sum) continue;
+      const FusedItem* fused = epilogues_.at(i);
+      if (epilogues_.of_item[i] >= 0 && fused == nullptr) continue;
+      const int first = to_.units.size();
+      const Item& item = fused == nullptr ? program_.items[i] : fused->item;
+      if (fused != nullptr) {
+        add_kernel_unit(item, {false, 0, fused->kernel, nullptr});
+      } else {
+        write(i);
+      }
+      const bool is_sum = grouped_[i].product >= 0;
+      for (int u = first; u < to_.units.size(); ++u) {
+        to_.units[u].fence = item.fence;
+        to_.units[u].provenance = is_sum ? program_.items[grouped_[i].product].provenance : item.provenance;
+      }
+    }
+    copy_partial_outputs();
+    note_roots();
+    return std::move(to_);
+  }
+
+ private:
+  void write(int i) {
+    const Item& item = program_.items[i];
+    const KernelChoice& choice = choices_[i];
+    if (grouped_[i].product >= 0) {
+      add_sum_of_products(item, grouped_[i]);
+    } else if (grouped_[i].kernel != nullptr) {
+      add_of_shards(item, grouped_[i]);
+    } else if (choice.is_view) {
+      resolve_view(item);
+    } else if (item.kind == Item::Kind::assemble) {
+      add_assemble_units(program_, item, to_);
+    } else if (is_collective(item)) {
+      add_collective_units(program_, item, to_);
+    } else if (item.primitive == &ops::primitives::reduce_sum() && choice.tiled > 0) {
+      add_cut_sum(item, choice);
+    } else {
+      add_kernel_unit(item, choice);
     }
   }
-  if (!unit.in_parts) unit.calls.push_back(std::move(call));
-}
 
-void add_kernel_unit(Program& program, const Item& item) {
-  Unit unit;
-  unit.mesh = item.mesh;
-  unit.pmap = item.pmap;
-  unit.tiled = item.tiled;
-  unit.together = item.together;
-  UnitCall call{item.kernel, item.rest_kernel, refs(item.inputs), refs(item.outputs), label(item)};
-  if (item.kind == Item::Kind::cut_in) {
-    const StoredValue& to = program.value(item.outputs[0]);
-    const int source = program.new_value(to.type, item.pmap);
-    alias_cut(program, item, source);
-    call.inputs = {{source, -1}};
-  }
-  if (item.kind == Item::Kind::pick) call.inputs[0].shard = 0;
-  if (item.kind == Item::Kind::equation && item.pmap < 0 && item.tiled == 0) {
-    add_cut_call(program, unit, std::move(call), item.op, item.attrs);
-  } else {
-    unit.calls.push_back(std::move(call));
-  }
-  program.units.push_back(std::move(unit));
-}
+  // ---- views -----------------------------------------------------------------------------------------------------
 
-/// A convolution of all shards, those of a device in one call.
-void add_of_shards(Program& program, const Item& item) {
-  const Mesh& mesh = program.meshes[static_cast<std::size_t>(item.mesh)];
-  Unit unit;
-  unit.mesh = item.mesh;
-  unit.in_parts = mesh.devices > 1;
-  const int shards = mesh.local_shards / mesh.devices;
-  for (int first = 0; first < mesh.local_shards; first += shards) {
-    UnitCall call{item.of_shards, nullptr, {}, {}, item.primitive->grouped.of_shards};
-    for (int shard = first; shard < first + shards; ++shard) {
-      call.inputs.push_back({item.inputs[0], shard});
-      call.outputs.push_back({item.outputs[0], shard});
+  /// What an item without operands gives, computed by its kernel while the function is lowered.
+  int constant_value(const Item& item, const ArrayType& type, const Attrs& attrs) {
+    const Kernel* kernel = program_.kernels.get(item.op, attrs, {}, {&type, 1});
+    std::vector<std::byte> bytes(static_cast<std::size_t>(type.nbytes()) + 64), scratch(kernel->scratch_bytes());
+    void* aligned = bytes.data();
+    std::size_t room = bytes.size();
+    std::align(64, static_cast<std::size_t>(type.nbytes()), aligned, room);
+    const ArrayView view = contiguous_view(aligned, type.dtype, type.shape);
+    kernel->run({{}, {&view, 1}, scratch.data()});
+    return to_.new_constant(type, {static_cast<const std::byte*>(aligned), static_cast<std::size_t>(type.nbytes())});
+  }
+
+  /// The coordinates along an axis, read by each shard at its own.
+  void view_axis_index(const Item& item) {
+    const Mesh& mesh = program_.meshes[item.mesh];
+    const auto& axis = item.attrs.get<std::string>("axis");
+    std::vector<std::int32_t> coordinates;
+    for (std::int64_t i = 0; i < mesh.axes.size(axis, item.op); ++i) {
+      coordinates.push_back(static_cast<std::int32_t>(i));
     }
-    call.inputs.push_back({item.inputs[1], -1});
-    unit.calls.push_back(std::move(call));
+    const ArrayType type{DType::int32, Shape{static_cast<std::int64_t>(coordinates.size())}, {}};
+    const int table = to_.new_constant(type, std::as_bytes(std::span(coordinates)));
+    std::vector<std::uint64_t> offsets;
+    for (int s = 0; s < mesh.local_shards; ++s) {
+      offsets.push_back(sizeof(std::int32_t) * static_cast<std::uint64_t>(mesh.coordinate(mesh.first_shard + s, axis)));
+    }
+    StoredValue& index = to_.values[item.outputs[0]];
+    index.root = table;
+    index.cut = to_.cuts.add(std::move(offsets));
   }
-  program.units.push_back(std::move(unit));
-}
 
-/// The products of all shards and their sum.
-void add_sum_of_products(Program& program, const Item& sum, const Item& product) {
-  Unit unit;
-  unit.mesh = sum.mesh;
-  unit.collectives = 1;
-  unit.collective = {ops::primitives::psum().name, program.value(sum.outputs[0]).type.nbytes()};
-  const std::string& op = product.primitive->grouped.sum;
-  add_cut_call(program, unit, {sum.kernel, nullptr, operands_of_all_shards(program, product), refs(sum.outputs), op},
-               op, product.attrs);
-  program.units.push_back(std::move(unit));
-}
+  void view_cut(const Item& item, int result) {
+    const Mesh& mesh = program_.meshes[item.mesh];
+    const StoredValue from = to_.values[item.inputs[0]];
+    StoredValue& to = to_.values[result];
+    to.root = from.root;
+    to.offset = from.offset;
+    if (item.stacked < 0) to.strides = from.strides;
+    to.cut = to_.cuts.add(cut_offsets(mesh, item, to.type.shape, from.strides, to.type.dtype));
+  }
 
-/// Results must be whole buffers: what is only a part or a repetition of one is copied.
-void copy_partial_outputs(Program& program) {
-  for (int& output : program.outputs) {
-    const StoredValue value = program.value(output);
-    const StoredValue& root = program.value(value.root);
-    const bool whole = value.offset == 0 && value.cut < 0 && value.is_contiguous() && root.memory != Memory::constant &&
-                       value.nbytes() == root.nbytes() && root.pmap < 0;
-    if (whole) continue;
-    const int copy = program.new_value(value.type, -1);
+  void resolve_view(const Item& item) {
+    if (item.primitive == &ops::primitives::axis_index()) return view_axis_index(item);
+    if (item.kind == Item::Kind::cut_in) return view_cut(item, item.outputs[0]);
+    if (item.primitive == &ops::primitives::full()) {
+      const ArrayType one{to_.values[item.outputs[0]].type.dtype, Shape{}, {}};
+      const int constant = constant_value(item, one, item.attrs.with("shape", Dims{}));
+      StoredValue& to = to_.values[item.outputs[0]];
+      to.root = constant;
+      to.strides = {};
+      return;
+    }
+    if (is_table(program_, item)) {
+      const ArrayType type{to_.values[item.outputs[0]].type.dtype, to_.values[item.outputs[0]].type.shape, {}};
+      const int constant = constant_value(item, type, item.attrs);
+      to_.values[item.outputs[0]].root = constant;
+      return;
+    }
+    const StoredValue from = to_.values[item.inputs[0]];
+    StoredValue& to = to_.values[item.outputs[0]];
+    if (has_view(item)) {
+      const ir::View view = view_of(item, from.type.shape, from.strides);
+      to.strides = view.strides;
+      to.offset = from.offset + view.offset * static_cast<std::int64_t>(size_of(from.type.dtype));
+    } else {
+      to.strides = strides_in_place(from, to.type.shape);
+      to.offset = from.offset;
+    }
+    to.root = from.root;
+    to.cut = from.cut;
+  }
+
+  // ---- units -----------------------------------------------------------------------------------------------------
+
+  /// A sum over all elements: of each tile, then of the tiles.
+  void add_cut_sum(const Item& item, const KernelChoice& choice) {
+    const DType dtype = to_.values[item.outputs[0]].type.dtype;
+    const int sums = to_.new_value({dtype, Shape{ceil_div(choice.tiled, tile_elements)}, {}}, -1);
+    to_.values[sums].is_one_a_tile = true;
+    Unit tiles;
+    tiles.mesh = item.mesh;
+    tiles.tiled = choice.tiled;
+    tiles.calls.push_back({choice.kernel, choice.rest_kernel, refs(item.inputs), {{sums, -1}}, item.op});
+    to_.units.add(std::move(tiles));
+    Unit join;
+    join.mesh = item.mesh;
+    join.calls.push_back({program_.kernels.adopt(std::make_unique<PairwiseSumKernel>()),
+                          nullptr,
+                          {{sums, -1}},
+                          refs(item.outputs),
+                          "join_sums"});
+    to_.units.add(std::move(join));
+  }
+
+  /// Adds the call of an op's kernel: as the calls of its parts, where it is large and several devices are there.
+  void add_cut_call(Unit& unit, UnitCall call, std::string_view op, const Attrs& attrs) {
+    if (program_.sharing_devices() > 1) {
+      for (const Kernel* part : program_.kernels.parts(op, attrs, to_.types(call.inputs), to_.types(call.outputs))) {
+        unit.in_parts = true;
+        unit.calls.push_back({part, nullptr, call.inputs, call.outputs, call.name});
+      }
+    }
+    if (!unit.in_parts) unit.calls.push_back(std::move(call));
+  }
+
+  void add_kernel_unit(const Item& item, const KernelChoice& choice) {
     Unit unit;
-    unit.calls.push_back(
-        {program.kernels.adopt(std::make_unique<CopyKernel>()), nullptr, {{output, -1}}, {{copy, -1}}, "copy"});
-    program.units.push_back(std::move(unit));
-    output = copy;
-  }
-}
-
-void add_unique(std::vector<int>& values, int value) {
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-}
-
-void note_roots(Program& program) {
-  for (Unit& unit : program.units) {
-    for (const UnitCall& call : unit.calls) {
-      for (const Ref& ref : call.outputs) add_unique(unit.writes, program.root(ref.value));
+    unit.mesh = item.mesh;
+    unit.pmap = item.pmap;
+    unit.tiled = choice.tiled;
+    unit.together = item.together;
+    UnitCall call{choice.kernel, choice.rest_kernel, refs(item.inputs), refs(item.outputs), label(item)};
+    if (item.kind == Item::Kind::cut_in) {
+      const StoredValue& to = to_.values[item.outputs[0]];
+      const int source = to_.new_value(to.type, item.pmap);
+      view_cut(item, source);
+      call.inputs = {{source, -1}};
     }
-    for (const UnitCall& call : unit.calls) {
-      for (const Ref& ref : call.inputs) add_unique(unit.reads, program.root(ref.value));
+    if (item.kind == Item::Kind::pick) call.inputs[0].shard = 0;
+    if (item.kind == Item::Kind::equation && item.pmap < 0 && choice.tiled == 0) {
+      add_cut_call(unit, std::move(call), item.op, item.attrs);
+    } else {
+      unit.calls.push_back(std::move(call));
+    }
+    to_.units.add(std::move(unit));
+  }
+
+  /// A convolution of all shards, those of a device in one call.
+  void add_of_shards(const Item& item, const GroupedItem& grouped) {
+    const Mesh& mesh = program_.meshes[item.mesh];
+    Unit unit;
+    unit.mesh = item.mesh;
+    unit.in_parts = mesh.devices > 1;
+    const int shards = mesh.local_shards / mesh.devices;
+    for (int first = 0; first < mesh.local_shards; first += shards) {
+      UnitCall call{grouped.kernel, nullptr, {}, {}, item.primitive->grouped.of_shards};
+      for (int shard = first; shard < first + shards; ++shard) {
+        call.inputs.push_back({item.inputs[0], shard});
+        call.outputs.push_back({item.outputs[0], shard});
+      }
+      call.inputs.push_back({grouped.window, -1});
+      unit.calls.push_back(std::move(call));
+    }
+    to_.units.add(std::move(unit));
+  }
+
+  /// The products of all shards and their sum.
+  void add_sum_of_products(const Item& sum, const GroupedItem& grouped) {
+    const Item& product = program_.items[grouped.product];
+    Unit unit;
+    unit.mesh = sum.mesh;
+    unit.collectives = 1;
+    unit.collective = {ops::primitives::psum().name, to_.values[sum.outputs[0]].type.nbytes()};
+    const std::string& op = product.primitive->grouped.sum;
+    add_cut_call(unit, {grouped.kernel, nullptr, operands_of_all_shards(program_, product), refs(sum.outputs), op}, op,
+                 product.attrs);
+    to_.units.add(std::move(unit));
+  }
+
+  /// Results must be whole buffers: what is only a part or a repetition of one is copied.
+  void copy_partial_outputs() {
+    for (int& output : to_.outputs) {
+      const StoredValue value = to_.values[output];
+      const StoredValue& root = to_.values[value.root];
+      const bool whole = value.offset == 0 && value.cut < 0 && value.is_contiguous() &&
+                         root.memory != Memory::constant && value.nbytes() == root.nbytes() && root.pmap < 0;
+      if (whole) continue;
+      const int copy = to_.new_value(value.type, -1);
+      Unit unit;
+      unit.calls.push_back(
+          {program_.kernels.adopt(std::make_unique<CopyKernel>()), nullptr, {{output, -1}}, {{copy, -1}}, "copy"});
+      to_.units.add(std::move(unit));
+      output = copy;
     }
   }
-}
+
+  static void add_unique(std::vector<int>& values, int value) {
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+
+  void note_roots() {
+    for (Unit& unit : to_.units) {
+      for (const UnitCall& call : unit.calls) {
+        for (const Ref& ref : call.outputs) add_unique(unit.writes, to_.root(ref.value));
+      }
+      for (const UnitCall& call : unit.calls) {
+        for (const Ref& ref : call.inputs) add_unique(unit.reads, to_.root(ref.value));
+      }
+    }
+  }
+
+  const Program& program_;
+  const KernelChoices& choices_;
+  const GroupedItems& grouped_;
+  const Epilogues& epilogues_;
+  UnitProgram to_;
+};
 
 }  // namespace
 
-void make_units(Program& program) {
-  for (const Item& item : program.items) {
-    const std::size_t first = program.units.size();
-    if (item.joined) continue;
-    const Item* product = item.product < 0 ? nullptr : &program.items[static_cast<std::size_t>(item.product)];
-    if (product != nullptr) {
-      add_sum_of_products(program, item, *product);
-    } else if (item.of_shards != nullptr) {
-      add_of_shards(program, item);
-    } else if (item.alias) {
-      resolve_alias(program, item);
-    } else if (item.kind == Item::Kind::assemble) {
-      add_assemble_units(program, item);
-    } else if (is_collective(item)) {
-      add_collective_units(program, item);
-    } else if (item.primitive == &ops::primitives::reduce_sum() && item.tiled > 0) {
-      add_cut_sum(program, item);
-    } else {
-      add_kernel_unit(program, item);
-    }
-    for (std::size_t u = first; u < program.units.size(); ++u) {
-      program.units[u].fence = item.fence;
-      program.units[u].provenance = product == nullptr ? item.provenance : product->provenance;
-    }
+bool StoredValue::is_uniform() const {
+  for (int d = 0; d < type.shape.rank(); ++d) {
+    if (type.shape[d] != 1 && strides[static_cast<std::size_t>(d)] != 0) return false;
   }
-  copy_partial_outputs(program);
-  note_roots(program);
+  return true;
+}
+
+UnitProgram::UnitProgram(const Program& program) : outputs(program.outputs) {
+  values.reserve(program.values.size());
+  for (const Value& value : program.values) {
+    const int id = new_value(value.type, value.pmap);
+    values[id].memory = value.memory;
+    values[id].index = value.index;
+  }
+}
+
+std::vector<ArrayType> UnitProgram::types(std::span<const Ref> refs) const {
+  std::vector<ArrayType> types;
+  for (const Ref& ref : refs) types.push_back(values[ref.value].type);
+  return types;
+}
+
+int UnitProgram::new_value(const ArrayType& type, int pmap) {
+  StoredValue value{{type, pmap}, values.size()};
+  value.strides = contiguous_strides(type.shape);
+  return values.add(std::move(value));
+}
+
+int UnitProgram::new_view(int of, const ArrayType& type, const Strides& strides, std::int64_t offset_bytes, int pmap) {
+  const int id = new_value(type, pmap);
+  StoredValue& view = values[id];
+  view.root = root(of);
+  view.cut = values[of].cut;
+  view.offset = values[of].offset + offset_bytes;
+  view.strides = strides;
+  return id;
+}
+
+int UnitProgram::new_constant(const ArrayType& type, std::span<const std::byte> bytes) {
+  constexpr std::size_t granule = 16;
+  const std::size_t offset = round_up(constants.size(), granule);
+  constants.resize(offset + bytes.size());
+  std::copy(bytes.begin(), bytes.end(), constants.begin() + static_cast<std::ptrdiff_t>(offset));
+  const int id = new_value(type, -1);
+  values[id].memory = Memory::constant;
+  values[id].index = static_cast<int>(offset);
+  return id;
+}
+
+std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
+                                       DType dtype) {
+  std::vector<std::uint64_t> offsets;
+  for (int s = 0; s < mesh.local_shards; ++s) {
+    if (item.stacked >= 0) {
+      offsets.push_back(static_cast<std::uint64_t>(s * item.stacked));
+      continue;
+    }
+    std::int64_t elements = 0;
+    for (int d = 0; d < std::ssize(item.layout); ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      if (item.layout[at].empty()) continue;
+      elements += mesh.coordinate(mesh.first_shard + s, item.layout[at]) * local[d] * strides[at];
+    }
+    offsets.push_back(static_cast<std::uint64_t>(elements) * size_of(dtype));
+  }
+  return offsets;
+}
+
+UnitProgram make_units(const Program& program, const KernelChoices& choices, const GroupedItems& grouped,
+                       const Epilogues& epilogues) {
+  return UnitWriter(program, choices, grouped, epilogues).run();
 }
 
 }  // namespace lockstep::compile

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/compile/program.h"
+#include "engine/compile/stages.h"
 
 // A program between two stages, for tests and for people.
 namespace lockstep::compile {
@@ -43,20 +43,32 @@ std::string kind_of(const Item& item) {
   }
 }
 
-std::string item_line(const Item& item) {
+/// What the stages have decided of one item.
+std::vector<std::string> notes_of(const Item& item, int i, const Decided& decided) {
   std::vector<std::string> of;
   if (item.pmap >= 0) of.push_back(fmt::format("per shard of {}", item.pmap));
-  if (item.alias) of.emplace_back("alias");
-  if (item.tiled > 0) of.push_back(fmt::format("tiled {}", item.tiled));
-  if (item.joined) of.emplace_back("joined");
-  if (item.product >= 0) of.push_back(fmt::format("product {}", item.product));
-  if (item.of_shards != nullptr) of.emplace_back("of all shards");
+  if (decided.choices && (*decided.choices)[i].is_view) of.emplace_back("alias");
+  if (decided.choices && (*decided.choices)[i].tiled > 0) {
+    of.push_back(fmt::format("tiled {}", (*decided.choices)[i].tiled));
+  }
+  const GroupedItem grouped = decided.grouped ? (*decided.grouped)[i] : GroupedItem{};
+  const bool is_in_epilogue = decided.epilogues && decided.epilogues->of_item[i] >= 0 && !decided.epilogues->at(i);
+  if (grouped.is_in_sum || is_in_epilogue) of.emplace_back("computed by another");
+  if (grouped.product >= 0) of.push_back(fmt::format("product {}", grouped.product));
+  if (grouped.window >= 0) of.push_back(fmt::format("of all shards, window {}", value_name(grouped.window)));
   if (item.together) of.emplace_back("together");
-  return fmt::format("  {} = {} {}{}\n", names(item.outputs), kind_of(item), names(item.inputs), notes(of));
+  return of;
 }
 
-std::string view_line(const Program& program, int v) {
-  const StoredValue& value = program.value(v);
+std::string item_line(const Program& program, int i, const Decided& decided) {
+  const FusedItem* fused = decided.epilogues ? decided.epilogues->at(i) : nullptr;
+  const Item& item = fused == nullptr ? program.items[i] : fused->item;
+  return fmt::format("  {} = {} {}{}\n", names(item.outputs), kind_of(item), names(item.inputs),
+                     notes(notes_of(item, i, decided)));
+}
+
+std::string view_line(const UnitProgram& units, int v) {
+  const StoredValue& value = units.values[v];
   std::vector<std::string> of;
   if (value.offset != 0) of.push_back(fmt::format("{} bytes on", value.offset));
   if (value.cut >= 0) of.push_back(fmt::format("cut {}", value.cut));
@@ -67,7 +79,8 @@ std::string view_line(const Program& program, int v) {
   return fmt::format("  {} {} in {}{}\n", value_name(v), to_string(value.type), value_name(value.root), notes(of));
 }
 
-std::string unit_line(const Unit& unit, std::size_t number) {
+std::string unit_line(const UnitProgram& units, int u, const Decided& decided) {
+  const Unit& unit = units.units[u];
   std::vector<std::string> calls, of;
   for (const UnitCall& call : unit.calls) {
     calls.push_back(fmt::format("{} {} -> {}", call.name, names(call.inputs), names(call.outputs)));
@@ -78,8 +91,8 @@ std::string unit_line(const Unit& unit, std::size_t number) {
   if (unit.together) of.emplace_back("together");
   if (unit.in_parts) of.emplace_back("in parts");
   if (unit.collectives > 0) of.push_back(fmt::format("collectives {}", unit.collectives));
-  if (unit.step >= 0) of.push_back(fmt::format("group {}", unit.group));
-  return fmt::format("  u{}: {}{}\n", number, fmt::join(calls, "; "), notes(of));
+  if (decided.schedule) of.push_back(fmt::format("group {}", decided.schedule->time[u].group));
+  return fmt::format("  u{}: {}{}\n", u, fmt::join(calls, "; "), notes(of));
 }
 
 std::string place_name(const Placement& placement) {
@@ -90,33 +103,47 @@ std::string place_name(const Placement& placement) {
   return fmt::format("{}+{}{}", base, placement.offset, placement.per_tile ? " a tile" : "");
 }
 
-}  // namespace
-
-std::string print(const Program& program) {
-  std::string text = fmt::format("arguments {}\nresults {}\n", names(program.arguments), names(program.outputs));
-  text += "items\n";
-  for (const Item& item : program.items) text += item_line(item);
-  text += "views\n";
-  for (int v = 0; v < static_cast<int>(program.values.size()); ++v) {
-    if (program.root(v) != v) text += view_line(program, v);
+std::string print_units(const UnitProgram& units, const Decided& decided) {
+  std::string text;
+  for (int v = 0; v < units.values.size(); ++v) {
+    if (units.root(v) != v) text += view_line(units, v);
   }
-  if (program.units.empty()) return text;
   text += "units\n";
-  for (std::size_t u = 0; u < program.units.size(); ++u) text += unit_line(program.units[u], u);
-  if (program.steps.empty()) return text;
-  text += "steps\n";
-  for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    const Program::StepPlan& step = program.steps[s];
+  for (int u = 0; u < units.units.size(); ++u) text += unit_line(units, u, decided);
+  return text;
+}
+
+std::string print_schedule(const Schedule& schedule) {
+  std::string text = "steps\n";
+  for (int s = 0; s < schedule.steps.size(); ++s) {
+    const StepUnits& step = schedule.steps[s];
     text += fmt::format("  {}: {} u{}\n", s, step.mesh < 0 ? "once" : "every shard", fmt::join(step.units, " u"));
   }
-  if (program.placements.empty()) return text;
-  text += fmt::format("places: arena {}, shard {}, scratch {}\n", program.arena_bytes, program.shard_bytes,
-                      program.scratch_bytes);
-  for (int v = 0; v < static_cast<int>(program.values.size()); ++v) {
-    if (program.root(v) != v || program.value(v).nbytes() == 0) continue;
-    text += fmt::format("  {} {} {}\n", value_name(v), to_string(program.value(v).type),
-                        place_name(program.placements[static_cast<std::size_t>(v)]));
+  return text;
+}
+
+std::string print_places(const UnitProgram& units, const Placements& placements) {
+  std::string text = fmt::format("places: arena {}, shard {}, scratch {}\n", placements.arena_bytes,
+                                 placements.shard_bytes, placements.scratch_bytes);
+  for (int v = 0; v < units.values.size(); ++v) {
+    const StoredValue& value = units.values[v];
+    if (value.root != v || value.nbytes() == 0) continue;
+    text += fmt::format("  {} {} {}\n", value_name(v), to_string(value.type), place_name(placements.of_value[v]));
   }
+  return text;
+}
+
+}  // namespace
+
+std::string print(const Program& program, const Decided& decided) {
+  const IdVector<int>& outputs = decided.units ? decided.units->outputs : program.outputs;
+  std::string text = fmt::format("arguments {}\nresults {}\n", names(program.arguments.list()), names(outputs.list()));
+  text += "items\n";
+  for (int i = 0; i < program.items.size(); ++i) text += item_line(program, i, decided);
+  text += "views\n";
+  if (decided.units) text += print_units(*decided.units, decided);
+  if (decided.schedule) text += print_schedule(*decided.schedule);
+  if (decided.placements) text += print_places(*decided.units, *decided.placements);
   return text;
 }
 

@@ -1,3 +1,5 @@
+#include "engine/compile/schedule.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -6,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/compile/program.h"
 #include "engine/executable/control_kernels.h"
+#include "engine/ir/def_use.h"
 
 // A topological order of units, by levels (list scheduling). Phases alternate: an even one holds what runs once per
 // process, the odd one behind it a region that runs for every shard. A unit stands in the first phase that has its
@@ -17,9 +19,10 @@ namespace {
 
 class Scheduler {
  public:
-  explicit Scheduler(Program& program) : program_(program), writer_(program.values.size(), -1) {}
+  Scheduler(const Program& program, const UnitProgram& units)
+      : program_(program), units_(units), whens_(units.units.size()), chains_(units.values.size()) {}
 
-  void run() {
+  Schedule run() {
     assign_phases();
     sink();
     assign_waves();
@@ -27,93 +30,96 @@ class Scheduler {
     overwrite_last();
     make_steps();
     join_groups();
+    return std::move(result_);
   }
 
  private:
-  Unit& unit(int i) { return program_.units[static_cast<std::size_t>(i)]; }
-  int units() const { return static_cast<int>(program_.units.size()); }
+  /// Where a unit stands while it is moved about.
+  struct When {
+    int phase = 0;
+    int wave = 0;
+  };
+
+  const Unit& unit(int u) const { return units_.units[u]; }
+  When& when(int u) { return whens_[u]; }
+  int units() const { return units_.units.size(); }
 
   /// The units whose results `u` reads or waits for, `u` itself left out.
-  std::vector<int> writers(int u) {
+  std::vector<int> writers(int u) const {
     std::vector<int> result;
     const auto add = [&](int root) {
-      const int w = writer_[static_cast<std::size_t>(root)];
+      const int w = chains_.definition(root);
       if (w >= 0 && w != u) result.push_back(w);
     };
     for (int root : unit(u).reads) add(root);
     if (unit(u).fence >= 0) {
-      for (int v : program_.fences[static_cast<std::size_t>(unit(u).fence)]) add(program_.root(v));
+      for (int v : program_.fences[unit(u).fence]) add(units_.root(v));
     }
     return result;
   }
 
   void assign_phases() {
-    std::vector<int> start(program_.meshes.size(), -1);
+    IdVector<int> start(program_.meshes.size(), -1);
     int last_region = -1;
     for (int u = 0; u < units(); ++u) {
-      Unit& it = unit(u);
+      const Unit& it = unit(u);
       int phase = 0;
       if (it.mesh >= 0) {
-        int& first = start[static_cast<std::size_t>(it.mesh)];
+        int& first = start[it.mesh];
         if (first < 0) first = last_region + 1;
         phase = first;
       }
       if (it.pmap >= 0) ++phase;
-      for (int w : writers(u)) phase = std::max(phase, after(unit(w), it));
-      it.phase = phase;
+      for (int w : writers(u)) phase = std::max(phase, after(w, it));
+      when(u).phase = phase;
       if (it.pmap >= 0) last_region = std::max(last_region, phase);
-      for (int root : it.writes) writer_[static_cast<std::size_t>(root)] = u;
+      for (int root : it.writes) chains_.define(root, u);
     }
   }
 
-  static int after(const Unit& writer, const Unit& reader) {
-    if (writer.pmap >= 0) return reader.pmap >= 0 ? writer.phase : writer.phase + 1;
-    return reader.pmap >= 0 ? writer.phase + 1 : writer.phase;
+  int after(int writer, const Unit& reader) {
+    const int phase = when(writer).phase;
+    return (unit(writer).pmap >= 0) == (reader.pmap >= 0) ? phase : phase + 1;
   }
 
   /// Moves work to later phases where less then crosses the regions' ends: all of it as far as what reads it allows, or
   /// those equations of regions alone that read less than they write.
   void sink() {
     sink_where([&](const Unit& it) { return it.pmap >= 0 && bytes(it.reads, it.pmap) < bytes(it.writes, it.pmap); });
-    std::vector<int> phases;
-    for (const Unit& it : program_.units) phases.push_back(it.phase);
+    const IdVector<When> before = whens_;
     const std::int64_t crossing = crossing_bytes();
     sink_where([](const Unit& it) { return !it.together; });
-    if (crossing_bytes() < crossing) return;
-    for (int u = 0; u < units(); ++u) unit(u).phase = phases[static_cast<std::size_t>(u)];
+    if (crossing_bytes() >= crossing) whens_ = before;
   }
 
   template <class Condition>
   void sink_where(const Condition& sinks) {
-    std::vector<int> limit(program_.units.size(), std::numeric_limits<int>::max());
-    std::vector<int> last_region(program_.meshes.size(), 0);
+    IdVector<int> limit(units(), std::numeric_limits<int>::max());
+    IdVector<int> last_region(program_.meshes.size(), 0);
     int last_shared = 0;
-    for (const Unit& it : program_.units) {
-      int& last = it.pmap < 0 ? last_shared : last_region[static_cast<std::size_t>(it.pmap)];
-      last = std::max(last, it.phase);
+    for (int u = 0; u < units(); ++u) {
+      int& last = unit(u).pmap < 0 ? last_shared : last_region[unit(u).pmap];
+      last = std::max(last, when(u).phase);
     }
     for (int u = units() - 1; u >= 0; --u) {
-      Unit& it = unit(u);
-      const int last = it.pmap < 0 ? last_shared : last_region[static_cast<std::size_t>(it.pmap)];
-      const int latest = std::min(limit[static_cast<std::size_t>(u)], last);
-      if (sinks(it)) it.phase = std::max(it.phase, latest);
-      for (int w : writers(u)) {
-        int& bound = limit[static_cast<std::size_t>(w)];
-        bound = std::min(bound, it.pmap == unit(w).pmap ? it.phase : it.phase - 1);
-      }
+      const Unit& it = unit(u);
+      int& phase = when(u).phase;
+      const int latest = std::min(limit[u], it.pmap < 0 ? last_shared : last_region[it.pmap]);
+      if (sinks(it)) phase = std::max(phase, latest);
+      for (int w : writers(u)) limit[w] = std::min(limit[w], it.pmap == unit(w).pmap ? phase : phase - 1);
     }
   }
 
   /// Of per-shard values that a later region than their own reads.
   std::int64_t crossing_bytes() {
-    std::vector<bool> crosses(program_.values.size(), false);
+    IdVector<bool> crosses(units_.values.size(), false);
     std::int64_t total = 0;
-    for (const Unit& it : program_.units) {
-      for (int root : it.reads) {
-        const int w = writer_[static_cast<std::size_t>(root)];
-        if (w < 0 || crosses[static_cast<std::size_t>(root)] || unit(w).pmap < 0 || unit(w).phase == it.phase) continue;
-        crosses[static_cast<std::size_t>(root)] = true;
-        total += program_.value(root).type.nbytes();
+    for (int u = 0; u < units(); ++u) {
+      for (int root : unit(u).reads) {
+        const int w = chains_.definition(root);
+        if (w < 0 || crosses[root] || unit(w).pmap < 0 || when(w).phase == when(u).phase) continue;
+        crosses[root] = true;
+        total += units_.values[root].type.nbytes();
       }
     }
     return total;
@@ -123,7 +129,7 @@ class Scheduler {
   std::int64_t bytes(const std::vector<int>& roots, int pmap) const {
     std::int64_t total = 0;
     for (int root : roots) {
-      if (program_.value(root).pmap == pmap) total += program_.value(root).type.nbytes();
+      if (units_.values[root].pmap == pmap) total += units_.values[root].type.nbytes();
     }
     return total;
   }
@@ -135,33 +141,32 @@ class Scheduler {
 
   void assign_waves() {
     for (int u = 0; u < units(); ++u) {
-      Unit& it = unit(u);
+      const Unit& it = unit(u);
       if (it.pmap >= 0) continue;
       for (int w : writers(u)) {
-        const Unit& before = unit(w);
-        if (before.phase != it.phase) continue;
-        it.wave = std::max(it.wave, share_a_wave(before, it) ? before.wave : before.wave + 1);
+        if (when(w).phase != when(u).phase) continue;
+        const int wave = when(w).wave;
+        when(u).wave = std::max(when(u).wave, share_a_wave(unit(w), it) ? wave : wave + 1);
       }
     }
   }
 
   /// Puts a cut unit off to the wave in which what reads it can go on with each tile while the cache holds it.
   void put_off() {
-    std::vector<int> wanted(program_.units.size(), std::numeric_limits<int>::max());
-    std::vector<bool> joins_reader(program_.units.size(), false);
+    IdVector<int> wanted(units(), std::numeric_limits<int>::max());
+    IdVector<bool> joins_reader(units(), false);
     for (int u = units() - 1; u >= 0; --u) {
-      Unit& it = unit(u);
-      const auto own = static_cast<std::size_t>(u);
-      if (it.tiled > 0 && joins_reader[own]) it.wave = std::max(it.wave, wanted[own]);
+      const Unit& it = unit(u);
+      int& wave = when(u).wave;
+      if (it.tiled > 0 && joins_reader[u]) wave = std::max(wave, wanted[u]);
       if (it.pmap >= 0) continue;
       for (int w : writers(u)) {
-        if (unit(w).phase != it.phase) continue;
-        const auto before = static_cast<std::size_t>(w);
+        if (when(w).phase != when(u).phase) continue;
         const bool joins = share_a_wave(unit(w), it);
-        const int latest = joins ? it.wave : it.wave - 1;
-        if (latest < wanted[before]) joins_reader[before] = false;
-        if (latest <= wanted[before]) joins_reader[before] = joins_reader[before] || joins;
-        wanted[before] = std::min(wanted[before], latest);
+        const int latest = joins ? wave : wave - 1;
+        if (latest < wanted[w]) joins_reader[w] = false;
+        if (latest <= wanted[w]) joins_reader[w] = joins_reader[w] || joins;
+        wanted[w] = std::min(wanted[w], latest);
       }
     }
   }
@@ -175,22 +180,19 @@ class Scheduler {
   /// Puts what writes a result off until all others have read the argument that the result may be written over. A caller
   /// who gives the argument away, as a step does its weights, then needs no memory for the result.
   void overwrite_last() {
-    behind_.resize(program_.units.size());
-    std::vector<std::vector<int>> readers(program_.values.size());
+    behind_.resize(units());
     for (int u = 0; u < units(); ++u) {
-      for (int w : writers(u)) {
-        behind_[static_cast<std::size_t>(w)].push_back({u, !share_a_wave(unit(w), unit(u))});
-      }
-      for (int root : unit(u).reads) readers[static_cast<std::size_t>(root)].push_back(u);
+      for (int w : writers(u)) behind_[w].push_back({u, !share_a_wave(unit(w), unit(u))});
+      for (int root : unit(u).reads) chains_.use(root, u);
     }
     for (int u = 0; u < units(); ++u) {
       if (unit(u).pmap >= 0) continue;
       for (int root : unit(u).reads) {
         if (!may_become(root, unit(u))) continue;
-        for (int reader : readers[static_cast<std::size_t>(root)]) {
+        for (int reader : chains_.uses(root)) {
           if (!may_run_behind(u, reader)) continue;
-          behind_[static_cast<std::size_t>(reader)].push_back({u, true});
-          run_behind(unit(reader), u, true);
+          behind_[reader].push_back({u, true});
+          run_behind(reader, u, true);
         }
       }
     }
@@ -198,106 +200,113 @@ class Scheduler {
 
   /// Whether `writer` has a result that may lie where argument `root` does.
   bool may_become(int root, const Unit& writer) const {
-    const std::vector<int>& arguments = program_.arguments;
-    if (std::find(arguments.begin(), arguments.end(), root) == arguments.end()) return false;
-    const ArrayType& type = program_.value(root).type;
-    return std::any_of(writer.writes.begin(), writer.writes.end(), [&](int written) {
-      const ArrayType& it = program_.value(written).type;
-      const auto is_written = [&](int output) { return program_.root(output) == written; };
-      return it.dtype == type.dtype && it.nbytes() == type.nbytes() &&
-             std::any_of(program_.outputs.begin(), program_.outputs.end(), is_written);
+    if (std::ranges::find(program_.arguments, root) == program_.arguments.end()) return false;
+    const ArrayType& type = units_.values[root].type;
+    return std::ranges::any_of(writer.writes, [&](int written) {
+      const ArrayType& it = units_.values[written].type;
+      const auto is_written = [&](int output) { return units_.root(output) == written; };
+      return it.dtype == type.dtype && it.nbytes() == type.nbytes() && std::ranges::any_of(units_.outputs, is_written);
     });
   }
 
   /// Not where `before` runs behind `u` itself, nor where a region does, which would have to move too.
   bool may_run_behind(int u, int before) const {
     std::vector<int> found = {u};
-    std::vector<bool> is_found(program_.units.size(), false);
+    IdVector<bool> is_found(units(), false);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i] == before || program_.units[static_cast<std::size_t>(found[i])].pmap >= 0) return false;
-      for (const Behind& next : behind_[static_cast<std::size_t>(found[i])]) {
-        const auto index = static_cast<std::size_t>(next.unit);
-        if (!is_found[index]) found.push_back(next.unit);
-        is_found[index] = true;
+      if (found[i] == before || unit(found[i]).pmap >= 0) return false;
+      for (const Behind& next : behind_[found[i]]) {
+        if (!is_found[next.unit]) found.push_back(next.unit);
+        is_found[next.unit] = true;
       }
     }
     return true;
   }
 
-  void run_behind(const Unit& before, int u, bool later) {
-    Unit& it = unit(u);
-    const int phase = before.pmap < 0 ? before.phase : before.phase + 1;
-    const int wave = before.pmap < 0 ? before.wave + (later ? 1 : 0) : 0;
+  void run_behind(int before, int u, bool later) {
+    const bool is_region = unit(before).pmap >= 0;
+    const int phase = is_region ? when(before).phase + 1 : when(before).phase;
+    const int wave = is_region ? 0 : when(before).wave + (later ? 1 : 0);
+    When& it = when(u);
     if (std::pair(it.phase, it.wave) >= std::pair(phase, wave)) return;
-    it.phase = phase;
-    it.wave = wave;
-    for (const Behind& next : behind_[static_cast<std::size_t>(u)]) run_behind(it, next.unit, next.later);
+    it = {phase, wave};
+    for (const Behind& next : behind_[u]) run_behind(u, next.unit, next.later);
   }
 
   void make_steps() {
     std::map<std::tuple<int, int, int>, int> numbers;
-    const auto key = [&](int u) { return std::tuple(unit(u).phase, unit(u).wave, unit(u).together ? u : -1); };
+    const auto key = [&](int u) { return std::tuple(when(u).phase, when(u).wave, unit(u).together ? u : -1); };
     for (int u = 0; u < units(); ++u) numbers[key(u)] = 0;
-    int next = 0;
-    for (auto& [of_step, number] : numbers) number = next++;
-    program_.steps.resize(numbers.size());
+    for (auto& [of_step, number] : numbers) number = result_.steps.add({});
+    result_.time.resize(units());
     for (int u = 0; u < units(); ++u) {
-      unit(u).step = numbers[key(u)];
-      Program::StepPlan& step = program_.steps[static_cast<std::size_t>(unit(u).step)];
-      step.units.push_back(u);
-      step.mesh = unit(u).pmap;
+      const int s = numbers[key(u)];
+      result_.time[u].step = s;
+      result_.steps[s].units.push_back(u);
+      result_.steps[s].mesh = unit(u).pmap;
     }
   }
 
-  int find(int u) {
-    while (parent_[static_cast<std::size_t>(u)] != u) u = parent_[static_cast<std::size_t>(u)];
+  int step(int u) const { return result_.time[u].step; }
+
+  int find(int u) const {
+    while (parent_[u] != u) u = parent_[u];
     return u;
   }
 
   void join_groups() {
-    parent_.resize(program_.units.size());
+    parent_.resize(units());
     std::iota(parent_.begin(), parent_.end(), 0);
-    std::vector<int> first_of_step(program_.steps.size(), -1);
-    std::vector<int> caller_of_step(program_.steps.size(), -1);
+    IdVector<int> first_of_step(result_.steps.size(), -1);
+    IdVector<int> caller_of_step(result_.steps.size(), -1);
     for (int u = 0; u < units(); ++u) {
       for (int w : writers(u)) {
-        if (unit(w).step == unit(u).step) join(u, w);
+        if (step(w) == step(u)) join(u, w);
       }
       if (unit(u).pmap >= 0) join_with_first(first_of_step, u);
       if (unit(u).on_caller) join_with_first(caller_of_step, u);
     }
-    for (int u = 0; u < units(); ++u) unit(u).group = find(u);
+    for (int u = 0; u < units(); ++u) result_.time[u].group = find(u);
   }
 
   void join(int a, int b) {
     const int low = std::min(find(a), find(b));
-    parent_[static_cast<std::size_t>(find(a))] = low;
-    parent_[static_cast<std::size_t>(find(b))] = low;
+    parent_[find(a)] = low;
+    parent_[find(b)] = low;
   }
-  void join_with_first(std::vector<int>& first, int u) {
-    int& of_step = first[static_cast<std::size_t>(unit(u).step)];
+  void join_with_first(IdVector<int>& first, int u) {
+    int& of_step = first[step(u)];
     if (of_step < 0) of_step = u;
     join(u, of_step);
   }
 
-  Program& program_;
-  std::vector<int> writer_;  // by root: the unit that writes it
-  std::vector<int> parent_;
-  std::vector<std::vector<Behind>> behind_;  // by unit
+  const Program& program_;
+  const UnitProgram& units_;
+  Schedule result_;
+  IdVector<When> whens_;
+  ir::DefUse chains_;  // of roots, by units
+  IdVector<int> parent_;
+  IdVector<std::vector<Behind>> behind_;  // by unit
 };
+
+/// How many devices the units can keep busy.
+int devices_for(const Program& program, const UnitProgram& units) {
+  int devices = program.meshes.empty() ? 1 : program.sharing_devices();
+  for (const Unit& unit : units.units) {
+    if (!unit.together) continue;
+    devices = std::max(devices, static_cast<const ControlKernel*>(unit.calls[0].kernel)->devices());
+  }
+  const bool is_cut =
+      std::ranges::any_of(units.units, [](const Unit& unit) { return unit.tiled > tile_elements || unit.in_parts; });
+  return program.meshes.empty() && is_cut ? std::max(devices, program.sharing_devices()) : devices;
+}
 
 }  // namespace
 
-void schedule(Program& program) {
-  Scheduler(program).run();
-  program.devices = program.meshes.empty() ? 1 : program.sharing_devices();
-  for (const Unit& unit : program.units) {
-    if (!unit.together) continue;
-    program.devices = std::max(program.devices, static_cast<const ControlKernel*>(unit.calls[0].kernel)->devices());
-  }
-  const bool is_cut = std::any_of(program.units.begin(), program.units.end(),
-                                  [](const Unit& unit) { return unit.tiled > tile_elements || unit.in_parts; });
-  if (program.meshes.empty() && is_cut) program.devices = std::max(program.devices, program.sharing_devices());
+Schedule schedule(const Program& program, const UnitProgram& units) {
+  Schedule result = Scheduler(program, units).run();
+  result.devices = devices_for(program, units);
+  return result;
 }
 
 }  // namespace lockstep::compile

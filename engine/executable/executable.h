@@ -11,6 +11,7 @@
 #include <lockstep/plan.h>
 #include <lockstep/types.h>
 
+#include "engine/core/id_vector.h"
 #include "engine/core/idle_slots.h"
 #include "engine/ir/function.h"
 
@@ -160,8 +161,8 @@ class Executable {
   std::vector<Chain> chains;
   std::vector<Call> calls;
   std::vector<Address> addresses;
-  std::vector<ArrayView> views;                  ///< Templates: all but `data`.
-  std::vector<std::vector<std::uint64_t>> cuts;  ///< Per cut and local shard, in bytes.
+  std::vector<ArrayView> views;               ///< Templates: all but `data`.
+  IdVector<std::vector<std::uint64_t>> cuts;  ///< Per cut and local shard, in bytes.
   std::shared_ptr<Buffer> constants;
 
   int devices = 1;

@@ -128,7 +128,7 @@ KernelArguments Walker::bind(const Call& call, std::uint64_t tile, std::size_t s
   for (std::uint32_t i = call.first; i < last; ++i) {
     const Address& a = executable_.addresses[i];
     std::uint64_t offset = a.offset + tile * a.tile_stride;
-    if (a.cut >= 0) offset += executable_.cuts[static_cast<std::size_t>(a.cut)][shard];
+    if (a.cut >= 0) offset += executable_.cuts[a.cut][shard];
     views_[i].data = bases_[a.base] + offset;
   }
   const ArrayView* first = views_ + call.first;

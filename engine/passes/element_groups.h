@@ -12,9 +12,9 @@
 #include "engine/ir/def_use.h"
 #include "engine/ir/function.h"
 
-// Groups of element-wise equations, its members, each to become one equation. Every equation has a level, above those of all
-// that it reads; those of a group share one. What a group reads lies below it, so no way leads out of a group and back into
-// it, and groups of one level may always become one.
+// Groups of element-wise equations, their members, each to become one equation. Every equation has a level, above those
+// of all that it reads; the members of a group share one. What a group reads lies below it, so no way leads out of a
+// group and back into it, and groups of one level may always become one.
 namespace lockstep::passes {
 
 /// No group, no equation.

@@ -1,13 +1,16 @@
+#include "engine/compile/stages.h"
+
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
 
-#include "engine/compile/program.h"
 #include "engine/ir/text/parse.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/reference_backend.h"
@@ -50,17 +53,19 @@ const Lowered programs[] = {
 std::string staged(const Lowered& lowered) {
   compile::Options options;
   options.backends = {permissive_backend()};
-  compile::KernelTable table(options.backends);
-  compile::Program program(table, options);
+  compile::KernelPool kernels(options.backends);
+  compile::Program program(kernels, options);
+  compile::Decided decided;
   std::string text = "# " + std::string(lowered.what) + "\n";
   const auto add = [&](std::string_view stage) {
-    compile::verify(program, stage);
-    text += "== " + std::string(stage) + "\n" + compile::print(program);
+    text += "== " + std::string(stage) + "\n" + compile::print(program, decided);
   };
   compile::write_out(program, *ir::parse(lowered.text, ops::find_primitive));
+  compile::verify(program, "write_out");
   add("write_out");
   for (const compile::Stage& stage : compile::stages(options)) {
-    stage.run(program);
+    stage.run(program, decided);
+    stage.verify(program, decided, stage.name);
     add(stage.name);
   }
   return text + "\n";
@@ -76,14 +81,21 @@ const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) /
 
 /// A program behind its last stage, for mistakes to be made in.
 struct Broken {
-  Broken() : table({ops::reference_backend()}), program(table, options) {
-    compile::write_out(program, *ir::parse(programs[1].text, ops::find_primitive));
-    for (const compile::Stage& stage : compile::stages(options)) stage.run(program);
+  Broken(const char* text, std::shared_ptr<const Backend> backend)
+      : kernels({std::move(backend)}), program(kernels, options) {
+    compile::write_out(program, *ir::parse(text, ops::find_primitive));
+    for (const compile::Stage& stage : compile::stages(options)) stage.run(program, decided);
+  }
+
+  void verify() const {
+    compile::verify(program, "a stage");
+    for (const compile::Stage& stage : compile::stages(options)) stage.verify(program, decided, "a stage");
   }
 
   compile::Options options;
-  compile::KernelTable table;
+  compile::KernelPool kernels;
   compile::Program program;
+  compile::Decided decided;
 };
 
 }  // namespace
@@ -103,19 +115,78 @@ TEST_CASE("write the stages of lowering to tests/compile/stages.txt" * doctest::
 
 TEST_CASE("a program that a stage has left in disorder is refused") {
   const auto refused = [](const auto& change, const char* why) {
-    Broken broken;
-    compile::verify(broken.program, "place");
-    change(broken.program);
-    expect_error<IrError>([&] { compile::verify(broken.program, "place"); }, "lowering, behind place: ", why);
+    Broken broken(programs[1].text, ops::reference_backend());
+    broken.verify();
+    change(broken);
+    expect_error<IrError>([&] { broken.verify(); }, "lowering, behind a stage: ", why);
   };
-  refused([](compile::Program& p) { p.outputs[0] = 1000; }, "result 1000 is no value");
-  refused([](compile::Program& p) { p.items.push_back(p.items.back()); }, "is defined twice");
-  refused([](compile::Program& p) { std::swap(p.items.front(), p.items.back()); }, "before it is defined");
-  refused([](compile::Program& p) { p.units[0].calls[0].kernel = nullptr; }, "has no kernel");
-  refused([](compile::Program& p) { p.units[0].writes.clear(); }, "which unit 0 does not say");
-  refused([](compile::Program& p) { p.steps.back().units.push_back(0); }, "unit 0 stands in two steps");
-  refused([](compile::Program& p) { p.steps.back().units.pop_back(); }, "unit 4 stands in no step");
-  refused([](compile::Program& p) { p.arena_bytes = p.scratch_bytes = p.shard_bytes = 0; }, "behind its block");
+  refused([](Broken& b) { b.program.outputs[0] = 1000; }, "result 1000 is no value");
+  refused([](Broken& b) { b.program.items.add(b.program.items.back()); }, "is defined twice");
+  refused([](Broken& b) { std::swap(b.program.items[0], b.program.items.back()); }, "before it is defined");
+  refused([](Broken& b) { b.program.items[0].mesh = 3; }, "transpose stands in no map");
+  refused([](Broken& b) { b.program.items[0].fence = 3; }, "transpose waits for a fence that is not there");
+  refused([](Broken& b) { b.program.fences.add({1000}); }, "a fence waits for 1000, which is no value");
+
+  refused([](Broken& b) { (*b.decided.choices)[1].kernel = nullptr; }, "exp (1) has no kernel");
+  refused([](Broken& b) { (*b.decided.choices)[1].is_view = true; }, "exp (1) has a kernel that it does not need");
+  refused([](Broken& b) { (*b.decided.choices)[1].tiled = 100; }, "exp has 100 elements in its last tile, and no");
+  refused([](Broken& b) { (*b.decided.grouped)[1].product = 1000; }, "exp sums a product that is not there");
+  refused([](Broken& b) { (*b.decided.grouped)[1].window = 1000; }, "exp reads a window that is not there");
+  refused([](Broken& b) { (*b.decided.grouped)[1].window = 0; }, "exp has a kernel for several shards of nothing");
+  refused([](Broken& b) { (*b.decided.grouped)[1].is_in_sum = true; }, "exp stands in 0 sums of products");
+  refused([](Broken& b) { b.decided.epilogues->of_item[1] = 2; }, "exp is computed by an item that is not there");
+  refused([](Broken& b) { b.decided.epilogues->fused.add({0, b.program.items[0], nullptr}); }, "is made of 0 items");
+
+  refused([](Broken& b) { b.decided.units->outputs[0] = 1000; }, "result 1000 is no value");
+  refused([](Broken& b) { b.decided.units->values[3].root = 4, b.decided.units->values[4].root = 5; },
+          "value 3 lies in 4, which lies in another one");
+  refused([](Broken& b) { b.decided.units->values[3].offset = -4; }, "value 3 begins before its root");
+  refused([](Broken& b) { b.decided.units->values[3].cut = 0; }, "value 3 is cut by offsets that are not there");
+  refused([](Broken& b) { b.decided.units->units[0].calls[0].kernel = nullptr; }, "in unit 0 has no kernel");
+  refused([](Broken& b) { b.decided.units->units[0].reads.clear(); }, "which unit 0 does not say");
+  refused([](Broken& b) { b.decided.units->units[0].writes.clear(); }, "which unit 0 does not say");
+
+  refused([](Broken& b) { b.decided.schedule->steps.back().units.push_back(0); }, "unit 0 stands in two steps");
+  refused([](Broken& b) { b.decided.schedule->steps.back().units.pop_back(); }, "stands in no step");
+  refused([](Broken& b) { b.decided.schedule->steps.add({}); }, "does nothing");
+
+  refused([](Broken& b) { b.decided.placements->scratch_bytes = 0; }, "bytes behind its block");
+  refused([](Broken& b) { ++b.decided.placements->of_value[3].offset; }, "value 3 lies askew");
+}
+
+TEST_CASE("values that share bytes while both are wanted are refused, but for one that is written over another") {
+  // c lives to the end; of d and e, which follow each other, each may be written over what it reads.
+  Broken broken(R"({ lambda a:f32[100].
+      let b:f32[100] = exp a
+          c:f32[100] = tanh a
+          d:f32[100] = neg b
+          e:f32[100] = exp d
+          f:f32[100] = add e c
+          g:f32[] = reduce_sum[axes=[0]] f
+      in (g) })",
+                permissive_backend());
+  broken.verify();
+  auto& places = broken.decided.placements->of_value;
+  constexpr int b = 1, c = 2, d = 3, e = 4;
+  REQUIRE(places[c].base <= executable::base::scratch);
+  const auto shares = [&](int v, int with, std::uint64_t bytes_on) {
+    auto changed = broken.decided;
+    auto& of_value = changed.placements->of_value;
+    of_value[v] = of_value[with];
+    of_value[v].offset += bytes_on;
+    changed.placements->arena_bytes = changed.placements->scratch_bytes = 10000;
+    const auto& stage = compile::stages(broken.options).back();
+    stage.verify(broken.program, changed, "a stage");
+  };
+  const auto refused = [&](int v, int with, std::uint64_t bytes_on) {
+    expect_error<IrError>([&] { shares(v, with, bytes_on); },
+                          "lowering, behind a stage: ", "share bytes of memory while both are wanted");
+  };
+  for (const int v : {b, d, e}) refused(v, c, 0);
+  for (const int v : {b, d, e}) refused(v, c, 4);
+  REQUIRE(places[d].base == places[b].base);
+  CHECK_NOTHROW(shares(d, b, 0));
+  refused(d, b, 4);
 }
 
 }  // namespace lockstep::tests

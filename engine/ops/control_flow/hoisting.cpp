@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/core/lists.h"
+#include "engine/ir/def_use.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/rewrite.h"
 #include "engine/ops/primitives.h"

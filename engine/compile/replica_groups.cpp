@@ -1,4 +1,4 @@
-#include "engine/compile/shard_groups.h"
+#include "engine/compile/replica_groups.h"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +14,8 @@ bool is_among(const std::vector<std::string>& axes, const std::string& name) {
 
 }  // namespace
 
-std::vector<ShardGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes) {
-  std::map<std::vector<std::int64_t>, ShardGroup> groups;
+std::vector<ReplicaGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::map<std::vector<std::int64_t>, ReplicaGroup> groups;
   for (int shard = 0; shard < mesh.shards; ++shard) {
     std::vector<std::int64_t> rest;
     for (const auto& axis : mesh.axes.axes()) {
@@ -23,7 +23,7 @@ std::vector<ShardGroup> groups_of(const Mesh& mesh, const std::vector<std::strin
     }
     groups[rest].push_back(shard);
   }
-  std::vector<ShardGroup> result;
+  std::vector<ReplicaGroup> result;
   for (auto& [key, group] : groups) result.push_back(std::move(group));
   return result;
 }

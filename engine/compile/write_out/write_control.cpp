@@ -4,7 +4,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/compile/writer.h"
+#include "engine/compile/write_out/writer.h"
 #include "engine/executable/control_kernels.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
@@ -23,7 +23,7 @@ using ir::Var;
 class ControlBuilder {
  public:
   ControlBuilder(const Program& program, bool together, int mesh) : program_(program), together_(together) {
-    if (together && mesh >= 0) mesh_ = program.meshes[static_cast<std::size_t>(mesh)];
+    if (together && mesh >= 0) mesh_ = program.meshes[mesh];
   }
 
   std::unique_ptr<ControlKernel> build(const Equation& equation) const {
@@ -43,8 +43,8 @@ class ControlBuilder {
   std::shared_ptr<const Executable> body(const FunctionPtr& f, const std::vector<int>& donors, std::size_t first_x,
                                          std::size_t first_y, std::int64_t count) const {
     BodySpec spec;
-    spec.donors = donors;
-    spec.donors.resize(f->outputs().size(), -1);
+    spec.donors.list() = donors;
+    spec.donors.list().resize(f->outputs().size(), -1);
     spec.mesh = mesh_;
     for (std::size_t i = 0; i < f->inputs().size(); ++i) {
       spec.stacked_inputs.push_back(stride(f->type(f->inputs()[i]), i < first_x ? 1 : count));
@@ -125,7 +125,7 @@ void Writer::write_per_shard(const ir::Function& function, const Equation& equat
                                   [&](Var v) { return !function.type(v).varying.empty(); });
   if (varies) item.pmap = mesh;
   for (Var v : equation.outputs) item.outputs.push_back(program_.new_value(function.type(v), item.pmap));
-  item.kernel = program_.kernels.adopt(ControlBuilder(program_, false, mesh).build(hoisted.equation));
+  item.control = program_.kernels.adopt(ControlBuilder(program_, false, mesh).build(hoisted.equation));
   const std::vector<int> outputs = item.outputs;
   add(std::move(item));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -153,7 +153,7 @@ int Writer::add_pick(int of_shards, int mesh) {
   item.kind = Item::Kind::pick;
   item.op = "copy";
   item.inputs = {of_shards};
-  item.outputs = {program_.new_value(program_.value(of_shards).type, -1)};
+  item.outputs = {program_.new_value(program_.values[of_shards].type, -1)};
   item.mesh = mesh;
   const int result = item.outputs[0];
   of_each_shard_[result] = of_shards;
@@ -162,14 +162,13 @@ int Writer::add_pick(int of_shards, int mesh) {
 }
 
 void Writer::finish() {
-  std::vector<bool> is_read(program_.values.size(), false);
+  IdVector<bool> is_read(program_.values.size(), false);
   for (const Item& item : program_.items) {
-    for (int v : item.inputs) is_read[static_cast<std::size_t>(v)] = true;
+    for (int v : item.inputs) is_read[v] = true;
   }
-  for (int v : program_.outputs) is_read[static_cast<std::size_t>(v)] = true;
-  std::erase_if(program_.items, [&](const Item& item) {
-    return item.kind == Item::Kind::pick && !is_read[static_cast<std::size_t>(item.outputs[0])];
-  });
+  for (int v : program_.outputs) is_read[v] = true;
+  std::erase_if(program_.items.list(),
+                [&](const Item& item) { return item.kind == Item::Kind::pick && !is_read[item.outputs[0]]; });
 }
 
 // ---- all devices together ------------------------------------------------------------------------------------------
@@ -199,7 +198,7 @@ void Writer::write_together(const ir::Function& function, const Equation& equati
   item.outputs = outputs;
   const Shape memory{static_cast<std::int64_t>(kernel->shared_bytes())};
   item.outputs.push_back(program_.new_value({DType::uint8, memory, {}}, -1));
-  item.kernel = program_.kernels.adopt(std::move(kernel));
+  item.control = program_.kernels.adopt(std::move(kernel));
   add(std::move(item));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Var v = equation.outputs[i];
@@ -209,7 +208,7 @@ void Writer::write_together(const ir::Function& function, const Equation& equati
 }
 
 int Writer::add_stacked(int local, std::int64_t stride, int mesh) {
-  ArrayType type = program_.value(local).type;
+  ArrayType type = program_.values[local].type;
   // Blocks with gaps between them are a part of other results: each result has its own.
   const bool dense = stride == type.nbytes();
   if (const auto it = stack_of_.find(local); dense && it != stack_of_.end()) return it->second;
@@ -247,8 +246,7 @@ int Writer::add_unstacked(int stack, const ArrayType& local, std::int64_t stride
 
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec) {
   program.allowed_donors = spec.donors;
-  if (spec.mesh) program.meshes.push_back(*spec.mesh);
-  const int mesh = spec.mesh ? 0 : -1;
+  const int mesh = spec.mesh ? program.meshes.add(*spec.mesh) : -1;
   Writer writer(program);
   std::vector<int> inputs;
   for (std::size_t i = 0; i < function.inputs().size(); ++i) {
@@ -256,16 +254,14 @@ void write_body_out(Program& program, const ir::Function& function, const BodySp
     ArrayType whole{type.dtype, type.shape, {}};
     const std::int64_t stride = spec.stacked_inputs[i];
     if (stride >= 0) whole.shape = whole.shape.insert(0, spec.mesh->local_shards);
-    const int id = program.new_value(whole, -1);
-    program.value(id).memory = Memory::argument;
-    program.value(id).index = static_cast<int>(i);
-    program.arguments.push_back(id);
+    const int id = add_argument(program, whole);
     inputs.push_back(stride < 0 ? id : writer.add_unstacked(id, type, stride, mesh));
   }
-  program.outputs = writer.write(function, std::move(inputs), mesh);
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-    const std::int64_t stride = spec.stacked_outputs[i];
-    if (stride >= 0) program.outputs[i] = writer.add_stacked(program.outputs[i], stride, mesh);
+  program.outputs.list() = writer.write(function, std::move(inputs), mesh);
+  auto stride = spec.stacked_outputs.begin();
+  for (int& output : program.outputs) {
+    if (*stride >= 0) output = writer.add_stacked(output, *stride, mesh);
+    ++stride;
   }
   writer.finish();
 }

@@ -1,4 +1,4 @@
-#include "engine/compile/kernel_table.h"
+#include "engine/compile/kernel_pool.h"
 
 #include <algorithm>
 #include <functional>
@@ -57,9 +57,8 @@ double flops_of(const KernelRequest& request) {
 
 }  // namespace
 
-const KernelTable::Entry* KernelTable::find_entry(std::string_view op, const Attrs& attrs,
-                                                  std::span<const ArrayType> inputs,
-                                                  std::span<const ArrayType> outputs) {
+const KernelPool::Entry* KernelPool::find_entry(std::string_view op, const Attrs& attrs,
+                                                std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) {
   std::vector<ArrayType> types;
   for (const ArrayType& type : inputs) types.push_back({type.dtype, type.shape, {}});
   for (const ArrayType& type : outputs) types.push_back({type.dtype, type.shape, {}});
@@ -86,14 +85,14 @@ const KernelTable::Entry* KernelTable::find_entry(std::string_view op, const Att
   return nullptr;
 }
 
-const Kernel* KernelTable::find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
-                                std::span<const ArrayType> outputs) {
+const Kernel* KernelPool::find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                               std::span<const ArrayType> outputs) {
   const Entry* entry = find_entry(op, attrs, inputs, outputs);
   return entry == nullptr ? nullptr : entry->kernel;
 }
 
-std::vector<const Kernel*> KernelTable::parts(std::string_view op, const Attrs& attrs,
-                                              std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) {
+std::vector<const Kernel*> KernelPool::parts(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                                             std::span<const ArrayType> outputs) {
   const Entry* entry = find_entry(op, attrs, inputs, outputs);
   if (entry == nullptr || entry->backend == nullptr) return {};
   const std::span<const ArrayType> types(entry->types);
@@ -107,19 +106,19 @@ std::vector<const Kernel*> KernelTable::parts(std::string_view op, const Attrs& 
   return result;
 }
 
-const Kernel* KernelTable::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
-                               std::span<const ArrayType> outputs) {
+const Kernel* KernelPool::get(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                              std::span<const ArrayType> outputs) {
   const Kernel* kernel = find(op, attrs, inputs, outputs);
   if (kernel == nullptr) throw_no_kernel(op, attrs, inputs, outputs, backends_);
   return kernel;
 }
 
-KernelTable::Note KernelTable::note(const Kernel* kernel) const {
+KernelPool::Note KernelPool::note(const Kernel* kernel) const {
   const auto it = notes_.find(kernel);
   return it == notes_.end() ? Note{} : it->second;
 }
 
-std::vector<std::shared_ptr<const Backend>> KernelTable::entered() const {
+std::vector<std::shared_ptr<const Backend>> KernelPool::entered() const {
   std::set<std::string, std::less<>> makers;
   for (const auto& [kernel, note] : notes_) makers.insert(note.backend);
   if (makers.contains(Note().backend)) return backends_;
@@ -129,7 +128,7 @@ std::vector<std::shared_ptr<const Backend>> KernelTable::entered() const {
   return result;
 }
 
-const Kernel* KernelTable::adopt(std::unique_ptr<Kernel> kernel, Note note) {
+const Kernel* KernelPool::adopt(std::unique_ptr<Kernel> kernel, Note note) {
   kernels_.push_back(std::move(kernel));
   notes_.emplace(kernels_.back().get(), std::move(note));
   return kernels_.back().get();

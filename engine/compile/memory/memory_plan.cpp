@@ -1,4 +1,4 @@
-#include "engine/compile/memory_plan.h"
+#include "engine/compile/memory/memory_plan.h"
 
 #include <algorithm>
 #include <numeric>

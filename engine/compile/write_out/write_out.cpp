@@ -5,7 +5,7 @@
 #include <lockstep/error.h>
 
 #include "engine/compile/element_loops.h"
-#include "engine/compile/writer.h"
+#include "engine/compile/write_out/writer.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 
@@ -81,10 +81,10 @@ void Writer::add(Item item) {
     // What every shard has computed for itself need not go through the one copy of it.
     for (int& v : item.inputs) {
       const auto it = of_each_shard_.find(v);
-      if (it != of_each_shard_.end() && program_.value(it->second).pmap == item.pmap) v = it->second;
+      if (it != of_each_shard_.end() && program_.values[it->second].pmap == item.pmap) v = it->second;
     }
   }
-  program_.items.push_back(std::move(item));
+  program_.items.add(std::move(item));
 }
 
 void Writer::write_equation(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {
@@ -135,8 +135,7 @@ void Writer::write_call(const Equation& equation, std::vector<int>& ids, int mes
   const std::size_t outer = fence_.size();
   const int outer_number = fence_number_;
   fence_.insert(fence_.end(), inputs.begin(), inputs.end());
-  fence_number_ = static_cast<int>(program_.fences.size());
-  program_.fences.push_back(fence_);
+  fence_number_ = program_.fences.add(fence_);
   const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
   for (std::size_t i = 0; i < outputs.size(); ++i) ids[equation.outputs[i].id] = outputs[i];
   fence_.resize(outer);
@@ -144,8 +143,7 @@ void Writer::write_call(const Equation& equation, std::vector<int>& ids, int mes
 }
 
 void Writer::write_pmap(const Equation& equation, std::vector<int>& ids) {
-  const int mesh = static_cast<int>(program_.meshes.size());
-  program_.meshes.push_back(make_mesh(program_, equation));
+  const int mesh = program_.meshes.add(make_mesh(program_, equation));
   const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
   const auto& in = equation.attrs.get<Layouts>("in");
   const auto& out = equation.attrs.get<Layouts>("out");
@@ -175,7 +173,7 @@ int Writer::add_cut_in(int outer, const ArrayType& local, const std::vector<std:
 }
 
 int Writer::add_assemble(int local, const std::vector<std::string>& layout, int mesh) {
-  ArrayType type = program_.value(local).type;
+  ArrayType type = program_.values[local].type;
   type.varying = {};
   for (std::size_t d = 0; d < layout.size(); ++d) {
     if (layout[d].empty()) continue;
@@ -195,17 +193,17 @@ int Writer::add_assemble(int local, const std::vector<std::string>& layout, int 
   return result;
 }
 
+int add_argument(Program& program, const ArrayType& type) {
+  const int id = program.new_value(type, -1);
+  program.values[id].memory = Memory::argument;
+  program.values[id].index = program.arguments.add(id);
+  return id;
+}
+
 void write_out(Program& program, const ir::Function& function) {
-  std::vector<int> inputs;
-  for (Var v : function.inputs()) {
-    const int id = program.new_value(function.type(v), -1);
-    program.value(id).memory = Memory::argument;
-    program.value(id).index = static_cast<int>(inputs.size());
-    inputs.push_back(id);
-  }
-  program.arguments = inputs;
+  for (Var v : function.inputs()) add_argument(program, function.type(v));
   Writer writer(program);
-  program.outputs = writer.write(function, std::move(inputs), -1);
+  program.outputs.list() = writer.write(function, program.arguments.list(), -1);
   writer.finish();
 }
 

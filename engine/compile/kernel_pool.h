@@ -12,9 +12,9 @@
 namespace lockstep::compile {
 
 /// The kernels of one executable: for each request the first backend that has one; equal requests share one kernel.
-class KernelTable {
+class KernelPool {
  public:
-  explicit KernelTable(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {}
+  explicit KernelPool(std::vector<std::shared_ptr<const Backend>> backends) : backends_(std::move(backends)) {}
 
   /// Null where no backend has it.
   const Kernel* find(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/compile/writer.h"
+#include "engine/compile/write_out/writer.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/draft.h"

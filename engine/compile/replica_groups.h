@@ -9,10 +9,10 @@
 namespace lockstep::compile {
 
 /// The shards that take part together: those that differ in the given axes alone, in mesh order.
-using ShardGroup = std::vector<int>;
+using ReplicaGroup = std::vector<int>;
 
 /// All shards of the mesh in groups, ordered by their coordinates along the other axes.
-std::vector<ShardGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes);
+std::vector<ReplicaGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes);
 
 /// Extents of the given axes in mesh order.
 std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes);

@@ -41,7 +41,7 @@ class Writer {
   int add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh);
   int add_assemble(int local, const std::vector<std::string>& layout, int mesh);
   int add_pick(int of_shards, int mesh);
-  const Mesh& mesh_of(int mesh) const { return program_.meshes[static_cast<std::size_t>(mesh)]; }
+  const Mesh& mesh_of(int mesh) const { return program_.meshes[mesh]; }
 
   Program& program_;
   std::map<int, int> stack_of_;       ///< By a map's value: the same, stacked.
@@ -50,8 +50,10 @@ class Writer {
   int fence_number_ = -1;
 };
 
-// Used by the writer (write_control.cpp, hoist_axis_index.cpp).
+// Used by the writer (write_out.cpp, write_control.cpp, hoist_axis_index.cpp).
 
+/// A value that is the function's next argument.
+int add_argument(Program& program, const ArrayType& type);
 /// Whether the equation's sub-functions have maps or collectives, so that all devices must run them together.
 bool runs_together(const ir::Equation& equation);
 /// A loop or branch whose sub-functions take the coordinates of their shard as operands.

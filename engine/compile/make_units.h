@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/compile/choose_views.h"
+#include "engine/compile/fuse_epilogues.h"
+#include "engine/compile/group_shards.h"
+
+namespace lockstep::compile {
+
+/// Memory a value has of its own, or shares with others (`root`).
+struct StoredValue : Value {
+  int root = -1;               ///< The value whose memory this one lies in; itself where it owns some.
+  std::int64_t offset = 0;     ///< In bytes, from the root's first element.
+  int cut = -1;                ///< Per-shard offsets, an index into UnitProgram::cuts.
+  Strides strides{};           ///< In elements.
+  bool is_one_a_tile = false;  ///< Element i is what tile i of a cut sum gives.
+
+  bool is_contiguous() const { return compile::is_contiguous(type.shape, strides); }
+  bool is_uniform() const;  ///< Every stride is 0 (or nothing depends on it).
+};
+
+struct UnitCall {
+  const Kernel* kernel = nullptr;
+  const Kernel* rest_kernel = nullptr;
+  std::vector<Ref> inputs;
+  std::vector<Ref> outputs;
+  std::string name;
+};
+
+/// What is scheduled: calls that run together, once per process or once per shard.
+struct Unit {
+  std::vector<UnitCall> calls;
+  std::vector<int> reads;   ///< Root values.
+  std::vector<int> writes;  ///< Root values.
+  int mesh = -1;
+  int pmap = -1;  ///< >= 0: per shard.
+  std::int64_t tiled = 0;
+  bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
+  bool together = false;   ///< All devices run it, as a step of its own.
+  bool in_parts = false;   ///< Its calls are parts of one kernel, dealt out to the devices.
+  int fence = -1;          ///< Does not start before the values of that fence are there.
+  int collectives = 0;
+  Collective collective = {};  ///< Where `collectives` is 1.
+  ir::Provenance provenance = {};
+};
+
+/// The program as calls of kernels on values that lie in each other's memory or in their own.
+struct UnitProgram {
+  explicit UnitProgram(const Program& program);
+
+  IdVector<StoredValue> values;  ///< Those of the program, and behind them what its units need.
+  IdVector<int> outputs;
+  IdVector<std::vector<std::uint64_t>> cuts;  ///< By local shard, in bytes.
+  std::vector<std::byte> constants;
+  IdVector<Unit> units;
+
+  int root(int value) const { return values[value].root; }
+  std::vector<ArrayType> types(std::span<const Ref> refs) const;
+  /// A value with memory of its own.
+  int new_value(const ArrayType& type, int pmap);
+  /// A value that lies in another one's memory.
+  int new_view(int of, const ArrayType& type, const Strides& strides, std::int64_t offset_bytes, int pmap);
+  /// A constant of those bytes.
+  int new_constant(const ArrayType& type, std::span<const std::byte> bytes);
+};
+
+UnitProgram make_units(const Program& program, const KernelChoices& choices, const GroupedItems& grouped,
+                       const Epilogues& epilogues);
+
+/// Values that lie in ones which are no roots, and units without kernels or that read and write what they do not say.
+void verify(const Program& program, const UnitProgram& units, std::string_view behind);
+
+// Used by `make_units` (collective_units.cpp).
+void add_collective_units(const Program& program, const Item& item, UnitProgram& to);
+void add_assemble_units(const Program& program, const Item& item, UnitProgram& to);
+/// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
+std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
+                                       DType dtype);
+
+}  // namespace lockstep::compile
