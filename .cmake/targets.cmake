@@ -32,7 +32,7 @@ endfunction()
 # lockstep_add_backend(<folder of backends/> KIND backend|communicator [LIBRARIES <lockstep_deps::...>]
 #                      [PRECOMPILE <headers>])
 #
-# Built where the folder has sources and every library was found. It defines, in namespace lockstep::backends,
+# Built where the folder has sources and every library was found. It defines, in namespace lockstep::backend,
 # make_<folder>_backend() or make_<folder>_communicator().
 function(lockstep_add_backend name)
   cmake_parse_arguments(PARSE_ARGV 1 backend "" "KIND" "LIBRARIES;PRECOMPILE")

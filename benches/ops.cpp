@@ -137,7 +137,7 @@ std::vector<Case> cases() {
 }
 
 /// The case's operands: floats in [-1, 1), integers zero, bools true.
-std::vector<eval::HostArray> draw(const std::vector<ArrayType>& types, const Backend& memory) {
+std::vector<eval::HostArray> draw(const std::vector<ArrayType>& types, const backend::Backend& memory) {
   std::mt19937 bits(7);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<eval::HostArray> arrays;
@@ -168,7 +168,7 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-compile::Options options_with(const std::vector<std::shared_ptr<const Backend>>& backends) {
+compile::Options options_with(const std::vector<std::shared_ptr<const backend::Backend>>& backends) {
   compile::Options options;
   options.backends = backends;
   return options;
@@ -176,7 +176,7 @@ compile::Options options_with(const std::vector<std::shared_ptr<const Backend>>&
 
 class Contestant {
  public:
-  Contestant(const ir::FunctionPtr& function, const std::vector<std::shared_ptr<const Backend>>& backends,
+  Contestant(const ir::FunctionPtr& function, const std::vector<std::shared_ptr<const backend::Backend>>& backends,
              std::vector<eval::HostArray> operands)
       : executable_(compile::lower(function, options_with(backends))), operands_(std::move(operands)) {
     runtime::run(*executable_, operands_);
@@ -199,13 +199,13 @@ class Contestant {
   std::vector<eval::HostArray> operands_;
 };
 
-void compare(const Case& c, const std::vector<std::shared_ptr<const Backend>>& aten) {
+void compare(const Case& c, const std::vector<std::shared_ptr<const backend::Backend>>& aten) {
   std::vector<ArrayType> types;
   for (const Shape& shape : c.operands) types.push_back({float32, shape, {}});
   if (c.op->name == "window_scatter") types[0].dtype = int32;
   if (c.op->name.starts_with("attention")) types[4].dtype = bool_;
   const ir::FunctionPtr function = function_of(c, types);
-  const Contestant ours(function, built_backends(), draw(types, *aten[0]));
+  const Contestant ours(function, backend::built_backends(), draw(types, *aten[0]));
   const Contestant theirs(function, aten, draw(types, *aten[0]));
   std::vector<double> our_times, their_times;
   for (int round = 0; round < 9; ++round) {
@@ -218,8 +218,8 @@ void compare(const Case& c, const std::vector<std::shared_ptr<const Backend>>& a
 }
 
 void run(std::string_view filter) {
-  std::vector<std::shared_ptr<const Backend>> aten;
-  for (const auto& backend : built_backends()) {
+  std::vector<std::shared_ptr<const backend::Backend>> aten;
+  for (const auto& backend : backend::built_backends()) {
     if (backend->name() == "aten") aten.push_back(backend);
   }
   for (const Case& c : cases()) {

@@ -71,8 +71,8 @@ std::vector<eval::HostArray> operands_of(const ir::Function& function) {
   std::vector<eval::HostArray> arrays;
   for (const ir::Var input : function.inputs()) {
     const ArrayType& type = function.type(input);
-    std::shared_ptr<Buffer> buffer;
-    for (const auto& backend : built_backends()) {
+    std::shared_ptr<backend::Buffer> buffer;
+    for (const auto& backend : backend::built_backends()) {
       if (buffer == nullptr) buffer = backend->allocate(static_cast<std::size_t>(type.nbytes()), Device{});
     }
     auto* values = static_cast<float*>(buffer->data());
@@ -86,7 +86,7 @@ void time(const Case& c, int threads) {
   const std::vector<eval::HostArray> operands = operands_of(*c.function);
   const auto lower = [&](int n) {
     compile::Options options;
-    options.backends = built_backends();
+    options.backends = backend::built_backends();
     options.threads = n;
     return compile::lower(c.function, options);
   };
@@ -100,8 +100,8 @@ void time(const Case& c, int threads) {
       seconds[which].push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
   }
-  const Buffer& a = *results[0][0].buffer;
-  const Buffer& b = *results[1][0].buffer;
+  const backend::Buffer& a = *results[0][0].buffer;
+  const backend::Buffer& b = *results[1][0].buffer;
   const bool same = std::memcmp(a.data(), b.data(), static_cast<std::size_t>(results[0][0].type.nbytes())) == 0;
   fmt::print("{:44} {:9.2f} ms {:9.2f} ms   {:5.2f} times{}\n", c.name, 1e3 * median(seconds[0]),
              1e3 * median(seconds[1]), median(seconds[0]) / median(seconds[1]), same ? "" : "   bits differ");

@@ -96,7 +96,7 @@ std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Prof
 
 Versions versions() {
   Versions result{{"lockstep", std::string(version())}};
-  for (const auto& backend : built_backends()) result[std::string(backend->name())] = backend->version();
+  for (const auto& backend : backend::built_backends()) result[std::string(backend->name())] = backend->version();
   return result;
 }
 

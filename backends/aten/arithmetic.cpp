@@ -9,23 +9,24 @@
 #include <ATen/ops/neg.h>
 #include <ATen/ops/sub.h>
 
-#include "backends/aten/element_types.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/plain_loops.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/element_types.h"
+#include "backends/cpu/elementwise/plain_loops.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
 template <class F>
 std::unique_ptr<Kernel> make_operator(const KernelRequest& request, F apply) {
-  return make_function_kernel(request,
-                              [apply](const KernelArguments& arguments) {
-                                at::Tensor out = tensor_of(arguments.outputs[0]);
-                                apply(out, arguments.inputs);
-                              },
-                              {.strided = true, .in_place = in_place_inputs(request)});
+  return make_tensor_kernel(request,
+                            [apply](const KernelArguments& arguments) {
+                              at::Tensor out = tensor_of(arguments.outputs[0]);
+                              apply(out, arguments.inputs);
+                            },
+                            {.strided = true, .in_place = in_place_inputs(request)});
 }
 
 /// Integers modulo 2^n, as unsigned ones no narrower than int (narrower ones would be multiplied as int).
@@ -280,4 +281,4 @@ std::unique_ptr<Kernel> fma(const KernelRequest& request) {
   });
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

@@ -12,13 +12,13 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/mm.h>
 
-#include "backends/aten/element_types.h"
-#include "backends/aten/function_kernel.h"
-#include "backends/aten/kernel_table.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
-#include "backends/cpu/attention_geometry.h"
+#include "backends/cpu/attention/attention_geometry.h"
+#include "backends/cpu/element_types.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -278,7 +278,7 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, RunKernel w
   const cpu::AttentionGeometry attention(request);
   const bool doubled = dtype == DType::float64;
   const std::size_t elements = matrices * static_cast<std::size_t>(block_rows * attention.keys);
-  return make_function_kernel(
+  return make_tensor_kernel(
       request,
       [run = doubled ? wide : narrow, attention](const KernelArguments& arguments) { run(attention, arguments); },
       {.scratch_bytes = elements * (doubled ? sizeof(double) : sizeof(float))});
@@ -296,4 +296,4 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
   return make_attention(request, gradient<double>, gradient<float>, 2);
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

@@ -18,12 +18,12 @@
 #include <lockstep/backend/reusable_memory.h>
 #include <lockstep/error.h>
 
-#include "backends/aten/cut_kernel.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/large_blocks.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/cpu/cut_kernel.h"
+#include "backends/cpu/large_blocks.h"
 #include "backends/cpu/thread_settings.h"
 
-namespace lockstep::backends {
+namespace lockstep::backend {
 
 namespace aten {
 
@@ -153,4 +153,4 @@ class AtenBackend final : public Backend {
 
 std::shared_ptr<const Backend> make_aten_backend() { return std::make_shared<aten::AtenBackend>(); }
 
-}  // namespace lockstep::backends
+}  // namespace lockstep::backend

@@ -15,12 +15,12 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/strides.h>
 
-#include "backends/aten/function_kernel.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/plain_conv.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/convolutions/plain_conv.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -170,12 +170,12 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, Run run) 
   if (!is_float(dtype) && !is_integer(dtype)) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
   if (empty) {
-    return make_function_kernel(request, [nbytes = request.outputs[0].nbytes()](const KernelArguments& arguments) {
+    return make_function_kernel([nbytes = request.outputs[0].nbytes()](const KernelArguments& arguments) {
       if (nbytes > 0) std::memset(arguments.outputs[0].data, 0, static_cast<std::size_t>(nbytes));
     });
   }
   if (is_integer(dtype) || spatial < 1 || spatial > 3) return make_plain_conv(request);
-  return make_function_kernel(
+  return make_tensor_kernel(
       request, [run, conv = Convolution(request.attrs)](const KernelArguments& arguments) { run(conv, arguments); });
 }
 
@@ -189,4 +189,4 @@ std::unique_ptr<Kernel> conv_kernel_grad(const KernelRequest& request) {
   return make_convolution(request, run_kernel_grad);
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

@@ -5,13 +5,14 @@
 #include <limits>
 #include <type_traits>
 
-#include "backends/aten/element_types.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/plain_loops.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
 #include "backends/cpu/bfloat16.h"
+#include "backends/cpu/element_types.h"
+#include "backends/cpu/elementwise/plain_loops.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -67,9 +68,9 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   if (from == DType::float32 && to == DType::bfloat16) {
     return make_vector_map<std::uint16_t, std::uint32_t>(request, narrowed);
   }
-  const bool is_copied = from != DType::float64 || size_of(to) != 2;  // ATen would round by way of float32.
+  const bool is_copied = from != DType::float64 || !is_narrow_float(to);  // ATen would round by way of float32.
   if (from == to || (is_float(from) && is_float(to) && is_copied)) {
-    return make_function_kernel(
+    return make_tensor_kernel(
         request,
         [](const KernelArguments& arguments) { tensor_of(arguments.outputs[0]).copy_(tensor_of(arguments.inputs[0])); },
         {.strided = true});
@@ -86,4 +87,4 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   });
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

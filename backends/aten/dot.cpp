@@ -11,13 +11,14 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/mm.h>
 
-#include "backends/aten/element_types.h"
-#include "backends/aten/function_kernel.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/moves.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/element_types.h"
+#include "backends/cpu/moves/moves.h"
+#include "backends/cpu/scratch.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -127,7 +128,7 @@ Product plan(const KernelRequest& request) {
     if (!side->copied) continue;
     side->scratch_offset = best->scratch_bytes;
     const std::size_t nbytes = static_cast<std::size_t>(side->size()) * size_of(request.inputs[0].dtype);
-    best->scratch_bytes += (nbytes + 63) / 64 * 64;
+    best->scratch_bytes += cpu::whole_lines(nbytes);
   }
   return *std::move(best);
 }
@@ -160,7 +161,7 @@ void multiply(const Product& product, const KernelArguments& arguments) {
   const std::size_t from = single ? 1 : 0;
   at::Tensor out = tensor_at(result.data, scalar_type(result.dtype), at::IntArrayRef(sizes).slice(from));
   // 16-bit floats are multiplied as float32, as convolutions of them are.
-  const at::ScalarType computed = size_of(arguments.inputs[0].dtype) < 4 ? at::kFloat : type;
+  const at::ScalarType computed = is_narrow_float(arguments.inputs[0].dtype) ? at::kFloat : type;
   const at::Tensor left = tensor_of_side(product.a, a, type, from).to(computed);
   const at::Tensor right = tensor_of_side(product.b, b, type, from).to(computed);
   if (result.dtype != DType::float32 && computed == at::kFloat) {
@@ -204,14 +205,14 @@ std::unique_ptr<Kernel> dot_general(const KernelRequest& request) {
   Product product = plan(request);
   const std::size_t scratch_bytes = product.scratch_bytes;
   const bool starts_at_zero = !is_inexact(dtype) || product.a.size() == 0 || product.b.size() == 0;
-  return make_function_kernel(request,
-                              [run, starts_at_zero, product = std::move(product)](const KernelArguments& arguments) {
-                                const ArrayView& out = arguments.outputs[0];
-                                const auto nbytes = static_cast<std::size_t>(out.shape.size()) * size_of(out.dtype);
-                                if (starts_at_zero && nbytes > 0) std::memset(out.data, 0, nbytes);
-                                if (product.a.size() > 0 && product.b.size() > 0) run(product, arguments);
-                              },
-                              {.scratch_bytes = scratch_bytes});
+  return make_tensor_kernel(request,
+                            [run, starts_at_zero, product = std::move(product)](const KernelArguments& arguments) {
+                              const ArrayView& out = arguments.outputs[0];
+                              const auto nbytes = static_cast<std::size_t>(out.shape.size()) * size_of(out.dtype);
+                              if (starts_at_zero && nbytes > 0) std::memset(out.data, 0, nbytes);
+                              if (product.a.size() > 0 && product.b.size() > 0) run(product, arguments);
+                            },
+                            {.scratch_bytes = scratch_bytes});
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

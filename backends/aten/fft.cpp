@@ -8,11 +8,11 @@
 #include <ATen/ops/_fft_c2r.h>
 #include <ATen/ops/_fft_r2c.h>
 
-#include "backends/aten/function_kernel.h"
-#include "backends/aten/kernel_table.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> fft(const KernelRequest& request) {
   std::vector<std::int64_t> dims(lengths.size());
   std::iota(dims.begin(), dims.end(), request.inputs[0].shape.rank() - static_cast<std::int64_t>(lengths.size()));
   const auto make = [&](auto transform) {
-    return make_function_kernel(request, [transform, dims](const KernelArguments& arguments) {
+    return make_tensor_kernel(request, [transform, dims](const KernelArguments& arguments) {
       if (arguments.outputs[0].shape.size() == 0) return;
       tensor_of(arguments.outputs[0]).copy_(transform(tensor_of(arguments.inputs[0]), dims));
     });
@@ -44,4 +44,4 @@ std::unique_ptr<Kernel> fft(const KernelRequest& request) {
   });
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

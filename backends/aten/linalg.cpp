@@ -9,10 +9,10 @@
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/linalg_solve_triangular.h>
 
-#include "backends/aten/kernel_table.h"
+#include "backends/aten/kernel_makers.h"
 #include "backends/aten/linalg_matrices.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 std::unique_ptr<Kernel> cholesky(const KernelRequest& request) {
   return make_by_matrix(request, [](const KernelArguments& arguments, std::int64_t k) {
@@ -68,4 +68,4 @@ std::unique_ptr<Kernel> qr(const KernelRequest& request) {
   });
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

@@ -7,12 +7,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "backends/aten/element_types.h"
-#include "backends/aten/function_kernel.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/element_types.h"
 
 // Kernels that go through LAPACK, matrix by matrix, so that a matrix's bits do not depend on the batch it is in.
-namespace lockstep::backends::aten {
+namespace lockstep::backend::aten {
 
 inline bool has_lapack(DType dtype) { return is_complex(dtype) || dtype == DType::float32 || dtype == DType::float64; }
 
@@ -52,10 +52,10 @@ inline void fill_nan(at::Tensor&& result) { result.fill_(std::numeric_limits<dou
 template <class Run>
 std::unique_ptr<Kernel> make_by_matrix(const KernelRequest& request, Run run) {
   if (!has_lapack(request.inputs[0].dtype)) return nullptr;
-  return make_function_kernel(request,
-                              [run, count = matrix_count(request.inputs[0].shape)](const KernelArguments& arguments) {
-                                for (std::int64_t k = 0; k < count; ++k) run(arguments, k);
-                              });
+  return make_tensor_kernel(request,
+                            [run, count = matrix_count(request.inputs[0].shape)](const KernelArguments& arguments) {
+                              for (std::int64_t k = 0; k < count; ++k) run(arguments, k);
+                            });
 }
 
-}  // namespace lockstep::backends::aten
+}  // namespace lockstep::backend::aten

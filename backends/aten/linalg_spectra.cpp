@@ -11,10 +11,10 @@
 #include <ATen/ops/mm.h>
 #include <c10/util/Exception.h>
 
-#include "backends/aten/kernel_table.h"
+#include "backends/aten/kernel_makers.h"
 #include "backends/aten/linalg_matrices.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -188,4 +188,4 @@ std::unique_ptr<Kernel> pinv(const KernelRequest& request) {
                         });
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

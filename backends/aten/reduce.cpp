@@ -10,14 +10,15 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/sum.h>
 
-#include "backends/aten/block_reductions.h"
-#include "backends/aten/element_types.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/moves.h"
-#include "backends/aten/plain_loops.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/element_types.h"
+#include "backends/cpu/elementwise/plain_loops.h"
+#include "backends/cpu/moves/moves.h"
+#include "backends/cpu/reductions/block_reductions.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -62,8 +63,8 @@ void fold(const Axes& axes, const KernelArguments& arguments) {
 }
 
 std::unique_ptr<Kernel> make_fold(const KernelRequest& request, Fold run) {
-  return make_function_kernel(request, [run, axes = Axes(request.inputs[0].shape, request.attrs.get<Dims>("axes"))](
-                                           const KernelArguments& arguments) { run(axes, arguments); });
+  return make_function_kernel([run, axes = Axes(request.inputs[0].shape, request.attrs.get<Dims>("axes"))](
+                                  const KernelArguments& arguments) { run(axes, arguments); });
 }
 
 struct Sum {
@@ -155,22 +156,22 @@ at::Tensor& sum_out(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, 
 
 /// By ATen, whose order of additions is a function of shape and axes for row-major operands and one thread.
 std::unique_ptr<Kernel> make_reduction(const KernelRequest& request, Operator reduce) {
-  return make_function_kernel(request,
-                              [reduce, axes = request.attrs.get<Dims>("axes")](const KernelArguments& arguments) {
-                                at::Tensor out = tensor_of(arguments.outputs[0]);
-                                const at::Tensor x = tensor_of(arguments.inputs[0]);
-                                if (axes.empty()) {
-                                  out.copy_(x);  // ATen would reduce over every dimension.
-                                } else {
-                                  reduce(out, x, axes, false);
-                                }
-                              });
+  return make_tensor_kernel(request,
+                            [reduce, axes = request.attrs.get<Dims>("axes")](const KernelArguments& arguments) {
+                              at::Tensor out = tensor_of(arguments.outputs[0]);
+                              const at::Tensor x = tensor_of(arguments.inputs[0]);
+                              if (axes.empty()) {
+                                out.copy_(x);  // ATen would reduce over every dimension.
+                              } else {
+                                reduce(out, x, axes, false);
+                              }
+                            });
 }
 
 /// The extremum of no elements, which ATen has not.
 std::unique_ptr<Kernel> make_limit(const KernelRequest& request, float limit) {
   return with_float(request.inputs[0].dtype, [&]<class T>() {
-    return make_function_kernel(request, [element = static_cast<T>(limit)](const KernelArguments& arguments) {
+    return make_function_kernel([element = static_cast<T>(limit)](const KernelArguments& arguments) {
       fill_elements(arguments.outputs[0], &element);
     });
   });
@@ -227,4 +228,4 @@ std::unique_ptr<Kernel> reduce_min(const KernelRequest& request) {
   return make_extremum<Smallest>(request, at::amin_out);
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

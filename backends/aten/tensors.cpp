@@ -6,7 +6,7 @@
 
 #include <lockstep/error.h>
 
-namespace lockstep::backends::aten {
+namespace lockstep::backend::aten {
 
 at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {
@@ -80,4 +80,4 @@ at::Tensor bits_of(const ArrayView& view) {
   return tensor_at(view.data, bits_type(view.dtype), sizes, {view.strides.data(), sizes.size()});
 }
 
-}  // namespace lockstep::backends::aten
+}  // namespace lockstep::backend::aten

@@ -8,7 +8,7 @@
 
 #include <lockstep/backend/backend.h>
 
-namespace lockstep::backends::aten {
+namespace lockstep::backend::aten {
 
 /// ATen's element type for arithmetic. Keys have none (DtypeError); move them as `bits_type`.
 at::ScalarType scalar_type(DType dtype);
@@ -25,4 +25,4 @@ at::Tensor bits_of(const ArrayView& view);
 
 inline at::IntArrayRef sizes_of(const Shape& shape) { return {shape.begin(), static_cast<std::size_t>(shape.rank())}; }
 
-}  // namespace lockstep::backends::aten
+}  // namespace lockstep::backend::aten

@@ -24,12 +24,13 @@
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 
-#include "backends/aten/element_types.h"
-#include "backends/aten/kernel_table.h"
-#include "backends/aten/plain_loops.h"
+#include "backends/aten/kernel_makers.h"
+#include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/element_types.h"
+#include "backends/cpu/elementwise/plain_loops.h"
 
-namespace lockstep::backends::aten::kernels {
+namespace lockstep::backend::aten::kernels {
 
 namespace {
 
@@ -42,12 +43,12 @@ enum class Strides { any, contiguous };
 std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply,
                                    Strides strides = Strides::contiguous) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
-  return make_function_kernel(request,
-                              [apply](const KernelArguments& arguments) {
-                                at::Tensor out = tensor_of(arguments.outputs[0]);
-                                apply(out, tensor_of(arguments.inputs[0]));
-                              },
-                              {.strided = strides == Strides::any, .in_place = in_place_inputs(request)});
+  return make_tensor_kernel(request,
+                            [apply](const KernelArguments& arguments) {
+                              at::Tensor out = tensor_of(arguments.outputs[0]);
+                              apply(out, tensor_of(arguments.inputs[0]));
+                            },
+                            {.strided = strides == Strides::any, .in_place = in_place_inputs(request)});
 }
 
 /// By ATen on floats, by a loop on complex numbers, whose elements left over from vectors ATen rounds otherwise.
@@ -196,4 +197,4 @@ std::unique_ptr<Kernel> cbrt(const KernelRequest& request) {
   return make_plain_float(request, [](auto x) { return std::cbrt(x); });
 }
 
-}  // namespace lockstep::backends::aten::kernels
+}  // namespace lockstep::backend::aten::kernels

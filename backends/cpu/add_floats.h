@@ -4,7 +4,7 @@
 
 #include "backends/cpu/vector_variants.h"
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 inline void add_each_float(const float* from, std::int64_t n, float* to) {
   for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
@@ -16,4 +16,4 @@ inline void add_floats(const float* from, std::int64_t n, float* to) {
   widest(from, n, to);
 }
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

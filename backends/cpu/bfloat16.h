@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 /// Of a float32's bits those of the nearest bfloat16, ties to even; NaN stays a quiet NaN of its sign. Plain integers, so
 /// that loops of it vectorise.
@@ -12,4 +12,4 @@ constexpr std::uint16_t rounded_to_bfloat16(std::uint32_t bits) {
   return static_cast<std::uint16_t>(rounded >> 16);
 }
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

@@ -2,7 +2,7 @@
 
 #include <xmmintrin.h>
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 /// Plain IEEE floats for the calling thread, until destroyed there: round to nearest, denormals kept, exceptions masked.
 class FloatControl {
@@ -29,4 +29,4 @@ class FloatControl {
   unsigned before_;
 };
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

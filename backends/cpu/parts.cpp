@@ -8,7 +8,7 @@
 
 #include <lockstep/backend/aligned_memory.h>
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 namespace {
 
@@ -109,4 +109,4 @@ bool have_same_bits(const KernelRequest& request, const Kernel& whole,
   return std::memcmp(expected.data(), given.data(), bytes) == 0;
 }
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

@@ -11,7 +11,7 @@
 
 #include "backends/cpu/blocks.h"
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 /// Fewer multiplications than this are not worth meeting for.
 constexpr std::int64_t least_part = std::int64_t{1} << 22;
@@ -35,4 +35,4 @@ std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most,
 bool have_same_bits(const KernelRequest& request, const Kernel& whole,
                     const std::vector<std::unique_ptr<Kernel>>& parts);
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include <lockstep/backend/backend.h>
+#include <lockstep/backend/round_up.h>
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 /// Room for something of that size in scratch, what lies behind it being aligned too.
-constexpr std::size_t whole_lines(std::size_t nbytes) { return (nbytes + 63) / 64 * 64; }
+constexpr std::size_t whole_lines(std::size_t nbytes) { return round_up<std::size_t>(nbytes, 64); }
 
 /// Where in a kernel's scratch its arrays lie, one behind the other.
 class Scratch {
@@ -30,4 +31,4 @@ T* at(const KernelArguments& arguments, std::size_t offset) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(arguments.scratch) + offset);
 }
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/float_control.h"
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 /// One OpenMP thread and plain IEEE floats for the calling thread, until destroyed there: what the bits of a library's
 /// kernels are to be independent of. Primitives whose work is split when they are made are made under it too.
@@ -31,4 +31,4 @@ class ThreadSettings {
   FloatControl floats_;
 };
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

@@ -2,7 +2,7 @@
 
 #include <lockstep/backend/isa.h>
 
-namespace lockstep::backends::cpu {
+namespace lockstep::backend::cpu {
 
 /// A function that holds plain loops, compiled once for each level of vector instructions. Loops whose iterations do
 /// not depend on each other have the same bits in all of them: nothing is contracted.
@@ -34,4 +34,4 @@ struct VectorVariants<function> {
 #endif
 };
 
-}  // namespace lockstep::backends::cpu
+}  // namespace lockstep::backend::cpu

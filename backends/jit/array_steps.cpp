@@ -1,6 +1,6 @@
 #include "backends/jit/array_steps.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 Source ArraySteps::source(int value) {
   Source result;
@@ -228,4 +228,4 @@ void ArraySteps::store_bfloat16(const Reg64& to, const Xmm& from) {
   allocator_->give_back(reg);
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

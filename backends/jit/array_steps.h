@@ -8,7 +8,7 @@
 #include "backends/jit/frame.h"
 #include "backends/jit/registers.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// What an instruction reads: a register, or memory of a vector's size.
 struct Source {
@@ -56,4 +56,4 @@ class ArraySteps : protected CodeFrame {
   void store_bfloat16(const Reg64& to, const Xmm& from);
 };
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

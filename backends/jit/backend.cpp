@@ -14,7 +14,7 @@
 #include "backends/jit/code_cache.h"
 #include "backends/jit/loop_kernel.h"
 
-namespace lockstep::backends {
+namespace lockstep::backend {
 
 namespace jit {
 
@@ -45,7 +45,7 @@ std::shared_ptr<const ElementLoop> loop_of_one(const KernelRequest& request) {
 std::shared_ptr<const ElementLoop> loop_of_sum(const KernelRequest& request) {
   const auto axes = request.attrs.get<std::vector<std::int64_t>>("axes");
   const ArrayType& x = request.inputs[0];
-  if (x.dtype != DType::float32 || !sum_layout(x.shape, axes)) return nullptr;
+  if (x.dtype != DType::float32 || !sum_as_matrix(x.shape, axes)) return nullptr;
   std::vector<std::int64_t> dims(static_cast<std::size_t>(x.shape.rank()));
   std::iota(dims.begin(), dims.end(), 0);
   return std::make_shared<const ElementLoop>(std::vector<ElementLoop::Operand>{{x.dtype, dims}},
@@ -59,7 +59,7 @@ class JitBackend final : public Backend {
 
   std::string_view name() const override { return "jit"; }
   std::string version() const override {
-    const std::string isa(lockstep::name(codes_->isa()));
+    const std::string isa(backend::name(codes_->isa()));
     return std::string(functions_version) + " (" + (codes_->is_refused() ? "no executable pages" : isa) + ")";
   }
   std::string notice() const override {
@@ -102,4 +102,4 @@ std::shared_ptr<const Backend> make_backend(Isa isa) { return std::make_shared<J
 
 std::shared_ptr<const Backend> make_jit_backend() { return jit::make_backend(usable_isa()); }
 
-}  // namespace lockstep::backends
+}  // namespace lockstep::backend

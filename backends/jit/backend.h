@@ -5,7 +5,7 @@
 #include <lockstep/backend/backend.h>
 #include <lockstep/backend/isa.h>
 
-namespace lockstep::backends {
+namespace lockstep::backend {
 
 /// Element-wise ops of float32 (and the int32, uint32 and bool that masks need), alone and in loops, as machine code
 /// made at run time. It owns no memory.
@@ -18,4 +18,4 @@ std::shared_ptr<const Backend> make_backend(Isa isa);
 
 }  // namespace jit
 
-}  // namespace lockstep::backends
+}  // namespace lockstep::backend

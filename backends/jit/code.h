@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// What one lane of 32 bits can do: floats and integers as the processor has them, masks as all bits or none.
 enum class Op : std::uint8_t {
@@ -105,4 +105,4 @@ struct Loop {
   std::vector<int> values;  ///< The step of each result.
 };
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

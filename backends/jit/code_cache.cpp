@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 template <class T>
@@ -84,4 +84,4 @@ void CodeCache::purge() {
   purge_at_ = std::max<std::size_t>(64, 2 * codes_.size());
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -13,7 +13,7 @@
 #include "backends/jit/code_record.h"
 #include "backends/jit/generator.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// The machine code of the loops whose kernels live; shapes share it. Safe from any thread.
 class CodeCache {
@@ -41,4 +41,4 @@ class CodeCache {
   std::size_t purge_at_ = 64;  ///< So many codes, and those that are gone are looked for.
 };
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

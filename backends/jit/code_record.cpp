@@ -14,7 +14,7 @@
 
 #include <lockstep/error.h>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 std::string environment(const char* name) {
@@ -66,4 +66,4 @@ void CodeRecord::add(std::span<const std::byte> code, std::string_view label) {
         {reinterpret_cast<const char*>(code.data()), code.size()});
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// Tells profilers and people of machine code that has no file. An empty path: that is not done.
 class CodeRecord {
@@ -25,4 +25,4 @@ class CodeRecord {
   int number_ = 0;
 };
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -9,7 +9,7 @@
 
 #include "backends/jit/functions.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 /// What lanes hold.
@@ -246,4 +246,4 @@ std::optional<Loop> expand(const ElementLoop& loop) {
   return result;
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

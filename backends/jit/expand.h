@@ -6,10 +6,10 @@
 
 #include "backends/jit/code.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// The steps of a loop of float32, int32, uint32 and bool; nothing where it has an op or dtype that is no sequence of
 /// steps, or too many. Operands are not marked uniform, results not as added.
 std::optional<Loop> expand(const ElementLoop& loop);
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

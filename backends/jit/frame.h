@@ -10,7 +10,7 @@
 #include "backends/jit/code.h"
 #include "backends/jit/registers.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 constexpr std::size_t bytes_of_a_step = 256;  // both bodies, spills and its constant included
 constexpr std::size_t bytes_around = 8192;
@@ -141,4 +141,4 @@ class CodeFrame : protected Xbyak::CodeGenerator {
   Label least_exponent_;   // of a float
 };
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

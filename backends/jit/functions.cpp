@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-namespace lockstep::backends::jit::functions {
+namespace lockstep::backend::jit::functions {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -266,4 +266,4 @@ int logistic(Code& code, int x) { return logistic_of({&code, x}).step; }
 int erf(Code& code, int x) { return erf_of({&code, x}).step; }
 int erfc(Code& code, int x) { return erfc_of({&code, x}).step; }
 
-}  // namespace lockstep::backends::jit::functions
+}  // namespace lockstep::backend::jit::functions

@@ -5,7 +5,7 @@
 // Functions of a float as steps. Each is defined by its steps alone: fused multiply-adds stand where they stand here, so
 // the bits are the same on every processor. x is a step; so is what is given back. The bounds, in units in the last
 // place of the exact value, are tested.
-namespace lockstep::backends::jit::functions {
+namespace lockstep::backend::jit::functions {
 
 int negative(Code& code, int x);
 int magnitude(Code& code, int x);
@@ -36,4 +36,4 @@ int erf(Code& code, int x);
 /// 1 - erf(x), within 4 units in its tail too.
 int erfc(Code& code, int x);
 
-}  // namespace lockstep::backends::jit::functions
+}  // namespace lockstep::backend::jit::functions

@@ -10,7 +10,7 @@
 #include "backends/jit/registers.h"
 #include "backends/jit/rounding.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 class Generator final : public MachineCode, private ArraySteps {
@@ -356,4 +356,4 @@ std::shared_ptr<const MachineCode> generate(const Loop& loop, Isa isa) {
   return std::make_shared<Generator>(wide && has_bfloat16_rounding() ? loop : round_in_integers(loop), wide);
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

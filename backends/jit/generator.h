@@ -9,7 +9,7 @@
 
 #include "backends/jit/code.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// Machine code of a loop over rows: a function of numbers that it also counts in, in this order: elements of a row,
 /// rows (both at least 1), the address of each operand and result, and how many bytes that moves from row to row.
@@ -26,4 +26,4 @@ class MachineCode {
 /// executable at once.
 std::shared_ptr<const MachineCode> generate(const Loop& loop, Isa isa);
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/backend/round_up.h>
 #include <lockstep/backend/row_kernels.h>
 
 #include "backends/jit/expand.h"
@@ -16,7 +17,7 @@
 #include "backends/jit/spread_operands.h"
 #include "backends/jit/sums_kernel.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 /// Elements of a row that are moved together where they do not lie one behind the other.
@@ -108,7 +109,7 @@ class LoopKernel final : public RowLoop {
 
  private:
   static std::size_t whole_lines(const SpreadOperand& operand) {
-    return (static_cast<std::size_t>(operand.nbytes) + 63) / 64 * 64;
+    return round_up<std::size_t>(static_cast<std::size_t>(operand.nbytes), 64);
   }
 
   Bases bases_with_spread(const KernelArguments& arguments) const {
@@ -293,4 +294,4 @@ std::unique_ptr<Kernel> make_loop_kernel(const ElementLoop& loop, const KernelRe
   return std::make_unique<LoopKernel>(loop, request, nest, std::move(spread), std::move(accesses), std::move(code));
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -12,7 +12,7 @@
 
 #include "backends/jit/code.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// Operands and results of one loop.
 constexpr std::size_t most_arrays = 48;
@@ -137,4 +137,4 @@ inline std::vector<Access> mark_uniform(Loop& steps, const Nest& nest) {
   return accesses;
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 namespace {
 
@@ -253,4 +253,4 @@ void Allocator::end(int value) {
   dying_slots_.clear();
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -8,7 +8,7 @@
 
 #include "backends/jit/code.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// Where a value is; fields that say nothing are -1.
 struct Home {
@@ -111,4 +111,4 @@ class Allocator {
   int most_slots_ = 0;
 };
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 /// The rounded float, which is also what a result of bfloat16 is written from.
@@ -44,4 +44,4 @@ Loop round_in_integers(const Loop& loop) {
   return result;
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -2,7 +2,7 @@
 
 #include "backends/jit/code.h"
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 /// Whether this processor has an instruction that rounds to bfloat16.
 bool has_bfloat16_rounding();
@@ -10,4 +10,4 @@ bool has_bfloat16_rounding();
 /// The loop with roundings to bfloat16 in integers, for processors without an instruction for it: equal bits.
 Loop round_in_integers(const Loop& loop);
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 /// Rows from that length on are left as they are.
@@ -84,4 +84,4 @@ void spread(const SpreadOperand& operand, const ArrayView& from, std::byte* to) 
   }
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -12,7 +12,7 @@
 
 // An operand that is the same along the last few elements, as a mean for each group of an image's channels is, cuts a loop
 // into rows as short as that. Written out along them beforehand it goes on from row to row as the other arrays do.
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 
 struct SpreadOperand {
   std::size_t operand = 0;
@@ -29,4 +29,4 @@ std::vector<SpreadOperand> operands_to_spread(const ElementLoop& loop, const Ker
 /// Writes the operand's elements, wherever they lie, each so many times.
 void spread(const SpreadOperand& operand, const ArrayView& from, std::byte* to);
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

@@ -14,9 +14,9 @@
 #include "backends/jit/expand.h"
 #include "backends/jit/nest.h"
 
-// The loop runs over a matrix: rows are what its shape has before SumLayout::rows, columns what it has from there on.
+// The loop runs over a matrix: rows are what its shape has before SumAsMatrix::rows, columns what it has from there on.
 // Machine code adds to partial sums in memory, which are few enough to stay in the first cache.
-namespace lockstep::backends::jit {
+namespace lockstep::backend::jit {
 namespace {
 
 /// Narrow rows are added several at a time: row r to partial sums number r % `rows_at_once`.
@@ -322,10 +322,10 @@ std::unique_ptr<Kernel> make_sums_kernel(const ElementLoop& loop, const KernelRe
   for (std::size_t r = 0; r < request.outputs.size(); ++r) {
     const ElementLoop::Result& result = loop.results()[r];
     if (result.sum_over.empty()) continue;
-    const std::optional<SumLayout> layout = sum_layout(shape, result.sum_over);
+    const std::optional<SumAsMatrix> layout = sum_as_matrix(shape, result.sum_over);
     if (!layout || split.value_or(layout->rows) != layout->rows) return nullptr;
     split = layout->rows;
-    const bool of_columns = layout->kind == SumLayout::Kind::columns;
+    const bool of_columns = layout->kind == SumAsMatrix::Kind::columns;
     steps->results[r].written = of_columns ? Access::Written::added : Access::Written::added_to_lanes;
     sums.push_back({request.inputs.size() + r, of_columns, 0});
   }
@@ -341,4 +341,4 @@ std::unique_ptr<Kernel> make_sums_kernel(const ElementLoop& loop, const KernelRe
   return std::make_unique<SumsKernel>(request, matrix, nest, std::move(accesses), std::move(sums), std::move(code));
 }
 
-}  // namespace lockstep::backends::jit
+}  // namespace lockstep::backend::jit

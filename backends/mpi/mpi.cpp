@@ -9,7 +9,7 @@
 #include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 
-namespace lockstep::backends {
+namespace lockstep::backend {
 namespace {
 
 void check(int code, const char* what) {
@@ -109,4 +109,4 @@ std::shared_ptr<Communicator> make_mpi_communicator() {
   return std::make_shared<Mpi>();
 }
 
-}  // namespace lockstep::backends
+}  // namespace lockstep::backend

@@ -9,20 +9,20 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/attention_geometry.h"
-#include "backends/cpu/attention_rows.h"
+#include <lockstep/backend/round_up.h>
+
+#include "backends/cpu/attention/attention_geometry.h"
+#include "backends/cpu/attention/attention_rows.h"
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
 using Desc = dnnl::memory::desc;
-
-constexpr std::int64_t whole(std::int64_t n, std::int64_t of) { return (n + of - 1) / of * of; }
 
 /// The products of a block of queries with a range of keys. "Like q" and "like k" is where the arrays have it.
 struct Products {
@@ -44,11 +44,11 @@ class Blocks {
   /// `gradient`: whether weights are spread. False where oneDNN has nothing fast.
   bool prepare(const cpu::AttentionGeometry& g, bool gradient) {
     const std::int64_t most = most_rows_of(g);
-    const std::int64_t blocks = (g.queries + most - 1) / most;
-    const std::int64_t rows = std::min(g.queries, whole((g.queries + blocks - 1) / blocks, 8));
+    const std::int64_t blocks = ceil_div(g.queries, most);
+    const std::int64_t rows = std::min(g.queries, round_up<std::int64_t>(ceil_div(g.queries, blocks), 8));
     for (std::int64_t first = 0; first < g.queries; first += rows) {
       blocks_.push_back(block_of(g, first, std::min(rows, g.queries - first)));
-      stride_ = std::max(stride_, whole(blocks_.back().keys, cpu::row_width));
+      stride_ = std::max(stride_, round_up<std::int64_t>(blocks_.back().keys, cpu::row_width));
     }
     rows_ = rows;
     std::reverse(blocks_.begin(), blocks_.end());
@@ -82,10 +82,11 @@ class Blocks {
   /// Ranges end on multiples of a grain, so that there are few sizes of products.
   static QueryBlock block_of(const cpu::AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
     constexpr std::int64_t most_grains = 16;
-    const std::int64_t grain = std::max<std::int64_t>(64, whole((g.keys + most_grains - 1) / most_grains, 64));
+    const std::int64_t grain = std::max<std::int64_t>(64, round_up<std::int64_t>(ceil_div(g.keys, most_grains), 64));
     const std::int64_t from = g.left < 0 ? 0 : std::max<std::int64_t>(first - g.left, 0) / grain * grain;
     const std::int64_t to =
-        g.right < 0 ? g.keys : std::min(g.keys, whole(std::min(g.keys, first + rows + g.right), grain));
+        g.right < 0 ? g.keys
+                    : std::min(g.keys, round_up<std::int64_t>(std::min(g.keys, first + rows + g.right), grain));
     return {first, rows, from, std::max<std::int64_t>(to - from, 0)};
   }
 
@@ -298,4 +299,4 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request) {
   return kernel;
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

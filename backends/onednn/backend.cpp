@@ -11,12 +11,12 @@
 #include <lockstep/backend/isa.h>
 #include <lockstep/error.h>
 
+#include "backends/cpu/convolutions/winograd.h"
 #include "backends/cpu/thread_settings.h"
-#include "backends/cpu/winograd.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/widened.h"
 
-namespace lockstep::backends {
+namespace lockstep::backend {
 
 namespace onednn {
 
@@ -110,4 +110,4 @@ class OnednnBackend final : public Backend {
 
 std::shared_ptr<const Backend> make_onednn_backend() { return std::make_shared<onednn::OnednnBackend>(); }
 
-}  // namespace lockstep::backends
+}  // namespace lockstep::backend

@@ -5,7 +5,7 @@
 
 #include <lockstep/error.h>
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -111,4 +111,4 @@ void BoundPrimitive::run(std::initializer_list<const void*> addresses, void* scr
   }
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

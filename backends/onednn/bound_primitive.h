@@ -15,7 +15,7 @@
 
 #include <lockstep/types.h>
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 /// The one engine of this process.
 const dnnl::engine& cpu_engine();
@@ -64,4 +64,4 @@ class BoundPrimitive {
   mutable std::array<std::atomic<Arguments*>, 8> idle_{};
 };
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

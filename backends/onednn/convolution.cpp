@@ -11,19 +11,19 @@
 
 #include <lockstep/backend/row_kernels.h>
 
-#include "backends/cpu/bfloat16_grads.h"
-#include "backends/cpu/convolution_geometry.h"
-#include "backends/cpu/depthwise.h"
+#include "backends/cpu/convolutions/bfloat16_grads.h"
+#include "backends/cpu/convolutions/convolution_geometry.h"
+#include "backends/cpu/convolutions/depthwise.h"
+#include "backends/cpu/convolutions/winograd.h"
 #include "backends/cpu/parts.h"
 #include "backends/cpu/scratch.h"
-#include "backends/cpu/winograd.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/strided_places.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window_product.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -360,4 +360,4 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   return nullptr;
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

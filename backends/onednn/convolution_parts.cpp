@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/convolution_geometry.h"
+#include <lockstep/backend/round_up.h>
+
+#include "backends/cpu/convolutions/convolution_geometry.h"
 #include "backends/cpu/parts.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/widened.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -28,7 +30,7 @@ Parts cut_images(const KernelRequest& request, std::int64_t images, std::int64_t
   std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};
   ArrayType output = request.outputs[0];
   const cpu::PartSteps steps{{bytes_each(inputs[0], images), 0}, bytes_each(output, images)};
-  return cpu::cut(images, (images + count - 1) / count, steps, [&](std::int64_t extent) {
+  return cpu::cut(images, ceil_div(images, count), steps, [&](std::int64_t extent) {
     inputs[0].shape = inputs[0].shape.with(0, extent);
     output.shape = output.shape.with(0, extent);
     return make_convolution({request.op, request.attrs, inputs, {&output, 1}, request.device});
@@ -63,7 +65,7 @@ class RowsOfImages {
   Parts cut(std::int64_t blocks) {
     constexpr std::int64_t tile_rows = 4;
     const cpu::Side side = geometry_.side(dim_);
-    const std::int64_t rows = ((side.y + blocks - 1) / blocks + tile_rows - 1) / tile_rows * tile_rows;
+    const std::int64_t rows = round_up<std::int64_t>(ceil_div(side.y, blocks), tile_rows);
     Parts parts;
     for (std::int64_t image = 0; image < geometry_.x[0]; ++image) {
       for (std::int64_t first = 0; first < side.y; first += rows) {
@@ -136,4 +138,4 @@ Parts make_convolution_parts(const KernelRequest& request, const Kernel& whole) 
   return parts.empty() ? Parts{} : same(std::move(parts));
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

@@ -10,17 +10,19 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "backends/cpu/gemv.h"
+#include <lockstep/backend/round_up.h>
+
 #include "backends/cpu/parts.h"
-#include "backends/cpu/product_plan.h"
+#include "backends/cpu/products/gemv.h"
+#include "backends/cpu/products/product_plan.h"
+#include "backends/cpu/products/small_product.h"
 #include "backends/cpu/scratch.h"
-#include "backends/cpu/small_product.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
 #include "backends/onednn/widened.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -87,6 +89,9 @@ std::unique_ptr<BoundPrimitive> make_reorder(const cpu::Copy& copy, dnnl::memory
       std::vector<BoundPrimitive::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
+/// A round of a plan: its a, b, result and scratch.
+using OwnProduct = void (*)(const cpu::ProductPlan&, const float*, const float*, float*, float*);
+
 class DotGeneral final : public Kernel {
  public:
   DotGeneral(cpu::ProductPlan plan, const KernelRequest& request)
@@ -94,41 +99,18 @@ class DotGeneral final : public Kernel {
         width_(size_of(request.inputs[0].dtype)),
         result_width_(size_of(request.outputs[0].dtype)) {}
 
-  /// False where oneDNN has nothing fast.
-  bool prepare(const KernelRequest& request) {
-    const dnnl::memory::data_type type = data_type(request.inputs[0].dtype);
-    const dnnl::memory::data_type result = data_type(request.outputs[0].dtype);
-    std::size_t temporary = 0;
-    for (const std::size_t side : {0U, 1U}) {
-      if (plan_.copies[side].extents.empty()) continue;
-      OperandCopy& copy = copies_[side];
-      copy.reorder = make_reorder(plan_.copies[side], type);
-      if (copy.reorder == nullptr) return false;
-      copy.offset = temporary_;
-      temporary_ += cpu::whole_lines(static_cast<std::size_t>(request.inputs[operand(side)].nbytes()));
-      temporary = std::max(temporary, copy.reorder->scratch_bytes());
-    }
-    const bool is_float32 = type == dnnl::memory::data_type::f32;
-    if (is_float32 && plan_.rows.extent > 1 && cpu::is_small(plan_)) {
-      own_product_ = &DotGeneral::multiply_small;
-      scratch_bytes_ = temporary_ + std::max(temporary, cpu::small_product_scratch(plan_));
-      return true;
-    }
-    if (is_float32 && cpu::has_few_rows(plan_)) {
-      own_product_ = &DotGeneral::multiply_gemv;
-      scratch_bytes_ = temporary_ + temporary;
-      return true;
-    }
-    if (!plan_.is_in_blocks && plan_.loops.size() + 2 <= DNNL_MAX_NDIMS)
-      product_ = make_product(plan_, type, result, true);
-    if (product_ != nullptr) {
-      plan_.loops.clear();
-    } else {
-      product_ = make_product(plan_, type, result, false);
-    }
+  /// By a loop of ours over float32. False where oneDNN has no fast copy of an operand.
+  bool multiply_by(OwnProduct product, std::size_t scratch_bytes, const KernelRequest& request) {
+    own_product_ = product;
+    return copy_operands(request, scratch_bytes);
+  }
+
+  /// By oneDNN, all loops of the plan in one call or each round in one. False where it has nothing fast.
+  bool multiply_by_onednn(bool all_loops, const KernelRequest& request) {
+    product_ = make_product(plan_, data_type(request.inputs[0].dtype), data_type(request.outputs[0].dtype), all_loops);
     if (product_ == nullptr) return false;
-    scratch_bytes_ = temporary_ + std::max(temporary, product_->scratch_bytes());
-    return true;
+    if (all_loops) plan_.loops.clear();
+    return copy_operands(request, product_->scratch_bytes());
   }
 
   void run(const KernelArguments& arguments) const override {
@@ -148,6 +130,22 @@ class DotGeneral final : public Kernel {
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
  private:
+  /// Products need so many bytes of scratch beside the copies; they and the making of copies share what is not a copy.
+  bool copy_operands(const KernelRequest& request, std::size_t scratch_bytes) {
+    const dnnl::memory::data_type type = data_type(request.inputs[0].dtype);
+    for (const std::size_t side : {0U, 1U}) {
+      if (plan_.copies[side].extents.empty()) continue;
+      OperandCopy& copy = copies_[side];
+      copy.reorder = make_reorder(plan_.copies[side], type);
+      if (copy.reorder == nullptr) return false;
+      copy.offset = temporary_;
+      temporary_ += cpu::whole_lines(static_cast<std::size_t>(request.inputs[operand(side)].nbytes()));
+      scratch_bytes = std::max(scratch_bytes, copy.reorder->scratch_bytes());
+    }
+    scratch_bytes_ = temporary_ + scratch_bytes;
+    return true;
+  }
+
   std::size_t operand(std::size_t side) const { return plan_.swapped ? 1 - side : side; }
 
   void run_loops(std::size_t loop, const std::byte* a, const std::byte* b, std::byte* result, void* scratch) const {
@@ -168,26 +166,81 @@ class DotGeneral final : public Kernel {
       product_->run({a, b, result}, scratch);
       return;
     }
-    (this->*own_product_)(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b),
-                          reinterpret_cast<float*>(result), static_cast<float*>(scratch));
-  }
-
-  void multiply_small(const float* a, const float* b, float* result, float* scratch) const {
-    cpu::small_product(plan_, a, b, result, scratch);
-  }
-
-  void multiply_gemv(const float* a, const float* b, float* result, float* /*scratch*/) const {
-    cpu::gemv_product(plan_, a, b, result);
+    own_product_(plan_, reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b),
+                 reinterpret_cast<float*>(result), static_cast<float*>(scratch));
   }
 
   cpu::ProductPlan plan_;
   std::size_t width_, result_width_;  ///< Of an element.
   std::array<OperandCopy, 2> copies_;
   std::unique_ptr<BoundPrimitive> product_;  ///< Null where a loop of ours is faster.
-  void (DotGeneral::*own_product_)(const float*, const float*, float*, float*) const = nullptr;
+  OwnProduct own_product_ = nullptr;
   std::size_t temporary_ = 0;  ///< Where the scratch behind the copies begins.
   std::size_t scratch_bytes_ = 0;
 };
+
+std::unique_ptr<Kernel> make_own(const KernelRequest& request, const cpu::ProductPlan& plan, OwnProduct product,
+                                 std::size_t scratch_bytes) {
+  auto kernel = std::make_unique<DotGeneral>(plan, request);
+  if (!kernel->multiply_by(product, scratch_bytes, request)) return nullptr;
+  return kernel;
+}
+
+std::unique_ptr<Kernel> make_onednn(const KernelRequest& request, const cpu::ProductPlan& plan, bool all_loops) {
+  auto kernel = std::make_unique<DotGeneral>(plan, request);
+  if (!kernel->multiply_by_onednn(all_loops, request)) return nullptr;
+  return kernel;
+}
+
+bool is_float32(const KernelRequest& request) { return request.inputs[0].dtype == DType::float32; }
+
+/// A way to compute a product.
+struct Candidate {
+  const char* why;
+  bool (*applies)(const KernelRequest&, const cpu::ProductPlan&);
+  /// Null where there is nothing fast after all.
+  std::unique_ptr<Kernel> (*make)(const KernelRequest&, const cpu::ProductPlan&);
+};
+
+/// The first that applies and has a kernel is taken.
+constexpr Candidate candidates[] = {
+    {"bfloat16 is multiplied no faster than float32 here: widened, and as that is computed",
+     [](const KernelRequest& request, const cpu::ProductPlan&) { return is_widened(request); },
+     [](const KernelRequest& request, const cpu::ProductPlan&) { return make_widened(request, make_dot_general); }},
+    {"a small product: oneDNN's call costs more than a loop of ours",
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) {
+       return is_float32(request) && plan.rows.extent > 1 && cpu::is_small(plan);
+     },
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) {
+       return make_own(request, plan, cpu::small_product, cpu::small_product_scratch(plan));
+     }},
+    {"few rows: the other operand is read once, where it lies; oneDNN would pack it",
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) {
+       return is_float32(request) && cpu::has_few_rows(plan);
+     },
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) {
+       const auto product = [](const cpu::ProductPlan& of, const float* a, const float* b, float* result, float*) {
+         cpu::gemv_product(of, a, b, result);
+       };
+       return make_own(request, plan, product, 0);
+     }},
+    {"oneDNN's product of all matrices in one call",
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) {
+       return !is_widened(request) && !plan.is_in_blocks && plan.loops.size() + 2 <= DNNL_MAX_NDIMS;
+     },
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) { return make_onednn(request, plan, true); }},
+    {"oneDNN's product, a call for each matrix or block",
+     [](const KernelRequest& request, const cpu::ProductPlan&) { return !is_widened(request); },
+     [](const KernelRequest& request, const cpu::ProductPlan& plan) { return make_onednn(request, plan, false); }},
+};
+
+std::unique_ptr<Kernel> make_planned(const KernelRequest& request, const cpu::ProductPlan& plan) {
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.applies(request, plan)) continue;
+    if (auto kernel = candidate.make(request, plan)) return kernel;
+  }
+  return nullptr;
+}
 
 /// An axis to cut, and how far each part reaches.
 struct AxisCut {
@@ -204,7 +257,7 @@ std::vector<AxisCut> ways_to_cut(cpu::ProductPlan& plan) {
   std::vector<AxisCut> ways;
   const auto add = [&](cpu::Axis& axis, std::int64_t least) {
     const std::int64_t parts = std::min({cpu::most_parts, size / cpu::least_part, axis.extent / least});
-    if (parts >= 2) ways.push_back({&axis, (axis.extent + parts - 1) / parts});
+    if (parts >= 2) ways.push_back({&axis, ceil_div(axis.extent, parts)});
   };
   cpu::Axis* const sides[] = {&plan.rows, &plan.columns};
   const std::size_t longer = plan.rows.extent >= plan.columns.extent ? 0 : 1;
@@ -228,8 +281,7 @@ std::vector<std::unique_ptr<Kernel>> cut_product(const KernelRequest& request, c
       step(whole.result, request.outputs[0])};
   auto parts = cpu::cut(whole.extent, way.extent, steps, [&](std::int64_t extent) -> std::shared_ptr<const Kernel> {
     way.axis->extent = extent;
-    auto made = std::make_shared<DotGeneral>(plan, request);
-    return made->prepare(request) ? made : nullptr;
+    return make_planned(request, plan);
   });
   *way.axis = whole;
   return parts;
@@ -252,10 +304,7 @@ std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
   if (empty) return nullptr;  // zeros, or nothing at all
-  if (is_widened(request)) return make_widened(request, make_dot_general);
-  auto kernel = std::make_unique<DotGeneral>(cpu::plan_in_blocks(request), request);
-  if (!kernel->prepare(request)) return nullptr;
-  return kernel;
+  return make_planned(request, cpu::plan_in_blocks(request));
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

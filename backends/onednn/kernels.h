@@ -5,7 +5,7 @@
 
 #include <lockstep/backend/backend.h>
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 /// Each returns null where this backend has nothing better than what stands behind it.
 std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request);
@@ -20,4 +20,4 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request);  ///< An
 std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request, const Kernel& whole);
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request);  ///< And the gradient.
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

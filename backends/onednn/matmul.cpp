@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 dnnl::memory::desc matrices(dnnl::memory::data_type type, dnnl::memory::dims extents, dnnl::memory::dims strides) {
   const std::size_t inner = extents.size() - 1;
@@ -34,4 +34,4 @@ std::unique_ptr<BoundPrimitive> make_matmul(const dnnl::memory::desc& a, const d
       std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, result}});
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

@@ -6,7 +6,7 @@
 
 #include "backends/onednn/bound_primitive.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 /// A batch of matrices. Dimensions of extent 1 get the strides of a packed array, which oneDNN looks for.
 dnnl::memory::desc matrices(dnnl::memory::data_type type, dnnl::memory::dims extents, dnnl::memory::dims strides);
@@ -15,4 +15,4 @@ dnnl::memory::desc matrices(dnnl::memory::data_type type, dnnl::memory::dims ext
 std::unique_ptr<BoundPrimitive> make_matmul(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
                                             const dnnl::memory::desc& result, bool adds = false);
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

@@ -11,7 +11,7 @@
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::unique_ptr<Kernel> make_strided_places(const KernelRequest& request, const 
   return std::make_unique<StridedPlaces>(geometry, inputs[0], std::move(kernel));
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

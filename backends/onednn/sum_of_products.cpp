@@ -9,18 +9,19 @@
 
 #include <lockstep/backend/grouped_kernels.h>
 #include <lockstep/backend/isa.h>
+#include <lockstep/backend/round_up.h>
 
 #include "backends/cpu/add_floats.h"
-#include "backends/cpu/packed_products.h"
 #include "backends/cpu/parts.h"
-#include "backends/cpu/product_plan.h"
+#include "backends/cpu/products/packed_products.h"
+#include "backends/cpu/products/product_plan.h"
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
 
 // A product for each shard, and their sum by the tree of a psum: S(0, V) with S(a, b) = S(a, m) + S(m, b). Block by block
 // of the result, so that what is added lies in the first-level cache and the sum alone is written to memory.
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -133,13 +134,13 @@ std::vector<std::unique_ptr<Kernel>> make_all(const KernelRequest& request, std:
   if (!plan.is_matrix() || plan.depth.extent > most_depth || plan.columns.operand[1] != 1 || plan.rows.extent < 2 ||
       plan.columns.extent < 2)
     return result;
-  const std::int64_t blocks = (plan.rows.extent + cpu::packed_rows - 1) / cpu::packed_rows;
+  const std::int64_t blocks = ceil_div<std::int64_t>(plan.rows.extent, cpu::packed_rows);
   // Each part copies all columns: it must have rows enough that this costs little.
   constexpr std::int64_t least_rows = 128;
   const auto wanted =
       static_cast<std::uint64_t>(std::min(plan.size() * leaves / cpu::least_part, plan.rows.extent / least_rows));
   const std::int64_t parts = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(wanted)), 1, most);
-  const std::int64_t rows = (blocks + parts - 1) / parts * cpu::packed_rows;
+  const std::int64_t rows = ceil_div(blocks, parts) * cpu::packed_rows;
   for (std::int64_t first = 0; first < plan.rows.extent; first += rows) {
     result.push_back(std::make_unique<SumOfProducts>(plan, leaves, first, std::min(rows, plan.rows.extent - first)));
   }
@@ -167,4 +168,4 @@ std::vector<std::unique_ptr<Kernel>> make_sum_of_products_parts(const KernelRequ
   return made;
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

@@ -12,11 +12,11 @@
 #include <lockstep/backend/isa.h>
 
 #include "backends/cpu/add_floats.h"
-#include "backends/cpu/bfloat16_arrays.h"
+#include "backends/cpu/products/bfloat16_arrays.h"
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -177,4 +177,4 @@ std::unique_ptr<Kernel> make_widened(const KernelRequest& request, const MakeKer
   return kernel;
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

@@ -6,9 +6,9 @@
 
 #include <lockstep/backend/backend.h>
 
-#include "backends/cpu/bfloat16_products.h"
+#include "backends/cpu/products/bfloat16_products.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 /// Of this processor, as far as oneDNN may use it.
 cpu::Bfloat16Products bfloat16_products();
@@ -22,4 +22,4 @@ using MakeKernel = std::function<std::unique_ptr<Kernel>(const KernelRequest&)>;
 /// scratch. Convolutions are taken a few images at a time, which stay in the cache. Null where `make` has none.
 std::unique_ptr<Kernel> make_widened(const KernelRequest& request, const MakeKernel& make);
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/backend/round_up.h>
 #include <lockstep/backend/row_kernels.h>
 
 #include "backends/cpu/scratch.h"
@@ -17,7 +18,7 @@
 #include "backends/onednn/kernels.h"
 #include "backends/onednn/matmul.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 namespace {
 
@@ -282,8 +283,9 @@ std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const
   if (request.inputs[0].dtype != DType::float32 || geometry.groups != 1) return nullptr;
   const std::int64_t columns = columns_an_image(geometry), images = geometry.x[0];
   if (columns > most_an_image) return nullptr;
-  const std::int64_t blocks = std::clamp<std::int64_t>((images * columns + most_columns - 1) / most_columns, 1, images);
-  return make(request, geometry, (images + blocks - 1) / blocks);
+  const std::int64_t blocks =
+      std::clamp<std::int64_t>(ceil_div<std::int64_t>(images * columns, most_columns), 1, images);
+  return make(request, geometry, ceil_div(images, blocks));
 }
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

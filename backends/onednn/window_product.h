@@ -4,9 +4,9 @@
 
 #include <lockstep/backend/backend.h>
 
-#include "backends/cpu/convolution_geometry.h"
+#include "backends/cpu/convolutions/convolution_geometry.h"
 
-namespace lockstep::backends::onednn {
+namespace lockstep::backend::onednn {
 
 /// im2col (Chellapilla, Puri, Simard 2006): a convolution or gradient as one product with the kernel as a matrix
 /// [window and channels of x, channels of y], the other one being the windows of x side by side: for images so small
@@ -22,4 +22,4 @@ std::unique_ptr<Kernel> make_window_product(const KernelRequest& request, const 
 /// images whose windows take very much memory.
 std::unique_ptr<Kernel> make_window_products(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry);
 
-}  // namespace lockstep::backends::onednn
+}  // namespace lockstep::backend::onednn

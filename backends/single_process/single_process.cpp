@@ -4,7 +4,7 @@
 #include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 
-namespace lockstep::backends {
+namespace lockstep::backend {
 namespace {
 
 /// A process alone: what it sends, it receives.
@@ -37,4 +37,4 @@ class SingleProcess final : public Communicator {
 
 std::shared_ptr<Communicator> make_single_process_communicator() { return std::make_shared<SingleProcess>(); }
 
-}  // namespace lockstep::backends
+}  // namespace lockstep::backend

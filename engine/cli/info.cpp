@@ -18,7 +18,8 @@ int info() {
   for (const auto& [key, value] : machine_description()) fmt::print("{:<24} {}\n", key, value);
   fmt::print("{:<24} cpu:0-{}\n", "devices", std::max(1U, std::thread::hardware_concurrency()) - 1);
   std::string communicators;
-  for (const std::string& name : built_communicators()) communicators += (communicators.empty() ? "" : ", ") + name;
+  for (const std::string& name : backend::built_communicators())
+    communicators += (communicators.empty() ? "" : ", ") + name;
   fmt::print("{:<24} {}\n", "communicators", communicators);
   std::string models;
   for (const std::string_view name : models::names()) models += (models.empty() ? "" : ", ") + std::string(name);

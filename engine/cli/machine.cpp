@@ -45,7 +45,7 @@ std::map<std::string, std::string> machine_description() {
       {"cache_l2", std::to_string(sysconf(_SC_LEVEL2_CACHE_SIZE))},
       {"cache_l3", std::to_string(sysconf(_SC_LEVEL3_CACHE_SIZE))},
   };
-  for (const auto& backend : built_backends()) {
+  for (const auto& backend : backend::built_backends()) {
     entries["backend " + std::string(backend->name())] = backend->version();
   }
   for (const char* variable : bit_changing) {

@@ -67,7 +67,7 @@ std::string one_line(std::string text) {
 
 /// Tells the user where backends offer less than elsewhere.
 void print_notices() {
-  for (const auto& backend : built_backends()) {
+  for (const auto& backend : backend::built_backends()) {
     const std::string notice = backend->notice();
     if (!notice.empty()) fmt::print(stderr, "lockstep: {} backend: {}\n", backend->name(), notice);
   }

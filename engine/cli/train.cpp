@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/lockstep.h>
 
 #include "engine/cli/commands.h"
@@ -93,11 +92,11 @@ Manifest manifest_of(const TrainArguments& a, std::int64_t shards) {
 }
 
 void print_placement(const Mesh& mesh) {
-  const int processes = world()->size();
+  const int processes = process_count();
   const auto devices = static_cast<std::int64_t>(mesh.devices().size());
   const std::int64_t each = mesh.shards() / (devices * processes);
   for (std::int64_t d = 0; d < devices; ++d) {
-    const std::int64_t first = (world()->rank() * devices + d) * each;
+    const std::int64_t first = (process_index() * devices + d) * each;
     fmt::print("device {} runs shards {}-{}\n", to_string(mesh.devices()[static_cast<std::size_t>(d)]), first,
                first + each - 1);
   }
@@ -123,7 +122,7 @@ int train(const TrainArguments& a) {
   const TrainStep step = data_parallel(model, loss_of(model, true), optim::adamw(a.learning_rate), options);
   const Mesh mesh = step.mesh(a.batch);
   const Manifest manifest = manifest_of(a, mesh.shards());
-  const bool quiet = world()->rank() != 0;
+  const bool quiet = process_index() != 0;
 
   data::FashionMnist sets = load(a);
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));

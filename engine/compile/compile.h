@@ -13,6 +13,8 @@
 
 namespace lockstep::compile {
 
+using namespace backend;
+
 using executable::Executable;
 
 struct Options {

@@ -9,6 +9,8 @@
 
 namespace lockstep::compile {
 
+using namespace backend;
+
 /// The body of a `fused` as a kernel is asked for it.
 struct LoweredLoop {
   std::shared_ptr<const ElementLoop> loop;

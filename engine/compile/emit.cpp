@@ -2,8 +2,9 @@
 #include <map>
 #include <utility>
 
+#include <lockstep/backend/round_up.h>
+
 #include "engine/compile/stages.h"
-#include "engine/core/round_up.h"
 #include "engine/executable/control_kernels.h"
 
 // The planned program as flat lists that a run walks through.

@@ -11,6 +11,8 @@
 
 namespace lockstep::compile {
 
+using namespace backend;
+
 /// The kernels of one executable: for each request the first backend that has one; equal requests share one kernel.
 class KernelPool {
  public:

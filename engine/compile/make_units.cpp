@@ -6,9 +6,9 @@
 #include <utility>
 
 #include <lockstep/backend/element_loop.h>
+#include <lockstep/backend/round_up.h>
 #include <lockstep/error.h>
 
-#include "engine/core/round_up.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/pairwise_sum_kernel.h"
 #include "engine/ops/primitives.h"

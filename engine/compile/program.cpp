@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <lockstep/backend/element_loop.h>
+#include <lockstep/backend/round_up.h>
 
 #include "engine/ops/primitives.h"
 

@@ -22,6 +22,8 @@
 // What each later stage decides is a type of its own, in that stage's header; `stages.h` has them in order.
 namespace lockstep::compile {
 
+using namespace backend;
+
 using namespace executable;  // what a program becomes
 
 inline constexpr std::int64_t tile_elements = 16384;

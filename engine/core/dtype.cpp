@@ -54,7 +54,7 @@ DType promote_integers(DType a, DType b) {
 
 DType promote_floats(DType a, DType b) {
   if (a == b) return a;
-  if (size_of(a) == 2 && size_of(b) == 2) return DType::float32;
+  if (is_narrow_float(a) && is_narrow_float(b)) return DType::float32;
   return size_of(a) > size_of(b) ? a : b;
 }
 
@@ -66,6 +66,7 @@ DType complex_of(DType dtype) {
 
 std::size_t size_of(DType dtype) { return facts(dtype).size; }
 bool is_float(DType dtype) { return facts(dtype).kind == Class::real; }
+bool is_narrow_float(DType dtype) { return is_float(dtype) && size_of(dtype) < sizeof(float); }
 bool is_complex(DType dtype) { return facts(dtype).kind == Class::complex; }
 bool is_inexact(DType dtype) { return is_float(dtype) || is_complex(dtype); }
 bool is_signed_integer(DType dtype) { return facts(dtype).kind == Class::signed_integer; }

@@ -12,7 +12,7 @@ namespace lockstep {
 /// Up to `n` objects that wait for their next use. Any thread may take and put without a lock; what finds no slot is
 /// destroyed. So is what waits when an allocation fails.
 template <class T, std::size_t n>
-class IdleSlots final : public ReusableMemory {
+class IdleSlots final : public backend::ReusableMemory {
  public:
   IdleSlots() = default;
   ~IdleSlots() override {

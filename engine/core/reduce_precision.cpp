@@ -4,7 +4,7 @@
 
 #include <lockstep/backend/special_functions.h>
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 double reduce_precision(double x, int given_exponent_bits, int exponent_bits, int mantissa_bits) {
   if (!std::isfinite(x) || x == 0) return x;
@@ -21,4 +21,4 @@ double reduce_precision(double x, int given_exponent_bits, int exponent_bits, in
   return std::abs(rounded) < std::ldexp(1.0, least) ? std::copysign(0.0, x) : rounded;
 }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

@@ -18,8 +18,8 @@ Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t n
     throw ValueError("[permutation] n is " + std::to_string(n) + "; there must be at least one position");
   }
   const auto words =
-      threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
-                   {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
+      backend::threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
+                            {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
   key_[0] = words[0];
   key_[1] = words[1];
   const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));
@@ -37,7 +37,7 @@ std::int64_t Permutation::operator()(std::int64_t position) const {
     std::uint64_t left = value >> half_bits_;
     std::uint64_t right = value & mask;
     for (std::uint32_t round = 0; round < rounds; ++round) {
-      const auto words = threefry2x32({key_[0], key_[1]}, {round, static_cast<std::uint32_t>(right)});
+      const auto words = backend::threefry2x32({key_[0], key_[1]}, {round, static_cast<std::uint32_t>(right)});
       const std::uint64_t mixed = left ^ (words[0] & mask);
       left = right;
       right = mixed;

@@ -12,6 +12,8 @@
 
 namespace lockstep::eval {
 
+using namespace backend;
+
 /// An array of `eval`: type and row-major memory.
 struct HostArray {
   ArrayType type;

@@ -10,6 +10,8 @@
 
 namespace lockstep::eval {
 
+using namespace backend;
+
 using BufferPtr = std::shared_ptr<Buffer>;
 
 /// A kernel together with the types of its operands and results.

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 
-#include "engine/core/round_up.h"
+#include <lockstep/backend/round_up.h>
+
 #include "engine/executable/walker.h"
 
 namespace lockstep::executable {

@@ -17,6 +17,8 @@
 // part of the kernel's scratch, so a call allocates nothing and its memory is planned with the program around it.
 namespace lockstep::executable {
 
+using namespace backend;
+
 class BoundBody;
 
 /// One call's operands and memory: `shared` is the same for all devices, `own` is one device's.

@@ -4,6 +4,8 @@
 
 namespace lockstep::executable {
 
+using namespace backend;
+
 /// Copies between two views of one shape and dtype with any strides, the output's too.
 class CopyKernel final : public Kernel {
  public:

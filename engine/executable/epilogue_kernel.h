@@ -7,6 +7,8 @@
 
 namespace lockstep::executable {
 
+using namespace backend;
+
 /// A kernel and the element-wise loop that reads its result, which follows a few rows behind: it finds them in the cache.
 class EpilogueKernel final : public Kernel {
  public:

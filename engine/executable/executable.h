@@ -17,6 +17,8 @@
 
 namespace lockstep::executable {
 
+using namespace backend;
+
 /// What an address is relative to. Arguments follow from `first_argument` on, results behind them.
 namespace base {
 inline constexpr std::uint32_t arena = 0;       ///< Invariant values, one block per running call.

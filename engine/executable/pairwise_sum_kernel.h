@@ -4,6 +4,8 @@
 
 namespace lockstep::executable {
 
+using namespace backend;
+
 /// The sum of a row of float32 or float64 numbers, joined in pairs as the digits of a binary counter are carried: what
 /// `Kernel::summed_apart` speaks of.
 class PairwiseSumKernel final : public Kernel {

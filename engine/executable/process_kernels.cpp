@@ -3,8 +3,9 @@
 #include <cstring>
 #include <span>
 
+#include <lockstep/backend/round_up.h>
+
 #include "engine/core/fold_tree.h"
-#include "engine/core/round_up.h"
 
 namespace lockstep::executable {
 namespace {

@@ -10,6 +10,8 @@
 
 namespace lockstep::executable {
 
+using namespace backend;
+
 /// The fixed tree over what the processes hold: process p gives S(pV/P, (p+1)V/P), every one gets S(0, V). Chunks are
 /// exchanged, added here in order, and gathered. Runs on the thread that owns the communicator.
 class FoldAcrossProcesses final : public Kernel {

@@ -11,6 +11,8 @@
 
 namespace lockstep::executable {
 
+using namespace backend;
+
 /// One device among those that run an executable together.
 class Crew {
  public:

@@ -9,6 +9,8 @@
 
 namespace lockstep::ir {
 
+using namespace backend;
+
 /// Several backends as one that evaluates what they compile: each kernel from the first that has one, as in a compiled
 /// function, memory from the first that owns any. Entering a thread enters all of them; leaving goes backwards.
 std::shared_ptr<const Backend> backend_chain(std::vector<std::shared_ptr<const Backend>> backends);

@@ -15,6 +15,8 @@
 
 namespace lockstep::ir {
 
+using namespace backend;
+
 /// An op that a program brings along, the attribute `op` of the primitive custom_call. It equals itself alone, and no text
 /// holds it.
 class CustomOp : public AttrObject {

@@ -158,11 +158,11 @@ bool has_effects(const Equation& equation) {
 
 }  // namespace ir
 
-void effects::print(const Attrs& attrs, std::span<const ArrayView> operands) {
+void backend::effects::print(const Attrs& attrs, std::span<const ArrayView> operands) {
   ir::print_effect(attrs, ir::read(operands));
 }
 
-void effects::check(const Attrs& attrs, std::span<const ArrayView> operands) {
+void backend::effects::check(const Attrs& attrs, std::span<const ArrayView> operands) {
   ir::check_effect(attrs, ir::read(operands));
 }
 

@@ -17,9 +17,7 @@ AxisSet named_axes(const Equation& equation) {
   return {};
 }
 
-DType accumulation_dtype(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
-}
+DType accumulation_dtype(DType dtype) { return is_narrow_float(dtype) ? DType::float32 : dtype; }
 
 AllToAll AllToAll::of(const Attrs& attrs) {
   return {attrs.get<std::string>("axis"), attrs.get<std::int64_t>("split"), attrs.get<std::int64_t>("concat")};

@@ -11,7 +11,9 @@
 
 // What an op says of its sub-functions to those who take functions apart: dead code, evaluation, random keys, loops.
 namespace lockstep {
+namespace backend {
 class Buffer;
+}
 class KeyElement;
 }  // namespace lockstep
 namespace lockstep::eval {
@@ -35,7 +37,7 @@ using TrimRule = Equation (*)(const TrimContext&);
 // ---- evaluation ---------------------------------------------------------------------------------------------------
 
 /// One value, on each shard. Shards on which it is the same may share its memory.
-using PerShard = std::vector<std::shared_ptr<Buffer>>;
+using PerShard = std::vector<std::shared_ptr<backend::Buffer>>;
 
 struct EvaluateContext {
   const eval::Evaluator& evaluator;

@@ -4,7 +4,7 @@
 
 #include <lockstep/backend/special_functions.h>
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 namespace {
 
@@ -52,4 +52,4 @@ double bessel_i1e(double x) {
 double bessel_j0(double x) { return ::j0(x); }
 double bessel_j1(double x) { return ::j1(x); }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

@@ -5,7 +5,7 @@
 
 #include <lockstep/backend/special_functions.h>
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 namespace {
 
@@ -44,4 +44,4 @@ double spence(double x) {
   return -spence(1 / x) - logarithm * logarithm / 2;
 }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

@@ -4,7 +4,7 @@
 
 #include <lockstep/backend/special_functions.h>
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 namespace {
 
@@ -73,4 +73,4 @@ double expi(double x) {
   return x < 45 ? power_series(x) : times_exp(x, asymptotic(x) / x);
 }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

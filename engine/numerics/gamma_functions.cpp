@@ -8,7 +8,7 @@
 
 #include <lockstep/backend/special_functions.h>
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 namespace {
 
@@ -92,4 +92,4 @@ double zeta(double s, double q) {
   return sum;
 }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

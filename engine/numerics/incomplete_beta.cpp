@@ -6,7 +6,7 @@
 
 #include "engine/numerics/gamma_functions.h"
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 namespace {
 
@@ -57,4 +57,4 @@ double betainc(double a, double b, double x) {
   return 1 - factor * fraction(b, a, rest) / b;
 }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

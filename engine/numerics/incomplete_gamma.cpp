@@ -7,7 +7,7 @@
 
 #include "engine/numerics/gamma_functions.h"
 
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 namespace {
 
@@ -127,4 +127,4 @@ double igamma_grad_a(double a, double x) {
   return factor * (p.value * (std::log(x) - digamma(a + 1)) + p.slope);
 }
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

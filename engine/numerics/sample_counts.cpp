@@ -5,7 +5,7 @@
 #include <lockstep/backend/samplers.h>
 #include <lockstep/backend/threefry.h>
 
-namespace lockstep::samplers {
+namespace lockstep::backend::samplers {
 
 namespace {
 
@@ -120,4 +120,4 @@ double binomial(Key key, double n, double p) {
   return p < 0.5 ? k : n - k;
 }
 
-}  // namespace lockstep::samplers
+}  // namespace lockstep::backend::samplers

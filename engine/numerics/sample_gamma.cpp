@@ -5,7 +5,7 @@
 #include <lockstep/backend/samplers.h>
 #include <lockstep/backend/threefry.h>
 
-namespace lockstep::samplers {
+namespace lockstep::backend::samplers {
 
 namespace {
 
@@ -217,4 +217,4 @@ double gamma_grad(double a, double sample, bool log_space) {
   return log_space ? log_slope : log_slope * x;
 }
 
-}  // namespace lockstep::samplers
+}  // namespace lockstep::backend::samplers

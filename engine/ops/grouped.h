@@ -7,6 +7,6 @@
 namespace lockstep::ops {
 
 /// The kernels that a request stands for; nothing for one of a single op.
-std::optional<GroupedKernels> grouped_kernels(const KernelRequest& request);
+std::optional<backend::GroupedKernels> grouped_kernels(const backend::KernelRequest& request);
 
 }  // namespace lockstep::ops

@@ -13,10 +13,10 @@ namespace lockstep::ops {
 
 namespace {
 
-class HeapBuffer final : public Buffer {
+class HeapBuffer final : public backend::Buffer {
  public:
   explicit HeapBuffer(std::size_t nbytes)
-      : data_(static_cast<std::byte*>(allocate_aligned(nbytes == 0 ? 1 : nbytes))), nbytes_(nbytes) {}
+      : data_(static_cast<std::byte*>(backend::allocate_aligned(nbytes == 0 ? 1 : nbytes))), nbytes_(nbytes) {}
 
   void* data() const override { return data_.get(); }
   std::size_t nbytes() const override { return nbytes_; }
@@ -24,22 +24,22 @@ class HeapBuffer final : public Buffer {
 
  private:
   struct Free {
-    void operator()(std::byte* data) const { free_aligned(data); }
+    void operator()(std::byte* data) const { backend::free_aligned(data); }
   };
 
   std::unique_ptr<std::byte, Free> data_;
   std::size_t nbytes_;
 };
 
-class ReferenceKernel final : public Kernel {
+class ReferenceKernel final : public backend::Kernel {
  public:
-  ReferenceKernel(const ir::Primitive& primitive, const KernelRequest& request)
+  ReferenceKernel(const ir::Primitive& primitive, const backend::KernelRequest& request)
       : primitive_(&primitive),
         attrs_(request.attrs),
         inputs_(request.inputs.begin(), request.inputs.end()),
         outputs_(request.outputs.begin(), request.outputs.end()) {}
 
-  void run(const KernelArguments& arguments) const override {
+  void run(const backend::KernelArguments& arguments) const override {
     std::vector<ir::ReferenceArray> inputs;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const auto* data = static_cast<const std::byte*>(arguments.inputs[i].data);
@@ -61,26 +61,26 @@ class ReferenceKernel final : public Kernel {
   std::vector<ArrayType> outputs_;
 };
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public backend::Backend {
  public:
   std::string_view name() const override { return "reference"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
 
-  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest& request) const override {
     const ir::Primitive* primitive = find_primitive(request.op);
     if (primitive == nullptr || primitive->traits.collective || !primitive->reference) return nullptr;
     return std::make_unique<ReferenceKernel>(*primitive, request);
   }
 
-  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
+  std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes, Device device) const override {
     return supports(device.kind) ? std::make_shared<HeapBuffer>(nbytes) : nullptr;
   }
 };
 
 }  // namespace
 
-std::shared_ptr<const Backend> reference_backend() {
-  static const std::shared_ptr<const Backend> backend = std::make_shared<ReferenceBackend>();
+std::shared_ptr<const backend::Backend> reference_backend() {
+  static const std::shared_ptr<const backend::Backend> backend = std::make_shared<ReferenceBackend>();
   return backend;
 }
 

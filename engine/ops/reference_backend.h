@@ -7,6 +7,6 @@
 namespace lockstep::ops {
 
 /// Every op by its plain-loop reference, memory from the heap: the oracle as a backend, for tests and `eval`.
-std::shared_ptr<const Backend> reference_backend();
+std::shared_ptr<const backend::Backend> reference_backend();
 
 }  // namespace lockstep::ops

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/backend/round_up.h>
 #include <lockstep/error.h>
 
 #include "engine/core/lists.h"
-#include "engine/core/round_up.h"
 
 namespace lockstep {
 
@@ -55,7 +55,7 @@ Shape local_shape(const Shape& global, const std::vector<std::string>& cuts, con
       throw ShapeError(
           fmt::format("{}: dimension {} of {} has extent {}, no multiple of the {} shards of axis \"{}\"; pad "
                       "it to {}",
-                      what, i, to_string(global), global[i], size, axis, round_up(global[i], size)));
+                      what, i, to_string(global), global[i], size, axis, backend::round_up(global[i], size)));
     }
     local = local.with(i, global[i] / size);
   }

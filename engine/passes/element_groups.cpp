@@ -33,7 +33,7 @@ bool is_sum(const ir::Function& f, const Equation& e) {
   const ArrayType& type = f.type(e.inputs[0]);
   return e.primitive->traits.in_loops(type.dtype, f.type(e.outputs[0]).dtype) &&
          (!type.varying.empty() || type.size() < most_summed_outside) &&
-         sum_layout(type.shape, e.attrs.get<std::vector<std::int64_t>>("axes")).has_value();
+         backend::sum_as_matrix(type.shape, e.attrs.get<std::vector<std::int64_t>>("axes")).has_value();
 }
 
 bool is_element_op(const ir::Function& f, const Equation& e) {
@@ -365,14 +365,14 @@ bool ElementGroups::sums_fit(const ElementGroup& it) const {
   std::optional<int> rows;
   std::array<bool, 2> has{};
   for (const int i : it.sums) {
-    const auto layout = sum_layout(shape, equation(i).attrs.get<std::vector<std::int64_t>>("axes"));
-    has[layout->kind == SumLayout::Kind::rows ? 0 : 1] = true;
+    const auto layout = backend::sum_as_matrix(shape, equation(i).attrs.get<std::vector<std::int64_t>>("axes"));
+    has[layout->kind == backend::SumAsMatrix::Kind::rows ? 0 : 1] = true;
     if (rows.value_or(layout->rows) != layout->rows) return false;
     rows = layout->rows;
   }
   std::int64_t columns = 1;
   for (int d = *rows; d < shape.rank(); ++d) columns *= shape[d];
-  if (has[0] && has[1] && columns <= narrow_columns) return false;
+  if (has[0] && has[1] && columns <= backend::narrow_columns) return false;
   const auto is_whole = [&](Var v) { return spreading(v) == nullptr; };
   return it.sums.size() <= most_sums && std::ranges::any_of(it.reads, is_whole) &&
          std::ranges::all_of(it.reads, [&](Var v) { return is_whole(v) || spreads_whole_rows(v, *rows); });

@@ -13,6 +13,8 @@
 
 namespace lockstep::runtime {
 
+using namespace backend;
+
 /// What each device did in one run.
 using Record = std::vector<executable::Recorder>;
 

@@ -17,6 +17,8 @@
 
 namespace lockstep::runtime {
 
+using namespace backend;
+
 /// D threads that run one task together; the calling thread is number 0, the others wait between tasks. Every worker
 /// has entered the given backends (Backend::enter_thread) before its first task.
 class Team {

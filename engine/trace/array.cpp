@@ -33,7 +33,7 @@ std::span<const std::byte> bytes_of(const Array& array, std::string_view op) {
                      " is a traced value and holds no data while its function is traced. Return it from the function "
                      "and read the result there.");
   }
-  const Buffer& buffer = *array.state()->buffer;
+  const backend::Buffer& buffer = *array.state()->buffer;
   if (buffer.device().kind != DeviceKind::cpu) {
     throw BackendError(std::string(op) + ": the array lies on " + to_string(buffer.device()) +
                        "; only arrays on the CPU can be read");
@@ -87,7 +87,7 @@ std::vector<T> Array::to_vector() const {
     if (dtype() == DType::key) return copied<T>(bytes);
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (dtype() == DType::float16 || dtype() == DType::bfloat16) {
+    if (is_narrow_float(dtype())) {
       const ir::ReferenceArray wide = ir::reference_from_bytes(type(), bytes);
       return {wide.floats().begin(), wide.floats().end()};
     }
@@ -183,7 +183,7 @@ LOCKSTEP_ELEMENT(std::complex<float>)
 LOCKSTEP_ELEMENT(std::complex<double>)
 #undef LOCKSTEP_ELEMENT
 
-Array make_array(const ArrayType& type, std::shared_ptr<Buffer> buffer) {
+Array make_array(const ArrayType& type, std::shared_ptr<backend::Buffer> buffer) {
   return Array(std::allocate_shared<const ArrayState>(BlockAllocator<ArrayState>(), type, std::move(buffer)));
 }
 

@@ -42,11 +42,13 @@ struct IntegerUses {
 /// that outlived its trace is recognised.
 class ArrayState {
  public:
-  ArrayState(ArrayType type, std::shared_ptr<Buffer> buffer) : buffer(std::move(buffer)), type(std::move(type)) {}
+  ArrayState(ArrayType type, std::shared_ptr<backend::Buffer> buffer)
+      : buffer(std::move(buffer)), type(std::move(type)) {}
   ArrayState(ArrayType type, std::uint64_t trace, ir::Var var, Origin origin)
       : type(std::move(type)), trace(trace), var(var), origin(std::move(origin)) {}
 
-  std::shared_ptr<Buffer> buffer;  ///< Row-major; null for a traced value. In front: what a call reads lies together.
+  std::shared_ptr<backend::Buffer>
+      buffer;  ///< Row-major; null for a traced value. In front: what a call reads lies together.
   ArrayType type;
   std::uint64_t trace = 0;
   ir::Var var;
@@ -61,7 +63,7 @@ class ArrayState {
 };
 
 /// A concrete array over memory.
-Array make_array(const ArrayType& type, std::shared_ptr<Buffer> buffer);
+Array make_array(const ArrayType& type, std::shared_ptr<backend::Buffer> buffer);
 
 /// Why an array without a value has none, and what to do: "the array holds nothing; ...".
 std::string why_empty(const Array& array);

@@ -30,7 +30,7 @@ struct TraceFrame {
   std::uint64_t number;
   ir::Builder builder;
   std::vector<Array> captured;
-  std::map<const Buffer*, std::vector<std::pair<ArrayType, ir::Var>>> concrete;
+  std::map<const backend::Buffer*, std::vector<std::pair<ArrayType, ir::Var>>> concrete;
   std::map<std::pair<std::uint64_t, ir::Var>, ir::Var> outer;
   std::map<std::string, Array> axis_indices;
   std::vector<OpenCell> cells;

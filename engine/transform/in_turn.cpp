@@ -274,7 +274,7 @@ class InTurn {
   /// Of a reduction's operand, as the scan adds it up.
   ArrayType accumulated(const Reduction& reduction) const {
     ArrayType type = without(f_.type(reduction.equation->inputs[0]), axis_);
-    if (type.dtype == DType::float16 || type.dtype == DType::bfloat16) type.dtype = DType::float32;
+    if (is_narrow_float(type.dtype)) type.dtype = DType::float32;
     return type;
   }
 

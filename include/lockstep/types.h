@@ -55,6 +55,7 @@ inline constexpr DType complex128 = DType::complex128;
 /// Bytes of one element.
 LOCKSTEP_API std::size_t size_of(DType dtype);
 LOCKSTEP_API bool is_float(DType dtype);             ///< float16 bfloat16 float32 float64
+LOCKSTEP_API bool is_narrow_float(DType dtype);      ///< float16 bfloat16: floats that are computed in float32
 LOCKSTEP_API bool is_complex(DType dtype);           ///< complex64 complex128
 LOCKSTEP_API bool is_inexact(DType dtype);           ///< float or complex: what can be differentiated
 LOCKSTEP_API bool is_integer(DType dtype);           ///< signed or unsigned, not bool

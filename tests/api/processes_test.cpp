@@ -20,6 +20,11 @@
 using namespace lockstep;
 using tests::forked;
 
+TEST_CASE("without a launcher a program is process 0 of 1") {
+  CHECK(process_count() == 1);
+  CHECK(process_index() == 0);
+}
+
 // ThreadSanitizer ends a child that starts threads, and both sanitizers take more addresses than any limit leaves.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 
@@ -29,8 +34,8 @@ constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 
 Array megabytes(std::int64_t count) { return full({count * mebibyte / 4}, 1, float32); }
 
-std::shared_ptr<Buffer> memory_of(std::size_t bytes) {
-  for (const auto& backend : built_backends()) {
+std::shared_ptr<backend::Buffer> memory_of(std::size_t bytes) {
+  for (const auto& backend : backend::built_backends()) {
     if (auto buffer = backend->allocate(bytes, Device{})) return buffer;
   }
   throw std::runtime_error("no backend owns memory");
@@ -88,7 +93,7 @@ TEST_CASE("memory that is not to be had is a typed error, for small arrays too, 
   for (const std::size_t bytes : {std::size_t{4096}, std::size_t{65536}}) {
     CAPTURE(bytes);
     const auto small = [bytes] {
-      std::vector<std::shared_ptr<Buffer>> held;
+      std::vector<std::shared_ptr<backend::Buffer>> held;
       held.reserve(std::size_t{1} << 20);
       limit_memory(64 * mebibyte);
       try {

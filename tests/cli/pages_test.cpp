@@ -13,7 +13,7 @@
 namespace lockstep::tests {
 
 TEST_CASE("where nothing that was written may be executed, training says so once and has one meaning still") {
-  if (usable_isa() == Isa::none) return;
+  if (backend::usable_isa() == backend::Isa::none) return;
   const SmallData data;
   std::vector<std::string> fingerprints;
   for (const char* const devices : {"1", "2"}) {

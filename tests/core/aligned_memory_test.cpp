@@ -13,12 +13,12 @@ namespace lockstep {
 
 TEST_CASE("aligned blocks begin on a boundary of 64 bytes and are as long as asked for") {
   for (std::size_t bytes = 0; bytes < 5000; bytes += bytes < 200 ? 1 : 97) {
-    void* block = allocate_aligned(bytes);
+    void* block = backend::allocate_aligned(bytes);
     CHECK(reinterpret_cast<std::uintptr_t>(block) % 64 == 0);
     std::memset(block, 0xAB, bytes);
-    free_aligned(block);
+    backend::free_aligned(block);
   }
-  free_aligned(nullptr);
+  backend::free_aligned(nullptr);
 }
 
 // Sanitizers have an allocator of their own, which ends the program where a size is absurd.
@@ -27,7 +27,7 @@ TEST_CASE("blocks that no memory holds are refused") {
   for (const std::size_t bytes :
        {std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max() - 64, std::size_t{1} << 62}) {
     CAPTURE(bytes);
-    CHECK_THROWS_AS(allocate_aligned(bytes), std::bad_alloc);
+    CHECK_THROWS_AS(backend::allocate_aligned(bytes), std::bad_alloc);
   }
 }
 
@@ -35,13 +35,13 @@ TEST_CASE("a freed block serves the next one of its size, whatever lies around i
   if (environment_flag("LOCKSTEP_SYSTEM_ALIGNMENT", false)) return;
   for (const std::size_t bytes : {std::size_t{5000}, std::size_t{20000}, std::size_t{100000}}) {
     CAPTURE(bytes);
-    void* before = allocate_aligned(bytes);
-    void* block = allocate_aligned(bytes);
-    void* behind = allocate_aligned(bytes);
-    free_aligned(block);
-    void* next = allocate_aligned(bytes);
+    void* before = backend::allocate_aligned(bytes);
+    void* block = backend::allocate_aligned(bytes);
+    void* behind = backend::allocate_aligned(bytes);
+    backend::free_aligned(block);
+    void* next = backend::allocate_aligned(bytes);
     CHECK(next == block);
-    for (void* each : {before, next, behind}) free_aligned(each);
+    for (void* each : {before, next, behind}) backend::free_aligned(each);
   }
 }
 #endif

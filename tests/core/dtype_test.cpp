@@ -121,6 +121,7 @@ TEST_CASE("facts of a dtype") {
     CHECK(is_unsigned_integer(c.dtype) == (kinds == "u"));
     CHECK(is_integer(c.dtype) == (kinds == "s" || kinds == "u"));
     CHECK(is_float(c.dtype) == (kinds == "f"));
+    CHECK(is_narrow_float(c.dtype) == (kinds == "f" && c.size == 2));
     CHECK(is_complex(c.dtype) == (kinds == "c"));
     CHECK(is_inexact(c.dtype) == (kinds == "f" || kinds == "c"));
     CHECK(parse_dtype(c.name) == c.dtype);

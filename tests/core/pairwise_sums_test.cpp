@@ -7,7 +7,7 @@
 
 #include <lockstep/backend/pairwise_sums.h>
 
-using lockstep::PairwiseSums;
+using lockstep::backend::PairwiseSums;
 
 namespace {
 

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-class Counted final : public ReusableMemory {
+class Counted final : public backend::ReusableMemory {
  public:
   explicit Counted(int& released) : released_(released) {}
   ~Counted() override { forget(); }
@@ -35,19 +35,19 @@ TEST_CASE("what is kept for reuse is released while it lives, wherever it stands
   auto a = std::make_unique<Counted>(first);
   auto b = std::make_unique<Counted>(middle);
   auto c = std::make_unique<Counted>(last);
-  release_reusable_memory();
+  backend::release_reusable_memory();
   CHECK(first > 0);
   CHECK(middle > 0);
   CHECK(last > 0);
   const int once = middle;
   b.reset();
-  release_reusable_memory();
+  backend::release_reusable_memory();
   CHECK(first == 2 * once);
   CHECK(middle == once);
   CHECK(last == 2 * once);
   c.reset();
   a.reset();
-  release_reusable_memory();
+  backend::release_reusable_memory();
   CHECK(first == 2 * once);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("idle objects are released, those that others give back when they go a
   holders.put(std::make_unique<Holder>(&parts));
   parts.put(std::make_unique<int>(2));
   later.put(std::make_unique<int>(3));
-  release_reusable_memory();
+  backend::release_reusable_memory();
   CHECK(holders.take() == nullptr);
   CHECK(parts.take() == nullptr);
   CHECK(later.take() == nullptr);

@@ -27,29 +27,29 @@ namespace {
 Attrs along(const char* axis, std::int64_t dim) { return {{"axis", std::string(axis)}, {"dim", dim}}; }
 
 // Counts the kernels that run, by op.
-class CountingBackend final : public Backend {
+class CountingBackend final : public backend::Backend {
  public:
-  class CountingKernel final : public Kernel {
+  class CountingKernel final : public backend::Kernel {
    public:
-    CountingKernel(std::unique_ptr<Kernel> kernel, int& runs) : kernel_(std::move(kernel)), runs_(runs) {}
-    void run(const KernelArguments& arguments) const override {
+    CountingKernel(std::unique_ptr<backend::Kernel> kernel, int& runs) : kernel_(std::move(kernel)), runs_(runs) {}
+    void run(const backend::KernelArguments& arguments) const override {
       ++runs_;
       kernel_->run(arguments);
     }
 
    private:
-    std::unique_ptr<Kernel> kernel_;
+    std::unique_ptr<backend::Kernel> kernel_;
     int& runs_;
   };
 
   std::string_view name() const override { return "counting"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
-  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest& request) const override {
     auto kernel = ops::reference_backend()->make_kernel(request);
     if (kernel == nullptr) return nullptr;
     return std::make_unique<CountingKernel>(std::move(kernel), runs[std::string(request.op)]);
   }
-  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
+  std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes, Device device) const override {
     return owns_memory ? ops::reference_backend()->allocate(nbytes, device) : nullptr;
   }
 
@@ -209,8 +209,8 @@ TEST_CASE("eval errors") {
   const FunctionPtr f =
       make_function({type}, [](Builder&, std::span<const Value> x) { return std::vector{ops::exp(x[0])}; });
   const HostArray x = tests::to_host(type, {1, 2});
-  const Backend& backend = *ops::reference_backend();
-  const auto run = [&](const Function& function, std::vector<HostArray> inputs, const Backend& with) {
+  const backend::Backend& backend = *ops::reference_backend();
+  const auto run = [&](const Function& function, std::vector<HostArray> inputs, const backend::Backend& with) {
     return [&function, inputs = std::move(inputs), &with] { eval(function, inputs, with); };
   };
   CHECK(error_text<IrError>(run(*f, {}, backend)) == "eval: got 0 inputs, expected 1");

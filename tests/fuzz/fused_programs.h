@@ -25,7 +25,7 @@ inline int fused_loops(const executable::Executable& executable) {
 
 /// Adds what it finds to `loops`.
 inline Law fusion_keeps_bits(const ir::FunctionPtr& f, std::uint64_t seed,
-                             const std::shared_ptr<const Backend>& backend, int& loops) {
+                             const std::shared_ptr<const backend::Backend>& backend, int& loops) {
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
   compile::Options options = verified(backend);
@@ -39,7 +39,7 @@ inline Law fusion_keeps_bits(const ir::FunctionPtr& f, std::uint64_t seed,
 
 /// The same of a program's backward pass, given its residuals.
 inline Law fusion_keeps_gradients(const ir::FunctionPtr& f, std::uint64_t seed,
-                                  const std::shared_ptr<const Backend>& backend, int& loops) {
+                                  const std::shared_ptr<const backend::Backend>& backend, int& loops) {
   const auto parts = transform::linearize(f, std::vector<bool>(f->inputs().size(), true));
   if (Law law = fusion_keeps_bits(parts.forward, seed, backend, loops)) return *law + " with residuals";
   if (Law law = fusion_keeps_bits(transform::transpose(parts.linear, parts.residuals), seed, backend, loops)) {
@@ -49,7 +49,7 @@ inline Law fusion_keeps_gradients(const ir::FunctionPtr& f, std::uint64_t seed,
 }
 
 /// The first law that the float32 program of a seed breaks, with 1, 2 or 4 shards.
-inline Law broken_by_fusion(std::uint64_t seed, const std::shared_ptr<const Backend>& backend, int& loops) {
+inline Law broken_by_fusion(std::uint64_t seed, const std::shared_ptr<const backend::Backend>& backend, int& loops) {
   for (const std::int64_t shards : {1, 2, 4}) {
     NestedOptions options = options_of(seed);
     options.shards = shards;

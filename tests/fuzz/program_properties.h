@@ -47,7 +47,7 @@ inline Law text_round_trips(const Drawn& c) {
   return {};
 }
 
-inline Law compiles_to_the_same_bits(const Drawn& c, const std::shared_ptr<const Backend>& backend) {
+inline Law compiles_to_the_same_bits(const Drawn& c, const std::shared_ptr<const backend::Backend>& backend) {
   std::vector<eval::HostArray> arguments;
   for (std::size_t i = 0; i < c.x.size(); ++i) arguments.push_back(to_host(c.f->input_types()[i], c.x[i]));
   const Bytes expected = bytes_of(eval::eval(*c.f, arguments, *backend));
@@ -111,7 +111,7 @@ inline Law vmap_is_a_loop(const Drawn& c, std::uint64_t seed) {
 
 /// The first law that a program breaks. Programs with while loops have no reverse mode.
 inline Law broken_law(const ir::FunctionPtr& f, std::uint64_t seed, bool reverse_mode,
-                      const std::shared_ptr<const Backend>& backend) {
+                      const std::shared_ptr<const backend::Backend>& backend) {
   const Drawn c(f, seed);
   if (Law law = text_round_trips(c)) return law;
   if (Law law = compiles_to_the_same_bits(c, backend)) return law;

@@ -22,7 +22,7 @@ namespace {
 const std::uint64_t programs = number_from("LOCKSTEP_FUZZ_PROGRAMS", 1200);
 const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);
 
-std::shared_ptr<const Backend> backend() { return ir::backend_chain(built_backends()); }
+std::shared_ptr<const backend::Backend> backend() { return ir::backend_chain(backend::built_backends()); }
 
 void count_ops(const ir::Function& f, std::map<std::string, int>& counts) {
   for (const ir::Equation& equation : f.equations()) {

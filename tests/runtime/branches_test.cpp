@@ -32,7 +32,7 @@ void check_equal(const ir::FunctionPtr& f, const ir::FunctionPtr& plain,
 }
 
 std::shared_ptr<const executable::Executable> lowered(const ir::FunctionPtr& f,
-                                                      const std::shared_ptr<const Backend>& backend) {
+                                                      const std::shared_ptr<const backend::Backend>& backend) {
   compile::Options options;
   options.backends = {backend};
   options.verify = true;

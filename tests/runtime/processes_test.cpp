@@ -17,7 +17,7 @@ ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes
 std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
                                   int processes) {
   std::vector<Bytes> results(static_cast<std::size_t>(processes));
-  run_processes(processes, [&](const std::shared_ptr<Communicator>& communicator) {
+  run_processes(processes, [&](const std::shared_ptr<backend::Communicator>& communicator) {
     compile::Options options;
     options.backends = {permissive_backend()};
     options.communicator = communicator;

@@ -18,7 +18,9 @@ using Values = std::vector<Value>;
 
 ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
-std::vector<std::shared_ptr<const Backend>> test_backends() { return {ops::reference_backend(), permissive_backend()}; }
+std::vector<std::shared_ptr<const backend::Backend>> test_backends() {
+  return {ops::reference_backend(), permissive_backend()};
+}
 
 void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
@@ -327,7 +329,7 @@ TEST_CASE("aliases and views need no kernel where readers take strides") {
     const Value turned = ops::transpose(ops::mul(ops::add(x[0], wide), two), {1, 0});
     return Values{ops::neg(ops::reshape(ops::slice(turned, {1, 0}, {3, 4}, {1, 1}), Shape{8}))};
   });
-  const auto kernels = [&](const std::shared_ptr<const Backend>& backend) {
+  const auto kernels = [&](const std::shared_ptr<const backend::Backend>& backend) {
     compile::Options options;
     options.backends = {backend};
     return compile::lower(f, options)->call_names;

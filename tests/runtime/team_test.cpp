@@ -21,12 +21,12 @@ namespace lockstep::tests {
 namespace {
 
 /// Counts how often a thread entered and left it.
-class CountingBackend final : public Backend {
+class CountingBackend final : public backend::Backend {
  public:
   std::string_view name() const override { return "counting"; }
   bool supports(DeviceKind) const override { return true; }
-  std::unique_ptr<Kernel> make_kernel(const KernelRequest&) const override { return nullptr; }
-  std::shared_ptr<Buffer> allocate(std::size_t, Device) const override { return nullptr; }
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest&) const override { return nullptr; }
+  std::shared_ptr<backend::Buffer> allocate(std::size_t, Device) const override { return nullptr; }
   std::shared_ptr<void> enter_thread() const override {
     ++entered;
     return {nullptr, [this](void*) { ++left; }};
@@ -124,7 +124,7 @@ TEST_CASE("a child of fork has teams of its own, and its parent keeps the old on
 TEST_CASE("a child of fork ends as its parent does: nobody joins threads that it lacks") {
   CHECK(ran(3) == 3);
   const auto ends = [] {
-    auto team = std::make_unique<runtime::Team>(2, std::vector<std::shared_ptr<const Backend>>());
+    auto team = std::make_unique<runtime::Team>(2, std::vector<std::shared_ptr<const backend::Backend>>());
     return forked([&] {
       team.reset();
       return team == nullptr ? 7 : 8;

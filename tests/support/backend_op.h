@@ -48,9 +48,9 @@ struct BackendOp {
   Attrs attrs;
   std::vector<ArrayType> inputs;
   std::vector<ArrayType> outputs;
-  std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<backend::Kernel> kernel;
 
-  BackendOp(const Backend& backend, const ir::Primitive& primitive, std::vector<ArrayType> input_types,
+  BackendOp(const backend::Backend& backend, const ir::Primitive& primitive, std::vector<ArrayType> input_types,
             Attrs attributes)
       : op(primitive.name),
         attrs(std::move(attributes)),

@@ -16,14 +16,14 @@
 // every op into parts, and with fresh memory filled with rubbish: what is planned wrongly shows in the results.
 namespace lockstep::tests {
 
-class PermissiveKernel final : public Kernel {
+class PermissiveKernel final : public backend::Kernel {
  public:
-  explicit PermissiveKernel(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
+  explicit PermissiveKernel(std::unique_ptr<backend::Kernel> inner) : inner_(std::move(inner)) {}
 
   bool accepts_strided() const override { return true; }
   bool accepts_in_place(int /*input*/) const override { return true; }
   std::size_t scratch_bytes() const override { return scratch; }
-  void run(const KernelArguments& arguments) const override {
+  void run(const backend::KernelArguments& arguments) const override {
     std::memset(arguments.scratch, 0xA5, scratch);
     std::vector<std::vector<std::byte>> copies;
     std::vector<ArrayView> inputs;
@@ -53,15 +53,15 @@ class PermissiveKernel final : public Kernel {
     return bytes;
   }
 
-  std::unique_ptr<Kernel> inner_;
+  std::unique_ptr<backend::Kernel> inner_;
 };
 
 /// A product for each shard by the reference, added up in pairs, these in pairs, and so on.
-class SumOfProducts final : public Kernel {
+class SumOfProducts final : public backend::Kernel {
  public:
-  explicit SumOfProducts(std::unique_ptr<Kernel> product) : product_(std::move(product)) {}
+  explicit SumOfProducts(std::unique_ptr<backend::Kernel> product) : product_(std::move(product)) {}
 
-  void run(const KernelArguments& arguments) const override {
+  void run(const backend::KernelArguments& arguments) const override {
     const ArrayView& output = arguments.outputs[0];
     const auto size = static_cast<std::size_t>(output.shape.size());
     std::vector<std::vector<float>> sums;
@@ -79,15 +79,15 @@ class SumOfProducts final : public Kernel {
   }
 
  private:
-  std::unique_ptr<Kernel> product_;
+  std::unique_ptr<backend::Kernel> product_;
 };
 
 /// A convolution for each shard by the reference, all with the window that comes last.
-class ConvolutionsOfShards final : public Kernel {
+class ConvolutionsOfShards final : public backend::Kernel {
  public:
-  explicit ConvolutionsOfShards(std::unique_ptr<Kernel> convolution) : convolution_(std::move(convolution)) {}
+  explicit ConvolutionsOfShards(std::unique_ptr<backend::Kernel> convolution) : convolution_(std::move(convolution)) {}
 
-  void run(const KernelArguments& arguments) const override {
+  void run(const backend::KernelArguments& arguments) const override {
     for (std::size_t i = 0; i < arguments.outputs.size(); ++i) {
       const std::array<ArrayView, 2> inputs = {arguments.inputs[i], arguments.inputs.back()};
       convolution_->run({inputs, arguments.outputs.subspan(i, 1), nullptr});
@@ -95,16 +95,16 @@ class ConvolutionsOfShards final : public Kernel {
   }
 
  private:
-  std::unique_ptr<Kernel> convolution_;
+  std::unique_ptr<backend::Kernel> convolution_;
 };
 
 /// One of the parts of an op's work: some bytes of its result.
-class PartKernel final : public Kernel {
+class PartKernel final : public backend::Kernel {
  public:
-  PartKernel(std::unique_ptr<Kernel> whole, std::size_t part, std::size_t parts)
+  PartKernel(std::unique_ptr<backend::Kernel> whole, std::size_t part, std::size_t parts)
       : whole_(std::move(whole)), part_(part), parts_(parts) {}
 
-  void run(const KernelArguments& arguments) const override {
+  void run(const backend::KernelArguments& arguments) const override {
     const ArrayView& output = arguments.outputs[0];
     const std::size_t bytes = static_cast<std::size_t>(output.shape.size()) * size_of(output.dtype);
     std::vector<std::byte> result(bytes);
@@ -116,15 +116,15 @@ class PartKernel final : public Kernel {
   std::size_t scratch_bytes() const override { return whole_->scratch_bytes(); }
 
  private:
-  std::unique_ptr<Kernel> whole_;
+  std::unique_ptr<backend::Kernel> whole_;
   std::size_t part_, parts_;
 };
 
-class PermissiveBackend final : public Backend {
+class PermissiveBackend final : public backend::Backend {
  public:
   std::string_view name() const override { return "permissive"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
-  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest& request) const override {
     if (const auto grouped = ops::grouped_kernels(request)) {
       auto one = ops::reference_backend()->make_kernel(grouped->first(request));
       if (request.op == ops::find_primitive(grouped->op)->grouped.sum)
@@ -134,9 +134,9 @@ class PermissiveBackend final : public Backend {
     auto inner = ops::reference_backend()->make_kernel(request);
     return inner == nullptr ? nullptr : std::make_unique<PermissiveKernel>(std::move(inner));
   }
-  std::vector<std::unique_ptr<Kernel>> make_parts(const KernelRequest& request,
-                                                  const Kernel& /*whole*/) const override {
-    std::vector<std::unique_ptr<Kernel>> result;
+  std::vector<std::unique_ptr<backend::Kernel>> make_parts(const backend::KernelRequest& request,
+                                                           const backend::Kernel& /*whole*/) const override {
+    std::vector<std::unique_ptr<backend::Kernel>> result;
     constexpr std::size_t parts = 3;
     if (request.outputs.size() != 1 || request.inputs.empty()) return result;
     for (std::size_t part = 0; part < parts; ++part) {
@@ -144,15 +144,15 @@ class PermissiveBackend final : public Backend {
     }
     return result;
   }
-  std::shared_ptr<Buffer> allocate(std::size_t nbytes, Device device) const override {
+  std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes, Device device) const override {
     auto buffer = ops::reference_backend()->allocate(nbytes, device);
     if (buffer != nullptr) std::memset(buffer->data(), 0xCB, nbytes);
     return buffer;
   }
 };
 
-inline std::shared_ptr<const Backend> permissive_backend() {
-  static const std::shared_ptr<const Backend> backend = std::make_shared<PermissiveBackend>();
+inline std::shared_ptr<const backend::Backend> permissive_backend() {
+  static const std::shared_ptr<const backend::Backend> backend = std::make_shared<PermissiveBackend>();
   return backend;
 }
 

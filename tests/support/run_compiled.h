@@ -37,7 +37,7 @@ inline Bytes evaluated(const ir::FunctionPtr& f, const std::vector<eval::HostArr
 }
 
 /// Options for the laws of compiled functions: one backend, every pass verified.
-inline compile::Options verified(const std::shared_ptr<const Backend>& backend, int threads = 2) {
+inline compile::Options verified(const std::shared_ptr<const backend::Backend>& backend, int threads = 2) {
   compile::Options options;
   options.backends = {backend};
   options.threads = threads;
@@ -53,7 +53,7 @@ inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<eval::HostArra
 }
 
 inline Bytes compiled(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
-                      const std::shared_ptr<const Backend>& backend, int threads = 2, bool optimize = true) {
+                      const std::shared_ptr<const backend::Backend>& backend, int threads = 2, bool optimize = true) {
   compile::Options options = verified(backend, threads);
   options.optimize = optimize;
   return compiled(f, arguments, options);

@@ -26,7 +26,7 @@ class ThreadProcesses {
   std::barrier<> barrier_;
 };
 
-class ThreadCommunicator final : public Communicator {
+class ThreadCommunicator final : public backend::Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<ThreadProcesses> all, int rank) : all_(std::move(all)), rank_(rank) {}
 
@@ -67,7 +67,7 @@ class ThreadCommunicator final : public Communicator {
 };
 
 /// Runs `body` once for each process, all at the same time.
-inline void run_processes(int count, const std::function<void(const std::shared_ptr<Communicator>&)>& body) {
+inline void run_processes(int count, const std::function<void(const std::shared_ptr<backend::Communicator>&)>& body) {
   auto all = std::make_shared<ThreadProcesses>(count);
   std::vector<std::thread> threads;
   for (int p = 0; p < count; ++p) {

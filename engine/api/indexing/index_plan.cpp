@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/backend/round_up.h>
 #include <lockstep/error.h>
 
 #include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/core/lists.h"
-#include "engine/core/round_up.h"
 
 namespace lockstep::api {
 
@@ -83,7 +83,7 @@ void IndexPlan::add_slice(std::string_view op, const Slice& slice) {
   const std::int64_t stop = resolved(slice.stop, forward ? extent : -1);
   const std::int64_t distance = forward ? stop - start : start - stop;
   const std::int64_t step = forward ? slice.step : -slice.step;
-  const std::int64_t count = distance <= 0 ? 0 : ceil_div(distance, step);
+  const std::int64_t count = distance <= 0 ? 0 : backend::ceil_div(distance, step);
   const bool window = slice.step == 1 || count == 0;
   dimensions_.push_back(
       {window ? Dimension::Kind::window : Dimension::Kind::steps, count == 0 ? 0 : start, count, slice.step, {}});

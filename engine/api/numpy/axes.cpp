@@ -43,7 +43,7 @@ DType accumulated(DType dtype) {
 
 DType widened(DType dtype) {
   const DType real = inexact(dtype);
-  return real == DType::float16 || real == DType::bfloat16 ? DType::float32 : real;
+  return is_narrow_float(real) ? DType::float32 : real;
 }
 
 Array centered(const Array& x, const Axes& axes) {

@@ -34,7 +34,7 @@ struct Transform {
 /// The operand in the dtype that the transform takes.
 Array taken(const Transform& transform, const Array& a) {
   const DType dtype = api::inexact(a.dtype());
-  if (dtype == DType::float16 || dtype == DType::bfloat16) {
+  if (is_narrow_float(dtype)) {
     throw DtypeError(fmt::format("{}: no transform of {}; convert(a, float32) first", transform.op, name(dtype)));
   }
   if (transform.from_reals()) {

@@ -18,7 +18,7 @@ const ArrayView& KernelCall::at(std::span<const ArrayView> views, std::size_t i,
 
 void* KernelCall::data(std::span<const ArrayView> views, std::size_t i, std::string_view role, DType wanted) const {
   const ArrayView& view = at(views, i, role);
-  const bool is_bits = view.dtype == DType::float16 || view.dtype == DType::bfloat16;
+  const bool is_bits = is_narrow_float(view.dtype);
   if (view.dtype != wanted && !(is_bits && wanted == DType::uint16)) {
     throw DtypeError(fmt::format("{}: the kernel takes {} {} for {}, but it is {}", op_, role, i,
                                  lockstep::name(wanted), lockstep::name(view.dtype)));
@@ -84,9 +84,10 @@ std::span<const std::byte> bytes_of(const ArrayView& view) {
   return {static_cast<const std::byte*>(view.data), static_cast<std::size_t>(view.shape.size()) * size_of(view.dtype)};
 }
 
-class CustomKernel final : public Kernel {
+class CustomKernel final : public backend::Kernel {
  public:
-  CustomKernel(std::shared_ptr<const CustomOpOptions> options, const ir::CustomOp& op, const KernelRequest& request)
+  CustomKernel(std::shared_ptr<const CustomOpOptions> options, const ir::CustomOp& op,
+               const backend::KernelRequest& request)
       : options_(std::move(options)),
         text_(op.text()),
         call_(ir::CustomCall::of(request.attrs, request.inputs.size())),
@@ -97,7 +98,7 @@ class CustomKernel final : public Kernel {
     for (const std::int64_t size : call_.sizes) examples_ *= size;
   }
 
-  void run(const KernelArguments& arguments) const override {
+  void run(const backend::KernelArguments& arguments) const override {
     naming(text_, [&] {
       if (op().mapping() == ir::CustomOp::Mapping::at_once || call_.sizes.empty()) {
         run_once(views_of(inputs_, arguments.inputs), views_of(outputs_, arguments.outputs),
@@ -142,8 +143,8 @@ class CustomKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_custom_kernel(std::shared_ptr<const CustomOpOptions> options, const ir::CustomOp& op,
-                                           const KernelRequest& request) {
+std::unique_ptr<backend::Kernel> make_custom_kernel(std::shared_ptr<const CustomOpOptions> options,
+                                                    const ir::CustomOp& op, const backend::KernelRequest& request) {
   return std::make_unique<CustomKernel>(std::move(options), op, request);
 }
 

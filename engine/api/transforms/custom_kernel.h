@@ -31,8 +31,8 @@ auto naming(const std::string& op, const Body& body) {
 }
 
 /// Runs the kernel or the callback of `options` on a request's types.
-std::unique_ptr<Kernel> make_custom_kernel(std::shared_ptr<const CustomOpOptions> options, const ir::CustomOp& op,
-                                           const KernelRequest& request);
+std::unique_ptr<backend::Kernel> make_custom_kernel(std::shared_ptr<const CustomOpOptions> options,
+                                                    const ir::CustomOp& op, const backend::KernelRequest& request);
 
 /// The callback on concrete arrays, no trace being open while it runs. Throws where results are not of these types.
 std::vector<Array> call_back(const CustomOpOptions& options, std::span<const Array> operands,

@@ -249,7 +249,7 @@ class TracedOp final : public ir::CustomOp {
   std::vector<ArrayType> infer(std::span<const ArrayType> operands) const override {
     return api::naming(text(), [&] { return options_->infer(operands); });
   }
-  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest& request) const override {
     return api::make_custom_kernel(options_, *this, request);
   }
   std::optional<std::vector<ir::Tangent>> tangents(const ir::JvpContext& context) const override {

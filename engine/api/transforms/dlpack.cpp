@@ -51,7 +51,7 @@ DType dtype_of_element(const dlpack::DataType& type) {
 template <class T>
 struct Export {
   T managed;
-  std::shared_ptr<Buffer> buffer;
+  std::shared_ptr<backend::Buffer> buffer;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
 };
@@ -82,7 +82,7 @@ std::unique_ptr<T, dlpack::Release> exported(const Array& array) {
 
 /// Memory of another library.
 template <class T>
-class ForeignBuffer final : public Buffer {
+class ForeignBuffer final : public backend::Buffer {
  public:
   ForeignBuffer(std::unique_ptr<T, dlpack::Release> owner, void* data, std::size_t nbytes)
       : owner_(std::move(owner)), data_(data), nbytes_(nbytes) {}

@@ -11,6 +11,7 @@
 
 #include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
+#include <lockstep/parallel.h>
 
 #include "engine/api/inspection/dump.h"
 #include "engine/compile/compile.h"
@@ -27,9 +28,9 @@ namespace {
 
 compile::Options make_options() {
   compile::Options options;
-  options.backends = built_backends();
+  options.backends = backend::built_backends();
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.communicator = world();
+  options.communicator = backend::world();
   options.fuse = environment_flag("LOCKSTEP_FUSE", true);
 #ifndef NDEBUG
   constexpr bool verifies = true;
@@ -89,7 +90,7 @@ Array result(const executable::Executable& executable, CallSpace& space, std::si
   const auto index = static_cast<std::size_t>(source.index);
   if (source.kind == ResultSource::Kind::argument) return passed_on(type, source, space.arguments[index]);
   const bool repeats = source.kind == ResultSource::Kind::result;
-  std::shared_ptr<Buffer>& written = space.written[repeats ? index : i];
+  std::shared_ptr<backend::Buffer>& written = space.written[repeats ? index : i];
   if (written == nullptr) {
     const ResultSource& first = repeats ? executable.results[index] : source;
     return in_place(type, first, *nth(space.arguments, first.donor).own);
@@ -140,9 +141,9 @@ std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> argu
   return run(*compiled(function), std::move(arguments));
 }
 
-const Backend& plain_backend() {
-  static const std::shared_ptr<const Backend> all = ir::backend_chain(built_backends());
-  if (built_backends().empty()) {
+const backend::Backend& plain_backend() {
+  static const std::shared_ptr<const backend::Backend> all = ir::backend_chain(backend::built_backends());
+  if (backend::built_backends().empty()) {
     throw BackendError("this build has no backend; configure one of the folders of backends/");
   }
   return *all;
@@ -163,8 +164,8 @@ void check_concrete(const Array& array, const std::function<std::string()>& use)
                   use(), to_string(array.type())));
 }
 
-std::shared_ptr<Buffer> allocate(std::size_t nbytes) {
-  for (const auto& backend : built_backends()) {
+std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes) {
+  for (const auto& backend : backend::built_backends()) {
     if (!backend->supports(DeviceKind::cpu)) continue;
     if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
   }
@@ -176,6 +177,9 @@ std::int64_t collectives_run() { return collectives(); }
 }  // namespace lockstep::api
 
 namespace lockstep {
+
+int process_count() { return backend::world()->size(); }
+int process_index() { return backend::world()->rank(); }
 
 Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
   check_size("from_bytes", type);

@@ -34,7 +34,8 @@ struct CallArgument {
 struct CallSpace {
   std::vector<CallArgument> arguments;
   std::vector<runtime::Argument> memory;
-  std::vector<std::shared_ptr<Buffer>> written;  ///< By result; null where it lies in its donor or is an argument.
+  std::vector<std::shared_ptr<backend::Buffer>>
+      written;  ///< By result; null where it lies in its donor or is an argument.
   runtime::FrameLease frame;
 
   /// Of what one call leaves behind.
@@ -56,7 +57,7 @@ std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> argu
 std::int64_t collectives_run();
 
 /// What evaluates equation by equation: the backends of this build, with the kernels a compiled function would get.
-const Backend& plain_backend();
+const backend::Backend& plain_backend();
 
 /// A concrete array's type and memory. Throws TraceError for a traced value, ValueError for an array that holds nothing.
 eval::HostArray host_array(const Array& array);
@@ -64,6 +65,6 @@ eval::HostArray host_array(const Array& array);
 void check_concrete(const Array& array, const std::function<std::string()>& use);
 
 /// Memory from the first backend that owns any.
-std::shared_ptr<Buffer> allocate(std::size_t nbytes);
+std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes);
 
 }  // namespace lockstep::api

@@ -6,10 +6,14 @@
 
 namespace lockstep {
 
+namespace backend {
+
 Buffer::~Buffer() = default;
 Kernel::~Kernel() = default;
 RowReader::~RowReader() = default;
 Backend::~Backend() = default;
+
+}  // namespace backend
 
 bool ArrayView::is_contiguous() const {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;

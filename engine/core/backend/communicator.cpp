@@ -1,7 +1,7 @@
 #include <lockstep/backend/communicator.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 Communicator::~Communicator() = default;
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

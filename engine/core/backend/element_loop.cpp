@@ -7,7 +7,7 @@
 
 #include "engine/core/stable_hash.h"
 
-namespace lockstep {
+namespace lockstep::backend {
 namespace {
 
 template <class T>
@@ -109,7 +109,7 @@ std::string ElementLoop::print(int /*indent*/) const {
   return text + " }";
 }
 
-std::optional<SumLayout> sum_layout(const Shape& shape, std::span<const std::int64_t> axes) {
+std::optional<SumAsMatrix> sum_as_matrix(const Shape& shape, std::span<const std::int64_t> axes) {
   std::string sides;  // of each dimension that counts: s for summed, k for kept
   std::vector<int> dims;
   for (int d = 0; d < shape.rank(); ++d) {
@@ -121,10 +121,10 @@ std::optional<SumLayout> sum_layout(const Shape& shape, std::span<const std::int
   const std::size_t kept = sides.size() - summed;
   if (axes.empty() || summed == 0) return std::nullopt;
   if (sides == std::string(kept, 'k') + std::string(summed, 's')) {
-    return SumLayout{SumLayout::Kind::rows, kept == 0 ? 0 : dims[kept - 1] + 1};
+    return SumAsMatrix{SumAsMatrix::Kind::rows, kept == 0 ? 0 : dims[kept - 1] + 1};
   }
   if (sides != std::string(summed, 's') + std::string(kept, 'k')) return std::nullopt;
-  return SumLayout{SumLayout::Kind::columns, dims[summed - 1] + 1};
+  return SumAsMatrix{SumAsMatrix::Kind::columns, dims[summed - 1] + 1};
 }
 
 const ElementLoop* element_loop(const Attrs& attrs) {
@@ -133,4 +133,4 @@ const ElementLoop* element_loop(const Attrs& attrs) {
   return object == nullptr ? nullptr : dynamic_cast<const ElementLoop*>(object->get());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

@@ -9,7 +9,7 @@
 #include <lockstep/backend/isa.h>
 #include <lockstep/error.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 namespace {
 
 constexpr std::array<Isa, 3> levels = {Isa::none, Isa::avx2, Isa::avx512};
@@ -55,4 +55,4 @@ bool may_execute_written_pages() {
   return may;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

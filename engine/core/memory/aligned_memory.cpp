@@ -8,7 +8,7 @@
 
 #include "engine/core/environment.h"
 
-namespace lockstep {
+namespace lockstep::backend {
 namespace {
 
 constexpr std::size_t alignment = 64;
@@ -57,4 +57,4 @@ void free_aligned(void* block) noexcept {
   std::free(*reinterpret_cast<void**>(static_cast<std::byte*>(block) - sizeof(void*)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

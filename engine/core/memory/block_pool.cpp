@@ -64,7 +64,7 @@ void free_own_blocks() noexcept {
     while (shelf.first != nullptr) {
       FreeBlock* block = shelf.first;
       shelf.first = block->next;
-      free_aligned(block);
+      backend::free_aligned(block);
     }
     shelf.count = 0;
   }
@@ -72,9 +72,9 @@ void free_own_blocks() noexcept {
 
 void* take_block(std::size_t bytes) {
   const std::size_t number = shelf_of(bytes);
-  if (number >= sizes) return allocate_aligned(bytes);
+  if (number >= sizes) return backend::allocate_aligned(bytes);
   Shelf& shelf = own.shelves[number];
-  if (shelf.first == nullptr) return allocate_aligned(smallest << number);
+  if (shelf.first == nullptr) return backend::allocate_aligned(smallest << number);
   FreeBlock* block = shelf.first;
   shelf.first = block->next;
   --shelf.count;
@@ -92,7 +92,7 @@ void give_block(void* block, std::size_t bytes) noexcept {
       return;
     }
   }
-  free_aligned(block);
+  backend::free_aligned(block);
 }
 
 }  // namespace lockstep

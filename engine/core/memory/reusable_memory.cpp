@@ -8,7 +8,7 @@
 #include <malloc.h>
 #endif
 
-namespace lockstep {
+namespace lockstep::backend {
 namespace {
 
 // Objects with static lifetime are known and forgotten, in any order: these have neither constructor nor destructor.
@@ -48,4 +48,4 @@ void release_reusable_memory() noexcept {
 #endif
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

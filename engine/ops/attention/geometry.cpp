@@ -91,7 +91,7 @@ AttentionGeometry attention_geometry(const InferContext& context) {
   return geometry;
 }
 
-DType logits_dtype(DType dtype) { return size_of(dtype) < 4 ? DType::float32 : dtype; }
+DType logits_dtype(DType dtype) { return is_narrow_float(dtype) ? DType::float32 : dtype; }
 
 double masked_logit() { return -0.7 * static_cast<double>(std::numeric_limits<float>::max()); }
 
@@ -123,7 +123,7 @@ std::vector<AttentionCase> attention_cases(DType dtype) {
   const AttentionCase causal{{1, 4, 2, 3}, {1, 4, 1, 3}, {1, 2, 4, 4}, {1, 1, 4, 4}, 0.7, {-1, 0}};
   const AttentionCase grouped{{2, 3, 4, 2}, {2, 4, 2, 2}, {2, 1, 1, 4}, {2, 4, 3, 1}, 1.0, {1, 1}};
   const AttentionCase blind{{1, 3, 1, 2}, {1, 2, 1, 2}, {1, 1, 3, 2}, {1, 1, 1, 1}, 1.0, {0, 0}};  // query 2
-  if (size_of(dtype) < 4) return {causal};
+  if (is_narrow_float(dtype)) return {causal};
   if (dtype == DType::float32) return {causal, grouped, blind};
   return {
       causal,

@@ -90,15 +90,15 @@ double fused_flops(const ir::CostContext& context) {
                           std::span<const ArrayType> outputs, const Attrs& attrs) {
     sum += ir::flops_of(op, {inputs, outputs, attrs});
   };
-  if (const ElementLoop* loop = element_loop(context.attrs)) {
+  if (const backend::ElementLoop* loop = backend::element_loop(context.attrs)) {
     const Shape shape = loop->shape(context.inputs, context.outputs);
-    for (const ElementLoop::Instruction& instruction : loop->instructions()) {
+    for (const backend::ElementLoop::Instruction& instruction : loop->instructions()) {
       std::vector<ArrayType> inputs;
       for (const int v : instruction.operands) inputs.push_back({loop->dtype(v), shape, {}});
       const ArrayType output{instruction.dtype, shape, {}};
       add(*find_primitive(instruction.op), inputs, {&output, 1}, instruction.attrs);
     }
-    const auto is_sum = [](const ElementLoop::Result& result) { return !result.sum_over.empty(); };
+    const auto is_sum = [](const backend::ElementLoop::Result& result) { return !result.sum_over.empty(); };
     return sum + static_cast<double>(std::ranges::count_if(loop->results(), is_sum) * shape.size());
   }
   const FunctionPtr body = body_of(context.attrs);

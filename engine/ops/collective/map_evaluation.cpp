@@ -27,7 +27,7 @@ eval::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout
   return {whole.shape, part.shape, Shape(offset), size_of(whole.dtype)};
 }
 
-PerShard cut(const Backend& backend, const ArrayType& whole, const ArrayType& part, const Layout& layout,
+PerShard cut(const backend::Backend& backend, const ArrayType& whole, const ArrayType& part, const Layout& layout,
              const Shards& shards, const BufferPtr& operand) {
   const AxisSet axes = axes_of(layout);
   return shards.share<BufferPtr>(axes, [&](std::int64_t shard) {
@@ -38,7 +38,7 @@ PerShard cut(const Backend& backend, const ArrayType& whole, const ArrayType& pa
   });
 }
 
-BufferPtr assemble(const Backend& backend, const ArrayType& whole, const ArrayType& part, const Layout& layout,
+BufferPtr assemble(const backend::Backend& backend, const ArrayType& whole, const ArrayType& part, const Layout& layout,
                    const Shards& shards, const PerShard& values) {
   const AxisSet axes = axes_of(layout);
   if (axes.empty()) return values.front();

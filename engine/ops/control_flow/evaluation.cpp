@@ -32,7 +32,7 @@ struct RowAddresses {
   }
 };
 
-PerShard row(const Backend& backend, const ArrayType& type, const Shards& shards, const PerShard& stacked,
+PerShard row(const backend::Backend& backend, const ArrayType& type, const Shards& shards, const PerShard& stacked,
              std::int64_t i) {
   const RowAddresses rows(type);
   return shards.share<BufferPtr>(type.varying, [&](std::int64_t shard) {

@@ -20,7 +20,7 @@ Value pow_slope(const Value& x, const Value& y) {
 Tangent pow_base(const JvpContext& context, const Value& dx) {
   const Value &x = context.inputs[0], &y = context.inputs[1];
   const DType dtype = x.dtype();
-  if (dtype != DType::float16 && dtype != DType::bfloat16) return dx * pow_slope(x, y);
+  if (!is_narrow_float(dtype)) return dx * pow_slope(x, y);
   return dx * convert(pow_slope(convert(x, DType::float32), convert(y, DType::float32)), dtype);
 }
 

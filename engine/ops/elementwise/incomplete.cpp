@@ -50,7 +50,7 @@ Primitive of_two_floats(std::string name, PrimitiveGetter self, F f, Contributio
 
 const Primitive& primitives::igamma() {
   static const Primitive op = of_two_floats(
-      "igamma", igamma, special::igamma,
+      "igamma", igamma, backend::special::igamma,
       [](const JvpContext& context, const Value& da) -> Tangent {
         return da * ops::igamma_grad_a(context.inputs[0], context.inputs[1]);
       },
@@ -62,7 +62,7 @@ const Primitive& primitives::igamma() {
 
 const Primitive& primitives::igammac() {
   static const Primitive op = of_two_floats(
-      "igammac", igammac, special::igammac,
+      "igammac", igammac, backend::special::igammac,
       [](const JvpContext& context, const Value& da) -> Tangent {
         return da * -ops::igamma_grad_a(context.inputs[0], context.inputs[1]);
       },
@@ -74,7 +74,7 @@ const Primitive& primitives::igammac() {
 
 const Primitive& primitives::igamma_grad_a() {
   static const Primitive op =
-      of_two_floats("igamma_grad_a", igamma_grad_a, special::igamma_grad_a, refuses("igamma_grad_a", "a"),
+      of_two_floats("igamma_grad_a", igamma_grad_a, backend::special::igamma_grad_a, refuses("igamma_grad_a", "a"),
                     [](const JvpContext& context, const Value& dx) -> Tangent {
                       const Value &a = context.inputs[0], &x = context.inputs[1];
                       return dx * (gamma_density(a, x) * (ops::log(x) - ops::digamma(a)));
@@ -92,7 +92,7 @@ const Primitive& primitives::betainc() {
                                                                         context.inputs[2]);
                                              }}),
       .batch = batch::pointwise(betainc),
-      .reference = reference::ternary<double>(special::betainc),
+      .reference = reference::ternary<double>(backend::special::betainc),
       .samples = samples::both(samples::elementwise({{0.3, 6}, {0.3, 6}, {0.05, 0.95}}, samples::all_floats),
                                samples::elementwise({{12, 20}, {11, 30}, {0.2, 0.8}})),
       .error_samples = samples::elementwise_errors(3, DType::float32, DType::int32),

@@ -11,7 +11,7 @@ Value is_above(const Value& x, double limit) { return greater(x, full_like(x, li
 
 Value in_wide(const Value& x, const std::function<Value(const Value& x)>& f) {
   const DType dtype = x.dtype();
-  if (dtype != DType::float16 && dtype != DType::bfloat16) return f(x);
+  if (!is_narrow_float(dtype)) return f(x);
   return convert(f(convert(x, DType::float32)), dtype);
 }
 

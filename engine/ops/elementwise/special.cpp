@@ -150,8 +150,8 @@ void reduce_precision_reference(const ir::ReferenceContext& context) {
   const auto exponent_bits = static_cast<int>(context.attrs.get<std::int64_t>("exponent_bits"));
   const auto mantissa_bits = static_cast<int>(context.attrs.get<std::int64_t>("mantissa_bits"));
   const int given = exponent_bits_of(context.inputs[0].type.dtype);
-  reference::unary<double>([=](double x) { return special::reduce_precision(x, given, exponent_bits, mantissa_bits); })(
-      context);
+  reference::unary<double>(
+      [=](double x) { return backend::special::reduce_precision(x, given, exponent_bits, mantissa_bits); })(context);
 }
 
 Attrs format(std::int64_t exponent_bits, std::int64_t mantissa_bits) {
@@ -198,7 +198,7 @@ const Primitive& primitives::erf_inv() {
 
 const Primitive& primitives::lgamma() {
   static const Primitive op = pointwise::of_floats(
-      "lgamma", lgamma, special::lgamma,
+      "lgamma", lgamma, backend::special::lgamma,
       [](const Value& x, const Value&, const Value& dx) { return dx * ops::digamma(x); },
       samples::both(samples::unary(0.2, 9, samples::all_floats), samples::unary(-2.9, -2.1)));
   return op;
@@ -206,7 +206,7 @@ const Primitive& primitives::lgamma() {
 
 const Primitive& primitives::digamma() {
   static const Primitive op = pointwise::of_floats(
-      "digamma", digamma, special::digamma,
+      "digamma", digamma, backend::special::digamma,
       [](const Value& x, const Value&, const Value& dx) { return dx * zeta_of(x, 2); },
       samples::both(samples::unary(0.4, 9, samples::all_floats), samples::unary(-2.8, -2.2)));
   return op;
@@ -221,7 +221,7 @@ const Primitive& primitives::zeta() {
       .reference =
           [](const ir::ReferenceContext& context) {
             const auto s = context.attrs.get<double>("s");
-            reference::unary<double>([s](double q) { return special::zeta(s, q); })(context);
+            reference::unary<double>([s](double q) { return backend::special::zeta(s, q); })(context);
           },
       .samples = zeta_samples,
       .error_samples = samples::errors({{{{DType::int32, Shape{2}, {}}}, {{"s", 2.0}}, "expected a float dtype", {}},
@@ -232,7 +232,7 @@ const Primitive& primitives::zeta() {
 
 const Primitive& primitives::bessel_i0e() {
   static const Primitive op = pointwise::of_floats(
-      "bessel_i0e", bessel_i0e, special::bessel_i0e,
+      "bessel_i0e", bessel_i0e, backend::special::bessel_i0e,
       [](const Value& x, const Value& y, const Value& dx) {
         return dx * slopes::in_wide(x, [&](const Value& wide) {
                  const Value value = wide.dtype() == y.dtype() ? y : ops::bessel_i0e(wide);
@@ -245,14 +245,14 @@ const Primitive& primitives::bessel_i0e() {
 
 const Primitive& primitives::bessel_i1e() {
   static const Primitive op = pointwise::of_floats(
-      "bessel_i1e", bessel_i1e, special::bessel_i1e, bessel_i1e_tangent,
+      "bessel_i1e", bessel_i1e, backend::special::bessel_i1e, bessel_i1e_tangent,
       samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
   return op;
 }
 
 const Primitive& primitives::bessel_j0() {
   static const Primitive op = pointwise::of_floats(
-      "bessel_j0", bessel_j0, special::bessel_j0,
+      "bessel_j0", bessel_j0, backend::special::bessel_j0,
       [](const Value& x, const Value&, const Value& dx) { return dx * -ops::bessel_j1(x); },
       samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
   return op;
@@ -260,14 +260,14 @@ const Primitive& primitives::bessel_j0() {
 
 const Primitive& primitives::bessel_j1() {
   static const Primitive op = pointwise::of_floats(
-      "bessel_j1", bessel_j1, special::bessel_j1, bessel_j1_tangent,
+      "bessel_j1", bessel_j1, backend::special::bessel_j1, bessel_j1_tangent,
       samples::both(samples::elementwise({{-6, 6, true}}, samples::all_floats), samples::unary(20, 40)));
   return op;
 }
 
 const Primitive& primitives::exp1() {
   static const Primitive op = pointwise::of_floats(
-      "exp1", exp1, special::exp1,
+      "exp1", exp1, backend::special::exp1,
       [](const Value& x, const Value&, const Value& dx) {
         return dx * slopes::in_wide(x, [](const Value& wide) { return -(ops::exp(-wide) / wide); });
       },
@@ -277,14 +277,15 @@ const Primitive& primitives::exp1() {
 
 const Primitive& primitives::expi() {
   static const Primitive op = pointwise::of_floats(
-      "expi", expi, special::expi, [](const Value& x, const Value&, const Value& dx) { return dx * expi_slope(x); },
+      "expi", expi, backend::special::expi,
+      [](const Value& x, const Value&, const Value& dx) { return dx * expi_slope(x); },
       samples::both(samples::unary(0.2, 6, samples::all_floats), samples::unary(-6, -0.2)));
   return op;
 }
 
 const Primitive& primitives::spence() {
   static const Primitive op = pointwise::of_floats(
-      "spence", spence, special::spence,
+      "spence", spence, backend::special::spence,
       [](const Value& x, const Value&, const Value& dx) { return dx * spence_slope(x); },
       samples::both(samples::unary(0.1, 6, samples::all_floats), samples::unary(0.9, 1.1)));
   return op;

@@ -16,7 +16,7 @@ Value one_minus_square(const Value& x) {
 /// divisor is a constant to derivatives: the quotient does not depend on it.
 Value over_square(const Value& part, const Value& y, const Value& x) {
   const DType dtype = x.dtype();
-  if (dtype == DType::float16 || dtype == DType::bfloat16) {
+  if (is_narrow_float(dtype)) {
     const auto wide = [](const Value& v) { return convert(v, DType::float32); };
     return convert(over_square(wide(part), wide(y), wide(x)), dtype);
   }

@@ -118,7 +118,8 @@ void draw_reference(const ir::ReferenceContext& context, int width) {
     const auto key = reference::load<std::uint64_t>(context.inputs[0], k);
     const std::array<std::uint32_t, 2> words = {static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)};
     for (const std::uint64_t counter : first) {
-      reference::store(context.outputs[0], position++, threefry_draw(threefry_bits(words, skipped + counter), width));
+      reference::store(context.outputs[0], position++,
+                       backend::threefry_draw(backend::threefry_bits(words, skipped + counter), width));
     }
   }
 }

@@ -49,8 +49,9 @@ void fold_in_reference(const ir::ReferenceContext& context) {
   for (std::int64_t i = 0; i < context.inputs[0].type.size(); ++i) {
     const auto key = reference::load<std::uint64_t>(context.inputs[0], i);
     const auto data = reference::load<std::uint64_t>(context.inputs[1], i);
-    reference::store(context.outputs[0], i,
-                     threefry_bits({static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)}, data));
+    reference::store(
+        context.outputs[0], i,
+        backend::threefry_bits({static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)}, data));
   }
 }
 

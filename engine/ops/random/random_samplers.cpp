@@ -13,7 +13,7 @@ namespace lockstep::ops {
 
 namespace {
 
-samplers::Key key_at(const ir::ReferenceArray& keys, std::int64_t i) {
+backend::samplers::Key key_at(const ir::ReferenceArray& keys, std::int64_t i) {
   const auto words = reference::load<std::uint64_t>(keys, i);
   return {static_cast<std::uint32_t>(words >> 32), static_cast<std::uint32_t>(words)};
 }
@@ -80,10 +80,10 @@ void gamma_reference(const ir::ReferenceContext& context) {
   const bool log = log_space(context.attrs);
   const bool wide = context.outputs[0].type.dtype == float64;
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
-    const samplers::Key key = key_at(context.inputs[0], i);
+    const backend::samplers::Key key = key_at(context.inputs[0], i);
     const double a = reference::load<double>(context.inputs[1], i);
-    const double x = wide ? samplers::gamma(key, a, log)  //
-                          : static_cast<double>(samplers::gamma(key, static_cast<float>(a), log));
+    const double x = wide ? backend::samplers::gamma(key, a, log)  //
+                          : static_cast<double>(backend::samplers::gamma(key, static_cast<float>(a), log));
     reference::store(context.outputs[0], i, x);
   }
 }
@@ -95,9 +95,10 @@ std::vector<Tangent> gamma_jvp(const JvpContext& context) {
 
 void gamma_grad_reference(const ir::ReferenceContext& context) {
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
-    reference::store(context.outputs[0], i,
-                     samplers::gamma_grad(reference::load<double>(context.inputs[0], i),
-                                          reference::load<double>(context.inputs[1], i), log_space(context.attrs)));
+    reference::store(
+        context.outputs[0], i,
+        backend::samplers::gamma_grad(reference::load<double>(context.inputs[0], i),
+                                      reference::load<double>(context.inputs[1], i), log_space(context.attrs)));
   }
 }
 
@@ -116,7 +117,8 @@ void poisson_reference(const ir::ReferenceContext& context) {
   const bool wide = context.outputs[0].type.dtype == int64;
   const std::int64_t most = wide ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max();
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
-    const double k = samplers::poisson(key_at(context.inputs[0], i), reference::load<double>(context.inputs[1], i));
+    const double k =
+        backend::samplers::poisson(key_at(context.inputs[0], i), reference::load<double>(context.inputs[1], i));
     const bool fits = k < static_cast<double>(most);
     reference::store(context.outputs[0], i, fits ? static_cast<std::int64_t>(k) : most);
   }
@@ -129,10 +131,10 @@ std::vector<ArrayType> infer_binomial(const ir::InferContext& context) {
 
 void binomial_reference(const ir::ReferenceContext& context) {
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
-    const samplers::Key key = key_at(context.inputs[0], i);
+    const backend::samplers::Key key = key_at(context.inputs[0], i);
     reference::store(context.outputs[0], i,
-                     samplers::binomial(key, reference::load<double>(context.inputs[1], i),
-                                        reference::load<double>(context.inputs[2], i)));
+                     backend::samplers::binomial(key, reference::load<double>(context.inputs[1], i),
+                                                 reference::load<double>(context.inputs[2], i)));
   }
 }
 

@@ -70,7 +70,7 @@ DType product_dtype(const InferContext& context) {
   const DType operand = context.inputs[0].dtype;
   if (!context.attrs.has("dtype")) return operand;
   const DType result = context.attrs.get<DType>("dtype");
-  const bool is_wider = result == DType::float32 && (operand == DType::bfloat16 || operand == DType::float16);
+  const bool is_wider = result == DType::float32 && is_narrow_float(operand);
   if (!is_wider && result != operand) {
     dtype_error(context, "dtype=f32 of bfloat16 or float16 operands", "leave dtype out and convert the result");
   }

@@ -4,7 +4,7 @@
 
 #include <lockstep/export.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// `bytes` bytes on a 64-byte boundary. Throws std::bad_alloc, where what is kept for reuse (reusable_memory.h) was released
 /// and did not suffice. Blocks are cut from those of `malloc`: a freed one serves the next of its size, which those of the
@@ -14,4 +14,4 @@ LOCKSTEP_API void* allocate_aligned(std::size_t bytes);
 /// Frees what `allocate_aligned` returned, or null.
 LOCKSTEP_API void free_aligned(void* block) noexcept;
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

@@ -12,7 +12,7 @@
 #include <lockstep/export.h>
 #include <lockstep/types.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Owned memory on a device, 64-byte aligned, freed with its last owner.
 class LOCKSTEP_API Buffer {
@@ -94,4 +94,4 @@ LOCKSTEP_API std::vector<std::shared_ptr<const Backend>> make_backends();
 /// Those of this process.
 LOCKSTEP_API const std::vector<std::shared_ptr<const Backend>>& built_backends();
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

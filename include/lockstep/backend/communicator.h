@@ -9,7 +9,7 @@
 
 #include <lockstep/export.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Moves bytes between the processes of a run. It never adds: sums are ordered and local, so bits do not depend on it.
 /// All calls are collective, in the same order on every process; failures throw CommunicatorError.
@@ -33,4 +33,4 @@ LOCKSTEP_API const std::shared_ptr<Communicator>& world();
 /// Names of the communicators this build has. Written by CMake.
 LOCKSTEP_API const std::vector<std::string>& built_communicators();
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

@@ -11,7 +11,7 @@
 #include <lockstep/export.h>
 #include <lockstep/types.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Several element-wise ops, and sums of what they give, computed in one loop: what a kernel of `fused` is asked for, in
 /// the attribute `loop`. All results that are no sums have one shape, that of the loop; where there are none, some operand
@@ -65,12 +65,12 @@ class LOCKSTEP_API ElementLoop final : public AttrObject {
 
 /// How a sum over some dimensions of an array is taken for one over a matrix, whose rows run over the first `rows`
 /// dimensions. Dimensions of extent 1 belong to either side.
-struct SumLayout {
+struct SumAsMatrix {
   enum class Kind { rows, columns } kind = Kind::rows;  ///< A sum for each row, or for each column.
   int rows = 0;
 };
 /// Nothing where the dimensions that stay stand on both sides of those that do not, or none is summed over.
-LOCKSTEP_API std::optional<SumLayout> sum_layout(const Shape& shape, std::span<const std::int64_t> axes);
+LOCKSTEP_API std::optional<SumAsMatrix> sum_as_matrix(const Shape& shape, std::span<const std::int64_t> axes);
 
 /// Rows up to this length are summed several at a time; a loop over them has either sums of rows or of columns.
 constexpr std::int64_t narrow_columns = 128;
@@ -78,4 +78,4 @@ constexpr std::int64_t narrow_columns = 128;
 /// The loop in the attribute `loop`, or null where there is none.
 LOCKSTEP_API const ElementLoop* element_loop(const Attrs& attrs);
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

@@ -9,7 +9,7 @@
 #include <lockstep/types.h>
 
 // Requests for several kernels of one op at once, one a shard: what each gives, or the sum of it.
-namespace lockstep {
+namespace lockstep::backend {
 
 /// The kernels that a request stands for.
 struct LOCKSTEP_API GroupedKernels {
@@ -28,4 +28,4 @@ LOCKSTEP_API GroupedKernels grouped_sum(const KernelRequest& request, std::strin
 /// Of a request for what `op` gives for several operands and one window: operands a0 a1 ... b, as many results.
 LOCKSTEP_API GroupedKernels grouped_shards(const KernelRequest& request, std::string_view op);
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

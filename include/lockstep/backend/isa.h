@@ -5,7 +5,7 @@
 
 #include <lockstep/export.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Vector instructions that kernels of our own may be made of, each level with those below it.
 /// avx2: AVX2 and FMA. avx512: AVX-512 F, BW, DQ and VL.
@@ -25,4 +25,4 @@ LOCKSTEP_API Isa usable_isa();
 /// forbid it, by a policy or a process' own wish. Asked of the system each time.
 LOCKSTEP_API bool may_execute_written_pages();
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Sums of blocks one behind the other, joined in pairs as the digits of a binary counter are carried; those left over
 /// at the end, the last one first. Blocks joined apart, a power of two of them at a time, give the same bits.
@@ -33,4 +33,4 @@ class PairwiseSums {
   std::uint64_t blocks_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

@@ -2,7 +2,7 @@
 
 #include <lockstep/export.h>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Something that keeps memory for its next use: freed blocks, arenas of calls. While it lives it is known to
 /// `release_reusable_memory`. A derived class calls `forget` at the start of its destructor.
@@ -33,4 +33,4 @@ class LOCKSTEP_API ReusableMemory {
 /// fails, before it is tried again; blocks that other threads keep for themselves stay theirs.
 LOCKSTEP_API void release_reusable_memory() noexcept;
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

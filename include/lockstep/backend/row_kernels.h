@@ -7,7 +7,7 @@
 
 // Kernels that can be run one behind the other some rows at a time, so that the second one finds in the cache what the
 // first one has written. An array's rows run along its last dimension.
-namespace lockstep {
+namespace lockstep::backend {
 
 /// Told which rows of a result are there, each once, in ascending order.
 class LOCKSTEP_API RowReader {
@@ -38,4 +38,4 @@ class LOCKSTEP_API RowLoop : public Kernel {
   virtual void finish(const KernelArguments& /*arguments*/) const {}
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

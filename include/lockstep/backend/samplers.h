@@ -7,7 +7,7 @@
 
 /// One draw each from distributions that need a loop, as functions of a Threefry key: what kernels and the engine
 /// compute alike. The public draws are in random.h.
-namespace lockstep::samplers {
+namespace lockstep::backend::samplers {
 
 using Key = std::array<std::uint32_t, 2>;
 
@@ -33,4 +33,4 @@ LOCKSTEP_API double poisson(Key key, double rate);
 /// variates", Journal of Statistical Computation and Simulation 46 (1993).
 LOCKSTEP_API double binomial(Key key, double n, double p);
 
-}  // namespace lockstep::samplers
+}  // namespace lockstep::backend::samplers

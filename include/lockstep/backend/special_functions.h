@@ -4,7 +4,7 @@
 
 // Special functions of one number in double. They are defined here, once, so that the references of the ops and every
 // kernel compute the same bits: a kernel of a narrower dtype computes in double and rounds.
-namespace lockstep::special {
+namespace lockstep::backend::special {
 
 /// The logarithm of |Gamma(x)|; infinite at 0 and the negative integers.
 LOCKSTEP_API double lgamma(double x);
@@ -54,4 +54,4 @@ LOCKSTEP_API double spence(double x);
 /// even. With fewer exponent bits, too large numbers become infinite and those below the normal range zero.
 LOCKSTEP_API double reduce_precision(double x, int given_exponent_bits, int exponent_bits, int mantissa_bits);
 
-}  // namespace lockstep::special
+}  // namespace lockstep::backend::special

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::backend {
 
 /// The Threefry-2x32 block cipher with 20 rounds: two 32-bit words encrypted under a key of two words. It is the one
 /// source of randomness, and defined here so that every kernel computes the same bits.
@@ -40,4 +40,4 @@ constexpr std::uint64_t threefry_draw(std::uint64_t bits, int width) {
   return ((bits >> 32) ^ bits) & ((std::uint64_t{1} << width) - 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::backend

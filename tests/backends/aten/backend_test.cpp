@@ -54,7 +54,7 @@ TEST_CASE("what the table does not have is null, not an error") {
 
 TEST_CASE("memory is aligned, owned, and on the CPU") {
   for (const std::size_t nbytes : {0U, 1U, 63U, 64U, 4097U}) {
-    const std::shared_ptr<Buffer> buffer = aten().allocate(nbytes, {});
+    const std::shared_ptr<backend::Buffer> buffer = aten().allocate(nbytes, {});
     REQUIRE(buffer != nullptr);
     CHECK(buffer->nbytes() == nbytes);
     CHECK(buffer->device() == Device{});
@@ -67,20 +67,20 @@ TEST_CASE("memory is aligned, owned, and on the CPU") {
 TEST_CASE("a large array takes the memory of one of about its size that is gone") {
   constexpr std::size_t mib = std::size_t{1} << 20;
   const auto take = [](std::size_t nbytes) {
-    std::shared_ptr<Buffer> buffer = aten().allocate(nbytes, {});
+    std::shared_ptr<backend::Buffer> buffer = aten().allocate(nbytes, {});
     std::memset(buffer->data(), 1, nbytes);
     return buffer;
   };
-  std::shared_ptr<Buffer> first = take(64 * mib - 8);
+  std::shared_ptr<backend::Buffer> first = take(64 * mib - 8);
   const void* const place = first->data();
   CHECK_MESSAGE(reinterpret_cast<std::uintptr_t>(place) % (2 * mib) == 0, "large pages begin there");
   CHECK(take(64 * mib - 8)->data() != place);
   first.reset();
-  const std::shared_ptr<Buffer> larger = take(80 * mib);
+  const std::shared_ptr<backend::Buffer> larger = take(80 * mib);
   CHECK(larger->data() != place);
-  const std::shared_ptr<Buffer> half = take(32 * mib);
+  const std::shared_ptr<backend::Buffer> half = take(32 * mib);
   CHECK(half->data() != place);
-  const std::shared_ptr<Buffer> second = take(60 * mib);
+  const std::shared_ptr<backend::Buffer> second = take(60 * mib);
   CHECK(second->nbytes() == 60 * mib);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(second->data() == place);
@@ -207,7 +207,8 @@ TEST_CASE("a draw of many blocks is the cipher's, cut or whole") {
   const BoundOp whole(ops::primitives::random_bits(), {{DType::key, {}, {}}},
                       {{"shape", shape}, {"width", std::int64_t{32}}});
   const auto bits = elements_of<std::uint32_t>(whole.run(operands)[0]);
-  for (std::size_t i = 0; i < bits.size(); ++i) REQUIRE(bits[i] == threefry_draw(threefry_bits(key, i), 32));
+  for (std::size_t i = 0; i < bits.size(); ++i)
+    REQUIRE(bits[i] == backend::threefry_draw(backend::threefry_bits(key, i), 32));
 
   // Blocks 0 to 3 of an array [8, 3, 177] cut along its first dimension, as a shard sees them: its dimension 1.
   const std::vector<std::int64_t> block_shape = {3, 2, 177};

@@ -15,8 +15,8 @@
 // Kernels of the ATen backend, made from requests and run on arrays of plain memory.
 namespace lockstep::tests {
 
-inline const Backend& aten() {
-  static const std::shared_ptr<const Backend> backend = backends::make_aten_backend();
+inline const backend::Backend& aten() {
+  static const std::shared_ptr<const backend::Backend> backend = backend::make_aten_backend();
   return *backend;
 }
 

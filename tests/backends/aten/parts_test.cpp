@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/aten/cut_kernel.h"
+#include "backends/cpu/cut_kernel.h"
 #include "engine/ops/index/windows.h"
 #include "engine/ops/rules/samples.h"
 #include "tests/backends/aten/kernel_runs.h"
@@ -18,8 +18,8 @@ namespace lockstep::tests {
 
 namespace {
 
-using backends::aten::CutKernel;
-using Parts = std::vector<std::unique_ptr<Kernel>>;
+using backend::cpu::CutKernel;
+using Parts = std::vector<std::unique_ptr<backend::Kernel>>;
 
 ir::Sample sample_of(DType dtype, const Shape& table, DType index, const Shape& indices, const Attrs& attrs) {
   return {{ops::samples::input(dtype, table, {-9, 9}), ops::samples::input(index, indices, {-20, 400})}, attrs, {}};
@@ -33,7 +33,7 @@ std::vector<std::byte> run_parts(const BoundOp& bound, Parts parts, const std::v
   }
   const ArrayView out = contiguous_view(result.data(), bound.outputs[0].dtype, bound.outputs[0].shape);
   std::reverse(parts.begin(), parts.end());
-  for (const std::unique_ptr<Kernel>& part : parts) {
+  for (const std::unique_ptr<backend::Kernel>& part : parts) {
     const Memory scratch(part->scratch_bytes());
     part->run({views, {&out, 1}, scratch.data()});
   }

@@ -8,7 +8,7 @@
 namespace lockstep::tests {
 namespace {
 
-using namespace backends::jit;
+using namespace backend::jit;
 
 /// x + constant of any number of elements.
 Loop plus(float constant) {
@@ -23,8 +23,8 @@ Loop plus(float constant) {
 }  // namespace
 
 TEST_CASE("code lives as long as a kernel that runs it: constants without end do not add up") {
-  CodeCache cache(usable_isa());
-  if (usable_isa() == Isa::none || cache.is_refused()) return;
+  CodeCache cache(backend::usable_isa());
+  if (backend::usable_isa() == backend::Isa::none || cache.is_refused()) return;
   const auto kept = cache.get(plus(-1), "kept");
   REQUIRE(kept != nullptr);
   for (int i = 0; i < 2000; ++i) {

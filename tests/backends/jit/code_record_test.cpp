@@ -23,13 +23,13 @@ namespace lockstep::tests {
 
 namespace {
 
-using backends::jit::CodeCache;
-using backends::jit::CodeRecord;
+using backend::jit::CodeCache;
+using backend::jit::CodeRecord;
 
-backends::jit::Loop sum_of_two(std::uint32_t constant) {
-  backends::jit::Loop loop;
-  const int x = loop.code.step(backends::jit::Op::load);
-  loop.values = {loop.code.step(backends::jit::Op::add, x, loop.code.constant(constant))};
+backend::jit::Loop sum_of_two(std::uint32_t constant) {
+  backend::jit::Loop loop;
+  const int x = loop.code.step(backend::jit::Op::load);
+  loop.values = {loop.code.step(backend::jit::Op::add, x, loop.code.constant(constant))};
   loop.operands = {{}};
   loop.results = {{}};
   return loop;

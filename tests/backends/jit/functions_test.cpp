@@ -46,7 +46,7 @@ double units_between(float given, double exact) {
   return std::abs(static_cast<double>(given) - exact) / unit;
 }
 
-std::vector<float> computed(const Backend& backend, const char* op, const std::vector<float>& x) {
+std::vector<float> computed(const backend::Backend& backend, const char* op, const std::vector<float>& x) {
   const ArrayType type{DType::float32, Shape{static_cast<std::int64_t>(x.size())}, {}};
   const Attrs attrs;
   const auto kernel = backend.make_kernel({op, attrs, {&type, 1}, {&type, 1}, {}});
@@ -65,8 +65,8 @@ TEST_CASE("functions keep their bounds, with equal bits on every instruction set
   for (const Function& function : functions) {
     CAPTURE(function.op);
     std::vector<float> first;
-    for (const Isa isa : usable_sets()) {
-      const std::vector<float> y = computed(*backends::jit::make_backend(isa), function.op, x);
+    for (const backend::Isa isa : usable_sets()) {
+      const std::vector<float> y = computed(*backend::jit::make_backend(isa), function.op, x);
       if (!first.empty()) {
         std::size_t different = 0;
         for (std::size_t i = 0; i < y.size(); ++i) {

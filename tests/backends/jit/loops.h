@@ -22,20 +22,21 @@
 namespace lockstep::tests {
 
 /// The instruction sets that this processor has and LOCKSTEP_MAX_ISA allows.
-inline std::vector<Isa> usable_sets() {
-  std::vector<Isa> sets;
-  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
-    if (isa <= usable_isa()) sets.push_back(isa);
+inline std::vector<backend::Isa> usable_sets() {
+  std::vector<backend::Isa> sets;
+  for (const backend::Isa isa : {backend::Isa::avx2, backend::Isa::avx512}) {
+    if (isa <= backend::usable_isa()) sets.push_back(isa);
   }
   return sets;
 }
 
-inline std::shared_ptr<const ElementLoop> loop_of(std::vector<ElementLoop::Operand> operands,
-                                                  std::vector<ElementLoop::Instruction> instructions,
-                                                  const std::vector<int>& results) {
-  std::vector<ElementLoop::Result> as_they_are;
+inline std::shared_ptr<const backend::ElementLoop> loop_of(std::vector<backend::ElementLoop::Operand> operands,
+                                                           std::vector<backend::ElementLoop::Instruction> instructions,
+                                                           const std::vector<int>& results) {
+  std::vector<backend::ElementLoop::Result> as_they_are;
   for (const int value : results) as_they_are.push_back({value, {}});
-  return std::make_shared<const ElementLoop>(std::move(operands), std::move(instructions), std::move(as_they_are));
+  return std::make_shared<const backend::ElementLoop>(std::move(operands), std::move(instructions),
+                                                      std::move(as_they_are));
 }
 
 /// A kernel of `fused` for a loop over `shape`.
@@ -43,10 +44,10 @@ struct BoundLoop {
   Attrs attrs;
   std::vector<ArrayType> inputs;
   std::vector<ArrayType> outputs;
-  std::unique_ptr<Kernel> kernel;
+  std::unique_ptr<backend::Kernel> kernel;
 
-  BoundLoop(const Backend& backend, const std::shared_ptr<const ElementLoop>& loop, std::vector<ArrayType> operands,
-            const Shape& shape)
+  BoundLoop(const backend::Backend& backend, const std::shared_ptr<const backend::ElementLoop>& loop,
+            std::vector<ArrayType> operands, const Shape& shape)
       : attrs({{"loop", std::shared_ptr<const AttrObject>(loop)}}), inputs(std::move(operands)) {
     for (const auto& [value, sum_over] : loop->results()) {
       Shape left;
@@ -80,9 +81,9 @@ struct BoundLoop {
 };
 
 /// What a step gives for one element, of lanes.
-inline std::uint32_t run_step(const backends::jit::Step& step, std::span<const std::uint32_t> operands, std::uint32_t a,
+inline std::uint32_t run_step(const backend::jit::Step& step, std::span<const std::uint32_t> operands, std::uint32_t a,
                               std::uint32_t b, std::uint32_t c) {
-  using backends::jit::Op;
+  using backend::jit::Op;
   const auto real = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   const auto lane = [](float x) { return std::bit_cast<std::uint32_t>(x); };
   const auto mask = [](bool truth) { return truth ? 0xFFFFFFFFU : 0U; };
@@ -154,7 +155,7 @@ inline std::uint32_t run_step(const backends::jit::Step& step, std::span<const s
     case Op::to_float:
       return lane(static_cast<float>(ia));
     case Op::round_bfloat16:
-      return std::uint32_t{backends::cpu::rounded_to_bfloat16(a)} << 16;
+      return std::uint32_t{backend::cpu::rounded_to_bfloat16(a)} << 16;
     case Op::widen_bfloat16:
       return a;
   }
@@ -162,9 +163,9 @@ inline std::uint32_t run_step(const backends::jit::Step& step, std::span<const s
 }
 
 /// The steps of a loop on one element: operands and results as lanes.
-inline std::vector<std::uint32_t> run_steps(const backends::jit::Loop& loop, std::span<const std::uint32_t> operands) {
+inline std::vector<std::uint32_t> run_steps(const backend::jit::Loop& loop, std::span<const std::uint32_t> operands) {
   std::vector<std::uint32_t> values;
-  for (const backends::jit::Step& step : loop.code.steps()) {
+  for (const backend::jit::Step& step : loop.code.steps()) {
     const auto at = [&](int v) { return v < 0 ? 0U : values[static_cast<std::size_t>(v)]; };
     values.push_back(run_step(step, operands, at(step.a), at(step.b), at(step.c)));
   }

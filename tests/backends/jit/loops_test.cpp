@@ -11,12 +11,12 @@
 namespace lockstep::tests {
 namespace {
 
-using Instruction = ElementLoop::Instruction;
+using Instruction = backend::ElementLoop::Instruction;
 
 /// Instructions on float32 whose operands lie far back, so that more values are alive than there are registers.
-std::shared_ptr<const ElementLoop> random_loop(std::uint64_t seed, int operands, int instructions) {
+std::shared_ptr<const backend::ElementLoop> random_loop(std::uint64_t seed, int operands, int instructions) {
   std::mt19937_64 bits(seed);
-  std::vector<ElementLoop::Operand> in(static_cast<std::size_t>(operands), {DType::float32, {0}});
+  std::vector<backend::ElementLoop::Operand> in(static_cast<std::size_t>(operands), {DType::float32, {0}});
   in.push_back({DType::bool_, {0}});
   in.push_back({DType::bfloat16, {0}});
   std::vector<Instruction> all;
@@ -98,16 +98,17 @@ TEST_CASE("random loops of all lengths have the values of their steps") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     const auto loop = random_loop(seed, 1 + static_cast<int>(seed % 14), 5 + static_cast<int>(3 * seed));
-    const auto steps = backends::jit::expand(*loop);
+    const auto steps = backend::jit::expand(*loop);
     REQUIRE(steps.has_value());
     const auto n = static_cast<std::int64_t>(1 + (seed * 7) % 41);
     const std::vector<ArrayType> types = [&] {
       std::vector<ArrayType> all;
-      for (const ElementLoop::Operand& operand : loop->operands()) all.push_back({operand.dtype, Shape{n}, {}});
+      for (const backend::ElementLoop::Operand& operand : loop->operands())
+        all.push_back({operand.dtype, Shape{n}, {}});
       return all;
     }();
-    for (const Isa isa : usable_sets()) {
-      const auto backend = backends::jit::make_backend(isa);
+    for (const backend::Isa isa : usable_sets()) {
+      const auto backend = backend::jit::make_backend(isa);
       const BoundLoop bound(*backend, loop, types, Shape{n});
       REQUIRE(bound.kernel != nullptr);
       const auto operands = random_operands(bound, seed);
@@ -142,8 +143,8 @@ TEST_CASE("short rows with operands for each column") {
                                             {DType::float32, Shape{columns}, {}},
                                             {DType::bool_, Shape{columns}, {}},
                                             {DType::float32, Shape{}, {}}};
-      for (const Isa isa : usable_sets()) {
-        const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, shape);
+      for (const backend::Isa isa : usable_sets()) {
+        const BoundLoop bound(*backend::jit::make_backend(isa), loop, types, shape);
         const auto operands = random_operands(bound, 3);
         const auto results = bound.run(operands);
         const auto real = [](const BoundLoop::Bytes& bytes, std::size_t i) {
@@ -163,7 +164,7 @@ TEST_CASE("short rows with operands for each column") {
 }
 
 TEST_CASE("more masks than registers: of rows, of columns, of elements, chosen by, written, and both") {
-  std::vector<ElementLoop::Operand> operands = {{DType::float32, {0, 1}}, {DType::float32, {1}}};
+  std::vector<backend::ElementLoop::Operand> operands = {{DType::float32, {0, 1}}, {DType::float32, {1}}};
   for (int k = 0; k < 3; ++k) operands.push_back({DType::bool_, {0}});
   operands.push_back({DType::bool_, {1}});
   for (int k = 0; k < 4; ++k) operands.push_back({DType::bool_, {0, 1}});
@@ -184,20 +185,20 @@ TEST_CASE("more masks than registers: of rows, of columns, of elements, chosen b
   for (int k = 0; k < masks; k += 3) results.push_back(first_mask + k);
   results.push_back(value);
   const auto loop = loop_of(operands, all, results);
-  const auto steps = backends::jit::expand(*loop);
+  const auto steps = backend::jit::expand(*loop);
   REQUIRE(steps.has_value());
   for (const auto& [rows, columns] :
        {std::pair<std::int64_t, std::int64_t>{1, 1}, {2, 15}, {7, 16}, {3, 37}, {5, 300}}) {
     CAPTURE(rows);
     CAPTURE(columns);
     std::vector<ArrayType> types;
-    for (const ElementLoop::Operand& operand : operands) {
+    for (const backend::ElementLoop::Operand& operand : operands) {
       Shape shape;
       for (const std::int64_t d : operand.dims) shape.append(d == 0 ? rows : columns);
       types.push_back({operand.dtype, shape, {}});
     }
-    for (const Isa isa : usable_sets()) {
-      const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, Shape{rows, columns});
+    for (const backend::Isa isa : usable_sets()) {
+      const BoundLoop bound(*backend::jit::make_backend(isa), loop, types, Shape{rows, columns});
       REQUIRE(bound.kernel != nullptr);
       const auto given = random_operands(bound, 17);
       const auto written = bound.run(given);
@@ -221,11 +222,11 @@ TEST_CASE("more masks than registers: of rows, of columns, of elements, chosen b
 }
 
 TEST_CASE("operands of any strides, and small ones spread over the loop") {
-  const std::vector<ElementLoop::Operand> operands = {{DType::float32, {0, 1, 2}},
-                                                      {DType::float32, {2}},
-                                                      {DType::float32, {0}},
-                                                      {DType::float32, {}},
-                                                      {DType::float32, {0, 1, 2}}};
+  const std::vector<backend::ElementLoop::Operand> operands = {{DType::float32, {0, 1, 2}},
+                                                               {DType::float32, {2}},
+                                                               {DType::float32, {0}},
+                                                               {DType::float32, {}},
+                                                               {DType::float32, {0, 1, 2}}};
   const auto loop = loop_of(operands,
                             {{"fma", {}, DType::float32, {0, 1, 2}},
                              {"sub", {}, DType::float32, {5, 3}},
@@ -242,8 +243,8 @@ TEST_CASE("operands of any strides, and small ones spread over the loop") {
     memory.emplace_back(static_cast<std::size_t>(types[k].size()));
     for (std::size_t i = 0; i < memory[k].size(); ++i) memory[k][i] = static_cast<float>((i * 7 + k) % 23) / 3 - 2;
   }
-  for (const Isa isa : usable_sets()) {
-    const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, shape);
+  for (const backend::Isa isa : usable_sets()) {
+    const BoundLoop bound(*backend::jit::make_backend(isa), loop, types, shape);
     REQUIRE(bound.kernel != nullptr);
     CHECK(bound.kernel->accepts_strided());
     CHECK(bound.kernel->accepts_in_place(0));
@@ -304,7 +305,7 @@ struct LoopOfParts {
   Part x, y;
   bool writes_out;  ///< Whether an operand is written out beforehand.
 
-  std::shared_ptr<const ElementLoop> loop() const {
+  std::shared_ptr<const backend::ElementLoop> loop() const {
     constexpr DType f32 = DType::float32;
     std::vector<std::int64_t> all;
     for (int d = 0; d < shape.rank(); ++d) all.push_back(d);
@@ -330,7 +331,7 @@ struct LoopOfParts {
     const std::int64_t first = step < 0 ? all[1].size() - 1 : 0;
     views[1].data = static_cast<std::byte*>(views[1].data) + first * static_cast<std::int64_t>(size_of(x.dtype));
     const auto result = bound.run_views(views)[0];
-    const auto steps = backends::jit::expand(*loop());
+    const auto steps = backend::jit::expand(*loop());
     const auto lane = [&](std::size_t k, std::int64_t at) {
       return lane_at(given[k], all[k].dtype, static_cast<std::size_t>(at));
     };
@@ -360,8 +361,8 @@ TEST_CASE("operands that are the same along a few elements") {
   };
   for (const LoopOfParts& c : cases) {
     CAPTURE(std::string(c.name));
-    for (const Isa isa : usable_sets()) {
-      const BoundLoop bound(*backends::jit::make_backend(isa), c.loop(), c.types(), c.shape);
+    for (const backend::Isa isa : usable_sets()) {
+      const BoundLoop bound(*backend::jit::make_backend(isa), c.loop(), c.types(), c.shape);
       REQUIRE(bound.kernel != nullptr);
       CHECK((bound.kernel->scratch_bytes() > 0) == c.writes_out);
       const auto given = random_operands(bound, 5);
@@ -389,8 +390,8 @@ TEST_CASE("bfloat16 in memory: spread over rows and columns, strided, and rounde
     const Shape shape{rows, columns};
     const std::vector<ArrayType> types = {
         {DType::bfloat16, shape, {}}, {DType::bfloat16, Shape{rows}, {}}, {DType::bfloat16, Shape{columns}, {}}};
-    for (const Isa isa : usable_sets()) {
-      const BoundLoop bound(*backends::jit::make_backend(isa), loop, types, shape);
+    for (const backend::Isa isa : usable_sets()) {
+      const BoundLoop bound(*backend::jit::make_backend(isa), loop, types, shape);
       REQUIRE(bound.kernel != nullptr);
       const auto operands = random_operands(bound, 11);
       std::vector<ArrayView> views;

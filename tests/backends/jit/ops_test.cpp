@@ -7,8 +7,8 @@
 #include "tests/backends/jit/loops.h"
 
 // Each op alone: against ATen's kernel over special values, where both must be exact.
-namespace lockstep::backends {
-std::shared_ptr<const Backend> make_aten_backend();
+namespace lockstep::backend {
+std::shared_ptr<const backend::Backend> make_aten_backend();
 }
 
 namespace lockstep::tests {
@@ -124,7 +124,8 @@ std::vector<OpCase> all_cases() {
   return cases;
 }
 
-std::vector<std::byte> computed(const Backend& backend, const OpCase& c, const std::vector<std::vector<std::byte>>& x) {
+std::vector<std::byte> computed(const backend::Backend& backend, const OpCase& c,
+                                const std::vector<std::vector<std::byte>>& x) {
   const auto n = static_cast<std::int64_t>(x[0].size() / size_of(c.operands[0]));
   std::vector<ArrayType> inputs;
   std::vector<ArrayView> views;
@@ -156,17 +157,17 @@ bool same(DType dtype, const std::vector<std::byte>& a, const std::vector<std::b
 }  // namespace
 
 TEST_CASE("every op that loops are made of has a kernel, and exact ops have ATen's values") {
-  const auto aten = backends::make_aten_backend();
+  const auto aten = backend::make_aten_backend();
   const auto settings = aten->enter_thread();
   const std::vector<OpCase> cases = all_cases();
   CHECK(cases.size() > 60);
   for (const OpCase& c : cases) {
     const auto x = combinations(c.operands);
     std::vector<std::byte> first;
-    for (const Isa isa : usable_sets()) {
+    for (const backend::Isa isa : usable_sets()) {
       INFO(c.op << " " << std::string(name(c.operands.back())) << " -> " << std::string(name(c.result)) << " "
                 << to_string(c.attrs) << " by " << std::string(name(isa)));
-      const std::vector<std::byte> y = computed(*backends::jit::make_backend(isa), c, x);
+      const std::vector<std::byte> y = computed(*backend::jit::make_backend(isa), c, x);
       REQUIRE(!y.empty());
       if (first.empty()) first = y;
       CHECK(same(c.result, y, first));
@@ -176,14 +177,14 @@ TEST_CASE("every op that loops are made of has a kernel, and exact ops have ATen
 }
 
 TEST_CASE("without instructions, and for other dtypes, there is no kernel") {
-  const auto none = backends::jit::make_backend(Isa::none);
+  const auto none = backend::jit::make_backend(backend::Isa::none);
   CHECK(!none->fuses());
   const ArrayType x{DType::float32, Shape{4}, {}};
   const std::vector<ArrayType> two = {x, x};
   CHECK(none->make_kernel({"add", {}, two, {&x, 1}, {}}) == nullptr);
   CHECK(none->version() == "3 (none)");
-  for (const Isa isa : usable_sets()) {
-    const auto backend = backends::jit::make_backend(isa);
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = backend::jit::make_backend(isa);
     CHECK(backend->version() == "3 (" + std::string(name(isa)) + ")");
     CHECK(backend->allocate(64, {}) == nullptr);
     const ArrayType wide{DType::float64, Shape{4}, {}};

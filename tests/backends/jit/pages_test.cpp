@@ -12,15 +12,15 @@
 #include "tests/support/run_compiled.h"
 
 // The modes of the pages that machine code lies in, on systems with rules for them.
-namespace lockstep::backends {
-std::shared_ptr<const Backend> make_aten_backend();
+namespace lockstep::backend {
+std::shared_ptr<const backend::Backend> make_aten_backend();
 }
 
 namespace lockstep::tests {
 namespace {
 
 /// Whether the backend computes x + x.
-bool doubles(const Backend& backend) {
+bool doubles(const backend::Backend& backend) {
   const ArrayType type{DType::float32, Shape{3}, {}};
   const std::array inputs = {type, type};
   const auto kernel = backend.make_kernel({"add", {}, inputs, {&type, 1}, {}});
@@ -42,7 +42,7 @@ ir::FunctionPtr chain() {
 }
 
 Bytes run_fused(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
-                std::vector<std::shared_ptr<const Backend>> backends) {
+                std::vector<std::shared_ptr<const backend::Backend>> backends) {
   compile::Options options;
   options.backends = std::move(backends);
   options.fuse = true;
@@ -52,8 +52,8 @@ Bytes run_fused(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& ar
 }  // namespace
 
 TEST_CASE("no page of code is ever writable and executable at once") {
-  for (const Isa isa : usable_sets()) {
-    const auto work = [&] { return doubles(*backends::jit::make_backend(isa)) ? 0 : 1; };
+  for (const backend::Isa isa : usable_sets()) {
+    const auto work = [&] { return doubles(*backend::jit::make_backend(isa)) ? 0 : 1; };
     CHECK(under_page_rules(PROT_WRITE | PROT_EXEC, work) == 0);
   }
 }
@@ -61,12 +61,12 @@ TEST_CASE("no page of code is ever writable and executable at once") {
 TEST_CASE("where nothing that was written may be executed, ATen computes, and the backend says why") {
   const ir::FunctionPtr f = chain();
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), 1);
-  const auto aten = backends::make_aten_backend();
+  const auto aten = backend::make_aten_backend();
   const Bytes expected = run_fused(f, arguments, {aten});
-  for (const Isa isa : usable_sets()) {
-    CHECK(backends::jit::make_backend(isa)->notice().empty());
+  for (const backend::Isa isa : usable_sets()) {
+    CHECK(backend::jit::make_backend(isa)->notice().empty());
     const auto work = [&] {
-      const auto refused = backends::jit::make_backend(isa);
+      const auto refused = backend::jit::make_backend(isa);
       if (doubles(*refused) || refused->fuses()) return 1;
       if (refused->version() != "3 (no executable pages)") return 2;
       if (!refused->notice().starts_with("the system lets no page be executed that was written")) return 3;

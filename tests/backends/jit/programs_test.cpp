@@ -8,8 +8,8 @@
 #include "tests/support/run_compiled.h"
 
 // Compiled programs: with fused loops and without, and equation by equation, bit for bit.
-namespace lockstep::backends {
-std::shared_ptr<const Backend> make_aten_backend();
+namespace lockstep::backend {
+std::shared_ptr<const backend::Backend> make_aten_backend();
 }
 
 namespace lockstep::tests {
@@ -19,7 +19,7 @@ using ir::Value;
 using Values = std::vector<Value>;
 
 Bytes run(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
-          const std::shared_ptr<const Backend>& backend, bool fuse, std::string* text = nullptr) {
+          const std::shared_ptr<const backend::Backend>& backend, bool fuse, std::string* text = nullptr) {
   compile::Options options;
   options.backends = {backend};
   options.threads = 2;
@@ -34,9 +34,9 @@ Bytes run(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& argument
 int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   int loops = 0;
-  for (const Isa isa : usable_sets()) {
+  for (const backend::Isa isa : usable_sets()) {
     CAPTURE(std::string(name(isa)));
-    const auto backend = ir::backend_chain({backends::jit::make_backend(isa), backends::make_aten_backend()});
+    const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
     const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
     CHECK(run(f, arguments, backend, false) == expected);
     std::string text;
@@ -156,8 +156,8 @@ TEST_CASE("an optimizer's update is one loop, in tiles, written in place") {
         const Value v = x[2] * 0.999 + x[3] * x[3] * 0.001;
         return Values{x[0] - rate * ops::div(m, ops::sqrt(v) + ops::full_like(v, 1e-8)), m, v};
       });
-  for (const Isa isa : usable_sets()) {
-    const auto backend = ir::backend_chain({backends::jit::make_backend(isa), backends::make_aten_backend()});
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
     compile::Options options;
     options.backends = {backend};
     options.threads = 2;

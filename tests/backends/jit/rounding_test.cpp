@@ -15,11 +15,11 @@
 namespace lockstep::tests {
 namespace {
 
-using backends::jit::Access;
-using backends::jit::Element;
-using backends::jit::Loop;
-using backends::jit::MachineCode;
-using backends::jit::Op;
+using backend::jit::Access;
+using backend::jit::Element;
+using backend::jit::Loop;
+using backend::jit::MachineCode;
+using backend::jit::Op;
 using Lanes = std::vector<std::uint32_t>;
 using Bytes = BoundLoop::Bytes;
 
@@ -46,9 +46,9 @@ const std::array cases = {Case{"written", {1}, false}, Case{"goes on", {3, 2}, f
 
 Loop loop_of_case(const Case& c) {
   const auto to = [](DType dtype, int of) {
-    return ElementLoop::Instruction{"convert", {{"dtype", dtype}}, dtype, {of}};
+    return backend::ElementLoop::Instruction{"convert", {{"dtype", dtype}}, dtype, {of}};
   };
-  const auto steps = backends::jit::expand(
+  const auto steps = backend::jit::expand(
       *loop_of({{DType::float32, {0}}},
                {to(DType::bfloat16, 0), to(DType::float32, 1), {"add", {}, DType::float32, {0, 2}}}, c.results));
   REQUIRE(steps.has_value());
@@ -99,7 +99,7 @@ std::size_t wrong_lanes(const Loop& loop, std::size_t result, const Bytes& given
 void check(const Loop& loop, const Lanes& x) {
   std::vector<Lanes> expected;
   for (const std::uint32_t lane : x) expected.push_back(run_steps(loop, {&lane, 1}));
-  for (const Isa isa : usable_sets()) {
+  for (const backend::Isa isa : usable_sets()) {
     CAPTURE(std::string(name(isa)));
     for (const bool in_integers : {false, true}) {
       CAPTURE(in_integers);

@@ -41,16 +41,17 @@ std::vector<Case> cases() {
   };
 }
 
-BoundLoop bind(const Backend& backend, const Case& c) {
+BoundLoop bind(const backend::Backend& backend, const Case& c) {
   Dims all;
   Shape small;
   for (int d = 0; d < c.shape.rank(); ++d) all.push_back(d);
   for (const std::int64_t d : c.spread) small.append(c.shape[static_cast<int>(d)]);
-  std::vector<ElementLoop::Result> results = {{3, {}}};
+  std::vector<backend::ElementLoop::Result> results = {{3, {}}};
   for (const Dims& axes : c.sums) results.push_back({3, axes});
-  auto loop = std::make_shared<const ElementLoop>(
-      std::vector<ElementLoop::Operand>{{DType::float32, all}, {DType::float32, c.spread}},
-      std::vector<ElementLoop::Instruction>{{"mul", {}, DType::float32, {0, 1}}, {"tanh", {}, DType::float32, {2}}},
+  auto loop = std::make_shared<const backend::ElementLoop>(
+      std::vector<backend::ElementLoop::Operand>{{DType::float32, all}, {DType::float32, c.spread}},
+      std::vector<backend::ElementLoop::Instruction>{{"mul", {}, DType::float32, {0, 1}},
+                                                     {"tanh", {}, DType::float32, {2}}},
       std::move(results));
   return {backend, loop, {{DType::float32, c.shape, {}}, {DType::float32, small, {}}}, c.shape};
 }
@@ -71,7 +72,7 @@ std::vector<BoundLoop::Bytes> draw_operands(const BoundLoop& bound) {
 /// The results of runs of 1, 2, ..., `most`, 1, 2, ... rows.
 std::vector<BoundLoop::Bytes> run_in_pieces(const BoundLoop& bound, const std::vector<BoundLoop::Bytes>& operands,
                                             std::int64_t most) {
-  const auto& loop = dynamic_cast<const RowLoop&>(*bound.kernel);
+  const auto& loop = dynamic_cast<const backend::RowLoop&>(*bound.kernel);
   std::vector<ArrayView> in, out;
   std::vector<BoundLoop::Bytes> results;
   for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -83,7 +84,7 @@ std::vector<BoundLoop::Bytes> run_in_pieces(const BoundLoop& bound, const std::v
     out.push_back(contiguous_view(results.back().data(), type.dtype, type.shape));
   }
   std::vector<std::byte> scratch(loop.scratch_bytes(), std::byte{0x5A});
-  const KernelArguments arguments{in, out, scratch.data()};
+  const backend::KernelArguments arguments{in, out, scratch.data()};
   REQUIRE(loop.lie_in_rows(arguments));
   loop.begin(arguments);
   for (std::int64_t first = 0, n = 0; first < loop.rows(); first += n) {
@@ -97,13 +98,13 @@ std::vector<BoundLoop::Bytes> run_in_pieces(const BoundLoop& bound, const std::v
 }  // namespace
 
 TEST_CASE("loops run some rows at a time have the bits of a whole run") {
-  for (const Isa isa : usable_sets()) {
-    const auto backend = backends::jit::make_backend(isa);
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = backend::jit::make_backend(isa);
     for (const Case& c : cases()) {
       CAPTURE(std::string(c.name));
       const BoundLoop bound = bind(*backend, c);
       REQUIRE(bound.kernel != nullptr);
-      const auto* loop = dynamic_cast<const RowLoop*>(bound.kernel.get());
+      const auto* loop = dynamic_cast<const backend::RowLoop*>(bound.kernel.get());
       REQUIRE(loop != nullptr);
       CHECK(loop->rows() == c.rows);
       if (c.rows == 0) continue;
@@ -115,10 +116,10 @@ TEST_CASE("loops run some rows at a time have the bits of a whole run") {
 }
 
 TEST_CASE("operands of other strides are not taken for rows") {
-  for (const Isa isa : usable_sets()) {
-    const auto backend = backends::jit::make_backend(isa);
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = backend::jit::make_backend(isa);
     const BoundLoop bound = bind(*backend, cases()[0]);
-    const auto& loop = dynamic_cast<const RowLoop&>(*bound.kernel);
+    const auto& loop = dynamic_cast<const backend::RowLoop&>(*bound.kernel);
     std::vector<float> values(3 * 5 * 7 * 40);
     std::vector<ArrayView> views = {contiguous_view(values.data(), DType::float32, bound.inputs[0].shape),
                                     contiguous_view(values.data(), DType::float32, bound.inputs[1].shape)};

@@ -83,7 +83,7 @@ std::vector<std::byte> bytes_of(const Floats& x) {
 }
 
 /// x * s, with s spread along the dimensions that it has not; the product, and its sums.
-void check(const Shape& shape, const Dims& axes, const Dims& spread_dims, const Backend& backend, bool of_rows,
+void check(const Shape& shape, const Dims& axes, const Dims& spread_dims, const backend::Backend& backend, bool of_rows,
            bool gives_product) {
   CAPTURE(to_string(shape));
   CAPTURE(to_string(AttrValue(axes)));
@@ -92,11 +92,11 @@ void check(const Shape& shape, const Dims& axes, const Dims& spread_dims, const 
   for (int d = 0; d < shape.rank(); ++d) all.push_back(d);
   Shape small;
   for (const std::int64_t d : spread_dims) small.append(shape[static_cast<int>(d)]);
-  std::vector<ElementLoop::Result> results = {{2, axes}, {0, axes}};
+  std::vector<backend::ElementLoop::Result> results = {{2, axes}, {0, axes}};
   if (gives_product) results.push_back({2, {}});
-  const auto loop = std::make_shared<const ElementLoop>(
-      std::vector<ElementLoop::Operand>{{DType::float32, all}, {DType::float32, spread_dims}},
-      std::vector<ElementLoop::Instruction>{{"mul", {}, DType::float32, {0, 1}}}, results);
+  const auto loop = std::make_shared<const backend::ElementLoop>(
+      std::vector<backend::ElementLoop::Operand>{{DType::float32, all}, {DType::float32, spread_dims}},
+      std::vector<backend::ElementLoop::Instruction>{{"mul", {}, DType::float32, {0, 1}}}, results);
   const BoundLoop bound(backend, loop, {{DType::float32, shape, {}}, {DType::float32, small, {}}}, shape);
   REQUIRE(bound.kernel != nullptr);
   const Floats x = random_floats(static_cast<std::size_t>(shape.size()), 1);
@@ -130,8 +130,8 @@ TEST_CASE("sums of columns have their order") {
   const std::vector<Shape> shapes = {Shape{2, 5},    Shape{7, 3},     Shape{300, 16},
                                      Shape{70, 100}, Shape{9000, 16}, Shape{33, 128},
                                      Shape{33, 129}, Shape{600, 700}, Shape{140000, 1, 2}};
-  for (const Isa isa : usable_sets()) {
-    const auto backend = backends::jit::make_backend(isa);
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = backend::jit::make_backend(isa);
     for (const Shape& shape : shapes) {
       const int last = shape.rank() - 1;
       for (const Dims& spread : {Dims{}, Dims{0}, Dims{last}, Dims{0, last}}) {
@@ -150,8 +150,8 @@ TEST_CASE("sums of columns have their order") {
 TEST_CASE("sums of rows have their order") {
   const std::vector<Shape> shapes = {Shape{1, 40000}, Shape{7, 3},    Shape{130, 16},  Shape{70, 64},
                                      Shape{3, 65},    Shape{5, 1000}, Shape{3, 33000}, Shape{2, 3, 4, 5}};
-  for (const Isa isa : usable_sets()) {
-    const auto backend = backends::jit::make_backend(isa);
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = backend::jit::make_backend(isa);
     for (const Shape& shape : shapes) {
       const int last = shape.rank() - 1;
       for (const Dims& spread : {Dims{}, Dims{0}, Dims{last}, Dims{0, last}}) {
@@ -164,12 +164,13 @@ TEST_CASE("sums of rows have their order") {
 }
 
 TEST_CASE("sums of rows and of columns in one loop; of nothing; alone") {
-  for (const Isa isa : usable_sets()) {
-    const auto backend = backends::jit::make_backend(isa);
+  for (const backend::Isa isa : usable_sets()) {
+    const auto backend = backend::jit::make_backend(isa);
     const auto both = [&](const Shape& shape) {
-      const auto loop = std::make_shared<const ElementLoop>(std::vector<ElementLoop::Operand>{{DType::float32, {0, 1}}},
-                                                            std::vector<ElementLoop::Instruction>{},
-                                                            std::vector<ElementLoop::Result>{{0, {0}}, {0, {1}}});
+      const auto loop = std::make_shared<const backend::ElementLoop>(
+          std::vector<backend::ElementLoop::Operand>{{DType::float32, {0, 1}}},
+          std::vector<backend::ElementLoop::Instruction>{},
+          std::vector<backend::ElementLoop::Result>{{0, {0}}, {0, {1}}});
       return BoundLoop(*backend, loop, {{DType::float32, shape, {}}}, shape);
     };
     for (const Shape& shape : {Shape{300, 129}, Shape{3, 20000}}) {

@@ -29,7 +29,7 @@ ir::FunctionPtr step() {
 }
 
 /// FNV-1a over all results of the step, run by the processes of `communicator`.
-std::string hash_of_step(const std::shared_ptr<Communicator>& communicator) {
+std::string hash_of_step(const std::shared_ptr<backend::Communicator>& communicator) {
   const ir::FunctionPtr f = step();
   compile::Options options;
   options.backends = {ops::reference_backend()};
@@ -46,7 +46,7 @@ std::string hash_of_step(const std::shared_ptr<Communicator>& communicator) {
 
 TEST_CASE("what each launched process does") {
   if (!is_launched()) return;
-  const std::shared_ptr<Communicator>& all = world();
+  const std::shared_ptr<backend::Communicator>& all = backend::world();
   CHECK(all->name() == "mpi");
   std::array<int, 1> root = {all->rank() == 1 ? 7 : 0};
   all->broadcast(std::as_writable_bytes(std::span(root)), 1);
@@ -80,15 +80,16 @@ TEST_CASE("2 and 4 launched processes give the bits of one") {
 
 TEST_CASE("without a launcher there is one process and no MPI_Init") {
   if (is_launched()) return;
-  CHECK(world()->name() == "single_process");
-  CHECK(world()->size() == 1);
+  CHECK(backend::world()->name() == "single_process");
+  CHECK(backend::world()->size() == 1);
   std::array<int, 2> sent = {3, 4};
   std::array<int, 2> received = {0, 0};
-  world()->all_to_all(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
+  backend::world()->all_to_all(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
   CHECK(received == sent);
-  CHECK_THROWS_WITH_AS(world()->broadcast({}, 1), doctest::Contains("there is process 0 alone"), CommunicatorError);
-  CHECK_THROWS_WITH_AS(world()->all_gather(std::as_bytes(std::span(sent)), {}), doctest::Contains("8 bytes sent"),
+  CHECK_THROWS_WITH_AS(backend::world()->broadcast({}, 1), doctest::Contains("there is process 0 alone"),
                        CommunicatorError);
+  CHECK_THROWS_WITH_AS(backend::world()->all_gather(std::as_bytes(std::span(sent)), {}),
+                       doctest::Contains("8 bytes sent"), CommunicatorError);
 }
 
 }  // namespace lockstep::tests

@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/aten/backend.h"
-#include "backends/cpu/attention_rows.h"
+#include "backends/cpu/attention/attention_rows.h"
 #include "tests/backends/onednn/onednn_runs.h"
 
 namespace lockstep::tests {
@@ -100,7 +100,7 @@ void check_same_kind(const std::vector<std::vector<std::byte>>& a, const std::ve
 }
 
 /// One query that sees all keys, whose logits are `weights` and one bias.
-backends::cpu::AttentionRows one_row(std::int64_t keys, const float& bias, const bool& mask, float* weights) {
+backend::cpu::AttentionRows one_row(std::int64_t keys, const float& bias, const bool& mask, float* weights) {
   return {.rows = 1,
           .first_query = 0,
           .keys = keys,
@@ -134,7 +134,7 @@ TEST_CASE("attention and its gradient have the reference's values") {
 
 TEST_CASE("NaN and infinities go where ATen's kernels take them") {
   if (!offers()) return;
-  const std::shared_ptr<const Backend> aten = backends::make_aten_backend();
+  const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
   const Case c{"", {2, 66, 2, 16}, {2, 67, 2, 16}, {1, 2, 66, 67}, {2, 1, 66, 67}};
   for (const ir::Primitive* op : both_ops()) {
     const ir::Sample sample = sample_of(c, *op);
@@ -177,7 +177,7 @@ TEST_CASE("weights keep the bound of their exponential") {
   double most = 0;
   const Memory memory(count * sizeof(float));
   float* values = floats(memory);
-  const backends::cpu::AttentionRows row = one_row(count, bias, mask, values);
+  const backend::cpu::AttentionRows row = one_row(count, bias, mask, values);
   for (std::uint32_t part = 0; part < 64; ++part) {
     // What the largest of a row, 0 here, is subtracted from.
     std::vector<float> x(count);
@@ -208,7 +208,7 @@ TEST_CASE("weights of a backward pass add up to 1, whatever the log-sum-exp has 
   float* values = floats(memory);
   for (const float bias : {0.0F, -1e6F, 1e9F, -std::numeric_limits<float>::max()}) {
     for (const float away : {-9.0F, 0.0F, 9.0F}) {
-      const backends::cpu::AttentionRows row = one_row(count, bias, mask, values);
+      const backend::cpu::AttentionRows row = one_row(count, bias, mask, values);
       std::fill_n(values, count, 0.5F);
       const float saved = bias + away;
       bool seen = false;

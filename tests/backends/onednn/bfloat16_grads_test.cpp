@@ -1,4 +1,4 @@
-#include "backends/cpu/bfloat16_grads.h"
+#include "backends/cpu/convolutions/bfloat16_grads.h"
 
 #include <bit>
 #include <cstddef>
@@ -67,14 +67,12 @@ std::vector<Case> cases() {
 bool is_taken(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
-  const KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
-  return backends::cpu::make_bfloat16_grad(request, backends::cpu::ConvolutionGeometry(request),
-                                           backends::onednn::bfloat16_products()) != nullptr;
+  const backend::KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
+  return backend::cpu::make_bfloat16_grad(request, backend::cpu::ConvolutionGeometry(request),
+                                          backend::onednn::bfloat16_products()) != nullptr;
 }
 
-bool are_offered() {
-  return offers() && backends::onednn::bfloat16_products() == backends::cpu::Bfloat16Products::pairs;
-}
+bool are_offered() { return offers() && backend::onednn::bfloat16_products() == backend::cpu::Bfloat16Products::pairs; }
 
 std::uint16_t bfloat16_of(float value) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16); }
 

@@ -135,12 +135,12 @@ TEST_CASE("entering a thread is undone") {
 
 TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the same bits") {
   if (!offers()) return;
-  const std::shared_ptr<const Backend> aten = backends::make_aten_backend();
+  const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
   const std::vector<Case> all = cases();
   std::vector<BackendOp> ops;
   std::vector<std::vector<Memory>> operands;
   for (const Case& c : all) {
-    for (const Backend* backend : {&onednn(), aten.get()}) {
+    for (const backend::Backend* backend : {&onednn(), aten.get()}) {
       ops.emplace_back(*backend, *c.op, c.types, c.attrs);
       operands.push_back(c.operands());
     }
@@ -181,7 +181,7 @@ TEST_CASE("where nothing that was written may be executed, nothing is offered, a
   if (!offers()) return;
   CHECK(onednn().notice().empty());
   const auto work = [] {
-    const auto refused = backends::make_onednn_backend();
+    const auto refused = backend::make_onednn_backend();
     if (refused->supports(DeviceKind::cpu)) return 1;
     if (!refused->version().ends_with(" (no executable pages)")) return 2;
     return refused->notice().starts_with("the system lets no page be executed that was written") ? 0 : 3;

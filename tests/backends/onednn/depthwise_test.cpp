@@ -1,4 +1,4 @@
-#include "backends/cpu/depthwise.h"
+#include "backends/cpu/convolutions/depthwise.h"
 
 #include <cmath>
 #include <cstddef>
@@ -60,8 +60,8 @@ std::vector<ConvolutionCase> cases() {
 /// Bound to the kernel of depthwise.h, whichever is chosen; that is null where there is none.
 BoundOp bind(const ir::Primitive& primitive, const ir::Sample& sample) {
   BoundOp bound(primitive, sample);
-  const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-  bound.kernel = backends::cpu::make_depthwise(request, backends::cpu::ConvolutionGeometry(request));
+  const backend::KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+  bound.kernel = backend::cpu::make_depthwise(request, backend::cpu::ConvolutionGeometry(request));
   return bound;
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("16-bit products, where this processor has them") {
 
 #if defined(__x86_64__)
 TEST_CASE("what oneDNN has only a plain loop for is left to others") {
-  if (usable_isa() != Isa::avx512 || __builtin_cpu_supports("avx512fp16")) return;
+  if (backend::usable_isa() != backend::Isa::avx512 || __builtin_cpu_supports("avx512fp16")) return;
   for (const Case& c : cases()) {
     CAPTURE(std::string(c.name));
     CHECK(BoundOp(ops::primitives::dot_general(), sample_of(c, float16)).kernel == nullptr);

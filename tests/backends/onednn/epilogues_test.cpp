@@ -110,7 +110,7 @@ struct Compiled {
 
 Compiled run(const ir::FunctionPtr& f, bool fuse) {
   compile::Options options;
-  options.backends = make_backends();
+  options.backends = backend::make_backends();
   options.threads = 2;
   options.verify = true;
   options.fuse = fuse;

@@ -1,4 +1,4 @@
-#include "backends/cpu/gemv.h"
+#include "backends/cpu/products/gemv.h"
 
 #include <array>
 #include <cmath>
@@ -45,7 +45,7 @@ bool has_few_rows(const Product& p) {
   const ir::Sample sample = sample_of(p);
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(ops::primitives::dot_general(), inputs, sample.attrs, {});
-  return backends::cpu::has_few_rows(backends::cpu::plan_product({"dot_general", sample.attrs, inputs, outputs, {}}));
+  return backend::cpu::has_few_rows(backend::cpu::plan_product({"dot_general", sample.attrs, inputs, outputs, {}}));
 }
 
 /// One element of the result by the definition.

@@ -18,8 +18,8 @@
 // Kernels of the oneDNN backend against the references of the ops.
 namespace lockstep::tests {
 
-inline const Backend& onednn() {
-  static const std::shared_ptr<const Backend> backend = backends::make_onednn_backend();
+inline const backend::Backend& onednn() {
+  static const std::shared_ptr<const backend::Backend> backend = backend::make_onednn_backend();
   return *backend;
 }
 
@@ -32,11 +32,11 @@ struct BoundOp : BackendOp {
 };
 
 /// Whether the environment lets this backend offer anything here.
-inline bool offers() { return usable_isa() != Isa::none; }
+inline bool offers() { return backend::usable_isa() != backend::Isa::none; }
 
 /// Whether convolutions of bfloat16 may be made in Winograd's tiles: not where whole tiles of matrices are multiplied.
 inline bool offers_bfloat16_tiles() {
-  return offers() && backends::onednn::bfloat16_products() != backends::cpu::Bfloat16Products::tiles;
+  return offers() && backend::onednn::bfloat16_products() != backend::cpu::Bfloat16Products::tiles;
 }
 
 /// Attributes of a product that contracts a dimension of either operand.

@@ -92,11 +92,11 @@ TEST_CASE("parts of products and convolutions, in any order, have the bits of th
     CAPTURE(to_string(bound.inputs[0]));
     CAPTURE(to_string(bound.inputs[1]));
     REQUIRE(bound.kernel != nullptr);
-    std::vector<std::unique_ptr<Kernel>> parts =
+    std::vector<std::unique_ptr<backend::Kernel>> parts =
         onednn().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}}, *bound.kernel);
     CHECK(parts.size() <= 16);
     if (c.cut == Cut::no) CHECK(parts.empty());
-    if (c.cut == Cut::yes && usable_isa() == Isa::avx512) CHECK(parts.size() > 1);
+    if (c.cut == Cut::yes && backend::usable_isa() == backend::Isa::avx512) CHECK(parts.size() > 1);
     if (parts.empty()) continue;
     const std::vector<Memory> operands = draw_operands(bound, 5);
     std::vector<ArrayView> inputs;
@@ -106,7 +106,7 @@ TEST_CASE("parts of products and convolutions, in any order, have the bits of th
     const Memory result(static_cast<std::size_t>(bound.outputs[0].nbytes()));
     const ArrayView output = contiguous_view(result.data(), float32, bound.outputs[0].shape);
     std::reverse(parts.begin(), parts.end());
-    for (const std::unique_ptr<Kernel>& part : parts) {
+    for (const std::unique_ptr<backend::Kernel>& part : parts) {
       const Memory scratch(part->scratch_bytes());
       part->run({inputs, {&output, 1}, scratch.data()});
     }

@@ -16,7 +16,7 @@ namespace lockstep::tests {
 namespace {
 
 /// Takes what it is told of and writes over it.
-class Taker final : public RowReader {
+class Taker final : public backend::RowReader {
  public:
   Taker(std::byte* result, std::size_t row_bytes) : result_(result), row_bytes_(row_bytes) {}
 
@@ -46,7 +46,7 @@ class Taker final : public RowReader {
 int check_rows(const ir::Primitive& primitive, const ir::Sample& sample) {
   const BoundOp bound(primitive, sample);
   if (bound.kernel == nullptr) return 0;
-  const auto* writer = dynamic_cast<const RowWriter*>(bound.kernel.get());
+  const auto* writer = dynamic_cast<const backend::RowWriter*>(bound.kernel.get());
   if (writer == nullptr) return 0;
   const std::vector<Memory> operands = draw_memory(sample, 12);
   const Memory result(static_cast<std::size_t>(bound.outputs[0].nbytes())), scratch(writer->scratch_bytes());

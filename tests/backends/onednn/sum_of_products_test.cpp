@@ -37,10 +37,10 @@ void check(const Case& c) {
     }
   }
   const std::vector<float> expected = tree_sum(leaves, 0, c.leaves);
-  const KernelRequest request{"sum_of_products", attrs, types, product.outputs, {}};
-  const std::unique_ptr<Kernel> whole = onednn().make_kernel(request);
+  const backend::KernelRequest request{"sum_of_products", attrs, types, product.outputs, {}};
+  const std::unique_ptr<backend::Kernel> whole = onednn().make_kernel(request);
   // Elsewhere oneDNN's own products have other bits.
-  if (usable_isa() == Isa::avx512) REQUIRE(whole != nullptr);
+  if (backend::usable_isa() == backend::Isa::avx512) REQUIRE(whole != nullptr);
   if (whole != nullptr) check_sum(request, *whole, views, expected, c.in_parts);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("sums of products of other dtypes and of what does not lie as matrices
     const ArrayType result{dtype, {a[1], b[1]}, {}};
     return onednn().make_kernel({"sum_of_products", attrs, types, {&result, 1}, {}}) != nullptr;
   };
-  if (usable_isa() == Isa::avx512) CHECK(offered(float32, {8, 40}, {8, 60}, 4));
+  if (backend::usable_isa() == backend::Isa::avx512) CHECK(offered(float32, {8, 40}, {8, 60}, 4));
   CHECK_FALSE(offered(float32, {33, 40}, {33, 60}, 4));
   CHECK_FALSE(offered(bfloat16, {8, 40}, {8, 60}, 4));
   CHECK_FALSE(offered(float32, {8, 40}, {8, 60}, 6));

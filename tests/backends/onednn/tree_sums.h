@@ -26,21 +26,21 @@ inline std::vector<float> tree_sum(const std::vector<std::vector<float>>& leaves
 }
 
 /// The kernel of a request, and its parts one after the other from the last one on, give these floats.
-inline void check_sum(const KernelRequest& request, const Kernel& whole, const std::vector<ArrayView>& operands,
-                      const std::vector<float>& expected, bool in_parts) {
-  const auto run = [&](const std::vector<const Kernel*>& kernels) {
+inline void check_sum(const backend::KernelRequest& request, const backend::Kernel& whole,
+                      const std::vector<ArrayView>& operands, const std::vector<float>& expected, bool in_parts) {
+  const auto run = [&](const std::vector<const backend::Kernel*>& kernels) {
     const Memory result(static_cast<std::size_t>(request.outputs[0].nbytes()));
     const ArrayView view = contiguous_view(result.data(), float32, request.outputs[0].shape);
-    for (const Kernel* kernel : kernels) {
+    for (const backend::Kernel* kernel : kernels) {
       const Memory scratch(kernel->scratch_bytes());
       kernel->run({operands, {&view, 1}, scratch.data()});
     }
     return floats(result.bytes());
   };
   CHECK(run({&whole}) == expected);
-  const std::vector<std::unique_ptr<Kernel>> parts = onednn().make_parts(request, whole);
+  const std::vector<std::unique_ptr<backend::Kernel>> parts = onednn().make_parts(request, whole);
   CHECK((parts.size() > 1) == in_parts);
-  std::vector<const Kernel*> reversed;
+  std::vector<const backend::Kernel*> reversed;
   for (std::size_t i = parts.size(); i-- > 0;) reversed.push_back(parts[i].get());
   if (!parts.empty()) CHECK(run(reversed) == expected);
 }

@@ -69,8 +69,8 @@ std::vector<Case> cases() {
 bool is_product(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
-  const KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
-  return backends::onednn::make_window_product(request, backends::cpu::ConvolutionGeometry(request)) != nullptr;
+  const backend::KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
+  return backend::onednn::make_window_product(request, backend::cpu::ConvolutionGeometry(request)) != nullptr;
 }
 
 /// Three images of 3 x 4 places, whose windows are of 2 x 2.
@@ -171,8 +171,8 @@ TEST_CASE("windows laid out for some images at a time give the reference's value
   for (const ConvolutionCase& c : {blocks, alone}) {
     for_each_of_family(c, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
       BoundOp bound(primitive, sample);
-      const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-      bound.kernel = backends::onednn::make_window_products(request, backends::cpu::ConvolutionGeometry(request));
+      const backend::KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+      bound.kernel = backend::onednn::make_window_products(request, backend::cpu::ConvolutionGeometry(request));
       REQUIRE(bound.kernel != nullptr);
       check_against_reference(primitive, sample, bound, name);
       const std::vector<Memory> operands = draw_memory(sample, 5);
@@ -187,17 +187,17 @@ TEST_CASE("what oneDNN computes by laying out windows is computed so here, and g
   for_each_of_family(slow, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {
     if (primitive.name == "conv") return;
     const BoundOp bound(primitive, sample);
-    const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-    const backends::cpu::ThreadSettings one_thread;
-    const auto products = backends::onednn::make_window_products(request, backends::cpu::ConvolutionGeometry(request));
+    const backend::KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+    const backend::cpu::ThreadSettings one_thread;
+    const auto products = backend::onednn::make_window_products(request, backend::cpu::ConvolutionGeometry(request));
     REQUIRE(bound.kernel != nullptr);
     CHECK(bound.kernel->scratch_bytes() == products->scratch_bytes());
   });
   const ConvolutionCase groups{"groups", {2, 9, 9, 8}, {3, 3, 4, 8}, {2, 5, 5, 8}, square(1, 0, 0, 2, 2)};
   for_each_of_family(groups, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {
     const BoundOp bound(primitive, sample);
-    const KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
-    CHECK(backends::onednn::make_window_products(request, backends::cpu::ConvolutionGeometry(request)) == nullptr);
+    const backend::KernelRequest request{primitive.name, bound.attrs, bound.inputs, bound.outputs, {}};
+    CHECK(backend::onednn::make_window_products(request, backend::cpu::ConvolutionGeometry(request)) == nullptr);
   });
 }
 

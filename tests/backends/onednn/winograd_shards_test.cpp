@@ -55,8 +55,8 @@ void check_sum_of_grads(const Case& c) {
       for (Memory& memory : drawn) operands.push_back(std::move(memory));
     }
     const std::vector<ArrayType> types = repeated(grad.inputs, c.shards);
-    const KernelRequest request{"sum_of_kernel_grads", sample.attrs, types, grad.outputs, {}};
-    const std::unique_ptr<Kernel> whole = onednn().make_kernel(request);
+    const backend::KernelRequest request{"sum_of_kernel_grads", sample.attrs, types, grad.outputs, {}};
+    const std::unique_ptr<backend::Kernel> whole = onednn().make_kernel(request);
     REQUIRE(whole != nullptr);
     check_sum(request, *whole, views(operands, types), tree_sum(leaves, 0, c.shards), c.in_parts);
   });
@@ -91,7 +91,7 @@ void for_each_of_shards(const Case& c, DType dtype, Visit visit) {
 void check_of_shards(const Case& c, DType dtype = float32) {
   for_each_of_shards(c, dtype,
                      [&](const ir::Primitive& primitive, const ir::Sample& sample, const auto& inputs,
-                         const auto& outputs, const std::unique_ptr<Kernel>& kernel) {
+                         const auto& outputs, const std::unique_ptr<backend::Kernel>& kernel) {
                        REQUIRE_MESSAGE(kernel != nullptr, primitive.name);
                        const BoundOp one(primitive, sample);
                        const std::vector<std::byte> window = draw_memory(sample, 100)[1].bytes();
@@ -159,9 +159,10 @@ TEST_CASE("convolutions of several shards with one window have each shard's own 
 
 TEST_CASE("convolutions of shards that gain little by one window are left apart") {
   const auto check_none = [](const Case& c, DType dtype) {
-    for_each_of_shards(c, dtype,
-                       [](const ir::Primitive& primitive, const auto&, const auto&, const auto&,
-                          const std::unique_ptr<Kernel>& kernel) { CHECK_MESSAGE(kernel == nullptr, primitive.name); });
+    for_each_of_shards(
+        c, dtype,
+        [](const ir::Primitive& primitive, const auto&, const auto&, const auto&,
+           const std::unique_ptr<backend::Kernel>& kernel) { CHECK_MESSAGE(kernel == nullptr, primitive.name); });
   };
   const Case many_tiles{.images = 16, .height = 16, .width = 16, .channels = 64, .features = 64, .shards = 4};
   check_none(many_tiles, float32);

@@ -1,4 +1,4 @@
-#include "backends/cpu/winograd.h"
+#include "backends/cpu/convolutions/winograd.h"
 
 #include <array>
 #include <bit>
@@ -83,9 +83,9 @@ void for_each_of_bfloat16(const ConvolutionCase& c, Check check) {
 bool is_tiled(const ir::Primitive& primitive, const ir::Sample& sample) {
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
-  const KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
-  return backends::cpu::make_winograd(request, backends::cpu::ConvolutionGeometry(request),
-                                      backends::onednn::bfloat16_products()) != nullptr;
+  const backend::KernelRequest request{primitive.name, sample.attrs, inputs, outputs, {}};
+  return backend::cpu::make_winograd(request, backend::cpu::ConvolutionGeometry(request),
+                                     backend::onednn::bfloat16_products()) != nullptr;
 }
 
 /// Whole numbers of -4 to 4, multiples of 4 in the second operand, whose halves of halves are whole.

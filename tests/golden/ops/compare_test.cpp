@@ -62,7 +62,7 @@ std::size_t compare(const Case& c, const StoredCase& stored, const compile::Opti
 TEST_CASE("every op, its derivatives and batches have JAX's values") {
   std::map<std::string, StoredCase> stored = read_stored(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/ops/jax");
   compile::Options options;
-  options.backends = built_backends();
+  options.backends = backend::built_backends();
   options.verify = true;
   std::size_t ops = 0, cases = 0, runs = 0, values = 0;
   for (const ops::PrimitiveGetter get : ops::all_primitives()) {

@@ -123,7 +123,7 @@ std::string derivative_of(const ir::Derivative& derivative) {
   }
 }
 
-using Backends = std::vector<std::shared_ptr<const Backend>>;
+using Backends = std::vector<std::shared_ptr<const backend::Backend>>;
 
 /// The backends that have kernels for the samples; said where for some only.
 std::string kernels_of(const ir::Primitive& op, const Backends& backends) {
@@ -183,7 +183,7 @@ type rules, derivatives, batching rules, kernels and samples.
 
 std::string generated() {
   const tests::MaxIsa all("");  // the page is of what is built, not of what this run is held to
-  const Backends backends = make_backends();
+  const Backends backends = backend::make_backends();
   std::vector<std::string> names;
   for (const auto& backend : backends) names.emplace_back(backend->name());
   std::string text = std::string(head) + "Backends of this build: " + listed(names) + ".\n\n";

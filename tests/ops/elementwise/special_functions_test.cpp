@@ -171,15 +171,15 @@ TEST_CASE("the incomplete functions' parts add up, and small tails keep their di
     for (const double ratio : {0.1, 0.9, 1.0, 1.1, 3.0}) {
       CAPTURE(a);
       CAPTURE(ratio);
-      CHECK(std::abs(special::igamma(a, a * ratio) + special::igammac(a, a * ratio) - 1) < 1e-12);
+      CHECK(std::abs(backend::special::igamma(a, a * ratio) + backend::special::igammac(a, a * ratio) - 1) < 1e-12);
     }
-    CHECK(std::abs(special::betainc(a, 2.5, 0.3) + special::betainc(2.5, a, 0.7) - 1) < 1e-12);
+    CHECK(std::abs(backend::special::betainc(a, 2.5, 0.3) + backend::special::betainc(2.5, a, 0.7) - 1) < 1e-12);
   }
 }
 
 TEST_CASE("reduce_precision rounds to the nearest, and to even") {
-  const auto to_bfloat16 = [](double x) { return special::reduce_precision(x, 8, 8, 7); };
-  const auto to_float16 = [](double x) { return special::reduce_precision(x, 8, 5, 10); };
+  const auto to_bfloat16 = [](double x) { return backend::special::reduce_precision(x, 8, 8, 7); };
+  const auto to_float16 = [](double x) { return backend::special::reduce_precision(x, 8, 5, 10); };
   CHECK(to_bfloat16(1 + 0x1p-8) == 1);
   CHECK(to_bfloat16(1 + 0x3p-8) == 1 + 0x1p-6);
   CHECK(to_bfloat16(1e5) == 99840);
@@ -189,7 +189,7 @@ TEST_CASE("reduce_precision rounds to the nearest, and to even") {
   CHECK(to_float16(-6e-5) == 0);
   CHECK(std::signbit(to_float16(-1e-6)));
   CHECK(std::isnan(to_float16(nan)));
-  CHECK(special::reduce_precision(1 + 0x1p-52, 11, 11, 52) == 1 + 0x1p-52);
+  CHECK(backend::special::reduce_precision(1 + 0x1p-52, 11, 11, 52) == 1 + 0x1p-52);
 }
 
 }  // namespace lockstep::tests

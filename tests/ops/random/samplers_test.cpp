@@ -35,37 +35,39 @@ TEST_CASE("gamma_grad is the derivative of a quantile") {
         Slope{1e6, 997675.1228599253, 0.998836826011686}, Slope{1e6, 1003093.0823698544, 1.0015451159624689}}) {
     CAPTURE(c.a);
     CAPTURE(c.x);
-    CHECK(samplers::gamma_grad(c.a, c.x, false) == doctest::Approx(c.expected).epsilon(1e-7));
-    CHECK(samplers::gamma_grad(c.a, std::log(c.x), true) == doctest::Approx(c.expected / c.x).epsilon(1e-7));
+    CHECK(backend::samplers::gamma_grad(c.a, c.x, false) == doctest::Approx(c.expected).epsilon(1e-7));
+    CHECK(backend::samplers::gamma_grad(c.a, std::log(c.x), true) == doctest::Approx(c.expected / c.x).epsilon(1e-7));
   }
 }
 
 TEST_CASE("gamma_grad at the ends") {
-  CHECK(samplers::gamma_grad(2, 0, false) == 0);
-  CHECK(samplers::gamma_grad(2, INFINITY, false) == 1);
-  CHECK(std::isnan(samplers::gamma_grad(0, 1, false)));
-  CHECK(std::isnan(samplers::gamma_grad(2, NAN, false)));
+  CHECK(backend::samplers::gamma_grad(2, 0, false) == 0);
+  CHECK(backend::samplers::gamma_grad(2, INFINITY, false) == 1);
+  CHECK(std::isnan(backend::samplers::gamma_grad(0, 1, false)));
+  CHECK(std::isnan(backend::samplers::gamma_grad(2, NAN, false)));
   // Where x underflows: P(a, x) = x^a / Gamma(a + 1), so d log(x) / da = (digamma(a + 1) - log(x)) / a.
   const double digamma_of_1_01 = -0.5608854578687;
-  CHECK(samplers::gamma_grad(0.01, -2000, true) == doctest::Approx((digamma_of_1_01 + 2000) / 0.01).epsilon(1e-9));
+  CHECK(backend::samplers::gamma_grad(0.01, -2000, true) ==
+        doctest::Approx((digamma_of_1_01 + 2000) / 0.01).epsilon(1e-9));
 }
 
 TEST_CASE("gamma at the ends of its parameter") {
-  const samplers::Key key = {1, 2};
-  CHECK(samplers::gamma(key, 0.0, false) == 0);
-  CHECK(samplers::gamma(key, 0.0, true) == -INFINITY);
-  CHECK(std::isnan(samplers::gamma(key, -0.5, false)));
-  CHECK(std::isnan(samplers::gamma(key, NAN, true)));
-  CHECK(samplers::gamma(key, INFINITY, false) == INFINITY);
-  CHECK(std::exp(samplers::gamma(key, 0.4, true)) == doctest::Approx(samplers::gamma(key, 0.4, false)).epsilon(1e-12));
-  CHECK(samplers::gamma(key, 1e30, false) == doctest::Approx(1e30));
+  const backend::samplers::Key key = {1, 2};
+  CHECK(backend::samplers::gamma(key, 0.0, false) == 0);
+  CHECK(backend::samplers::gamma(key, 0.0, true) == -INFINITY);
+  CHECK(std::isnan(backend::samplers::gamma(key, -0.5, false)));
+  CHECK(std::isnan(backend::samplers::gamma(key, NAN, true)));
+  CHECK(backend::samplers::gamma(key, INFINITY, false) == INFINITY);
+  CHECK(std::exp(backend::samplers::gamma(key, 0.4, true)) ==
+        doctest::Approx(backend::samplers::gamma(key, 0.4, false)).epsilon(1e-12));
+  CHECK(backend::samplers::gamma(key, 1e30, false) == doctest::Approx(1e30));
 }
 
 TEST_CASE("counts at arguments too large for their tests of acceptance") {
-  const samplers::Key key = {3, 4};
-  CHECK(samplers::poisson(key, 1e30) == doctest::Approx(1e30));
-  CHECK(samplers::binomial(key, 1e300, 0.25) == doctest::Approx(0.25e300));
-  CHECK(samplers::poisson(key, 1e-300) == 0);
+  const backend::samplers::Key key = {3, 4};
+  CHECK(backend::samplers::poisson(key, 1e30) == doctest::Approx(1e30));
+  CHECK(backend::samplers::binomial(key, 1e300, 0.25) == doctest::Approx(0.25e300));
+  CHECK(backend::samplers::poisson(key, 1e-300) == 0);
 }
 
 TEST_CASE("a gamma draw's derivative follows the quantile and exists once") {
@@ -80,7 +82,7 @@ TEST_CASE("a gamma draw's derivative follows the quantile and exists once") {
   std::vector<ir::ReferenceArray> draws = {ir::reference_zeros({float64, {4}, {}})};
   gamma.reference({std::span(arguments).first(2), sample.attrs, draws});
   for (std::size_t i = 0; i < 4; ++i) {
-    const double grad = samplers::gamma_grad(arguments[1].floats()[i], draws[0].floats()[i], false);
+    const double grad = backend::samplers::gamma_grad(arguments[1].floats()[i], draws[0].floats()[i], false);
     CHECK(tangent[0].floats()[i] == doctest::Approx(2 * grad));
   }
   const ir::Primitive& grad = ops::primitives::random_gamma_grad();

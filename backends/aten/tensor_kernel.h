@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+
+#include <lockstep/backend/backend.h>
+#include <lockstep/error.h>
+
+#include "backends/cpu/function_kernel.h"
+
+namespace lockstep::backend::aten {
+
+/// A kernel made of a function `run(const KernelArguments&)` that calls ATen: without its autograd, its errors as ours.
+template <class Run>
+std::unique_ptr<Kernel> make_tensor_kernel(const KernelRequest& request, Run run, cpu::Promises promises = {}) {
+  return cpu::make_function_kernel(
+      [op = std::string(request.op), run = std::move(run)](const KernelArguments& arguments) {
+        const c10::InferenceMode no_autograd;
+        try {
+          run(arguments);
+        } catch (const c10::Error& error) {
+          throw BackendError("aten kernel of " + op + ": " + error.what_without_backtrace());
+        }
+      },
+      promises);
+}
+
+}  // namespace lockstep::backend::aten
