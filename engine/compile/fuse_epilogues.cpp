@@ -160,7 +160,7 @@ class EpilogueFusion {
 Epilogues no_epilogues(const Program& program) { return {{}, IdVector<int>(program.items.size(), -1)}; }
 
 Epilogues fuse_epilogues(const Program& program, const KernelChoices& choices, const GroupedItems& grouped) {
-  return EpilogueFusion(program, choices, grouped).run();
+  return program.meshes.empty() ? no_epilogues(program) : EpilogueFusion(program, choices, grouped).run();
 }
 
 }  // namespace lockstep::compile

@@ -125,6 +125,8 @@ std::vector<Ref> operands_of_all_shards(const Program& program, const Item& prod
   return operands;
 }
 
-GroupedItems group_shards(const Program& program) { return ShardGrouping(program).run(); }
+GroupedItems group_shards(const Program& program) {
+  return program.meshes.empty() ? GroupedItems(program.items.size()) : ShardGrouping(program).run();
+}
 
 }  // namespace lockstep::compile
