@@ -12,7 +12,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/lockstep.h>
 
 #include "timing.h"
@@ -49,14 +48,14 @@ double seconds_per_step(const std::function<void()>& step, double seconds) {
   for (int i = 0; i < 5; ++i) first = timed();
   // How often is said by the first process: calls that communicate must be as many on all.
   std::int64_t calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(seconds / first), 15, 20000);
-  backend::world()->broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0);
+  world()->broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0);
   std::vector<double> samples;
   for (std::int64_t i = 0; i < calls; ++i) samples.push_back(timed());
   return median(std::move(samples));
 }
 
 void say(const std::string& line) {
-  if (process_index() == 0) fmt::print("{}\n", line);
+  if (world()->rank() == 0) fmt::print("{}\n", line);
 }
 
 std::int64_t parameters(const Tree& weights) {
@@ -114,7 +113,7 @@ void plan_gpt(const GptArguments& a) {
 
 /// A psum of one shard a process, of several sizes.
 void time_exchanges(double seconds) {
-  const int processes = process_count();
+  const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
   for (std::int64_t bytes = 1024; bytes <= (std::int64_t{64} << 20); bytes *= 4) {
     const std::int64_t elements = bytes / 4;

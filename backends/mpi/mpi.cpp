@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <mpi.h>
 
@@ -28,6 +30,55 @@ bool has_launcher() {
   return false;
 }
 
+bool is_finalized() {
+  int finalized = 0;
+  return MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0;
+}
+
+/// A message in parts of at most `longest` bytes, since MPI counts them in an int.
+class MpiTransfer final : public Transfer {
+ public:
+  static constexpr std::size_t longest = std::size_t{1} << 30;
+  static_assert(longest <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+
+  /// Calls start(offset, count, &request) for each part.
+  template <class Start>
+  MpiTransfer(std::size_t bytes, bool receives, const Start& start) : receives_(receives) {
+    std::size_t done = 0;
+    do {
+      const std::size_t part = std::min(longest, bytes - done);
+      requests_.push_back(MPI_REQUEST_NULL);
+      start(done, static_cast<int>(part), &requests_.back());
+      done += part;
+    } while (done < bytes);
+  }
+  ~MpiTransfer() override {
+    if (is_finalized()) return;
+    for (MPI_Request& request : requests_) {
+      if (request == MPI_REQUEST_NULL) continue;
+      if (receives_) MPI_Cancel(&request);  // a send that the other one may read is never called back
+      MPI_Request_free(&request);
+    }
+  }
+  MpiTransfer(const MpiTransfer&) = delete;
+  MpiTransfer& operator=(const MpiTransfer&) = delete;
+
+  bool test() override {
+    while (first_ < requests_.size()) {
+      int done = 0;
+      check(MPI_Test(&requests_[first_], &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done == 0) return false;
+      ++first_;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<MPI_Request> requests_;
+  std::size_t first_ = 0;  ///< That is not done.
+  bool receives_;
+};
+
 /// The processes of MPI_COMM_WORLD.
 class Mpi final : public Communicator {
  public:
@@ -42,15 +93,16 @@ class Mpi final : public Communicator {
         throw CommunicatorError("mpi: this MPI lets only the main thread communicate; build it with thread support.");
       }
     }
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup");
-    check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    check(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
-    check(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size");
+    for (MPI_Comm& channel : channels_) {
+      check(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
+      check(MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    }
+    check(MPI_Comm_rank(channels_[0], &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(channels_[0], &size_), "MPI_Comm_size");
   }
   ~Mpi() override {
-    int finalized = 0;
-    if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-    MPI_Comm_free(&communicator_);
+    if (is_finalized() || abandoned_) return;  // MPI_Finalize waits for all processes
+    for (MPI_Comm& channel : channels_) MPI_Comm_free(&channel);
     if (owns_) MPI_Finalize();
   }
   Mpi(const Mpi&) = delete;
@@ -59,44 +111,35 @@ class Mpi final : public Communicator {
   std::string_view name() const override { return "mpi"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void barrier() override { check(MPI_Barrier(communicator_), "MPI_Barrier"); }
 
-  void all_gather(std::span<const std::byte> sent, std::span<std::byte> received) override {
-    expect(received.size(), sent.size() * static_cast<std::size_t>(size_), __func__);
-    const int n = count(sent.size(), __func__);
-    check(MPI_Allgather(sent.data(), n, MPI_BYTE, received.data(), n, MPI_BYTE, communicator_), "MPI_Allgather");
+  std::unique_ptr<Transfer> start_send(Channel channel, int to, std::span<const std::byte> bytes) override {
+    expect_other(to, "send to");
+    const auto start = [&](std::size_t offset, int count, MPI_Request* request) {
+      check(MPI_Isend(bytes.data() + offset, count, MPI_BYTE, to, 0, of(channel), request), "MPI_Isend");
+    };
+    return std::make_unique<MpiTransfer>(bytes.size(), false, start);
   }
-  void all_to_all(std::span<const std::byte> sent, std::span<std::byte> received) override {
-    expect(received.size(), sent.size(), __func__);
-    if (sent.size() % static_cast<std::size_t>(size_) != 0) {
-      throw CommunicatorError("mpi: all_to_all of " + std::to_string(sent.size()) + " bytes to " +
-                              std::to_string(size_) + " processes; give every process a block of equal size.");
-    }
-    const int n = count(sent.size() / static_cast<std::size_t>(size_), __func__);
-    check(MPI_Alltoall(sent.data(), n, MPI_BYTE, received.data(), n, MPI_BYTE, communicator_), "MPI_Alltoall");
+  std::unique_ptr<Transfer> start_receive(Channel channel, int from, std::span<std::byte> room) override {
+    expect_other(from, "receive from");
+    const auto start = [&](std::size_t offset, int count, MPI_Request* request) {
+      check(MPI_Irecv(room.data() + offset, count, MPI_BYTE, from, 0, of(channel), request), "MPI_Irecv");
+    };
+    return std::make_unique<MpiTransfer>(room.size(), true, start);
   }
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    if (root < 0 || root >= size_) {
-      throw CommunicatorError("mpi: broadcast from process " + std::to_string(root) + " of " + std::to_string(size_) +
-                              "; give one from 0 to " + std::to_string(size_ - 1) + ".");
-    }
-    check(MPI_Bcast(bytes.data(), count(bytes.size(), "broadcast"), MPI_BYTE, root, communicator_), "MPI_Bcast");
-  }
+  void abandon() override { abandoned_ = true; }
 
  private:
-  static void expect(std::size_t given, std::size_t expected, const std::string& op) {
-    if (given == expected) return;
-    throw CommunicatorError("mpi: " + op + " has room for " + std::to_string(given) + " bytes, expected " +
-                            std::to_string(expected) + "; size the buffer for all processes.");
-  }
-  static int count(std::size_t bytes, const std::string& op) {
-    if (bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return static_cast<int>(bytes);
-    throw CommunicatorError("mpi: " + op + " of " + std::to_string(bytes) +
-                            " bytes per process; MPI counts to 2^31 - 1, split the array.");
+  MPI_Comm of(Channel channel) const { return channels_[static_cast<std::size_t>(channel)]; }
+  void expect_other(int process, const std::string& what) const {
+    if (process >= 0 && process < size_ && process != rank_) return;
+    throw CommunicatorError("mpi: " + what + " process " + std::to_string(process) + ", and this is process " +
+                            std::to_string(rank_) + " of " + std::to_string(size_) + "; give another one from 0 to " +
+                            std::to_string(size_ - 1) + ".");
   }
 
-  MPI_Comm communicator_ = MPI_COMM_NULL;
+  std::array<MPI_Comm, 2> channels_ = {MPI_COMM_NULL, MPI_COMM_NULL};
   bool owns_ = false;
+  bool abandoned_ = false;
   int rank_ = 0;
   int size_ = 1;
 };

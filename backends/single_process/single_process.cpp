@@ -1,5 +1,5 @@
-#include <cstring>
 #include <memory>
+#include <string>
 
 #include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
@@ -7,29 +7,24 @@
 namespace lockstep::backend {
 namespace {
 
-/// A process alone: what it sends, it receives.
+/// A process alone, which has nobody to send to.
 class SingleProcess final : public Communicator {
  public:
   std::string_view name() const override { return "single_process"; }
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void barrier() override {}
-  void all_gather(std::span<const std::byte> sent, std::span<std::byte> received) override { copy(sent, received); }
-  void all_to_all(std::span<const std::byte> sent, std::span<std::byte> received) override { copy(sent, received); }
-  void broadcast(std::span<std::byte> /*bytes*/, int root) override {
-    if (root != 0) {
-      throw CommunicatorError("single_process: broadcast from process " + std::to_string(root) +
-                              ", but there is process 0 alone; launch more processes with mpirun.");
-    }
+  std::unique_ptr<Transfer> start_send(Channel /*channel*/, int to, std::span<const std::byte> /*bytes*/) override {
+    refuse("a message to process " + std::to_string(to));
   }
+  std::unique_ptr<Transfer> start_receive(Channel /*channel*/, int from, std::span<std::byte> /*room*/) override {
+    refuse("a message from process " + std::to_string(from));
+  }
+  void abandon() override {}
 
  private:
-  static void copy(std::span<const std::byte> sent, std::span<std::byte> received) {
-    if (sent.size() != received.size()) {
-      throw CommunicatorError("single_process: " + std::to_string(sent.size()) + " bytes sent, room for " +
-                              std::to_string(received.size()) + "; both must be equal for one process.");
-    }
-    if (!sent.empty()) std::memcpy(received.data(), sent.data(), sent.size());
+  [[noreturn]] static void refuse(const std::string& message) {
+    throw CommunicatorError("single_process: " + message +
+                            ", but there is process 0 alone; launch more processes with mpirun.");
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
+#include <lockstep/processes.h>
 
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/safetensors.h"
@@ -53,9 +54,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-}  // namespace
-
-void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
+void write(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
   std::map<std::string, Array> named;
   for (auto& [path, array] : by_path(tree)) named.emplace(name_of(path), array);
   const std::vector<std::byte> arrays = write_safetensors(named);
@@ -73,6 +72,23 @@ void save(const std::filesystem::path& folder, const Tree& tree, const Named<std
   committed.write(arrays_file, arrays);
   committed.write(manifest_file, bytes_of(text));
   committed.commit();
+}
+
+/// For how long the others wait for process 0 beyond the time limit: a slow disk's time for these bytes.
+double writing_seconds(const Tree& tree) {
+  constexpr double slowest_bytes_per_second = 1e7;
+  double bytes = 0;
+  for (const Array& leaf : tree.leaves()) {
+    if (leaf.has_value()) bytes += static_cast<double>(leaf.type().nbytes());
+  }
+  return bytes / slowest_bytes_per_second;
+}
+
+}  // namespace
+
+void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
+  world()->run_on_first(
+      "checkpoint::save of " + folder.string(), [&] { write(folder, tree, manifest); }, writing_seconds(tree));
 }
 
 Saved restore(const std::filesystem::path& folder) {

@@ -28,6 +28,8 @@ struct TrainArguments {
   std::filesystem::path run;
   std::int64_t log_every = 50;
   std::int64_t checkpoint_every = 0;  ///< Steps; 0: at the end of each epoch.
+  double collective_timeout = 0;      ///< Seconds; 0: the environment's, else the default.
+  std::int64_t check_replicas = 0;    ///< Steps between comparisons of the processes' states; 0: none.
   bool resume = false;
   bool check = false;
   bool debug_nans = false;

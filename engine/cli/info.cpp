@@ -7,10 +7,10 @@
 #include <lockstep/backend/backend.h>
 #include <lockstep/backend/communicator.h>
 #include <lockstep/models.h>
+#include <lockstep/processes.h>
 #include <lockstep/version.h>
 
 #include "engine/cli/commands.h"
-#include "engine/cli/machine.h"
 
 namespace lockstep::cli {
 

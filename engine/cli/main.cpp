@@ -9,6 +9,7 @@
 #include <lockstep/backend/backend.h>
 #include <lockstep/error.h>
 #include <lockstep/models.h>
+#include <lockstep/processes.h>
 #include <lockstep/version.h>
 
 #include "engine/cli/commands.h"
@@ -45,6 +46,12 @@ CLI::App* add_train(CLI::App& app, TrainArguments& a) {
   train->add_option("--run", a.run, "Folder for metrics, manifest and checkpoints; must not exist")->required();
   train->add_option("--log-every", a.log_every, "Steps between log lines")->check(positive)->capture_default_str();
   train->add_option("--checkpoint-every", a.checkpoint_every, "Steps between checkpoints; default: each epoch")
+      ->check(positive);
+  train
+      ->add_option("--collective-timeout", a.collective_timeout,
+                   "Seconds that a process waits for the others; default: LOCKSTEP_COLLECTIVE_TIMEOUT, or 30")
+      ->check(CLI::PositiveNumber);
+  train->add_option("--check-replicas", a.check_replicas, "Steps between comparisons of the processes' states")
       ->check(positive);
   train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
   train->add_flag("--debug-nans", a.debug_nans, "Stop at the first NaN and say which op of which layer made it");
@@ -94,24 +101,30 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace lockstep::cli
 
+namespace {
+
+/// Prints it, tells the other processes, and returns the exit code.
+int ended(int code, const char* text) {
+  fmt::print(stderr, "lockstep: {}\n", text);
+  lockstep::abort_processes(text);
+  return code;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace lockstep;
   try {
     return cli::run(argc, argv);
   } catch (const ValueError& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
-    return cli::usage_error;
+    return ended(cli::usage_error, error.what());
   } catch (const MeshError& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
-    return cli::usage_error;
+    return ended(cli::usage_error, error.what());
   } catch (const DataError& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
-    return cli::usage_error;
+    return ended(cli::usage_error, error.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "lockstep: {}\n", error.what());
-    return cli::failure;
+    return ended(cli::failure, error.what());
   } catch (...) {
-    fmt::print(stderr, "lockstep: an error of no known kind\n");
-    return cli::failure;
+    return ended(cli::failure, "an error of no known kind");
   }
 }

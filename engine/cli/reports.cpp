@@ -82,7 +82,7 @@ void Reporter::on_check(const std::vector<std::string>& findings) {
 void Reporter::on_step(const StepReport& report, const TrainState& state) {
   seconds_ += report.seconds;
   if (is_logged(report)) log(report);
-  if (options_.checkpoint_every > 0 && report.step % options_.checkpoint_every == 0 && !options_.quiet) {
+  if (options_.checkpoint_every > 0 && report.step % options_.checkpoint_every == 0) {
     folder_.save(state, loader_.position(), options_.manifest);
   }
 }
@@ -96,15 +96,14 @@ void Reporter::on_epoch(const StepReport& report, const TrainState& state) {
   if (!options_.quiet) {
     fmt::print("{}epoch {} validation loss {:.4f} validation accuracy {:.4f}\n", options_.terminal ? "\n" : "",
                epoch.epoch, value_of(epoch.values, "validation loss"), value_of(epoch.values, "validation accuracy"));
-    if (options_.checkpoint_every == 0) folder_.save(state, loader_.position(), options_.manifest);
   }
+  if (options_.checkpoint_every == 0) folder_.save(state, loader_.position(), options_.manifest);
   epochs_.push_back(std::move(epoch));
 }
 
 void Reporter::on_end(const StepReport&, const TrainState& state) {
-  if (options_.quiet) return;
   folder_.save(state, loader_.position(), options_.manifest);
-  print_table();
+  if (!options_.quiet) print_table();
 }
 
 void Reporter::print_table() const {

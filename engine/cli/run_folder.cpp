@@ -51,7 +51,9 @@ RunFolder RunFolder::create(const std::filesystem::path& path, const Manifest& m
   }
   std::filesystem::create_directories(path / "checkpoints");
   std::ofstream(path / "manifest.json") << nlohmann::json(manifest).dump(2) << '\n';
-  return RunFolder(path);
+  RunFolder folder(path);
+  folder.lock_.emplace(path);
+  return folder;
 }
 
 RunFolder RunFolder::resume(const std::filesystem::path& path, const Manifest& manifest) {
@@ -61,6 +63,7 @@ RunFolder RunFolder::resume(const std::filesystem::path& path, const Manifest& m
     throw ValueError("[train] " + path.string() + " holds no checkpoint to resume; leave --resume out to start a run");
   }
   check_manifest(checkpoint::restore(*newest).manifest, manifest, *newest);
+  folder.lock_.emplace(path);
   return folder;
 }
 
@@ -88,13 +91,17 @@ void RunFolder::append_metrics(const std::map<std::string, double>& row) {
   if (!file.flush()) throw CheckpointError("[train] " + path.string() + " cannot be written");
 }
 
-void RunFolder::save(const TrainState& state, const data::Position& position, const Manifest& manifest) const {
-  const std::filesystem::path folder = path_ / "checkpoints" / fmt::format("step-{}", state.step.item<std::int64_t>());
-  if (!std::filesystem::exists(folder)) checkpoint::save(folder, saved_tree(state, position), manifest);
+void RunFolder::save(const TrainState& state, const data::Position& position, const Manifest& manifest) {
+  const auto step = state.step.item<std::int64_t>();
+  if (step == saved_step_) return;
+  checkpoint::save(path_ / "checkpoints" / fmt::format("step-{}", step), saved_tree(state, position), manifest);
+  saved_step_ = step;
 }
 
-std::pair<TrainState, data::Position> RunFolder::latest(const TrainState& like) const {
-  const Tree tree = checkpoint::restore(*newest_checkpoint(), saved_tree(like, {}));
+std::pair<TrainState, data::Position> RunFolder::latest(const TrainState& like) {
+  const std::filesystem::path newest = *newest_checkpoint();
+  saved_step_ = step_of(newest);
+  const Tree tree = checkpoint::restore(newest, saved_tree(like, {}));
   return {from_tree<TrainState>(tree.at("state")),
           {tree.at("data/epoch").array().item<std::int64_t>(), tree.at("data/row").array().item<std::int64_t>()}};
 }

@@ -9,7 +9,6 @@
 #include <lockstep/lockstep.h>
 
 #include "engine/cli/commands.h"
-#include "engine/cli/machine.h"
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 
@@ -92,11 +91,11 @@ Manifest manifest_of(const TrainArguments& a, std::int64_t shards) {
 }
 
 void print_placement(const Mesh& mesh) {
-  const int processes = process_count();
+  const int processes = world()->size();
   const auto devices = static_cast<std::int64_t>(mesh.devices().size());
   const std::int64_t each = mesh.shards() / (devices * processes);
   for (std::int64_t d = 0; d < devices; ++d) {
-    const std::int64_t first = (process_index() * devices + d) * each;
+    const std::int64_t first = (world()->rank() * devices + d) * each;
     fmt::print("device {} runs shards {}-{}\n", to_string(mesh.devices()[static_cast<std::size_t>(d)]), first,
                first + each - 1);
   }
@@ -110,9 +109,68 @@ TrainState initial_state(const Model<Array, Array>& model, const TrainStep& step
   return step.init(std::move(trainable), std::move(non_trainable));
 }
 
+/// What was asked for, as all processes must be.
+ProcessEntries flags_of(const TrainArguments& a) {
+  const auto text = [](const auto& value) { return fmt::format("{}", value); };
+  return {{"--model", a.model},
+          {"--data", a.data},
+          {"--seed", text(a.seed)},
+          {"--shards", text(a.shards)},
+          {"--devices", text(a.devices)},
+          {"--batch", text(a.batch)},
+          {"--steps", text(a.steps)},
+          {"--epochs", text(a.epochs)},
+          {"--learning-rate", text(a.learning_rate)},
+          {"--dtype", a.dtype},
+          {"--precision", a.precision},
+          {"--run", a.run.string()},
+          {"--log-every", text(a.log_every)},
+          {"--checkpoint-every", text(a.checkpoint_every)},
+          {"--collective-timeout", text(a.collective_timeout)},
+          {"--check-replicas", text(a.check_replicas)},
+          {"--resume", text(a.resume)},
+          {"--check", text(a.check)},
+          {"--debug-nans", text(a.debug_nans)}};
+}
+
+/// Sets how processes wait, and sees that all were asked for the same.
+void meet_others(const TrainArguments& a) {
+  Processes& others = *world();
+  if (a.collective_timeout > 0) others.set_time_limit(a.collective_timeout);
+  others.expect_same("lockstep train", flags_of(a));
+}
+
+ProcessEntries contents_of(const Dataset& set, const std::string& name) {
+  const auto hash = [](const data::HostTable& table) {
+    return sha256({reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size()});
+  };
+  return {{"the rows of the " + name + " set (--data-dir)", to_string(set.x.type) + " with SHA-256 " + hash(set.x)},
+          {"the labels of the " + name + " set (--data-dir)", to_string(set.y.type) + " with SHA-256 " + hash(set.y)}};
+}
+
+/// Sees that all processes have read the same data.
+void compare(const data::FashionMnist& sets) {
+  if (world()->size() == 1) return;
+  ProcessEntries entries = contents_of(sets.train, "training");
+  const ProcessEntries more = contents_of(sets.test, "validation");
+  entries.insert(entries.end(), more.begin(), more.end());
+  world()->expect_same("lockstep train", entries);
+}
+
+/// The run's folder, which process 0 makes or opens for itself; the others then find it there.
+RunFolder open_run(const TrainArguments& a, const Manifest& manifest) {
+  RunFolder folder = RunFolder::elsewhere(a.run);
+  world()->run_on_first("opening the run's folder", [&] {
+    folder = a.resume ? RunFolder::resume(a.run, manifest) : RunFolder::create(a.run, manifest);
+  });
+  world()->set_flight_folder(a.run);
+  return folder;
+}
+
 }  // namespace
 
 int train(const TrainArguments& a) {
+  meet_others(a);
   const Model<Array, Array> model = models::find(a.model);
   DataParallelOptions options = parallel_options(a);
   if (!a.profile.empty()) {
@@ -122,18 +180,17 @@ int train(const TrainArguments& a) {
   const TrainStep step = data_parallel(model, loss_of(model, true), optim::adamw(a.learning_rate), options);
   const Mesh mesh = step.mesh(a.batch);
   const Manifest manifest = manifest_of(a, mesh.shards());
-  const bool quiet = process_index() != 0;
+  const bool quiet = world()->rank() != 0;
 
   data::FashionMnist sets = load(a);
+  compare(sets);
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
   const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
   data::Loader loader(train_set, {.batch = a.batch, .seed = a.seed});
   const std::int64_t steps = a.steps > 0 ? a.steps : std::max<std::int64_t>(a.epochs, 1) * loader.batches_per_epoch();
 
   TrainState state = initial_state(model, step, a, *train_set);
-  RunFolder folder = a.resume ? RunFolder::resume(a.run, manifest)
-                     : quiet  ? RunFolder::elsewhere(a.run)
-                              : RunFolder::create(a.run, manifest);
+  RunFolder folder = open_run(a, manifest);
   if (a.resume) {
     auto [saved, position] = folder.latest(state);
     state = std::move(saved);
@@ -156,7 +213,11 @@ int train(const TrainArguments& a) {
                                                                  .manifest = manifest});
   // A report for every log line and every checkpoint.
   const std::int64_t report_every = std::gcd(a.log_every, a.checkpoint_every);
-  state = fit(step, std::move(state), loader, {.steps = steps, .log_every = report_every, .check_one_meaning = a.check},
+  state = fit(step, std::move(state), loader,
+              {.steps = steps,
+               .log_every = report_every,
+               .check_one_meaning = a.check,
+               .check_replicas_every = a.check_replicas},
               {reporter});
   if (options.debug.profile != nullptr && !quiet) {
     options.debug.profile->write_chrome_trace(a.profile);

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::size_t capacity = 4096;
 
-/// What an executable depends on beside the function. The communicator is kept, so that none can take its place.
+/// What an executable depends on beside the function. The processes are kept, so that no others can take their place.
 struct Setting {
   std::string text;
-  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Processes> processes;
   bool operator==(const Setting&) const = default;
 };
 
 Setting describe(const Options& options) {
-  Setting setting{{}, options.communicator};
+  Setting setting{{}, options.processes};
   for (const auto& backend : options.backends) setting.text += std::string(backend->name()) + ",";
   setting.text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "") +
                   (options.fuse ? ";fused" : "") + ";" + std::string(name(options.precision));

@@ -147,7 +147,7 @@ class CollectiveWriter {
     to_.units.add(std::move(stack));
     Unit exchange = new_unit();
     exchange.on_caller = true;
-    exchange.calls.push_back({program_.kernels.adopt(std::make_unique<GatherFromProcesses>(program_.communicator)),
+    exchange.calls.push_back({program_.kernels.adopt(std::make_unique<GatherFromProcesses>(program_.group)),
                               nullptr,
                               {{stacked, -1}},
                               {{gathered_, -1}},
@@ -287,12 +287,12 @@ class CollectiveWriter {
     const Kernel* add = program_.kernels.get(exchange_.combine().name, {}, operands, {&chunk, 1});
     Unit unit = new_unit();
     unit.on_caller = true;
-    unit.calls.push_back({program_.kernels.adopt(std::make_unique<FoldAcrossProcesses>(program_.communicator, add,
-                                                                                       type.dtype, type.size())),
-                          nullptr,
-                          {from},
-                          {to},
-                          "fold_across_processes"});
+    unit.calls.push_back(
+        {program_.kernels.adopt(std::make_unique<FoldAcrossProcesses>(program_.group, add, type.dtype, type.size())),
+         nullptr,
+         {from},
+         {to},
+         "fold_across_processes"});
     return unit;
   }
 

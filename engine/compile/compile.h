@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <lockstep/backend/backend.h>
-#include <lockstep/backend/communicator.h>
 #include <lockstep/precision.h>
+#include <lockstep/processes.h>
 
 #include "engine/executable/executable.h"
 #include "engine/ir/function.h"
@@ -24,7 +24,7 @@ struct Options {
   bool optimize = true;                                  ///< Whether the passes run.
   bool fuse = true;                                      ///< Whether element-wise ops are fused, where they run.
   Precision precision = Precision::float32;              ///< Of products, where the passes run.
-  std::shared_ptr<Communicator> communicator;  ///< The processes that share a pmap's shards; null: this one alone.
+  std::shared_ptr<Processes> processes;                  ///< That share a pmap's shards; null: this one alone.
 };
 
 /// The executable of a function: passes, kernels, regions and memory. Nothing is cached. Throws BackendError where no

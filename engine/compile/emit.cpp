@@ -340,8 +340,8 @@ void describe_results(const Program& program, const UnitProgram& units, const Pl
 
 }  // namespace
 
-std::shared_ptr<const Executable> emit(const Program& program, const UnitProgram& units, const Schedule& schedule,
-                                       const Placements& placements) {
+std::shared_ptr<Executable> emit(const Program& program, const UnitProgram& units, const Schedule& schedule,
+                                 const Placements& placements) {
   auto executable = std::make_shared<Executable>();
   for (int v : program.arguments) executable->argument_types.push_back(program.type(v));
   for (int v : units.outputs) executable->result_types.push_back(units.values[v].type);

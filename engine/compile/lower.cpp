@@ -14,13 +14,30 @@ namespace lockstep::compile {
 
 namespace {
 
-std::shared_ptr<const Executable> lower_with(const Options& options, const std::function<void(Program&)>& write) {
+/// What processes that call the program together must have alike, beside the program itself.
+ProcessEntries entries_of(const Program& program) {
+  ProcessEntries entries;
+  for (const Mesh& mesh : program.meshes) {
+    std::string axes;
+    for (const auto& axis : mesh.axes.axes())
+      axes += (axes.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+    entries.emplace_back("the mesh", axes);
+    entries.emplace_back("the number of shards (V)", std::to_string(mesh.shards));
+    entries.emplace_back("the number of devices a process", std::to_string(mesh.devices));
+  }
+  entries.emplace_back("the precision", name(program.options.precision));
+  return entries;
+}
+
+/// `function`: what is called, not the body of a loop; else null.
+std::shared_ptr<const Executable> lower_with(const Options& options, const ir::FunctionPtr& function,
+                                             const std::function<void(Program&)>& write) {
   KernelPool kernels(options.backends);
   Program program(kernels, options);
-  if (options.communicator != nullptr) {
-    program.communicator = options.communicator;
-    program.process = options.communicator->rank();
-    program.processes = options.communicator->size();
+  if (options.processes != nullptr) {
+    program.group = options.processes;
+    program.process = options.processes->rank();
+    program.processes = options.processes->size();
   }
   write(program);
   if (options.verify) verify(program, "write_out");
@@ -29,7 +46,11 @@ std::shared_ptr<const Executable> lower_with(const Options& options, const std::
     stage.run(program, decided);
     if (options.verify) stage.verify(program, decided, stage.name);
   }
-  return emit(program, *decided.units, *decided.schedule, *decided.placements);
+  const std::shared_ptr<Executable> executable = emit(program, *decided.units, *decided.schedule, *decided.placements);
+  if (function != nullptr && program.processes > 1 && executable->communicates()) {
+    executable->process_calls = std::make_shared<ProcessCalls>(program.group, function, entries_of(program));
+  }
+  return executable;
 }
 
 ir::FunctionPtr optimize(const ir::FunctionPtr& function, const Options& options) {
@@ -74,12 +95,12 @@ std::span<const Stage> stages(const Options& options) {
 
 std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
   const ir::FunctionPtr optimized = optimize(function, options);
-  return lower_with(options, [&](Program& program) { write_out(program, *optimized); });
+  return lower_with(options, function, [&](Program& program) { write_out(program, *optimized); });
 }
 
 std::shared_ptr<const Executable> lower_body(const ir::FunctionPtr& function, const Options& options,
                                              const BodySpec& spec) {
-  return lower_with(options, [&](Program& program) {
+  return lower_with(options, nullptr, [&](Program& program) {
     program.is_shared = spec.mesh.has_value();
     write_body_out(program, *function, spec);
   });

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <lockstep/backend/backend.h>
-#include <lockstep/backend/communicator.h>
+#include <lockstep/processes.h>
 
 #include "engine/compile/compile.h"
 #include "engine/compile/kernel_pool.h"
@@ -101,7 +101,7 @@ struct Program {
 
   KernelPool& kernels;
   const Options& options;
-  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Processes> group;  ///< Null: this process alone.
   int process = 0;
   int processes = 1;
   /// Whether several devices may compute parts of one call: not where this is the body of a loop that one device runs.

@@ -36,8 +36,8 @@ struct Stage {
 std::span<const Stage> stages(const Options& options);
 
 /// The last stage: the planned program as flat lists that a run walks through.
-std::shared_ptr<const Executable> emit(const Program& program, const UnitProgram& units, const Schedule& schedule,
-                                       const Placements& placements);
+std::shared_ptr<Executable> emit(const Program& program, const UnitProgram& units, const Schedule& schedule,
+                                 const Placements& placements);
 
 /// What the program is by now, as text: items, and once they are decided what lies in others, units, steps, places.
 std::string print(const Program& program, const Decided& decided = {});

@@ -123,6 +123,17 @@ std::string Executable::print(const std::string& indent, bool costs) const {
   return text;
 }
 
+bool Executable::communicates() const {
+  const auto in_lane = [](const Lane& lane) { return !lane.on_caller.empty(); };
+  const auto in_step = [&](const Step& step) { return std::ranges::any_of(step.lanes, in_lane); };
+  const auto in_call = [](const Call& call) {
+    const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
+    if (control == nullptr) return false;
+    return std::ranges::any_of(control->bodies(), [](const Body& body) { return body.executable->communicates(); });
+  };
+  return std::ranges::any_of(steps, in_step) || std::ranges::any_of(calls, in_call);
+}
+
 std::shared_ptr<Buffer> Executable::allocate(std::size_t nbytes) const {
   for (const auto& backend : backends) {
     if (auto buffer = backend->allocate(std::max<std::size_t>(nbytes, 1), Device{})) return buffer;

@@ -13,6 +13,7 @@
 
 #include "engine/core/id_vector.h"
 #include "engine/core/idle_slots.h"
+#include "engine/executable/process_calls.h"
 #include "engine/ir/function.h"
 
 namespace lockstep::executable {
@@ -174,11 +175,15 @@ class Executable {
   std::size_t scratch_bytes = 0;  ///< Kernels' own scratch included.
   std::size_t constant_bytes = 0;
 
+  std::shared_ptr<ProcessCalls> process_calls;  ///< Null: calls exchange nothing with other processes.
   std::vector<std::shared_ptr<const Backend>> backends;
   std::vector<std::shared_ptr<const Backend>> entered;  ///< Those that a calling thread enters.
   std::vector<std::shared_ptr<const Kernel>> kernels;
   std::vector<std::string> call_names;  ///< One a call, for printing.
   std::vector<CallNote> call_notes;     ///< Likewise.
+
+  /// Whether a call exchanges something with other processes, in itself or in a loop or branch.
+  bool communicates() const;
 
   PlanReport plan() const;
   /// `costs`: each call's arithmetic operations and bytes stand behind it.

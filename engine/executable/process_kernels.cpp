@@ -28,20 +28,20 @@ std::int64_t FoldAcrossProcesses::chunk_elements(std::int64_t elements, int proc
   return round_up<std::int64_t>(ceil_div<std::int64_t>(elements, processes), granule);
 }
 
-FoldAcrossProcesses::FoldAcrossProcesses(std::shared_ptr<Communicator> communicator, const Kernel* fold, DType dtype,
+FoldAcrossProcesses::FoldAcrossProcesses(std::shared_ptr<Processes> processes, const Kernel* fold, DType dtype,
                                          std::int64_t elements)
-    : communicator_(std::move(communicator)),
+    : processes_(std::move(processes)),
       fold_(fold),
       dtype_(dtype),
       elements_(elements),
-      chunk_(chunk_elements(elements, communicator_->size())) {
-  while ((1 << levels_) < communicator_->size()) ++levels_;
+      chunk_(chunk_elements(elements, processes_->size())) {
+  while ((1 << levels_) < processes_->size()) ++levels_;
 }
 
 // Scratch: sent chunks, received chunks, two temporaries a level, the fold kernel's own.
 std::size_t FoldAcrossProcesses::scratch_bytes() const {
   const std::size_t chunk = aligned(static_cast<std::size_t>(chunk_) * size_of(dtype_));
-  const auto chunks = static_cast<std::size_t>(2 * communicator_->size() + 2 * (levels_ + 1));
+  const auto chunks = static_cast<std::size_t>(2 * processes_->size() + 2 * (levels_ + 1));
   return chunk * chunks + fold_->scratch_bytes();
 }
 
@@ -57,11 +57,11 @@ const std::byte* FoldAcrossProcesses::fold(const std::byte* leaves, std::byte* t
     fold_->run({inputs, outputs, scratch});
     return result;
   };
-  return fold_tree<const std::byte*>(0, communicator_->size(), leaf, combine);
+  return fold_tree<const std::byte*>(0, processes_->size(), leaf, combine);
 }
 
 void FoldAcrossProcesses::run(const KernelArguments& arguments) const {
-  const auto processes = static_cast<std::size_t>(communicator_->size());
+  const auto processes = static_cast<std::size_t>(processes_->size());
   const std::size_t chunk = static_cast<std::size_t>(chunk_) * size_of(dtype_);
   const std::size_t total = nbytes(arguments.inputs[0]);
   auto* sent = static_cast<std::byte*>(arguments.scratch);
@@ -70,16 +70,18 @@ void FoldAcrossProcesses::run(const KernelArguments& arguments) const {
   std::byte* fold_scratch = temporaries + static_cast<std::size_t>(2 * (levels_ + 1)) * aligned(chunk);
   std::memcpy(sent, arguments.inputs[0].data, total);
   std::memset(sent + total, 0, processes * chunk - total);
-  communicator_->all_to_all(bytes_of(sent, processes * chunk), writable(received, processes * chunk));
+  processes_->all_to_all(bytes_of(sent, processes * chunk), writable(received, processes * chunk),
+                         {"fold: exchange of parts", dtype_});
   const std::byte* own = fold(received, temporaries, fold_scratch);
-  communicator_->all_gather(bytes_of(own, chunk), writable(sent, processes * chunk));
+  processes_->all_gather(bytes_of(own, chunk), writable(sent, processes * chunk), {"fold: gather of sums", dtype_});
   std::memcpy(arguments.outputs[0].data, sent, total);
 }
 
 void GatherFromProcesses::run(const KernelArguments& arguments) const {
   const ArrayView& own = arguments.inputs[0];
   const ArrayView& all = arguments.outputs[0];
-  communicator_->all_gather(bytes_of(own.data, nbytes(own)), writable(all.data, nbytes(all)));
+  processes_->all_gather(bytes_of(own.data, nbytes(own)), writable(all.data, nbytes(all)),
+                         {"gather of blocks", own.dtype});
 }
 
 }  // namespace lockstep::executable

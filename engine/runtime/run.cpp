@@ -105,6 +105,28 @@ int execute(const Executable& executable, CallFrame& frame, Record* record) {
   return collectives;
 }
 
+/// The same as one of the processes: the others are told of a call that throws.
+int execute_with_others(const Executable& executable, CallFrame& frame, Record* record,
+                        std::span<const Argument> arguments, const executable::ArgumentName* name) {
+  executable::ProcessCalls& calls = *executable.process_calls;
+  std::vector<std::span<const std::byte>> bytes;
+  for (std::size_t i = 0; i < arguments.size() && !calls.is_compared(); ++i) {
+    bytes.emplace_back(data(*arguments[i].buffer), static_cast<std::size_t>(executable.argument_types[i].nbytes()));
+  }
+  calls.begin(bytes, name);
+  try {
+    const int computed = execute(executable, frame, record);
+    calls.end();
+    return computed;
+  } catch (const std::exception& error) {
+    calls.fail(error.what());
+    throw;
+  } catch (...) {
+    calls.fail("an error of no known kind");
+    throw;
+  }
+}
+
 }  // namespace
 
 CallFrame& FrameLease::of(const Executable& executable) {
@@ -122,12 +144,14 @@ void FrameLease::give_back() {
 }
 
 void run(const Executable& executable, std::span<const Argument> arguments, std::span<std::shared_ptr<Buffer>> written,
-         FrameLease& lease, std::int64_t* collectives, Record* record) {
+         FrameLease& lease, std::int64_t* collectives, Record* record, const executable::ArgumentName* name) {
   take_results(executable, arguments, written);
   if (executable.steps.empty()) return;
   CallFrame& frame = lease.of(executable);
   set_bases(executable, frame, arguments, written);
-  const int computed = execute(executable, frame, record);
+  const int computed = executable.process_calls == nullptr
+                           ? execute(executable, frame, record)
+                           : execute_with_others(executable, frame, record, arguments, name);
   if (computed > 0) executable.count_collectives(computed);
   if (collectives != nullptr) *collectives = computed;
 }

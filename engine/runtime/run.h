@@ -44,10 +44,11 @@ class FrameLease {
 /// Runs an executable on arguments of its types. `written[i]` becomes the memory of result i where that is made anew; it
 /// stays null where the result lies in its donor's memory or is an argument or an earlier result (Executable::results).
 /// `collectives` becomes the number of collectives computed, each as often as it was; `record`, where there is one, what
-/// ran when. Throws whatever a kernel throws. A steady state allocates nothing but the memory of results.
+/// ran when; `name` is asked where an argument differs from another process's. Throws whatever a kernel throws. A steady
+/// state allocates nothing but the memory of results.
 void run(const executable::Executable& executable, std::span<const Argument> arguments,
          std::span<std::shared_ptr<Buffer>> written, FrameLease& lease, std::int64_t* collectives = nullptr,
-         Record* record = nullptr);
+         Record* record = nullptr, const executable::ArgumentName* name = nullptr);
 
 /// Throws ValueError where the function takes another number of arguments.
 void check_count(const executable::Executable& executable, std::size_t arguments);

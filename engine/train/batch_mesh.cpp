@@ -3,7 +3,7 @@
 #include <string>
 #include <thread>
 
-#include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 
 #include "engine/train/replica_step.h"
 
@@ -11,7 +11,7 @@ namespace lockstep::train {
 
 Mesh batch_mesh(const DataParallelOptions& options, std::int64_t rows) {
   const Mesh mesh = data_mesh(options.shards, options.devices, rows);
-  const std::int64_t processes = process_count();
+  const std::int64_t processes = world()->size();
   if (processes == 1 || !options.devices.empty()) return mesh;
   const std::int64_t cores = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1);
   const std::int64_t own = std::min(std::max<std::int64_t>(cores / processes, 1), mesh.shards() / processes);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include <lockstep/error.h>
+#include <lockstep/processes.h>
 #include <lockstep/train.h>
 
 namespace lockstep {
@@ -31,16 +32,7 @@ void check(const TrainStep& step, const TrainState& state, const Tree& batch, co
   for (const auto& callback : callbacks) callback->on_check(findings);
 }
 
-}  // namespace
-
-Callback::~Callback() = default;
-void Callback::on_check(const std::vector<std::string>&) {}
-void Callback::on_step(const StepReport&, const TrainState&) {}
-void Callback::on_epoch(const StepReport&, const TrainState&) {}
-void Callback::on_end(const StepReport&, const TrainState&) {}
-
-TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSource& source,
-                       const TrainerOptions& options, const std::vector<std::shared_ptr<Callback>>& callbacks) {
+void check(const TrainerOptions& options, const Callbacks& callbacks) {
   if (options.log_every < 1) {
     throw ValueError("[fit] log_every is " + std::to_string(options.log_every) + "; it must be at least 1");
   }
@@ -48,11 +40,19 @@ TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSourc
     throw ValueError("[fit] steps is " + std::to_string(options.steps) +
                      "; it must be 0 or more, those made before included");
   }
+  if (options.check_replicas_every < 0) {
+    throw ValueError("[fit] check_replicas_every is " + std::to_string(options.check_replicas_every) +
+                     "; it must be a number of steps, or 0 for no check");
+  }
   for (std::size_t i = 0; i < callbacks.size(); ++i) {
     if (callbacks[i] == nullptr) {
       throw ValueError("[fit] callback " + std::to_string(i) + " is null; leave it out");
     }
   }
+}
+
+TrainState trained(const TrainStep& step, TrainState state, const detail::BatchSource& source,
+                   const TrainerOptions& options, const Callbacks& callbacks) {
   StepReport report{.step = state.step.item<std::int64_t>(), .epoch = source.position().epoch, .logs = {}};
   bool is_first = true;
   auto since = Clock::now();
@@ -63,6 +63,9 @@ TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSourc
     auto [next, logs] = step(std::move(state), batch);
     state = std::move(next);
     ++report.step;
+    if (options.check_replicas_every > 0 && report.step % options.check_replicas_every == 0) {
+      check_replicas("the state after step " + std::to_string(report.step), to_tree(state));
+    }
     const data::Position position = source.position();
     const bool epoch_ends = position.epoch != report.epoch || report.step == options.steps;
     if (report.step % options.log_every == 0 || epoch_ends) {
@@ -80,6 +83,22 @@ TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSourc
   }
   for (const auto& callback : callbacks) callback->on_end(report, state);
   return state;
+}
+
+}  // namespace
+
+Callback::~Callback() = default;
+void Callback::on_check(const std::vector<std::string>&) {}
+void Callback::on_step(const StepReport&, const TrainState&) {}
+void Callback::on_epoch(const StepReport&, const TrainState&) {}
+void Callback::on_end(const StepReport&, const TrainState&) {}
+
+TrainState detail::fit(const TrainStep& step, TrainState state, const BatchSource& source,
+                       const TrainerOptions& options, const std::vector<std::shared_ptr<Callback>>& callbacks) {
+  return tell_processes([&] {
+    check(options, callbacks);
+    return trained(step, std::move(state), source, options, callbacks);
+  });
 }
 
 }  // namespace lockstep

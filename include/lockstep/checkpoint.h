@@ -29,7 +29,23 @@ struct Saved {
   Named<std::string> manifest;
 };
 
-/// Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
+/// For the time of its life this process alone writes the folder: "writer.lock" in it says who does, and goes in the end.
+/// A process that was killed holds nothing.
+class LOCKSTEP_API WriterLock {
+ public:
+  /// Throws CheckpointError naming the process that writes it already, or the system error.
+  explicit WriterLock(const std::filesystem::path& folder);
+  ~WriterLock();
+  WriterLock(WriterLock&& other) noexcept;
+  WriterLock& operator=(WriterLock&& other) noexcept;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// Called by all processes at once: process 0 writes, the others wait for it and throw where it does. A process that does
+/// something else meanwhile is a CommunicatorError. Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
 /// files and folder synced, then renamed, and the parent synced. Throws CheckpointError naming file and system error.
 LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
 /// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back

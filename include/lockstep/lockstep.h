@@ -35,6 +35,7 @@
 #include <lockstep/parallel.h>
 #include <lockstep/plan.h>
 #include <lockstep/precision.h>
+#include <lockstep/processes.h>
 #include <lockstep/profile.h>
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>

@@ -38,11 +38,6 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// How many processes this one was launched with, itself among them: those of MPI under a launcher, else 1.
-LOCKSTEP_API int process_count();
-/// This process' number among them, 0 to process_count() - 1: process 0 is the one that reports.
-LOCKSTEP_API int process_index();
-
 /// Named axes of logical shards, and the devices that run them: V = product of the sizes, a power of two; this
 /// process's devices (times the number of processes) must divide it. Device d runs shards dV/D .. (d+1)V/D - 1.
 class LOCKSTEP_API Mesh {

@@ -393,6 +393,8 @@ struct TrainerOptions {
   std::int64_t log_every = 1;  ///< Logs are read on the host every so many steps.
   /// Checks for one meaning, and lints, before the first step. Debug builds always check for one meaning.
   bool check_one_meaning = false;
+  /// Every so many steps the processes compare the state, leaf by leaf (check_replicas); 0: never.
+  std::int64_t check_replicas_every = 0;
 };
 
 namespace detail {
@@ -402,13 +404,14 @@ struct BatchSource {
   std::function<Tree()> next;
   std::function<data::Position()> position;
 };
-/// Throws ValueError for negative steps, log_every below 1 and a callback that is null.
+/// Throws ValueError for negative steps and check_replicas_every, log_every below 1 and a callback that is null.
 LOCKSTEP_API TrainState fit(const TrainStep& step, TrainState state, const BatchSource& source,
                             const TrainerOptions& options, const std::vector<std::shared_ptr<Callback>>& callbacks);
 
 }  // namespace detail
 
-/// Pulls batches, steps, reports. Returns the final state. A loader is data::Loader, data::TreeLoader, or anything
+/// Pulls batches, steps, reports. Returns the final state. What is thrown here, a callback's error too, ends the other
+/// processes with its text. A loader is data::Loader, data::TreeLoader, or anything
 /// whose `next()` is a batch and whose `position()` a data::Position.
 template <class L>
 TrainState fit(const TrainStep& step, TrainState state, L& loader, const TrainerOptions& options,

@@ -10,6 +10,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 #include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
 
@@ -21,8 +22,8 @@ using namespace lockstep;
 using tests::forked;
 
 TEST_CASE("without a launcher a program is process 0 of 1") {
-  CHECK(process_count() == 1);
-  CHECK(process_index() == 0);
+  CHECK(world()->size() == 1);
+  CHECK(world()->rank() == 0);
 }
 
 // ThreadSanitizer ends a child that starts threads, and both sanitizers take more addresses than any limit leaves.

@@ -14,7 +14,9 @@ set(other_words
   "engine/core/backend/isa.cpp:fma"                   # a set of instructions
   "engine/transform/transpose.cpp:transpose"  # the transform
   "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word
-  "include/lockstep/convolution.h:full")
+  "include/lockstep/convolution.h:full"
+  "include/lockstep/processes.h:all_gather"      # between processes
+  "include/lockstep/processes.h:all_to_all")
 
 file(READ "${SOURCE}/include/lockstep/ops.def" text)
 string(REGEX MATCHALL "\nLOCKSTEP_OP\\([a-z0-9_]+," ops "${text}")

@@ -17,13 +17,13 @@ ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes
 std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
                                   int processes) {
   std::vector<Bytes> results(static_cast<std::size_t>(processes));
-  run_processes(processes, [&](const std::shared_ptr<backend::Communicator>& communicator) {
+  run_processes(processes, [&](const std::shared_ptr<Processes>& processes) {
     compile::Options options;
     options.backends = {permissive_backend()};
-    options.communicator = communicator;
+    options.processes = processes;
     const auto executable = compile::lower(f, options);
     for (int i = 0; i < 2; ++i) {
-      results[static_cast<std::size_t>(communicator->rank())] = bytes_of(runtime::run(*executable, arguments));
+      results[static_cast<std::size_t>(processes->rank())] = bytes_of(runtime::run(*executable, arguments));
     }
   });
   return results;

@@ -1,79 +1,117 @@
 #pragma once
 
-#include <barrier>
+#include <array>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <lockstep/backend/communicator.h>
+#include <lockstep/processes.h>
 
 // Processes played by threads: what the code between processes does, without a launcher.
 namespace lockstep::tests {
 
-class ThreadProcesses {
- public:
-  explicit ThreadProcesses(int count) : sent_(static_cast<std::size_t>(count)), barrier_(count) {}
+using backend::Channel;
+using backend::Transfer;
 
-  int size() const { return static_cast<int>(sent_.size()); }
-  std::vector<std::span<const std::byte>>& sent() { return sent_; }
-  void meet() { barrier_.arrive_and_wait(); }
+/// Messages by channel, sender and receiver.
+class ThreadMail {
+ public:
+  explicit ThreadMail(int size) : size_(size) {}
+  int size() const { return size_; }
+
+  void put(Channel channel, int from, int to, std::span<const std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    messages_[{channel, from, to}].emplace_back(bytes.begin(), bytes.end());
+  }
+  bool take(Channel channel, int from, int to, std::span<std::byte> room) {
+    const std::lock_guard lock(mutex_);
+    auto& waiting = messages_[{channel, from, to}];
+    if (waiting.empty()) return false;
+    if (!waiting.front().empty()) std::memcpy(room.data(), waiting.front().data(), waiting.front().size());
+    waiting.pop_front();
+    return true;
+  }
 
  private:
-  std::vector<std::span<const std::byte>> sent_;
-  std::barrier<> barrier_;
+  int size_;
+  std::mutex mutex_;
+  std::map<std::tuple<Channel, int, int>, std::deque<std::vector<std::byte>>> messages_;
 };
 
 class ThreadCommunicator final : public backend::Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<ThreadProcesses> all, int rank) : all_(std::move(all)), rank_(rank) {}
+  ThreadCommunicator(std::shared_ptr<ThreadMail> mail, int rank) : mail_(std::move(mail)), rank_(rank) {}
 
   std::string_view name() const override { return "threads"; }
   int rank() const override { return rank_; }
-  int size() const override { return all_->size(); }
-  void barrier() override { all_->meet(); }
-  void all_gather(std::span<const std::byte> sent, std::span<std::byte> received) override {
-    show(sent);
-    for (std::size_t p = 0; p < all_->sent().size(); ++p) {
-      std::memcpy(received.data() + p * sent.size(), all_->sent()[p].data(), sent.size());
-    }
-    all_->meet();
+  int size() const override { return mail_->size(); }
+  std::unique_ptr<Transfer> start_send(Channel channel, int to, std::span<const std::byte> bytes) override {
+    mail_->put(channel, rank_, to, bytes);
+    return std::make_unique<Sent>();
   }
-  void all_to_all(std::span<const std::byte> sent, std::span<std::byte> received) override {
-    show(sent);
-    const std::size_t block = sent.size() / all_->sent().size();
-    for (std::size_t p = 0; p < all_->sent().size(); ++p) {
-      std::memcpy(received.data() + p * block, all_->sent()[p].data() + static_cast<std::size_t>(rank_) * block, block);
-    }
-    all_->meet();
+  std::unique_ptr<Transfer> start_receive(Channel channel, int from, std::span<std::byte> room) override {
+    return std::make_unique<Received>(mail_, channel, from, rank_, room);
   }
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    show(bytes);
-    const auto from = all_->sent()[static_cast<std::size_t>(root)];
-    if (rank_ != root) std::memcpy(bytes.data(), from.data(), bytes.size());
-    all_->meet();
-  }
+  void abandon() override {}
 
  private:
-  void show(std::span<const std::byte> sent) {
-    all_->sent()[static_cast<std::size_t>(rank_)] = sent;
-    all_->meet();
-  }
+  struct Sent final : Transfer {
+    bool test() override { return true; }
+  };
+  struct Received final : Transfer {
+    Received(std::shared_ptr<ThreadMail> from_mail, Channel of, int sender, int receiver, std::span<std::byte> into)
+        : mail(std::move(from_mail)), channel(of), from(sender), to(receiver), room(into) {}
+    bool test() override { return done = done || mail->take(channel, from, to, room); }
 
-  std::shared_ptr<ThreadProcesses> all_;
+    std::shared_ptr<ThreadMail> mail;
+    Channel channel;
+    int from, to;
+    std::span<std::byte> room;
+    bool done = false;
+  };
+
+  std::shared_ptr<ThreadMail> mail_;
   int rank_;
 };
 
-/// Runs `body` once for each process, all at the same time.
-inline void run_processes(int count, const std::function<void(const std::shared_ptr<backend::Communicator>&)>& body) {
-  auto all = std::make_shared<ThreadProcesses>(count);
+/// Runs `body` once for each process, all at the same time. `options` may depend on the process.
+inline void run_processes(
+    int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
+    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }) {
+  auto mail = std::make_shared<ThreadMail>(count);
   std::vector<std::thread> threads;
   for (int p = 0; p < count; ++p) {
-    threads.emplace_back([&, p] { body(std::make_shared<ThreadCommunicator>(all, p)); });
+    threads.emplace_back(
+        [&, p] { body(std::make_shared<Processes>(std::make_shared<ThreadCommunicator>(mail, p), options(p))); });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// The texts of what `body` throws in each process; empty where it throws nothing.
+inline std::vector<std::string> errors_of_processes(
+    int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
+    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }) {
+  std::vector<std::string> texts(static_cast<std::size_t>(count));
+  run_processes(
+      count,
+      [&](const std::shared_ptr<Processes>& processes) {
+        try {
+          body(processes);
+        } catch (const std::exception& error) {
+          texts[static_cast<std::size_t>(processes->rank())] = error.what();
+          processes->fail(error.what());
+        }
+      },
+      options);
+  return texts;
 }
 
 }  // namespace lockstep::tests

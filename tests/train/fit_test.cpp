@@ -110,7 +110,9 @@ TEST_CASE("fit lints the loss where it is asked to check, and tells the callback
   CHECK(unchecked->checks == 0);
 }
 
-TEST_CASE("fit checks for one meaning before the first step, and refuses a log_every below 1") {
+TEST_CASE(
+    "fit checks for one meaning before the first step, and refuses a log_every below 1 and a negative "
+    "check_replicas_every") {
   const Model mixing(
       [](Scope& scope, const Array& x) { return dense(scope["head"], x - mean(x, Axes{0}, true), {.units = 1}); });
   const TrainStep step = data_parallel(mixing, tests::loss_of(mixing), optim::sgd(0.1), tests::parallel({2, 2}));
@@ -122,4 +124,7 @@ TEST_CASE("fit checks for one meaning before the first step, and refuses a log_e
   CHECK(diary->lines.empty());
   tests::expect_error<ValueError>([&] { static_cast<void>(run(state, {}, step, {.steps = 1, .log_every = 0}, diary)); },
                                   "log_every is 0");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(run(state, {}, step, {.steps = 1, .check_replicas_every = -1}, diary)); },
+      "check_replicas_every is -1", "0 for no check");
 }

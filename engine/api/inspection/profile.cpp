@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 #include <lockstep/profile.h>
 #include <lockstep/transforms.h>
 
@@ -166,7 +166,7 @@ std::string arguments_of(const RecordedCall& call, const Slice& slice) {
 }  // namespace
 
 std::string Profile::chrome_trace() const {
-  const int process = backend::world()->rank();
+  const int process = world()->rank();
   std::vector<std::string> events = {
       fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"process {0}"}}}})", process)};
   for (int device = 0; device < devices(); ++device) {

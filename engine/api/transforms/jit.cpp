@@ -130,6 +130,16 @@ std::string type_text(const ArrayType& type, WeakType weak) {
   return (weak == WeakType::strong ? "" : "a weak ") + to_string(type);
 }
 
+/// "argument 1/w", or the number of a captured array.
+std::string path_of(const Entry& entry, std::size_t leaf) {
+  for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    const std::vector<std::string> paths = entry.arguments[i].paths();
+    if (leaf < paths.size()) return api::argument_path(i, paths[leaf]);
+    leaf -= paths.size();
+  }
+  return fmt::format("captured array {}", leaf);
+}
+
 /// Why `now` found no entry although `before` is one.
 std::string change(const Entry& before, const api::FlatArguments& now, const std::vector<Tree>& trees) {
   if (before.arguments.size() != trees.size()) {
@@ -295,6 +305,8 @@ struct JitCache::Impl {
   }
 
   void execute(const Entry& entry, api::CallSpace& space) const {
+    const executable::ArgumentName name = [&entry](std::size_t leaf) { return path_of(entry, leaf); };
+    space.name = &name;
     if (debug.profile == nullptr) return api::run(*entry.executable, space);
     api::run_profiled(*debug.profile, entry.executable, space);
   }

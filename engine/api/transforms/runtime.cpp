@@ -9,9 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
-#include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 
 #include "engine/api/inspection/dump.h"
 #include "engine/compile/compile.h"
@@ -30,7 +29,7 @@ compile::Options make_options() {
   compile::Options options;
   options.backends = backend::built_backends();
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.communicator = backend::world();
+  options.processes = world();
   options.fuse = environment_flag("LOCKSTEP_FUSE", true);
 #ifndef NDEBUG
   constexpr bool verifies = true;
@@ -102,6 +101,7 @@ void CallSpace::clear() {
   arguments.clear();
   memory.clear();
   written.clear();
+  name = nullptr;
 }
 
 void run(const executable::Executable& executable, CallSpace& space, runtime::Record* record) {
@@ -115,7 +115,7 @@ void run(const executable::Executable& executable, CallSpace& space, runtime::Re
   }
   space.written.resize(executable.results.size());
   std::int64_t computed = 0;
-  runtime::run(executable, space.memory, space.written, space.frame, &computed, record);
+  runtime::run(executable, space.memory, space.written, space.frame, &computed, record, space.name);
   if (computed > 0) collectives() += computed;
 }
 
@@ -177,9 +177,6 @@ std::int64_t collectives_run() { return collectives(); }
 }  // namespace lockstep::api
 
 namespace lockstep {
-
-int process_count() { return backend::world()->size(); }
-int process_index() { return backend::world()->rank(); }
 
 Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
   check_size("from_bytes", type);

@@ -37,6 +37,7 @@ struct CallSpace {
   std::vector<std::shared_ptr<backend::Buffer>>
       written;  ///< By result; null where it lies in its donor or is an argument.
   runtime::FrameLease frame;
+  const executable::ArgumentName* name = nullptr;  ///< Of an argument, by its number.
 
   /// Of what one call leaves behind.
   void clear();

@@ -2,6 +2,7 @@
 
 namespace lockstep::backend {
 
+Transfer::~Transfer() = default;
 Communicator::~Communicator() = default;
 
 }  // namespace lockstep::backend

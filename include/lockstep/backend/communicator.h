@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,24 +12,38 @@
 
 namespace lockstep::backend {
 
-/// Moves bytes between the processes of a run. It never adds: sums are ordered and local, so bits do not depend on it.
-/// All calls are collective, in the same order on every process; failures throw CommunicatorError.
+/// A message on its way. Its memory is the caller's and stays until it is done, or until the transfer is destroyed: one
+/// that is not done is then given up.
+class LOCKSTEP_API Transfer {
+ public:
+  virtual ~Transfer();
+  /// Moves things on, never waits. True once the message has left its memory, or has arrived: from then on always.
+  virtual bool test() = 0;
+};
+
+/// Streams of messages between two processes that do not wait for each other.
+enum class Channel : std::uint8_t { data, control };
+
+/// Moves bytes from one process to another. It never adds, never waits, and knows nothing of what it moves: numbers,
+/// descriptions, time limits and comparisons are those of `Processes`. Called by one thread at a time; failures throw
+/// CommunicatorError.
 class LOCKSTEP_API Communicator {
  public:
   virtual ~Communicator();
   virtual std::string_view name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual void barrier() = 0;
-  /// Block r of `received` is what process r sent; every process sends `sent.size()` bytes.
-  virtual void all_gather(std::span<const std::byte> sent, std::span<std::byte> received) = 0;
-  /// Block r of `sent` goes to process r; block r of `received` came from process r. Blocks are of equal size.
-  virtual void all_to_all(std::span<const std::byte> sent, std::span<std::byte> received) = 0;
-  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  /// Begins to send to another process. Messages of one channel between two processes arrive in the order of these calls.
+  virtual std::unique_ptr<Transfer> start_send(Channel channel, int to, std::span<const std::byte> bytes) = 0;
+  /// Begins to receive the next message of that process, which is at most as long as the room for it.
+  virtual std::unique_ptr<Transfer> start_receive(Channel channel, int from, std::span<std::byte> room) = 0;
+  /// The processes have failed: nothing that waits for others may be done any more, the destructor included.
+  virtual void abandon() = 0;
 };
 
-/// The processes this one was launched with: MPI under a launcher, else one process alone. Connected at the first call.
-LOCKSTEP_API const std::shared_ptr<Communicator>& world();
+/// The processes this one was launched with, connected now: MPI under a launcher, else one process alone. A program asks
+/// `world()` (processes.h) instead.
+LOCKSTEP_API std::shared_ptr<Communicator> connect_processes();
 
 /// Names of the communicators this build has. Written by CMake.
 LOCKSTEP_API const std::vector<std::string>& built_communicators();

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
+#include <lockstep/processes.h>
 
 #include "tests/support/launcher.h"
 #include "tests/support/mapped_program.h"
@@ -28,12 +28,12 @@ ir::FunctionPtr step() {
                 });
 }
 
-/// FNV-1a over all results of the step, run by the processes of `communicator`.
-std::string hash_of_step(const std::shared_ptr<backend::Communicator>& communicator) {
+/// FNV-1a over all results of the step, run by these processes.
+std::string hash_of_step(const std::shared_ptr<Processes>& processes) {
   const ir::FunctionPtr f = step();
   compile::Options options;
   options.backends = {ops::reference_backend()};
-  options.communicator = communicator;
+  options.processes = processes;
   const auto executable = compile::lower(f, options);
   std::uint64_t hash = 1469598103934665603ULL;
   for (const auto& array : bytes_of(runtime::run(*executable, random_host_arrays(f->input_types(), 11)))) {
@@ -46,7 +46,7 @@ std::string hash_of_step(const std::shared_ptr<backend::Communicator>& communica
 
 TEST_CASE("what each launched process does") {
   if (!is_launched()) return;
-  const std::shared_ptr<backend::Communicator>& all = backend::world();
+  const std::shared_ptr<Processes>& all = world();
   CHECK(all->name() == "mpi");
   std::array<int, 1> root = {all->rank() == 1 ? 7 : 0};
   all->broadcast(std::as_writable_bytes(std::span(root)), 1);
@@ -80,16 +80,16 @@ TEST_CASE("2 and 4 launched processes give the bits of one") {
 
 TEST_CASE("without a launcher there is one process and no MPI_Init") {
   if (is_launched()) return;
-  CHECK(backend::world()->name() == "single_process");
-  CHECK(backend::world()->size() == 1);
+  CHECK(world()->name() == "single_process");
+  CHECK(world()->size() == 1);
   std::array<int, 2> sent = {3, 4};
   std::array<int, 2> received = {0, 0};
-  backend::world()->all_to_all(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
+  world()->all_to_all(std::as_bytes(std::span(sent)), std::as_writable_bytes(std::span(received)));
   CHECK(received == sent);
-  CHECK_THROWS_WITH_AS(backend::world()->broadcast({}, 1), doctest::Contains("there is process 0 alone"),
+  CHECK_THROWS_WITH_AS(world()->broadcast({}, 1), doctest::Contains("broadcast from process 1 of 1"),
                        CommunicatorError);
-  CHECK_THROWS_WITH_AS(backend::world()->all_gather(std::as_bytes(std::span(sent)), {}),
-                       doctest::Contains("8 bytes sent"), CommunicatorError);
+  CHECK_THROWS_WITH_AS(world()->all_gather(std::as_bytes(std::span(sent)), {}),
+                       doctest::Contains("room for 0 bytes, expected 8"), CommunicatorError);
 }
 
 }  // namespace lockstep::tests

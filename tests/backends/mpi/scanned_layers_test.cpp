@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/checkpoint.h>
+#include <lockstep/processes.h>
 
 #include "tests/support/launcher.h"
 #include "tests/support/scanned_training.h"
@@ -27,8 +27,8 @@ TEST_CASE("what each launched process trains") {
   const char* folder = std::getenv(from);
   if (folder != nullptr) state = from_tree<TrainState>(checkpoint::restore(folder, to_tree(state)));
   state = trained_through(step, std::move(state), folder == nullptr ? 0 : 2, steps);
-  std::printf("size %d trained %s.\n", backend::world()->size(), fingerprint(to_tree(state)).c_str());
-  backend::world()->barrier();
+  std::printf("size %d trained %s.\n", world()->size(), fingerprint(to_tree(state)).c_str());
+  world()->barrier();
 }
 
 TEST_CASE("layers in a scan, trained by 2 and 4 processes, from the start or resumed, have the bits of one") {

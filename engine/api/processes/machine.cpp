@@ -1,15 +1,16 @@
-#include "engine/cli/machine.h"
-
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include <unistd.h>
 
 #include <lockstep/backend/backend.h>
+#include <lockstep/processes.h>
 #include <lockstep/version.h>
 
-namespace lockstep::cli {
+namespace lockstep {
 namespace {
 
 /// Each of these makes a library take other kernels or another order of additions.
@@ -54,4 +55,4 @@ std::map<std::string, std::string> machine_description() {
   return entries;
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/error.h>
+
+namespace lockstep::checkpoint {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  throw CheckpointError(fmt::format("[checkpoint] {}: {}", path.string(), why));
+}
+
+std::string owner_text() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) return fmt::format("process {}", getpid());
+  return fmt::format("process {} on {}", getpid(), host.data());
+}
+
+std::string text_of(int descriptor) {
+  std::array<char, 512> text{};
+  const ssize_t length = pread(descriptor, text.data(), text.size() - 1, 0);
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+}
+
+/// Whether the path still leads to that file: its last owner may have taken it away.
+bool is_at(const std::filesystem::path& path, int descriptor) {
+  struct stat there {};
+  struct stat open {};
+  return stat(path.c_str(), &there) == 0 && fstat(descriptor, &open) == 0 && there.st_ino == open.st_ino &&
+         there.st_dev == open.st_dev;
+}
+
+/// The open and locked file. The system gives up the lock of a process that is gone.
+int locked(const std::filesystem::path& path) {
+  for (;;) {
+    const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor < 0) refuse(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      const std::string owner = text_of(descriptor);
+      close(descriptor);
+      if (error != EWOULDBLOCK) refuse(path, fmt::format("cannot be locked: {}", std::strerror(error)));
+      refuse(path, owner + " writes this folder; wait for its end, or name another folder");
+    }
+    if (is_at(path, descriptor)) return descriptor;
+    close(descriptor);
+  }
+}
+
+}  // namespace
+
+WriterLock::WriterLock(const std::filesystem::path& folder)
+    : path_(folder / "writer.lock"), descriptor_(locked(path_)) {
+  const std::string text = owner_text();
+  const bool written = ftruncate(descriptor_, 0) == 0 &&
+                       pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  if (written) return;
+  const int error = errno;
+  close(descriptor_);
+  refuse(path_, fmt::format("cannot be written: {}", std::strerror(error)));
+}
+
+WriterLock::WriterLock(WriterLock&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+WriterLock& WriterLock::operator=(WriterLock&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+WriterLock::~WriterLock() {
+  if (descriptor_ < 0) return;
+  unlink(path_.c_str());
+  close(descriptor_);
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,70 @@
+#include "engine/processes/control_line.h"
+
+#include <algorithm>
+#include <span>
+
+namespace lockstep::processes {
+
+ControlLine::ControlLine(Communicator& communicator)
+    : communicator_(communicator), peers_(static_cast<std::size_t>(communicator.size())), received_(peers_.size()) {
+  for (std::size_t p = 0; p < peers_.size(); ++p) {
+    if (!is_other(p)) continue;
+    received_[p] = std::make_unique<Letter>();
+    receive(static_cast<int>(p));
+  }
+}
+
+void ControlLine::receive(int from) {
+  Letter& letter = *received_[static_cast<std::size_t>(from)];
+  letter.transfer =
+      communicator_.start_receive(Channel::control, from, std::as_writable_bytes(std::span(&letter.message, 1)));
+}
+
+void ControlLine::tell_all(News news, std::uint64_t collectives, std::string_view text) {
+  for (std::size_t p = 0; p < peers_.size(); ++p) {
+    if (!is_other(p)) continue;
+    Letter& letter = sent_.emplace_back();
+    letter.message.news = news;
+    letter.message.collectives = collectives;
+    std::copy_n(text.begin(), std::min(text.size(), letter.message.text.size() - 1), letter.message.text.begin());
+    letter.transfer =
+        communicator_.start_send(Channel::control, static_cast<int>(p), std::as_bytes(std::span(&letter.message, 1)));
+  }
+}
+
+void ControlLine::poll() {
+  sent_.remove_if([](Letter& letter) { return letter.transfer->test(); });
+  for (std::size_t p = 0; p < peers_.size(); ++p) {
+    if (!is_other(p)) continue;
+    while (received_[p]->transfer->test()) note(static_cast<int>(p));
+  }
+}
+
+void ControlLine::note(int from) {
+  Peer& peer = peers_[static_cast<std::size_t>(from)];
+  const Message& message = received_[static_cast<std::size_t>(from)]->message;
+  if (message.news == News::failed) {
+    peer.has_failed = true;
+    peer.text = message.text.data();
+  } else {
+    peer.has_ended = true;
+    peer.ended_well = message.news == News::ended;
+    peer.collectives = message.collectives;
+  }
+  receive(from);
+}
+
+int ControlLine::failed_peer() const {
+  const auto found = std::ranges::find_if(peers_, &Peer::has_failed);
+  return found == peers_.end() ? -1 : static_cast<int>(found - peers_.begin());
+}
+
+bool ControlLine::all_have_ended() const {
+  return std::ranges::count_if(peers_, &Peer::has_ended) + 1 == std::ssize(peers_);
+}
+
+bool ControlLine::all_have_ended_well() const {
+  return std::ranges::count_if(peers_, &Peer::ended_well) + 1 == std::ssize(peers_);
+}
+
+}  // namespace lockstep::processes
