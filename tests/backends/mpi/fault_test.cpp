@@ -1,0 +1,210 @@
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/faulty_job.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/training.h"
+
+// Processes that go wrong under mpirun: the job ends in time, not well, says why, and leaves nothing.
+namespace lockstep::tests {
+namespace {
+
+constexpr int fault_step = 3;
+constexpr double limit = 2;
+constexpr double grace = 20;  // of launcher and machine
+
+bool has_fault(const std::string& name) { return std::getenv("LOCKSTEP_TEST_FAULT") == name; }
+/// In the one process where something goes wrong.
+bool is_here(const std::string& name) { return has_fault(name) && world()->rank() == world()->size() - 1; }
+
+struct Plan {
+  DType dtype = float32;
+  std::uint64_t seed = 1;
+  double rate = 0.1;
+  std::uint64_t data = 2;
+  int shards = 8;
+  int steps = 6;
+  bool is_other_program = false;
+};
+
+Plan plan_of_this_process() {
+  Plan plan;
+  if (is_here("another dtype")) plan.dtype = float64;
+  if (is_here("another seed")) plan.seed = 9;
+  if (is_here("another rate")) plan.rate = 0.2;
+  if (is_here("another data file")) plan.data = 9;
+  if (is_here("another V")) plan.shards = 4;
+  if (is_here("another step count")) plan.steps = 4;
+  if (is_here("another program")) plan.is_other_program = true;
+  return plan;
+}
+
+void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+/// What happens before a step.
+void before_step() {
+  if (is_here("killed before")) announce_fault(), std::raise(SIGKILL);
+  if (is_here("stopped")) announce_fault(), std::raise(SIGSTOP);
+  if (is_here("late")) sleep_seconds(1);
+  if (is_here("too late")) announce_fault(), sleep_seconds(60);
+  if (is_here("throwing")) announce_fault(), throw DataError("row 7 is bad");
+  if (is_here("a full log")) {
+    announce_fault();
+    std::ofstream log("/dev/full");
+    log << "step\n";
+    if (!log.flush()) throw DataError("the log on /dev/full cannot be written");
+  }
+  if (has_fault("killed in")) {
+    if (!is_here("killed in")) return sleep_seconds(0.6);  // the other one waits in its collective
+    std::thread([] {
+      sleep_seconds(0.3);
+      announce_fault();
+      std::raise(SIGKILL);
+    }).detach();
+  }
+}
+
+void after_step(const TrainState& state) {
+  if (is_here("killed after")) announce_fault(), std::raise(SIGKILL);
+  const std::filesystem::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
+  if (has_fault("a full disk")) {
+    if (world()->rank() == 0) {
+      announce_fault();
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit no_room{16, RLIM_INFINITY};
+      setrlimit(RLIMIT_FSIZE, &no_room);
+    }
+    checkpoint::save(folder / "saved", to_tree(state), {});
+  }
+  if (has_fault("saved alone") && world()->rank() == 0) checkpoint::save(folder / "saved", to_tree(state), {});
+  if (has_fault("saved by all")) checkpoint::save(folder / "saved", to_tree(state), {});
+}
+
+Model<Array, Array> small_model(bool other) {
+  return Model<Array, Array>([other](const Scope& scope, const Array& x) {
+    const Array h = dense(scope["in"], x, {.units = 8});
+    return dense(scope["out"], other ? sin(h) : tanh(h), {.units = 1});
+  });
+}
+
+void train(const Plan& plan) {
+  const auto model = small_model(plan.is_other_program);
+  const auto loss = [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); };
+  const DataParallelOptions options{.devices = devices("cpu:0"), .shards = plan.shards};
+  const TrainStep step = data_parallel(model, loss, optim::adam(plan.rate), options);
+  const Batch batch = regression_batch(16, 5, plan.dtype, plan.data);
+  auto [trainable, non_trainable] = model.init(random::key(plan.seed), batch.x);
+  TrainState state = step.init(std::move(trainable), std::move(non_trainable));
+  for (int i = 0; i < plan.steps; ++i) {
+    if (i == fault_step) before_step();
+    state = step(std::move(state), batch).first;
+    if (i == fault_step) after_step(state);
+  }
+  if (is_here("drifting")) state.trainable = state.trainable.with("out/bias", Tree(ones({1}, plan.dtype)));
+  if (has_fault("drifting")) announce_fault(), check_replicas("the state", to_tree(state));
+}
+
+struct Fault {
+  std::string name;
+  std::vector<std::string> parts;  ///< Of what the job says.
+  int processes = 2;
+};
+
+/// Runs the job as often as is asked for.
+void check_fault(const Fault& fault) {
+  for (int i = 0; i < fault_runs(); ++i) {
+    const TemporaryFolder folder;
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    const JobEnd end =
+        end_of_job("LOCKSTEP_TEST_FAULT='" + fault.name + "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() +
+                   "' LOCKSTEP_FLIGHT_RECORDER='" + folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " +
+                   mpirun(fault.processes) + "'" + program + "' -tc=\"what a process with a fault does\"");
+    CAPTURE(fault.name);
+    CAPTURE(i);
+    CAPTURE(end.output);
+    CHECK_FALSE(end.succeeded);
+    CHECK(end.seconds < limit + grace);
+    CHECK(end.left_over.empty());
+    for (const std::string& part : fault.parts) CHECK_MESSAGE(contains(end.output, part), part);
+  }
+}
+
+std::string skipped() { return is_launched() ? "a launched process" : no_launcher(); }
+
+}  // namespace
+
+TEST_CASE("what a process with a fault does") {
+  if (std::getenv("LOCKSTEP_TEST_FAULT") == nullptr) return;
+  announce_process();
+  try {
+    tell_processes([] { train(plan_of_this_process()); });
+  } catch (const Error& error) {
+    std::printf("process %d says: %s\n", world()->rank(), error.what());
+    std::fflush(stdout);
+    FAIL("the training failed");
+  }
+}
+
+TEST_CASE("fault: one that is killed or stopped, or comes too late, ends the job") {
+  if (!skipped().empty()) return;
+  check_fault({"killed before", {"signal 9"}});
+  check_fault({"killed in", {"signal 9"}});
+  check_fault({"killed after", {"signal 9"}});
+  check_fault(
+      {"stopped", {"process 0 says: process 1 did not come within 2 s to collective ", "the last events are in"}});
+  check_fault({"stopped", {"process 3 did not come within 2 s to collective "}, 4});
+  check_fault({"too late", {"process 0 says: process 1 did not come within 2 s to collective "}});
+}
+
+TEST_CASE("fault: what one throws, the others say") {
+  if (!skipped().empty()) return;
+  check_fault({"throwing", {"process 1 says: row 7 is bad", "process 0 says: process 1 failed: row 7 is bad"}});
+  check_fault({"throwing", {"process 2 says: process 3 failed: row 7 is bad"}, 4});
+  check_fault({"a full log", {"process 0 says: process 1 failed: the log on /dev/full cannot be written"}});
+  check_fault({"a full disk", {"process 0 says: [checkpoint]", "process 1 says: process 0 failed: [checkpoint]"}});
+  check_fault({"saved alone", {"call checkpoint::save in every process: process 0 alone writes"}});
+}
+
+TEST_CASE("fault: processes that were started differently say in what") {
+  if (!skipped().empty()) return;
+  check_fault({"another seed",
+               {"process 0 says: a compiled function: the value of argument 0: trainable/",
+                "process 1 says: a compiled function: the value of argument 0: trainable/"}});
+  check_fault({"another data file", {"a compiled function: the value of argument 1: "}});
+  check_fault({"another rate", {"a compiled function: the program is '", "value=0.1", "value=0.2"}});
+  check_fault({"another program", {"a compiled function: the program is '", "tanh", "sin"}});
+  check_fault({"another V", {"the mesh is 'batch 8' in process 0, 'batch 4' in process 1"}});
+  check_fault({"another dtype", {"a compiled function: the program is '", "f32", "f64"}});
+  check_fault({"another step count", {"process 1 has ended after ", "process 0 waits for it in collective "}});
+  check_fault({"drifting", {"the state: 'trainable/out/bias' is f32[1] with the hash "}});
+}
+
+TEST_CASE("one that is late within the limit, and a save by all, are no faults") {
+  if (!skipped().empty()) return;
+  for (const std::string fault : {"late", "saved by all"}) {
+    const TemporaryFolder folder;
+    const JobEnd end = end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_TEST_FOLDER='" +
+                                  folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(2) + "'" +
+                                  std::filesystem::read_symlink("/proc/self/exe").string() +
+                                  "' -tc=\"what a process with a fault does\"");
+    CAPTURE(end.output);
+    CHECK(end.succeeded);
+    CHECK(end.left_over.empty());
+    CHECK(std::filesystem::exists(folder.path() / "saved" / "manifest.json") == (fault == "saved by all"));
+  }
+}
+
+}  // namespace lockstep::tests
