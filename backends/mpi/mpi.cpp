@@ -131,6 +131,7 @@ class Mpi final : public Communicator {
  private:
   MPI_Comm of(Channel channel) const { return channels_[static_cast<std::size_t>(channel)]; }
   void expect_other(int process, const std::string& what) const {
+    if (is_finalized()) throw CommunicatorError("mpi: MPI_Finalize was called; communicate before it.");
     if (process >= 0 && process < size_ && process != rank_) return;
     throw CommunicatorError("mpi: " + what + " process " + std::to_string(process) + ", and this is process " +
                             std::to_string(rank_) + " of " + std::to_string(size_) + "; give another one from 0 to " +

@@ -121,8 +121,8 @@ void Processes::expect_same(std::string_view what, std::uint64_t hash, const std
   if (std::ranges::adjacent_find(hashes, std::ranges::not_equal_to()) == hashes.end()) return;
   std::vector<ProcessEntries> all;
   for (const std::string& text : all_gather_text(packed(entries()), {op})) all.push_back(unpacked(text));
-  const std::string found = difference(all);
-  if (found.empty()) return;
+  std::string found = difference(all);
+  if (found.empty()) found = "the same entries stand in another order, or some more than once";
   impl_->give_up(
       fmt::format("{}: {}; start all processes with the same one, or they would not train one model", what, found),
       false);

@@ -34,6 +34,7 @@ TEST_CASE("equal entries pass, and the first that differs is named with its valu
        "text is 'c' in line 3 in processes 0, 1, 'd' in line 3 in process 2"},
       {{{"seed", "1"}, {"rate", "0.1"}, {"text", "a\nb"}}, "'nothing' in line 3 in process 2"},
       {{{"seed", "1"}, {"rate", "0.1"}, {"text", "a\nb\nc"}, {"more", ""}}, "more is absent in processes 0, 1, '' in"},
+      {{{"rate", "0.1"}, {"seed", "1"}, {"text", "a\nb\nc"}}, "the same entries stand in another order"},
   };
   for (const Case& c : cases) {
     for (const std::string& text : compared(3, most, c.last)) {

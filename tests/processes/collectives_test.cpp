@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <numeric>
 #include <random>
 #include <string>
@@ -139,6 +140,21 @@ TEST_CASE("a process that does not come is named within the limit; one that is l
     CHECK(contains(texts[p], "LOCKSTEP_COLLECTIVE_TIMEOUT"));
   }
   CHECK(contains(texts[2], "failed: process 2 did not come"));
+}
+
+TEST_CASE("who waits takes little processor time") {
+  const auto used = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  run_processes(2, [&](const std::shared_ptr<Processes>& processes) {
+    processes->barrier();
+    if (processes->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const double before = used();
+    processes->barrier();
+    if (processes->rank() == 0) CHECK(used() - before < 0.05);
+  });
 }
 
 TEST_CASE("a failure, and the end, of one process reach those that wait for it") {
