@@ -5,6 +5,9 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 
+#include "engine/optim/moments.h"
+#include "engine/optim/wrapping.h"
+
 namespace lockstep::optim {
 namespace {
 
@@ -19,21 +22,43 @@ Tree taken(const Tree& tree, const Mask& mask) {
   return Tree::dict(std::move(entries));
 }
 
+/// The tree with those leaves that `changed`, a dict by path, has.
+Tree merged(const Tree& tree, const Tree& changed) {
+  const TreeEntries entries = changed.entries();
+  return map_with_path(
+      [&](const std::string& path, const Array& leaf) {
+        const auto found = entries.find(path);
+        return found == entries.end() ? leaf : found->second.array();
+      },
+      tree);
+}
+
+using Label = std::function<std::string(const std::string& path, const Array& leaf)>;
+
+/// For each name the leaves labelled so, as a dict from path to leaf.
+std::map<std::string, Tree> labelled(const Tree& tree, const Named<GradientTransformation>& transformations,
+                                     const Label& label) {
+  std::map<std::string, std::map<std::string, Tree>> parts;
+  for (const auto& [name, t] : transformations) parts[name] = {};
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const std::string name = label(paths[i], leaves[i]);
+    const auto part = parts.find(name);
+    if (part == parts.end()) {
+      throw ValueError("[partition] leaf '" + paths[i] + "' is labelled '" + name +
+                       "', for which there is no transformation; give one, or label it otherwise");
+    }
+    part->second.emplace(paths[i], Tree(leaves[i]));
+  }
+  std::map<std::string, Tree> trees;
+  for (auto& [name, part] : parts) trees.emplace(name, Tree::dict(std::move(part)));
+  return trees;
+}
+
 Tree zeros_where(const Mask& frozen, const Tree& updates) {
   return map_with_path(
       [&](const std::string& path, const Array& leaf) { return frozen(path) ? zeros_like(leaf) : leaf; }, updates);
-}
-
-/// Takes what one of the transformations freezes; empty where none freezes anything.
-Mask frozen_by(const std::vector<GradientTransformation>& transformations) {
-  std::vector<Mask> masks;
-  for (const GradientTransformation& t : transformations) {
-    if (t.frozen) masks.push_back(t.frozen);
-  }
-  if (masks.empty()) return {};
-  return [masks = std::move(masks)](std::string_view path) {
-    return std::any_of(masks.begin(), masks.end(), [&](const Mask& mask) { return mask(path); });
-  };
 }
 
 struct Below {
@@ -54,14 +79,6 @@ Mask both(const Mask& a, const Mask& b) {
   return [a, b](std::string_view path) { return a(path) && b(path); };
 }
 
-std::vector<Selection> selections_of(const std::vector<GradientTransformation>& transformations) {
-  std::vector<Selection> all;
-  for (const GradientTransformation& t : transformations) {
-    all.insert(all.end(), t.selections.begin(), t.selections.end());
-  }
-  return all;
-}
-
 }  // namespace
 
 Tree apply_updates(const Tree& params, const Tree& updates) {
@@ -73,8 +90,8 @@ Tree apply_updates(const Tree& params, const Tree& updates) {
 }
 
 GradientTransformation identity() {
-  return {[](const Tree&) { return Tree(); },
-          [](const Tree& gradients, const Tree& state, const Tree&) { return std::pair(gradients, state); }};
+  auto update = [](const Tree& gradients, const Tree& state, const Tree&) { return std::pair(gradients, state); };
+  return {.init = no_state, .update = update, .linear = true};
 }
 
 GradientTransformation chain(std::vector<GradientTransformation> transformations) {
@@ -83,8 +100,9 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
     for (const GradientTransformation& t : transformations) states.push_back(t.init(params));
     return Tree::list(std::move(states));
   };
-  const Mask frozen = frozen_by(transformations);
-  auto update = [transformations, frozen](const Tree& gradients, const Tree& state, const Tree& params) {
+  const Mask frozen = wrapping(transformations, {}, {}).frozen;
+  auto update_all = [transformations, frozen](const Tree& gradients, const Tree& state, const Tree& params,
+                                              const Array& loss) {
     if (state.items().size() != transformations.size()) {
       throw StateError("[chain] the state holds " + std::to_string(state.items().size()) + " items for " +
                        std::to_string(transformations.size()) + " transformations; pass the state its init returned");
@@ -92,7 +110,7 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
     Tree updates = gradients;
     std::vector<Tree> states;
     for (std::size_t i = 0; i < transformations.size(); ++i) {
-      auto [next, kept] = transformations[i].update(updates, state.items()[i], params);
+      auto [next, kept] = update(transformations[i], updates, state.items()[i], params, loss);
       updates = std::move(next);
       states.push_back(std::move(kept));
     }
@@ -100,32 +118,69 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
     if (frozen) updates = zeros_where(frozen, updates);
     return std::pair(updates, Tree::list(std::move(states)));
   };
-  return {init, update, frozen, selections_of(transformations)};
+  GradientTransformation all = wrapping(transformations, init, update_all);
+  all.linear = std::all_of(transformations.begin(), transformations.end(), [](const auto& t) { return t.linear; });
+  return all;
 }
 
 GradientTransformation masked(GradientTransformation inner, Mask mask) {
   auto init = [inner, mask](const Tree& params) { return inner.init(taken(params, mask)); };
-  auto update = [inner, mask](const Tree& gradients, const Tree& state, const Tree& params) {
-    auto [updates, next] = inner.update(taken(gradients, mask), state, taken(params, mask));
-    const TreeEntries changed = updates.entries();
-    Tree merged = map_with_path(
-        [&](const std::string& path, const Array& leaf) {
-          const auto found = changed.find(path);
-          return found == changed.end() ? leaf : found->second.array();
-        },
-        gradients);
-    return std::pair(std::move(merged), std::move(next));
+  auto update_taken = [inner, mask](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+    auto [updates, next] = update(inner, taken(gradients, mask), state, taken(params, mask), loss);
+    return std::pair(merged(gradients, updates), std::move(next));
   };
-  std::vector<Selection> selections{selection("masked", mask)};
-  for (const Selection& own : inner.selections) selections.push_back({own.text, both(mask, own.mask)});
-  return {init, update, both(mask, inner.frozen), std::move(selections)};
+  GradientTransformation some = wrapping({inner}, init, update_taken);
+  some.frozen = both(mask, inner.frozen);
+  some.linear = inner.linear;
+  some.selections = {selection("masked", mask)};
+  for (const Selection& own : inner.selections) some.selections.push_back({own.text, both(mask, own.mask)});
+  return some;
+}
+
+GradientTransformation partition(Named<GradientTransformation> transformations,
+                                 std::function<std::string(const std::string& path, const Array& leaf)> label) {
+  auto init = [transformations, label](const Tree& params) {
+    const std::map<std::string, Tree> parts = labelled(params, transformations, label);
+    std::map<std::string, Tree> states;
+    for (const auto& [name, t] : transformations) states.emplace(name, t.init(parts.at(name)));
+    return Tree::dict(std::move(states));
+  };
+  auto update_parts = [transformations, label](const Tree& gradients, const Tree& state, const Tree& params,
+                                               const Array& loss) {
+    const std::map<std::string, Tree> parts = labelled(gradients, transformations, label);
+    const std::map<std::string, Tree> part_params = labelled(params, transformations, label);
+    Tree updates = gradients;
+    std::map<std::string, Tree> states;
+    for (const auto& [name, t] : transformations) {
+      auto [next, kept] = update(t, parts.at(name), state.at(name), part_params.at(name), loss);
+      updates = merged(updates, next);
+      states.emplace(name, std::move(kept));
+    }
+    return std::pair(std::move(updates), Tree::dict(std::move(states)));
+  };
+  std::vector<GradientTransformation> inner;
+  for (const auto& [name, t] : transformations) {
+    if (t.frozen) {
+      throw ValueError("[partition] the transformation of '" + name +
+                       "' freezes leaves, which a label may depend on; freeze them around the partition: "
+                       "chain(partition(...), freeze(mask))");
+    }
+    inner.push_back(t);
+  }
+  GradientTransformation all = wrapping(inner, init, update_parts);
+  all.linear = std::all_of(inner.begin(), inner.end(), [](const auto& t) { return t.linear; });
+  return all;
 }
 
 GradientTransformation freeze(Mask frozen) {
   auto update = [frozen](const Tree& gradients, const Tree& state, const Tree&) {
     return std::pair(zeros_where(frozen, gradients), state);
   };
-  return {[](const Tree&) { return Tree(); }, update, frozen, {selection("freeze", frozen)}};
+  return {.init = no_state,
+          .update = update,
+          .frozen = frozen,
+          .selections = {selection("freeze", frozen)},
+          .linear = true};
 }
 
 Mask below(std::string prefix) { return Below{std::move(prefix)}; }

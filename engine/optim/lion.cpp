@@ -3,11 +3,14 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 
+#include "engine/optim/arguments.h"
 #include "engine/optim/moments.h"
 
 namespace lockstep::optim {
 
 GradientTransformation scale_by_lion(double b1, double b2) {
+  check_share("lion", "b1", b1);
+  check_share("lion", "b2", b2);
   auto update = [b1, b2](const Tree& gradients, const Tree& state, const Tree&) {
     const auto mixed = [](double share, const Array& m, const Array& g) {
       return share * wide(m) + (1.0 - share) * wide(g);

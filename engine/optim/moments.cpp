@@ -2,12 +2,16 @@
 
 #include <limits>
 
-#include <lockstep/elementwise.h>
-
 namespace lockstep::optim {
+
+Tree widened(const Tree& tree) { return map(wide, tree); }
 
 Tree zeros_of(const Tree& params) {
   return map([](const Array& p) { return zeros_like(wide(p)); }, params);
+}
+
+Tree real_slots_of(const Tree& params, double value) {
+  return map([value](const Array& p) { return full(p.shape(), value, real(wide(p)).dtype()); }, params);
 }
 
 Array decaying(const Array& average, Sign sign) {
@@ -17,6 +21,27 @@ Array decaying(const Array& average, Sign sign) {
   return where((sign == Sign::any ? abs(average) : average) < smallest_normal, 0.0, average);
 }
 
+Array magnitude_squared(const Array& g) { return is_complex(g.dtype()) ? square(real(g)) + square(imag(g)) : g * g; }
+
+Tree next_averages(double decay, const Tree& averages, const Tree& gradients) {
+  return map([decay](const Array& m, const Array& g) { return decaying(decay * wide(m) + (1.0 - decay) * wide(g)); },
+             averages, gradients);
+}
+
+Tree next_square_averages(double decay, const Tree& averages, const Tree& gradients) {
+  const auto next = [decay](const Array& v, const Array& g) {
+    return decaying(decay * wide(v) + (1.0 - decay) * magnitude_squared(wide(g)), Sign::positive);
+  };
+  return map(next, averages, gradients);
+}
+
 Array first_count() { return full({}, 0, int32); }
+
+Array correction(double decay, const Array& count) {
+  return 1.0 / (1.0 - pow(full({}, decay, float64), convert(count, float64)));
+}
+
+Array leaf_norm(const Array& x) { return sqrt(sum(magnitude_squared(wide(x)))); }
+Array leaf_rms(const Array& x) { return sqrt(mean(magnitude_squared(wide(x)))); }
 
 }  // namespace lockstep::optim

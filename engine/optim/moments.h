@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 
@@ -10,9 +12,13 @@ namespace lockstep::optim {
 
 /// In a dtype that holds sums and small numbers: float32 for what is narrower.
 inline Array wide(const Array& x) { return convert(x, promote(x.dtype(), float32)); }
+/// Every leaf so.
+Tree widened(const Tree& tree);
 
 /// Slots of at least float32: a narrower one would hold neither an average that moves slowly nor a square.
 Tree zeros_of(const Tree& params);
+/// Slots for what is real of each leaf, its square or magnitude.
+Tree real_slots_of(const Tree& params, double value = 0);
 
 enum class Sign : std::uint8_t { any, positive };
 
@@ -21,7 +27,40 @@ enum class Sign : std::uint8_t { any, positive };
 /// times as long to multiply such numbers.
 Array decaying(const Array& average, Sign sign = Sign::any);
 
+/// |g|^2, real.
+Array magnitude_squared(const Array& g);
+/// decay m + (1 - decay) g, leaf by leaf.
+Tree next_averages(double decay, const Tree& averages, const Tree& gradients);
+/// decay v + (1 - decay) |g|^2, leaf by leaf.
+Tree next_square_averages(double decay, const Tree& averages, const Tree& gradients);
+
 /// The number of updates made, before the first.
 Array first_count();
+/// 1 / (1 - decay^count), in float64 so that it does not cancel in the first steps. A scalar of a step: a division for each
+/// parameter would take as long as all else.
+Array correction(double decay, const Array& count);
+/// x times a scalar, in x's dtype.
+inline Array times(const Array& factor, const Array& x) { return x * convert(factor, x.dtype()); }
+
+/// A leaf's norm and the root of the mean of its squares, in at least float32: rank 0.
+Array leaf_norm(const Array& x);
+Array leaf_rms(const Array& x);
+
+/// The leaves of a tree, where they are one operand of what is computed leaf by leaf.
+using Leaves = std::vector<Array>;
+/// `f` of corresponding leaves of the trees, as a tree like the first. Throws StateError where they differ in structure.
+template <class F, class... Trees>
+Tree together(const F& f, const Tree& first, const Trees&... others) {
+  (static_cast<void>(map([](const Array& a, const Array&) { return a; }, first, others)), ...);
+  Leaves results;
+  const auto apply = [&](const Leaves& a, const auto&... rest) {
+    for (std::size_t i = 0; i < a.size(); ++i) results.push_back(f(a[i], rest[i]...));
+  };
+  apply(first.leaves(), others.leaves()...);
+  return first.unflatten(std::move(results));
+}
+
+/// No slots.
+inline Tree no_state(const Tree&) { return {}; }
 
 }  // namespace lockstep::optim

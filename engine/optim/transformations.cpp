@@ -9,32 +9,19 @@
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 
+#include "engine/optim/arguments.h"
 #include "engine/optim/moments.h"
+#include "engine/optim/wrapping.h"
 
 namespace lockstep::optim {
 namespace {
 
-/// A transformation without state that maps each leaf alone, in at least float32.
-GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule) {
-  return {[](const Tree&) { return Tree(); },
-          [rule = std::move(rule)](const Tree& updates, const Tree& state, const Tree& params) {
-            const auto wide_rule = [&](const Array& u, const Array& p) { return rule(wide(u), p); };
-            return std::pair(map(wide_rule, updates, params), state);
-          }};
-}
-
-/// g times its conjugate.
-Array squared(const Array& g) { return is_complex(g.dtype()) ? g * conj(g) : g * g; }
-
-void check_positive(std::string_view what, double value) {
-  if (!(value > 0)) {
-    throw ValueError(fmt::format("[{}] the limit is {}; it must be above 0", what, value));
-  }
-}
+/// g times its conjugate, in g's dtype.
+Array squared_of(const Array& g) { return is_complex(g.dtype()) ? g * conj(g) : g * g; }
 
 }  // namespace
 
-LearningRate::LearningRate(double value) {
+LearningRate::LearningRate(double value) : is_number_(true) {
   if (!std::isfinite(value) || value < 0) {
     throw ValueError(fmt::format("[learning rate] {} was given; it must be finite and not negative", value));
   }
@@ -55,10 +42,23 @@ GradientTransformation scale_by_learning_rate(LearningRate rate) {
         updates);
     return std::pair(std::move(scaled), Tree::dict({{"count", Tree(count + 1)}}));
   };
-  return {[](const Tree&) { return Tree::dict({{"count", Tree(first_count())}}); }, update};
+  return {.init =
+              [](const Tree&) {
+                return Tree::dict({{"count", Tree(first_count())}});
+              },
+          .update = update,
+          .linear = true};
+}
+
+GradientTransformation scale(double factor) {
+  if (!std::isfinite(factor)) throw ValueError(fmt::format("[scale] the factor is {}; it must be finite", factor));
+  GradientTransformation all = leafwise([factor](const Array& u, const Array&) { return factor * u; });
+  all.linear = true;
+  return all;
 }
 
 GradientTransformation trace(double decay, bool nesterov) {
+  check_share("trace", "decay", decay);
   auto update = [decay, nesterov](const Tree& updates, const Tree& state, const Tree&) {
     Tree velocity =
         map([&](const Array& u, const Array& v) { return decaying(decay * wide(v) + wide(u)); }, updates, state);
@@ -66,10 +66,13 @@ GradientTransformation trace(double decay, bool nesterov) {
     Tree ahead = map([&](const Array& u, const Array& v) { return wide(u) + decay * v; }, updates, velocity);
     return std::pair(std::move(ahead), std::move(velocity));
   };
-  return {zeros_of, update};
+  return {.init = zeros_of, .update = update, .linear = true};
 }
 
 GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
+  check_share("adam", "b1", b1);
+  check_share("adam", "b2", b2);
+  check_not_negative("adam", "epsilon", epsilon);
   auto init = [](const Tree& params) {
     return Tree::dict({{"count", Tree(first_count())}, {"mu", zeros_of(params)}, {"nu", zeros_of(params)}});
   };
@@ -79,13 +82,10 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
     Tree mu = map([&](const Array& g, const Array& m) { return decaying(b1 * wide(m) + (1.0 - b1) * g); }, updates,
                   state.at("mu"));
     Tree nu = map([&](const Array& g,
-                      const Array& n) { return decaying(b2 * wide(n) + (1.0 - b2) * squared(g), Sign::positive); },
+                      const Array& n) { return decaying(b2 * wide(n) + (1.0 - b2) * squared_of(g), Sign::positive); },
                   updates, state.at("nu"));
-    // In float64 so that 1 - b2^t does not cancel in the first steps. Scalars of a step: a division for each parameter
-    // would take as long as all else.
-    const Array t = convert(count, float64);
-    const Array mu_scale = 1.0 / (1.0 - pow(full({}, b1, float64), t));
-    const Array nu_scale = 1.0 / (1.0 - pow(full({}, b2, float64), t));
+    const Array mu_scale = correction(b1, count);
+    const Array nu_scale = correction(b2, count);
     Tree direction = map(
         [&](const Array& m, const Array& n) {
           const Array m_hat = m * convert(mu_scale, m.dtype());
@@ -100,11 +100,32 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
 }
 
 GradientTransformation add_decayed_weights(double decay) {
+  check_not_negative("add_decayed_weights", "decay", decay);
   return leafwise([decay](const Array& u, const Array& p) { return u + decay * convert(p, u.dtype()); });
 }
 
+GradientTransformation add_decayed_weights(double decay, Mask mask) {
+  return masked(add_decayed_weights(decay), std::move(mask));
+}
+
+GradientTransformation add_decayed_weights(Schedule decay) {
+  auto update = [decay = std::move(decay)](const Tree& updates, const Tree& state, const Tree& params) {
+    const Array count = state.at("count").array();
+    const Array share = decay(count);
+    Tree decayed =
+        map([&](const Array& u, const Array& p) { return wide(u) + times(share, convert(p, wide(u).dtype())); },
+            updates, params);
+    return std::pair(std::move(decayed), Tree::dict({{"count", Tree(count + 1)}}));
+  };
+  return {[](const Tree&) { return Tree::dict({{"count", Tree(first_count())}}); }, update};
+}
+
+GradientTransformation add_decayed_weights(Schedule decay, Mask mask) {
+  return masked(add_decayed_weights(std::move(decay)), std::move(mask));
+}
+
 GradientTransformation clip_by_value(double limit) {
-  check_positive("clip_by_value", limit);
+  if (!(limit > 0)) throw ValueError(fmt::format("[clip_by_value] the limit is {}; it must be above 0", limit));
   return leafwise([limit](const Array& u, const Array&) { return clip(u, -limit, limit); });
 }
 

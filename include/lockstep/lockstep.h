@@ -19,6 +19,7 @@
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
+#include <lockstep/gradient_transformations.h>
 #include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
@@ -32,6 +33,8 @@
 #include <lockstep/named_scope.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
+#include <lockstep/optimizer_wrappers.h>
+#include <lockstep/optimizers.h>
 #include <lockstep/parallel.h>
 #include <lockstep/plan.h>
 #include <lockstep/precision.h>

@@ -9,6 +9,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/named.h>
 #include <lockstep/schedules.h>
 #include <lockstep/tree.h>
 
@@ -25,6 +26,11 @@ struct Selection {
 
 /// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to
 /// the parameters.
+///
+/// A training step hands every transformation reduced gradients. `linear` says whether it would have to: what is linear
+/// in the gradients gives the same where each replica's own ones go through it and its results are summed; all else
+/// (moments of squares, norms, signs, clipping, decay, noise) needs reduced gradients, and what is made of one that
+/// does needs them too.
 struct GradientTransformation {
   std::function<Tree(const Tree& params)> init;
   /// (gradients, state, params) -> (updates, state').
@@ -34,7 +40,15 @@ struct GradientTransformation {
   Mask frozen = {};
   /// Each choice of leaves in it; one that takes none is a finding of `lint`.
   std::vector<Selection> selections = {};
+  /// In place of `update` where the loss, a float scalar, is needed too; empty where it is not. Training steps give it.
+  std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params, const Array& loss)>
+      update_with_loss = {};
+  bool linear = false;  ///< Linear in the gradients; false: it needs reduced ones.
 };
+
+/// `update_with_loss` where it has one, else `update`. Throws StateError where it needs a loss and `loss` is nothing.
+LOCKSTEP_API std::pair<Tree, Tree> update(const GradientTransformation& transformation, const Tree& gradients,
+                                          const Tree& state, const Tree& params, const Array& loss = {});
 
 /// A constant or a schedule of the number of updates made so far.
 class LOCKSTEP_API LearningRate {
@@ -42,9 +56,11 @@ class LOCKSTEP_API LearningRate {
   LearningRate(double value);       // NOLINT: implicit by design. Throws ValueError unless finite and >= 0.
   LearningRate(Schedule schedule);  // NOLINT: implicit by design
   const Schedule& schedule() const { return schedule_; }
+  bool is_number() const { return is_number_; }  ///< A constant that was given as one.
 
  private:
   Schedule schedule_;
+  bool is_number_ = false;
 };
 
 // Parameters narrower than float32 (float16, bfloat16) have slots, moments and updates of float32, and epsilon is added
@@ -65,25 +81,41 @@ LOCKSTEP_API GradientTransformation identity();  ///< Updates as they come; no s
 LOCKSTEP_API GradientTransformation masked(GradientTransformation inner, Mask mask);
 /// Zero updates for the leaves the mask takes: a frozen sub-tree, which costs a training step no backward pass.
 LOCKSTEP_API GradientTransformation freeze(Mask frozen);
+/// Each leaf's updates by the transformation of the label it has, `label(path, leaf)`: other rates or rules for other
+/// leaves. Its state is a dict by label. Where the labels of `transformations` do not have the label, a ValueError says
+/// so when a tree is met. A leaf's label must depend on its path and type alone. (Optax' partition)
+LOCKSTEP_API GradientTransformation
+partition(Named<GradientTransformation> transformations,
+          std::function<std::string(const std::string& path, const Array& leaf)> label);
 /// True for every path at or below `prefix`.
 LOCKSTEP_API Mask below(std::string prefix);
 
 /// -rate(count) * u, count being the number of updates made before, 0 for the first: its state is {"count": int32}.
 LOCKSTEP_API GradientTransformation scale_by_learning_rate(LearningRate rate);
+/// factor * u. Linear. Throws ValueError for a factor that is not finite.
+LOCKSTEP_API GradientTransformation scale(double factor);
 /// v' = decay v + u, from v = 0 on; gives v', or u + decay v' with nesterov. Sutskever et al. 2013. What is subnormal
-/// in v' becomes 0.
+/// in v' becomes 0. Throws ValueError unless decay is in [0, 1).
 LOCKSTEP_API GradientTransformation trace(double decay, bool nesterov = false);
 /// Bias-corrected moments of the gradients g, the t-th of them: m' = b1 m + (1 - b1) g and v' = b2 v + (1 - b2) |g|^2,
 /// both from 0 on, give m' / (1 - b1^t) / (sqrt(v' / (1 - b2^t)) + epsilon). Kingma and Ba 2015. Its state is {"count",
-/// "mu", "nu"}. What is subnormal in a moment becomes 0.
+/// "mu", "nu"}. What is subnormal in a moment becomes 0. Throws ValueError unless b1 and b2 are in [0, 1) and epsilon is
+/// not negative, as all that is made of it does.
 LOCKSTEP_API GradientTransformation scale_by_adam(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-8);
 /// The sign of b1 m + (1 - b1) g, element by element, of gradients g and their average m, which then becomes b2 m +
 /// (1 - b2) g, from 0 on: every weight moves by the same amount. Chen et al. 2023, "Symbolic discovery of optimization
-/// algorithms". Its state is the averages. What is subnormal in one becomes 0.
+/// algorithms". Its state is the averages. What is subnormal in one becomes 0. Throws ValueError unless b1 and b2 are in
+/// [0, 1).
 LOCKSTEP_API GradientTransformation scale_by_lion(double b1 = 0.9, double b2 = 0.99);
 /// u + decay * param: before scale_by_learning_rate, weights shrink by rate * decay each update. Loshchilov and Hutter
-/// 2019.
+/// 2019. Throws ValueError for a decay that is negative or not finite.
 LOCKSTEP_API GradientTransformation add_decayed_weights(double decay);
+/// The leaves alone that the mask takes.
+LOCKSTEP_API GradientTransformation add_decayed_weights(double decay, Mask mask);
+/// decay(count), count being the number of updates made before: its state is {"count": int32}.
+LOCKSTEP_API GradientTransformation add_decayed_weights(Schedule decay);
+/// Both.
+LOCKSTEP_API GradientTransformation add_decayed_weights(Schedule decay, Mask mask);
 /// Scaled so that the norm over all leaves is at most `max_norm`, also where the norm, or its square, is beyond the
 /// dtype. An infinite element becomes NaN, the others 0. Throws ValueError unless max_norm is > 0.
 LOCKSTEP_API GradientTransformation clip_by_global_norm(double max_norm);

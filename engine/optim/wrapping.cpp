@@ -1,0 +1,82 @@
+#include "engine/optim/wrapping.h"
+
+#include <algorithm>
+
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "engine/optim/moments.h"
+
+namespace lockstep::optim {
+namespace {
+
+/// Takes what one of the transformations freezes; empty where none freezes anything.
+Mask frozen_by(const std::vector<GradientTransformation>& transformations) {
+  std::vector<Mask> masks;
+  for (const GradientTransformation& t : transformations) {
+    if (t.frozen) masks.push_back(t.frozen);
+  }
+  if (masks.empty()) return {};
+  return [masks = std::move(masks)](std::string_view path) {
+    return std::any_of(masks.begin(), masks.end(), [&](const Mask& mask) { return mask(path); });
+  };
+}
+
+std::vector<Selection> selections_of(const std::vector<GradientTransformation>& transformations) {
+  std::vector<Selection> all;
+  for (const GradientTransformation& t : transformations) {
+    all.insert(all.end(), t.selections.begin(), t.selections.end());
+  }
+  return all;
+}
+
+[[noreturn]] void refuse_without_loss() {
+  throw StateError(
+      "[update] this transformation needs the loss (reduce_on_plateau, scale_by_polyak), but none was given; call "
+      "optim::update(transformation, gradients, state, params, loss)");
+}
+
+}  // namespace
+
+std::pair<Tree, Tree> update(const GradientTransformation& transformation, const Tree& gradients, const Tree& state,
+                             const Tree& params, const Array& loss) {
+  if (!transformation.update_with_loss) return transformation.update(gradients, state, params);
+  if (!loss.has_value()) refuse_without_loss();
+  return transformation.update_with_loss(gradients, state, params, loss);
+}
+
+GradientTransformation wrapping(const std::vector<GradientTransformation>& inner, std::function<Tree(const Tree&)> init,
+                                UpdateWithLoss update) {
+  const bool needs_loss =
+      std::any_of(inner.begin(), inner.end(), [](const GradientTransformation& t) { return bool(t.update_with_loss); });
+  auto without_loss = [update](const Tree& gradients, const Tree& state, const Tree& params) {
+    return update(gradients, state, params, {});
+  };
+  return {.init = std::move(init),
+          .update = std::move(without_loss),
+          .frozen = frozen_by(inner),
+          .selections = selections_of(inner),
+          .update_with_loss = needs_loss ? std::move(update) : UpdateWithLoss()};
+}
+
+GradientTransformation needing_loss(std::function<Tree(const Tree&)> init, UpdateWithLoss update) {
+  const auto refused = [](const Tree&, const Tree&, const Tree&) -> std::pair<Tree, Tree> { refuse_without_loss(); };
+  return {.init = std::move(init), .update = refused, .update_with_loss = std::move(update)};
+}
+
+GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule) {
+  return {no_state, [rule = std::move(rule)](const Tree& updates, const Tree& state, const Tree& params) {
+            const auto wide_rule = [&](const Array& u, const Array& p) { return rule(wide(u), p); };
+            return std::pair(map(wide_rule, updates, params), state);
+          }};
+}
+
+Tree choose(const Array& predicate, const Tree& chosen, const Tree& otherwise) {
+  return map([&](const Array& a, const Array& b) { return where(predicate, a, b); }, chosen, otherwise);
+}
+
+Tree updates_where(const Array& predicate, const Tree& updates) {
+  return map([&](const Array& u) { return where(predicate, u, -0.0); }, updates);
+}
+
+}  // namespace lockstep::optim

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <lockstep/optim.h>
+
+namespace lockstep::optim {
+
+/// (gradients, state, params, loss) -> (updates, state'); the loss is nothing where no inner transformation needs it.
+using UpdateWithLoss = std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params,
+                                                           const Array& loss)>;
+
+/// A transformation made of others: it needs the loss where one of them does, freezes what one of them freezes, and has the
+/// selections of all. It is not linear.
+GradientTransformation wrapping(const std::vector<GradientTransformation>& inner, std::function<Tree(const Tree&)> init,
+                                UpdateWithLoss update);
+
+/// A transformation that needs the loss; its `update` throws a StateError that says so.
+GradientTransformation needing_loss(std::function<Tree(const Tree&)> init, UpdateWithLoss update);
+
+/// A transformation without state that maps each leaf alone, in at least float32.
+GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule);
+
+/// `chosen` where the scalar holds, else `otherwise`, leaf by leaf.
+Tree choose(const Array& predicate, const Tree& chosen, const Tree& otherwise);
+/// The updates where the scalar holds, else -0, which added leaves every bit.
+Tree updates_where(const Array& predicate, const Tree& updates);
+
+}  // namespace lockstep::optim

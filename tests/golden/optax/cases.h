@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <lockstep/lockstep.h>
+
+// Our transformations and schedules under the names of Optax' in trajectories.txt.
+namespace lockstep::tests::optax {
+
+struct Case {
+  std::string name;
+  std::vector<std::string> functions;  ///< The public functions that it holds, as a user calls them.
+  optim::GradientTransformation transformation;
+  bool nans = false;  ///< The third and fourth gradient have a NaN.
+  bool takes_complex = true;
+};
+const std::vector<Case>& cases();
+
+struct ScheduleCase {
+  std::string name;
+  std::vector<std::string> functions;
+  Schedule schedule;
+};
+const std::vector<ScheduleCase>& schedule_cases();
+
+}  // namespace lockstep::tests::optax

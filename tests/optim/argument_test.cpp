@@ -1,0 +1,195 @@
+#include <cmath>
+#include <complex>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/expect_error.h"
+
+// What optimizers refuse: each error says whose argument it is, what was given and what is meant.
+
+using namespace lockstep;
+using namespace lockstep::optim;
+using tests::expect_error;
+
+namespace {
+
+template <class F>
+void refused(const F& make, std::string_view text) {
+  expect_error<ValueError>([&] { static_cast<void>(make()); }, text);
+}
+
+}  // namespace
+
+TEST_CASE("shares of averages are at least 0 and below 1") {
+  refused([] { return adam(0.1, 1.0); },
+          "[adam] b1 is 1; give a share of the old average in the new one, at least 0 and below 1");
+  refused([] { return adamw(0.1, 0.9, -0.1); }, "[adam] b2 is -0.1;");
+  refused([] { return lion(0.1, 0.9, 1.5); }, "[lion] b2 is 1.5;");
+  refused([] { return trace(std::nan("")); }, "[trace] decay is nan;");
+  refused([] { return sgd(0.1, 1.0); }, "[trace] decay is 1;");
+  refused([] { return rmsprop(0.1, {.decay = 1}); }, "[rmsprop] decay is 1;");
+  refused([] { return adadelta(0.1, -1); }, "[adadelta] decay is -1;");
+  refused([] { return nadam(0.1, 2); }, "[nadam] b1 is 2;");
+  refused([] { return adamax(0.1, 0.9, 1); }, "[adamax] b2 is 1;");
+  refused([] { return amsgrad(0.1, 0.9, 1); }, "[amsgrad] b2 is 1;");
+  refused([] { return adabelief(0.1, 1); }, "[adabelief] b1 is 1;");
+  refused([] { return radam(0.1, 0.9, 1); }, "[radam] b2 is 1;");
+  refused([] { return yogi(0.1, 1); }, "[yogi] b1 is 1;");
+  refused([] { return ademamix(0.1, {.b2 = 1}); }, "[ademamix] b2 is 1;");
+  refused([] { return adan(0.1, {.b3 = 1}); }, "[adan] b3 is 1;");
+  refused([] { return novograd(0.1, 0.9, 1); }, "[novograd] b2 is 1;");
+  refused([] { return scale_by_sm3(1); }, "[sm3] b1 is 1;");
+  refused([] { return signum(0.1, 1); }, "[signum] momentum is 1;");
+  refused([] { return muon(0.1, {.beta = 1}); }, "[muon] beta is 1;");
+  refused([] { return prodigy(0.1, {.b2 = 1}); }, "[prodigy] b2 is 1;");
+  refused([] { return ema(1); }, "[ema] decay is 1;");
+  refused([] { return average_parameters(1); }, "[average_parameters] decay is 1;");
+  refused([] { return schedule_free_sgd(0.1, {.b1 = 0}); }, "[schedule_free] b1 is 0; it must be above 0 and below 1");
+}
+
+TEST_CASE("rates, epsilons and decays are finite and not negative") {
+  refused([] { return adam(-0.1); }, "[learning rate] -0.1 was given; it must be finite and not negative");
+  refused([] { return adagrad(0.1, -1); }, "[adagrad] initial is -1; it must be finite and not negative");
+  refused([] { return adam(0.1, 0.9, 0.999, -1e-8); }, "[adam] epsilon is -1e-08;");
+  refused([] { return add_decayed_weights(-0.1); }, "[add_decayed_weights] decay is -0.1;");
+  refused([] { return adabelief(0.1, 0.9, 0.999, 0, INFINITY); }, "[adabelief] epsilon_root is inf;");
+  refused([] { return radam(0.1, 0.9, 0.9, 0, -1); }, "[radam] threshold is -1;");
+  refused([] { return novograd(0.1, 0.9, 0.2, 0, -1); }, "[novograd] weight_decay is -1;");
+  refused([] { return scale_by_trust_ratio({.min_norm = -1}); }, "[scale_by_trust_ratio] min_norm is -1;");
+  refused([] { return scale_by_param_block_norm(-1); }, "[scale_by_param_block_norm] min_scale is -1;");
+  refused([] { return scale_by_param_block_rms(-1); }, "[scale_by_param_block_rms] min_scale is -1;");
+  refused([] { return adafactor(0.1, {.squares = {.decay = -1}}); }, "[adafactor] decay is -1;");
+  refused([] { return optimistic_gradient_descent(0.1, -1); }, "[optimistic_gradient_descent] alpha is -1;");
+  refused([] { return add_noise(-1, 0, random::key(0)); }, "[add_noise] eta is -1;");
+  refused([] { return scale(INFINITY); }, "[scale] the factor is inf; it must be finite");
+}
+
+TEST_CASE("limits are above 0, and counts at least 1") {
+  refused([] { return clip_by_block_rms(0); }, "[clip_by_block_rms] threshold is 0; it must be finite and above 0");
+  refused([] { return adaptive_grad_clip(0.1, 0); }, "[adaptive_grad_clip] epsilon is 0;");
+  refused([] { return normalize_by_update_norm(0); }, "[normalize_by_update_norm] scale is 0;");
+  refused([] { return polyak_sgd({.max_rate = 0}); }, "[polyak_sgd] max_rate is 0;");
+  refused([] { return prodigy(0.1, {.first_estimate = 0}); }, "[prodigy] first_estimate is 0;");
+  refused([] { return norm_is_not_below(0); }, "[norm_is_not_below] max_squared_norm is 0;");
+  refused([] { return multi_steps(sgd(0.1), 0); }, "[multi_steps] k is 0; it must be at least 1");
+  refused([] { return apply_if_finite(sgd(0.1), -1); }, "[apply_if_finite] max_consecutive_errors is -1;");
+  refused([] { return lookahead(sgd(0.1), 0, 0.5); }, "[lookahead] sync_period is 0;");
+  refused([] { return lookahead(sgd(0.1), 2, 1.5); }, "[lookahead] slow_step is 1.5; it must be above 0 and at most 1");
+  refused([] { return sam(sgd(0.1), sgd(0.1), 0); }, "[sam] sync_period is 0;");
+  refused([] { return lbfgs(0.1, 0); }, "[lbfgs] memory is 0;");
+  refused([] { return rprop(0.1, {.shrink = 1}); },
+          "[rprop] shrink is 1, grow 1.2, least 1e-06, largest 50; they must");
+  refused([] { return reduce_on_plateau({.factor = 1}); }, "[reduce_on_plateau] factor is 1; it must be above 0");
+  refused([] { return reduce_on_plateau({.relative = 0}); }, "relative is 0 and absolute 0; relative is at most 1");
+  refused([] { return reduce_on_plateau({.patience = 0}); }, "[reduce_on_plateau] patience is 0;");
+}
+
+TEST_CASE("schedules say what they cannot be") {
+  using namespace schedules;
+  refused([] { return linear(1, 0, 0); }, "[linear] steps is 0; it must be at least 1");
+  refused([] { return polynomial(1, 0, -1, 5); }, "[polynomial] power is -1; it must be finite and above 0");
+  refused([] { return exponential_decay(1, 5, 0); }, "[exponential_decay] rate is 0;");
+  refused([] { return exponential_decay(1, 5, 0.5, {.begin = -1}); }, "[exponential_decay] begin is -1;");
+  refused([] { return cosine_restarts({}); }, "[cosine_restarts] there is no cycle; give at least one CosineCycle");
+  refused([] { return warmup_stable_decay(1, -1, 0, 1); }, "[warmup_stable_decay] warmup_steps is -1;");
+  refused([] { return linear_onecycle(0, 1); }, "[linear_onecycle] steps is 0;");
+  refused([] { return cosine_onecycle(5, 1, {.rise = 0.9}); },
+          "[cosine_onecycle] rise is 0.9 and fall 0.85; they must");
+  refused([] { return join({constant(1)}, {3}); }, "[join] 1 boundaries and 1 schedules; give one schedule more");
+  refused([] { return join({constant(1), constant(1), constant(1)}, {3, 3}); }, "[join] boundary 3 follows 3;");
+}
+
+TEST_CASE("leaves that an optimizer cannot take are named") {
+  const Tree params = Tree::dict({{"z", Tree(complex(ones({2}), ones({2})))}});
+  for (const GradientTransformation& t : {rprop(0.1), prodigy(), lbfgs(0.1), scale_by_sm3(), keep_params_nonnegative(),
+                                          add_noise(1, 1, random::key(0))}) {
+    expect_error<DtypeError>([&] { static_cast<void>(t.init(params)); },
+                             "leaf 'z' is c64[2]: it takes real leaves alone");
+  }
+  expect_error<ShapeError>(
+      [] {
+        static_cast<void>(scale_by_muon().init(Tree::dict({{"b", Tree(zeros({3}))}})));
+      },
+      "[muon] leaf 'b' is f32[3]: matrices alone", "nadam");
+  const Tree deep = Tree(zeros({2, 1, 1, 1, 1, 2}));
+  expect_error<ShapeError>([&] { static_cast<void>(adaptive_grad_clip(0.1).update(deep, Tree(), deep)); },
+                           "[adaptive_grad_clip] a leaf is f32[2,1,1,1,1,2]");
+  expect_error<DtypeError>([] { static_cast<void>(add_noise(1, 1, zeros({2}))); }, "[add_noise] the key is f32[2]");
+}
+
+TEST_CASE("a label without a transformation, and one that freezes") {
+  const auto label = [](const std::string& path, const Array&) { return path; };
+  const auto parts = partition({{"a", sgd(0.1)}}, label);
+  expect_error<ValueError>(
+      [&] {
+        static_cast<void>(parts.init(Tree::dict({{"b", Tree(array(1.0))}})));
+      },
+      "[partition] leaf 'b' is labelled 'b', for which there is no transformation");
+  refused(
+      [&] {
+        return partition({{"a", freeze(below("x"))}}, label);
+      },
+      "[partition] the transformation of 'a' freezes leaves");
+}
+
+TEST_CASE("what needs the loss says so where there is none") {
+  const Tree params = Tree(array(1.0));
+  for (const GradientTransformation& t :
+       {polyak_sgd(), chain(sgd(0.1), reduce_on_plateau()), multi_steps(polyak_sgd(), 2)}) {
+    CHECK(static_cast<bool>(t.update_with_loss));
+    expect_error<StateError>([&] { static_cast<void>(t.update(params, t.init(params), params)); },
+                             "[update] this transformation needs the loss", "optim::update(");
+  }
+}
+
+TEST_CASE("each transformation says whether it is linear in the gradients") {
+  const auto label = [](const std::string&, const Array&) { return std::string("a"); };
+  for (const GradientTransformation& t :
+       {identity(), scale(2), scale_by_learning_rate(0.1), trace(0.9), sgd(0.1, 0.9), ema(0.9), centralize(),
+        freeze(below("a")), masked(scale(2), below("a")), multi_steps(sgd(0.1), 2), partition({{"a", sgd(0.1)}}, label),
+        monitor({{"norm", global_norm}})}) {
+    CHECK(t.linear);
+  }
+  for (const GradientTransformation& t :
+       {adam(0.1), lion(0.1), clip_by_value(1), clip_by_global_norm(1), add_decayed_weights(0.1), zero_nans(),
+        chain(sgd(0.1), clip_by_value(1)), multi_steps(sgd(0.1), 2, {.skip = not_finite}), apply_if_finite(sgd(0.1), 1),
+        rmsprop(0.1), muon(0.1), add_noise(1, 1, random::key(0))}) {
+    CHECK(!t.linear);
+  }
+}
+
+TEST_CASE("monitor measures where it stands") {
+  const auto t = chain(monitor({{"before", global_norm}}), scale(0.5), monitor({{"after", global_norm}}));
+  const Tree params = Tree(array({3.0F, 4.0F}));
+  const Tree state = t.update(params, t.init(params), params).second;
+  CHECK(state.at("0/before").array().item<float>() == 5);
+  CHECK(state.at("2/after").array().item<float>() == 2.5F);
+}
+
+TEST_CASE("a rate in the state is replaced without a new trace") {
+  const auto t = inject_hyperparams([](const Named<LearningRate>& v) { return sgd(v.at("rate")); }, {{"rate", 0.5}});
+  const Tree params = Tree(array(1.0));
+  Tree state = t.init(params);
+  const auto step = jit([&](const Tree& g, const Tree& s) { return t.update(g, s, g); });
+  auto [half, next] = step(params, state);
+  CHECK(half.array().item<double>() == -0.5);
+  CHECK(step(params, next.with("values/rate", Tree(array(0.25)))).first.array().item<double>() == -0.25);
+  CHECK(step.traces() == 1);
+}
+
+TEST_CASE("what sam and schedule_free are evaluated with") {
+  const auto s = sam(sgd(1.0), chain(normalize(), sgd(0.5)), 2);
+  Tree params = Tree(array(2.0));
+  auto [uphill, state] = s.update(Tree(array(4.0)), s.init(params), params);
+  const Tree at = apply_updates(params, uphill);
+  CHECK(at.array().item<double>() == 2.5);
+  CHECK(sam_parameters(state, at).array().item<double>() == 2);
+  const auto f = schedule_free_sgd(0.5);
+  auto [moved, after] = f.update(Tree(array(1.0)), f.init(params), params);
+  // The first z is all of the average.
+  CHECK(schedule_free_parameters(after, apply_updates(params, moved)).array().item<double>() == doctest::Approx(1.5));
+}
