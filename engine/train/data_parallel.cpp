@@ -34,6 +34,7 @@ struct BatchArgument {
 LOCKSTEP_TREE(BatchArgument, x, y, weight);
 
 void check(const DataParallelOptions& options) {
+  if (options.loss_scale) static_cast<void>(loss_scale_state(*options.loss_scale));
   if (options.microbatches >= 1) return;
   throw ValueError("[data_parallel] microbatches is " + std::to_string(options.microbatches) +
                    "; it must be at least 1");
@@ -98,7 +99,9 @@ TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
   Tree slots = detail::JitCache().call(
       [&own](const std::vector<Tree>& arguments) { return train::initial_slots(own.objectives, arguments[0]); },
       {trainable});
-  return {std::move(trainable), std::move(non_trainable), std::move(slots), array<std::int64_t>(0)};
+  TrainState state{std::move(trainable), std::move(non_trainable), std::move(slots), array<std::int64_t>(0)};
+  if (own.options.loss_scale) state.loss_scale = loss_scale_state(*own.options.loss_scale);
+  return state;
 }
 
 std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {

@@ -53,16 +53,48 @@ Tree ascending(const Tree& gradients) {
   return map([](const Array& g) { return is_complex(g.dtype()) ? conj(g) : g; }, gradients);
 }
 
+/// An outcome whose first leaf is the loss times the scale, and whose last the loss.
+Tree scaled(const Tree& outcome, const Array& scale) {
+  if (!scale.has_value()) return outcome;
+  std::vector<Tree> items(outcome.items().begin(), outcome.items().end());
+  const Array loss = items[0].array();
+  items[0] = Tree(loss * convert(scale, loss.dtype()));
+  items.emplace_back(loss);
+  return Tree::list(std::move(items));
+}
+
+/// The outcome that it was made of.
+Tree unscaled(const Tree& outcome, const Array& scale) {
+  if (!scale.has_value()) return outcome;
+  std::vector<Tree> items(outcome.items().begin(), outcome.items().end());
+  items[0] = std::move(items.back());
+  items.pop_back();
+  return Tree::list(std::move(items));
+}
+
+/// Gradients of the loss from those of the loss times the scale, in at least float32: a narrower dtype cannot hold what the
+/// scale was for.
+Tree divided(const Tree& gradients, const Array& scale) {
+  if (!scale.has_value()) return gradients;
+  const auto of_loss = [factor = 1.0 / scale](const Array& g) {
+    const Array wide = convert(g, promote(g.dtype(), float32));
+    return wide * convert(factor, wide.dtype());
+  };
+  return map(of_loss, gradients);
+}
+
 /// Value and gradients with respect to the trained leaves.
 detail::ValueAndGradients with_gradients(const LossPoint& point, const std::vector<bool>& trained, const Tree& rows,
                                          const std::vector<Array>* totals) {
   const Tree entered = entering(point.trainable, point.declared);
   const auto function = [&](const std::vector<Tree>& arguments) {
-    return outcome(point.objective.loss(with_part(entered, arguments[0], trained), point.non_trainable, rows), totals);
+    const WithAux result = point.objective.loss(with_part(entered, arguments[0], trained), point.non_trainable, rows);
+    return scaled(outcome(result, totals), point.loss_scale);
   };
   const Tree part = only(entered, trained);
-  if (part.size() == 0) return {function({part}), {part}};
+  if (part.size() == 0) return {unscaled(function({part}), point.loss_scale), {part}};
   detail::ValueAndGradients result = detail::value_and_grad(function, {part}, {0});
+  result.value = unscaled(result.value, point.loss_scale);
   result.gradients[0] = ascending(result.gradients[0]);
   return result;
 }
@@ -118,7 +150,7 @@ Differentiated differentiate(const LossPoint& point) {
   const Tree& next = value.items()[2];
   check_same_types(point.non_trainable, next, "non-trainable state after the step");
   return {.loss = value.items()[0].array(),
-          .gradients = combined(point, gradients, value.items()[1]),
+          .gradients = divided(combined(point, gradients, value.items()[1]), point.loss_scale),
           .state = next,
           .metrics = from_tree<std::map<std::string, Array>>(value.items()[3])};
 }

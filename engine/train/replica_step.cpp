@@ -3,10 +3,12 @@
 #include <utility>
 
 #include <lockstep/elementwise.h>
+#include <lockstep/gradient_transformations.h>
 #include <lockstep/ops.h>
 #include <lockstep/sequential_map.h>
 
 #include "engine/train/declarations.h"
+#include "engine/train/loss_scale.h"
 #include "engine/train/trainable_parts.h"
 
 namespace lockstep::train {
@@ -45,20 +47,29 @@ Array plain_norm(const Tree& gradients) {
 
 std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard) {
   const Declarations declared = find_declarations(parts, state.trainable, state.non_trainable, shard);
+  const Array scale = scale_of(parts.options, state);
+  Array finite = full({}, true, bool_);
   TrainState next = state;
   std::map<std::string, Array> logs;
   for (const Objective& objective : parts.objectives) {
     const Tree& seen = objective.sees_updates ? next.trainable : state.trainable;
-    Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard});
+    Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard, scale});
+    if (scale.has_value()) finite = logical_and(finite, optim::all_finite(d.gradients));
     for (const auto& [name, metric] : d.metrics) logs[in_objective(objective, name)] = metric;
     logs[in_objective(objective, "loss")] = d.loss;
     logs[in_objective(objective, "grad_norm")] = plain_norm(d.gradients);
     const std::vector<bool> trained = trained_leaves(objective, next.trainable);
     auto [part, slots] =
-        updated(parts.objectives, objective, d.gradients, next.optimizer, only(next.trainable, trained));
+        updated(parts.objectives, objective, {d.gradients, d.loss}, next.optimizer, only(next.trainable, trained));
     next.trainable = with_part(next.trainable, part, trained);
     next.optimizer = std::move(slots);
     next.non_trainable = std::move(d.state);
+  }
+  if (scale.has_value()) {
+    next = kept_unless(finite, std::move(next), state);
+    next.loss_scale = scale_after(finite, *parts.options.loss_scale, state.loss_scale);
+    logs["loss_scale"] = scale;
+    logs["gradients_finite"] = convert(finite, float32);
   }
   next.step = state.step + 1;
   return {std::move(next), Logs(to_tree(std::move(logs)))};

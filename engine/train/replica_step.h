@@ -19,10 +19,11 @@ struct LossPoint {
   const Declarations& declared;
   Tree trainable;
   Tree non_trainable;
-  Tree shard;  ///< Rows, with their weights.
+  Tree shard;             ///< Rows, with their weights.
+  Array loss_scale = {};  ///< What the loss is differentiated times; nothing: 1.
 };
 
-/// Loss, reduced gradients and new state of one replica; all but the inputs is invariant. Gradients have nothing where a
+/// Loss, reduced gradients, divided by the loss scale, and new state of one replica; all but the inputs is invariant. Gradients have nothing where a
 /// leaf is not trained.
 struct Differentiated {
   Array loss;

@@ -146,13 +146,13 @@ Tree initial_slots(const std::vector<Objective>& objectives, const Tree& trainab
 }
 
 std::pair<Tree, Tree> updated(const std::vector<Objective>& objectives, const Objective& objective,
-                              const Tree& gradients, const Tree& slots, const Tree& part) {
+                              const StepGradients& given, const Tree& slots, const Tree& part) {
   Tree next_part = part;
   Tree next_slots = slots;
   for (const auto& [path, optimizer] : objective.optimizers) {
     const std::string place = place_of_slots(objectives, objective, path);
     const Tree params = at(part, path);
-    auto [updates, kept] = optimizer.update(at(gradients, path), at(slots, place), params);
+    auto [updates, kept] = optim::update(optimizer, at(given.gradients, path), at(slots, place), params, given.loss);
     next_part = with(next_part, path, optim::apply_updates(params, updates));
     next_slots = with(next_slots, place, std::move(kept));
   }

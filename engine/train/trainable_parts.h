@@ -26,8 +26,13 @@ Tree with_part(const Tree& whole, const Tree& part, const std::vector<bool>& kep
 
 /// Slots of all optimizers for that trainable tree.
 Tree initial_slots(const std::vector<Objective>& objectives, const Tree& trainable);
+/// What optimizers are given.
+struct StepGradients {
+  Tree gradients;
+  Array loss;
+};
 /// The updated part of the trainable tree, and all slots with those of the objective's optimizers renewed.
 std::pair<Tree, Tree> updated(const std::vector<Objective>& objectives, const Objective& objective,
-                              const Tree& gradients, const Tree& slots, const Tree& part);
+                              const StepGradients& given, const Tree& slots, const Tree& part);
 
 }  // namespace lockstep::train

@@ -34,11 +34,15 @@ struct TrainState {
   Tree non_trainable;
   Tree optimizer;
   Array step;  ///< int64 scalar.
+  /// {"scale": float32, "finite_steps": int32} where the step scales its loss, else nothing.
+  Tree loss_scale = {};
 };
-LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step);
+LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step, loss_scale);
 
 /// Scalars of one step by name, in order of name: "loss", "grad_norm" and the metrics. "grad_norm" is the root of the sum
-/// of plain squares, in at least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value.
+/// of plain squares, in at least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value. Where
+/// the loss is scaled, all of these are of the loss itself, and there are "loss_scale", the scale of this step, and
+/// "gradients_finite", 1 or 0.
 class LOCKSTEP_API Logs {
  public:
   using Entry = std::pair<const std::string&, const Array&>;
@@ -203,6 +207,23 @@ class LOCKSTEP_API RowWeights {
 /// No leaf of the batch is a weight of rows, whatever it is called.
 inline const RowWeights no_row_weights{""};
 
+/// Dynamic loss scaling, for gradients of float16: the loss is differentiated times a scale, so that small gradients do
+/// not vanish, and gradients are divided by it, in at least float32, once they are reduced. Where one of them, of any
+/// objective, is infinite or NaN, the step changes nothing but TrainState::step and the scale, which becomes smaller:
+/// one decision for all replicas, from reduced gradients. After `growth_steps` steps in a row with finite gradients the
+/// scale becomes larger. Micikevicius et al. 2018. (Keras' LossScaleOptimizer)
+struct LossScale {
+  double initial = 0x1p15;           ///< The first scale.
+  std::int64_t growth_steps = 2000;  ///< Steps in a row with finite gradients until it grows.
+  double growth = 2;                 ///< What it is multiplied by then; above 1.
+  double backoff = 0.5;              ///< What it is multiplied by where gradients are not finite; in (0, 1).
+  double minimum = 1;                ///< It falls no lower.
+  double maximum = 0x1p60;           ///< It grows no larger.
+};
+/// The state of a scale before the first step, {"scale", "finite_steps"}: for a TrainState made without one. Throws
+/// ValueError for options out of range.
+LOCKSTEP_API Tree loss_scale_state(const LossScale& options);
+
 /// How a step is spread over devices, and what it looks for.
 struct DataParallelOptions {
   std::vector<Device> devices =
@@ -215,6 +236,7 @@ struct DataParallelOptions {
   DebugOptions debug = {};                   ///< NaNs that a step makes are errors that say where.
   Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
   RowWeights weight = "weight";
+  std::optional<LossScale> loss_scale = std::nullopt;  ///< Nothing: the loss as it is.
   /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients
   /// combine.
   Named<Aggregation> aggregations = {};
@@ -247,11 +269,12 @@ struct StepParts {
 /// losses, optimizers and options, so that it may be returned from the function that made them (see StepLoss).
 class LOCKSTEP_API TrainStep {
  public:
-  /// Throws ValueError for microbatches below 1 and for objectives whose names or parts are none or overlap.
+  /// Throws ValueError for microbatches below 1, a loss scale out of range and for objectives whose names or parts are none or overlap.
   explicit TrainStep(detail::StepParts parts);
 
   /// Throws DataError for leaves of different numbers of rows and for rows to be padded without weights,
-  /// AggregationError for declarations that contradict each other, and whatever the loss throws.
+  /// AggregationError for declarations that contradict each other, StateError for a state without a loss scale where
+  /// the step has one, and whatever the loss throws.
   [[nodiscard]] std::pair<TrainState, Logs> operator()(TrainState state, const Batch& batch) const;
   template <class B>
   [[nodiscard]] std::pair<TrainState, Logs> operator()(TrainState state, const B& batch) const {

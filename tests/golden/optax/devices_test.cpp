@@ -1,0 +1,94 @@
+#include <complex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/golden/optax/cases.h"
+#include "tests/support/replicas.h"
+#include "tests/support/temporary_folder.h"
+
+// Every transformation in a training step, where it has one meaning and one set of bits; and on complex leaves.
+namespace lockstep::tests::optax {
+namespace {
+
+constexpr int steps = 4;
+
+Tree parameters() {
+  const auto drawn = [](std::uint64_t seed, const Shape& shape) {
+    return Tree(random::normal(random::key(seed), shape));
+  };
+  return Tree::dict({{"bias", drawn(1, {2})},
+                     {"conv", drawn(2, {2, 1, 1, 2})},
+                     {"kernel", drawn(3, {2, 3})},
+                     {"scale", drawn(4, {})}});
+}
+
+/// Each row's distance of all weights, times a number of its own, from another number.
+WithAux distance(const Tree& w, const Tree& state, const Batch& b) {
+  Array total = b.y * 0;
+  for (const Array& leaf : w.leaves())
+    total = total + sum(square(reshape(leaf, {1, -1}) * b.x - expand_dims(b.y, {1})), {1});
+  return {weighted(total, b.weight), state, {}};
+}
+
+Batch rows(int step) {
+  const Array key = random::key(100 + static_cast<std::uint64_t>(step));
+  return {random::normal(random::fold_in(key, 0), {16, 1}), random::normal(random::fold_in(key, 1), {16}), ones({16})};
+}
+
+/// Of the state after some steps, from the second on through a file where it is `saved`.
+std::string trained(const Case& c, int devices, bool saved) {
+  const TrainStep step = data_parallel(distance, c.transformation, tests::parallel({8, devices}));
+  TrainState state = step.init(parameters(), Tree());
+  for (int i = 0; i < steps; ++i) {
+    state = step(std::move(state), rows(i)).first;
+    if (!saved || i != 1) continue;
+    const TemporaryFolder folder;
+    checkpoint::save(folder.path() / "state", to_tree(state), {});
+    state = from_tree<TrainState>(checkpoint::restore(folder.path() / "state", to_tree(state)));
+  }
+  CHECK_MESSAGE(optim::all_finite(state.trainable).item<bool>(), c.name);
+  CHECK(step.traces() == 1);
+  return fingerprint(to_tree(state));
+}
+
+}  // namespace
+
+TEST_CASE("every transformation's float32 state has one fingerprint on 1 and 2 devices, and where it is resumed") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    CHECK_MESSAGE(trained(c, 1, false) == trained(c, 2, true), c.name);
+  }
+}
+
+TEST_CASE("complex leaves have complex updates, by |g|^2") {
+  const auto in_complex = [](const Tree& tree) {
+    return map([](const Array& x) { return complex(x, 0.5 * x); }, tree);
+  };
+  const Tree params = in_complex(parameters());
+  for (const Case& c : cases()) {
+    if (!c.takes_complex) continue;
+    CAPTURE(c.name);
+    const auto run = jit([&](const Tree& p) {
+      Tree moved = p, state = c.transformation.init(p);
+      const Tree gradient = map([](const Array& x) { return 0.3 * x; }, p);
+      for (int i = 0; i < 4; ++i) {
+        auto [updates, next] = optim::update(c.transformation, gradient, state, moved, full({}, 1.0));
+        moved = optim::apply_updates(moved, updates);
+        check_same_types(state, next, c.name);
+        state = next;
+      }
+      return moved;
+    });
+    const Tree moved = run(params);
+    for (const Array& leaf : moved.leaves()) CHECK(leaf.dtype() == complex64);
+    CHECK_MESSAGE(optim::all_finite(moved).item<bool>(), c.name);
+    CHECK_MESSAGE(fingerprint(moved) != fingerprint(params), c.name);
+  }
+}
+
+}  // namespace lockstep::tests::optax
