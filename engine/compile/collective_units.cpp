@@ -9,6 +9,7 @@
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/process_kernels.h"
 #include "engine/ir/exchange.h"
+#include "engine/ops/collective/dimension_axes.h"
 
 namespace lockstep::compile {
 namespace {
@@ -63,8 +64,7 @@ class CollectiveWriter {
       if (!represents(mesh_, item_.layout, shard)) continue;
       std::int64_t elements = 0;
       for (std::size_t d = 0; d < item_.layout.size(); ++d) {
-        if (item_.layout[d].empty()) continue;
-        elements += mesh_.coordinate(shard, item_.layout[d]) * type_.shape[static_cast<int>(d)] * target.strides[d];
+        elements += mesh_.block(shard, item_.layout[d]) * type_.shape[static_cast<int>(d)] * target.strides[d];
       }
       const int part = to_.new_view(whole, type_, target.strides, elements * width, -1);
       add_copy(unit, leaf(shard), {part, -1});
@@ -436,11 +436,9 @@ bool write_through(const Program& program, const Item& item, UnitProgram& to) {
   if ((program.processes > 1 && !stacked) || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0)
     return false;
   if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
+  const AxisSet cutting(ops::collective::axes_of_layout(item.layout));
   for (const auto& axis : mesh.axes.axes()) {
-    if (!stacked && axis.size > 1 &&
-        std::find(item.layout.begin(), item.layout.end(), axis.name) == item.layout.end()) {
-      return false;
-    }
+    if (!stacked && axis.size > 1 && !cutting.contains(axis.name)) return false;
   }
   if (!stacked && !is_contiguous(local.type.shape, whole.strides)) return false;
   const int cut = to.cuts.add(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));

@@ -9,6 +9,7 @@
 #include <lockstep/backend/round_up.h>
 #include <lockstep/error.h>
 
+#include "engine/core/lists.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/pairwise_sum_kernel.h"
 #include "engine/ops/primitives.h"
@@ -342,9 +343,7 @@ std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const
     }
     std::int64_t elements = 0;
     for (int d = 0; d < std::ssize(item.layout); ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      if (item.layout[at].empty()) continue;
-      elements += mesh.coordinate(mesh.first_shard + s, item.layout[at]) * local[d] * strides[at];
+      elements += mesh.block(mesh.first_shard + s, nth(item.layout, d)) * local[d] * nth(strides, d);
     }
     offsets.push_back(static_cast<std::uint64_t>(elements) * size_of(dtype));
   }

@@ -5,6 +5,7 @@
 #include <lockstep/backend/element_loop.h>
 #include <lockstep/backend/round_up.h>
 
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
@@ -51,6 +52,11 @@ std::int64_t Mesh::coordinate(int shard, std::string_view axis) const {
     rest /= it->size;
   }
   return 0;
+}
+
+std::int64_t Mesh::block(int shard, std::string_view entry) const {
+  return ops::collective::block_of_dimension(entry, axes, ops::primitives::pmap().name,
+                                             [&](const std::string& axis) { return coordinate(shard, axis); });
 }
 
 int Program::sharing_devices() const {

@@ -52,6 +52,8 @@ struct Mesh {
   int first_shard = 0;
 
   std::int64_t coordinate(int shard, std::string_view axis) const;
+  /// Which block of a dimension is a shard's, by the dimension's entry in a layout.
+  std::int64_t block(int shard, std::string_view entry) const;
 };
 
 /// How the sub-function of a loop or branch is called.

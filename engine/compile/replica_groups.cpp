@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "engine/ops/collective/dimension_axes.h"
+
 namespace lockstep::compile {
 
 namespace {
@@ -38,8 +40,9 @@ std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::st
 
 bool represents(const Mesh& mesh, const std::vector<std::string>& layout, int shard) {
   const auto& axes = mesh.axes.axes();
+  const std::vector<std::string> cutting = ops::collective::axes_of_layout(layout);
   return std::all_of(axes.begin(), axes.end(), [&](const auto& axis) {
-    return is_among(layout, axis.name) || mesh.coordinate(shard, axis.name) == 0;
+    return is_among(cutting, axis.name) || mesh.coordinate(shard, axis.name) == 0;
   });
 }
 

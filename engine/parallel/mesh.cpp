@@ -27,6 +27,12 @@ void check_axes(const std::vector<MeshAxis>& axes) {
   if (axes.empty()) throw MeshError("mesh: no axes given; write at least one, such as {\"batch\", 8}");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].name.empty()) throw MeshError(fmt::format("mesh: axis {} has an empty name; name every axis", i));
+    if (axes[i].name.find(',') != std::string::npos) {
+      throw MeshError(
+          fmt::format("mesh: axis \"{}\" has a comma in its name; texts of layouts have one between axes, so "
+                      "name it otherwise",
+                      axes[i].name));
+    }
     for (std::size_t j = 0; j < i; ++j) {
       if (axes[i].name == axes[j].name) {
         throw MeshError(fmt::format("mesh: axis \"{}\" is named twice; names must differ", axes[i].name));

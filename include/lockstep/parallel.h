@@ -43,8 +43,8 @@ struct MeshAxis {
 class LOCKSTEP_API Mesh {
  public:
   Mesh() = default;
-  /// Throws MeshError: no axes, an empty or repeated name, a size that is no power of two, devices that do not divide
-  /// V, or a device named twice.
+  /// Throws MeshError: no axes, an empty or repeated name or one with a comma, a size that is no power of two, devices
+  /// that do not divide V, or a device named twice.
   Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices);
 
   const std::vector<MeshAxis>& axes() const { return axes_; }
@@ -64,22 +64,44 @@ LOCKSTEP_API Mesh data_mesh(std::int64_t shards, std::vector<Device> devices, st
 
 // ---- layouts ---------------------------------------------------------------------------------------------------------
 
-/// Which mesh axis cuts which dimension; all other dimensions are whole on every shard.
+/// The mesh axes that cut one dimension, the outermost first: block i of {"data", "model"} has the number whose digits are
+/// the coordinates along "data" and "model". No axis: whole.
+class LOCKSTEP_API DimensionAxes {
+ public:
+  DimensionAxes() = default;
+  DimensionAxes(const char* axis) : names_{axis} {}                          // NOLINT: implicit by design
+  DimensionAxes(std::string axis) : names_{std::move(axis)} {}               // NOLINT: implicit by design
+  DimensionAxes(std::initializer_list<std::string> axes) : names_(axes) {}   // NOLINT: implicit by design
+  DimensionAxes(std::vector<std::string> axes) : names_(std::move(axes)) {}  // NOLINT: implicit by design
+  const std::vector<std::string>& names() const { return names_; }
+  bool empty() const { return names_.empty(); }
+  bool operator==(const DimensionAxes&) const = default;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+/// Which mesh axes cut which dimension; all other dimensions are whole on every shard.
 class LOCKSTEP_API Layout {
  public:
   Layout() = default;
-  explicit Layout(std::map<std::int64_t, std::string> cuts) : cuts_(std::move(cuts)) {}
-  /// `Layout({{0, "data"}, {1, "model"}})`. Throws MeshError for a dimension that is named twice.
-  explicit Layout(std::initializer_list<std::pair<std::int64_t, std::string>> cuts);
-  const std::map<std::int64_t, std::string>& cuts() const { return cuts_; }
+  explicit Layout(const std::map<std::int64_t, DimensionAxes>& cuts);
+  /// `Layout({{0, "data"}, {1, {"model", "expert"}}})`. Throws MeshError for a dimension that is named twice.
+  explicit Layout(std::initializer_list<std::pair<std::int64_t, DimensionAxes>> cuts);
+  /// From dimension 0 on: `Layout::by_dimension({"data", {}, {"model", "expert"}})`.
+  static Layout by_dimension(const std::vector<DimensionAxes>& cuts);
+  /// By dimension, those that are cut. A negative dimension counts from the end.
+  const std::map<std::int64_t, DimensionAxes>& cuts() const { return cuts_; }
   bool operator==(const Layout&) const = default;
 
  private:
-  std::map<std::int64_t, std::string> cuts_;
+  std::map<std::int64_t, DimensionAxes> cuts_;
 };
 inline const Layout replicated{};  ///< Whole on every shard.
-/// Dimension `dim` cut along `axis`.
-LOCKSTEP_API Layout sharded(std::string axis, std::int64_t dim = 0);
+/// Dimension `dim` cut along one axis, or along several: `sharded({"data", "model"}, 1)`.
+LOCKSTEP_API Layout sharded(DimensionAxes axes, std::int64_t dim = 0);
+/// "replicated", or "dimension 0 along data,model, dimension 2 along expert".
+LOCKSTEP_API std::string to_string(const Layout& layout);
 
 // ---- the map ---------------------------------------------------------------------------------------------------------
 

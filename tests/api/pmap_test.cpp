@@ -60,6 +60,29 @@ Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()),
 
 }  // namespace
 
+TEST_CASE("axes that cut one dimension number its blocks in their order") {
+  const Mesh mesh({{"data", 2}, {"model", 4}}, devices("cpu:0-1"));
+  const Array x = counted({16, 8});
+  const auto blocks = [&](const Layout& layout) {
+    return pmap([](const Array& v) { return v * 0.0 + axis_index("data") * 10.0 + axis_index("model"); },
+                {.mesh = mesh, .in = {layout}, .out = {layout}})(x);
+  };
+  const Array by_data = blocks(sharded({"data", "model"}));
+  const Array by_model = blocks(sharded({"model", "data"}, 1));
+  for (std::int64_t i = 0; i < 8; ++i) {
+    CHECK(by_data[2 * i][0].item<float>() == static_cast<float>(i / 4 * 10 + i % 4));
+    CHECK(by_model[0][i].item<float>() == static_cast<float>(i % 2 * 10 + i / 2));
+  }
+  // Cut one way in and another way out, a gradient through both.
+  const auto turned = pmap([](const Array& v) { return all_gather(all_gather(sin(v), "model", 1), "data", 1)[0]; },
+                           {.mesh = mesh, .in = {sharded({"data", "model"}, 1)}, .out = {sharded({"model", "data"})}});
+  const Array w = counted({64});
+  CHECK(turned(x).shape() == Shape{64});
+  const Array gradient = grad([&](const Array& v) { return sum(turned(v) * w, 0); })(x);
+  CHECK(gradient.shape() == x.shape());
+  expect_error<ShapeError>([&] { blocks(sharded({"data", "model"}, 5)); }, "argument 0", "\"data\", \"model\"");
+}
+
 TEST_CASE("collectives mean the same on any mesh") {
   const Array x = counted({16, 3});
   for (const Mesh& mesh : meshes()) {

@@ -30,6 +30,7 @@ TEST_CASE("a mesh that cannot be is refused") {
   const std::vector<Row> rows = {
       {{}, one, "no axes"},
       {{{"", 2}}, one, "axis 0 has an empty name"},
+      {{{"data,model", 2}}, one, "axis \"data,model\" has a comma"},
       {{{"batch", 2}, {"batch", 2}}, one, "\"batch\" is named twice"},
       {{{"batch", 3}}, one, "size 3"},
       {{{"batch", 0}}, one, "size 0"},

@@ -76,6 +76,34 @@ TEST_CASE("axes that lie within a process and across processes") {
   }
 }
 
+TEST_CASE("several axes cut a dimension, in any order, within a process and across processes") {
+  const std::vector<ArrayType> types = {{DType::float32, Shape{16, 4}, {}}, {DType::float32, Shape{3, 8}, {}}};
+  struct Row {
+    Layouts in;
+    std::vector<std::string> last;
+  };
+  const std::vector<Row> rows = {{{{"data,model", ""}, {"", "model"}}, {"", "data,model"}},
+                                 {{{"model,data", ""}, {"", "data"}}, {"data,model", ""}},
+                                 {{{"model,data", ""}, {"", "data,model"}}, {"model,data", ""}}};
+  for (const Row& row : rows) {
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      CAPTURE(seed);
+      MapSpec spec{mesh({{"data", 4}, {"model", 2}}), 1, row.in, {{}, {}, {}, row.last}};
+      const std::vector<eval::HostArray> arguments = random_host_arrays(types, seed);
+      const ir::FunctionPtr f = random_map(seed, spec, types, Shape{2, 3});
+      const Bytes expected = evaluated(f, arguments);
+      for (int devices : {1, 2, 8}) {
+        spec.devices = devices;
+        CHECK(compiled(random_map(seed, spec, types, Shape{2, 3}), arguments, permissive_backend()) == expected);
+      }
+      for (int processes : {2, 4, 8}) {
+        CAPTURE(processes);
+        for (const Bytes& result : run_everywhere(f, arguments, processes)) CHECK(result == expected);
+      }
+    }
+  }
+}
+
 TEST_CASE("bfloat16 stays float32 between processes") {
   const MapSpec spec{mesh({{"batch", 8}}), 1, {{"batch"}}, {{""}}};
   const ArrayType type{DType::bfloat16, Shape{8}, {}};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
 #include "tests/support/evaluate.h"
@@ -37,10 +38,10 @@ inline std::vector<std::string> device_names(int count) {
 inline ArrayType local_type(const ArrayType& whole, const std::vector<std::string>& layout, const ir::AxisSizes& mesh) {
   ArrayType local = whole;
   for (std::size_t d = 0; d < layout.size(); ++d) {
-    if (layout[d].empty()) continue;
     const int dim = static_cast<int>(d);
-    local.shape = local.shape.with(dim, whole.shape[dim] / mesh.size(layout[d], "test"));
-    local.varying = local.varying.joined({layout[d]});
+    local.shape =
+        local.shape.with(dim, whole.shape[dim] / ops::collective::blocks_of_dimension(layout[d], mesh, "test"));
+    local.varying = local.varying.joined(AxisSet(ops::collective::axes_of_dimension(layout[d])));
   }
   return local;
 }

@@ -7,6 +7,7 @@
 #include "engine/compile/element_loops.h"
 #include "engine/compile/write_out/writer.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
@@ -14,11 +15,8 @@ namespace {
 
 using ir::Equation;
 using ir::Var;
+using ops::collective::is_cut;
 using Layouts = std::vector<std::vector<std::string>>;
-
-bool is_cut(const std::vector<std::string>& layout) {
-  return std::any_of(layout.begin(), layout.end(), [](const std::string& axis) { return !axis.empty(); });
-}
 
 Mesh make_mesh(const Program& program, const Equation& pmap) {
   const auto& names = pmap.attrs.get<std::vector<std::string>>("axes");
@@ -176,10 +174,10 @@ int Writer::add_assemble(int local, const std::vector<std::string>& layout, int 
   ArrayType type = program_.values[local].type;
   type.varying = {};
   for (std::size_t d = 0; d < layout.size(); ++d) {
-    if (layout[d].empty()) continue;
     const int dim = static_cast<int>(d);
-    type.shape =
-        type.shape.with(dim, type.shape[dim] * mesh_of(mesh).axes.size(layout[d], ops::primitives::pmap().name));
+    const std::int64_t blocks =
+        ops::collective::blocks_of_dimension(layout[d], mesh_of(mesh).axes, ops::primitives::pmap().name);
+    type.shape = type.shape.with(dim, type.shape[dim] * blocks);
   }
   Item item;
   item.kind = Item::Kind::assemble;

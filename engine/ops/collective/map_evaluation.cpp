@@ -4,6 +4,7 @@
 #include "engine/core/lists.h"
 #include "engine/eval/blocks.h"
 #include "engine/eval/evaluator.h"
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/collective/map_rules.h"
 
 namespace lockstep::ops::collective {
@@ -15,14 +16,15 @@ using eval::Shards;
 using ir::PerShard;
 using Layout = std::vector<std::string>;
 
-// A layout: the mesh axis that cuts each dimension, or "".
-AxisSet axes_of(const Layout& layout) { return AxisSet(layout).without({""}); }
+AxisSet axes_of(const Layout& layout) { return AxisSet(axes_of_layout(layout)); }
 
 eval::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout& layout, const Shards& shards,
                      std::int64_t shard) {
   std::vector<std::int64_t> offset = repeated(whole.shape.rank());
   for (std::size_t d = 0; d < offset.size() && d < layout.size(); ++d) {
-    if (!layout[d].empty()) offset[d] = shards.coordinate(shard, layout[d]) * part.shape[static_cast<int>(d)];
+    const std::int64_t block = block_of_dimension(
+        layout[d], shards.axes(), "pmap", [&](const std::string& axis) { return shards.coordinate(shard, axis); });
+    offset[d] = block * part.shape[static_cast<int>(d)];
   }
   return {whole.shape, part.shape, Shape(offset), size_of(whole.dtype)};
 }

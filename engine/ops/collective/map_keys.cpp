@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "engine/ir/key_elements.h"
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/collective/map_rules.h"
 
 namespace lockstep::ops::collective {
@@ -13,9 +13,6 @@ using ir::KeyElements;
 std::vector<KeyElements> follow_map_keys(const ir::KeyContext& context) {
   const ir::Equation& equation = context.equation;
   using Layouts = std::vector<std::vector<std::string>>;
-  const auto is_cut = [](const std::vector<std::string>& layout) {
-    return std::ranges::any_of(layout, [](const std::string& axis) { return !axis.empty(); });
-  };
   const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
   const auto& in = equation.attrs.get<Layouts>("in");
   const auto& out = equation.attrs.get<Layouts>("out");

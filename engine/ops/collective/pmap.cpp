@@ -9,6 +9,7 @@
 #include "engine/core/lists.h"
 #include "engine/core/quoting.h"
 #include "engine/ops/collective/axes.h"
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/collective/map_rules.h"
 #include "engine/ops/control_flow/rules.h"
 #include "engine/ops/primitives.h"
@@ -37,10 +38,11 @@ ir::AxisSizes mesh_attr(const Attrs& attrs) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool is_repeated = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
                              names.begin() + static_cast<std::ptrdiff_t>(i);
-    if (names[i].empty() || is_repeated || sizes[i] < 1 || sizes[i] > most_replicas / replicas) {
+    const bool has_comma = names[i].find(collective::between_axes) != std::string::npos;
+    if (names[i].empty() || has_comma || is_repeated || sizes[i] < 1 || sizes[i] > most_replicas / replicas) {
       throw MeshError("pmap given axis " + quoted(names[i]) + " of size " + std::to_string(sizes[i]) +
-                      "; expected names that differ, sizes of 1 or more and at most " + std::to_string(most_replicas) +
-                      " shards in all; instead pass a Mesh with its axes");
+                      "; expected names that differ and have no comma, sizes of 1 or more and at most " +
+                      std::to_string(most_replicas) + " shards in all; instead pass a Mesh with its axes");
     }
     replicas *= sizes[i];
     axes.push_back({names[i], sizes[i]});
@@ -59,12 +61,11 @@ AxisSet axes_of(const Layout& layout, int rank, const ir::AxisSizes& mesh, const
                     "dimension that exists or replicate it");
   }
   AxisSet axes;
-  for (const std::string& axis : layout) {
-    if (axis.empty()) continue;
+  for (const std::string& axis : collective::axes_of_layout(layout)) {
     mesh.size(axis, "pmap");
     if (axes.contains(axis)) {
-      throw MeshError("pmap: the layout of " + what + " cuts two dimensions along " + axis +
-                      "; expected each axis once; instead cut the other along another axis");
+      throw MeshError("pmap: the layout of " + what + " cuts twice along " + axis +
+                      "; expected each axis once; instead cut the other dimension along another axis");
     }
     axes = axes.joined({axis});
   }
@@ -75,12 +76,12 @@ AxisSet axes_of(const Layout& layout, int rank, const ir::AxisSizes& mesh, const
 ArrayType local_type(const ArrayType& whole, const Layout& layout, const ir::AxisSizes& mesh, const std::string& what) {
   ArrayType local{whole.dtype, whole.shape, axes_of(layout, whole.shape.rank(), mesh, what)};
   for (int d = 0; d < whole.shape.rank(); ++d) {
-    const std::string& axis = nth(layout, d);
-    if (axis.empty()) continue;
-    const std::int64_t size = mesh.size(axis, "pmap");
+    const std::string& axes = nth(layout, d);
+    if (axes.empty()) continue;
+    const std::int64_t size = collective::blocks_of_dimension(axes, mesh, "pmap");
     if (whole.shape[d] % size != 0) {
       throw MeshError("pmap: dimension " + std::to_string(d) + " of " + what + ", " + to_string(whole) +
-                      ", is cut along " + axis + "; expected an extent that its " + std::to_string(size) +
+                      ", is cut along " + axes + "; expected an extent that its " + std::to_string(size) +
                       " shards can share equally; instead pad it to a multiple of " + std::to_string(size));
     }
     local.shape = local.shape.with(d, whole.shape[d] / size);
@@ -105,9 +106,8 @@ ArrayType whole_type(const ArrayType& local, const Layout& layout, const ir::Axi
   }
   ArrayType whole{local.dtype, local.shape, {}};
   for (int d = 0; d < local.shape.rank(); ++d) {
-    const std::string& axis = nth(layout, d);
-    if (axis.empty()) continue;
-    whole.shape = whole.shape.with(d, checked_product(local.shape[d], mesh.size(axis, "pmap"), "pmap"));
+    const std::int64_t blocks = collective::blocks_of_dimension(nth(layout, d), mesh, "pmap");
+    if (blocks > 1) whole.shape = whole.shape.with(d, checked_product(local.shape[d], blocks, "pmap"));
   }
   return whole;
 }
@@ -217,6 +217,9 @@ std::vector<ir::Sample> pmap_samples() {
   list.push_back({{samples::input(float64, {16, 3, 4})},
                   pmap_attrs(grid, body, {{"model", "", "batch"}}, {{"model", "", "batch"}, {"batch", "model", ""}}),
                   {}});
+  list.push_back({{samples::input(float64, {4, 24, 2})},
+                  pmap_attrs(grid, body, {{"", "model,batch", ""}}, {{"batch,model", "", ""}, {"", "", "model,batch"}}),
+                  {}});
   return list;
 }
 
@@ -240,7 +243,9 @@ std::vector<ir::ErrorSample> pmap_errors() {
       {{x}, layouts({cut}, {cut}), "pmap given 2 results", {}},
       {{x}, layouts({{"batch", ""}}, {cut, cut}), "2 entries for rank 1", {}},
       {{x}, layouts({{"rows"}}, {cut, cut}), "unbound axis", {}},
-      {{{float32, {4, 4}, {}}}, layouts({{"batch", "batch"}}, {cut, cut}), "cuts two dimensions along batch", {}},
+      {{{float32, {4, 4}, {}}}, layouts({{"batch", "batch"}}, {cut, cut}), "cuts twice along batch", {}},
+      {{x}, layouts({{"batch,batch"}}, {cut, cut}), "cuts twice along batch", {}},
+      {{x}, layouts({{"batch,"}}, {cut, cut}), "unbound axis", {}},
       {{{float32, {5}, {}}}, good, "pad it to a multiple of 2", {}},
       {{{float32, {6}, {}}}, good, "f32[3]{batch} on one shard", {}},
       {{{float64, {4}, {}}}, good, "which the body takes", {}},
