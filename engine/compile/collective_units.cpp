@@ -6,6 +6,7 @@
 #include "engine/compile/make_units.h"
 #include "engine/compile/replica_groups.h"
 #include "engine/core/fold_tree.h"
+#include "engine/core/lists.h"
 #include "engine/executable/copy_kernel.h"
 #include "engine/executable/process_kernels.h"
 #include "engine/ir/exchange.h"
@@ -55,6 +56,7 @@ class CollectiveWriter {
     std::vector<ReplicaGroup> all(1);
     for (int shard = 0; shard < mesh_.shards; ++shard) all[0].push_back(shard);
     if (item_.stacked >= 0) return stack();
+    if (item_.of_part) return assemble_part();
     find_leaves(all);
     const int whole = item_.outputs[0];
     const StoredValue target = to_.values[whole];
@@ -99,6 +101,19 @@ class CollectiveWriter {
     for (int s = 0; s < mesh_.local_shards; ++s) {
       const int part = to_.new_view(item_.outputs[0], type_, strides, s * item_.stacked, -1);
       add_copy(unit, {operand_, operand_varies() ? s : -1}, {part, -1});
+    }
+    to_.units.add(std::move(unit));
+  }
+
+  void assemble_part() {
+    const StoredValue target = to_.values[item_.outputs[0]];
+    const auto offsets = cut_offsets(mesh_, item_, type_.shape, target.strides, type_.dtype);
+    Unit unit = new_unit();
+    for (const std::int64_t shard : mesh_.part_of(item_.layout).distinct_shards()) {
+      const int s = local(static_cast<int>(shard));
+      const auto offset = static_cast<std::int64_t>(nth(offsets, s));
+      const int block = to_.new_view(item_.outputs[0], type_, target.strides, offset, -1);
+      add_copy(unit, {operand_, operand_varies() ? s : -1}, {block, -1});
     }
     to_.units.add(std::move(unit));
   }
@@ -433,13 +448,12 @@ bool write_through(const Program& program, const Item& item, UnitProgram& to) {
   const StoredValue& root = to.values[local.root];
   const StoredValue& whole = to.values[item.outputs[0]];
   const bool stacked = item.stacked >= 0;
-  if ((program.processes > 1 && !stacked) || root.memory != Memory::own || root.pmap != item.mesh || root.cut >= 0)
+  if ((program.processes > 1 && !stacked && !item.of_part) || root.memory != Memory::own || root.pmap != item.mesh ||
+      root.cut >= 0)
     return false;
   if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
-  const AxisSet cutting(ops::collective::axes_of_layout(item.layout));
-  for (const auto& axis : mesh.axes.axes()) {
-    if (!stacked && axis.size > 1 && !cutting.contains(axis.name)) return false;
-  }
+  const auto blocks = static_cast<int>(mesh.part_of(item.layout).distinct_shards().size());
+  if (!stacked && blocks != mesh.local_shards) return false;
   if (!stacked && !is_contiguous(local.type.shape, whole.strides)) return false;
   const int cut = to.cuts.add(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
   const int old_root = local.root;

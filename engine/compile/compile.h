@@ -17,6 +17,8 @@ using namespace backend;
 
 using executable::Executable;
 
+using executable::CutSignature;
+
 struct Options {
   std::vector<std::shared_ptr<const Backend>> backends;  ///< In order of preference.
   int threads = 1;                                       ///< Workers that share what stands outside of mapped regions.

@@ -5,6 +5,7 @@
 #include <lockstep/backend/round_up.h>
 
 #include "engine/compile/stages.h"
+#include "engine/core/lists.h"
 #include "engine/executable/control_kernels.h"
 
 // The planned program as flat lists that a run walks through.
@@ -324,7 +325,9 @@ void describe_results(const Program& program, const UnitProgram& units, const Pl
     if (source.kind == ResultSource::Kind::result) {
       results[source.index].is_repeated = true;
     } else if (from >= 0) {
-      source.is_retyped = !(units.values[units.outputs[i]].type == program.type(program.arguments[from]));
+      source.is_retyped =
+          !(units.values[units.outputs[i]].type == program.type(program.arguments[from])) ||
+          (!out.cut.results.empty() && !same_cut(nth(out.cut.results, i), nth(out.cut.arguments, from)));
     }
     out.has_written_results = out.has_written_results || source.kind == ResultSource::Kind::fresh;
     results.add(source);
@@ -346,6 +349,7 @@ std::shared_ptr<Executable> emit(const Program& program, const UnitProgram& unit
   for (int v : program.arguments) executable->argument_types.push_back(program.type(v));
   for (int v : units.outputs) executable->result_types.push_back(units.values[v].type);
   executable->devices = schedule.devices;
+  executable->cut = program.cut;
   executable->backends = program.kernels.backends();
   executable->entered = program.kernels.entered();
   executable->kernels = program.kernels.kernels();

@@ -94,8 +94,12 @@ std::span<const Stage> stages(const Options& options) {
 }
 
 std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const Options& options) {
+  CutSignature cut = cut_signature(*function, options);
   const ir::FunctionPtr optimized = optimize(function, options);
-  return lower_with(options, function, [&](Program& program) { write_out(program, *optimized); });
+  return lower_with(options, function, [&](Program& program) {
+    program.cut = std::move(cut);
+    write_out(program, *optimized);
+  });
 }
 
 std::shared_ptr<const Executable> lower_body(const ir::FunctionPtr& function, const Options& options,

@@ -195,6 +195,7 @@ class UnitWriter {
     unit.pmap = item.pmap;
     unit.tiled = choice.tiled;
     unit.together = item.together;
+    unit.on_caller = item.on_caller;
     UnitCall call{choice.kernel, choice.rest_kernel, refs(item.inputs), refs(item.outputs), label(item)};
     if (item.kind == Item::Kind::cut_in) {
       const StoredValue& to = to_.values[item.outputs[0]];
@@ -335,6 +336,10 @@ int UnitProgram::new_constant(const ArrayType& type, std::span<const std::byte> 
 
 std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
                                        DType dtype) {
+  const ops::collective::LocalPart part = mesh.part_of(item.layout);
+  const auto place = [&](int shard, int d) {
+    return item.of_part ? part.place(shard, d) : mesh.block(shard, nth(item.layout, d));
+  };
   std::vector<std::uint64_t> offsets;
   for (int s = 0; s < mesh.local_shards; ++s) {
     if (item.stacked >= 0) {
@@ -343,7 +348,7 @@ std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const
     }
     std::int64_t elements = 0;
     for (int d = 0; d < std::ssize(item.layout); ++d) {
-      elements += mesh.block(mesh.first_shard + s, nth(item.layout, d)) * local[d] * nth(strides, d);
+      elements += place(mesh.first_shard + s, d) * local[d] * nth(strides, d);
     }
     offsets.push_back(static_cast<std::uint64_t>(elements) * size_of(dtype));
   }

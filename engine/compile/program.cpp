@@ -59,6 +59,10 @@ std::int64_t Mesh::block(int shard, std::string_view entry) const {
                                              [&](const std::string& axis) { return coordinate(shard, axis); });
 }
 
+ops::collective::LocalPart Mesh::part_of(const std::vector<std::string>& layout) const {
+  return {layout, axes, first_shard, local_shards};
+}
+
 int Program::sharing_devices() const {
   if (meshes.empty()) return options.threads;
   int most = 1;

@@ -17,6 +17,7 @@
 #include "engine/executable/executable.h"
 #include "engine/ir/function.h"
 #include "engine/ir/primitive.h"
+#include "engine/ops/collective/local_part.h"
 
 // The first stage of lowering: a function is written out into one list of items, bodies of maps and calls in place.
 // What each later stage decides is a type of its own, in that stage's header; `stages.h` has them in order.
@@ -54,6 +55,8 @@ struct Mesh {
   std::int64_t coordinate(int shard, std::string_view axis) const;
   /// Which block of a dimension is a shard's, by the dimension's entry in a layout.
   std::int64_t block(int shard, std::string_view entry) const;
+  /// What this process's shards have of an array that lies cut so.
+  ops::collective::LocalPart part_of(const std::vector<std::string>& layout) const;
 };
 
 /// How the sub-function of a loop or branch is called.
@@ -91,8 +94,10 @@ struct Item {
   std::vector<std::string> layout;  ///< cut_in, assemble
   /// cut_in, assemble: >= 0 where the local shards' values stand one behind the other, this many bytes apart.
   std::int64_t stacked = -1;
-  int fence = -1;                   ///< An index into Program::fences, or -1.
-  bool together = false;            ///< control: all devices walk through it.
+  bool of_part = false;    ///< cut_in, assemble: of what this process's shards have of the array, not of the whole.
+  int fence = -1;          ///< An index into Program::fences, or -1.
+  bool together = false;   ///< control: all devices walk through it.
+  bool on_caller = false;  ///< control: its kernel talks to other processes.
   const Kernel* control = nullptr;  ///< control: its kernel, which has the executables of its bodies.
   ir::Provenance provenance = {};
 };
@@ -108,6 +113,7 @@ struct Program {
   int processes = 1;
   /// Whether several devices may compute parts of one call: not where this is the body of a loop that one device runs.
   bool is_shared = true;
+  CutSignature cut;
   IdVector<Value> values;
   IdVector<Item> items;
   IdVector<Mesh> meshes;
@@ -136,6 +142,11 @@ bool is_collective(const Item& item);
 std::string label(const Item& item);
 
 void write_out(Program& program, const ir::Function& function);
+/// How arguments and results of a function lie. Throws MeshError where one that lies cut is read by what needs it whole, or
+/// by a map whose layout for it is another.
+CutSignature cut_signature(const ir::Function& function, const Options& options);
+/// A mesh of the attributes axes, sizes and devices over the processes. Throws MeshError where they do not divide it.
+Mesh make_mesh(const Attrs& attrs, std::string_view op, int process, int processes);
 /// `write_out` of a body.
 void write_body_out(Program& program, const ir::Function& function, const BodySpec& spec);
 

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/lists.h"
-
 // Lists whose places and lengths come as signed numbers: dimensions, ranks, extents, attributes.
 namespace lockstep {
 

@@ -11,6 +11,7 @@
 #include <lockstep/plan.h>
 #include <lockstep/types.h>
 
+#include "engine/core/cut_layout.h"
 #include "engine/core/id_vector.h"
 #include "engine/core/idle_slots.h"
 #include "engine/executable/process_calls.h"
@@ -116,6 +117,15 @@ struct ResultSource {
   bool is_repeated = false;  ///< fresh: whether a later result is this one.
 };
 
+/// How arguments and results lie: null where they are whole. Empty lists: all are.
+struct CutSignature {
+  std::vector<std::shared_ptr<const CutLayout>> arguments;
+  std::vector<std::shared_ptr<const CutLayout>> results;
+  std::vector<ArrayType> whole_results;  ///< Types; of what lies cut `result_types` has that of this process's part.
+
+  bool operator==(const CutSignature&) const = default;
+};
+
 /// What an executable needs and does, for tests and for people.
 struct PlanReport {
   std::size_t arena_bytes = 0;
@@ -158,6 +168,7 @@ class Executable {
   std::vector<ArrayType> argument_types;
   std::vector<ArrayType> result_types;
   std::vector<ResultSource> results;
+  CutSignature cut;
   bool has_written_results = false;  ///< Whether one is neither an argument nor an earlier result.
 
   std::vector<Step> steps;

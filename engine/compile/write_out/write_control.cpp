@@ -167,8 +167,15 @@ void Writer::finish() {
     for (int v : item.inputs) is_read[v] = true;
   }
   for (int v : program_.outputs) is_read[v] = true;
-  std::erase_if(program_.items.list(),
-                [&](const Item& item) { return item.kind == Item::Kind::pick && !is_read[item.outputs[0]]; });
+  const auto is_awaited = [&](int v) {
+    return std::ranges::any_of(program_.fences, [&](const auto& fence) { return std::ranges::count(fence, v) > 0; });
+  };
+  std::erase_if(program_.items.list(), [&](const Item& item) {
+    if (item.outputs.size() != 1 || is_read[item.outputs[0]]) return false;
+    // A whole array of which only this process's part is read need not be gathered.
+    const bool is_whole = item.kind == Item::Kind::assemble && item.stacked < 0 && !item.of_part;
+    return item.kind == Item::Kind::pick || (is_whole && !is_awaited(item.outputs[0]));
+  });
 }
 
 // ---- all devices together ------------------------------------------------------------------------------------------

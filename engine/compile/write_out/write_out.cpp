@@ -18,27 +18,27 @@ using ir::Var;
 using ops::collective::is_cut;
 using Layouts = std::vector<std::vector<std::string>>;
 
-Mesh make_mesh(const Program& program, const Equation& pmap) {
-  const auto& names = pmap.attrs.get<std::vector<std::string>>("axes");
-  const auto& sizes = pmap.attrs.get<std::vector<std::int64_t>>("sizes");
+}  // namespace
+
+Mesh make_mesh(const Attrs& attrs, std::string_view op, int process, int processes) {
+  const auto& names = attrs.get<std::vector<std::string>>("axes");
+  const auto& sizes = attrs.get<std::vector<std::int64_t>>("sizes");
   std::vector<ir::AxisSizes::Axis> axes;
   for (std::size_t i = 0; i < names.size(); ++i) axes.push_back({names[i], sizes[i]});
   Mesh mesh;
   mesh.axes = ir::AxisSizes(std::move(axes));
   mesh.shards = static_cast<int>(mesh.axes.total());
-  const auto devices = pmap.attrs.get_or<std::vector<std::string>>("devices", {});
+  const auto devices = attrs.get_or<std::vector<std::string>>("devices", {});
   mesh.devices = std::max(1, static_cast<int>(devices.size()));
-  if (mesh.shards % (mesh.devices * program.processes) != 0) {
-    throw MeshError("pmap: " + std::to_string(program.processes) + " process(es) with " + std::to_string(mesh.devices) +
-                    " device(s) each do not divide " + std::to_string(mesh.shards) +
+  if (mesh.shards % (mesh.devices * processes) != 0) {
+    throw MeshError(std::string(op) + ": " + std::to_string(processes) + " process(es) with " +
+                    std::to_string(mesh.devices) + " device(s) each do not divide " + std::to_string(mesh.shards) +
                     " shards evenly; give a number of devices that divides the number of shards, or more shards.");
   }
-  mesh.local_shards = mesh.shards / program.processes;
-  mesh.first_shard = program.process * mesh.local_shards;
+  mesh.local_shards = mesh.shards / processes;
+  mesh.first_shard = process * mesh.local_shards;
   return mesh;
 }
-
-}  // namespace
 
 std::vector<int> Writer::write(const ir::Function& function, std::vector<int> inputs, int mesh) {
   std::vector<int> ids(function.types().size(), -1);
@@ -47,6 +47,8 @@ std::vector<int> Writer::write(const ir::Function& function, std::vector<int> in
     const ir::Traits& traits = equation.primitive->traits;
     if (equation.primitive == &ops::primitives::pmap()) {
       write_pmap(equation, ids);
+    } else if (equation.primitive == &ops::primitives::reshard()) {
+      write_reshard(equation, ids);
     } else if (equation.primitive == &ops::primitives::fused()) {
       write_fused(function, equation, ids, mesh);
     } else if (traits.call) {
@@ -141,22 +143,27 @@ void Writer::write_call(const Equation& equation, std::vector<int>& ids, int mes
 }
 
 void Writer::write_pmap(const Equation& equation, std::vector<int>& ids) {
-  const int mesh = program_.meshes.add(make_mesh(program_, equation));
+  const int mesh =
+      program_.meshes.add(make_mesh(equation.attrs, equation.primitive->name, program_.process, program_.processes));
   const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
   const auto& in = equation.attrs.get<Layouts>("in");
   const auto& out = equation.attrs.get<Layouts>("out");
   std::vector<int> inputs;
   for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
     const int outer = ids[equation.inputs[i].id];
-    inputs.push_back(is_cut(in[i]) ? add_cut_in(outer, body->type(body->inputs()[i]), in[i], mesh) : outer);
+    const ArrayType& local = body->type(body->inputs()[i]);
+    inputs.push_back(is_cut(in[i]) ? add_cut_in(outer, local, in[i], mesh, is_part(outer)) : outer);
   }
   const std::vector<int> outputs = write(*body, std::move(inputs), mesh);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    ids[equation.outputs[i].id] = is_cut(out[i]) ? add_assemble(outputs[i], out[i], mesh) : outputs[i];
+    int& result = ids[equation.outputs[i].id];
+    result = is_cut(out[i]) ? add_assemble(outputs[i], out[i], mesh) : outputs[i];
+    if (is_cut(out[i])) assembled_from_[result] = {outputs[i], out[i], mesh};
   }
 }
 
-int Writer::add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh) {
+int Writer::add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh,
+                       bool of_part) {
   Item item;
   item.kind = Item::Kind::cut_in;
   item.op = "cut";
@@ -165,12 +172,13 @@ int Writer::add_cut_in(int outer, const ArrayType& local, const std::vector<std:
   item.mesh = mesh;
   item.pmap = mesh;
   item.layout = layout;
+  item.of_part = of_part;
   const int result = item.outputs[0];
   add(std::move(item));
   return result;
 }
 
-int Writer::add_assemble(int local, const std::vector<std::string>& layout, int mesh) {
+int Writer::add_assemble(int local, const std::vector<std::string>& layout, int mesh, bool of_part) {
   ArrayType type = program_.values[local].type;
   type.varying = {};
   for (std::size_t d = 0; d < layout.size(); ++d) {
@@ -179,6 +187,7 @@ int Writer::add_assemble(int local, const std::vector<std::string>& layout, int 
         ops::collective::blocks_of_dimension(layout[d], mesh_of(mesh).axes, ops::primitives::pmap().name);
     type.shape = type.shape.with(dim, type.shape[dim] * blocks);
   }
+  if (of_part) type.shape = mesh_of(mesh).part_of(layout).shape(program_.type(local).shape);
   Item item;
   item.kind = Item::Kind::assemble;
   item.op = "assemble";
@@ -186,6 +195,7 @@ int Writer::add_assemble(int local, const std::vector<std::string>& layout, int 
   item.outputs = {program_.new_value(type, -1)};
   item.mesh = mesh;
   item.layout = layout;
+  item.of_part = of_part;
   const int result = item.outputs[0];
   add(std::move(item));
   return result;
@@ -199,7 +209,13 @@ int add_argument(Program& program, const ArrayType& type) {
 }
 
 void write_out(Program& program, const ir::Function& function) {
-  for (Var v : function.inputs()) add_argument(program, function.type(v));
+  std::size_t i = 0;
+  for (Var v : function.inputs()) {
+    ArrayType type = function.type(v);
+    const CutLayout* cut = program.cut.arguments.empty() ? nullptr : program.cut.arguments[i++].get();
+    if (cut != nullptr) type.shape = cut->part;
+    add_argument(program, type);
+  }
   Writer writer(program);
   program.outputs.list() = writer.write(function, program.arguments.list(), -1);
   writer.finish();

@@ -27,26 +27,42 @@ class Writer {
  private:
   void write_equation(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_pmap(const ir::Equation& equation, std::vector<int>& ids);
+  void write_reshard(const ir::Equation& equation, std::vector<int>& ids);
+  int add_part(int value, const std::vector<std::string>& layout, int mesh);
+  int add_whole(int part);
+  int add_exchanged(int part, const std::vector<std::string>& layout, int mesh);
+  bool is_part(int value) const { return parts_.contains(value); }
   void write_fused(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_call(const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_control(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_together(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
   void write_per_shard(const ir::Function& function, const ir::Equation& equation, std::vector<int>& ids, int mesh);
 
+  /// A shard's block of what an array is cut into.
+  Shape block_shape(int part) const;
   Item new_item(const ir::Equation& equation, int mesh) const;
   void add_results(const ir::Function& function, const ir::Equation& equation, Item& item, std::vector<int>& ids,
                    int mesh);
   void add(Item item);
   int add_axis_index(const std::string& axis, int mesh);
-  int add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh);
-  int add_assemble(int local, const std::vector<std::string>& layout, int mesh);
+  int add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh,
+                 bool of_part = false);
+  int add_assemble(int local, const std::vector<std::string>& layout, int mesh, bool of_part = false);
   int add_pick(int of_shards, int mesh);
   const Mesh& mesh_of(int mesh) const { return program_.meshes[mesh]; }
 
   Program& program_;
   std::map<int, int> stack_of_;       ///< By a map's value: the same, stacked.
   std::map<int, int> of_each_shard_;  ///< By a picked value: what the shards have of it.
-  std::vector<int> fence_;            ///< Operands of the calls that are being written out.
+  /// The shards' blocks of an array that a layout cuts over a mesh.
+  struct Blocks {
+    int local;  ///< Of each shard; -1 where they are in a part alone.
+    std::vector<std::string> layout;
+    int mesh;
+  };
+  std::map<int, Blocks> parts_;           ///< By a value that is this process's part of an array.
+  std::map<int, Blocks> assembled_from_;  ///< By a whole array that leaves a map.
+  std::vector<int> fence_;                ///< Operands of the calls that are being written out.
   int fence_number_ = -1;
 };
 

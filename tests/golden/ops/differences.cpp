@@ -85,6 +85,7 @@ std::span<const Difference> differences() {
        {Way::vjp, Way::vmap_vjp},
        {},
        "neither has reverse mode: how many residuals there are is not known"},
+      {"reshard", {}, {}, "JAX has no such op under this name: its value is its operand, which lies elsewhere"},
       {"sign", derivatives, {}, "of a complex x, x / |x| has its derivative here and none in JAX", is_of_complex},
       {"nextafter", derivatives, {}, "JAX has no derivative of it; here it is zero"},
       {"cholesky", derivatives, {}, "where there is no factor, all of the derivative is NaN", is_negative},

@@ -66,7 +66,7 @@ TEST_CASE("what pmap refuses about meshes and layouts is a mesh error") {
       CHECK(std::string(error.what()).find("body") != std::string::npos);
     }
   }
-  CHECK(mesh_errors == 8);
+  CHECK(mesh_errors == 10);
 }
 
 TEST_CASE("a result that varies where its layout promises otherwise names both") {
