@@ -1,5 +1,7 @@
 #include "engine/parallel/layout.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <lockstep/backend/round_up.h>
@@ -45,6 +47,79 @@ std::string to_string(const Layout& layout) {
     text += fmt::format("{}dimension {} along {}", text.empty() ? "" : ", ", dim, fmt::join(axes.names(), ","));
   }
   return text.empty() ? "replicated" : text;
+}
+
+// ---- layouts of leaves
+
+namespace {
+
+using ByPath = std::vector<std::pair<std::string, Layout>>;
+
+/// Whether the path is the prefix or lies below it, part by part.
+bool is_below(std::string_view path, std::string_view prefix) {
+  while (!prefix.empty()) {
+    if (path.empty()) return false;
+    const std::string_view wanted = prefix.substr(0, prefix.find('/'));
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (wanted != "*" && wanted != part) return false;
+    prefix.remove_prefix(std::min(wanted.size() + 1, prefix.size()));
+    path.remove_prefix(std::min(part.size() + 1, path.size()));
+  }
+  return true;
+}
+
+ByPath each_once(ByPath by_path) {
+  for (std::size_t i = 0; i < by_path.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (by_path[i].first != by_path[j].first) continue;
+      throw MeshError(fmt::format("layouts: the path \"{}\" is named twice, with {} and with {}; leave one out",
+                                  by_path[i].first, to_string(by_path[j].second), to_string(by_path[i].second)));
+    }
+  }
+  return by_path;
+}
+
+std::string leaf_text(std::string_view what, std::string_view path) {
+  return fmt::format("{}{}{}", what, path.empty() ? "" : "/", path);
+}
+
+}  // namespace
+
+LeafLayouts::LeafLayouts(std::initializer_list<std::pair<std::string, Layout>> by_path)
+    : by_path_(each_once(by_path)) {}
+
+LeafLayouts::LeafLayouts(std::vector<std::pair<std::string, Layout>> by_path)
+    : by_path_(each_once(std::move(by_path))) {}
+
+const Layout& LeafLayouts::of(std::string_view path, std::string_view what) const {
+  if (all_) return *all_;
+  const std::pair<std::string, Layout>* found = nullptr;
+  for (const auto& entry : by_path_) {
+    if (!is_below(path, entry.first)) continue;
+    if (found != nullptr) {
+      throw MeshError(fmt::format(
+          "{}: two layouts are given for it, {} by \"{}\" and {} by \"{}\"; leave one out, or name paths of which none "
+          "lies below another",
+          leaf_text(what, path), to_string(found->second), found->first, to_string(entry.second), entry.first));
+    }
+    found = &entry;
+  }
+  if (found != nullptr) return found->second;
+  std::vector<std::string_view> paths;
+  for (const auto& entry : by_path_) paths.push_back(entry.first);
+  throw MeshError(fmt::format("{}: no layout is given for it; there are layouts for \"{}\"; add {{\"{}\", replicated}}",
+                              leaf_text(what, path), fmt::join(paths, "\", \""), path));
+}
+
+void LeafLayouts::check_used(const std::vector<std::string>& paths, std::string_view what) const {
+  for (const auto& [prefix, layout] : by_path_) {
+    const auto lies = [&, prefix = std::string_view(prefix)](const std::string& path) {
+      return is_below(path, prefix);
+    };
+    if (std::ranges::any_of(paths, lies)) continue;
+    throw MeshError(fmt::format("{}: the layout {} is given for \"{}\", where there is no leaf; the leaves are \"{}\"",
+                                what, to_string(layout), prefix, fmt::join(paths, "\", \"")));
+  }
 }
 
 namespace parallel {

@@ -33,6 +33,11 @@ std::span<const std::byte> bytes_of(const Array& array, std::string_view op) {
                      " is a traced value and holds no data while its function is traced. Return it from the function "
                      "and read the result there.");
   }
+  if (array.state()->cut != nullptr) {
+    throw MeshError(std::string(op) + ": " + to_string(array.type()) + " " + lies_cut(*array.state()->cut) +
+                    ", so that no process need have all of its elements; call gather(x) on every process first, or "
+                    "local_blocks(x) for those that are here");
+  }
   const backend::Buffer& buffer = *array.state()->buffer;
   if (buffer.device().kind != DeviceKind::cpu) {
     throw BackendError(std::string(op) + ": the array lies on " + to_string(buffer.device()) +
@@ -187,14 +192,29 @@ Array make_array(const ArrayType& type, std::shared_ptr<backend::Buffer> buffer)
   return Array(std::allocate_shared<const ArrayState>(BlockAllocator<ArrayState>(), type, std::move(buffer)));
 }
 
+Array make_array(const ArrayType& type, std::shared_ptr<backend::Buffer> buffer, std::shared_ptr<const CutLayout> cut) {
+  return Array(
+      std::allocate_shared<const ArrayState>(BlockAllocator<ArrayState>(), type, std::move(buffer), std::move(cut)));
+}
+
+std::string lies_cut(const CutLayout& cut) {
+  std::string text;
+  for (std::size_t d = 0; d < cut.layout.size(); ++d) {
+    if (cut.layout[d].empty()) continue;
+    text += (text.empty() ? "dimension " : ", dimension ") + std::to_string(d) + " along " + cut.layout[d];
+  }
+  return "lies cut (" + text + ")";
+}
+
 std::string to_string(const Array& array, const PrintOptions& options) {
   if (array.is_traced()) return "traced " + to_string(array.type());
+  if (array.state()->cut != nullptr) return to_string(array.type()) + " that " + lies_cut(*array.state()->cut);
   return ir::array_text(ir::reference_from_bytes(array.type(), bytes_of(array, "to_string")), options);
 }
 
 std::string repr(const Array& array, PrintOptions options) {
   const std::string head = "Array(";
-  if (array.is_traced()) return head + to_string(array) + ")";
+  if (array.is_traced() || array.state()->cut != nullptr) return head + to_string(array) + ")";
   options.separator = ", ";
   options.indent = static_cast<int>(head.size());
   --options.line_width;  // the bracket that closes it

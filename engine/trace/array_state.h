@@ -9,6 +9,7 @@
 #include <lockstep/array.h>
 #include <lockstep/backend/backend.h>
 
+#include "engine/core/cut_layout.h"
 #include "engine/ir/function.h"
 
 namespace lockstep {
@@ -42,14 +43,16 @@ struct IntegerUses {
 /// that outlived its trace is recognised.
 class ArrayState {
  public:
-  ArrayState(ArrayType type, std::shared_ptr<backend::Buffer> buffer)
-      : buffer(std::move(buffer)), type(std::move(type)) {}
+  ArrayState(ArrayType type, std::shared_ptr<backend::Buffer> buffer, std::shared_ptr<const CutLayout> cut = nullptr)
+      : buffer(std::move(buffer)), type(std::move(type)), cut(std::move(cut)) {}
   ArrayState(ArrayType type, std::uint64_t trace, ir::Var var, Origin origin)
       : type(std::move(type)), trace(trace), var(var), origin(std::move(origin)) {}
 
   std::shared_ptr<backend::Buffer>
       buffer;  ///< Row-major; null for a traced value. In front: what a call reads lies together.
   ArrayType type;
+  /// Of an array that lies cut: how. `buffer` then holds this process's part of it, `type` is that of the whole.
+  std::shared_ptr<const CutLayout> cut;
   std::uint64_t trace = 0;
   ir::Var var;
   WeakType weak = WeakType::strong;
@@ -64,6 +67,11 @@ class ArrayState {
 
 /// A concrete array over memory.
 Array make_array(const ArrayType& type, std::shared_ptr<backend::Buffer> buffer);
+/// One that lies cut, over the memory of this process's part of it; a whole one where `cut` is null.
+Array make_array(const ArrayType& type, std::shared_ptr<backend::Buffer> buffer, std::shared_ptr<const CutLayout> cut);
+
+/// "lies cut (dimension 0 along data)".
+std::string lies_cut(const CutLayout& cut);
 
 /// Why an array without a value has none, and what to do: "the array holds nothing; ...".
 std::string why_empty(const Array& array);

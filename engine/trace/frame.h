@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/cut_layout.h"
 #include "engine/ir/builder.h"
 #include "engine/trace/cells.h"
 #include "engine/trace/trace.h"
@@ -30,7 +31,8 @@ struct TraceFrame {
   std::uint64_t number;
   ir::Builder builder;
   std::vector<Array> captured;
-  std::map<const backend::Buffer*, std::vector<std::pair<ArrayType, ir::Var>>> concrete;
+  /// By memory, and by how that lies where it lies cut.
+  std::map<std::pair<const backend::Buffer*, const CutLayout*>, std::vector<std::pair<ArrayType, ir::Var>>> concrete;
   std::map<std::pair<std::uint64_t, ir::Var>, ir::Var> outer;
   std::map<std::string, Array> axis_indices;
   std::vector<OpenCell> cells;

@@ -74,7 +74,7 @@ std::string text_of(const Origin& origin) {
 }
 
 Var capture_concrete(TraceFrame& frame, const Array& array) {
-  auto& known = frame.concrete[array.state()->buffer.get()];
+  auto& known = frame.concrete[{array.state()->buffer.get(), array.state()->cut.get()}];
   for (const auto& [type, var] : known) {
     if (type == array.type()) return var;
   }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -103,14 +104,65 @@ LOCKSTEP_API Layout sharded(DimensionAxes axes, std::int64_t dim = 0);
 /// "replicated", or "dimension 0 along data,model, dimension 2 along expert".
 LOCKSTEP_API std::string to_string(const Layout& layout);
 
+/// The layouts of one argument's or result's leaves: one for all of them, or one for each path and all that is below it,
+/// as `{{"head/kernel", sharded("model", 1)}, {"layers", replicated}}`. A part "*" of a path stands for any one name, the
+/// path "" for the whole tree. A rank-0 leaf is never cut.
+class LOCKSTEP_API LeafLayouts {
+ public:
+  LeafLayouts(Layout all) : all_(std::move(all)) {}  // NOLINT: implicit by design
+  /// Throws MeshError for a path that is named twice.
+  LeafLayouts(std::initializer_list<std::pair<std::string, Layout>> by_path);  // NOLINT: implicit by design
+  explicit LeafLayouts(std::vector<std::pair<std::string, Layout>> by_path);
+  /// Throws MeshError naming the leaf, "{what}/{path}", that has no layout or two.
+  const Layout& of(std::string_view path, std::string_view what) const;
+  /// Throws MeshError for an entry under which none of these paths lies.
+  void check_used(const std::vector<std::string>& paths, std::string_view what) const;
+
+ private:
+  std::optional<Layout> all_;
+  std::vector<std::pair<std::string, Layout>> by_path_;
+};
+
+// ---- arrays that lie cut ---------------------------------------------------------------------------------------------
+
+/// Whether the array lies cut: each process has the blocks of its own shards alone. Type and shape are those of the whole.
+/// A map takes it where the argument's layout is the same, without communication; everything else, printing its elements
+/// among it, asks for `gather` or `reshard` first, in one process as in several. False of a traced value.
+LOCKSTEP_API bool is_cut(const Array& array);
+/// Its layout; `replicated` where it is whole.
+LOCKSTEP_API Layout layout_of(const Array& array);
+/// The mesh over which it lies. Throws MeshError where it is whole.
+LOCKSTEP_API Mesh mesh_of(const Array& array);
+/// The whole array, on every process. Every process must call it, in the same order as other calls that communicate.
+LOCKSTEP_API Array gather(const Array& array);
+LOCKSTEP_API Tree gather(const Tree& tree);  ///< Of every leaf.
+/// The same values cut over the mesh as the layout says. Likewise called by every process where the array lies cut
+/// otherwise. Throws MeshError or ShapeError where the layout does not fit.
+LOCKSTEP_API Array reshard(const Array& array, const Mesh& mesh, const Layout& layout);
+LOCKSTEP_API Tree reshard(const Tree& tree, const Mesh& mesh,
+                          const LeafLayouts& layouts);  ///< Every leaf as its layout.
+
+/// A block of an array that lies cut.
+struct ArrayBlock {
+  Shape start;    ///< Of its first element in the whole array.
+  Array values;   ///< A whole array.
+  int owner = 0;  ///< The lowest rank of the processes that have this block.
+};
+/// The blocks that this process has. Throws MeshError where the array is whole.
+LOCKSTEP_API std::vector<ArrayBlock> local_blocks(const Array& array);
+/// An array that lies cut, made block by block: `block(start, shape)` gives the values of one that this process needs.
+/// Throws MeshError or ShapeError where the layout does not fit, or a block is of another type.
+LOCKSTEP_API Array cut_array(const ArrayType& type, const Mesh& mesh, const Layout& layout,
+                             const std::function<Array(const Shape& start, const Shape& shape)>& block);
+
 // ---- the map ---------------------------------------------------------------------------------------------------------
 
 /// Where a map runs and how its arguments and results are cut.
 struct PmapOptions {
   Mesh mesh = {};
-  std::vector<Layout> in =
-      {};  ///< One per argument; holds for all its leaves (a rank-0 leaf of a cut argument is replicated).
-  std::vector<Layout> out = {};  ///< One per result (one when the function returns a single tree).
+  std::vector<LeafLayouts> in = {};   ///< One per argument.
+  std::vector<LeafLayouts> out = {};  ///< One per result (one when the function returns a single tree).
+  bool keep_cut = false;              ///< Whether results that their layouts cut stay cut, as `is_cut` says.
 };
 
 namespace detail {

@@ -17,6 +17,7 @@
 #include "engine/api/trees/type_hash.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
+#include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
 namespace lockstep::api {
@@ -90,6 +91,9 @@ std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array
   if (trace::is_open()) return trace::bind(primitive, operands, std::move(attrs));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     check_concrete(operands[i], [&] { return fmt::format("{}: operand {}", primitive.name, i); });
+  }
+  if (std::ranges::any_of(operands, [](const Array& operand) { return operand.state()->cut != nullptr; })) {
+    return call(single_equation(primitive, operands, attrs), {operands.begin(), operands.end()});
   }
   const std::uint64_t hash = hash_of(primitive, operands, attrs);
   auto executable = eager_cache().find(hash, primitive, operands, attrs);

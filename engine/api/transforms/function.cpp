@@ -24,6 +24,7 @@ using detail::held;
 struct Function::Impl {
   ir::FunctionPtr function;
   std::vector<Array> captured;  ///< Hidden: the last inputs.
+  api::Cuts cuts = {};          ///< How the examples and the captured arrays lay.
 
   std::vector<Array> all_arguments(const std::vector<Array>& given) const {
     const std::size_t expected = function->inputs().size() - captured.size();
@@ -77,7 +78,7 @@ std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
 
 Plan Function::plan() const {
   const Impl& impl = held(impl_, "function");
-  const executable::PlanReport compiled = api::compiled(impl.function)->plan();
+  const executable::PlanReport compiled = api::compiled(api::on_cut_arguments(impl.function, impl.cuts))->plan();
   Plan plan;
   plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
   plan.shard_bytes = static_cast<std::int64_t>(compiled.shard_bytes);
@@ -95,7 +96,8 @@ Plan Function::plan() const {
     const ir::Primitive& primitive = *equation.primitive;
     if (&primitive == &ops::primitives::collective_wait()) {
       ++plan.collectives[equation.attrs.get<std::string>("op")];
-    } else if (&primitive != &ops::primitives::pmap() && primitive.traits.collective) {
+    } else if (&primitive != &ops::primitives::pmap() && &primitive != &ops::primitives::reshard() &&
+               primitive.traits.collective) {
       ++plan.collectives[primitive.name];
     }
   });
@@ -112,8 +114,9 @@ std::vector<std::string> Function::lint() const {
 Function trace(const TreeFunction& function, const std::vector<Tree>& examples) {
   const api::FlatArguments arguments(examples);
   api::TracedTree traced = api::trace_tree(function, arguments, arguments.types());
-  return Function(
-      std::make_shared<Function::Impl>(Function::Impl{api::without_cells(traced), std::move(traced.captured)}));
+  api::Cuts cuts = api::cuts_of(api::joined(arguments.leaves(), traced.captured));
+  return Function(std::make_shared<Function::Impl>(
+      Function::Impl{api::without_cells(traced), std::move(traced.captured), std::move(cuts)}));
 }
 
 Function parse_function(std::string_view text) {

@@ -36,6 +36,7 @@ struct Entry {
   std::vector<Tree> arguments;  ///< Structure alone.
   std::vector<ArrayType> types;
   std::vector<WeakType> weak;
+  api::Cuts cuts;  ///< One a leaf where one lies cut.
   ir::FunctionPtr function;
   std::shared_ptr<const executable::Executable> executable;
   std::vector<Array> captured;
@@ -49,7 +50,7 @@ struct Entry {
 class Matching {
  public:
   Matching(const Entry& entry, std::vector<api::CallArgument>& leaves)
-      : types_(entry.types), weak_(entry.weak), leaves_(leaves) {}
+      : types_(entry.types), weak_(entry.weak), cuts_(entry.cuts), leaves_(leaves) {}
 
   bool matches(const std::vector<Tree>& expected, std::span<Tree> given) {
     leaves_.clear();
@@ -91,6 +92,7 @@ class Matching {
       state = leaf.state().get();
     }
     if (weak_[leaves_.size()] != state->weak || !is_like(types_[leaves_.size()], state->type)) return false;
+    if (cuts_.empty() ? state->cut != nullptr : !same_cut(cuts_[leaves_.size()], state->cut)) return false;
     leaves_.push_back({&leaf, owned ? &leaf : nullptr});
     return true;
   }
@@ -111,6 +113,7 @@ class Matching {
 
   const std::vector<ArrayType>& types_;
   const std::vector<WeakType>& weak_;
+  const api::Cuts& cuts_;
   std::vector<api::CallArgument>& leaves_;
 };
 
@@ -155,13 +158,18 @@ std::string change(const Entry& before, const api::FlatArguments& now, const std
   for (std::size_t i = 0; i < now.size(); ++i) {
     const ArrayType& type = now.leaves()[i].type();
     const WeakType weak = now.weak_types()[i];
-    if (type == before.types[i] && weak == before.weak[i]) continue;
+    const std::shared_ptr<const CutLayout> cut = before.cuts.empty() ? nullptr : before.cuts[i];
+    const bool lies_alike = same_cut(cut, now.leaves()[i].state()->cut);
+    if (type == before.types[i] && weak == before.weak[i] && lies_alike) continue;
     if (!text.empty()) {
       ++more;
       continue;
     }
-    text =
-        fmt::format("{}: {} became {}", now.path(i), type_text(before.types[i], before.weak[i]), type_text(type, weak));
+    const auto place = [](const std::shared_ptr<const CutLayout>& lies) {
+      return lies == nullptr ? std::string() : " that " + lies_cut(*lies);
+    };
+    text = fmt::format("{}: {}{} became {}{}", now.path(i), type_text(before.types[i], before.weak[i]), place(cut),
+                       type_text(type, weak), place(now.leaves()[i].state()->cut));
   }
   return more == 0 ? text : fmt::format("{}, and {} more", text, more);
 }
@@ -260,9 +268,11 @@ struct JitCache::Impl {
     reasons.push_back(traced == nullptr ? "first call" : change(*traced, arguments, trees));
     api::TracedTree result = api::trace_tree(function, arguments, entry->types);
     for (const Tree& tree : trees) entry->arguments.push_back(api::skeleton(tree));
-    entry->function = result.function;
-    if (random::key_reuse_checks()) api::check_keys(*result.function);
-    entry->executable = api::compiled(result.function, precision);
+    entry->cuts = api::cuts_of(arguments.leaves());
+    entry->function =
+        api::on_cut_arguments(result.function, api::cuts_of(api::joined(arguments.leaves(), result.captured)));
+    if (random::key_reuse_checks()) api::check_keys(*entry->function);
+    entry->executable = api::compiled(entry->function, precision);
     entry->captured = std::move(result.captured);
     entry->result = std::move(result.result);
     entry->weak_results = std::move(result.weak);

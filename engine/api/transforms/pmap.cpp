@@ -4,12 +4,14 @@
 #include <lockstep/parallel.h>
 
 #include "engine/api/transforms/bind.h"
+#include "engine/api/transforms/cut_arrays.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_paths.h"
 #include "engine/api/trees/tree_trace.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/parallel/layout.h"
+#include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
 namespace lockstep::detail {
@@ -50,12 +52,31 @@ struct Inputs {
   std::vector<ArrayType> types;
 };
 
+std::string what_argument(std::size_t i) { return fmt::format("pmap: argument {}", i); }
+
+/// An array that lies cut must lie as the map cuts it.
+void check_lies(const Array& array, const Mesh& mesh, const Cuts& cuts, const std::string& what) {
+  const auto& cut = array.state()->cut;
+  if (cut == nullptr) return;
+  const Attrs wanted = api::reshard_attrs(mesh, cuts);
+  const bool same_mesh = cut->axes == wanted.get<std::vector<std::string>>("axes") &&
+                         cut->sizes == wanted.get<std::vector<std::int64_t>>("sizes");
+  if (same_mesh && cut->layout == cuts) return;
+  throw MeshError(fmt::format(
+      "{}, {}, {}, but its layout in the map is {}{}; expected the same; instead give it the layout it has, or "
+      "reshard(x, mesh, layout) or gather(x) it first",
+      what, to_string(array.type()), lies_cut(*cut), to_string(api::layout_of_cuts(cuts)),
+      same_mesh ? "" : " over another mesh"));
+}
+
 Inputs local_inputs(const api::FlatArguments& flat, const PmapOptions& options) {
   Inputs inputs;
   const std::vector<ArrayType> types = flat.types();
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::string what = "pmap: " + flat.path(i);
-    Cuts cuts = parallel::cuts_per_dimension(options.in[flat.argument(i)], options.mesh, types[i].shape.rank(), what);
+    const Layout& layout = options.in[flat.argument(i)].of(flat.path_in_argument(i), what_argument(flat.argument(i)));
+    Cuts cuts = parallel::cuts_per_dimension(layout, options.mesh, types[i].shape.rank(), what);
+    check_lies(flat.leaves()[i], options.mesh, cuts, what);
     inputs.types.push_back({types[i].dtype, parallel::local_shape(types[i].shape, cuts, options.mesh, what),
                             parallel::cutting_axes(cuts)});
     inputs.layouts.push_back(std::move(cuts));
@@ -90,11 +111,14 @@ Layouts output_layouts(const api::TracedTree& traced, const PmapOptions& options
   std::size_t leaf = 0;
   const auto trees = result_trees(traced.result, options.out.size());
   for (std::size_t r = 0; r < trees.size(); ++r) {
-    for (const std::string& path : trees[r].first->paths()) {
+    const std::vector<std::string> paths = trees[r].first->paths();
+    options.out[r].check_used(paths, "pmap: " + trees[r].second);
+    for (const std::string& path : paths) {
       const ir::Var output = traced.function->outputs()[leaf++];
       const ArrayType& type = traced.function->type(output);
       const std::string what = fmt::format("pmap: {}{}{}", trees[r].second, path.empty() ? "" : "/", path);
-      Cuts cuts = parallel::cuts_per_dimension(options.out[r], options.mesh, type.shape.rank(), what);
+      const Layout& layout = options.out[r].of(path, "pmap: " + trees[r].second);
+      Cuts cuts = parallel::cuts_per_dimension(layout, options.mesh, type.shape.rank(), what);
       const AxisSet cutting = parallel::cutting_axes(cuts);
       const AxisSet left = type.varying.without(cutting);
       if (!left.empty()) {
@@ -124,20 +148,35 @@ ir::FunctionPtr with_varying_outputs(const ir::FunctionPtr& body, const Layouts&
 }
 
 Attrs attributes(const Mesh& mesh, const ir::FunctionPtr& body, Layouts in, Layouts out) {
-  std::vector<std::string> axes;
-  std::vector<std::int64_t> sizes;
-  for (const MeshAxis& axis : mesh.axes()) {
-    axes.push_back(axis.name);
-    sizes.push_back(axis.size);
+  return api::reshard_attrs(mesh, {})
+      .without("layout")
+      .with("body", std::static_pointer_cast<const AttrObject>(body))
+      .with("in", std::move(in))
+      .with("out", std::move(out));
+}
+
+/// The map's results, of which those that `out` cuts stay cut.
+std::vector<Array> kept_cut(std::span<const Array> operands, const Attrs& map, const Mesh& mesh, const Layouts& out) {
+  if (trace::is_open()) {
+    std::vector<Array> results = api::bind(ops::primitives::pmap(), operands, map);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (parallel::cutting_axes(out[i]).empty()) continue;
+      results[i] = api::bind_one(ops::primitives::reshard(), {results[i]}, api::reshard_attrs(mesh, out[i]));
+    }
+    return results;
   }
-  std::vector<std::string> devices;
-  for (const Device& device : mesh.devices()) devices.push_back(to_string(device));
-  return {{"body", std::static_pointer_cast<const AttrObject>(body)},
-          {"axes", std::move(axes)},
-          {"sizes", std::move(sizes)},
-          {"devices", std::move(devices)},
-          {"in", std::move(in)},
-          {"out", std::move(out)}};
+  ir::Builder builder;
+  std::vector<ir::Var> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    api::check_concrete(operands[i], [&] { return fmt::format("pmap: operand {}", i); });
+    inputs.push_back(builder.input(operands[i].type()));
+  }
+  std::vector<ir::Var> results = builder.apply(ops::primitives::pmap(), inputs, map);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (parallel::cutting_axes(out[i]).empty()) continue;
+    results[i] = builder.apply(ops::primitives::reshard(), {&results[i], 1}, api::reshard_attrs(mesh, out[i])).front();
+  }
+  return api::call(builder.finish(std::move(results)), {operands.begin(), operands.end()});
 }
 
 }  // namespace
@@ -145,6 +184,7 @@ Attrs attributes(const Mesh& mesh, const ir::FunctionPtr& body, Layouts in, Layo
 Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
                std::size_t results) {
   check_call(options, arguments.size(), results);
+  for (std::size_t i = 0; i < arguments.size(); ++i) options.in[i].check_used(arguments[i].paths(), what_argument(i));
   const api::FlatArguments flat(arguments);
   Inputs inputs = local_inputs(flat, options);
   const api::TracedTree traced = api::trace_tree(function, flat, inputs.types, axis_sizes(options.mesh));
@@ -156,8 +196,9 @@ Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::ve
     inputs.layouts.emplace_back(static_cast<std::size_t>(captured.ndim()));
   }
   const ir::FunctionPtr body = with_varying_outputs(traced.function, out);
-  Attrs attrs = attributes(options.mesh, body, std::move(inputs.layouts), std::move(out));
+  Attrs attrs = attributes(options.mesh, body, std::move(inputs.layouts), out);
   const std::vector<Array> operands = api::joined(flat.leaves(), traced.captured);
+  if (options.keep_cut) return traced.tree_of(kept_cut(operands, attrs, options.mesh, out));
   return traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
 }
 

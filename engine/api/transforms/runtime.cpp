@@ -69,32 +69,39 @@ bool may_overwrite(const CallArgument& argument) {
   return argument.own != nullptr && argument.own->state().use_count() == 1;
 }
 
-Array passed_on(const ArrayType& type, const ResultSource& source, const CallArgument& argument) {
-  if (source.is_retyped) return make_array(type, argument.array->state()->buffer);
+/// Result i over memory.
+Array made(const executable::Executable& executable, std::size_t i, std::shared_ptr<backend::Buffer> buffer) {
+  const executable::CutSignature& cut = executable.cut;
+  if (cut.results.empty()) return make_array(executable.result_types[i], std::move(buffer));
+  return make_array(cut.whole_results[i], std::move(buffer), cut.results[i]);
+}
+
+Array passed_on(const executable::Executable& executable, std::size_t i, const CallArgument& argument) {
+  const ResultSource& source = executable.results[i];
+  if (source.is_retyped) return made(executable, i, argument.array->state()->buffer);
   if (argument.own != nullptr && source.is_last) return std::move(*argument.own);
   return *argument.array;
 }
 
 /// A result that lies where its donor lay.
-Array in_place(const ArrayType& type, const ResultSource& source, Array& donor) {
+Array in_place(const executable::Executable& executable, std::size_t i, const ResultSource& source, Array& donor) {
   const bool is_like_donor = !source.is_retyped && !source.is_repeated && donor.state()->keys.empty();
-  return is_like_donor ? std::move(donor) : make_array(type, donor.state()->buffer);
+  return is_like_donor ? std::move(donor) : made(executable, i, donor.state()->buffer);
 }
 
 }  // namespace
 
 Array result(const executable::Executable& executable, CallSpace& space, std::size_t i) {
   const ResultSource& source = executable.results[i];
-  const ArrayType& type = executable.result_types[i];
   const auto index = static_cast<std::size_t>(source.index);
-  if (source.kind == ResultSource::Kind::argument) return passed_on(type, source, space.arguments[index]);
+  if (source.kind == ResultSource::Kind::argument) return passed_on(executable, i, space.arguments[index]);
   const bool repeats = source.kind == ResultSource::Kind::result;
   std::shared_ptr<backend::Buffer>& written = space.written[repeats ? index : i];
   if (written == nullptr) {
     const ResultSource& first = repeats ? executable.results[index] : source;
-    return in_place(type, first, *nth(space.arguments, first.donor).own);
+    return in_place(executable, i, first, *nth(space.arguments, first.donor).own);
   }
-  return source.is_repeated || repeats ? make_array(type, written) : make_array(type, std::move(written));
+  return made(executable, i, source.is_repeated || repeats ? written : std::move(written));
 }
 
 void CallSpace::clear() {
@@ -126,7 +133,14 @@ std::vector<Array> run(const executable::Executable& executable, std::vector<Arr
   space.arguments.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     check_concrete(arguments[i], [] { return std::string("use of elements"); });
-    runtime::check_type(executable, i, arguments[i].type());
+    const auto& cut = arguments[i].state()->cut;
+    if (cut == nullptr) {
+      runtime::check_type(executable, i, arguments[i].type());
+    } else if (executable.cut.arguments.empty() || !same_cut(cut, executable.cut.arguments[i])) {
+      throw MeshError(
+          fmt::format("argument {}, {}, {}; expected a whole array; instead call gather(x) on every process", i,
+                      to_string(arguments[i].type()), lies_cut(*cut)));
+    }
     space.arguments.push_back({&arguments[i], i < donated.size() && donated[i] ? &arguments[i] : nullptr});
   }
   run(executable, space, record);
@@ -138,7 +152,8 @@ std::vector<Array> run(const executable::Executable& executable, std::vector<Arr
 
 std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments) {
   if (trace::is_open()) return trace::inline_call(*function, arguments);
-  return run(*compiled(function), std::move(arguments));
+  const auto executable = compiled(on_cut_arguments(function, cuts_of(arguments)));
+  return run(*executable, std::move(arguments));
 }
 
 const backend::Backend& plain_backend() {
@@ -151,6 +166,10 @@ const backend::Backend& plain_backend() {
 
 eval::HostArray host_array(const Array& array) {
   check_concrete(array, [] { return std::string("use of elements"); });
+  if (array.state()->cut != nullptr) {
+    throw MeshError(fmt::format("use of elements: {} {}; call gather(x) on every process first",
+                                to_string(array.type()), lies_cut(*array.state()->cut)));
+  }
   return {array.type(), array.state()->buffer};
 }
 

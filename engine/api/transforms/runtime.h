@@ -11,6 +11,7 @@
 #include <lockstep/backend/backend.h>
 #include <lockstep/precision.h>
 
+#include "engine/core/cut_layout.h"
 #include "engine/eval/eval.h"
 #include "engine/executable/executable.h"
 #include "engine/ir/function.h"
@@ -22,6 +23,9 @@ namespace lockstep::api {
 /// The executable of a function: compiled once per process, found again by the function's hash.
 std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& function,
                                                        Precision precision = Precision::float32);
+
+/// How arguments lie, null where they are whole; empty: all are.
+using Cuts = std::vector<std::shared_ptr<const CutLayout>>;
 
 /// One argument of a call. Where the call owns the handle, a result may take it over: with its memory where nobody else
 /// holds that, or as it is.
@@ -50,6 +54,11 @@ Array result(const executable::Executable& executable, CallSpace& space, std::si
 /// The same for any arrays, which are checked. `donated[i]`: argument i may be overwritten (empty: none).
 std::vector<Array> run(const executable::Executable& executable, std::vector<Array> arguments,
                        const std::vector<bool>& donated = {}, runtime::Record* record = nullptr);
+
+/// How concrete arrays lie; nothing where all are whole.
+Cuts cuts_of(std::span<const Array> arrays);
+/// The function for arguments that lie so when they come.
+ir::FunctionPtr on_cut_arguments(const ir::FunctionPtr& function, const Cuts& cuts);
 
 /// The function on arrays: copied into the open trace, or compiled and run.
 std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments);

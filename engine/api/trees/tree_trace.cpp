@@ -1,5 +1,7 @@
 #include "engine/api/trees/tree_trace.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
@@ -29,6 +31,10 @@ std::string FlatArguments::path(std::size_t leaf) const {
     }
   }
   return paths_[leaf];
+}
+
+std::string FlatArguments::path_in_argument(std::size_t leaf) const {
+  return path(leaf).substr(std::min(path(leaf).size(), argument_path(argument(leaf), "").size() + 1));
 }
 
 std::vector<ArrayType> FlatArguments::types() const {

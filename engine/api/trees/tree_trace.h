@@ -27,6 +27,8 @@ class FlatArguments {
   std::size_t argument(std::size_t leaf) const { return argument_[leaf]; }
   /// "argument 1/w".
   std::string path(std::size_t leaf) const;
+  /// "w".
+  std::string path_in_argument(std::size_t leaf) const;
   /// Types as the open trace sees them.
   std::vector<ArrayType> types() const;
   /// Which leaves are weak, or numbers.
