@@ -1,11 +1,15 @@
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 #include <lockstep/processes.h>
 
+#include "engine/checkpoint/block_files.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/safetensors.h"
 
@@ -16,7 +20,6 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t format_version = 1;
 const std::string arrays_file = "arrays.safetensors";
-const std::string manifest_file = "manifest.json";
 
 // The file format keeps this name for itself.
 const std::string reserved_name = "__metadata__";
@@ -43,9 +46,10 @@ Json read_manifest(const std::filesystem::path& folder) {
     throw CheckpointError("[restore] " + (folder / manifest_file).string() +
                           " is no manifest; expected a JSON object with format, sha256 and entries");
   }
-  if (manifest["format"] != format_version) {
+  if (manifest["format"] != format_version && manifest["format"] != block_format) {
     throw CheckpointError("[restore] " + (folder / manifest_file).string() + " has format " +
-                          manifest["format"].dump() + "; this version reads " + std::to_string(format_version));
+                          manifest["format"].dump() + "; this version reads " + std::to_string(format_version) +
+                          " and " + std::to_string(block_format));
   }
   return manifest;
 }
@@ -87,31 +91,85 @@ double writing_seconds(const Tree& tree) {
 }  // namespace
 
 void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
+  if (has_cut_leaves(tree)) return save_blocks(folder, tree, manifest);
   world()->run_on_first(
       "checkpoint::save of " + folder.string(), [&] { write(folder, tree, manifest); }, writing_seconds(tree));
 }
 
-Saved restore(const std::filesystem::path& folder) {
-  const Json manifest = read_manifest(folder);
+namespace {
+
+Named<std::string> entries_of(const Json& manifest) {
+  Named<std::string> entries;
+  for (const auto& [key, value] : manifest["entries"].items()) {
+    if (!value.is_string()) throw CheckpointError("[restore] manifest entry '" + key + "' is no text");
+    entries.emplace(key, value.get<std::string>());
+  }
+  return entries;
+}
+
+std::map<std::string, Array> whole_arrays(const std::filesystem::path& folder, const Json& manifest) {
   const std::vector<std::byte> bytes = read_file(folder / arrays_file);
   const std::string digest = sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (manifest["sha256"] != digest) {
     throw CheckpointError("[restore] " + (folder / arrays_file).string() + " has SHA-256 " + digest +
                           ", the manifest says " + manifest["sha256"].dump() + "; the file was changed or damaged");
   }
-  Saved saved{.tree = Tree::dict({}), .manifest = {}};
+  std::map<std::string, Array> arrays;
   for (const auto& [name, array] : read_safetensors(bytes, (folder / arrays_file).string())) {
-    saved.tree = saved.tree.with(path_of(name), Tree(array));
+    arrays.emplace(path_of(name), array);
   }
-  for (const auto& [key, value] : manifest["entries"].items()) {
-    if (!value.is_string()) throw CheckpointError("[restore] manifest entry '" + key + "' is no text");
-    saved.manifest.emplace(key, value.get<std::string>());
+  return arrays;
+}
+
+/// The arrays of a checkpoint of either format, read when they are asked for.
+class SavedArrays {
+ public:
+  SavedArrays(const std::filesystem::path& folder, const Json& manifest) {
+    if (manifest["format"] == block_format) {
+      files_.emplace(folder, manifest.dump());
+      types_ = files_->types();
+      return;
+    }
+    whole_ = whole_arrays(folder, manifest);
+    for (const auto& [path, array] : whole_) types_.emplace(path, array.type());
   }
+
+  const std::map<std::string, ArrayType>& types() const { return types_; }
+  Array whole(const std::string& path) const { return files_ ? files_->read(path) : whole_.at(path); }
+  Array like(const std::string& path, const Array& expected) const {
+    if (!is_cut(expected)) return whole(path);
+    return cut_array(expected.type(), mesh_of(expected), layout_of(expected),
+                     [&](const Shape& start, const Shape& shape) {
+                       return files_ ? files_->read(path, start, shape) : part(whole_.at(path), start, shape);
+                     });
+  }
+
+ private:
+  static Array part(const Array& array, const Shape& start, const Shape& shape) {
+    std::vector<std::int64_t> last, step(static_cast<std::size_t>(shape.rank()), 1);
+    for (int d = 0; d < shape.rank(); ++d) last.push_back(start[d] + shape[d]);
+    return slice(array, start.to_vector(), last, step);
+  }
+
+  std::optional<BlockFiles> files_;
+  std::map<std::string, Array> whole_;
+  std::map<std::string, ArrayType> types_;
+};
+
+}  // namespace
+
+Saved restore(const std::filesystem::path& folder) {
+  const Json manifest = read_manifest(folder);
+  const SavedArrays arrays(folder, manifest);
+  Saved saved{.tree = Tree::dict({}), .manifest = {}};
+  for (const auto& [path, type] : arrays.types()) saved.tree = saved.tree.with(path, Tree(arrays.whole(path)));
+  saved.manifest = entries_of(manifest);
   return saved;
 }
 
 Tree restore(const std::filesystem::path& folder, const Tree& like) {
-  const std::map<std::string, Array> saved = by_path(restore(folder).tree);
+  const SavedArrays arrays(folder, read_manifest(folder));
+  const std::map<std::string, ArrayType>& saved = arrays.types();
   const std::vector<std::string> paths = like.paths();
   const std::vector<Array> expected = like.leaves();
   std::vector<Array> leaves;
@@ -121,14 +179,14 @@ Tree restore(const std::filesystem::path& folder, const Tree& like) {
       throw CheckpointError("[restore] " + folder.string() + " holds no array '" + paths[i] +
                             "'; it was saved from another model or optimizer");
     }
-    if (found->second.type() != expected[i].type()) {
-      throw CheckpointError("[restore] '" + paths[i] + "' is " + to_string(found->second.type()) + " in " +
-                            folder.string() + ", expected " + to_string(expected[i].type()));
+    if (found->second != expected[i].type()) {
+      throw CheckpointError("[restore] '" + paths[i] + "' is " + to_string(found->second) + " in " + folder.string() +
+                            ", expected " + to_string(expected[i].type()));
     }
-    leaves.push_back(found->second);
+    leaves.push_back(arrays.like(paths[i], expected[i]));
   }
   if (saved.size() != paths.size()) {
-    for (const auto& [path, array] : saved) {
+    for (const auto& [path, type] : saved) {
       if (!like.contains(path)) {
         throw CheckpointError("[restore] " + folder.string() + " holds '" + path +
                               "', which is not expected; it was saved from another model or optimizer");

@@ -81,10 +81,7 @@ CommittedFolder::~CommittedFolder() {
 }
 
 void CommittedFolder::write(const std::string& name, std::span<const std::byte> bytes) {
-  const std::filesystem::path path = temporary_ / name;
-  Descriptor descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  write_all(descriptor, path, bytes);
-  descriptor.finish(path);
+  write_file(temporary_ / name, bytes);
 }
 
 void CommittedFolder::commit() {
@@ -93,6 +90,12 @@ void CommittedFolder::commit() {
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
   temporary_.clear();
   sync_folder(parent_of(target_));
+}
+
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  Descriptor descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  write_all(descriptor, path, bytes);
+  descriptor.finish(path);
 }
 
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
@@ -110,20 +113,44 @@ void replace_file(const std::filesystem::path& target, std::span<const std::byte
   sync_folder(parent_of(target));
 }
 
-std::vector<std::byte> read_file(const std::filesystem::path& path) {
-  Descriptor descriptor(path, O_RDONLY | O_CLOEXEC);
+namespace {
+
+std::uint64_t size_of_file(const Descriptor& descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (fstat(descriptor.get(), &status) != 0) fail(path, "examined");
   if (!S_ISREG(status.st_mode)) throw CheckpointError("[checkpoint] " + path.string() + " is no regular file");
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::vector<std::byte> read_from(const Descriptor& descriptor, const std::filesystem::path& path, std::uint64_t offset,
+                                 std::uint64_t count) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::read(descriptor.get(), bytes.data() + done, bytes.size() - done);
+    const ssize_t got =
+        ::pread(descriptor.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path, "read");
     if (got == 0) throw CheckpointError("[checkpoint] " + path.string() + " became shorter while it was read");
     done += static_cast<std::size_t>(got);
   }
   return bytes;
+}
+
+}  // namespace
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) {
+  const Descriptor descriptor(path, O_RDONLY | O_CLOEXEC);
+  return read_from(descriptor, path, 0, size_of_file(descriptor, path));
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t count) {
+  const Descriptor descriptor(path, O_RDONLY | O_CLOEXEC);
+  const std::uint64_t size = size_of_file(descriptor, path);
+  if (offset > size || count > size - offset) {
+    throw CheckpointError("[checkpoint] " + path.string() + " has " + std::to_string(size) + " bytes; expected " +
+                          std::to_string(count) + " from byte " + std::to_string(offset) + " on");
+  }
+  return read_from(descriptor, path, offset, count);
 }
 
 }  // namespace lockstep::checkpoint

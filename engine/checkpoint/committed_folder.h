@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -19,16 +20,23 @@ class CommittedFolder {
 
   void write(const std::string& name, std::span<const std::byte> bytes);
   void commit();
+  /// Where files stand until then.
+  const std::filesystem::path& temporary() const { return temporary_; }
 
  private:
   std::filesystem::path target_;
   std::filesystem::path temporary_;
 };
 
+/// Writes a new file and syncs it. Throws CheckpointError naming file and system error.
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
 /// Writes a file, or replaces it, whole or not at all. Throws CheckpointError naming file and system error.
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
 
 /// A regular file's bytes. Throws CheckpointError naming file and system error.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
+/// `count` of its bytes from `offset` on. Throws CheckpointError where it has not so many.
+std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t count);
 
 }  // namespace lockstep::checkpoint

@@ -7,6 +7,7 @@
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
+#include <lockstep/parallel.h>
 
 namespace lockstep {
 namespace {
@@ -78,7 +79,7 @@ std::string fingerprint(const Tree& tree) {
     hash.add_terminated(name(leaf->dtype()));
     hash.add(static_cast<std::uint64_t>(leaf->ndim()));
     for (const std::int64_t extent : leaf->shape()) hash.add(static_cast<std::uint64_t>(extent));
-    const std::vector<std::byte> bytes = leaf->to_bytes();
+    const std::vector<std::byte> bytes = gather(*leaf).to_bytes();
     hash.add(bytes.data(), bytes.size());
   }
   return hash.hex();

@@ -16,7 +16,7 @@ namespace lockstep {
 /// bytes, a zero byte, the long dtype name, a zero byte, the rank as one uint64, each extent as one uint64
 /// (little-endian), then the data, row-major and little-endian. Of a struct of arrays, such as a TrainState:
 /// fingerprint(to_tree(state)). Throws StateError for a tree without leaves and for a leaf that holds nothing: what was
-/// moved away has no fingerprint.
+/// moved away has no fingerprint. Arrays that lie cut are gathered one by one: then every process must call it.
 LOCKSTEP_API std::string fingerprint(const Tree& tree);
 /// 64 hex digits.
 LOCKSTEP_API std::string sha256(std::string_view bytes);
@@ -47,11 +47,17 @@ class LOCKSTEP_API WriterLock {
 /// Called by all processes at once: process 0 writes, the others wait for it and throw where it does. A process that does
 /// something else meanwhile is a CommunicatorError. Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
 /// files and folder synced, then renamed, and the parent synced. Throws CheckpointError naming file and system error.
+/// A tree of which an array lies cut is saved by all processes together, each of which must call this: each writes its own
+/// blocks (blocks-<rank>.safetensors), process 0 whole arrays and the index, in which each block has a checksum. Where one
+/// process fails, no folder appears and all throw, naming it.
 LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
 /// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back
-/// as dicts; give `like` to restore its structure and to have every leaf's type checked by path.
+/// as dicts; give `like` to restore its structure and to have every leaf's type checked by path. Arrays come back whole,
+/// however they lay.
 LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
-/// Throws CheckpointError naming the path of a missing or surplus leaf, or of one of another type.
+/// As the leaves of `like` lie: of one that lies cut each process reads what its blocks need, whatever the layout, the
+/// devices and the processes that saved it. Throws CheckpointError naming the path of a missing or surplus leaf, or of one
+/// of another type.
 LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like);
 
 /// The tensors of a .safetensors file by name ("layers.0.weight"), as Python's safetensors.numpy.load_file. The file's

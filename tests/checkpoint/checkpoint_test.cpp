@@ -203,9 +203,9 @@ TEST_CASE("a manifest that is none is refused") {
   folder.write("saved/manifest.json", "{");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
                                        "is no manifest");
-  folder.write("saved/manifest.json", R"({"format": 2, "sha256": "", "entries": {}})");
+  folder.write("saved/manifest.json", R"({"format": 3, "sha256": "", "entries": {}})");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
-                                       "has format 2; this version reads 1");
+                                       "has format 3; this version reads 1 and 2");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "absent")); },
                                        "No such file");
 }

@@ -1,0 +1,352 @@
+#include "engine/checkpoint/block_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/error.h>
+#include <lockstep/parallel.h>
+#include <lockstep/processes.h>
+
+#include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/safetensors.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string digest_of(std::span<const std::byte> bytes) {
+  return sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// ---- all processes together
+
+/// The texts of all processes, each of at most `room` bytes.
+std::vector<std::string> gathered(const std::string& text, std::size_t room) {
+  Processes& all = *world();
+  std::vector<std::byte> own(room), received(room * static_cast<std::size_t>(all.size()));
+  std::memcpy(own.data(), text.data(), std::min(text.size(), room - 1));
+  all.all_gather(own, received);
+  std::vector<std::string> texts;
+  for (int r = 0; r < all.size(); ++r) {
+    texts.emplace_back(reinterpret_cast<const char*>(received.data()) + static_cast<std::size_t>(r) * room);
+  }
+  return texts;
+}
+
+/// Does `work` here; throws everywhere what one process throws.
+void together(const std::function<void()>& work) {
+  constexpr std::size_t room = 2048;
+  std::string failure;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    failure = error.what();
+    if (failure.empty()) failure = "an error without a text";
+  }
+  const std::vector<std::string> failures = gathered(failure, room);
+  for (std::size_t r = 0; r < failures.size(); ++r) {
+    if (failures[r].empty()) continue;
+    throw CheckpointError(failures.size() == 1 ? failure : "[save] process " + std::to_string(r) + ": " + failures[r]);
+  }
+}
+
+/// What process 0 has.
+std::string from_first(const std::string& text) {
+  std::uint64_t size = text.size();
+  world()->broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  std::string shared = text;
+  shared.resize(static_cast<std::size_t>(size));
+  world()->broadcast(std::as_writable_bytes(std::span(shared)), 0);
+  return shared;
+}
+
+/// What every process has, in the order of ranks.
+std::vector<std::string> from_all(const std::string& text) {
+  std::vector<std::string> sizes = gathered(std::to_string(text.size()), 24);
+  std::size_t longest = 0;
+  for (const std::string& size : sizes) longest = std::max(longest, static_cast<std::size_t>(std::stoull(size)));
+  return gathered(text, longest + 1);
+}
+
+// ---- what a process writes
+
+struct OwnBlock {
+  std::string path;
+  Shape start;
+  Array values;
+};
+
+std::vector<OwnBlock> own_blocks(const Tree& tree) {
+  const int rank = world()->rank();
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  std::vector<OwnBlock> blocks;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!is_cut(leaves[i])) {
+      const Shape origin(std::vector<std::int64_t>(static_cast<std::size_t>(leaves[i].ndim())));
+      if (rank == 0) blocks.push_back({paths[i], origin, leaves[i]});
+      continue;
+    }
+    for (ArrayBlock& block : local_blocks(leaves[i])) {
+      if (block.owner == rank) blocks.push_back({paths[i], block.start, std::move(block.values)});
+    }
+  }
+  return blocks;
+}
+
+/// Names in the file sort as the blocks follow each other.
+std::string name_of(std::size_t block) {
+  const std::string number = std::to_string(block);
+  return "block" + std::string(8 - std::min<std::size_t>(number.size(), 8), '0') + number;
+}
+
+/// Writes this process's file; the index of its blocks as text.
+std::string write_own(const std::filesystem::path& temporary, const Tree& tree) {
+  const std::vector<OwnBlock> blocks = own_blocks(tree);
+  if (blocks.empty()) return "[]";
+  const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
+  std::map<std::string, Array> named;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    named.emplace(name_of(i), blocks[i].values);
+    total += static_cast<std::uint64_t>(blocks[i].values.type().nbytes());
+  }
+  const std::vector<std::byte> bytes = write_safetensors(named);
+  std::uint64_t offset = bytes.size() - total;
+  Json index = Json::array();
+  for (const OwnBlock& block : blocks) {
+    const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
+    index.push_back({{"path", block.path},
+                     {"start", block.start.to_vector()},
+                     {"shape", block.values.shape().to_vector()},
+                     {"file", file},
+                     {"offset", offset},
+                     {"sha256", digest_of(std::span(bytes).subspan(offset, size))}});
+    offset += size;
+  }
+  write_file(temporary / file, bytes);
+  return index.dump();
+}
+
+Json arrays_of(const Tree& tree) {
+  Json arrays = Json::object();
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    arrays[paths[i]] = {{"dtype", std::string(name(leaves[i].dtype()))}, {"shape", leaves[i].shape().to_vector()}};
+  }
+  return arrays;
+}
+
+std::string index_digest(const Json& arrays, const Json& blocks) { return sha256(arrays.dump() + blocks.dump()); }
+
+// ---- what is read
+
+[[noreturn]] void fail(const std::filesystem::path& folder, const std::string& what) {
+  throw CheckpointError("[restore] " + (folder / manifest_file).string() + ": " + what);
+}
+
+std::optional<Shape> shape_of(const Json& list) {
+  constexpr std::int64_t longest = std::int64_t{1} << 48;
+  if (!list.is_array() || list.size() > static_cast<std::size_t>(Shape::max_rank)) return std::nullopt;
+  std::vector<std::int64_t> extents;
+  std::int64_t size = 1;
+  for (const Json& item : list) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > static_cast<std::uint64_t>(longest))
+      return std::nullopt;
+    extents.push_back(item.get<std::int64_t>());
+    if (extents.back() != 0 && size > longest / extents.back()) return std::nullopt;
+    size *= std::max<std::int64_t>(extents.back(), 1);
+  }
+  return Shape(extents);
+}
+
+std::string text_in(const Json& entry, const char* field) {
+  return entry.contains(field) && entry[field].is_string() ? entry[field].get<std::string>() : std::string();
+}
+
+std::optional<DType> dtype_of(const Json& entry) {
+  try {
+    return parse_dtype(text_in(entry, "dtype"));
+  } catch (const DtypeError&) {
+    return std::nullopt;
+  }
+}
+
+/// A part of an array.
+struct Box {
+  Shape start;
+  Shape shape;
+};
+
+/// That of a block, where it lies in an array of that shape.
+std::optional<Box> box_of(const Json& entry, const Shape& whole) {
+  const std::optional<Shape> start = entry.contains("start") ? shape_of(entry["start"]) : std::nullopt;
+  const std::optional<Shape> shape = entry.contains("shape") ? shape_of(entry["shape"]) : std::nullopt;
+  if (!start || !shape || start->rank() != whole.rank() || shape->rank() != whole.rank()) return std::nullopt;
+  for (int d = 0; d < whole.rank(); ++d) {
+    if ((*shape)[d] > whole[d] || (*start)[d] > whole[d] - (*shape)[d]) return std::nullopt;
+  }
+  return Box{*start, *shape};
+}
+
+/// Copies what two boxes of one array share, of row-major bytes.
+void copy_shared(const Box& from, const std::byte* source, const Box& to, std::byte* target, std::size_t size) {
+  const int rank = from.shape.rank();
+  std::vector<std::int64_t> first, last;
+  for (int d = 0; d < rank; ++d) {
+    first.push_back(std::max(from.start[d], to.start[d]));
+    last.push_back(std::min(from.start[d] + from.shape[d], to.start[d] + to.shape[d]));
+    if (first.back() >= last.back()) return;
+  }
+  const auto element = [&](const Box& box, const std::vector<std::int64_t>& at) {
+    std::int64_t index = 0;
+    for (int d = 0; d < rank; ++d) index = index * box.shape[d] + at[static_cast<std::size_t>(d)] - box.start[d];
+    return static_cast<std::size_t>(index) * size;
+  };
+  const std::int64_t row = rank == 0 ? 1 : last.back() - first.back();
+  std::vector<std::int64_t> at = first;
+  for (;;) {
+    std::memcpy(target + element(to, at), source + element(from, at), static_cast<std::size_t>(row) * size);
+    int d = rank - 2;
+    while (d >= 0 && ++at[static_cast<std::size_t>(d)] == last[static_cast<std::size_t>(d)]) {
+      at[static_cast<std::size_t>(d)] = first[static_cast<std::size_t>(d)];
+      --d;
+    }
+    if (d < 0) return;
+  }
+}
+
+bool overlap(const Box& a, const Box& b) {
+  for (int d = 0; d < a.shape.rank(); ++d) {
+    if (a.start[d] >= b.start[d] + b.shape[d] || b.start[d] >= a.start[d] + a.shape[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool has_cut_leaves(const Tree& tree) {
+  return std::ranges::any_of(tree.leaves(), [](const Array& leaf) { return is_cut(leaf); });
+}
+
+void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
+  std::optional<CommittedFolder> committed;
+  std::string own;
+  const bool is_first = world()->rank() == 0;
+  together([&] {
+    if (is_first) committed.emplace(folder);
+  });
+  const std::string temporary = from_first(is_first ? committed->temporary().string() : "");
+  together([&] { own = write_own(temporary, tree); });
+  const std::vector<std::string> written = from_all(own);
+  together([&] {
+    if (!is_first) return;
+    Json blocks = Json::array();
+    for (const std::string& text : written) {
+      for (const Json& block : Json::parse(text)) blocks.push_back(block);
+    }
+    const Json arrays = arrays_of(tree);
+    const Named<std::string>::Map& entries = manifest;
+    const Json described = {{"format", block_format},
+                            {"sha256", index_digest(arrays, blocks)},
+                            {"entries", entries},
+                            {"arrays", arrays},
+                            {"blocks", blocks}};
+    const std::string text = described.dump(2) + "\n";
+    committed->write(manifest_file, std::as_bytes(std::span(text.data(), text.size())));
+    committed->commit();
+  });
+}
+
+BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : folder_(std::move(folder)) {
+  const Json manifest = Json::parse(text);
+  if (!manifest.contains("arrays") || !manifest["arrays"].is_object() || !manifest.contains("blocks") ||
+      !manifest["blocks"].is_array()) {
+    fail(folder_, "expected the lists arrays and blocks; the file was changed or damaged");
+  }
+  const std::string digest = index_digest(manifest["arrays"], manifest["blocks"]);
+  if (manifest["sha256"] != digest) {
+    fail(folder_, "its index has SHA-256 " + digest + ", it says " + manifest["sha256"].dump() +
+                      "; the file was changed or damaged");
+  }
+  for (const auto& [path, info] : manifest["arrays"].items()) {
+    const std::optional<Shape> shape =
+        info.is_object() && info.contains("shape") ? shape_of(info["shape"]) : std::nullopt;
+    const std::optional<DType> dtype = info.is_object() ? dtype_of(info) : std::nullopt;
+    if (!shape || !dtype) fail(folder_, "array '" + path + "' must have a dtype and a shape");
+    types_.emplace(path, ArrayType{*dtype, *shape, {}});
+  }
+  for (const Json& entry : manifest["blocks"]) {
+    const std::string path = entry.is_object() ? text_in(entry, "path") : "";
+    if (!types_.contains(path)) fail(folder_, "a block belongs to '" + path + "', which is none of its arrays");
+    const auto box = box_of(entry, types_.at(path).shape);
+    const std::string file = text_in(entry, "file");
+    const bool has_offset = entry.contains("offset") && entry["offset"].is_number_unsigned();
+    if (!box || !has_offset || file.empty() || std::filesystem::path(file).filename() != file) {
+      fail(folder_, "a block of '" + path + "' must have start and shape within " + to_string(types_.at(path)) +
+                        ", file, offset and sha256");
+    }
+    blocks_[path].push_back(
+        {box->start, box->shape, file, entry["offset"].get<std::uint64_t>(), text_in(entry, "sha256")});
+  }
+  for (const auto& [path, type] : types_) check_cover(path);
+}
+
+/// Blocks of one shape at multiples of it, each once and as many as there is room for, cover their array.
+void BlockFiles::check_cover(const std::string& path) const {
+  const Shape& whole = types_.at(path).shape;
+  const auto found = blocks_.find(path);
+  std::set<std::vector<std::int64_t>> starts;
+  std::int64_t covered = 0;
+  bool fits = found != blocks_.end();
+  for (std::size_t i = 0; fits && i < found->second.size(); ++i) {
+    const Block& block = found->second[i];
+    fits = block.shape == found->second[0].shape && starts.insert(block.start.to_vector()).second;
+    for (int d = 0; fits && d < whole.rank(); ++d)
+      fits = block.start[d] % std::max<std::int64_t>(block.shape[d], 1) == 0;
+    covered += block.shape.size();
+  }
+  if (fits && covered == whole.size()) return;
+  fail(folder_, "the blocks of '" + path + "' do not cover " + to_string(types_.at(path)) +
+                    "; expected blocks of one shape, each once");
+}
+
+std::vector<std::byte> BlockFiles::bytes_of(const std::string& path, const Block& block) const {
+  const ArrayType type{types_.at(path).dtype, block.shape, {}};
+  std::vector<std::byte> bytes =
+      read_file(folder_ / block.file, block.offset, static_cast<std::uint64_t>(type.nbytes()));
+  if (const std::string digest = digest_of(bytes); digest != block.sha256) {
+    throw CheckpointError("[restore] " + (folder_ / block.file).string() + ": the block of '" + path + "' at " +
+                          to_string(block.start) + " has SHA-256 " + digest + ", the index says " + block.sha256 +
+                          "; the file was changed or damaged");
+  }
+  return bytes;
+}
+
+Array BlockFiles::read(const std::string& path, const Shape& start, const Shape& shape) const {
+  const DType dtype = types_.at(path).dtype;
+  const Box wanted{start, shape};
+  std::vector<std::byte> values(static_cast<std::size_t>(ArrayType{dtype, shape, {}}.nbytes()));
+  for (const Block& block : blocks_.at(path)) {
+    const Box box{block.start, block.shape};
+    if (overlap(box, wanted)) copy_shared(box, bytes_of(path, block).data(), wanted, values.data(), size_of(dtype));
+  }
+  return from_bytes({dtype, shape, {}}, values);
+}
+
+Array BlockFiles::read(const std::string& path) const {
+  const Shape& whole = types_.at(path).shape;
+  return read(path, Shape(std::vector<std::int64_t>(static_cast<std::size_t>(whole.rank()))), whole);
+}
+
+}  // namespace lockstep::checkpoint

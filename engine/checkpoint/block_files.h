@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <lockstep/named.h>
+#include <lockstep/tree.h>
+
+// Checkpoints of arrays that lie cut: files of blocks, one for each process that has some, and an index in the manifest.
+namespace lockstep::checkpoint {
+
+inline constexpr std::int64_t block_format = 2;
+inline const std::string manifest_file = "manifest.json";
+
+/// Whether a leaf lies cut.
+bool has_cut_leaves(const Tree& tree);
+
+/// Saves such a tree, every process together with the others.
+void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
+
+/// The arrays that such a checkpoint holds, read when they are asked for.
+class BlockFiles {
+ public:
+  /// `manifest`: the text of one. Throws CheckpointError where the index is damaged: a digest that is another one, blocks that overlap, leave a part of
+  /// their array out, or reach out of it.
+  BlockFiles(std::filesystem::path folder, const std::string& manifest);
+
+  const std::map<std::string, ArrayType>& types() const { return types_; }
+  /// A part of an array, from the blocks that overlap with it. Throws CheckpointError where a file is too short or a block
+  /// is not what was written.
+  Array read(const std::string& path, const Shape& start, const Shape& shape) const;
+  Array read(const std::string& path) const;
+
+ private:
+  struct Block {
+    Shape start;
+    Shape shape;
+    std::string file;
+    std::uint64_t offset;  // in the file
+    std::string sha256;
+  };
+
+  void check_cover(const std::string& path) const;
+  std::vector<std::byte> bytes_of(const std::string& path, const Block& block) const;
+
+  std::filesystem::path folder_;
+  std::map<std::string, ArrayType> types_;
+  std::map<std::string, std::vector<Block>> blocks_;
+};
+
+}  // namespace lockstep::checkpoint
