@@ -167,6 +167,7 @@ int main(int argc, char** argv) {
     return lockstep::benches::run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_processes: %s\n", error.what());
+    lockstep::abort_processes(error.what());
     return 2;
   }
 }
