@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/replicas.h"
+
+// What Lockstep promises of programs over replicas, as cases that run alike on threads and in processes under MPI.
+namespace lockstep::tests {
+
+/// What holds, and a function that checks it on so many replicas and returns all that it computed: the bits of that may
+/// depend on the shards alone.
+struct AcceptanceCase {
+  std::string what;
+  std::function<Tree(const Replicas&)> run;
+  std::vector<std::int64_t> shards = {1, 2, 4, 8};
+};
+
+std::vector<AcceptanceCase> declaration_cases();
+std::vector<AcceptanceCase> gradient_cases();
+std::vector<AcceptanceCase> state_cases();
+std::vector<AcceptanceCase> collective_cases();
+std::vector<AcceptanceCase> batch_cases();
+std::vector<AcceptanceCase> single_reduction_cases();
+
+/// Those of all topics.
+inline std::vector<AcceptanceCase> all_cases() {
+  std::vector<AcceptanceCase> all;
+  for (const auto& topic : {declaration_cases(), gradient_cases(), state_cases(), collective_cases(), batch_cases(),
+                            single_reduction_cases()}) {
+    all.insert(all.end(), topic.begin(), topic.end());
+  }
+  return all;
+}
+
+}  // namespace lockstep::tests

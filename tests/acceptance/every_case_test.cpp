@@ -1,0 +1,86 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/backend/communicator.h>
+
+#include "tests/acceptance/cases.h"
+#include "tests/support/launcher.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::tests {
+namespace {
+
+constexpr const char* results_folder = "LOCKSTEP_TEST_RESULTS";
+
+/// The bits of what a case computed, or nothing for one that computes nothing.
+std::string bits_of(const AcceptanceCase& c, const Replicas& replicas) {
+  const Tree computed = c.run(replicas);
+  return computed.paths().empty() ? "nothing" : fingerprint(computed);
+}
+
+std::string line_of(const AcceptanceCase& c, std::int64_t shards, const std::string& hash) {
+  return c.what + ", shards " + std::to_string(shards) + ": " + hash + "\n";
+}
+
+/// One line for each case and number of shards that `processes` can share; on 1 and 2 devices each the bits are the same.
+std::string run_all(int processes) {
+  std::string lines;
+  for (const AcceptanceCase& c : all_cases()) {
+    for (const std::int64_t shards : c.shards) {
+      if (shards < processes) continue;
+      CAPTURE(c.what);
+      CAPTURE(shards);
+      const std::string hash = bits_of(c, {shards, 1});
+      if (shards >= 2 * processes) CHECK(bits_of(c, {shards, 2}) == hash);
+      lines += line_of(c, shards, hash);
+    }
+  }
+  return lines;
+}
+
+/// The lines of cases that so many processes can run.
+std::string lines_for(int processes) {
+  std::string lines;
+  for (const AcceptanceCase& c : all_cases()) {
+    for (const std::int64_t shards : c.shards) {
+      if (shards >= processes) lines += line_of(c, shards, bits_of(c, {shards, 1}));
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("every case holds on 1, 2, 4 and 8 shards, on 1 and 2 devices, with the same bits") {
+  if (!is_launched()) run_all(1);
+}
+
+TEST_CASE("what each launched process computes of the cases") {
+  const char* folder = std::getenv(results_folder);
+  if (!is_launched() || folder == nullptr) return;
+  std::ofstream(std::filesystem::path(folder) / std::to_string(world()->rank())) << run_all(world()->size());
+  world()->barrier();
+}
+
+TEST_CASE("every case holds in 2 and 4 processes, with the bits of one") {
+  if (is_launched()) return;
+  if (const std::string reason = no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  for (const int processes : {2, 4}) {
+    const TemporaryFolder folder;
+    const std::string settings = std::string(results_folder) + "='" + folder.path().string() + "' timeout 900 ";
+    const std::string output = launched(processes, "what each launched process computes of the cases", settings);
+    CAPTURE(output);
+    CHECK(count(output, "SUCCESS!") == static_cast<std::size_t>(processes));
+    const std::string expected = lines_for(processes);
+    for (int rank = 0; rank < processes; ++rank) CHECK(file_text(folder.path() / std::to_string(rank)) == expected);
+  }
+}
+
+}  // namespace lockstep::tests
