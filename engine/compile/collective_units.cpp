@@ -4,6 +4,7 @@
 #include <lockstep/error.h>
 
 #include "engine/compile/make_units.h"
+#include "engine/compile/memory/memory_plan.h"
 #include "engine/compile/replica_groups.h"
 #include "engine/core/fold_tree.h"
 #include "engine/core/lists.h"
@@ -441,7 +442,8 @@ class CollectiveWriter {
 };
 
 /// Lets the shards write their blocks of the whole themselves. False where the blocks are not contiguous, are shared by
-/// shards, or lie in memory that is not theirs.
+/// shards, lie in memory that is not theirs, or begin where a buffer of its own would not: a library's product may add
+/// in another order there, and which shards write into a whole depends on the number of processes.
 bool write_through(const Program& program, const Item& item, UnitProgram& to) {
   const Mesh& mesh = program.meshes[item.mesh];
   const StoredValue local = to.values[item.inputs[0]];
@@ -452,6 +454,7 @@ bool write_through(const Program& program, const Item& item, UnitProgram& to) {
       root.cut >= 0)
     return false;
   if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
+  if (mesh.shards > 1 && local.nbytes() % buffer_alignment != 0) return false;
   const auto blocks = static_cast<int>(mesh.part_of(item.layout).distinct_shards().size());
   if (!stacked && blocks != mesh.local_shards) return false;
   if (!stacked && !is_contiguous(local.type.shape, whole.strides)) return false;

@@ -8,9 +8,7 @@
 namespace lockstep::compile {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return backend::round_up(std::max<std::size_t>(bytes, 1), alignment); }
+std::size_t aligned(std::size_t bytes) { return backend::round_up(std::max<std::size_t>(bytes, 1), buffer_alignment); }
 
 bool overlap(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
 

@@ -6,6 +6,9 @@
 
 namespace lockstep::compile {
 
+/// Where every planned buffer begins, in bytes.
+inline constexpr std::size_t buffer_alignment = 64;
+
 /// A value's live range, of liveness analysis: memory wanted from time `first` to time `last`, both included.
 struct Interval {
   std::size_t bytes = 0;
