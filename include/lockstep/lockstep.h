@@ -36,6 +36,7 @@
 #include <lockstep/optimizer_wrappers.h>
 #include <lockstep/optimizers.h>
 #include <lockstep/parallel.h>
+#include <lockstep/parallel_layers.h>
 #include <lockstep/plan.h>
 #include <lockstep/precision.h>
 #include <lockstep/processes.h>
