@@ -120,6 +120,24 @@ Tree scalar_in_a_cut_batch(const Replicas& replicas) {
   return Tree(total);
 }
 
+/// Products of float64 are a library's; blocks of a few bytes begin anywhere in a whole.
+Tree products_of_blocks(const Replicas& replicas) {
+  const Layout cut = sharded("batch");
+  std::vector<Tree> results;
+  for (const auto& [rows, features] : {std::pair(1, 3), {3, 5}, {16, 3}, {7, 11}, {17, 1}}) {
+    const std::int64_t n = replicas.shards;
+    const auto of_block = [](const Array& w, const Array& x) {
+      return tanh(matmul(all_to_all(x, "batch", 0, 1), w[0]));
+    };
+    const auto mapped = pmap(of_block, {.mesh = mesh_of(replicas), .in = {cut, cut}, .out = {cut}});
+    const auto loss = [&](const std::vector<Array>& v) { return sum(square(mapped(v[0], v[1]))); };
+    const std::vector<Array> given = {random::normal(random::key(1), {n, n * rows, features}, float64),
+                                      random::normal(random::key(2), {n * n * 2, rows}, float64)};
+    results.push_back(Tree::list({Tree(mapped(given[0], given[1])), to_tree(grad(loss)(given))}));
+  }
+  return Tree::list(results);
+}
+
 }  // namespace
 
 std::vector<AcceptanceCase> collective_cases() {
@@ -131,7 +149,8 @@ std::vector<AcceptanceCase> collective_cases() {
           {"the gradient of a shift is the shift back", shift_right, {4}},
           {"[1,1,2,3] is no permutation", bad_permutation, {4}},
           {"psum_scatter of a square leaves replica i the sum of column i", sums_of_columns},
-          {"a scalar in a cut batch is the same on every replica", scalar_in_a_cut_batch}};
+          {"a scalar in a cut batch is the same on every replica", scalar_in_a_cut_batch},
+          {"products of blocks of any size, and their gradients, have one set of bits", products_of_blocks}};
 }
 
 }  // namespace lockstep::tests
