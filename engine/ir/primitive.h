@@ -14,6 +14,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/exchange.h"
 #include "engine/ir/function.h"
+#include "engine/ir/layout.h"
 #include "engine/ir/sub_function_rules.h"
 #include "engine/ir/sub_functions.h"
 #include "engine/ir/value.h"
@@ -318,6 +319,7 @@ struct Primitive {
   Collective collective = {};
   Grouped grouped = {};
   SubFunctionRules sub_functions = {};
+  LayoutRule layout = {};
 };
 
 /// Whether the op is a sum that a fused loop may end in. Null is no op.

@@ -23,11 +23,13 @@
 #include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
+#include <lockstep/layout_map.h>
 #include <lockstep/linalg.h>
 #include <lockstep/losses.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
+#include <lockstep/model_parallel.h>
 #include <lockstep/models.h>
 #include <lockstep/named.h>
 #include <lockstep/named_scope.h>
@@ -37,6 +39,7 @@
 #include <lockstep/optimizers.h>
 #include <lockstep/parallel.h>
 #include <lockstep/parallel_layers.h>
+#include <lockstep/partitioned.h>
 #include <lockstep/plan.h>
 #include <lockstep/precision.h>
 #include <lockstep/processes.h>

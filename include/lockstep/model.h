@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -27,6 +28,7 @@ struct VariableSpec {
   DType dtype = float32;
   Initializer initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;
+  std::optional<Layout> layout = std::nullopt;  ///< Where model_parallel trains it: goes before the rules of its map.
 };
 
 /// A declared variable, as `Model::variables` lists it.
@@ -133,6 +135,13 @@ struct DeclaredAggregation {
   Array value;  ///< The leaf that the call was given for it.
 };
 
+/// A variable that a call found declared with a layout.
+struct DeclaredLayout {
+  std::string path;  ///< In the model.
+  Layout layout;
+  Array value;  ///< The leaf that the call was given for it.
+};
+
 /// A state variable to which a training call has given a new value.
 struct AssignedState {
   std::string path;  ///< In the model.
@@ -149,13 +158,16 @@ class LOCKSTEP_API DeclarationLog {
   DeclarationLog& operator=(const DeclarationLog&) = delete;
 
   const std::vector<DeclaredAggregation>& found() const { return found_; }
+  const std::vector<DeclaredLayout>& layouts() const { return layouts_; }
   const std::vector<AssignedState>& assigned() const { return assigned_; }
   /// For the innermost log of this thread, if there is one.
   static void note(DeclaredAggregation declared);
+  static void note(DeclaredLayout declared);
   static void note(AssignedState assigned);
 
  private:
   std::vector<DeclaredAggregation> found_;
+  std::vector<DeclaredLayout> layouts_;
   std::vector<AssignedState> assigned_;
   DeclarationLog* outer_;
 };

@@ -253,12 +253,16 @@ struct Objective {
   bool sees_updates = false;
 };
 
+struct ModelParallelOptions;
+
 namespace detail {
 
 /// What `check_one_meaning` needs to build the step anew.
 struct StepParts {
   std::vector<Objective> objectives;
   DataParallelOptions options;
+  /// Of a step of model_parallel; `options` are then those of one shard.
+  std::shared_ptr<const ModelParallelOptions> partitioned = nullptr;
 };
 
 }  // namespace detail

@@ -34,6 +34,7 @@ std::unique_ptr<Kernel> make_relabelling(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> stop_gradient(const KernelRequest& request) { return make_relabelling(request); }
 std::unique_ptr<Kernel> checkpoint_name(const KernelRequest& request) { return make_relabelling(request); }
+std::unique_ptr<Kernel> with_layout(const KernelRequest& request) { return make_relabelling(request); }
 std::unique_ptr<Kernel> reshape(const KernelRequest& request) { return make_relabelling(request); }
 std::unique_ptr<Kernel> bitcast_convert(const KernelRequest& request) { return make_relabelling(request); }
 

@@ -5,6 +5,7 @@
 
 #include "engine/api/transforms/bind.h"
 #include "engine/api/transforms/cut_arrays.h"
+#include "engine/api/transforms/mesh_attrs.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_paths.h"
 #include "engine/api/trees/tree_trace.h"
@@ -20,12 +21,6 @@ namespace {
 
 using Cuts = std::vector<std::string>;
 using Layouts = std::vector<Cuts>;
-
-ir::AxisSizes axis_sizes(const Mesh& mesh) {
-  std::vector<ir::AxisSizes::Axis> axes;
-  for (const MeshAxis& axis : mesh.axes()) axes.push_back({axis.name, axis.size});
-  return ir::AxisSizes(std::move(axes));
-}
 
 void check_call(const PmapOptions& options, std::size_t arguments, std::size_t results) {
   if (options.mesh.axes().empty())
@@ -147,14 +142,6 @@ ir::FunctionPtr with_varying_outputs(const ir::FunctionPtr& body, const Layouts&
   return builder.finish(std::move(outputs));
 }
 
-Attrs attributes(const Mesh& mesh, const ir::FunctionPtr& body, Layouts in, Layouts out) {
-  return api::reshard_attrs(mesh, {})
-      .without("layout")
-      .with("body", std::static_pointer_cast<const AttrObject>(body))
-      .with("in", std::move(in))
-      .with("out", std::move(out));
-}
-
 /// The map's results, of which those that `out` cuts stay cut.
 std::vector<Array> kept_cut(std::span<const Array> operands, const Attrs& map, const Mesh& mesh, const Layouts& out) {
   if (trace::is_open()) {
@@ -187,7 +174,7 @@ Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::ve
   for (std::size_t i = 0; i < arguments.size(); ++i) options.in[i].check_used(arguments[i].paths(), what_argument(i));
   const api::FlatArguments flat(arguments);
   Inputs inputs = local_inputs(flat, options);
-  const api::TracedTree traced = api::trace_tree(function, flat, inputs.types, axis_sizes(options.mesh));
+  const api::TracedTree traced = api::trace_tree(function, flat, inputs.types, api::axis_sizes(options.mesh));
   trace::refuse_written(traced.cells,
                         "pmap: the function changes state that was made outside of it; call the model within the map, "
                         "or return the new value");
@@ -196,7 +183,7 @@ Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::ve
     inputs.layouts.emplace_back(static_cast<std::size_t>(captured.ndim()));
   }
   const ir::FunctionPtr body = with_varying_outputs(traced.function, out);
-  Attrs attrs = attributes(options.mesh, body, std::move(inputs.layouts), out);
+  Attrs attrs = api::map_attributes(options.mesh, body, std::move(inputs.layouts), out);
   const std::vector<Array> operands = api::joined(flat.leaves(), traced.captured);
   if (options.keep_cut) return traced.tree_of(kept_cut(operands, attrs, options.mesh, out));
   return traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));

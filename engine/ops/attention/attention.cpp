@@ -5,6 +5,7 @@
 #include "engine/ops/attention/decomposition.h"
 #include "engine/ops/attention/geometry.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -312,6 +313,56 @@ ir::Flops attention_flops(double products) {
   };
 }
 
+/// Batch and heads run on; heads that share a key are the inner factor of the queries' dimension. Where a bias or mask has
+/// extent 1 it is whole, and its cotangent a sum over what it was spread over.
+ir::Factors attention_factors(const ir::LayoutContext& context) {
+  using Kind = ir::Factor::Kind;
+  ir::Factors factors;
+  const Shape& q = context.inputs[0].shape;
+  const Shape& k = context.inputs[1].shape;
+  const int batch = factors.add(q[0]);
+  const int groups = factors.add(k[2]);
+  const int shared = factors.add(q[2] / k[2]);
+  const auto whole = [&](std::int64_t extent) { return std::vector<int>{factors.add(extent, Kind::whole)}; };
+  const auto queries = [&](const Shape& shape) {  // [B,T,N,H] or [B,T,N]
+    ir::FactorDims dims = {{batch}, whole(shape[1]), {groups, shared}};
+    if (shape.rank() == 4) dims.push_back(whole(shape[3]));
+    return dims;
+  };
+  const auto keys = [&](const Shape& shape) {
+    return ir::FactorDims{{batch}, whole(shape[1]), {groups}, whole(shape[3])};
+  };
+  const auto logits = [&](const Shape& shape) {  // [B,N,T,S], each of these or 1
+    ir::FactorDims dims;
+    dims.push_back(shape[0] == q[0] ? std::vector<int>{batch} : whole(1));
+    dims.push_back(shape[1] == q[2] ? std::vector<int>{groups, shared} : whole(1));
+    dims.push_back(whole(shape[2]));
+    dims.push_back(whole(shape[3]));
+    return dims;
+  };
+  const auto dims_of = [&](std::size_t place, const Shape& shape) {
+    switch (place % 7) {  // q, k, v, bias, mask, out, lse
+      case 1:
+      case 2:
+        return keys(shape);
+      case 3:
+      case 4:
+        return logits(shape);
+      default:
+        return queries(shape);
+    }
+  };
+  const bool is_grad = context.outputs.size() == 4;
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+    factors.operands.push_back(is_grad && i >= 7 ? queries(context.inputs[i].shape)
+                                                 : dims_of(i, context.inputs[i].shape));
+  }
+  for (std::size_t i = 0; i < context.outputs.size(); ++i) {
+    factors.results.push_back(is_grad ? dims_of(i, context.outputs[i].shape) : queries(context.outputs[i].shape));
+  }
+  return factors;
+}
+
 }  // namespace
 
 const Primitive& primitives::attention() {
@@ -324,7 +375,8 @@ const Primitive& primitives::attention() {
       .flops = attention_flops(2),
       .samples = attention_samples,
       .error_samples = [] { return shape_errors({}); },
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = attention_factors}};
   return op;
 }
 
@@ -343,7 +395,8 @@ const Primitive& primitives::attention_tangent() {
             const ArrayType lse{DType::float32, {2, 3, 4}, {}}, bias{DType::float32, {1, 1, 1, 1}, {}};
             return shape_errors({q, lse, q, k, k, bias});
           },
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = attention_factors}};
   return op;
 }
 
@@ -361,7 +414,8 @@ const Primitive& primitives::attention_grad() {
             const ArrayType q{DType::float32, {2, 3, 4, 5}, {}}, lse{DType::float32, {2, 3, 4}, {}};
             return shape_errors({q, lse, q, lse});
           },
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = attention_factors}};
   return op;
 }
 

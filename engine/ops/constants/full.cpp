@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -76,7 +77,8 @@ const Primitive& primitives::full() {
                             {{"dtype", DType::int32}, {"shape", Dims{-1}}, {"value", std::int64_t{0}}},
                             "extents of 0 or more",
                             {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::constant()};
   return op;
 }
 

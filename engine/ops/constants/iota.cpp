@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -46,6 +47,24 @@ std::vector<ir::Sample> iota_samples() {
   return result;
 }
 
+/// A block begins where its shard does.
+ir::LayoutRule iota_layout() {
+  ir::LayoutRule rule = layout::constant();
+  rule.write = [](const ir::BlockContext& context) -> std::vector<Value> {
+    const Attrs attrs = layout::with_block_shape(context, "shape");
+    const auto dim = static_cast<int>(context.attrs.get<std::int64_t>("dim"));
+    if (context.axes[static_cast<std::size_t>(dim)].empty()) {
+      return {
+          Value(context.builder, context.builder.apply(primitives::iota(), std::span<const ir::Var>{}, attrs).front())};
+    }
+    const Shape& block = context.outputs[0].shape;
+    const Value start = convert(layout::block_start(context, dim, block[dim]), int64);
+    const Value numbers = ops::iota(context.builder, int64, block, dim) + broadcast_in_dim(start, block, {});
+    return {convert(numbers, context.outputs[0].dtype)};
+  };
+  return rule;
+}
+
 }  // namespace
 
 const Primitive& primitives::iota() {
@@ -59,7 +78,8 @@ const Primitive& primitives::iota() {
       .error_samples = samples::errors({{{}, iota_attrs(DType::bool_, {2}, 0), "expected a float or integer dtype", {}},
                                         {{}, iota_attrs(DType::int32, {2}, 1), "expected dim in [0, 1)", {}},
                                         {{}, iota_attrs(DType::int32, {}, 0), "rank 1 or more", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = iota_layout()};
   return op;
 }
 

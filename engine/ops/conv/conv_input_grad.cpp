@@ -4,6 +4,7 @@
 #include "engine/ops/conv/geometry.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/derivative.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/samples.h"
 
 namespace lockstep::ops {
@@ -93,7 +94,7 @@ const ir::Primitive& primitives::conv_input_grad() {
       .error_samples = errors,
       .traits = {},
       .grouped = {.of_shards = "conv_input_grad_of_shards"},
-  };
+      .layout = {.factors = [](const ir::LayoutContext& context) { return conv_factors(context, ConvArray::x); }}};
   return primitive;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/samples.h"
 
 namespace lockstep::ops {
@@ -101,7 +102,7 @@ const ir::Primitive& primitives::conv_kernel_grad() {
       .error_samples = errors,
       .traits = {},
       .grouped = {.sum = "sum_of_kernel_grads"},
-  };
+      .layout = {.factors = [](const ir::LayoutContext& context) { return conv_factors(context, ConvArray::kernel); }}};
   return primitive;
 }
 

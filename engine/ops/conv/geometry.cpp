@@ -180,4 +180,41 @@ ConvGeometry geometry_of_kernel_grad(const ir::InferContext& context) {
   return geometry;
 }
 
+ir::Factors conv_factors(const ir::LayoutContext& context, ConvArray result) {
+  using Kind = ir::Factor::Kind;
+  ir::Factors factors;
+  const Kind features = context.attrs.get<std::int64_t>("groups") == 1 ? Kind::sum : Kind::whole;
+  std::vector<int> batch;
+  std::vector<int> in;
+  std::vector<int> out;
+  const auto shared = [&](std::vector<int>& factor, std::int64_t extent, Kind kind) {
+    if (factor.empty()) factor.push_back(factors.add(extent, kind));
+    return factor;
+  };
+  const auto dims_of = [&](ConvArray array, const Shape& shape) {
+    const int rank = shape.rank();
+    ir::FactorDims dims(static_cast<std::size_t>(rank));
+    for (int d = 0; d < rank; ++d) {
+      std::vector<int>& own = dims[static_cast<std::size_t>(d)];
+      if (array != ConvArray::kernel && d == 0)
+        own = shared(batch, shape[d], Kind::sum);
+      else if (d + 1 == rank)
+        own = array == ConvArray::x ? shared(in, shape[d], features) : shared(out, shape[d], features);
+      else if (array == ConvArray::kernel && d + 2 == rank)
+        own = features == Kind::sum ? shared(in, shape[d], features)
+                                    : std::vector<int>{factors.add(shape[d], Kind::whole)};
+      else
+        own = {factors.add(shape[d], Kind::whole)};
+    }
+    return dims;
+  };
+  std::size_t operand = 0;
+  for (const ConvArray array : {ConvArray::x, ConvArray::y, ConvArray::kernel}) {
+    if (array == result) continue;
+    factors.operands.push_back(dims_of(array, context.inputs[operand++].shape));
+  }
+  factors.results = {dims_of(result, context.outputs[0].shape)};
+  return factors;
+}
+
 }  // namespace lockstep::ops

@@ -48,6 +48,11 @@ double conv_flops(const ArrayType& y, const ArrayType& kernel);
 /// Dimensions between the first `first` and the last `last` ones.
 Dims middle(const Shape& shape, int first, int last);
 
+/// The arrays of a convolution: one op gives each from the two others.
+enum class ConvArray : std::uint8_t { x, kernel, y };
+/// How they run together: the batch, and features where there is one group. What the result does not have is summed.
+ir::Factors conv_factors(const ir::LayoutContext& context, ConvArray result);
+
 /// Calls `visit(x index, kernel index, y index)` for every product of the convolution, indices row-major; the products
 /// of one y element follow each other in row-major order of the kernel.
 void for_each_product(const ConvGeometry& geometry,

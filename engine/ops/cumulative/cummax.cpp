@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "engine/ops/cumulative/cumulative.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -37,7 +38,8 @@ Primitive cumulative_extremum(std::string name, PrimitiveGetter self, Before bef
                     {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::int8, DType::uint8}, -4, 4);
               },
           .error_samples = cumulative_errors(DType::complex64),
-          .traits = {}};
+          .traits = {},
+          .layout = layout::along("axis")};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/ops/cumulative/cumulative.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -70,7 +71,8 @@ const Primitive& primitives::cumsum() {
                                       -2, 3);
           },
       .error_samples = cumulative_errors(DType::bool_),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::along("axis")};
   return op;
 }
 
@@ -89,7 +91,8 @@ const Primitive& primitives::cumprod() {
                                       -1.5, 2);
                                 },
                             .error_samples = cumulative_errors(DType::bool_),
-                            .traits = {}};
+                            .traits = {},
+                            .layout = layout::along("axis")};
   return op;
 }
 
@@ -106,7 +109,8 @@ const Primitive& primitives::cumlogsumexp() {
             return cumulative_samples({DType::float64, DType::float32, DType::bfloat16, DType::float16}, -3, 3);
           },
       .error_samples = cumulative_errors(DType::complex64),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::along("axis")};
   return op;
 }
 

@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "engine/ops/cumulative/cumulative.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -63,7 +64,8 @@ const Primitive& primitives::linear_recurrence() {
                                       -1, 1, 2);
                                 },
                             .error_samples = cumulative_errors(DType::bool_, 2),
-                            .traits = {}};
+                            .traits = {},
+                            .layout = layout::along("axis")};
   return op;
 }
 

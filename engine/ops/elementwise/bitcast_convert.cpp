@@ -2,6 +2,7 @@
 #include <string>
 
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -53,6 +54,9 @@ std::vector<ir::Sample> bitcast_samples() {
   return result;
 }
 
+/// Between types of one width as an element-wise op; else the dimension that comes or goes is whole.
+ir::Factors bitcast_factors(const ir::LayoutContext& context) { return layout::leading(0).factors(context); }
+
 }  // namespace
 
 const Primitive& primitives::bitcast_convert() {
@@ -67,10 +71,12 @@ const Primitive& primitives::bitcast_convert() {
           {{{{DType::bool_, Shape{2}, {}}}, {{"dtype", DType::uint8}}, "float or integer dtypes on both sides", {}},
            {{{DType::uint8, Shape{3}, {}}}, {{"dtype", DType::float32}}, "expected a last dimension of 4", {}},
            {{{DType::uint32, Shape{}, {}}}, {{"dtype", DType::float64}}, "expected a last dimension of 2", {}}}),
-      .traits = {.in_loops = [](DType operand, DType result) {
-        constexpr unsigned bits = loops::real | loops::word;
-        return (loops::class_of(operand) & bits) != 0 && (loops::class_of(result) & bits) != 0;
-      }}};
+      .traits = {.in_loops =
+                     [](DType operand, DType result) {
+                       constexpr unsigned bits = loops::real | loops::word;
+                       return (loops::class_of(operand) & bits) != 0 && (loops::class_of(result) & bits) != 0;
+                     }},
+      .layout = {.factors = bitcast_factors}};
   return op;
 }
 

@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ops/elementwise/slopes.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/pointwise.h"
 
 namespace lockstep::ops {
@@ -306,7 +307,8 @@ const Primitive& primitives::reduce_precision() {
           samples::errors({{{{DType::int32, Shape{2}, {}}}, format(8, 7), "expected a float dtype", {}},
                            {{{DType::float32, Shape{2}, {}}}, format(0, 7), "expected exponent_bits in [1, 11]", {}},
                            {{{DType::float32, Shape{2}, {}}}, format(8, 53), "mantissa_bits in [0, 52]", {}}}),
-      .traits = pointwise_traits};
+      .traits = pointwise_traits,
+      .layout = layout::rounding()};
   return op;
 }
 

@@ -8,6 +8,7 @@
 #include "engine/core/lists.h"
 #include "engine/ops/fft/kinds.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -218,6 +219,11 @@ double fft_flops(const ir::CostContext& context) {
   return (both ? 5 : 2.5) * elements * std::log2(points);
 }
 
+/// All but the dimensions that are transformed.
+ir::Factors fft_factors(const ir::LayoutContext& context) {
+  return layout::leading(static_cast<int>(context.attrs.get<Dims>("lengths").size())).factors(context);
+}
+
 }  // namespace
 
 const Primitive& primitives::fft() {
@@ -229,7 +235,8 @@ const Primitive& primitives::fft() {
                             .flops = fft_flops,
                             .samples = fft_samples,
                             .error_samples = fft_errors,
-                            .traits = {}};
+                            .traits = {},
+                            .layout = {.factors = fft_factors}};
   return op;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/indexing.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -124,6 +125,65 @@ std::vector<ir::Sample> scatter_samples() {
 const ArrayType matrix{DType::float32, Shape{2, 3}, {}};
 const ArrayType indices_type{DType::int32, Shape{2, 3}, {}};
 
+// As of rows: what a block of the axis does not have is 0.
+
+/// Dimensions of x, those of the indices but for the axis.
+std::pair<ir::FactorDims, ir::FactorDims> axis_factors(ir::Factors& factors, const Shape& x, const Shape& indices,
+                                                       int axis) {
+  const ir::FactorDims all = layout::own_dims(factors, x);
+  ir::FactorDims places = all;
+  places[static_cast<std::size_t>(axis)] = {factors.add(indices[axis])};
+  return {all, places};
+}
+
+int axis_of(const Attrs& attrs) { return static_cast<int>(attrs.get<std::int64_t>("axis")); }
+
+ir::Factors take_layout(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const auto [x, places] =
+      axis_factors(factors, context.inputs[0].shape, context.inputs[1].shape, axis_of(context.attrs));
+  factors.operands = {x, places};
+  factors.results = {places};
+  return factors;
+}
+
+std::vector<Value> take_of_block(const ir::BlockContext& context) {
+  const Value& x = context.inputs[0];
+  const Value& indices = context.inputs[1];
+  const int axis = axis_of(context.attrs);
+  if (context.axes[static_cast<std::size_t>(axis)].empty()) {
+    return {apply_one(primitives::take_along_axis(), {x, indices}, context.attrs)};
+  }
+  const layout::LocalIndices local =
+      layout::local_indices(context, indices, axis, context.whole_inputs[0].shape[axis], x.shape()[axis]);
+  const Value taken = apply_one(primitives::take_along_axis(), {x, local.indices}, context.attrs);
+  return {select(local.are_own, taken, full_like(taken, 0))};
+}
+
+ir::Factors put_layout(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const auto [x, places] =
+      axis_factors(factors, context.outputs[0].shape, context.inputs[0].shape, axis_of(context.attrs));
+  factors.operands = {places, places};
+  factors.results = {x};
+  return factors;
+}
+
+std::vector<Value> put_of_block(const ir::BlockContext& context) {
+  const Value& indices = context.inputs[0];
+  const Value& updates = context.inputs[1];
+  const int axis = axis_of(context.attrs);
+  const std::int64_t size = context.outputs[0].shape[axis];
+  const Attrs attrs = context.attrs.with("size", size);
+  if (context.axes[static_cast<std::size_t>(axis)].empty()) {
+    return {apply_one(primitives::scatter_add_along_axis(), {indices, updates}, attrs)};
+  }
+  const layout::LocalIndices local =
+      layout::local_indices(context, indices, axis, context.whole_outputs[0].shape[axis], size);
+  const Value own = select(local.are_own, updates, full_like(updates, 0));
+  return {apply_one(primitives::scatter_add_along_axis(), {local.indices, own}, attrs)};
+}
+
 }  // namespace
 
 const Primitive& primitives::take_along_axis() {
@@ -143,7 +203,8 @@ const Primitive& primitives::take_along_axis() {
             {{"axis", std::int64_t{1}}},
             "at least one element",
             {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = take_layout, .write = take_of_block}};
   return op;
 }
 
@@ -167,7 +228,8 @@ const Primitive& primitives::scatter_add_along_axis() {
             {{"axis", std::int64_t{2}}, {"size", std::int64_t{3}}},
             "axis in [0, 2)",
             {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = put_layout, .write = put_of_block}};
   return op;
 }
 

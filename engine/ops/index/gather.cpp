@@ -1,5 +1,6 @@
 #include "engine/ops/index/windows.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -71,6 +72,51 @@ std::vector<ir::ErrorSample> gather_errors() {
   };
 }
 
+/// Dimensions that windows take all of, and those of the index vectors, run on in the result.
+ir::Factors gather_layout(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const Shape& x = context.inputs[0].shape;
+  const Shape& indices = context.inputs[1].shape;
+  const auto& sizes = context.attrs.get<Dims>("slice_sizes");
+  const auto& offsets = context.attrs.get<Dims>("offset_dims");
+  const auto is_in = [&](const char* name, int d) {
+    const auto& dims = context.attrs.get<Dims>(name);
+    return std::ranges::find(dims, d) != dims.end();
+  };
+  ir::FactorDims result(static_cast<std::size_t>(context.outputs[0].shape.rank()));
+  ir::FactorDims operand;
+  std::size_t next = 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool has_place = !is_in("collapsed_slice_dims", d) && !is_in("operand_batching_dims", d);
+    const std::int64_t size = sizes[static_cast<std::size_t>(d)];
+    const bool is_all = has_place && size == x[d];
+    operand.push_back({factors.add(x[d], is_all ? ir::Factor::Kind::sum : ir::Factor::Kind::whole)});
+    if (!has_place) continue;
+    const std::vector<int> windowed = {factors.add(size, ir::Factor::Kind::whole)};
+    result[static_cast<std::size_t>(offsets[next++])] = is_all ? operand.back() : windowed;
+  }
+  ir::FactorDims places;
+  for (int d = 0; d < indices.rank(); ++d) {
+    const bool is_vector = d + 1 == indices.rank() || is_in("start_indices_batching_dims", d);
+    places.push_back({factors.add(indices[d], is_vector ? ir::Factor::Kind::whole : ir::Factor::Kind::sum)});
+  }
+  std::size_t place = 0;
+  for (int d = 0; d < context.outputs[0].shape.rank(); ++d) {
+    if (!is_in("offset_dims", d)) result[static_cast<std::size_t>(d)] = places[place++];
+  }
+  factors.operands = {operand, places};
+  factors.results = {result};
+  return factors;
+}
+
+Attrs gather_of_block(const ir::BlockContext& context) {
+  Dims sizes = context.attrs.get<Dims>("slice_sizes");
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    sizes[d] = std::min(sizes[d], context.inputs[0].shape()[static_cast<int>(d)]);
+  }
+  return context.attrs.with("slice_sizes", sizes);
+}
+
 }  // namespace
 
 const Primitive& primitives::gather() {
@@ -81,7 +127,8 @@ const Primitive& primitives::gather() {
                             .reference = gather_reference,
                             .samples = gather_samples,
                             .error_samples = gather_errors,
-                            .traits = {}};
+                            .traits = {},
+                            .layout = {.factors = gather_layout, .attrs = gather_of_block}};
   return op;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/indexing.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -161,6 +162,56 @@ std::vector<ir::Sample> scatter_samples() {
 const ArrayType table_type{DType::float32, Shape{3, 2}, {}};
 const ArrayType index_type{DType::int32, Shape{4}, {}};
 
+// Rows of a cut table are looked up where they are, zeros elsewhere; updates are added where their rows are.
+
+ir::Factors gather_layout(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const ir::FactorDims table = layout::own_dims(factors, context.inputs[0].shape);
+  const ir::FactorDims indices = layout::own_dims(factors, context.inputs[1].shape);
+  ir::FactorDims result = indices;
+  result.insert(result.end(), table.begin() + 1, table.end());
+  factors.operands = {table, indices};
+  factors.results = {result};
+  return factors;
+}
+
+std::vector<Value> gather_of_block(const ir::BlockContext& context) {
+  const Value& table = context.inputs[0];
+  const Value& indices = context.inputs[1];
+  if (context.axes[0].empty()) return {apply_one(primitives::gather_rows(), {table, indices})};
+  const layout::LocalIndices local =
+      layout::local_indices(context, indices, 0, context.whole_inputs[0].shape[0], table.shape()[0]);
+  const Value rows = apply_one(primitives::gather_rows(), {table, local.indices});
+  Dims dims;
+  for (int d = 0; d < indices.rank(); ++d) dims.push_back(d);
+  return {select(broadcast_in_dim(local.are_own, rows.shape(), dims), rows, full_like(rows, 0))};
+}
+
+ir::Factors scatter_layout(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const ir::FactorDims table = layout::own_dims(factors, context.outputs[0].shape);
+  const ir::FactorDims indices = layout::own_dims(factors, context.inputs[0].shape);
+  ir::FactorDims updates = indices;
+  updates.insert(updates.end(), table.begin() + 1, table.end());
+  factors.operands = {indices, updates};
+  factors.results = {table};
+  return factors;
+}
+
+std::vector<Value> scatter_of_block(const ir::BlockContext& context) {
+  const Value& indices = context.inputs[0];
+  const Value& updates = context.inputs[1];
+  const std::int64_t rows = context.outputs[0].shape[0];
+  const Attrs attrs = {{"rows", rows}};
+  if (context.axes[0].empty()) return {apply_one(primitives::scatter_add_rows(), {indices, updates}, attrs)};
+  const layout::LocalIndices local =
+      layout::local_indices(context, indices, 0, context.whole_outputs[0].shape[0], rows);
+  Dims dims;
+  for (int d = 0; d < indices.rank(); ++d) dims.push_back(d);
+  const Value own = select(broadcast_in_dim(local.are_own, updates.shape(), dims), updates, full_like(updates, 0));
+  return {apply_one(primitives::scatter_add_rows(), {local.indices, own}, attrs)};
+}
+
 }  // namespace
 
 const Primitive& primitives::gather_rows() {
@@ -176,7 +227,8 @@ const Primitive& primitives::gather_rows() {
                            {{{DType::float32, Shape{}, {}}, index_type}, {}, "a table of rank 1 or more", {}},
                            {{{DType::float32, Shape{0, 2}, {}}, index_type}, {}, "a table with at least one row", {}},
                            {{table_type}, {}, "expected 2 operands", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = gather_layout, .write = gather_of_block}};
   return op;
 }
 
@@ -194,7 +246,8 @@ const Primitive& primitives::scatter_add_rows() {
            {{index_type, {DType::float32, Shape{4}, {}}}, {{"rows", std::int64_t{0}}}, "at least one row", {}},
            {{index_type, {DType::bool_, Shape{4}, {}}}, {{"rows", std::int64_t{3}}}, "for operand 1", {}},
            {{table_type, table_type}, {{"rows", std::int64_t{3}}}, "an integer dtype for operand 0", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = scatter_layout, .write = scatter_of_block}};
   return op;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -75,7 +76,8 @@ const Primitive& primitives::cholesky() {
       .flops = flops::per_matrix([](double, double n) { return n * n * n / 3; }),
       .samples = cholesky_samples,
       .error_samples = square_errors({}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

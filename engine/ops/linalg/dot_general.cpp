@@ -12,6 +12,7 @@
 #include "engine/ops/rules/batch.h"
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
 
@@ -294,21 +295,50 @@ double dot_flops(const ir::CostContext& context) {
   return 2 * contracted * static_cast<double>(context.outputs[0].size());
 }
 
+/// Batch and free dimensions run on, contracted ones run together and are summed.
+ir::Factors dot_factors(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const DotDims dims = dot_dims(context.attrs, {context.inputs[0].shape.rank(), context.inputs[1].shape.rank()});
+  ir::FactorDims result;
+  for (std::size_t side = 0; side < 2; ++side) {
+    factors.operands.emplace_back(static_cast<std::size_t>(context.inputs[side].shape.rank()));
+  }
+  const auto extent = [&](std::size_t side, std::int64_t d) { return context.inputs[side].shape[static_cast<int>(d)]; };
+  const auto together = [&](const DimsPair& pair, bool is_kept) {
+    for (std::size_t i = 0; i < pair[0].size(); ++i) {
+      const int factor = factors.add(extent(0, pair[0][i]));
+      for (std::size_t side = 0; side < 2; ++side)
+        factors.operands[side][static_cast<std::size_t>(pair[side][i])] = {factor};
+      if (is_kept) result.push_back({factor});
+    }
+  };
+  together(dims.batch, true);
+  for (std::size_t side = 0; side < 2; ++side) {
+    for (const std::int64_t d : dims.free[side]) {
+      const int factor = factors.add(extent(side, d));
+      factors.operands[side][static_cast<std::size_t>(d)] = {factor};
+      result.push_back({factor});
+    }
+  }
+  together(dims.contract, false);
+  factors.results = {result};
+  return factors;
+}
+
 }  // namespace
 
 const ir::Primitive& primitives::dot_general() {
-  static const ir::Primitive primitive{
-      .name = "dot_general",
-      .infer = infer_dot,
-      .derivative = derivative::bilinear(cotangent_of<0>, cotangent_of<1>),
-      .batch = batch_rule,
-      .reference = dot_reference,
-      .flops = dot_flops,
-      .samples = dot_samples,
-      .error_samples = dot_errors,
-      .traits = {},
-      .grouped = {.sum = "sum_of_products"},
-  };
+  static const ir::Primitive primitive{.name = "dot_general",
+                                       .infer = infer_dot,
+                                       .derivative = derivative::bilinear(cotangent_of<0>, cotangent_of<1>),
+                                       .batch = batch_rule,
+                                       .reference = dot_reference,
+                                       .flops = dot_flops,
+                                       .samples = dot_samples,
+                                       .error_samples = dot_errors,
+                                       .traits = {},
+                                       .grouped = {.sum = "sum_of_products"},
+                                       .layout = {.factors = dot_factors}};
   return primitive;
 }
 

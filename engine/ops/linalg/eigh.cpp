@@ -7,6 +7,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -113,7 +114,8 @@ const Primitive& primitives::eigh() {
       .flops = flops::per_matrix([](double, double n) { return 9 * n * n * n; }),
       .samples = eigh_samples,
       .error_samples = square_errors({{"lower", true}}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -128,7 +129,8 @@ const Primitive& primitives::lu() {
                                   {{-2, 2, true}});
           },
       .error_samples = matrix_errors({}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

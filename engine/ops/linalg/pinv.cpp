@@ -4,6 +4,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -74,7 +75,8 @@ const Primitive& primitives::pinv() {
       .error_samples =
           matrix_errors({{"rtol", 1e-5}},
                         {{{{DType::float32, Shape{2, 2}, {}}}, {{"rtol", -1.0}}, "expected rtol of 0 or more", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -94,7 +95,8 @@ const Primitive& primitives::qr() {
       .flops = flops::per_matrix(qr_flops),
       .samples = qr_samples,
       .error_samples = matrix_errors({{"full_matrices", false}}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

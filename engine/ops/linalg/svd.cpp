@@ -6,6 +6,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -134,7 +135,8 @@ const Primitive& primitives::svd() {
       .flops = flops::per_matrix(svd_flops),
       .samples = svd_samples,
       .error_samples = matrix_errors(svd_attrs(false, true)),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

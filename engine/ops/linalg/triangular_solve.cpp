@@ -2,6 +2,7 @@
 #include "engine/ops/linalg/matrix_samples.h"
 #include "engine/ops/linalg/reference_matrix.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -155,7 +156,8 @@ const Primitive& primitives::triangular_solve() {
       .flops = solve_flops,
       .samples = solve_samples,
       .error_samples = solve_errors,
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(2)};
   return op;
 }
 

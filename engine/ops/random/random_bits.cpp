@@ -12,6 +12,7 @@
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/flops.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
 
@@ -188,6 +189,43 @@ std::vector<ir::ErrorSample> bits_errors() {
   };
 }
 
+/// What is drawn for each key runs with it. Dimension 0 of what is drawn, or the one that counts as the outermost
+/// already, may be cut: a block of it is a draw of its own.
+ir::Factors draw_factors(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const int keys = context.inputs[0].shape.rank();
+  const int outermost = context.attrs.has("cut") ? static_cast<int>(context.attrs.get<std::int64_t>("cut")) : 0;
+  const Shape& shape = context.outputs[0].shape;
+  ir::FactorDims dims;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const bool may_be_cut = d < keys || d == keys + outermost;
+    dims.push_back({factors.add(shape[d], may_be_cut ? ir::Factor::Kind::sum : ir::Factor::Kind::whole)});
+  }
+  factors.operands = {ir::FactorDims(dims.begin(), dims.begin() + keys)};
+  if (context.inputs.size() == 2) factors.operands.emplace_back();
+  factors.results = {dims};
+  return factors;
+}
+
+template <PrimitiveGetter self>
+std::vector<Value> draw_block(const ir::BlockContext& context) {
+  const int keys = context.inputs[0].rank();
+  const bool has_cut = context.attrs.has("cut");
+  const std::int64_t cut = has_cut ? context.attrs.get<std::int64_t>("cut") : 0;
+  const Shape& block = context.outputs[0].shape;
+  const Attrs attrs = context.attrs.with("shape", Dims(block.begin() + keys, block.end()));
+  const int factor = keys + static_cast<int>(cut);
+  if (factor >= block.rank() || context.axes[static_cast<std::size_t>(factor)].empty()) {
+    return apply(self(), context.inputs, attrs);
+  }
+  Value number = layout::block_number(context, factor);
+  if (has_cut) {
+    const std::int64_t blocks = context.whole_outputs[0].shape[factor] / block[factor];
+    number = context.inputs[1] * static_cast<double>(blocks) + number;
+  }
+  return {apply_one(self(), {context.inputs[0], number}, attrs.with("cut", cut))};
+}
+
 }  // namespace
 
 const ir::Primitive& primitives::random_bits() {
@@ -201,7 +239,7 @@ const ir::Primitive& primitives::random_bits() {
       .samples = bits_samples,
       .error_samples = bits_errors,
       .traits = {.draws = true},
-  };
+      .layout = {.factors = draw_factors, .write = draw_block<primitives::random_bits>, .repeated = true}};
   return primitive;
 }
 
@@ -216,7 +254,7 @@ const ir::Primitive& primitives::random_split() {
       .samples = split_samples,
       .error_samples = split_errors,
       .traits = {.draws = true},
-  };
+      .layout = {.factors = draw_factors, .write = draw_block<primitives::random_split>, .repeated = true}};
   return primitive;
 }
 

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "engine/ops/reduce/reduce.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -58,7 +59,8 @@ const Primitive& primitives::reduce_max() {
                             .flops = flops::per_element(0),
                             .samples = extremum_samples,
                             .error_samples = reduction_errors(DType::complex64),
-                            .traits = {}};
+                            .traits = {},
+                            .layout = layout::reduction(ir::Factor::Kind::max)};
   return op;
 }
 
@@ -72,7 +74,8 @@ const Primitive& primitives::reduce_min() {
                             .flops = flops::per_element(0),
                             .samples = extremum_samples,
                             .error_samples = reduction_errors(DType::complex64),
-                            .traits = {}};
+                            .traits = {},
+                            .layout = layout::reduction(ir::Factor::Kind::min)};
   return op;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -86,7 +87,8 @@ Primitive arg_primitive(std::string name, PrimitiveGetter self, bool largest) {
            {{x}, arg_attrs(0, DType::float32), "dtype int32 or int64", {}},
            {{{DType::float32, Shape{0, 3}, {}}}, arg_attrs(0, DType::int32), "at least one element along axis 0", {}},
            {{{DType::complex64, Shape{2}, {}}}, arg_attrs(0, DType::int32), "for operand 0", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::along("axis")};
 }
 
 std::vector<ArrayType> top_k_infer(const ir::InferContext& context) {
@@ -171,7 +173,8 @@ const Primitive& primitives::top_k() {
           {{{{DType::float32, Shape{3}, {}}}, {{"k", std::int64_t{4}}}, "expected k in [0, 3]", {}},
            {{{DType::float32, Shape{}, {}}}, {{"k", std::int64_t{0}}}, "expected rank 1 or more", {}},
            {{{DType::bool_, Shape{3}, {}}}, {{"k", std::int64_t{1}}}, "expected a float or integer dtype", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::leading(1)};
   return op;
 }
 

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "engine/ops/reduce/reduce.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -86,7 +87,8 @@ const Primitive& primitives::reduce_sum() {
                                      -2, 3);
           },
       .error_samples = reduction_errors(DType::bool_),
-      .traits = {.in_loops = loops::same<loops::real>, .loop_sum = true}};
+      .traits = {.in_loops = loops::same<loops::real>, .loop_sum = true},
+      .layout = layout::reduction(ir::Factor::Kind::sum)};
   return op;
 }
 
@@ -113,7 +115,8 @@ const Primitive& primitives::reduce_prod() {
                                      2);
           },
       .error_samples = reduction_errors(DType::bool_),
-      .traits = {}};
+      .traits = {},
+      .layout = layout::reduction(ir::Factor::Kind::whole)};
   return op;
 }
 

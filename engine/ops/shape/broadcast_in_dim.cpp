@@ -2,6 +2,7 @@
 
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -79,6 +80,28 @@ ir::View broadcast_view(const Attrs& attrs, const Shape& operand, std::span<cons
   return view;
 }
 
+/// New dimensions, and those of extent 1 that become longer, may be cut in any way.
+ir::LayoutRule broadcast_layout() {
+  return {.factors =
+              [](const ir::LayoutContext& context) {
+                ir::Factors factors;
+                ir::FactorDims to = layout::own_dims(factors, context.outputs[0].shape);
+                ir::FactorDims from;
+                const auto& dims = context.attrs.get<Dims>("dims");
+                const Shape& shape = context.inputs[0].shape;
+                for (std::size_t d = 0; d < dims.size(); ++d) {
+                  const auto place = static_cast<std::size_t>(dims[d]);
+                  const bool is_kept = shape[static_cast<int>(d)] == context.outputs[0].shape[static_cast<int>(place)];
+                  from.push_back(is_kept ? to[place] : std::vector<int>{factors.add(1, ir::Factor::Kind::whole)});
+                }
+                factors.operands = {from};
+                factors.results = {to};
+                return factors;
+              },
+          .attrs = [](const ir::BlockContext& context) { return layout::with_block_shape(context, "shape"); },
+          .repeated = true};
+}
+
 }  // namespace
 
 const Primitive& primitives::broadcast_in_dim() {
@@ -107,7 +130,8 @@ const Primitive& primitives::broadcast_in_dim() {
           [](const Attrs& outer, const Attrs& inner) {
             return outer.with("dims", algebra::composed(outer.get<Dims>("dims"), inner.get<Dims>("dims")));
           },
-      .view = broadcast_view};
+      .view = broadcast_view,
+      .layout = broadcast_layout()};
   return op;
 }
 

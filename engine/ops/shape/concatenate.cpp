@@ -1,6 +1,7 @@
 #include "engine/core/checked_sizes.h"
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -100,7 +101,8 @@ const Primitive& primitives::concatenate() {
       .equal_to = [](const ir::AlgebraContext& context) -> std::optional<ir::Var> {
         if (context.inputs.size() != 1) return std::nullopt;
         return context.inputs[0];
-      }};
+      },
+      .layout = layout::along("dim")};
   return op;
 }
 

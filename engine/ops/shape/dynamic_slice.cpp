@@ -2,6 +2,7 @@
 
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/indexing.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -233,6 +234,26 @@ std::vector<ir::Sample> update_samples() {
 const ArrayType vector_type{DType::float32, Shape{3}, {}};
 const ArrayType index_type{DType::int32, Shape{}, {}};
 
+/// Dimensions that the window, result 0 (side 0) or operand 1 (side 1), takes all of run together: its place there is 0.
+template <int side>
+ir::Factors window_factors(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const Shape& x = context.inputs[0].shape;
+  const Shape& window = side == 0 ? context.outputs[0].shape : context.inputs[1].shape;
+  ir::FactorDims outer;
+  ir::FactorDims inner;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool is_all = window[d] == x[d];
+    outer.push_back({factors.add(x[d], is_all ? ir::Factor::Kind::sum : ir::Factor::Kind::whole)});
+    inner.push_back(is_all ? outer.back() : std::vector<int>{factors.add(window[d], ir::Factor::Kind::whole)});
+  }
+  factors.operands.resize(context.inputs.size());
+  factors.operands[0] = outer;
+  if (side == 1) factors.operands[1] = inner;
+  factors.results = {side == 0 ? inner : outer};
+  return factors;
+}
+
 }  // namespace
 
 const Primitive& primitives::dynamic_slice() {
@@ -249,7 +270,9 @@ const Primitive& primitives::dynamic_slice() {
            {{vector_type}, {{"sizes", Dims{1}}}, "expected 2 operands", {}},
            {{vector_type, vector_type}, {{"sizes", Dims{1}}}, "expected an integer dtype for operand 1", {}},
            {{vector_type, {DType::int32, Shape{1}, {}}}, {{"sizes", Dims{1}}}, "expected rank 0 for operand 1", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = window_factors<0>,
+                 .attrs = [](const ir::BlockContext& context) { return layout::with_block_shape(context, "sizes"); }}};
   return op;
 }
 
@@ -266,7 +289,8 @@ const Primitive& primitives::dynamic_update_slice() {
            {{vector_type, {DType::float32, Shape{}, {}}, index_type}, {}, "an update of the operand's rank", {}},
            {{vector_type, {DType::float64, Shape{1}, {}}, index_type}, {}, "an update of the operand's dtype", {}},
            {{vector_type, vector_type}, {}, "expected 3 operands", {}}}),
-      .traits = {}};
+      .traits = {},
+      .layout = {.factors = window_factors<1>}};
   return op;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -126,6 +127,23 @@ std::vector<ir::Sample> pad_samples() {
 const ArrayType vector_type{DType::float32, Shape{3}, {}};
 const ArrayType scalar_type{DType::float32, Shape{}, {}};
 
+/// Dimensions without padding run together, the others are whole.
+ir::Factors pad_factors(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const Shape& x = context.inputs[0].shape;
+  const auto is_none = [&](const char* name, int d) {
+    return context.attrs.get<Dims>(name)[static_cast<std::size_t>(d)] == 0;
+  };
+  ir::FactorDims dims;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool is_kept = is_none("low", d) && is_none("high", d) && is_none("interior", d);
+    dims.push_back({factors.add(x[d], is_kept ? ir::Factor::Kind::sum : ir::Factor::Kind::whole)});
+  }
+  factors.operands = {dims, {}};
+  factors.results = {dims};
+  return factors;
+}
+
 }  // namespace
 
 const Primitive& primitives::pad() {
@@ -149,7 +167,8 @@ const Primitive& primitives::pad() {
       .equal_to = algebra::operand_where([](const Attrs& attrs) {
         return algebra::all_equal(attrs.get<Dims>("low"), 0) && algebra::all_equal(attrs.get<Dims>("high"), 0) &&
                algebra::all_equal(attrs.get<Dims>("interior"), 0);
-      })};
+      }),
+      .layout = {.factors = pad_factors}};
   return op;
 }
 

@@ -1,4 +1,5 @@
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -36,6 +37,19 @@ std::vector<ir::Sample> reverse_samples() {
   return result;
 }
 
+ir::Factors reverse_factors(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const Shape& x = context.inputs[0].shape;
+  const auto& reversed = context.attrs.get<Dims>("dims");
+  ir::FactorDims dims;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool is_whole = std::ranges::find(reversed, d) != reversed.end();
+    dims.push_back({factors.add(x[d], is_whole ? ir::Factor::Kind::whole : ir::Factor::Kind::sum)});
+  }
+  factors.operands = factors.results = {dims};
+  return factors;
+}
+
 }  // namespace
 
 const Primitive& primitives::reverse() {
@@ -53,7 +67,8 @@ const Primitive& primitives::reverse() {
           {{{{DType::float32, Shape{2}, {}}}, {{"dims", Dims{1}}}, "distinct dims in [0, 1)", {}},
            {{{DType::float32, Shape{2, 2}, {}}}, {{"dims", Dims{1, 1}}}, "expected distinct dims", {}}}),
       .traits = {.moves = ir::Moves::elsewhere},
-      .equal_to = algebra::operand_where([](const Attrs& attrs) { return attrs.get<Dims>("dims").empty(); })};
+      .equal_to = algebra::operand_where([](const Attrs& attrs) { return attrs.get<Dims>("dims").empty(); }),
+      .layout = {.factors = reverse_factors}};
   return op;
 }
 

@@ -1,4 +1,5 @@
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -87,6 +88,27 @@ ir::View slice_view(const Attrs& attrs, const Shape&, std::span<const std::int64
   return view;
 }
 
+/// Dimensions of which all elements are taken run together, the others are whole.
+ir::Factors slice_factors(const ir::LayoutContext& context) {
+  ir::Factors factors;
+  const Shape& x = context.inputs[0].shape;
+  ir::FactorDims dims;
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool is_all = context.outputs[0].shape[d] == x[d];
+    dims.push_back({factors.add(x[d], is_all ? ir::Factor::Kind::sum : ir::Factor::Kind::whole)});
+  }
+  factors.operands = factors.results = {dims};
+  return factors;
+}
+
+Attrs slice_of_block(const ir::BlockContext& context) {
+  Dims limit = context.attrs.get<Dims>("limit");
+  for (std::size_t d = 0; d < limit.size(); ++d) {
+    limit[d] = std::min(limit[d], context.inputs[0].shape()[static_cast<int>(d)]);
+  }
+  return context.attrs.with("limit", limit);
+}
+
 }  // namespace
 
 const Primitive& primitives::slice() {
@@ -106,7 +128,8 @@ const Primitive& primitives::slice() {
       .equal_to = algebra::operand_where([](const Attrs& attrs) {
         return algebra::all_equal(attrs.get<Dims>("start"), 0) && algebra::all_equal(attrs.get<Dims>("strides"), 1);
       }),
-      .view = slice_view};
+      .view = slice_view,
+      .layout = {.factors = slice_factors, .attrs = slice_of_block}};
   return op;
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/core/checked_sizes.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -80,7 +81,8 @@ const Primitive& primitives::split() {
       .error_samples = samples::errors({{five, split_attrs(0, {2, 2}), "whose sum is 5", {}},
                                         {five, split_attrs(0, {6, -1}), "sizes of 0 or more", {}},
                                         {five, split_attrs(1, {5}), "expected dim in [0, 1)", {}}}),
-      .traits = {.moves = ir::Moves::apart}};
+      .traits = {.moves = ir::Moves::apart},
+      .layout = layout::along("dim")};
   return op;
 }
 

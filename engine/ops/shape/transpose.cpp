@@ -2,6 +2,7 @@
 
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -59,6 +60,18 @@ ir::View transposed_view(const Attrs& attrs, const Shape&, std::span<const std::
   return view;
 }
 
+ir::LayoutRule transpose_layout() {
+  return {.factors = [](const ir::LayoutContext& context) {
+    ir::Factors factors;
+    const ir::FactorDims from = layout::own_dims(factors, context.inputs[0].shape);
+    ir::FactorDims to;
+    for (const std::int64_t d : context.attrs.get<Dims>("permutation")) to.push_back(from[static_cast<std::size_t>(d)]);
+    factors.operands = {from};
+    factors.results = {to};
+    return factors;
+  }};
+}
+
 }  // namespace
 
 const Primitive& primitives::transpose() {
@@ -87,7 +100,8 @@ const Primitive& primitives::transpose() {
             return outer.with("permutation",
                               algebra::composed(inner.get<Dims>("permutation"), outer.get<Dims>("permutation")));
           },
-      .view = transposed_view};
+      .view = transposed_view,
+      .layout = transpose_layout()};
   return op;
 }
 

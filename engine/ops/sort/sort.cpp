@@ -7,6 +7,7 @@
 
 #include "engine/core/lists.h"
 #include "engine/ops/rules/define.h"
+#include "engine/ops/rules/layout.h"
 
 namespace lockstep::ops {
 
@@ -140,7 +141,8 @@ const Primitive& primitives::sort() {
                                  {{x, {DType::int32, Shape{3}, {}}}, sort_attrs(0, 1), "operands of one shape", {}},
                                  {{{DType::key, Shape{3}, {}}}, sort_attrs(0, 1), "expected any dtype but key", {}},
                                  {{}, sort_attrs(0, 1), "at least 1 operand", {}}}),
-                            .traits = {}};
+                            .traits = {},
+                            .layout = layout::along("axis")};
   return op;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/flops.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
 #include "engine/ops/window/geometry.h"
@@ -164,31 +165,29 @@ Value window_scatter(const Value& indices, const Value& y, const Dims& spatial) 
 }
 
 const ir::Primitive& primitives::window_gather() {
-  static const ir::Primitive primitive{
-      .name = "window_gather",
-      .infer = infer_gather,
-      .derivative = derivative::linear_in_one(0, transpose_gather),
-      .batch = rows_batch_rule(primitives::window_gather),
-      .reference = gather_reference,
-      .samples = gather_samples,
-      .error_samples = gather_errors,
-      .traits = {},
-  };
+  static const ir::Primitive primitive{.name = "window_gather",
+                                       .infer = infer_gather,
+                                       .derivative = derivative::linear_in_one(0, transpose_gather),
+                                       .batch = rows_batch_rule(primitives::window_gather),
+                                       .reference = gather_reference,
+                                       .samples = gather_samples,
+                                       .error_samples = gather_errors,
+                                       .traits = {},
+                                       .layout = layout::ends()};
   return primitive;
 }
 
 const ir::Primitive& primitives::window_scatter() {
-  static const ir::Primitive primitive{
-      .name = "window_scatter",
-      .infer = infer_scatter,
-      .derivative = derivative::linear_in_one(1, transpose_scatter),
-      .batch = rows_batch_rule(primitives::window_scatter),
-      .reference = scatter_reference,
-      .flops = flops::per_element(1),
-      .samples = scatter_samples,
-      .error_samples = scatter_errors,
-      .traits = {},
-  };
+  static const ir::Primitive primitive{.name = "window_scatter",
+                                       .infer = infer_scatter,
+                                       .derivative = derivative::linear_in_one(1, transpose_scatter),
+                                       .batch = rows_batch_rule(primitives::window_scatter),
+                                       .reference = scatter_reference,
+                                       .flops = flops::per_element(1),
+                                       .samples = scatter_samples,
+                                       .error_samples = scatter_errors,
+                                       .traits = {},
+                                       .layout = layout::ends()};
   return primitive;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
 #include "engine/ops/window/geometry.h"
@@ -117,7 +118,7 @@ const ir::Primitive& primitives::window_max() {
       .samples = max_samples,
       .error_samples = errors,
       .traits = {},
-  };
+      .layout = layout::ends()};
   return primitive;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/derivative.h"
 #include "engine/ops/rules/infer.h"
+#include "engine/ops/rules/layout.h"
 #include "engine/ops/rules/reference.h"
 #include "engine/ops/rules/samples.h"
 #include "engine/ops/window/geometry.h"
@@ -136,7 +137,7 @@ const ir::Primitive& primitives::window_sum() {
       .samples = sum_samples,
       .error_samples = window_attr_errors,
       .traits = {},
-  };
+      .layout = layout::ends()};
   return primitive;
 }
 
@@ -151,7 +152,7 @@ const ir::Primitive& primitives::window_spread() {
       .samples = spread_samples,
       .error_samples = spread_errors,
       .traits = {},
-  };
+      .layout = layout::ends()};
   return primitive;
 }
 

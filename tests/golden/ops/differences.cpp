@@ -70,6 +70,7 @@ std::span<const Difference> differences() {
        {},
        "JAX has no such op: a pass makes it of a collective, and its value is that of the wait"},
       {"collective_wait", {}, {}, "JAX has no such op: a pass makes it of a collective"},
+      {"with_layout", {}, {}, "JAX has none that knows no mesh: its value is its operand"},
       {"custom_vjp_tangents", {}, {}, "JAX has no such op: linearizing a custom_vjp makes it, which is compared"},
       {"custom_vjp", {Way::jvp}, {}, "neither has forward mode"},
       {"debug_print", {}, {}, "its value says only that it is done; tests hold what it prints"},

@@ -1,0 +1,208 @@
+#include "engine/partition/partition.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/partitioned.h>
+
+#include "engine/api/transforms/bind.h"
+#include "engine/api/transforms/mesh_attrs.h"
+#include "engine/api/trees/tree_trace.h"
+#include "engine/ops/collective/dimension_axes.h"
+#include "engine/ops/primitives.h"
+#include "engine/parallel/layout.h"
+#include "engine/trace/trace.h"
+
+namespace lockstep {
+
+namespace {
+
+using detail::LayoutOfLeaf;
+using detail::PartitionCall;
+using partition::ValueLayout;
+
+/// Throws MeshError or ShapeError where the layout does not fit.
+ValueLayout checked(const Layout& layout, const Mesh& mesh, const ArrayType& type, const std::string& what) {
+  const std::vector<std::string> entries = parallel::cuts_per_dimension(layout, mesh, type.shape.rank(), what);
+  parallel::local_shape(type.shape, entries, mesh, what);
+  ValueLayout result;
+  for (const std::string& entry : entries) result.cuts.push_back(ops::collective::axes_of_dimension(entry));
+  return result;
+}
+
+std::string path_below(const std::string& argument_path) {
+  const std::size_t slash = argument_path.find('/');
+  return slash == std::string::npos ? std::string() : argument_path.substr(slash + 1);
+}
+
+void check_call(const PartitionCall& options, std::size_t arguments) {
+  if (options.mesh.axes().empty()) {
+    throw MeshError("partitioned: no mesh given; write PartitionOptions{.mesh = Mesh({{\"data\", 2}}, devices), ...}");
+  }
+  const std::int64_t k = options.contraction_blocks;
+  if (k < 0 || (k & (k - 1)) != 0) {
+    throw ValueError(
+        fmt::format("partitioned: contraction_blocks is {}; expected a power of two, or 0 for sums as each mesh takes "
+                    "them",
+                    k));
+  }
+  if (options.in.size() != arguments) {
+    throw MeshError(fmt::format(
+        "partitioned: {} layouts in `in` for {} arguments; give one per argument (replicated, sharded(axis) or a "
+        "LayoutMap)",
+        options.in.size(), arguments));
+  }
+  if (trace::is_open() && !trace::bound_axes().empty()) {
+    throw MeshError(fmt::format(
+        "partitioned: called inside a map over {}; expected a program on whole arrays; call the function in place of "
+        "what partitions it",
+        to_string(bound_axes())));
+  }
+}
+
+/// The function, traced and partitioned.
+struct Cut {
+  api::TracedTree traced;
+  partition::Partitioned parts;
+};
+
+std::vector<std::optional<ValueLayout>> output_layouts(const api::TracedTree& traced, const PartitionCall& options) {
+  std::vector<std::optional<ValueLayout>> layouts(traced.results());
+  if (options.out.empty()) return layouts;
+  const bool is_one = options.out.size() == 1;
+  const auto& items = traced.result.kind() == Tree::Kind::list ? traced.result.items() : std::vector<Tree>();
+  if (!is_one && items.size() != options.out.size()) {
+    throw MeshError(
+        fmt::format("partitioned: {} layouts in `out`, but the function returned {}; give one per result, or none for "
+                    "layouts as they come",
+                    options.out.size(), traced.result.structure()));
+  }
+  const std::vector<ArrayType> types = traced.result_types();
+  std::size_t leaf = 0;
+  for (std::size_t r = 0; r < options.out.size(); ++r) {
+    for (const std::string& path : (is_one ? traced.result : items[r]).paths()) {
+      const std::string what = fmt::format("partitioned: result{}{}{}", is_one ? "" : " " + std::to_string(r),
+                                           path.empty() ? "" : "/", path);
+      layouts[leaf] = checked(options.out[r](path, types[leaf]), options.mesh, types[leaf], what);
+      ++leaf;
+    }
+  }
+  return layouts;
+}
+
+Cut cut(const TreeFunction& function, const PartitionCall& options, const api::FlatArguments& flat) {
+  const std::vector<ArrayType> types = flat.types();
+  std::vector<ValueLayout> in;
+  partition::Options how{.contraction_blocks = options.contraction_blocks,
+                         .is_explicit = options.is_explicit,
+                         .input_names = {},
+                         .output_names = {}};
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const Layout layout = options.in[flat.argument(i)](path_below(flat.path(i)), types[i]);
+    in.push_back(checked(layout, options.mesh, types[i], "partitioned: " + flat.path(i)));
+    how.input_names.push_back(flat.path(i));
+  }
+  Cut result{api::trace_tree(function, flat, types), {}};
+  trace::refuse_written(result.traced.cells,
+                        "partitioned: the function changes state that was made outside of it; call the model within "
+                        "it, or return the new value");
+  for (const Array& captured : result.traced.captured) in.push_back(partition::whole(captured.ndim()));
+  for (const std::string& path : result.traced.result.paths()) how.output_names.push_back("result " + path);
+  result.parts = partition::partition(result.traced.function, api::axis_sizes(options.mesh), std::move(in),
+                                      output_layouts(result.traced, options), how);
+  return result;
+}
+
+std::vector<std::vector<std::string>> entries(const std::vector<ValueLayout>& layouts) {
+  std::vector<std::vector<std::string>> all;
+  for (const ValueLayout& layout : layouts) all.push_back(partition::entries_of(layout));
+  return all;
+}
+
+std::string line(const InsertedCollective& c) {
+  return fmt::format("{} along {} of {} bytes{}: {} -> {} for {}{}{}, from {} to {}: {}\n", c.op, to_string(c.axes),
+                     c.bytes, c.times == 1 ? "" : fmt::format(" x {}", c.times), c.made_by, c.op, c.read_by,
+                     c.layer.empty() ? "" : " in '" + c.layer + "'", c.backward ? " (backward)" : "", c.from, c.to,
+                     c.reason);
+}
+
+LayoutPlan plan_of(const std::vector<partition::Move>& moves) {
+  LayoutPlan plan;
+  for (const partition::Move& move : moves) {
+    plan.collectives.push_back({move.op, move.axes, move.bytes, move.times, move.made_by, move.read_by, move.layer,
+                                move.backward, move.from, move.to, move.reason});
+    plan.bytes += move.bytes * move.times;
+    plan.text += line(plan.collectives.back());
+  }
+  return plan;
+}
+
+}  // namespace
+
+Array reshard(const ArrayOperand& x, const Layout& layout) {
+  const Array value = x;
+  std::vector<std::string> entries(static_cast<std::size_t>(value.ndim()));
+  for (const auto& [dim, axes] : layout.cuts()) {
+    const int resolved = normalize_axis(dim, value.ndim(), __func__);
+    entries[static_cast<std::size_t>(resolved)] = ops::collective::entry_of(axes.names());
+  }
+  if (!trace::is_open()) return value;
+  return api::bind_one(ops::primitives::with_layout(), {value}, {{"layout", std::move(entries)}, {"both_ways", true}});
+}
+
+std::int64_t LayoutPlan::count(std::string_view op) const {
+  return std::ranges::count_if(collectives, [&](const InsertedCollective& c) { return c.op == op; });
+}
+
+namespace detail {
+
+std::vector<LayoutOfLeaf> leaf_layouts(const std::vector<LayoutMap>& maps) {
+  std::vector<LayoutOfLeaf> layouts;
+  for (const LayoutMap& map : maps) {
+    layouts.emplace_back([map](const std::string& path, const ArrayType&) { return map.at(path); });
+  }
+  return layouts;
+}
+
+Tree partition_call(const TreeFunction& function, const PartitionCall& options, std::vector<Tree> arguments) {
+  check_call(options, arguments.size());
+  const api::FlatArguments flat(arguments);
+  Cut made = cut(function, options, flat);
+  Attrs attrs =
+      api::map_attributes(options.mesh, made.parts.body, entries(made.parts.inputs), entries(made.parts.outputs));
+  const std::vector<Array> operands = api::joined(flat.leaves(), made.traced.captured);
+  return made.traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
+}
+
+LayoutPlan partition_plan(const TreeFunction& function, const PartitionCall& options,
+                          const std::vector<Tree>& arguments) {
+  check_call(options, arguments.size());
+  return plan_of(cut(function, options, api::FlatArguments(arguments)).parts.moves);
+}
+
+LayoutPlan partition_plan(const TreeFunction& function, const PartitionOptions& options,
+                          const std::vector<Tree>& arguments) {
+  LayoutPlan plan = partition_plan(function,
+                                   {options.mesh, leaf_layouts(options.in), leaf_layouts(options.out),
+                                    options.is_explicit, options.contraction_blocks},
+                                   arguments);
+  for (std::size_t i = 0; i < options.in.size(); ++i) {
+    std::vector<bool> used(options.in[i].rules().size());
+    for (const std::string& path : arguments[i].paths()) {
+      if (const auto rule = options.in[i].find(path)) used[*rule] = true;
+    }
+    for (std::size_t r = 0; r < used.size(); ++r) {
+      if (!used[r]) plan.unused_rules.push_back(options.in[i].rules()[r].pattern);
+    }
+  }
+  for (const std::string& pattern : plan.unused_rules) {
+    plan.text += fmt::format("\"{}\" matches no leaf\n", pattern);
+  }
+  return plan;
+}
+
+}  // namespace detail
+
+}  // namespace lockstep

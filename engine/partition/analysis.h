@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/partition/resolve.h"
+
+// Which layout every value of a function gets, before anything is written.
+namespace lockstep::partition {
+
+struct Analysis;
+
+/// What becomes of one equation.
+struct EquationPlan {
+  Resolution resolution;
+  std::vector<std::shared_ptr<const Analysis>> bodies;  ///< Of its sub-functions, in the order of their op.
+};
+
+/// A function's values over a mesh.
+struct Analysis {
+  ir::FunctionPtr function;
+  std::vector<ValueLayout> layouts;  ///< Per var, as its readers find it.
+  std::vector<bool> zeros;           ///< Per var: known to be zeros.
+  std::vector<bool> live;            ///< Per equation.
+  std::vector<EquationPlan> equations;
+  std::vector<std::optional<Wish>> wishes;  ///< Per var, of its readers.
+
+  const ValueLayout& layout(ir::Var v) const { return layouts[v.id]; }
+};
+
+/// Layouts of the outputs that somebody wants; nothing where any will do.
+using WantedOutputs = std::vector<std::optional<Wish>>;
+
+Analysis analyze(const ir::FunctionPtr& function, const std::vector<ValueLayout>& inputs, const WantedOutputs& outputs,
+                 const Setting& setting, const std::vector<bool>& zero_inputs = {});
+
+/// The question an equation poses, with the operands as they are; the op's rule answers it.
+Resolution resolve_equation(const Analysis& analysis, std::size_t equation, std::span<const Wish> wishes,
+                            const Setting& setting);
+/// Whether the equation is a collective, or the like, of a source that knows one replica: it is its operand.
+bool is_of_one_replica(const ir::Equation& equation);
+/// What the readers of the equation's results wish.
+std::vector<Wish> wishes_of(const Analysis& analysis, const ir::Equation& equation);
+
+/// Of an equation with sub-functions.
+bool has_bodies(const ir::Equation& equation);
+EquationPlan plan_bodies(const Analysis& analysis, const ir::Equation& equation, std::span<const Wish> wishes,
+                         const Setting& setting);
+
+/// A layout with each dimension asked for.
+Wish wish_for(const ValueLayout& layout);
+
+}  // namespace lockstep::partition

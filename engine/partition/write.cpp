@@ -1,0 +1,264 @@
+#include "engine/partition/write.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/core/fold_tree.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep::partition {
+
+namespace {
+
+/// A message's words for the op of an equation.
+std::string name_of(const ir::Equation& equation) { return equation.primitive->name; }
+
+std::string layer_of(const ir::Equation& equation) {
+  return equation.provenance.scope ? *equation.provenance.scope : std::string();
+}
+
+/// Effects name the replica they come from; here nothing but the whole has them.
+std::pair<std::vector<Value>, Attrs> without_axes(const ir::Equation& equation, std::vector<Value> operands) {
+  const std::size_t indices = equation.attrs.get<std::vector<std::string>>("axes").size();
+  operands.erase(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(indices));
+  return {std::move(operands), equation.attrs.with("axes", std::vector<std::string>{})};
+}
+
+std::vector<Value> apply_to(ir::Builder& builder, const ir::Primitive& primitive, const std::vector<Value>& operands,
+                            Attrs attrs) {
+  std::vector<ir::Var> vars;
+  for (const Value& v : operands) vars.push_back(v.var());
+  std::vector<Value> results;
+  for (const ir::Var v : builder.apply(primitive, vars, std::move(attrs))) results.emplace_back(builder, v);
+  return results;
+}
+
+/// Part i of an operand's dimension that is the factor.
+Value part_of(const Value& x, const ir::FactorDims& dims, int factor, std::int64_t i, std::int64_t count) {
+  const auto found = std::ranges::find(dims, std::vector<int>{factor});
+  if (found == dims.end() || count == 1) return x;
+  const auto d = static_cast<std::size_t>(found - dims.begin());
+  ops::Dims start(dims.size());
+  ops::Dims limit = x.shape().to_vector();
+  const std::int64_t length = limit[d] / count;
+  start[d] = i * length;
+  limit[d] = start[d] + length;
+  return ops::slice(x, start, limit, ops::Dims(dims.size(), 1));
+}
+
+/// The sum over one dimension that others stand behind, by halves: a kernel of sums of columns adds up fewer rows at a
+/// time the more columns there are, and how many there are layouts decide.
+Value summed_by_halves(Value x, std::int64_t axis) {
+  const auto part = [&](std::int64_t first, std::int64_t last) {
+    ops::Dims start(static_cast<std::size_t>(x.rank()));
+    ops::Dims limit = x.shape().to_vector();
+    start[static_cast<std::size_t>(axis)] = first;
+    limit[static_cast<std::size_t>(axis)] = last;
+    return ops::slice(x, start, limit, ops::Dims(start.size(), 1));
+  };
+  const int d = static_cast<int>(axis);
+  std::vector<Value> left_over;
+  while (x.shape()[d] > 1) {
+    const std::int64_t extent = x.shape()[d];
+    const std::int64_t half = extent / 2;
+    if (extent % 2 == 1) left_over.push_back(part(extent - 1, extent));
+    x = ops::add(part(0, half), part(half, 2 * half));
+  }
+  for (auto more = left_over.rbegin(); more != left_over.rend(); ++more) x = ops::add(x, *more);
+  return ops::reshape(x, x.shape().erase(d));
+}
+
+}  // namespace
+
+BlockWriter::BlockWriter(ir::Builder& builder, const Analysis& analysis, const Setting& setting, Moves& moves,
+                         std::int64_t times)
+    : builder_(builder), analysis_(analysis), setting_(setting), moves_(moves), times_(times) {
+  for (std::size_t i = 0; i < function().equations().size(); ++i) {
+    for (const ir::Var v : function().equations()[i].outputs) definitions_[v.id] = i;
+  }
+  for (std::size_t i = 0; i < function().inputs().size(); ++i) inputs_[function().inputs()[i].id] = i;
+}
+
+std::vector<Value> BlockWriter::write(std::span<const Value> inputs, std::span<const ValueLayout> wanted,
+                                      std::span<const std::string> output_names) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ir::Var v = function().inputs()[i];
+    placed_.insert_or_assign({v.id, to_string(analysis_.layout(v))}, inputs[i]);
+  }
+  for (std::size_t i = 0; i < function().equations().size(); ++i) {
+    if (analysis_.live[i]) write_equation(i);
+  }
+  builder_.set_provenance({});
+  std::vector<Value> outputs;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const ir::Var v = function().outputs()[i];
+    Asker asker;
+    asker.made_by = maker_of(v);
+    asker.read_by = i < output_names.size() ? output_names[i] : fmt::format("output {}", i);
+    asker.is_asked = true;
+    asker.reason = "the result is given that layout";
+    asker.times = times_;
+    outputs.push_back(get(v, wanted[i], asker));
+  }
+  return outputs;
+}
+
+const ir::Equation* BlockWriter::definition(ir::Var v) const {
+  const auto found = definitions_.find(v.id);
+  return found == definitions_.end() ? nullptr : &function().equations()[found->second];
+}
+
+std::string BlockWriter::maker_of(ir::Var v) const {
+  const ir::Equation* equation = definition(v);
+  return equation != nullptr ? name_of(*equation) : fmt::format("input {}", inputs_.at(v.id));
+}
+
+Asker BlockWriter::asker_of(const ir::Equation& equation, std::size_t operand) const {
+  Asker asker;
+  asker.made_by = maker_of(equation.inputs[operand]);
+  asker.read_by = name_of(equation);
+  asker.layer = layer_of(equation);
+  asker.backward = equation.provenance.backward;
+  asker.times = times_;
+  const bool is_reshard = equation.primitive == &ops::primitives::with_layout();
+  asker.is_asked = is_reshard || (!has_bodies(equation) && is_of_one_replica(equation));
+  asker.reason = is_reshard       ? "reshard asks for it"
+                 : asker.is_asked ? "the program reduces it"
+                 : has_bodies(equation)
+                     ? fmt::format("operand {} of {} keeps one layout inside of it", operand, asker.read_by)
+                     : fmt::format("operand {} of {} must lie so beside the others", operand, asker.read_by);
+  return asker;
+}
+
+Value BlockWriter::get(ir::Var v, const ValueLayout& target, const Asker& asker) {
+  const Place place{v.id, to_string(target)};
+  if (const auto found = placed_.find(place); found != placed_.end()) return found->second;
+  if (std::optional<Value> again = made_again(v, target)) {
+    placed_.emplace(place, *again);
+    return *again;
+  }
+  const ValueLayout& own = analysis_.layout(v);
+  const Value base = placed_.at({v.id, to_string(own)});
+  const Value moved = moves_.move(base, function().type(v), own, target, asker);
+  placed_.emplace(place, moved);
+  return moved;
+}
+
+/// Zeros are a sum along any axes; constants and broadcasts cost nothing, and draws are made where they are read.
+std::optional<Value> BlockWriter::made_again(ir::Var v, const ValueLayout& target) {
+  const ArrayType& type = function().type(v);
+  if (analysis_.zeros[v.id] && !analysis_.layout(v).sums.contains(target.sums)) {
+    const ArrayType block = block_type(type, target, mesh());
+    return as_input(ops::full(builder_, type.dtype, block.shape, 0), block);
+  }
+  const ir::Equation* equation = definition(v);
+  if (equation == nullptr || !rule_of(*equation->primitive).repeated) return std::nullopt;
+  const std::vector<Wish> wishes = {wish_for(target)};
+  const Resolution resolution = resolve_equation(analysis_, definitions_.at(v.id), wishes, setting_);
+  if (resolution.results[0] != target) return std::nullopt;
+  return on_blocks(*equation, resolution).front();
+}
+
+std::vector<Value> BlockWriter::operands_of(const ir::Equation& equation, const Resolution& resolution) {
+  std::vector<Value> operands;
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    operands.push_back(get(equation.inputs[i], resolution.operands[i], asker_of(equation, i)));
+  }
+  return operands;
+}
+
+std::vector<Value> BlockWriter::on_blocks(const ir::Equation& equation, const Resolution& resolution) {
+  std::vector<Value> operands = operands_of(equation, resolution);
+  if (equation.primitive == &ops::primitives::with_layout()) return operands;
+  if (is_of_one_replica(equation)) {
+    if (operands.empty()) return {ops::full(builder_, int32, Shape{}, 0)};
+    const bool sends_nothing =
+        equation.attrs.has("pairs") && equation.attrs.get<std::vector<ops::Dims>>("pairs").empty();
+    return {sends_nothing ? ops::full_like(operands[0], 0) : operands[0]};
+  }
+  if (equation.primitive->traits.effect && equation.attrs.has("axes")) {
+    auto [values, attrs] = without_axes(equation, std::move(operands));
+    return apply_to(builder_, *equation.primitive, values, std::move(attrs));
+  }
+  return in_blocks(equation, resolution, operands);
+}
+
+/// The op on this shard's blocks; where its sum is taken by blocks, on each of these, joined as sums over replicas are.
+std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Resolution& resolution,
+                                          const std::vector<Value>& operands) {
+  std::vector<ArrayType> blocks;
+  std::vector<ArrayType> whole_inputs;
+  std::vector<ArrayType> whole_outputs;
+  std::vector<OperandState> states;
+  for (const ir::Var v : equation.inputs) {
+    whole_inputs.push_back(function().type(v));
+    states.push_back({&function().type(v), {}, false});
+  }
+  for (std::size_t k = 0; k < equation.outputs.size(); ++k) {
+    whole_outputs.push_back(function().type(equation.outputs[k]));
+    blocks.push_back(block_type(whole_outputs[k], resolution.results[k], mesh()));
+  }
+  const ir::LayoutRule& rule = rule_of(*equation.primitive);
+  const auto apply = [&](const std::vector<Value>& some) {
+    const ir::BlockContext context{builder_,     equation.attrs, some,           blocks,
+                                   whole_inputs, whole_outputs,  resolution.axes};
+    if (rule.write) return rule.write(context);
+    return apply_to(builder_, *equation.primitive, some, rule.attrs ? rule.attrs(context) : equation.attrs);
+  };
+  if (setting_.contraction_blocks == 0) return apply(operands);
+  const ir::Factors factors = factors_of({*equation.primitive, equation.attrs, states, whole_outputs, {}, setting_});
+  const std::optional<int> summed = summed_factor(rule, factors, setting_);
+  if (!summed || !is_inexact(whole_outputs[0].dtype)) return apply(operands);
+  const auto f = static_cast<std::size_t>(*summed);
+  const bool is_of_columns = equation.primitive == &ops::primitives::reduce_sum() && *summed + 1 < operands[0].rank();
+  const std::int64_t count =
+      blocks_of_sum(factors.list[f].extent, setting_) / partition::blocks(resolution.axes[f], mesh());
+  const auto part = [&](std::int64_t i) {
+    std::vector<Value> some = operands;
+    for (std::size_t o = 0; o < some.size(); ++o) some[o] = part_of(some[o], factors.operands[o], *summed, i, count);
+    return is_of_columns ? summed_by_halves(some[0], *summed) : apply(some).front();
+  };
+  return {fold_tree<Value>(
+      0, count, [&](std::int64_t i, TreeNode) { return part(i); },
+      [](const Value& a, const Value& b, TreeNode) { return ops::add(a, b); })};
+}
+
+void BlockWriter::write_equation(std::size_t index) {
+  const ir::Equation& equation = function().equations()[index];
+  const EquationPlan& plan = analysis_.equations[index];
+  builder_.set_provenance(equation.provenance);
+  if (has_bodies(equation)) {
+    place(equation, plan.resolution, with_bodies(equation, plan));
+    return;
+  }
+  place(equation, plan.resolution, on_blocks(equation, plan.resolution));
+}
+
+void BlockWriter::place(const ir::Equation& equation, const Resolution& resolution, const std::vector<Value>& results) {
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const ir::Var v = equation.outputs[k];
+    const ArrayType& type = function().type(v);
+    Asker asker;
+    asker.made_by = asker.read_by = name_of(equation);
+    asker.layer = layer_of(equation);
+    asker.backward = equation.provenance.backward;
+    asker.times = times_;
+    Value x = results[k];
+    if (k < resolution.maxima.size() && !(resolution.maxima[k].empty() && resolution.minima[k].empty())) {
+      asker.reason = "the dimension it is taken over is cut";
+      x = moves_.extremum(x, resolution.maxima[k], resolution.minima[k], resolution.results[k], asker);
+    }
+    const ValueLayout& own = analysis_.layout(v);
+    asker.read_by = "its readers";
+    asker.reason = "several read the sum: it is reduced once";
+    x = moves_.move(x, type, resolution.results[k], own, asker);
+    placed_.insert_or_assign({v.id, to_string(own)}, x);
+  }
+}
+
+Value BlockWriter::as_input(const Value& x, const ArrayType& type) {
+  return {builder_, builder_.pvary(x.var(), type.varying)};
+}
+
+}  // namespace lockstep::partition

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/export.h>
+#include <lockstep/layout_map.h>
+#include <lockstep/optim.h>
+#include <lockstep/parallel.h>
+#include <lockstep/partitioned.h>
+#include <lockstep/train.h>
+
+namespace lockstep {
+
+/// How a model's step is partitioned over a mesh.
+struct ModelParallelOptions {
+  Mesh mesh = {};
+  LayoutMap layouts = {};  ///< Of variables, trainable or not, by path. A variable's own layout goes before it.
+  /// What cuts the batch's rows; nothing: the axis "data" or "batch", whichever the mesh has.
+  std::optional<DimensionAxes> batch = {};
+  /// 1: optimizer slots are cut along the batch's axes as well, as far as their extents allow. 2: gradients too, which
+  /// then are reduced into blocks. 3: parameters too, which are gathered where the loss reads them.
+  int zero = 0;
+  /// Of optimizer slots, by the path of their parameter; a slot without a rule lies as its parameter does, or as `zero`
+  /// says.
+  LayoutMap slots = {};
+  bool strict = false;       ///< Rules that match no leaf are a MeshError.
+  bool is_explicit = false;  ///< Collectives that nobody asked for are MeshErrors that propose a reshard.
+  /// K, a power of two that is no less than what cuts any one dimension: as PartitionOptions::contraction_blocks. Then one
+  /// fingerprint holds for all layouts, meshes and stages of zero.
+  std::int64_t contraction_blocks = 0;
+  DebugOptions debug = {};
+  Precision precision = Precision::float32;
+  RowWeights weight = "weight";
+};
+
+/// One training step of a model that is written for one device, as data_parallel's: forward, backward and optimizer are
+/// traced on the whole batch and partitioned together. Same state, same batches; rows are padded to what the batch's axes
+/// divide. Throws MeshError for an axis that the mesh has not; `init` and the step for rules that do not fit their
+/// variable, naming path, dimension and axis.
+LOCKSTEP_API TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options);
+inline TrainStep model_parallel(StepLoss loss, optim::GradientTransformation optimizer, ModelParallelOptions options) {
+  Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
+  return model_parallel(std::vector<Objective>{std::move(only)}, std::move(options));
+}
+
+/// Every collective that the step moves data with on such a state and batch, and rules that match nothing; nothing is run.
+/// Throws ValueError for a step of data_parallel.
+LOCKSTEP_API LayoutPlan layout_plan(const TrainStep& step, const TrainState& state, const Tree& batch);
+template <class B>
+LayoutPlan layout_plan(const TrainStep& step, const TrainState& state, const B& batch) {
+  return layout_plan(step, state, to_tree(batch));
+}
+
+}  // namespace lockstep
