@@ -20,6 +20,10 @@ void DeclarationLog::note(DeclaredAggregation declared) {
   if (innermost() != nullptr) innermost()->found_.push_back(std::move(declared));
 }
 
+void DeclarationLog::note(DeclaredLayout declared) {
+  if (innermost() != nullptr) innermost()->layouts_.push_back(std::move(declared));
+}
+
 void DeclarationLog::note(AssignedState assigned) {
   if (innermost() != nullptr) innermost()->assigned_.push_back(std::move(assigned));
 }

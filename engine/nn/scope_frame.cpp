@@ -220,8 +220,9 @@ Declared& ScopeFrame::declare(const std::string& path, const VariableSpec& one, 
   } else if (mode_ == Mode::call) {
     variable.old_value = existing_value(path, spec, trainable);
     if (trainable && spec.aggregation != Aggregation::none) {
-      DeclarationLog::note({path, spec.aggregation, variable.old_value});
+      DeclarationLog::note(DeclaredAggregation{path, spec.aggregation, variable.old_value});
     }
+    if (spec.layout) DeclarationLog::note(DeclaredLayout{path, *spec.layout, variable.old_value});
   } else {
     variable.old_value = level_.run([&] {
       const std::size_t slash = path.rfind('/');
@@ -259,7 +260,7 @@ Tree ScopeFrame::next_state() const {
   for (const auto& [path, variable] : declared_) {
     if (!variable.assigned) continue;
     next = next.with(path, Tree(combined(path, variable)));
-    DeclarationLog::note({path, variable.old_value});
+    DeclarationLog::note(AssignedState{path, variable.old_value});
   }
   return next;
 }

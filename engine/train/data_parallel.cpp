@@ -11,6 +11,7 @@
 
 #include "engine/train/batch_rows.h"
 #include "engine/train/loss_over_mesh.h"
+#include "engine/train/model_parallel.h"
 #include "engine/train/replica_step.h"
 #include "engine/train/trainable_parts.h"
 
@@ -49,6 +50,7 @@ Tree whole_batch(const Tree& batch, const DataParallelOptions& options, const Me
 
 /// One step, as it is traced: (state, batch) -> (state, logs).
 Tree whole_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  if (parts.partitioned) return train::partitioned_step(parts, arguments);
   const Mesh mesh = train::batch_mesh(parts.options, train::rows_of(arguments[1]));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
     return to_tree(train::replica_step(parts, from_tree<TrainState>(shard[0]), shard[1]));
@@ -90,12 +92,14 @@ const detail::StepParts& TrainStep::parts() const { return held(impl_, "training
 std::size_t TrainStep::traces() const { return held(impl_, "training step").cache.traces(); }
 
 Mesh TrainStep::mesh(std::int64_t rows) const {
-  return train::batch_mesh(held(impl_, "training step").parts.options, rows);
+  const detail::StepParts& own = parts();
+  return own.partitioned ? own.partitioned->mesh : train::batch_mesh(own.options, rows);
 }
 
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
   const detail::StepParts& own = parts();
   train::check_trained_dtypes(own.objectives, trainable);
+  if (own.partitioned) train::check_layouts(own, trainable, non_trainable);
   Tree slots = detail::JitCache().call(
       [&own](const std::vector<Tree>& arguments) { return train::initial_slots(own.objectives, arguments[0]); },
       {trainable});

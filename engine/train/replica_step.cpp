@@ -45,16 +45,19 @@ Array plain_norm(const Tree& gradients) {
 
 }  // namespace
 
-std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard) {
+std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard,
+                                         const VariableLayouts* layouts) {
   const Declarations declared = find_declarations(parts, state.trainable, state.non_trainable, shard);
   const Array scale = scale_of(parts.options, state);
   Array finite = full({}, true, bool_);
   TrainState next = state;
   std::map<std::string, Array> logs;
   for (const Objective& objective : parts.objectives) {
-    const Tree& seen = objective.sees_updates ? next.trainable : state.trainable;
+    const Tree& kept = objective.sees_updates ? next.trainable : state.trainable;
+    const Tree seen = layouts == nullptr ? kept : layouts->read(kept);
     Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard, scale});
     if (scale.has_value()) finite = logical_and(finite, optim::all_finite(d.gradients));
+    if (layouts != nullptr) d.gradients = layouts->reduced(d.gradients);
     for (const auto& [name, metric] : d.metrics) logs[in_objective(objective, name)] = metric;
     logs[in_objective(objective, "loss")] = d.loss;
     logs[in_objective(objective, "grad_norm")] = plain_norm(d.gradients);

@@ -6,6 +6,7 @@
 #include <lockstep/train.h>
 
 #include "engine/train/loss_over_mesh.h"
+#include "engine/train/variable_layouts.h"
 
 namespace lockstep::train {
 
@@ -37,8 +38,9 @@ Differentiated differentiate(const LossPoint& point);
 std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
                                   const Tree& shard);
 
-/// One replica's step, for the body of a map.
-std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard);
+/// One replica's step, for the body of a map. `layouts`: of a step that is partitioned, else null.
+std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard,
+                                         const VariableLayouts* layouts = nullptr);
 
 /// One replica's evaluation: "loss" and the metrics, summed over the batch axis.
 std::map<std::string, Weighted> replica_evaluation(const StepLoss& loss, const DataParallelOptions& options,

@@ -1,0 +1,132 @@
+#include "engine/train/model_parallel.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/function.h>
+#include <lockstep/model.h>
+
+#include "engine/train/batch_rows.h"
+#include "engine/train/loss_over_mesh.h"
+#include "engine/train/replica_step.h"
+
+namespace lockstep {
+namespace train {
+namespace {
+
+/// Layouts that variables declare where the losses call their models: the leaf is the very array that a call was given.
+std::map<std::string, Layout> declared_layouts(const detail::StepParts& parts, const TrainState& state,
+                                               const Tree& rows) {
+  std::map<std::string, Layout> declared;
+  for (const Objective& objective : parts.objectives) {
+    const auto listen = [&](const std::vector<Tree>& arguments) {
+      const detail::DeclarationLog log;
+      objective.loss(arguments[0], arguments[1], arguments[2]);
+      for (const Tree& tree : {arguments[0], arguments[1]}) {
+        const std::vector<std::string> paths = tree.paths();
+        const std::vector<Array> leaves = tree.leaves();
+        for (const detail::DeclaredLayout& variable : log.layouts()) {
+          for (std::size_t i = 0; i < leaves.size(); ++i) {
+            if (leaves[i].state() == variable.value.state()) declared.insert_or_assign(paths[i], variable.layout);
+          }
+        }
+      }
+      return Tree();
+    };
+    trace(listen, {state.trainable, state.non_trainable, rows});
+  }
+  return declared;
+}
+
+/// The step of one replica that has the whole batch, and how what goes in and out lies.
+struct WholeStep {
+  Tree batch;
+  VariableLayouts layouts;
+  TreeFunction function;
+  detail::PartitionCall call;
+};
+
+WholeStep whole_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  const ModelParallelOptions& options = *parts.partitioned;
+  const auto state = from_tree<TrainState>(arguments[0]);
+  const Tree weighted = with_weights(filled(arguments[1], parts.options.weight), parts.options.weight);
+  Tree batch = padded(weighted, parts.options.weight, batch_blocks(options));
+  VariableLayouts layouts(options, state.trainable, state.non_trainable, declared_layouts(parts, state, batch));
+
+  const Mesh one = data_mesh(1, devices("cpu:0"), rows_of(batch));
+  TreeFunction function = [&parts, layouts, one](const std::vector<Tree>& whole) {
+    const auto mapped = [&](const std::vector<Tree>& replica) {
+      return to_tree(replica_step(parts, from_tree<TrainState>(replica[0]), replica[1], &layouts));
+    };
+    return detail::pmap_call(mapped, {.mesh = one, .in = {replicated, sharded(batch_axis)}, .out = {replicated}}, whole,
+                             1);
+  };
+  const DimensionAxes rows = batch_axes_of(options);
+  detail::PartitionCall call{options.mesh, {}, {}, options.is_explicit, options.contraction_blocks};
+  call.in.emplace_back(
+      [layouts](const std::string& path, const ArrayType& type) { return layouts.of_state(path, type); });
+  call.in.emplace_back([rows](const std::string&, const ArrayType& type) {
+    return type.shape.rank() == 0 ? replicated : sharded(rows);
+  });
+  call.out.push_back(call.in[0]);
+  call.out.emplace_back([](const std::string&, const ArrayType&) { return replicated; });
+  return {std::move(batch), std::move(layouts), std::move(function), std::move(call)};
+}
+
+}  // namespace
+
+Tree partitioned_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  const WholeStep step = whole_step(parts, arguments);
+  return detail::partition_call(step.function, step.call, {arguments[0], step.batch});
+}
+
+LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  LayoutPlan plan;
+  const auto function = [&](const std::vector<Tree>& traced) {
+    const WholeStep step = whole_step(parts, traced);
+    plan = detail::partition_plan(step.function, step.call, {traced[0], step.batch});
+    plan.unused_rules = step.layouts.unused_rules();
+    for (const std::string& pattern : plan.unused_rules) {
+      plan.text += fmt::format("\"{}\" matches no variable\n", pattern);
+    }
+    return Tree();
+  };
+  trace(function, arguments);
+  return plan;
+}
+
+void check_layouts(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable) {
+  const VariableLayouts layouts(*parts.partitioned, trainable, non_trainable, {});
+}
+
+}  // namespace train
+
+TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options) {
+  train::check(options);
+  DataParallelOptions of_one{.devices = devices("cpu:0"),
+                             .shards = 1,
+                             .debug = options.debug,
+                             .precision = options.precision,
+                             .weight = options.weight};
+  return TrainStep(
+      {std::move(objectives), std::move(of_one), std::make_shared<const ModelParallelOptions>(std::move(options))});
+}
+
+LayoutPlan layout_plan(const TrainStep& step, const TrainState& state, const Tree& batch) {
+  const detail::StepParts& parts = step.parts();
+  if (!parts.partitioned) {
+    throw ValueError(
+        "[layout_plan] the step is one of data_parallel, whose collectives stand in the program; read "
+        "step.program(state, "
+        "batch), or make the step by model_parallel");
+  }
+  const Tree rows = train::without_empty_weights(batch, parts.options.weight);
+  train::check(rows, parts.options.weight);
+  return train::plan_of_step(parts, {to_tree(state), rows});
+}
+
+}  // namespace lockstep

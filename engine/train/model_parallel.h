@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include <lockstep/model_parallel.h>
+
+#include "engine/train/variable_layouts.h"
+
+namespace lockstep::train {
+
+/// One step on whole arrays, (state, batch) -> (state, logs), partitioned over the mesh of `parts.partitioned`.
+Tree partitioned_step(const detail::StepParts& parts, const std::vector<Tree>& arguments);
+/// What it moves.
+LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>& arguments);
+/// Throws MeshError where rules do not fit the variables.
+void check_layouts(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable);
+
+}  // namespace lockstep::train
