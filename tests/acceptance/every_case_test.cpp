@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/backend/communicator.h>
+#include <lockstep/processes.h>
 
 #include "tests/acceptance/cases.h"
 #include "tests/support/launcher.h"

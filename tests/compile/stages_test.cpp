@@ -81,7 +81,7 @@ const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) /
 
 /// A program behind its last stage, for mistakes to be made in.
 struct Broken {
-  Broken(const char* text, std::shared_ptr<const Backend> backend)
+  Broken(const char* text, std::shared_ptr<const backend::Backend> backend)
       : kernels({std::move(backend)}), program(kernels, options) {
     compile::write_out(program, *ir::parse(text, ops::find_primitive));
     for (const compile::Stage& stage : compile::stages(options)) stage.run(program, decided);

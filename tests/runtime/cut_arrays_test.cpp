@@ -88,9 +88,9 @@ Value mixed(const Value& x, const Layout& from, const Layout& to, int devices) {
   })[0];
 }
 
-compile::Options options_of(const std::shared_ptr<Communicator>& communicator) {
+compile::Options options_of(const std::shared_ptr<Processes>& together) {
   compile::Options options = verified(permissive_backend());
-  options.communicator = communicator;
+  options.processes = together;
   return options;
 }
 
@@ -120,9 +120,9 @@ TEST_CASE("drawn layouts: what lies cut means what whole arrays do, in 1, 2, 4 a
         CAPTURE(processes);
         CAPTURE(devices);
         const ir::FunctionPtr f = build(devices);
-        run_processes(processes, [&](const std::shared_ptr<Communicator>& communicator) {
-          const int rank = communicator->rank();
-          const auto executable = compile::lower(f, options_of(communicator));
+        run_processes(processes, [&](const std::shared_ptr<Processes>& together) {
+          const int rank = together->rank();
+          const auto executable = compile::lower(f, options_of(together));
           const auto given = part_of(arguments[0], in, rank, processes);
           const auto results = runtime::run(*executable, std::vector{given});
           for (std::size_t k = 0; k < layouts.size(); ++k) {
@@ -154,8 +154,8 @@ TEST_CASE("what lies cut goes from map to map without communication, where it la
   const std::vector<eval::HostArray> whole = eval::eval(*f, arguments, *ops::reference_backend());
   for (int processes : {1, 2, 4, 8}) {
     CAPTURE(processes);
-    run_processes(processes, [&](const std::shared_ptr<Communicator>& communicator) {
-      const auto executable = compile::lower(f, options_of(communicator));
+    run_processes(processes, [&](const std::shared_ptr<Processes>& together) {
+      const auto executable = compile::lower(f, options_of(together));
       const std::int64_t share = type.nbytes() / processes;
       CHECK(executable->argument_types[0].nbytes() == share);
       CHECK(executable->result_types[0].nbytes() == share);
@@ -165,14 +165,13 @@ TEST_CASE("what lies cut goes from map to map without communication, where it la
       CHECK(static_cast<std::int64_t>(executable->arena_bytes) <= share);
       std::vector<eval::HostArray> given;
       for (const eval::HostArray& argument : arguments) {
-        given.push_back(part_of(argument, layout, communicator->rank(), processes));
+        given.push_back(part_of(argument, layout, together->rank(), processes));
       }
       const Buffer* const first = given[0].buffer.get();
       const Buffer* const second = given[1].buffer.get();
       const auto results = runtime::run(*executable, std::move(given), {true, true});
       CHECK((results[0].buffer.get() == first || results[0].buffer.get() == second));
-      CHECK(eval::host_bytes(results[0]) ==
-            eval::host_bytes(part_of(whole[0], layout, communicator->rank(), processes)));
+      CHECK(eval::host_bytes(results[0]) == eval::host_bytes(part_of(whole[0], layout, together->rank(), processes)));
     });
   }
 }

@@ -12,8 +12,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/lockstep.h>
+#include <lockstep/processes.h>
 
 #include "tests/support/launcher.h"
 #include "tests/support/replicas.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
+#include <lockstep/processes.h>
 
 #include "engine/api/transforms/bind.h"
 #include "engine/api/transforms/runtime.h"
