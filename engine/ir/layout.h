@@ -36,8 +36,8 @@ struct ValueLayout {
 /// dimension that reshape splits or merges is several factors.
 struct Factor {
   /// What the blocks of a result that does not have the factor are, when it is cut: parts of its sum, of its maximum or
-  /// minimum. `whole` factors cannot be cut.
-  enum class Kind : std::uint8_t { sum, max, min, whole };
+  /// minimum; `found`: one of them has it, the others hold zeros. `whole` factors cannot be cut.
+  enum class Kind : std::uint8_t { sum, max, min, found, whole };
   std::int64_t extent = 1;
   Kind kind = Kind::sum;
 };

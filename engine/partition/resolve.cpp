@@ -34,10 +34,6 @@ bool is_in_no_result(const Factors& factors, int f) {
   return std::ranges::none_of(factors.results, [&](const FactorDims& dims) { return has(dims, f); });
 }
 
-bool is_looked_up(const ir::LayoutRule& rule, const Factors& factors, int f) {
-  return rule.write && std::ranges::count_if(factors.operands, [&](const FactorDims& d) { return has(d, f); }) == 1;
-}
-
 /// Which axes cut which factor.
 class Cutting {
  public:
@@ -134,9 +130,8 @@ class Cutting {
   bool fits_blocks_of_sum(int f, const CutAxes& longer) const {
     const Setting& setting = question_.setting;
     const bool is_sum = at(factors_.list, f).kind == Factor::Kind::sum && is_in_no_result(factors_, f);
-    const ir::LayoutRule& rule = rule_of(question_.primitive);
-    if (setting.contraction_blocks == 0 || !is_sum || is_looked_up(rule, factors_, f)) return true;
-    return summed_factor(rule, factors_, setting) == f &&
+    if (setting.contraction_blocks == 0 || !is_sum) return true;
+    return summed_factor(factors_, setting) == f &&
            blocks_of_sum(extent(f), setting) % blocks(longer, setting.mesh) == 0 && is_in_mesh_order(longer);
   }
 
@@ -280,13 +275,11 @@ std::int64_t blocks_of_sum(std::int64_t extent, const Setting& setting) {
   return count;
 }
 
-std::optional<int> summed_factor(const ir::LayoutRule& rule, const Factors& factors, const Setting& setting) {
+std::optional<int> summed_factor(const Factors& factors, const Setting& setting) {
   for (std::size_t f = 0; f < factors.list.size(); ++f) {
     const Factor& factor = factors.list[f];
     if (factor.kind != Factor::Kind::sum || blocks_of_sum(factor.extent, setting) == 1) continue;
-    if (is_in_no_result(factors, static_cast<int>(f)) && !is_looked_up(rule, factors, static_cast<int>(f))) {
-      return static_cast<int>(f);
-    }
+    if (is_in_no_result(factors, static_cast<int>(f))) return static_cast<int>(f);
   }
   return std::nullopt;
 }

@@ -43,8 +43,7 @@ ir::Factors factors_of(const Question& question);
 /// Into how many blocks a sum over so many elements is cut where bits must not depend on layouts.
 std::int64_t blocks_of_sum(std::int64_t extent, const Setting& setting);
 /// The factor whose sum is taken by blocks then: the first that no result has.
-/// What a rule writes itself and one operand alone has is looked up, not summed: all blocks but one give zeros.
-std::optional<int> summed_factor(const ir::LayoutRule& rule, const ir::Factors& factors, const Setting& setting);
+std::optional<int> summed_factor(const ir::Factors& factors, const Setting& setting);
 
 /// The rule of the op: its own, that of pointwise ops, or none.
 const ir::LayoutRule& rule_of(const ir::Primitive& primitive);

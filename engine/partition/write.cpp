@@ -208,7 +208,7 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
   };
   if (setting_.contraction_blocks == 0) return apply(operands);
   const ir::Factors factors = factors_of({*equation.primitive, equation.attrs, states, whole_outputs, {}, setting_});
-  const std::optional<int> summed = summed_factor(rule, factors, setting_);
+  const std::optional<int> summed = summed_factor(factors, setting_);
   if (!summed || !is_inexact(whole_outputs[0].dtype)) return apply(operands);
   const auto f = static_cast<std::size_t>(*summed);
   const bool is_of_columns = equation.primitive == &ops::primitives::reduce_sum() && *summed + 1 < operands[0].rank();

@@ -70,7 +70,9 @@ struct PartitionCall {
   bool is_explicit = false;
   std::int64_t contraction_blocks = 0;
 };
+/// A map's layouts as such functions.
 LOCKSTEP_API std::vector<LayoutOfLeaf> leaf_layouts(const std::vector<LayoutMap>& maps);
+/// What `partitioned` calls.
 LOCKSTEP_API Tree partition_call(const TreeFunction& function, const PartitionCall& options,
                                  std::vector<Tree> arguments);
 /// What it would move; nothing is run.

@@ -189,6 +189,9 @@ TEST_CASE("partitioned: what does not fit is named") {
   const auto mapped = pmap(f, {.mesh = grid(), .in = {sharded("data", 1)}, .out = {sharded("data", 1)}});
   expect_error<MeshError>([&] { partitioned(mapped, {.mesh = grid(), .in = {replicated}})(x); },
                           "has a pmap over 2 replicas inside");
+  const auto asking = [](const Array& v) { return reshard(v, sharded("rows")); };
+  expect_error<MeshError>([&] { partitioned(asking, {.mesh = grid(), .in = {replicated}})(x); }, "rows");
+  expect_error<ShapeError>([&] { reshard(x, sharded("data", 2)); }, "reshard", "2");
   const auto pair = [](const Array& v) { return std::pair(v, v); };
   expect_error<MeshError>(
       [&] {

@@ -142,6 +142,7 @@ ir::Factors take_layout(const ir::LayoutContext& context) {
   ir::Factors factors;
   const auto [x, places] =
       axis_factors(factors, context.inputs[0].shape, context.inputs[1].shape, axis_of(context.attrs));
+  factors.list[static_cast<std::size_t>(axis_of(context.attrs))].kind = ir::Factor::Kind::found;
   factors.operands = {x, places};
   factors.results = {places};
   return factors;

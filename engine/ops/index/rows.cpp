@@ -167,6 +167,7 @@ const ArrayType index_type{DType::int32, Shape{4}, {}};
 ir::Factors gather_layout(const ir::LayoutContext& context) {
   ir::Factors factors;
   const ir::FactorDims table = layout::own_dims(factors, context.inputs[0].shape);
+  factors.list[0].kind = ir::Factor::Kind::found;
   const ir::FactorDims indices = layout::own_dims(factors, context.inputs[1].shape);
   ir::FactorDims result = indices;
   result.insert(result.end(), table.begin() + 1, table.end());
