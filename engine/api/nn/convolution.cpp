@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/backend/round_up.h>
 #include <lockstep/convolution.h>
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
@@ -168,7 +169,7 @@ Pairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axe
   if (name == "VALID") return pairs;
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const std::int64_t span = (window[d] - 1) * (dilation.empty() ? 1 : dilation[d]) + 1;
-    const std::int64_t out = (extents[d] + strides[d] - 1) / strides[d];
+    const std::int64_t out = backend::ceil_div(extents[d], strides[d]);
     const std::int64_t total = std::max<std::int64_t>((out - 1) * strides[d] + span - extents[d], 0);
     const std::int64_t smaller = total / 2;
     pairs[d] = name == "SAME" ? std::pair(smaller, total - smaller) : std::pair(total - smaller, smaller);

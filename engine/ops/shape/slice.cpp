@@ -1,3 +1,5 @@
+#include <lockstep/backend/round_up.h>
+
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/layout.h"
 
@@ -20,7 +22,7 @@ std::vector<ArrayType> slice_infer(const ir::InferContext& context) {
                          "count from 0 and keep inside the operand");
     }
     if (strides[d] < 1) infer::shape_error(context, "strides of 1 or more", "use reverse to go backwards");
-    result.append((limit[d] - start[d] + strides[d] - 1) / strides[d]);
+    result.append(backend::ceil_div(limit[d] - start[d], strides[d]));
   }
   return {{context.inputs[0].dtype, result, {}}};
 }
