@@ -456,8 +456,7 @@ bool write_through(const Program& program, const Item& item, UnitProgram& to) {
   if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
   if (mesh.shards > 1 && local.nbytes() % buffer_alignment != 0) return false;
   const auto blocks = static_cast<int>(mesh.part_of(item.layout).distinct_shards().size());
-  if (!stacked && blocks != mesh.local_shards) return false;
-  if (!stacked && !is_contiguous(local.type.shape, whole.strides)) return false;
+  if (!stacked && (blocks != mesh.local_shards || !is_contiguous(local.type.shape, whole.strides))) return false;
   const int cut = to.cuts.add(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
   const int old_root = local.root;
   for (StoredValue& value : to.values) {

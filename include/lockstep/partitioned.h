@@ -37,7 +37,7 @@ struct InsertedCollective {
 };
 
 /// What a partitioned function moves, known before anything is allocated.
-struct LayoutPlan {
+struct LOCKSTEP_API LayoutPlan {
   std::vector<InsertedCollective> collectives;
   std::vector<std::string> unused_rules;  ///< Patterns that match no leaf.
   std::int64_t bytes = 0;                 ///< Of all collectives' operands on one shard, in one call.

@@ -4,11 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/processes.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 #include <lockstep/random.h>
 
 #include "tests/support/array_values.h"

@@ -91,15 +91,14 @@ TEST_CASE("the scaled families: variance = scale / fan, for dense and convolutio
       {"lecun_uniform", initializers::lecun_uniform(), 1, false, true},
       {"lecun_normal", initializers::lecun_normal(), 1, false, false},
   };
-  struct backend::Kernel {
+  struct Filter {
     Shape shape;
     double fan_in;
     double fan_out;
   };
-  const std::vector<backend::Kernel> kernels = {
-      {{100, 400}, 100, 400}, {{3, 5, 20, 150}, 300, 2250}, {{40000}, 40000, 40000}};
+  const std::vector<Filter> kernels = {{{100, 400}, 100, 400}, {{3, 5, 20, 150}, 300, 2250}, {{40000}, 40000, 40000}};
   for (const Case& c : cases) {
-    for (const backend::Kernel& k : kernels) {
+    for (const Filter& k : kernels) {
       CAPTURE(c.name);
       CAPTURE(to_string(k.shape));
       const double variance = c.scale / (c.average ? (k.fan_in + k.fan_out) / 2 : k.fan_in);

@@ -167,8 +167,8 @@ TEST_CASE("what lies cut goes from map to map without communication, where it la
       for (const eval::HostArray& argument : arguments) {
         given.push_back(part_of(argument, layout, together->rank(), processes));
       }
-      const Buffer* const first = given[0].buffer.get();
-      const Buffer* const second = given[1].buffer.get();
+      const backend::Buffer* const first = given[0].buffer.get();
+      const backend::Buffer* const second = given[1].buffer.get();
       const auto results = runtime::run(*executable, std::move(given), {true, true});
       CHECK((results[0].buffer.get() == first || results[0].buffer.get() == second));
       CHECK(eval::host_bytes(results[0]) == eval::host_bytes(part_of(whole[0], layout, together->rank(), processes)));

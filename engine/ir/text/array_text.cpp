@@ -11,8 +11,8 @@
 
 #include <lockstep/error.h>
 
-#include "engine/core/narrow_floats.h"
 #include "engine/core/lists.h"
+#include "engine/core/narrow_floats.h"
 
 // Laid out as numpy 2.4 does.
 namespace lockstep::ir {

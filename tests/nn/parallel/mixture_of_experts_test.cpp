@@ -47,7 +47,7 @@ MixtureResult mixed(const Parameters& p, const Array& x, MixtureOptions options,
 Array loss_of(const MixtureResult& m) { return sum(square(m.y)) + sum(m.load_balance); }
 
 const Layout cut = sharded("expert");
-PmapOptions along_experts(const Replicas& replicas, std::vector<Layout> out) {
+PmapOptions along_experts(const Replicas& replicas, std::vector<LeafLayouts> out) {
   return {.mesh = tests::mesh_along("expert", replicas), .in = {replicated, cut, cut, cut}, .out = std::move(out)};
 }
 

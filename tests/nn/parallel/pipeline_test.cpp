@@ -33,7 +33,7 @@ Array piped(const Array& weights, const Array& x, const PipelineOptions& options
   return again ? pipeline(remat(stage), x, options) : pipeline(stage, x, options);
 }
 
-PmapOptions along_stages(const Replicas& replicas, std::vector<Layout> out) {
+PmapOptions along_stages(const Replicas& replicas, std::vector<LeafLayouts> out) {
   return {.mesh = tests::mesh_along("stage", replicas), .in = {sharded("stage"), replicated}, .out = std::move(out)};
 }
 

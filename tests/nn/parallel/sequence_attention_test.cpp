@@ -45,7 +45,7 @@ Array on_one(const Qkv& x, bool causal, bool masked) {
 
 PmapOptions along_sequence(const Replicas& replicas, std::size_t arguments) {
   return {.mesh = tests::mesh_along("sequence", replicas),
-          .in = std::vector<Layout>(arguments, sharded("sequence", 1)),
+          .in = std::vector<LeafLayouts>(arguments, sharded("sequence", 1)),
           .out = {sharded("sequence", 1)}};
 }
 
