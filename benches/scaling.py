@@ -143,6 +143,7 @@ MODELS = {
     "70 B": Gpt(depth=80, width=8448),
 }
 BATCH = 4096  # sequences a step
+OVERLAP = 0.8  # of the backward pass, behind which gradients travel
 
 
 def layouts(devices, overlap):
@@ -176,28 +177,28 @@ def with_microbatches(layout):
 
 
 def tables(_):
-    for overlap, what in ((0.0, "Nothing overlaps"), (0.8, "Gradients travel behind four fifths of the backward pass")):
-        print(f"\n### {what}\n")
-        print("| model | devices | layout | step | of it exchange | idle | memory | fits | sent a step | efficiency |")
-        print("|---|---|---|---|---|---|---|---|---|---|")
-        for name, gpt in MODELS.items():
-            for devices in (8, 64, 512, 4096):
-                for kind, layout in layouts(devices, overlap):
-                    layout = with_microbatches(layout)
-                    p = predict(LARGE, gpt, layout, BATCH)
-                    e = efficiency(LARGE, gpt, layout, BATCH)
-                    print(
-                        f"| {name} | {devices} | {kind} | {p.step:.2f} s | {100 * p.exposed / p.step:.0f} % "
-                        f"| {100 * p.idle / p.step:.0f} % | {p.memory_bytes / 1e9:.0f} GB "
-                        f"| {'yes' if p.memory_bytes < LARGE.memory else 'no'} | {p.traffic / 1e9:.1f} GB | {e:.2f} |"
-                    )
+    print("| model | devices | layout | step | with overlap | exchange | idle | memory | fits | sent a step | efficiency |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for name, gpt in MODELS.items():
+        for devices in (8, 64, 512, 4096):
+            overlapped = {kind: with_microbatches(layout) for kind, layout in layouts(devices, OVERLAP)}
+            for kind, layout in layouts(devices, 0.0):
+                layout = with_microbatches(layout)
+                p = predict(LARGE, gpt, layout, BATCH)
+                e = efficiency(LARGE, gpt, layout, BATCH)
+                print(
+                    f"| {name} | {devices} | {kind} | {p.step:.2f} s "
+                    f"| {predict(LARGE, gpt, overlapped[kind], BATCH).step:.2f} s | {100 * p.exposed / p.step:.0f} % "
+                    f"| {100 * p.idle / p.step:.0f} % | {p.memory_bytes / 1e9:.0f} GB "
+                    f"| {'yes' if p.memory_bytes < LARGE.memory else 'no'} | {p.traffic / 1e9:.1f} GB | {e:.2f} |"
+                )
     print("\n### Where each layout stops paying\n")
     print(f"The most devices at which it fits and at least {ENOUGH:.0%} of a device's time is its share of the model.\n")
     print("| model | layout | nothing overlaps | with overlap |")
     print("|---|---|---|---|")
     for name, gpt in MODELS.items():
         ends = {}
-        for column, overlap in enumerate((0.0, 0.8)):
+        for column, overlap in enumerate((0.0, OVERLAP)):
             for devices in powers(BATCH):
                 for kind, layout in layouts(devices, overlap):
                     layout = with_microbatches(layout)

@@ -27,6 +27,7 @@ class Communicator;
 /// lines is a text of which the first line that differs is shown.
 using ProcessEntries = std::vector<std::pair<std::string, std::string>>;
 
+/// How `Processes` wait and what they compare.
 struct ProcessOptions {
   /// Seconds that a process waits for another one in a collective; then it throws.
   double time_limit = 30;

@@ -18,6 +18,7 @@ struct AcceptanceCase {
   std::string what;
   std::function<Tree(const Replicas&)> run;
   std::vector<std::int64_t> shards = {1, 2, 4, 8};
+  bool ends_processes = false;  ///< Several processes can communicate no more behind it: each run has its own.
 };
 
 std::vector<AcceptanceCase> declaration_cases();

@@ -30,6 +30,7 @@ std::string line_of(const AcceptanceCase& c, std::int64_t shards, const std::str
 std::string run_all(int processes) {
   std::string lines;
   for (const AcceptanceCase& c : all_cases()) {
+    if (c.ends_processes && processes > 1) continue;
     for (const std::int64_t shards : c.shards) {
       if (shards < processes) continue;
       CAPTURE(c.what);
@@ -46,6 +47,7 @@ std::string run_all(int processes) {
 std::string lines_for(int processes) {
   std::string lines;
   for (const AcceptanceCase& c : all_cases()) {
+    if (c.ends_processes) continue;
     for (const std::int64_t shards : c.shards) {
       if (shards >= processes) lines += line_of(c, shards, bits_of(c, {shards, 1}));
     }
@@ -64,6 +66,27 @@ TEST_CASE("what each launched process computes of the cases") {
   if (!is_launched() || folder == nullptr) return;
   std::ofstream(std::filesystem::path(folder) / std::to_string(world()->rank())) << run_all(world()->size());
   world()->barrier();
+}
+
+TEST_CASE("what each launched process sees of a case that ends it") {
+  if (!is_launched()) return;
+  for (const AcceptanceCase& c : all_cases()) {
+    if (c.ends_processes) return static_cast<void>(c.run({world()->size(), 1}));
+  }
+}
+
+TEST_CASE("what ends the processes is the same error on all of 2 and 4") {
+  if (is_launched()) return;
+  if (const std::string reason = no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  for (const int processes : {2, 4}) {
+    const std::string output =
+        launched(processes, "what each launched process sees of a case that ends it", "timeout 300 ");
+    CAPTURE(output);
+    CHECK(count(output, "SUCCESS!") == static_cast<std::size_t>(processes));
+  }
 }
 
 TEST_CASE("every case holds in 2 and 4 processes, with the bits of one") {
