@@ -110,7 +110,13 @@ int execute_with_others(const Executable& executable, CallFrame& frame, Record* 
                         std::span<const Argument> arguments, const executable::ArgumentName* name) {
   executable::ProcessCalls& calls = *executable.process_calls;
   std::vector<std::span<const std::byte>> bytes;
+  const auto& cut = executable.cut.arguments;
   for (std::size_t i = 0; i < arguments.size() && !calls.is_compared(); ++i) {
+    // Of what lies cut each process has another part.
+    if (!cut.empty() && cut[i] != nullptr) {
+      bytes.emplace_back();
+      continue;
+    }
     bytes.emplace_back(data(*arguments[i].buffer), static_cast<std::size_t>(executable.argument_types[i].nbytes()));
   }
   calls.begin(bytes, name);
