@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/backend/reusable_memory.h>
 #include <lockstep/lockstep.h>
 
 #include "engine/trace/array_state.h"
@@ -221,6 +222,23 @@ TEST_CASE("partitioned keeps results cut where it is asked to") {
   CHECK(is_cut(partitioned(f, as_it_comes)(w, x)));
 }
 
+TEST_CASE("axes of one shard cut nothing: what lies cut along them is taken, and results are whole") {
+  const Mesh line({{"data", 4}, {"model", 1}}, {Device{}});
+  const auto twice = [](const Array& x) { return x * 2.0; };
+  const Array x = random::normal(random::key(1), {8, 4});
+  for (const Layout& layout : {sharded("model"), sharded({"data", "model"})}) {
+    const auto f = jit(partitioned(twice, {.mesh = line, .in = {layout}, .out = {layout}, .keep_cut = true}));
+    const Array y = f(reshard(x, line, layout));
+    CHECK(layout_of(y) == (layout == sharded("model") ? replicated : sharded("data")));
+    CHECK(fingerprint(Tree(f(y))) == fingerprint(Tree(x * 4.0)));
+  }
+  const Work work = mlp();
+  const TrainStep step = step_of(work, 3, line);
+  const TrainState state = step(fresh(step, work), work.batch).first;
+  CHECK(layout_of(leaf(state, "trainable/in/bias")) == sharded("data"));
+  CHECK(layout_of(leaf(state, "trainable/head/kernel")) == sharded("data"));
+}
+
 TEST_CASE("what each launched process trains with a state that lies cut") {
   if (!tests::is_launched()) return;
   for (const Work& work : {mlp(), gpt()}) {
@@ -273,5 +291,63 @@ TEST_CASE("mlp and gpt over 2 and 4 processes: losses, bits and checkpoints of o
       state = step(std::move(state), work.batch).first;
       if (zero == 3) CHECK(tests::count(output, "next " + fingerprint(to_tree(state)) + ".") == times);
     }
+  }
+}
+
+namespace {
+
+/// Four kernels of 16 MiB.
+Work wide() {
+  const auto network = [](Scope& s, const Array& x) {
+    Array h = x;
+    for (const char* name : {"a", "b", "c", "d"}) h = tanh(dense(s[name], h, {.units = 2048, .use_bias = false}));
+    return h;
+  };
+  return {"wide",
+          Model<Array, Array>(network),
+          {random::normal(random::key(1), {8, 2048}), random::normal(random::key(2), {8, 2048}), ones({8})},
+          {}};
+}
+
+/// Of this process, without what it keeps for its next use.
+std::size_t held_bytes() {
+  backend::release_reusable_memory();
+  return tests::resident_bytes();
+}
+
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+}  // namespace
+
+TEST_CASE("what each launched process has resident of a state of 192 MiB") {
+  if (!tests::is_launched()) return;
+  const int zero = std::atoi(std::getenv("LOCKSTEP_TEST_ZERO"));
+  const Work work = wide();
+  const TrainStep step = step_of(work, zero, Mesh({{"data", 4}}, {Device{}}));
+  static_cast<void>(step(fresh(step, work), work.batch));  // what the program itself takes is no part of the measure
+  const std::size_t before = held_bytes();
+  TrainState state = fresh(step, work);
+  for (int i = 0; i < 3; ++i) state = step(std::move(state), work.batch).first;
+  const std::size_t resident = held_bytes() - before;
+  std::size_t parts = 0;
+  for (const Array& x : to_tree(state).leaves()) parts += buffer_bytes(x);
+  CHECK(mebibytes(parts) == doctest::Approx(zero == 3 ? 48 : 192).epsilon(1e-3));
+  CHECK(mebibytes(resident) == doctest::Approx(mebibytes(parts)).epsilon(0.1));
+  std::printf("zero %d was measured: %.1f MiB of %.1f.\n", zero, mebibytes(resident), mebibytes(parts));
+  world()->barrier();
+}
+
+TEST_CASE("64 MiB of parameters with Adam in 4 processes: 192 MiB resident in each without zero, 48 with stage 3") {
+  if (tests::is_launched()) return;
+  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  for (const std::string zero : {"0", "3"}) {
+    const std::string output = tests::launched(4, "what each launched process has resident of a state of 192 MiB",
+                                               "LOCKSTEP_TEST_ZERO=" + zero + " ");
+    CAPTURE(output);
+    CHECK(tests::count(output, "zero " + zero + " was measured") == 4);
+    CHECK(tests::count(output, "FAILURE") == 0);
   }
 }

@@ -67,6 +67,7 @@ void check_call(const PartitionCall& options, std::size_t arguments) {
 struct Cut {
   api::TracedTree traced;
   partition::Partitioned parts;
+  std::vector<ValueLayout> given;  ///< Of the arguments, as `in` has them.
 };
 
 std::vector<std::optional<ValueLayout>> output_layouts(const api::TracedTree& traced, const PartitionCall& options) {
@@ -105,7 +106,7 @@ Cut cut(const TreeFunction& function, const PartitionCall& options, const api::F
     in.push_back(checked(layout, options.mesh, types[i], "partitioned: " + flat.path(i)));
     how.input_names.push_back(flat.path(i));
   }
-  Cut result{api::trace_tree(function, flat, types), {}};
+  Cut result{api::trace_tree(function, flat, types), {}, in};
   trace::refuse_written(result.traced.cells,
                         "partitioned: the function changes state that was made outside of it; call the model within "
                         "it, or return the new value");
@@ -169,6 +170,17 @@ std::vector<LayoutOfLeaf> leaf_layouts(const std::vector<LayoutMap>& maps) {
   return layouts;
 }
 
+/// Arguments that may lie cut along axes of one shard, as the map has them: these cut nothing in it.
+std::vector<Array> without_single_axes(std::vector<Array> arguments, const Cut& made, const Mesh& mesh) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::vector<std::string> entries = partition::entries_of(made.parts.inputs[i]);
+    if (entries == partition::entries_of(made.given[i])) continue;
+    arguments[i] =
+        api::bind_one(ops::primitives::reshard(), {arguments[i]}, api::reshard_attrs(mesh, std::move(entries)));
+  }
+  return arguments;
+}
+
 }  // namespace
 
 namespace detail {
@@ -189,7 +201,8 @@ Tree partition_call(const TreeFunction& function, const PartitionCall& options, 
   if (made.traced.results() == 0) return made.traced.tree_of({});
   const Cuts out = entries(made.parts.outputs);
   Attrs attrs = api::map_attributes(options.mesh, made.parts.body, entries(made.parts.inputs), out);
-  const std::vector<Array> operands = api::joined(flat.leaves(), made.traced.captured);
+  const std::vector<Array> operands =
+      api::joined(without_single_axes(flat.leaves(), made, options.mesh), made.traced.captured);
   if (options.keep_cut) return made.traced.tree_of(api::kept_cut(operands, attrs, options.mesh, out));
   return made.traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
 }
