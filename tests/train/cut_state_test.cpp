@@ -157,6 +157,10 @@ TEST_CASE("init and step give a state that lies as the layouts say, updated wher
         "gather(x)");
     CHECK(work.model.stateless_call(gather(state.trainable), state.non_trainable, work.batch.x, false).first.dim(1) ==
           4);
+    const EvaluateStep evaluate(tests::loss_of(work.model), {.devices = devices("cpu:0"), .shards = 1});
+    expect_error<MeshError>([&] { evaluate(state.trainable, state.non_trainable, work.batch); }, "lies cut",
+                            "gather(x)");
+    CHECK(evaluate(gather(state.trainable), state.non_trainable, work.batch).contains("loss"));
     CHECK_NOTHROW(lint(step, state, to_tree(work.batch)));
   }
 }
@@ -243,6 +247,13 @@ TEST_CASE("what each launched process trains with a state that lies cut") {
   if (!tests::is_launched()) return;
   for (const Work& work : {mlp(), gpt()}) {
     for (const int zero : {0, 1, 2, 3}) std::printf("%s\n", run(work, zero).c_str());
+  }
+  for (const int zero : {0, 3}) {
+    const TrainStep taking = step_of(mlp(), zero);
+    const auto after = [&](const TrainState& given) { return fingerprint(to_tree(taking(given, mlp().batch).first)); };
+    const TrainState own = fresh(taking, mlp());
+    CHECK(after(from_tree<TrainState>(gather(to_tree(own)))) == after(own));
+    CHECK(after(fresh(step_of(mlp(), 3 - zero), mlp())) == after(own));
   }
   // Replicas are compared by how their leaves lie. What is saved here one process restores.
   const Work work = mlp();
