@@ -146,7 +146,7 @@ LayoutPlan plan_of(const std::vector<partition::Move>& moves) {
 }  // namespace
 
 Array reshard(const ArrayOperand& x, const Layout& layout) {
-  const Array value = x;
+  const Array& value = x;
   std::vector<std::string> entries(static_cast<std::size_t>(value.ndim()));
   for (const auto& [dim, axes] : layout.cuts()) {
     const int resolved = normalize_axis(dim, value.ndim(), __func__);
