@@ -20,8 +20,8 @@ namespace lockstep::executable {
 using ArgumentName = std::function<std::string(std::size_t argument)>;
 
 /// The calls of one function that communicates, as all processes must make them. Before the first one they compare what
-/// they run: machine, mesh, program, and the bytes of all arguments, which each process passes whole. Later calls are
-/// compared by what their collectives say of themselves.
+/// they run: machine, mesh, program, and the bytes of all arguments that lie whole; how the others lie stands in the
+/// program. Later calls are compared by what their collectives say of themselves.
 class ProcessCalls {
  public:
   /// `entries`: what is known of the function beside its program.
@@ -29,7 +29,8 @@ class ProcessCalls {
 
   /// Whether a call has begun: the arguments of later ones are not asked for.
   bool is_compared() const { return is_compared_.load(std::memory_order_acquire); }
-  /// Throws CommunicatorError where a process is about to call something else. `name` may be null.
+  /// Throws CommunicatorError where a process is about to call something else. An argument that lies cut has no bytes
+  /// here: each process has others. `name` may be null.
   void begin(std::span<const std::span<const std::byte>> arguments, const ArgumentName* name);
   void end() { processes_->end_call(); }
   /// The call has thrown in this process.

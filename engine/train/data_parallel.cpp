@@ -99,7 +99,7 @@ Mesh TrainStep::mesh(std::int64_t rows) const {
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
   const detail::StepParts& own = parts();
   train::check_trained_dtypes(own.objectives, trainable);
-  if (own.partitioned) train::check_layouts(own, trainable, non_trainable);
+  if (own.partitioned) return train::cut_state(own, std::move(trainable), std::move(non_trainable));
   Tree slots = detail::JitCache().call(
       [&own](const std::vector<Tree>& arguments) { return train::initial_slots(own.objectives, arguments[0]); },
       {trainable});

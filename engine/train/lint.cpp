@@ -12,6 +12,7 @@
 namespace lockstep {
 
 std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch) {
+  const auto whole = from_tree<TrainState>(gather(to_tree(state)));
   const detail::StepParts& parts = step.parts();
   const RowWeights& weight = parts.options.weight;
   const Tree given = train::without_empty_weights(batch, weight);
@@ -25,15 +26,15 @@ std::vector<std::string> lint(const TrainStep& step, const TrainState& state, co
   const auto loss = [&](const std::vector<Tree>& arguments) {
     return detail::pmap_call(
         of_shard, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
-        {arguments[0], state.non_trainable, rows}, 1);
+        {arguments[0], whole.non_trainable, rows}, 1);
   };
-  std::vector<std::string> texts = trace(loss, {state.trainable}).lint();
+  std::vector<std::string> texts = trace(loss, {whole.trainable}).lint();
   const auto add = [&](std::vector<std::string> more) {
     texts.insert(texts.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   };
-  add(train::ignored_weights(parts, state, rows));
-  add(train::ignored_state(parts, state, rows));
-  add(train::idle_masks(parts.objectives, state.trainable));
+  add(train::ignored_weights(parts, whole, rows));
+  add(train::ignored_state(parts, whole, rows));
+  add(train::idle_masks(parts.objectives, whole.trainable));
   return texts;
 }
 

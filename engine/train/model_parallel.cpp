@@ -1,6 +1,7 @@
 #include "engine/train/model_parallel.h"
 
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -9,10 +10,13 @@
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/model.h>
+#include <lockstep/ops.h>
+#include <lockstep/transforms.h>
 
 #include "engine/train/batch_rows.h"
 #include "engine/train/loss_over_mesh.h"
 #include "engine/train/replica_step.h"
+#include "engine/train/trainable_parts.h"
 
 namespace lockstep {
 namespace train {
@@ -66,7 +70,10 @@ WholeStep whole_step(const detail::StepParts& parts, const std::vector<Tree>& ar
                              1);
   };
   const DimensionAxes rows = batch_axes_of(options);
-  detail::PartitionCall call{options.mesh, {}, {}, options.is_explicit, options.contraction_blocks};
+  detail::PartitionCall call{.mesh = options.mesh,
+                             .is_explicit = options.is_explicit,
+                             .contraction_blocks = options.contraction_blocks,
+                             .keep_cut = true};
   call.in.emplace_back(
       [layouts](const std::string& path, const ArrayType& type) { return layouts.of_state(path, type); });
   call.in.emplace_back([rows](const std::string&, const ArrayType& type) {
@@ -77,11 +84,22 @@ WholeStep whole_step(const detail::StepParts& parts, const std::vector<Tree>& ar
   return {std::move(batch), std::move(layouts), std::move(function), std::move(call)};
 }
 
+/// A state, or a part of one that has its paths, whose leaves lie as they are kept: cut where they are whole, resharded or
+/// gathered where they lie otherwise.
+Tree cut_as(const VariableLayouts& layouts, const Mesh& mesh, const Tree& state) {
+  return map_with_path(
+      [&](const std::string& path, const Array& leaf) {
+        return leaf.ndim() == 0 ? leaf : reshard(leaf, mesh, layouts.of_state(path, leaf.type()));
+      },
+      state);
+}
+
 }  // namespace
 
 Tree partitioned_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
   const WholeStep step = whole_step(parts, arguments);
-  return detail::partition_call(step.function, step.call, {arguments[0], step.batch});
+  const Tree state = cut_as(step.layouts, parts.partitioned->mesh, arguments[0]);
+  return detail::partition_call(step.function, step.call, {state, step.batch});
 }
 
 LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
@@ -99,8 +117,25 @@ LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>&
   return plan;
 }
 
-void check_layouts(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable) {
-  const VariableLayouts layouts(*parts.partitioned, trainable, non_trainable, {});
+TrainState cut_state(const detail::StepParts& parts, Tree trainable, Tree non_trainable) {
+  const ModelParallelOptions& options = *parts.partitioned;
+  const VariableLayouts layouts(options, trainable, non_trainable, {});
+  const auto of_parameter = [&](const std::string& path, const ArrayType& type) {
+    return layouts.of_state("trainable/" + path, type);
+  };
+  const auto of_slot = [&](const std::string& path, const ArrayType& type) {
+    return layouts.of_state("optimizer/" + path, type);
+  };
+  const auto slots_of = [&](const std::vector<Tree>& whole) { return initial_slots(parts.objectives, whole[0]); };
+  const detail::PartitionCall call{.mesh = options.mesh, .in = {of_parameter}, .out = {of_slot}, .keep_cut = true};
+  const auto begin = [&](const std::vector<Tree>& given) {
+    Tree state = cut_as(layouts, options.mesh, Tree::dict({{"trainable", given[0]}, {"non_trainable", given[1]}}));
+    Tree slots = detail::partition_call(slots_of, call, {state.at("trainable")});
+    return Tree::list({state.at("trainable"), state.at("non_trainable"), std::move(slots)});
+  };
+  const Tree made = detail::JitCache().call(begin, {std::move(trainable), std::move(non_trainable)});
+  const std::span<const Tree> parts_of_state = made.items();
+  return {parts_of_state[0], parts_of_state[1], parts_of_state[2], array<std::int64_t>(0)};
 }
 
 }  // namespace train

@@ -12,7 +12,8 @@ namespace lockstep::train {
 Tree partitioned_step(const detail::StepParts& parts, const std::vector<Tree>& arguments);
 /// What it moves.
 LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>& arguments);
+/// The state of a step that begins, every leaf cut as its layout says; each process makes its own blocks of the slots.
 /// Throws MeshError where rules do not fit the variables.
-void check_layouts(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable);
+TrainState cut_state(const detail::StepParts& parts, Tree trainable, Tree non_trainable);
 
 }  // namespace lockstep::train

@@ -1,6 +1,7 @@
 #include "engine/train/variable_layouts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,7 +42,15 @@ void check_axes(const Layout& layout, const Mesh& mesh, const std::string& who) 
   }
 }
 
-/// The layout with dimensions counted from 0. Throws MeshError where it does not fit the variable.
+/// Without the axes of one shard, which cut nothing.
+DimensionAxes that_cut(const DimensionAxes& axes, const Mesh& mesh) {
+  std::vector<std::string> names;
+  std::ranges::copy_if(axes.names(), std::back_inserter(names),
+                       [&](const std::string& axis) { return mesh.size(axis) > 1; });
+  return names;
+}
+
+/// The layout with dimensions counted from 0, of axes that cut something. Throws MeshError where it does not fit the variable.
 Layout fitted(const Layout& layout, const std::string& path, const ArrayType& type, const Mesh& mesh) {
   check_axes(layout, mesh, fmt::format("the layout of '{}', {},", path, to_string(type)));
   Cuts cuts;
@@ -62,7 +71,8 @@ Layout fitted(const Layout& layout, const std::string& path, const ArrayType& ty
           "shards; make it one, or leave this dimension whole",
           path, to_string(type), dim, names, extent, blocks(axes, mesh)));
     }
-    cuts.emplace(place, axes);
+    const DimensionAxes cutting = that_cut(axes, mesh);
+    if (!cutting.empty()) cuts.emplace(place, cutting);
   }
   return Layout(cuts);
 }
@@ -74,7 +84,7 @@ Layout cut_further(const Layout& layout, const ArrayType& type, const DimensionA
       if (std::ranges::find(more.names(), axis) != more.names().end()) return layout;
     }
   }
-  for (std::int64_t dim = 0; dim < type.shape.rank(); ++dim) {
+  for (std::int64_t dim = 0; !more.empty() && dim < type.shape.rank(); ++dim) {
     Cuts cuts = layout.cuts();
     std::vector<std::string> axes = cuts[dim].names();
     axes.insert(axes.end(), more.names().begin(), more.names().end());
@@ -91,7 +101,7 @@ std::map<std::string, VariableLayout> layouts_of(const ModelParallelOptions& opt
   std::map<std::string, VariableLayout> layouts;
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
-  const DimensionAxes batch = batch_axes_of(options);
+  const DimensionAxes batch = that_cut(batch_axes_of(options), options.mesh);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     VariableLayout own;
     own.type = leaves[i].type();

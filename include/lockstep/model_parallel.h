@@ -38,8 +38,9 @@ struct ModelParallelOptions {
 };
 
 /// One training step of a model that is written for one device, as data_parallel's: forward, backward and optimizer are
-/// traced on the whole batch and partitioned together. Same state, same batches; rows are padded to what the batch's axes
-/// divide. Throws MeshError for an axis that the mesh has not; `init` and the step for rules that do not fit their
+/// traced on the whole batch and partitioned together. Same batches; rows are padded to what the batch's axes divide. The
+/// state that `init` makes and the step returns lies cut as its layouts say (`is_cut`); one that is whole or cut otherwise
+/// is cut by the step it is given to, so that layouts which variables declare themselves hold from the first step on. Throws MeshError for an axis that the mesh has not; `init` and the step for rules that do not fit their
 /// variable, naming path, dimension and axis.
 LOCKSTEP_API TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options);
 inline TrainStep model_parallel(StepLoss loss, optim::GradientTransformation optimizer, ModelParallelOptions options) {

@@ -57,6 +57,7 @@ struct PartitionOptions {
   /// K, a power of two: sums are K partial sums, joined by the tree of sums over replicas, however many of them a shard
   /// has; their bits do not depend on the layouts then. 0: K is 1, and bits depend on the logical mesh.
   std::int64_t contraction_blocks = 0;
+  bool keep_cut = false;  ///< Whether results that their layouts cut stay cut, as `is_cut` says.
 };
 
 namespace detail {
@@ -69,9 +70,10 @@ struct PartitionCall {
   std::vector<LayoutOfLeaf> out;
   bool is_explicit = false;
   std::int64_t contraction_blocks = 0;
+  bool keep_cut = false;
 };
-/// A map's layouts as such functions.
-LOCKSTEP_API std::vector<LayoutOfLeaf> leaf_layouts(const std::vector<LayoutMap>& maps);
+/// What the options say.
+LOCKSTEP_API PartitionCall call_of(const PartitionOptions& options);
 /// What `partitioned` calls.
 LOCKSTEP_API Tree partition_call(const TreeFunction& function, const PartitionCall& options,
                                  std::vector<Tree> arguments);
@@ -97,10 +99,7 @@ auto partitioned(F function, PartitionOptions options) {
     }
     (std::index_sequence_for<Args...>{});
     return from_tree<typename Call::Result>(
-        detail::partition_call(Call::function(function),
-                               {options.mesh, detail::leaf_layouts(options.in), detail::leaf_layouts(options.out),
-                                options.is_explicit, options.contraction_blocks},
-                               std::move(trees)));
+        detail::partition_call(Call::function(function), detail::call_of(options), std::move(trees)));
   };
   return detail::transformed<F>(std::move(call));
 }

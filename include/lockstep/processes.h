@@ -122,7 +122,7 @@ auto tell_processes(F&& work) -> decltype(work()) {
 }
 
 /// Compares what every process should hold alike, leaf by leaf. Throws a CommunicatorError on all that names `what`, the
-/// leaf's path, and the processes that differ. A hash a leaf is exchanged, no values.
+/// leaf's path, and the processes that differ. A hash a leaf is exchanged, no values; of cut leaves, how they lie.
 LOCKSTEP_API void check_replicas(std::string_view what, const Tree& tree);
 
 /// What bits depend on beside the program and its arguments: versions, processor model, cache sizes, environment

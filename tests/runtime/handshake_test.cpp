@@ -84,6 +84,43 @@ TEST_CASE("before the first call processes compare what they run, and all say wh
   }
 }
 
+TEST_CASE("what gathers or exchanges outside of maps is compared, and what lies cut by how it lies, not by its bytes") {
+  const Attrs rows = {{"axes", std::vector<std::string>{"data", "model"}},
+                      {"sizes", std::vector<std::int64_t>{2, 2}},
+                      {"devices", device_names(1)},
+                      {"layout", std::vector<std::string>{"data", ""}},
+                      {"given", true}};
+  const Attrs columns = rows.with("layout", std::vector<std::string>{"", "data"}).with("given", false);
+  const Attrs whole = rows.with("layout", std::vector<std::string>{"", ""}).with("given", false);
+  const auto moved = [](const Attrs& from, const Attrs& to) {
+    return make_function({{DType::float32, Shape{8, 4}, {}}, {DType::float32, Shape{3}, {}}},
+                         [&](ir::Builder&, std::span<const Value> v) {
+                           const Value x = ops::apply_one(ops::primitives::reshard(), {v[0]}, from);
+                           return std::vector{ops::apply_one(ops::primitives::reshard(), {x}, to), v[1] * 2.0};
+                         });
+  };
+  // Each process has half of the first argument, with values of its own.
+  const auto given = [](std::uint64_t seed, const Shape& part = {4, 4}, std::uint64_t second = 9) {
+    const std::vector<eval::HostArray> first = random_host_arrays({{DType::float32, part, {}}}, seed);
+    return std::vector{first[0], random_host_arrays({{DType::float32, Shape{3}, {}}}, second)[0]};
+  };
+  for (const Attrs& to : {whole, columns}) {
+    for (const std::string& text : said({moved(rows, to), given(1)}, {moved(rows, to), given(2)})) CHECK(text == "");
+    for (const std::string& text : said({moved(rows, to), given(1)}, {moved(rows, to), given(2, {4, 4}, 10)})) {
+      CAPTURE(text);
+      CHECK(contains(text, "a compiled function: the value of argument 1 is 'bytes with the hash "));
+    }
+  }
+  const Attrs otherwise = rows.with("layout", std::vector<std::string>{"", "data"});
+  const Call gathers{moved(rows, whole), given(1)};
+  for (const Call& last : {Call{moved(rows, columns), given(2)}, Call{moved(otherwise, whole), given(1, {8, 2})}}) {
+    for (const std::string& text : said(gathers, last)) {
+      CAPTURE(text);
+      CHECK(contains(text, "a compiled function: the program is '"));
+    }
+  }
+}
+
 TEST_CASE("another number of calls, and a call that throws, end all processes") {
   const std::vector<eval::HostArray> arguments = random_host_arrays(types, 1);
   const Call most{program(0.5), arguments};

@@ -97,6 +97,15 @@ TEST_CASE("a layout that a variable declares goes before the rules") {
     return layout_plan(step, tests::fresh_state(step, declaring, batch_of(4)), batch_of(4)).text;
   };
   CHECK(plan_with({}) == plan_with({{"w", sharded("model", 1)}}));
+  // init knows the rules alone; the first step sees what the loss's model declares.
+  const TrainStep step = model_parallel(tests::loss_of(declaring), optim::adam(0.1), {.mesh = grid()});
+  TrainState state = tests::fresh_state(step, declaring, batch_of(4));
+  CHECK_FALSE(is_cut(state.trainable.at("w").array()));
+  for (int i = 0; i < 3; ++i) {
+    state = step(std::move(state), batch_of(4)).first;
+    CHECK(layout_of(state.trainable.at("w").array()) == sharded("model", 0));
+  }
+  CHECK(step.traces() == 2);
 }
 
 TEST_CASE("each gradient is reduced once, into blocks from stage 2 of zero on") {

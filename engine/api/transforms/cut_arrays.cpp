@@ -70,6 +70,30 @@ ir::FunctionPtr on_cut_arguments(const ir::FunctionPtr& function, const Cuts& cu
   return builder.finish(builder.inline_function(*function, inputs));
 }
 
+std::vector<Array> kept_cut(std::span<const Array> operands, const Attrs& map, const Mesh& mesh,
+                            const std::vector<std::vector<std::string>>& out) {
+  if (trace::is_open()) {
+    std::vector<Array> results = bind(ops::primitives::pmap(), operands, map);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!ops::collective::is_cut(out[i])) continue;
+      results[i] = bind_one(ops::primitives::reshard(), {results[i]}, reshard_attrs(mesh, out[i]));
+    }
+    return results;
+  }
+  ir::Builder builder;
+  std::vector<ir::Var> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    check_concrete(operands[i], [&] { return fmt::format("pmap: operand {}", i); });
+    inputs.push_back(builder.input(operands[i].type()));
+  }
+  std::vector<ir::Var> results = builder.apply(ops::primitives::pmap(), inputs, map);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!ops::collective::is_cut(out[i])) continue;
+    results[i] = builder.apply(ops::primitives::reshard(), {&results[i], 1}, reshard_attrs(mesh, out[i])).front();
+  }
+  return call(builder.finish(std::move(results)), {operands.begin(), operands.end()});
+}
+
 }  // namespace api
 
 namespace {

@@ -8,6 +8,7 @@
 #include <lockstep/partitioned.h>
 
 #include "engine/api/transforms/bind.h"
+#include "engine/api/transforms/cut_arrays.h"
 #include "engine/api/transforms/mesh_attrs.h"
 #include "engine/api/trees/tree_trace.h"
 #include "engine/ops/collective/dimension_axes.h"
@@ -66,6 +67,7 @@ void check_call(const PartitionCall& options, std::size_t arguments) {
 struct Cut {
   api::TracedTree traced;
   partition::Partitioned parts;
+  std::vector<ValueLayout> given;  ///< Of the arguments, as `in` has them.
 };
 
 std::vector<std::optional<ValueLayout>> output_layouts(const api::TracedTree& traced, const PartitionCall& options) {
@@ -104,7 +106,7 @@ Cut cut(const TreeFunction& function, const PartitionCall& options, const api::F
     in.push_back(checked(layout, options.mesh, types[i], "partitioned: " + flat.path(i)));
     how.input_names.push_back(flat.path(i));
   }
-  Cut result{api::trace_tree(function, flat, types), {}};
+  Cut result{api::trace_tree(function, flat, types), {}, in};
   trace::refuse_written(result.traced.cells,
                         "partitioned: the function changes state that was made outside of it; call the model within "
                         "it, or return the new value");
@@ -115,8 +117,10 @@ Cut cut(const TreeFunction& function, const PartitionCall& options, const api::F
   return result;
 }
 
-std::vector<std::vector<std::string>> entries(const std::vector<ValueLayout>& layouts) {
-  std::vector<std::vector<std::string>> all;
+using Cuts = std::vector<std::vector<std::string>>;
+
+Cuts entries(const std::vector<ValueLayout>& layouts) {
+  Cuts all;
   for (const ValueLayout& layout : layouts) all.push_back(partition::entries_of(layout));
   return all;
 }
@@ -142,7 +146,7 @@ LayoutPlan plan_of(const std::vector<partition::Move>& moves) {
 }  // namespace
 
 Array reshard(const ArrayOperand& x, const Layout& layout) {
-  const Array value = x;
+  const Array& value = x;
   std::vector<std::string> entries(static_cast<std::size_t>(value.ndim()));
   for (const auto& [dim, axes] : layout.cuts()) {
     const int resolved = normalize_axis(dim, value.ndim(), __func__);
@@ -156,7 +160,7 @@ std::int64_t LayoutPlan::count(std::string_view op) const {
   return std::ranges::count_if(collectives, [&](const InsertedCollective& c) { return c.op == op; });
 }
 
-namespace detail {
+namespace {
 
 std::vector<LayoutOfLeaf> leaf_layouts(const std::vector<LayoutMap>& maps) {
   std::vector<LayoutOfLeaf> layouts;
@@ -166,13 +170,40 @@ std::vector<LayoutOfLeaf> leaf_layouts(const std::vector<LayoutMap>& maps) {
   return layouts;
 }
 
+/// Arguments that may lie cut along axes of one shard, as the map has them: these cut nothing in it.
+std::vector<Array> without_single_axes(std::vector<Array> arguments, const Cut& made, const Mesh& mesh) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::vector<std::string> entries = partition::entries_of(made.parts.inputs[i]);
+    if (entries == partition::entries_of(made.given[i])) continue;
+    arguments[i] =
+        api::bind_one(ops::primitives::reshard(), {arguments[i]}, api::reshard_attrs(mesh, std::move(entries)));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+namespace detail {
+
+PartitionCall call_of(const PartitionOptions& options) {
+  return {.mesh = options.mesh,
+          .in = leaf_layouts(options.in),
+          .out = leaf_layouts(options.out),
+          .is_explicit = options.is_explicit,
+          .contraction_blocks = options.contraction_blocks,
+          .keep_cut = options.keep_cut};
+}
+
 Tree partition_call(const TreeFunction& function, const PartitionCall& options, std::vector<Tree> arguments) {
   check_call(options, arguments.size());
   const api::FlatArguments flat(arguments);
   Cut made = cut(function, options, flat);
-  Attrs attrs =
-      api::map_attributes(options.mesh, made.parts.body, entries(made.parts.inputs), entries(made.parts.outputs));
-  const std::vector<Array> operands = api::joined(flat.leaves(), made.traced.captured);
+  if (made.traced.results() == 0) return made.traced.tree_of({});
+  const Cuts out = entries(made.parts.outputs);
+  Attrs attrs = api::map_attributes(options.mesh, made.parts.body, entries(made.parts.inputs), out);
+  const std::vector<Array> operands =
+      api::joined(without_single_axes(flat.leaves(), made, options.mesh), made.traced.captured);
+  if (options.keep_cut) return made.traced.tree_of(api::kept_cut(operands, attrs, options.mesh, out));
   return made.traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
 }
 
@@ -184,10 +215,7 @@ LayoutPlan partition_plan(const TreeFunction& function, const PartitionCall& opt
 
 LayoutPlan partition_plan(const TreeFunction& function, const PartitionOptions& options,
                           const std::vector<Tree>& arguments) {
-  LayoutPlan plan = partition_plan(function,
-                                   {options.mesh, leaf_layouts(options.in), leaf_layouts(options.out),
-                                    options.is_explicit, options.contraction_blocks},
-                                   arguments);
+  LayoutPlan plan = partition_plan(function, call_of(options), arguments);
   for (std::size_t i = 0; i < options.in.size(); ++i) {
     std::vector<bool> used(options.in[i].rules().size());
     for (const std::string& path : arguments[i].paths()) {

@@ -142,30 +142,6 @@ ir::FunctionPtr with_varying_outputs(const ir::FunctionPtr& body, const Layouts&
   return builder.finish(std::move(outputs));
 }
 
-/// The map's results, of which those that `out` cuts stay cut.
-std::vector<Array> kept_cut(std::span<const Array> operands, const Attrs& map, const Mesh& mesh, const Layouts& out) {
-  if (trace::is_open()) {
-    std::vector<Array> results = api::bind(ops::primitives::pmap(), operands, map);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (parallel::cutting_axes(out[i]).empty()) continue;
-      results[i] = api::bind_one(ops::primitives::reshard(), {results[i]}, api::reshard_attrs(mesh, out[i]));
-    }
-    return results;
-  }
-  ir::Builder builder;
-  std::vector<ir::Var> inputs;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    api::check_concrete(operands[i], [&] { return fmt::format("pmap: operand {}", i); });
-    inputs.push_back(builder.input(operands[i].type()));
-  }
-  std::vector<ir::Var> results = builder.apply(ops::primitives::pmap(), inputs, map);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (parallel::cutting_axes(out[i]).empty()) continue;
-    results[i] = builder.apply(ops::primitives::reshard(), {&results[i], 1}, api::reshard_attrs(mesh, out[i])).front();
-  }
-  return api::call(builder.finish(std::move(results)), {operands.begin(), operands.end()});
-}
-
 }  // namespace
 
 Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
@@ -185,7 +161,7 @@ Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::ve
   const ir::FunctionPtr body = with_varying_outputs(traced.function, out);
   Attrs attrs = api::map_attributes(options.mesh, body, std::move(inputs.layouts), out);
   const std::vector<Array> operands = api::joined(flat.leaves(), traced.captured);
-  if (options.keep_cut) return traced.tree_of(kept_cut(operands, attrs, options.mesh, out));
+  if (options.keep_cut) return traced.tree_of(api::kept_cut(operands, attrs, options.mesh, out));
   return traced.tree_of(api::bind(ops::primitives::pmap(), operands, std::move(attrs)));
 }
 

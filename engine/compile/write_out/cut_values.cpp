@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <lockstep/error.h>
 
@@ -66,7 +67,7 @@ class CutFinder {
     }
   }
 
-  CutPtr cut_of(const ir::Function& function, const Equation& equation) const {
+  CutPtr cut_of(const ir::Function& function, const Equation& equation) {
     const auto& layout = equation.attrs.get<Layout>("layout");
     if (!is_cut(layout)) return nullptr;
     const int process = options_.processes == nullptr ? 0 : options_.processes->rank();
@@ -75,9 +76,16 @@ class CutFinder {
     const ArrayType& whole = function.type(equation.inputs[0]);
     const Shape block =
         ops::collective::local_type(equation.primitive->name, whole, layout, mesh.axes, "the operand").shape;
-    return std::make_shared<const CutLayout>(CutLayout{
-        equation.attrs.get<std::vector<std::string>>("axes"), equation.attrs.get<std::vector<std::int64_t>>("sizes"),
-        equation.attrs.get<std::vector<std::string>>("devices"), layout, mesh.part_of(layout).shape(block)});
+    return only_one(
+        {equation.attrs.get<std::vector<std::string>>("axes"), equation.attrs.get<std::vector<std::int64_t>>("sizes"),
+         equation.attrs.get<std::vector<std::string>>("devices"), layout, mesh.part_of(layout).shape(block)});
+  }
+
+  /// Results that lie alike share what says so: a call's arguments are then compared by address.
+  CutPtr only_one(CutLayout cut) {
+    const auto found = std::ranges::find_if(made_, [&](const CutPtr& other) { return *other == cut; });
+    if (found != made_.end()) return *found;
+    return made_.emplace_back(std::make_shared<const CutLayout>(std::move(cut)));
   }
 
   static void give(const ir::Function& function, Var v, const CutPtr& cut, std::vector<CutPtr>& inputs) {
@@ -122,6 +130,7 @@ class CutFinder {
   }
 
   const Options& options_;
+  std::vector<CutPtr> made_;
 };
 
 }  // namespace

@@ -100,6 +100,19 @@ Model<Array, Array> small_model(bool other) {
   });
 }
 
+/// What lies cut, or is to, one way in this process and another way elsewhere.
+void cut_otherwise() {
+  announce_fault();
+  const Mesh mesh({{"data", 2}, {"model", 2}}, {Device{}});
+  const Array rows = reshard(ones({4, 4}), mesh, sharded("data"));
+  if (has_fault("resharding otherwise")) {
+    static_cast<void>(is_here("resharding otherwise") ? gather(rows) : reshard(rows, mesh, sharded("data", 1)));
+    return;
+  }
+  const Array columns = reshard(ones({4, 4}), mesh, sharded("data", 1));
+  check_replicas("the state", Tree::dict({{"w", Tree(is_here("lying otherwise") ? columns : rows)}}));
+}
+
 void train(const Plan& plan) {
   const auto model = small_model(plan.is_other_program);
   const auto loss = [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); };
@@ -115,6 +128,7 @@ void train(const Plan& plan) {
   }
   if (is_here("drifting")) state.trainable = state.trainable.with("out/bias", Tree(ones({1}, plan.dtype)));
   if (has_fault("drifting")) announce_fault(), check_replicas("the state", to_tree(state));
+  if (has_fault("lying otherwise") || has_fault("resharding otherwise")) cut_otherwise();
 }
 
 struct Fault {
@@ -190,6 +204,10 @@ TEST_CASE("fault: processes that were started differently say in what") {
   check_fault({"another dtype", {"a compiled function: the program is '", "f32", "f64"}});
   check_fault({"another step count", {"process 1 has ended after ", "process 0 waits for it in collective "}});
   check_fault({"drifting", {"the state: 'trainable/out/bias' is 'f32[1] with the hash "}});
+  check_fault({"lying otherwise",
+               {"the state: 'w' is 'f32[4,4] that lies cut (dimension 0 along data) with the hash ",
+                "'f32[4,4] that lies cut (dimension 1 along data) with the hash "}});
+  check_fault({"resharding otherwise", {"a compiled function: the program is '", "reshard"}});
 }
 
 TEST_CASE("one that is late within the limit, and a save by all, are no faults") {
