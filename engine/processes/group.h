@@ -32,6 +32,7 @@ struct Processes::Impl {
   [[noreturn]] void give_up(const std::string& text, bool tell);
   /// What is done when the program ends.
   void leave();
+  std::atomic<bool> has_ended = false;
 
   std::shared_ptr<backend::Communicator> communicator;
   ProcessOptions options;

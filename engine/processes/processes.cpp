@@ -42,7 +42,10 @@ Processes::Processes(std::shared_ptr<backend::Communicator> communicator, Proces
   impl_ = std::make_unique<Impl>(std::move(communicator), std::move(options));
 }
 
-Processes::~Processes() {
+Processes::~Processes() { end(); }
+
+void Processes::end() noexcept {
+  if (impl_->has_ended.exchange(true)) return;
   try {
     impl_->leave();
   } catch (...) {  // who leaves has nobody to tell

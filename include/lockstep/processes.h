@@ -64,6 +64,9 @@ class LOCKSTEP_API Processes {
   void set_time_limit(double seconds);
   void set_flight_folder(std::filesystem::path folder);
 
+  /// Tells the others that this process has ended, as the destructor does otherwise; nothing can be communicated then.
+  void end() noexcept;
+
   void barrier();
   /// Block r of `received` is what process r sent; every process sends `sent.size()` bytes.
   void all_gather(std::span<const std::byte> sent, std::span<std::byte> received, CollectiveName name = {"all_gather"});

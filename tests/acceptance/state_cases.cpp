@@ -193,7 +193,8 @@ Tree callbacks_make_no_variables(const Replicas& replicas) {
   const TrainStep step = identity_step(model, replicas);
   const TrainState start = started(step, model, batch_of(ones({8, 3})));
   data::Loader loader(rows, {.batch = 8});
-  expect_error<StateError>([&] { static_cast<void>(fit(step, start, loader, {.steps = 3}, {grower})); }, "'ema'");
+  // In several processes another one's error may arrive first.
+  expect_error<Error>([&] { static_cast<void>(fit(step, start, loader, {.steps = 3}, {grower})); }, "'ema'");
   grower->kept.reset();
   return {};
 }

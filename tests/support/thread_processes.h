@@ -89,8 +89,11 @@ inline void run_processes(
   auto mail = std::make_shared<ThreadMail>(count);
   std::vector<std::thread> threads;
   for (int p = 0; p < count; ++p) {
-    threads.emplace_back(
-        [&, p] { body(std::make_shared<Processes>(std::make_shared<ThreadCommunicator>(mail, p), options(p))); });
+    threads.emplace_back([&, p] {
+      const auto processes = std::make_shared<Processes>(std::make_shared<ThreadCommunicator>(mail, p), options(p));
+      body(processes);
+      processes->end();  // compiled functions that are kept hold it longer
+    });
   }
   for (std::thread& thread : threads) thread.join();
 }
