@@ -154,7 +154,8 @@ TEST_CASE("inside a traced function, what is kept cut may be mapped on, gathered
   const Layout all = sharded({"data", "model"});
   const auto tripled =
       pmap([](const Array& v) { return v * 3.0; }, {.mesh = grid(), .in = {all}, .out = {all}, .keep_cut = true});
-  const Function traced = trace_function([&](const Array& v) { return tripled(tripled(v)); }, reshard(drawn({8, 16}), grid(), all));
+  const Function traced =
+      trace_function([&](const Array& v) { return tripled(tripled(v)); }, reshard(drawn({8, 16}), grid(), all));
   CHECK(traced.plan().text.find("copy") == std::string::npos);
 }
 
