@@ -29,22 +29,8 @@ std::string digest_of(std::span<const std::byte> bytes) {
 
 // ---- all processes together
 
-/// The texts of all processes, each of at most `room` bytes.
-std::vector<std::string> gathered(const std::string& text, std::size_t room) {
-  Processes& all = *world();
-  std::vector<std::byte> own(room), received(room * static_cast<std::size_t>(all.size()));
-  std::memcpy(own.data(), text.data(), std::min(text.size(), room - 1));
-  all.all_gather(own, received);
-  std::vector<std::string> texts;
-  for (int r = 0; r < all.size(); ++r) {
-    texts.emplace_back(reinterpret_cast<const char*>(received.data()) + static_cast<std::size_t>(r) * room);
-  }
-  return texts;
-}
-
 /// Does `work` here; throws everywhere what one process throws.
 void together(const std::function<void()>& work) {
-  constexpr std::size_t room = 2048;
   std::string failure;
   try {
     work();
@@ -52,29 +38,11 @@ void together(const std::function<void()>& work) {
     failure = error.what();
     if (failure.empty()) failure = "an error without a text";
   }
-  const std::vector<std::string> failures = gathered(failure, room);
+  const std::vector<std::string> failures = world()->all_gather_text(failure);
   for (std::size_t r = 0; r < failures.size(); ++r) {
     if (failures[r].empty()) continue;
     throw CheckpointError(failures.size() == 1 ? failure : "[save] process " + std::to_string(r) + ": " + failures[r]);
   }
-}
-
-/// What process 0 has.
-std::string from_first(const std::string& text) {
-  std::uint64_t size = text.size();
-  world()->broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  std::string shared = text;
-  shared.resize(static_cast<std::size_t>(size));
-  world()->broadcast(std::as_writable_bytes(std::span(shared)), 0);
-  return shared;
-}
-
-/// What every process has, in the order of ranks.
-std::vector<std::string> from_all(const std::string& text) {
-  std::vector<std::string> sizes = gathered(std::to_string(text.size()), 24);
-  std::size_t longest = 0;
-  for (const std::string& size : sizes) longest = std::max(longest, static_cast<std::size_t>(std::stoull(size)));
-  return gathered(text, longest + 1);
 }
 
 // ---- what a process writes
@@ -246,9 +214,9 @@ void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Na
   together([&] {
     if (is_first) committed.emplace(folder);
   });
-  const std::string temporary = from_first(is_first ? committed->temporary().string() : "");
+  const std::string temporary = world()->all_gather_text(is_first ? committed->temporary().string() : "").front();
   together([&] { own = write_own(temporary, tree); });
-  const std::vector<std::string> written = from_all(own);
+  const std::vector<std::string> written = world()->all_gather_text(own);
   together([&] {
     if (!is_first) return;
     Json blocks = Json::array();

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <span>
 
+#include <lockstep/backend/aligned_memory.h>
 #include <lockstep/backend/round_up.h>
 
 #include "engine/core/fold_tree.h"
@@ -10,9 +11,7 @@
 namespace lockstep::executable {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return round_up(bytes, alignment); }
+std::size_t aligned(std::size_t bytes) { return round_up(bytes, buffer_alignment); }
 
 std::span<const std::byte> bytes_of(const void* data, std::size_t n) {
   return {static_cast<const std::byte*>(data), n};

@@ -6,6 +6,7 @@
 
 #include "engine/core/fold_tree.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 
 namespace lockstep::partition {
 
@@ -23,15 +24,6 @@ std::pair<std::vector<Value>, Attrs> without_axes(const ir::Equation& equation, 
   const std::size_t indices = equation.attrs.get<std::vector<std::string>>("axes").size();
   operands.erase(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(indices));
   return {std::move(operands), equation.attrs.with("axes", std::vector<std::string>{})};
-}
-
-std::vector<Value> apply_to(ir::Builder& builder, const ir::Primitive& primitive, const std::vector<Value>& operands,
-                            Attrs attrs) {
-  std::vector<ir::Var> vars;
-  for (const Value& v : operands) vars.push_back(v.var());
-  std::vector<Value> results;
-  for (const ir::Var v : builder.apply(primitive, vars, std::move(attrs))) results.emplace_back(builder, v);
-  return results;
 }
 
 /// Part i of an operand's dimension that is the factor.
@@ -179,7 +171,7 @@ std::vector<Value> BlockWriter::on_blocks(const ir::Equation& equation, const Re
   }
   if (equation.primitive->traits.effect && equation.attrs.has("axes")) {
     auto [values, attrs] = without_axes(equation, std::move(operands));
-    return apply_to(builder_, *equation.primitive, values, std::move(attrs));
+    return ops::sub_function::apply_to(builder_, *equation.primitive, values, std::move(attrs));
   }
   return in_blocks(equation, resolution, operands);
 }
@@ -204,7 +196,8 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
     const ir::BlockContext context{builder_,     equation.attrs, some,           blocks,
                                    whole_inputs, whole_outputs,  resolution.axes};
     if (rule.write) return rule.write(context);
-    return apply_to(builder_, *equation.primitive, some, rule.attrs ? rule.attrs(context) : equation.attrs);
+    return ops::sub_function::apply_to(builder_, *equation.primitive, some,
+                                       rule.attrs ? rule.attrs(context) : equation.attrs);
   };
   if (setting_.contraction_blocks == 0) return apply(operands);
   const ir::Factors factors = factors_of({*equation.primitive, equation.attrs, states, whole_outputs, {}, setting_});

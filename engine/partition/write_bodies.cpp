@@ -1,5 +1,6 @@
 #include "engine/ir/control_flow.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 #include "engine/partition/write.h"
 
 // Equations with sub-functions on blocks.
@@ -29,15 +30,6 @@ std::vector<Value> BlockWriter::with_bodies(const ir::Equation& equation, const 
 
 namespace {
 
-std::vector<Value> applied(ir::Builder& builder, const ir::Primitive& primitive, const std::vector<Value>& operands,
-                           Attrs attrs) {
-  std::vector<ir::Var> vars;
-  for (const Value& v : operands) vars.push_back(v.var());
-  std::vector<Value> results;
-  for (const ir::Var v : builder.apply(primitive, vars, std::move(attrs))) results.emplace_back(builder, v);
-  return results;
-}
-
 ValueLayout without_leading(ValueLayout layout) {
   layout.cuts.erase(layout.cuts.begin());
   return layout;
@@ -57,7 +49,7 @@ std::vector<Value> BlockWriter::scan(const ir::Equation& equation, const Equatio
   for (std::size_t i = 0; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], loop.body->type(loop.body->inputs()[i]));
   }
-  return applied(builder_, *equation.primitive, operands, loop.attrs());
+  return ops::sub_function::apply_to(builder_, *equation.primitive, operands, loop.attrs());
 }
 
 std::vector<Value> BlockWriter::while_loop(const ir::Equation& equation, const EquationPlan& plan) {
@@ -71,7 +63,7 @@ std::vector<Value> BlockWriter::while_loop(const ir::Equation& equation, const E
     const ir::Function& taker = is_of_cond ? *loop.cond : *loop.body;
     operands[i] = as_input(operands[i], taker.type(taker.inputs()[is_of_cond ? i : i - loop.cond_consts]));
   }
-  return applied(builder_, *equation.primitive, operands, loop.attrs());
+  return ops::sub_function::apply_to(builder_, *equation.primitive, operands, loop.attrs());
 }
 
 std::vector<Value> BlockWriter::cond(const ir::Equation& equation, const EquationPlan& plan) {
@@ -83,7 +75,7 @@ std::vector<Value> BlockWriter::cond(const ir::Equation& equation, const Equatio
   for (std::size_t i = 1; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], choice.branches[0]->type(choice.branches[0]->inputs()[i - 1]));
   }
-  return applied(builder_, *equation.primitive, operands, choice.attrs());
+  return ops::sub_function::apply_to(builder_, *equation.primitive, operands, choice.attrs());
 }
 
 /// Written out in place, but for a checkpoint, whose body a backward pass computes again.
@@ -98,8 +90,8 @@ std::vector<Value> BlockWriter::call(const ir::Equation& equation, const Equatio
   for (std::size_t i = 0; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], block->type(block->inputs()[i]));
   }
-  return applied(builder_, *equation.primitive, operands,
-                 equation.attrs.with("body", std::static_pointer_cast<const AttrObject>(block)));
+  return ops::sub_function::apply_to(builder_, *equation.primitive, operands,
+                                     equation.attrs.with("body", std::static_pointer_cast<const AttrObject>(block)));
 }
 
 }  // namespace lockstep::partition

@@ -177,13 +177,8 @@ template <class F>
 auto pmap(F function, PmapOptions options) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
     using Call = detail::CallOf<F, std::remove_cvref_t<Args>...>;
-    std::vector<Tree> trees;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (trees.push_back(Call::template tree<I>(std::forward<Args>(args))), ...);
-    }
-    (std::index_sequence_for<Args...>{});
-    return from_tree<typename Call::Result>(
-        detail::pmap_call(Call::function(function), options, std::move(trees), options.out.size()));
+    return from_tree<typename Call::Result>(detail::pmap_call(
+        Call::function(function), options, Call::forwarded_trees(std::forward<Args>(args)...), options.out.size()));
   };
   return detail::transformed<F>(std::move(call));
 }

@@ -93,13 +93,8 @@ template <class F>
 auto partitioned(F function, PartitionOptions options) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
     using Call = detail::CallOf<F, std::remove_cvref_t<Args>...>;
-    std::vector<Tree> trees;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (trees.push_back(Call::template tree<I>(std::forward<Args>(args))), ...);
-    }
-    (std::index_sequence_for<Args...>{});
-    return from_tree<typename Call::Result>(
-        detail::partition_call(Call::function(function), detail::call_of(options), std::move(trees)));
+    return from_tree<typename Call::Result>(detail::partition_call(Call::function(function), detail::call_of(options),
+                                                                   Call::forwarded_trees(std::forward<Args>(args)...)));
   };
   return detail::transformed<F>(std::move(call));
 }

@@ -178,6 +178,13 @@ struct CallWith<F, std::integer_sequence<int, Static...>, Args...> {
     template <class Rule>
     static constexpr bool taken_by = takes<Rule, Argument<I>...>;
     static std::vector<Tree> trees(const Args&... args) { return {tree<I>(args)...}; }
+    template <class... Given>
+    static std::vector<Tree> forwarded(Given&&... args) {
+      std::vector<Tree> trees;
+      trees.reserve(sizeof...(I));
+      (trees.push_back(tree<I>(std::forward<Given>(args))), ...);
+      return trees;
+    }
   };
   using Whole = With<std::index_sequence_for<Args...>>;
 
@@ -185,6 +192,11 @@ struct CallWith<F, std::integer_sequence<int, Static...>, Args...> {
   using Result = typename Whole::Result;
   static TreeFunction function(const F& f) { return Whole::function(f); }
   static std::vector<Tree> trees(const Args&... args) { return Whole::trees(args...); }
+  /// As `trees`; arguments that are moved in are moved on.
+  template <class... Given>
+  static std::vector<Tree> forwarded_trees(Given&&... args) {
+    return Whole::forwarded(std::forward<Given>(args)...);
+  }
 
   /// Argument I of the call.
   template <std::size_t I, class T>

@@ -80,12 +80,14 @@ void largest(const Windows& windows, const KernelArguments& arguments) {
   }
 }
 
-template <class T>
-void sum(const Windows& windows, const KernelArguments& arguments) {
+/// Adds rows of operand 0 up in rows of the result; `turned`: those of the places go to those of the windows' positions.
+template <class T, bool turned>
+void add_rows(const Windows& windows, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   const std::int64_t features = windows.features;
   Wide<T>* sums = zeroed_sums<T>(arguments);
-  windows.for_each_pair([&](std::int64_t from_row, std::int64_t to_row) {
+  windows.for_each_pair([&](std::int64_t position, std::int64_t place) {
+    const std::int64_t from_row = turned ? place : position, to_row = turned ? position : place;
     const T* from = x + from_row * features;
     Wide<T>* to = sums + to_row * features;
 #pragma GCC ivdep
@@ -97,19 +99,13 @@ void sum(const Windows& windows, const KernelArguments& arguments) {
 }
 
 template <class T>
+void sum(const Windows& windows, const KernelArguments& arguments) {
+  add_rows<T, false>(windows, arguments);
+}
+
+template <class T>
 void spread(const Windows& windows, const KernelArguments& arguments) {
-  const T* y = static_cast<const T*>(arguments.inputs[0].data);
-  const std::int64_t features = windows.features;
-  Wide<T>* sums = zeroed_sums<T>(arguments);
-  windows.for_each_pair([&](std::int64_t to_row, std::int64_t from_row) {
-    const T* from = y + from_row * features;
-    Wide<T>* to = sums + to_row * features;
-#pragma GCC ivdep
-    for (std::int64_t c = 0; c < features; ++c) {
-      to[c] = static_cast<Wide<T>>(to[c] + static_cast<Wide<T>>(from[c]));
-    }
-  });
-  finish_sums<T>(arguments, sums);
+  add_rows<T, true>(windows, arguments);
 }
 
 std::unique_ptr<Kernel> make_windows(const Windows& windows, Run run, std::size_t scratch_bytes) {

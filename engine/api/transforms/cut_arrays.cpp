@@ -10,6 +10,7 @@
 #include <lockstep/processes.h>
 
 #include "engine/api/transforms/bind.h"
+#include "engine/api/transforms/mesh_attrs.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/eval/blocks.h"
 #include "engine/ir/builder.h"
@@ -25,18 +26,7 @@ namespace lockstep {
 namespace api {
 
 Attrs reshard_attrs(const Mesh& mesh, std::vector<std::string> cuts) {
-  std::vector<std::string> axes;
-  std::vector<std::int64_t> sizes;
-  for (const MeshAxis& axis : mesh.axes()) {
-    axes.push_back(axis.name);
-    sizes.push_back(axis.size);
-  }
-  std::vector<std::string> devices;
-  for (const Device& device : mesh.devices()) devices.push_back(to_string(device));
-  return {{"axes", std::move(axes)},
-          {"sizes", std::move(sizes)},
-          {"devices", std::move(devices)},
-          {"layout", std::move(cuts)}};
+  return mesh_attributes(mesh).with("layout", std::move(cuts));
 }
 
 Layout layout_of_cuts(const std::vector<std::string>& cuts) {

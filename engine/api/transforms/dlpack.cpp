@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/backend/aligned_memory.h>
 #include <lockstep/backend/backend.h>
 #include <lockstep/dlpack.h>
 #include <lockstep/error.h>
@@ -17,7 +18,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t alignment = 64;
 constexpr std::int32_t cpu = 1;
 constexpr std::int32_t pinned = 3;
 
@@ -147,7 +147,8 @@ Array imported(std::unique_ptr<T, dlpack::Release> owner) {
     copy_strided(tensor, type.shape, size_of(type.dtype), 0, data, to);
     return make_array(type, std::move(copy));
   }
-  if (nbytes == 0 || reinterpret_cast<std::uintptr_t>(data) % alignment != 0) return from_bytes(type, {data, nbytes});
+  if (nbytes == 0 || reinterpret_cast<std::uintptr_t>(data) % backend::buffer_alignment != 0)
+    return from_bytes(type, {data, nbytes});
   return make_array(type, std::make_shared<ForeignBuffer<T>>(std::move(owner), data, nbytes));
 }
 

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include <lockstep/backend/aligned_memory.h>
+
 namespace lockstep::compile {
 
-/// Where every planned buffer begins, in bytes.
-inline constexpr std::size_t buffer_alignment = 64;
+using backend::buffer_alignment;
 
 /// A value's live range, of liveness analysis: memory wanted from time `first` to time `last`, both included.
 struct Interval {

@@ -300,9 +300,7 @@ int Writer::add_exchanged(int part, const Layout& layout, int mesh) {
   item.on_caller = true;
   item.control = program_.kernels.adopt(
       std::make_unique<ExchangeParts>(program_.group, std::move(sent), std::move(received), most, dtype));
-  const int result = item.outputs[0];
-  add(std::move(item));
-  return result;
+  return add_for_value(std::move(item));
 }
 
 }  // namespace lockstep::compile

@@ -142,9 +142,7 @@ int Writer::add_axis_index(const std::string& axis, int mesh) {
   item.mesh = mesh;
   item.pmap = mesh;
   item.outputs = {program_.new_value({DType::int32, Shape{}, {axis}}, mesh)};
-  const int result = item.outputs[0];
-  add(std::move(item));
-  return result;
+  return add_for_value(std::move(item));
 }
 
 /// The one value of an invariant result that every shard has computed.
@@ -155,9 +153,8 @@ int Writer::add_pick(int of_shards, int mesh) {
   item.inputs = {of_shards};
   item.outputs = {program_.new_value(program_.values[of_shards].type, -1)};
   item.mesh = mesh;
-  const int result = item.outputs[0];
+  const int result = add_for_value(std::move(item));
   of_each_shard_[result] = of_shards;
-  add(std::move(item));
   return result;
 }
 
@@ -228,8 +225,7 @@ int Writer::add_stacked(int local, std::int64_t stride, int mesh) {
   item.outputs = {program_.new_value(type, -1)};
   item.mesh = mesh;
   item.stacked = stride;
-  const int result = item.outputs[0];
-  add(std::move(item));
+  const int result = add_for_value(std::move(item));
   if (dense) stack_of_[local] = result;
   return result;
 }
@@ -243,8 +239,7 @@ int Writer::add_unstacked(int stack, const ArrayType& local, std::int64_t stride
   item.mesh = mesh;
   item.pmap = mesh;
   item.stacked = stride;
-  const int result = item.outputs[0];
-  add(std::move(item));
+  const int result = add_for_value(std::move(item));
   if (stride == local.nbytes()) stack_of_[result] = stack;
   return result;
 }

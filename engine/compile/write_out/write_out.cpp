@@ -87,6 +87,12 @@ void Writer::add(Item item) {
   program_.items.add(std::move(item));
 }
 
+int Writer::add_for_value(Item item) {
+  const int value = item.outputs.at(0);
+  add(std::move(item));
+  return value;
+}
+
 void Writer::write_equation(const ir::Function& function, const Equation& equation, std::vector<int>& ids, int mesh) {
   Item item = new_item(equation, mesh);
   for (Var v : equation.inputs) item.inputs.push_back(ids[v.id]);
@@ -173,9 +179,7 @@ int Writer::add_cut_in(int outer, const ArrayType& local, const std::vector<std:
   item.pmap = mesh;
   item.layout = layout;
   item.of_part = of_part;
-  const int result = item.outputs[0];
-  add(std::move(item));
-  return result;
+  return add_for_value(std::move(item));
 }
 
 int Writer::add_assemble(int local, const std::vector<std::string>& layout, int mesh, bool of_part) {
@@ -196,9 +200,7 @@ int Writer::add_assemble(int local, const std::vector<std::string>& layout, int 
   item.mesh = mesh;
   item.layout = layout;
   item.of_part = of_part;
-  const int result = item.outputs[0];
-  add(std::move(item));
-  return result;
+  return add_for_value(std::move(item));
 }
 
 int add_argument(Program& program, const ArrayType& type) {

@@ -44,6 +44,8 @@ class Writer {
   void add_results(const ir::Function& function, const ir::Equation& equation, Item& item, std::vector<int>& ids,
                    int mesh);
   void add(Item item);
+  /// Adds it and returns its one output.
+  int add_for_value(Item item);
   int add_axis_index(const std::string& axis, int mesh);
   int add_cut_in(int outer, const ArrayType& local, const std::vector<std::string>& layout, int mesh,
                  bool of_part = false);

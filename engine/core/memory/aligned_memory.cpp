@@ -11,7 +11,7 @@
 namespace lockstep::backend {
 namespace {
 
-constexpr std::size_t alignment = 64;
+constexpr std::size_t alignment = buffer_alignment;
 
 // Sanitizers are to see where each block ends.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -7,6 +7,7 @@
 #include "engine/ops/control_flow/rules.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 
 namespace lockstep::ops::control_flow {
 
@@ -18,13 +19,9 @@ using ir::Tangent;
 
 std::vector<Value> bind_cond(Builder& builder, std::vector<FunctionPtr> branches, const Value& index,
                              std::span<const Value> arguments) {
-  std::vector<ir::Var> vars = {index.var()};
-  for (const Value& argument : arguments) vars.push_back(argument.var());
-  std::vector<Value> results;
-  for (const ir::Var v : builder.apply(primitives::cond(), vars, Cond{std::move(branches)}.attrs())) {
-    results.emplace_back(builder, v);
-  }
-  return results;
+  std::vector<Value> operands = {index};
+  operands.insert(operands.end(), arguments.begin(), arguments.end());
+  return sub_function::apply_to(builder, primitives::cond(), operands, Cond{std::move(branches)}.attrs());
 }
 
 void join(std::vector<bool>& flags, const std::vector<bool>& more) {

@@ -9,6 +9,7 @@
 #include "engine/ops/control_flow/stacked_products.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 
 namespace lockstep::ops::control_flow {
 
@@ -26,11 +27,7 @@ std::vector<bool> carries_first(const std::vector<bool>& carries, std::size_t ou
 }
 
 std::vector<Value> bind_scan(Builder& builder, const Scan& scan, std::span<const Value> operands) {
-  std::vector<ir::Var> vars;
-  for (const Value& operand : operands) vars.push_back(operand.var());
-  std::vector<Value> results;
-  for (const ir::Var v : builder.apply(primitives::scan(), vars, scan.attrs())) results.emplace_back(builder, v);
-  return results;
+  return sub_function::apply_to(builder, primitives::scan(), operands, scan.attrs());
 }
 
 /// A list in the making, for each of the three groups of a scan's operands.

@@ -7,6 +7,7 @@
 #include "engine/ops/control_flow/rules.h"
 #include "engine/ops/control_flow/sub_functions.h"
 #include "engine/ops/primitives.h"
+#include "engine/ops/rules/sub_function.h"
 
 namespace lockstep::ops::control_flow {
 
@@ -25,11 +26,7 @@ using ir::WhileLoop;
 }
 
 std::vector<Value> bind_while(Builder& builder, const WhileLoop& loop, std::span<const Value> operands) {
-  std::vector<ir::Var> vars;
-  for (const Value& operand : operands) vars.push_back(operand.var());
-  std::vector<Value> results;
-  for (const ir::Var v : builder.apply(primitives::while_loop(), vars, loop.attrs())) results.emplace_back(builder, v);
-  return results;
+  return sub_function::apply_to(builder, primitives::while_loop(), operands, loop.attrs());
 }
 
 }  // namespace
