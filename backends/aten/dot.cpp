@@ -16,6 +16,7 @@
 #include "backends/aten/tensors.h"
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/moves/moves.h"
+#include "backends/cpu/products/ordered_product.h"
 #include "backends/cpu/scratch.h"
 
 namespace lockstep::backend::aten::kernels {
@@ -199,6 +200,8 @@ void multiply_integers(const Product& product, const KernelArguments& arguments)
 std::unique_ptr<Kernel> dot_general(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_inexact(dtype) && !is_integer(dtype)) return nullptr;
+  const bool is_empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
+  if (request.attrs.has("sum_blocks") && !is_empty) return cpu::make_ordered_product(request);
   using Run = void (*)(const Product&, const KernelArguments&);
   const Run run =
       is_inexact(dtype) ? multiply : with_bits(dtype, []<class T>() -> Run { return multiply_integers<T>; });

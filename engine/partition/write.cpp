@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engine/core/fold_tree.h"
+#include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/sub_function.h"
 
@@ -37,6 +38,22 @@ Value part_of(const Value& x, const ir::FactorDims& dims, int factor, std::int64
   start[d] = i * length;
   limit[d] = start[d] + length;
   return ops::slice(x, start, limit, ops::Dims(dims.size(), 1));
+}
+
+/// Whose kernels add up in an order that depends on all its extents, which layouts decide, unless they are told one.
+bool is_product_of_floats(const ir::Equation& equation, const ArrayType& result) {
+  return equation.primitive == &ops::primitives::dot_general() && is_float(result.dtype);
+}
+
+std::vector<Value> product_in_order(ir::Builder& builder, const ir::Equation& equation,
+                                    const std::vector<Value>& operands, std::int64_t blocks) {
+  return ops::sub_function::apply_to(builder, *equation.primitive, operands, equation.attrs.with("sum_blocks", blocks));
+}
+
+/// Whether a product's blocks of that factor are blocks of all that it contracts, as one dimension.
+bool is_outermost_contracted(const ir::Equation& product, const ir::Factors& factors, int factor) {
+  const auto& contract = product.attrs.get<std::vector<ops::Dims>>("contract");
+  return !contract[0].empty() && nth(factors.operands[0], contract[0][0]) == std::vector<int>{factor};
 }
 
 /// The sum over one dimension that others stand behind, by halves: a kernel of sums of columns adds up fewer rows at a
@@ -192,7 +209,9 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
     blocks.push_back(block_type(whole_outputs[k], resolution.results[k], mesh()));
   }
   const ir::LayoutRule& rule = rule_of(*equation.primitive);
-  const auto apply = [&](const std::vector<Value>& some) {
+  const bool is_ordered = setting_.contraction_blocks > 0 && is_product_of_floats(equation, whole_outputs[0]);
+  const auto apply = [&](const std::vector<Value>& some, std::int64_t blocks_at_once = 1) {
+    if (is_ordered) return product_in_order(builder_, equation, some, blocks_at_once);
     const ir::BlockContext context{builder_,     equation.attrs, some,           blocks,
                                    whole_inputs, whole_outputs,  resolution.axes};
     if (rule.write) return rule.write(context);
@@ -207,6 +226,9 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
   const bool is_of_columns = equation.primitive == &ops::primitives::reduce_sum() && *summed + 1 < operands[0].rank();
   const std::int64_t count =
       blocks_of_sum(factors.list[f].extent, setting_) / partition::blocks(resolution.axes[f], mesh());
+  if (is_ordered && is_outermost_contracted(equation, factors, *summed) && !is_narrow_float(whole_outputs[0].dtype)) {
+    return apply(operands, count);
+  }
   const auto part = [&](std::int64_t i) {
     std::vector<Value> some = operands;
     for (std::size_t o = 0; o < some.size(); ++o) some[o] = part_of(some[o], factors.operands[o], *summed, i, count);

@@ -210,3 +210,14 @@ TEST_CASE("with contraction_blocks one fingerprint holds for every layout and st
 TEST_CASE("with contraction_blocks one fingerprint holds for every layout and stage of zero: cnn") {
   check_bits(cnn_work(64), {0, 2});
 }
+
+TEST_CASE("with contraction_blocks small products have one fingerprint too, in float64 as well") {
+  check_bits(mlp_work(float64), {0, 3});
+  check_bits(cnn_work(8), {0, 3});
+  check_bits(looped_work(), {0});
+  Work work = gpt_work();
+  work.model = Model<Array, Array>([](Scope& s, const Array& tokens) {
+    return models::gpt(s, tokens, {.vocabulary = 64, .blocks = {.width = 32, .depth = 1, .heads = 8}});
+  });
+  check_bits(work, {0, 3});
+}

@@ -151,14 +151,16 @@ ProductPlan plan_product(const KernelRequest& request) {
   const std::array<const Shape*, 2> shapes = {&request.inputs[0].shape, &request.inputs[1].shape};
   const Places places{shapes, {row_major_strides(*shapes[0]), row_major_strides(*shapes[1])}};
   // The smaller operand is copied rather than the larger one, none rather than either; and contracted dimensions may
-  // be taken in any order, so in that of either operand.
+  // be taken in any order, so in that of either operand, but where the order of the sum is asked for.
   const std::size_t smaller = shapes[0]->size() <= shapes[1]->size() ? 0 : 1;
   const std::array<std::array<bool, 2>, 4> choices = {
       {{false, false}, {smaller == 0, smaller == 1}, {smaller == 1, smaller == 0}, {true, true}}};
+  const bool is_ordered = request.attrs.has("sum_blocks");
   for (const std::array<bool, 2>& copies : choices) {
     for (const std::size_t order : {0U, 1U}) {
-      std::sort(roles.depth.begin(), roles.depth.end(),
-                [order](const Dimension& x, const Dimension& y) { return x[order] < y[order]; });
+      if (!is_ordered)
+        std::sort(roles.depth.begin(), roles.depth.end(),
+                  [order](const Dimension& x, const Dimension& y) { return x[order] < y[order]; });
       std::optional<ProductPlan> plan = plan_in_place(roles, copied(places, roles, copies));
       if (!plan) continue;
       for (const std::size_t side : {0U, 1U}) {

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/core/fold_tree.h"
 #include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/batch.h"
@@ -87,6 +90,20 @@ void check_extents(const ir::InferContext& context, const DimsPair& dims, const 
   }
 }
 
+/// Where the order of sums is asked for: how many equal blocks are added up in order and joined in pairs.
+void check_sum_blocks(const ir::InferContext& context, const DotDims& dims) {
+  if (!context.attrs.has("sum_blocks")) return;
+  const auto blocks = context.attrs.get<std::int64_t>("sum_blocks");
+  std::int64_t depth = 1;
+  for (const std::int64_t dim : dims.contract[0]) depth *= context.inputs[0].shape[static_cast<int>(dim)];
+  const bool fits = blocks > 0 && std::has_single_bit(static_cast<std::uint64_t>(blocks)) && depth % blocks == 0;
+  if (fits && is_float(context.inputs[0].dtype)) return;
+  infer::shape_error(context,
+                     "floats, and a sum_blocks that is a power of two and divides the " + std::to_string(depth) +
+                         " numbers of a sum, not " + std::to_string(blocks),
+                     "leave sum_blocks out");
+}
+
 std::vector<ArrayType> infer_dot(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
   infer::expect_dtype(context, 0, infer::numeric);
@@ -97,6 +114,7 @@ std::vector<ArrayType> infer_dot(const ir::InferContext& context) {
   const DotDims dims = dot_dims(context.attrs, {a.shape.rank(), b.shape.rank()});
   check_extents(context, dims.contract, "contracted");
   check_extents(context, dims.batch, "batch");
+  check_sum_blocks(context, dims);
   Dims extents;
   for (const std::int64_t dim : dims.batch[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
   for (const std::int64_t dim : dims.free[0]) extents.push_back(a.shape[static_cast<int>(dim)]);
@@ -172,7 +190,9 @@ std::vector<Value> batch_rule(const ir::BatchContext& context) {
     for (Dims& leading : dims.batch) leading = batch::prepended(0, leading);
   }
   Attrs attrs = dot_attrs(dims.contract, dims.batch);
-  if (context.attrs.has("dtype")) attrs = attrs.with("dtype", context.attrs.at("dtype"));
+  for (const char* kept : {"dtype", "sum_blocks"}) {
+    if (context.attrs.has(kept)) attrs = attrs.with(kept, context.attrs.at(kept));
+  }
   const Value result = apply_one(primitives::dot_general(), {context.inputs[0], context.inputs[1]}, attrs);
   if (both) return {result};
   // The batch came out as the first free dimension of its operand.
@@ -202,13 +222,19 @@ class Offsets {
 
 template <class T>
 void multiply(const ir::ReferenceContext& context, const Offsets& outer, const Offsets& inner) {
+  const std::int64_t blocks = context.attrs.has("sum_blocks") ? context.attrs.get<std::int64_t>("sum_blocks") : 1;
+  const std::size_t length = inner.pairs().size() / static_cast<std::size_t>(blocks);
   std::int64_t position = 0;
   for (const auto& [row, column] : outer.pairs()) {
-    T sum{};
-    for (const auto& [i, j] : inner.pairs()) {
-      sum += reference::load<T>(context.inputs[0], row + i) * reference::load<T>(context.inputs[1], column + j);
-    }
-    reference::store(context.outputs[0], position++, sum);
+    const auto block = [&, row = row, column = column](std::int64_t number, TreeNode) {
+      T sum{};
+      for (const auto& [i, j] : std::span(inner.pairs()).subspan(static_cast<std::size_t>(number) * length, length)) {
+        sum += reference::load<T>(context.inputs[0], row + i) * reference::load<T>(context.inputs[1], column + j);
+      }
+      return sum;
+    };
+    const auto added = [](T left, T right, TreeNode) { return left + right; };
+    reference::store(context.outputs[0], position++, fold_tree<T>(0, blocks, block, added));
   }
 }
 
@@ -262,6 +288,12 @@ std::vector<ir::Sample> dot_samples() {
     list.push_back(sample(dtype, {1, 1}, {1, 1}, {{{1}, {0}}}, {{{}, {}}}));
     list.push_back(sample(dtype, {3, 2}, {3, 2}, {{{}, {}}}, {{{0, 1}, {0, 1}}}));
   }
+  for (const DType dtype : {float32, float64, float16, bfloat16}) {
+    list.push_back(sample(dtype, {3, 8}, {8, 5}, {{{1}, {0}}}, {{{}, {}}}));
+    list.back().attrs = list.back().attrs.with("sum_blocks", std::int64_t{4});
+    list.push_back(sample(dtype, {2, 4, 3, 7}, {2, 5, 7, 4}, {{{1, 3}, {3, 2}}}, {{{0}, {0}}}));
+    list.back().attrs = list.back().attrs.with("sum_blocks", std::int64_t{2});
+  }
   return list;
 }
 
@@ -275,6 +307,7 @@ std::vector<ir::ErrorSample> dot_errors() {
        "equal extents of the contracted dimensions, not 4",
        {}},
       {{a, {float64, {4, 5}, {}}}, dot_attrs({{{1}, {0}}}, none), "operands of one dtype", {}},
+      {{a, b}, dot_attrs({{{1}, {0}}}, none).with("sum_blocks", std::int64_t{8}), "divides the 4 numbers of a sum", {}},
       {{a, b}, dot_attrs({{{1}, {0}}}, none).with("dtype", float64), "dtype=f32 of bfloat16 or float16 operands", {}},
       {{{DType::bool_, {3, 4}, {}}, {DType::bool_, {4, 5}, {}}},
        dot_attrs({{{1}, {0}}}, none),
