@@ -18,6 +18,7 @@
 #include "backends/aten/kernel_makers.h"
 #include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/convolutions/ordered_conv.h"
 #include "backends/cpu/convolutions/plain_conv.h"
 
 namespace lockstep::backend::aten::kernels {
@@ -174,6 +175,7 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, Run run) 
       if (nbytes > 0) std::memset(arguments.outputs[0].data, 0, static_cast<std::size_t>(nbytes));
     });
   }
+  if (request.attrs.has("sum_blocks")) return cpu::make_ordered_conv(request);
   if (is_integer(dtype) || spatial < 1 || spatial > 3) return make_plain_conv(request);
   return make_tensor_kernel(
       request, [run, conv = Convolution(request.attrs)](const KernelArguments& arguments) { run(conv, arguments); });

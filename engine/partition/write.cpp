@@ -1,6 +1,8 @@
 #include "engine/partition/write.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,18 +42,16 @@ Value part_of(const Value& x, const ir::FactorDims& dims, int factor, std::int64
   return ops::slice(x, start, limit, ops::Dims(dims.size(), 1));
 }
 
-/// Whose kernels add up in an order that depends on all its extents, which layouts decide, unless they are told one.
+/// Whose kernels add up in an order that depends on all extents, which layouts decide, unless they are told one.
 bool is_product_of_floats(const ir::Equation& equation, const ArrayType& result) {
-  return equation.primitive == &ops::primitives::dot_general() && is_float(result.dtype);
+  const ir::Primitive* const products[] = {&ops::primitives::dot_general(), &ops::primitives::conv(),
+                                           &ops::primitives::conv_input_grad(), &ops::primitives::conv_kernel_grad()};
+  return is_float(result.dtype) && std::ranges::find(products, equation.primitive) != std::end(products);
 }
 
-std::vector<Value> product_in_order(ir::Builder& builder, const ir::Equation& equation,
-                                    const std::vector<Value>& operands, std::int64_t blocks) {
-  return ops::sub_function::apply_to(builder, *equation.primitive, operands, equation.attrs.with("sum_blocks", blocks));
-}
-
-/// Whether a product's blocks of that factor are blocks of all that it contracts, as one dimension.
+/// Whether blocks of that factor are blocks of all that a dot_general contracts, as one dimension.
 bool is_outermost_contracted(const ir::Equation& product, const ir::Factors& factors, int factor) {
+  if (product.primitive != &ops::primitives::dot_general()) return false;
   const auto& contract = product.attrs.get<std::vector<ops::Dims>>("contract");
   return !contract[0].empty() && nth(factors.operands[0], contract[0][0]) == std::vector<int>{factor};
 }
@@ -211,12 +211,12 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
   const ir::LayoutRule& rule = rule_of(*equation.primitive);
   const bool is_ordered = setting_.contraction_blocks > 0 && is_product_of_floats(equation, whole_outputs[0]);
   const auto apply = [&](const std::vector<Value>& some, std::int64_t blocks_at_once = 1) {
-    if (is_ordered) return product_in_order(builder_, equation, some, blocks_at_once);
     const ir::BlockContext context{builder_,     equation.attrs, some,           blocks,
                                    whole_inputs, whole_outputs,  resolution.axes};
     if (rule.write) return rule.write(context);
-    return ops::sub_function::apply_to(builder_, *equation.primitive, some,
-                                       rule.attrs ? rule.attrs(context) : equation.attrs);
+    Attrs attrs = rule.attrs ? rule.attrs(context) : equation.attrs;
+    if (is_ordered) attrs = attrs.with("sum_blocks", blocks_at_once);
+    return ops::sub_function::apply_to(builder_, *equation.primitive, some, std::move(attrs));
   };
   if (setting_.contraction_blocks == 0) return apply(operands);
   const ir::Factors factors = factors_of({*equation.primitive, equation.attrs, states, whole_outputs, {}, setting_});

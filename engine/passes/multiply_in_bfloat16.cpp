@@ -187,6 +187,14 @@ class Rounder {
   void visit_product(const Equation& e) {
     Equation product = e;
     for (Var& v : product.inputs) v = narrow(v);
+    // Which results are narrow depends on what is reduced, so on layouts. Where bits must not, all are float32.
+    if (e.attrs.has("sum_blocks")) {
+      for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+        product.inputs[i] = converted(product.inputs[i], e.inputs[i], DType::float32);
+      }
+      draft_.equations.push_back(std::move(product));
+      return;
+    }
     const Var result = e.outputs[0];
     if (gives_float32(e)) {
       product.attrs = e.attrs.with("dtype", DType::float32);

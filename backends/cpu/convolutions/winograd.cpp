@@ -208,7 +208,8 @@ bool is_faster_than_bfloat16(Bfloat16Products products, const Winograd& w, const
 /// The tiles that a request is made in, of several arrays at once; empty where these are not faster for one.
 std::optional<Winograd> tiles_of(const KernelRequest& request, const ConvolutionGeometry& g, Bfloat16Products products,
                                  std::int64_t arrays = 1) {
-  if (usable_isa() == Isa::none || !applies(g)) return {};
+  const bool has_its_own_order = request.attrs.has("sum_blocks");
+  if (usable_isa() == Isa::none || has_its_own_order || !applies(g)) return {};
   const DType dtype = request.inputs[0].dtype;
   const Winograd of_2 = problem(request.op, g, TilesOf2::places);
   if (dtype == DType::float32 && cycles(of_2) < direct_cycles(of_2)) {

@@ -13,6 +13,7 @@
 #include <lockstep/backend/isa.h>
 
 #include "backends/cpu/element_types.h"
+#include "backends/cpu/products/gemv_blocks.h"
 #include "backends/cpu/products/packed_products.h"
 #include "backends/cpu/products/product_plan.h"
 #include "backends/cpu/scratch.h"
@@ -75,6 +76,22 @@ constexpr std::int64_t most_blocks = 64;
 
 void multiply_in_order(const OrderedProduct<float>& p) {
 #if defined(__x86_64__)
+  constexpr std::int64_t few_rows = 12;  // that are multiplied without a copy of b
+  if (has_packed_loops() && p.blocks == 1 && p.rows <= few_rows) {
+    static const auto of_few = usable_isa() == Isa::avx512 ? multiply_gemv_avx512 : multiply_gemv_avx2;
+    of_few({.a = p.a,
+            .b = p.b,
+            .result = p.result,
+            .rows = p.rows,
+            .columns = p.columns,
+            .depth = p.depth,
+            .a_row = p.a_row,
+            .a_depth = p.a_depth,
+            .b_depth = p.b_depth,
+            .b_column = 1,
+            .result_row = p.result_row});
+    return;
+  }
   if (has_packed_loops() && p.blocks <= most_blocks) {
     static const auto widest = usable_isa() == Isa::avx512 ? sum_products_avx512 : sum_products_avx2;
     std::array<const float*, most_blocks> a{}, b{};

@@ -103,6 +103,7 @@ std::vector<ir::ErrorSample> errors() {
        }),
        "each 0 or more",
        {}},
+      {good, attrs.with("sum_blocks", std::int64_t{2}), "floats and sum_blocks=1", {}},
       {good, with([](ConvAttrs& c) { c.groups = 0; }), "groups of at least 1", {}},
       {good, with([](ConvAttrs& c) { c.groups = 3; }), "groups that divide the 4 input and the 6 output", {}},
       {{f32({2, 5, 5, 4}), f32({3, 3, 1, 6})}, with([](ConvAttrs& c) { c.groups = 4; }), "groups that divide", {}},

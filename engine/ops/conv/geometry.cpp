@@ -59,6 +59,10 @@ void read_attrs(const InferContext& context, ConvGeometry& geometry, std::size_t
   }
   geometry.groups = context.attrs.get<std::int64_t>("groups");
   if (geometry.groups < 1) infer::shape_error(context, "groups of at least 1", "write groups=1");
+  const bool asks_for_order = context.attrs.has("sum_blocks");
+  if (asks_for_order && (context.attrs.get<std::int64_t>("sum_blocks") != 1 || !is_float(context.inputs[0].dtype))) {
+    infer::shape_error(context, "floats and sum_blocks=1, all in order", "leave sum_blocks out");
+  }
 }
 
 void check_groups(const InferContext& context, const ConvGeometry& geometry) {
