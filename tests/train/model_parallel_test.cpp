@@ -175,11 +175,11 @@ TEST_CASE("ZeRO 1 to 3 mean what the step means without") {
 
 namespace {
 
-void check_bits(const Work& work, const std::vector<int>& stages) {
+void check_bits(const Work& work, const std::vector<int>& stages, Precision precision = Precision::float32) {
   const auto fingerprint_of = [&](const Mesh& mesh, int zero) {
-    const TrainStep step =
-        model_parallel(tests::loss_of(work.model), adam(),
-                       {.mesh = mesh, .layouts = work.layouts, .zero = zero, .contraction_blocks = 8});
+    const TrainStep step = model_parallel(
+        tests::loss_of(work.model), adam(),
+        {.mesh = mesh, .layouts = work.layouts, .zero = zero, .contraction_blocks = 8, .precision = precision});
     return fingerprint(to_tree(run(step, work, 5).state));
   };
   const std::string whole = fingerprint_of(grid(1, 1), 0);
@@ -211,10 +211,11 @@ TEST_CASE("with contraction_blocks one fingerprint holds for every layout and st
   check_bits(cnn_work(64), {0, 2});
 }
 
-TEST_CASE("with contraction_blocks small products have one fingerprint too, in float64 as well") {
-  check_bits(mlp_work(float64), {0, 3});
+TEST_CASE("with contraction_blocks small products have one fingerprint too, in other floats as well") {
+  for (const DType dtype : {float64, bfloat16, float16}) check_bits(mlp_work(dtype), {0, 3});
   check_bits(cnn_work(8), {0, 3});
   check_bits(looped_work(), {0});
+  check_bits(mlp_work(float32), {0}, Precision::bfloat16);
   Work work = gpt_work();
   work.model = Model<Array, Array>([](Scope& s, const Array& tokens) {
     return models::gpt(s, tokens, {.vocabulary = 64, .blocks = {.width = 32, .depth = 1, .heads = 8}});
