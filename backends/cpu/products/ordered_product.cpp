@@ -23,7 +23,7 @@ namespace lockstep::backend::cpu {
 
 namespace {
 
-/// A product of matrices as the loops take it; b and the result have step 1 along their columns.
+/// A product of matrices as the loops take it; the result has step 1 along its columns, b too where it is not float32.
 template <class T>
 struct OrderedProduct {
   const T* a;
@@ -31,7 +31,7 @@ struct OrderedProduct {
   T* result;
   T* scratch;
   std::int64_t blocks, rows, columns, depth;  ///< The depth of a block.
-  std::int64_t a_row, a_depth, b_depth, result_row;
+  std::int64_t a_row, a_depth, b_depth, b_column, result_row;
 };
 
 std::int64_t levels_of(std::int64_t blocks) { return std::bit_width(static_cast<std::uint64_t>(blocks)); }
@@ -77,7 +77,7 @@ constexpr std::int64_t most_blocks = 64;
 void multiply_in_order(const OrderedProduct<float>& p) {
 #if defined(__x86_64__)
   constexpr std::int64_t few_rows = 12;  // that are multiplied without a copy of b
-  if (has_packed_loops() && p.blocks == 1 && p.rows <= few_rows) {
+  if (has_packed_loops() && p.blocks == 1 && p.rows <= few_rows && p.b_column == 1) {
     static const auto of_few = usable_isa() == Isa::avx512 ? multiply_gemv_avx512 : multiply_gemv_avx2;
     of_few({.a = p.a,
             .b = p.b,
@@ -110,7 +110,8 @@ void multiply_in_order(const OrderedProduct<float>& p) {
             .a_row = p.a_row,
             .a_depth = p.a_depth,
             .b_depth = p.b_depth,
-            .result_row = p.result_row});
+            .result_row = p.result_row,
+            .b_column = p.b_column});
     return;
   }
 #endif
@@ -149,7 +150,7 @@ class OrderedProductKernel final : public Kernel {
       }
       if (!copy.extents.empty()) copies_[side] = reserve(type.shape.size());
     }
-    if (plan_.columns.operand[1] != 1 && plan_.columns.extent > 1) {
+    if (copies_columns()) {
       columns_ = reserve(plan_.depth.extent * plan_.columns.extent);
     }
     if (!std::is_same_v<T, Result>) result_ = reserve(request.outputs[0].size());
@@ -177,10 +178,13 @@ class OrderedProductKernel final : public Kernel {
   std::size_t reserve(std::int64_t elements) {
     return std::exchange(reserved_, reserved_ + whole_lines(static_cast<std::size_t>(elements) * sizeof(T)));
   }
+  bool is_packed() const { return std::is_same_v<T, float> && has_packed_loops() && blocks_ <= most_blocks; }
+  bool copies_columns() const {
+    return plan_.columns.extent > 1 && plan_.columns.operand[1] != 1 && (!is_packed() || plan_.depth.operand[1] != 1);
+  }
   std::int64_t loop_elements() const {
     const std::int64_t in_rows = levels_of(blocks_) * plan_.columns.extent;
-    const bool is_packed = std::is_same_v<T, float> && has_packed_loops() && blocks_ <= most_blocks;
-    return is_packed ? packed_floats(blocks_, plan_.rows.extent, plan_.depth.extent / blocks_) : in_rows;
+    return is_packed() ? packed_floats(blocks_, plan_.rows.extent, plan_.depth.extent / blocks_) : in_rows;
   }
 
   const T* operand_of(const KernelArguments& arguments, std::size_t side) const {
@@ -208,7 +212,8 @@ class OrderedProductKernel final : public Kernel {
 
   void multiply(const T* a, const T* b, T* result, const KernelArguments& arguments) const {
     std::int64_t b_depth = plan_.depth.operand[1];
-    if (plan_.columns.operand[1] != 1 && plan_.columns.extent > 1) {
+    std::int64_t b_column = plan_.columns.extent > 1 ? plan_.columns.operand[1] : 1;
+    if (copies_columns()) {
       T* const to = at<T>(arguments, columns_);
       for (std::int64_t j = 0; j < plan_.columns.extent; ++j) {
         const T* const column = b + j * plan_.columns.operand[1];
@@ -216,6 +221,7 @@ class OrderedProductKernel final : public Kernel {
       }
       b = to;
       b_depth = plan_.columns.extent;
+      b_column = 1;
     }
     multiply_in_order(OrderedProduct<T>{.a = a,
                                         .b = b,
@@ -228,6 +234,7 @@ class OrderedProductKernel final : public Kernel {
                                         .a_row = plan_.rows.operand[0],
                                         .a_depth = plan_.depth.operand[0],
                                         .b_depth = b_depth,
+                                        .b_column = b_column,
                                         .result_row = plan_.rows.result});
   }
 

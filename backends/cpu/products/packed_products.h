@@ -13,7 +13,8 @@
 // result stays in registers while it goes through a leaf.
 namespace lockstep::backend::cpu {
 
-/// Products of matrices, one for each leaf, and their sum. b and the result have step 1 along their columns.
+/// Products of matrices, one for each leaf, and their sum. The result has step 1 along its columns, b along its columns or
+/// along the depth.
 struct ProductsSum {
   const float* const* a;  ///< First elements, by leaf.
   const float* const* b;
@@ -24,6 +25,7 @@ struct ProductsSum {
   std::int64_t a_row, a_depth;
   std::int64_t b_depth;
   std::int64_t result_row;
+  std::int64_t b_column = 1;
 };
 
 constexpr std::int64_t packed_rows = 6;
@@ -48,6 +50,12 @@ inline void pack_rows(const ProductsSum& p, float* to) {
     const std::int64_t rows = std::min(packed_rows, p.rows - first);
     for (std::int64_t leaf = 0; leaf < p.leaves; ++leaf) {
       const float* from = p.a[leaf] + first * p.a_row;
+      if (rows == packed_rows) {
+        for (std::int64_t k = 0; k < p.depth; ++k, to += packed_rows, from += p.a_depth) {
+          unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) { to[i] = from[i * p.a_row]; });
+        }
+        continue;
+      }
       for (std::int64_t k = 0; k < p.depth; ++k, to += packed_rows) {
         for (std::int64_t i = 0; i < packed_rows; ++i) to[i] = i < rows ? from[i * p.a_row + k * p.a_depth] : 0;
       }
@@ -55,9 +63,35 @@ inline void pack_rows(const ProductsSum& p, float* to) {
   }
 }
 
+/// A vector of columns that have step 1 along the depth, `columns` of which exist.
+template <class Lanes>
+void turn_columns(const float* from, std::int64_t column, std::int64_t columns, std::int64_t depth, float* to,
+                  std::int64_t step) {
+  for (std::int64_t k = 0; k < depth; k += lanes) {
+    const std::int64_t count = std::min(lanes, depth - k);
+    Lanes tile[lanes];
+    for (std::int64_t j = 0; j < lanes; ++j) {
+      tile[j] = j >= columns    ? Lanes::zero()
+                : count < lanes ? Lanes::load(from + j * column + k, count)
+                                : Lanes::load(from + j * column + k);
+    }
+    Lanes::transpose(tile);
+    for (std::int64_t i = 0; i < count; ++i) tile[i].store(to + (k + i) * step);
+  }
+}
+
 /// [leaf][depth][column], for a few vectors of columns; columns that do not exist are zeros.
 template <class Lanes, std::int64_t vectors>
 void pack_columns(const ProductsSum& p, std::int64_t first, std::int64_t last, float* to) {
+  if (p.b_column != 1) {
+    for (std::int64_t leaf = 0; leaf < p.leaves; ++leaf, to += p.depth * vectors * lanes) {
+      for (std::int64_t j = 0; j < vectors; ++j) {
+        turn_columns<Lanes>(p.b[leaf] + (first + j * lanes) * p.b_column, p.b_column, j + 1 < vectors ? lanes : last,
+                            p.depth, to + j * lanes, vectors * lanes);
+      }
+    }
+    return;
+  }
   for (std::int64_t leaf = 0; leaf < p.leaves; ++leaf) {
     const float* from = p.b[leaf] + first;
     for (std::int64_t k = 0; k < p.depth; ++k, from += p.b_depth, to += vectors * lanes) {
