@@ -17,6 +17,7 @@
 #include "backends/cpu/elementwise/plain_loops.h"
 #include "backends/cpu/moves/moves.h"
 #include "backends/cpu/reductions/block_reductions.h"
+#include "backends/cpu/reductions/ordered_sum.h"
 
 namespace lockstep::backend::aten::kernels {
 
@@ -197,6 +198,7 @@ std::unique_ptr<Kernel> make_extremum(const KernelRequest& request, Operator by_
 
 std::unique_ptr<Kernel> reduce_sum(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
+  if (request.attrs.has("sum_blocks")) return make_ordered_sum(request);
   if (is_float(dtype)) {
     if (auto in_blocks = make_block_sum(request)) return in_blocks;
   }

@@ -75,7 +75,7 @@ class JitBackend final : public Backend {
       const ElementLoop* loop = element_loop(request.attrs);
       return loop == nullptr ? nullptr : make_loop_kernel(*loop, request, *codes_);
     }
-    if (request.op == "full") return nullptr;
+    if (request.op == "full" || request.attrs.has("sum_blocks")) return nullptr;
     const std::shared_ptr<const ElementLoop> loop =
         request.op == "reduce_sum" ? loop_of_sum(request) : loop_of_one(request);
     return loop == nullptr ? nullptr : make_loop_kernel(*loop, request, *codes_);

@@ -17,7 +17,7 @@ class LoopWriter {
  public:
   explicit LoopWriter(const ir::Function& body) : body_(body), shape_(body.type(body.outputs().at(0)).shape) {
     for (const ir::Equation& e : body.equations()) {
-      if (!ir::is_loop_sum(e.primitive)) continue;
+      if (!ir::is_loop_sum(e.primitive, e.attrs)) continue;
       sums_.emplace(e.outputs[0], &e);
       if (e.outputs[0] == body.outputs()[0]) shape_ = body.type(e.inputs[0]).shape;
     }
@@ -72,7 +72,7 @@ class LoopWriter {
 
   void write(const ir::Equation& e) {
     using namespace ops::primitives;
-    if (e.primitive == &broadcast_in_dim() || ir::is_loop_sum(e.primitive)) return;
+    if (e.primitive == &broadcast_in_dim() || ir::is_loop_sum(e.primitive, e.attrs)) return;
     if (e.primitive == &pvary()) {
       values_[e.outputs[0]] = values_.at(e.inputs[0]);
       return;

@@ -22,12 +22,12 @@ namespace {
 Shape loop_shape(const Program& program, const Item& item) {
   const std::vector<ArrayType> inputs = program.types(item.inputs), outputs = program.types(item.outputs);
   if (const ElementLoop* loop = element_loop(item.attrs)) return loop->shape(inputs, outputs);
-  return ir::is_loop_sum(item.primitive) ? inputs[0].shape : outputs[0].shape;
+  return ir::is_loop_sum(item.primitive, item.attrs) ? inputs[0].shape : outputs[0].shape;
 }
 
 bool is_sum(const Item& item, std::size_t result) {
   const ElementLoop* loop = element_loop(item.attrs);
-  return loop == nullptr ? ir::is_loop_sum(item.primitive) : !loop->results()[result].sum_over.empty();
+  return loop == nullptr ? ir::is_loop_sum(item.primitive, item.attrs) : !loop->results()[result].sum_over.empty();
 }
 
 class EpilogueFusion {

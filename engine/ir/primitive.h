@@ -322,8 +322,11 @@ struct Primitive {
   LayoutRule layout = {};
 };
 
-/// Whether the op is a sum that a fused loop may end in. Null is no op.
-inline bool is_loop_sum(const Primitive* op) { return op != nullptr && op->traits.loop_sum; }
+/// Whether the op is a sum that a fused loop may end in. Null is no op; a sum that is asked for in an order of its own is
+/// none.
+inline bool is_loop_sum(const Primitive* op, const Attrs& attrs) {
+  return op != nullptr && op->traits.loop_sum && !attrs.has("sum_blocks");
+}
 
 /// Whether the equation, or one inside its sub-functions, has an effect.
 bool has_effects(const Equation& equation);

@@ -43,39 +43,22 @@ Value part_of(const Value& x, const ir::FactorDims& dims, int factor, std::int64
 }
 
 /// Whose kernels add up in an order that depends on all extents, which layouts decide, unless they are told one.
-bool is_product_of_floats(const ir::Equation& equation, const ArrayType& result) {
+bool takes_an_order(const ir::Equation& equation, const ArrayType& result) {
+  if (equation.primitive == &ops::primitives::reduce_sum()) {
+    return (result.dtype == float32 || result.dtype == float64) && equation.attrs.get<ops::Dims>("axes").size() == 1;
+  }
   const ir::Primitive* const products[] = {&ops::primitives::dot_general(), &ops::primitives::conv(),
                                            &ops::primitives::conv_input_grad(), &ops::primitives::conv_kernel_grad()};
   return is_float(result.dtype) && std::ranges::find(products, equation.primitive) != std::end(products);
 }
 
-/// Whether blocks of that factor are blocks of all that a dot_general contracts, as one dimension.
-bool is_outermost_contracted(const ir::Equation& product, const ir::Factors& factors, int factor) {
-  if (product.primitive != &ops::primitives::dot_general()) return false;
-  const auto& contract = product.attrs.get<std::vector<ops::Dims>>("contract");
+/// Whether the op adds up blocks of that factor itself: a sum does, and a product of matrices where they are blocks of all
+/// that it contracts, as one dimension.
+bool takes_blocks(const ir::Equation& equation, const ir::Factors& factors, int factor) {
+  if (equation.primitive == &ops::primitives::reduce_sum()) return true;
+  if (equation.primitive != &ops::primitives::dot_general()) return false;
+  const auto& contract = equation.attrs.get<std::vector<ops::Dims>>("contract");
   return !contract[0].empty() && nth(factors.operands[0], contract[0][0]) == std::vector<int>{factor};
-}
-
-/// The sum over one dimension that others stand behind, by halves: a kernel of sums of columns adds up fewer rows at a
-/// time the more columns there are, and how many there are layouts decide.
-Value summed_by_halves(Value x, std::int64_t axis) {
-  const auto part = [&](std::int64_t first, std::int64_t last) {
-    ops::Dims start(static_cast<std::size_t>(x.rank()));
-    ops::Dims limit = x.shape().to_vector();
-    start[static_cast<std::size_t>(axis)] = first;
-    limit[static_cast<std::size_t>(axis)] = last;
-    return ops::slice(x, start, limit, ops::Dims(start.size(), 1));
-  };
-  const int d = static_cast<int>(axis);
-  std::vector<Value> left_over;
-  while (x.shape()[d] > 1) {
-    const std::int64_t extent = x.shape()[d];
-    const std::int64_t half = extent / 2;
-    if (extent % 2 == 1) left_over.push_back(part(extent - 1, extent));
-    x = ops::add(part(0, half), part(half, 2 * half));
-  }
-  for (auto more = left_over.rbegin(); more != left_over.rend(); ++more) x = ops::add(x, *more);
-  return ops::reshape(x, x.shape().erase(d));
 }
 
 }  // namespace
@@ -209,7 +192,7 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
     blocks.push_back(block_type(whole_outputs[k], resolution.results[k], mesh()));
   }
   const ir::LayoutRule& rule = rule_of(*equation.primitive);
-  const bool is_ordered = setting_.contraction_blocks > 0 && is_product_of_floats(equation, whole_outputs[0]);
+  const bool is_ordered = setting_.contraction_blocks > 0 && takes_an_order(equation, whole_outputs[0]);
   const auto apply = [&](const std::vector<Value>& some, std::int64_t blocks_at_once = 1) {
     const ir::BlockContext context{builder_,     equation.attrs, some,           blocks,
                                    whole_inputs, whole_outputs,  resolution.axes};
@@ -223,16 +206,15 @@ std::vector<Value> BlockWriter::in_blocks(const ir::Equation& equation, const Re
   const std::optional<int> summed = summed_factor(factors, setting_);
   if (!summed || !is_inexact(whole_outputs[0].dtype)) return apply(operands);
   const auto f = static_cast<std::size_t>(*summed);
-  const bool is_of_columns = equation.primitive == &ops::primitives::reduce_sum() && *summed + 1 < operands[0].rank();
   const std::int64_t count =
       blocks_of_sum(factors.list[f].extent, setting_) / partition::blocks(resolution.axes[f], mesh());
-  if (is_ordered && is_outermost_contracted(equation, factors, *summed) && !is_narrow_float(whole_outputs[0].dtype)) {
+  if (is_ordered && takes_blocks(equation, factors, *summed) && !is_narrow_float(whole_outputs[0].dtype)) {
     return apply(operands, count);
   }
   const auto part = [&](std::int64_t i) {
     std::vector<Value> some = operands;
     for (std::size_t o = 0; o < some.size(); ++o) some[o] = part_of(some[o], factors.operands[o], *summed, i, count);
-    return is_of_columns ? summed_by_halves(some[0], *summed) : apply(some).front();
+    return apply(some).front();
   };
   return {fold_tree<Value>(
       0, count, [&](std::int64_t i, TreeNode) { return part(i); },

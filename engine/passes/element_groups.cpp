@@ -29,7 +29,7 @@ constexpr std::size_t most_sums = 8;
 constexpr std::int64_t most_summed_outside = 1 << 16;
 
 bool is_sum(const ir::Function& f, const Equation& e) {
-  if (!ir::is_loop_sum(e.primitive)) return false;
+  if (!ir::is_loop_sum(e.primitive, e.attrs)) return false;
   const ArrayType& type = f.type(e.inputs[0]);
   return e.primitive->traits.in_loops(type.dtype, f.type(e.outputs[0]).dtype) &&
          (!type.varying.empty() || type.size() < most_summed_outside) &&

@@ -25,7 +25,7 @@ FunctionPtr body_of(const Attrs& attrs) { return ir::sub_function(attrs, "body")
 /// That of a value or, of a sum, of what is summed.
 const Shape& loop_shape(const ir::Function& body, Var v) {
   for (const ir::Equation& e : body.equations()) {
-    if (ir::is_loop_sum(e.primitive) && e.outputs[0] == v) return body.type(e.inputs[0]).shape;
+    if (ir::is_loop_sum(e.primitive, e.attrs) && e.outputs[0] == v) return body.type(e.inputs[0]).shape;
   }
   return body.type(v).shape;
 }
