@@ -349,7 +349,7 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   const int spatial = request.inputs[0].shape.rank() - 2;
   if (spatial < 1 || spatial > 3) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
-  if (empty) return nullptr;  // zeros, or nothing at all
+  if (empty) return nullptr;                            // zeros, or nothing at all
   if (request.attrs.has("sum_blocks")) return nullptr;  // an order of its own
   const cpu::ConvolutionGeometry geometry(request);
   for (const Candidate& candidate : candidates) {

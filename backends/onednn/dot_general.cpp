@@ -303,7 +303,7 @@ std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest&
 std::unique_ptr<Kernel> make_dot_general(const KernelRequest& request) {
   if (data_type(request.inputs[0].dtype) == dnnl::memory::data_type::undef) return nullptr;
   const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
-  if (empty) return nullptr;  // zeros, or nothing at all
+  if (empty) return nullptr;                            // zeros, or nothing at all
   if (request.attrs.has("sum_blocks")) return nullptr;  // an order of its own
   return make_planned(request, cpu::plan_in_blocks(request));
 }
