@@ -6,6 +6,7 @@
 #include <lockstep/attention.h>
 #include <lockstep/cell.h>
 #include <lockstep/checkpoint.h>
+#include <lockstep/checkpoint_manager.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
 #include <lockstep/custom_derivatives.h>
