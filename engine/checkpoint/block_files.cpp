@@ -16,16 +16,13 @@
 #include <lockstep/processes.h>
 
 #include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string digest_of(std::span<const std::byte> bytes) {
-  return sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
 
 // ---- all processes together
 
@@ -77,10 +74,10 @@ std::string name_of(std::size_t block) {
   return "block" + std::string(8 - std::min<std::size_t>(number.size(), 8), '0') + number;
 }
 
-/// Writes this process's file; the index of its blocks as text.
+/// Writes this process's file; the index of its blocks, and what the file is known by, as text.
 std::string write_own(const std::filesystem::path& temporary, const Tree& tree) {
   const std::vector<OwnBlock> blocks = own_blocks(tree);
-  if (blocks.empty()) return "[]";
+  if (blocks.empty()) return R"({"blocks": [], "files": []})";
   const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
   std::map<std::string, Array> named;
   std::uint64_t total = 0;
@@ -88,8 +85,12 @@ std::string write_own(const std::filesystem::path& temporary, const Tree& tree) 
     named.emplace(name_of(i), blocks[i].values);
     total += static_cast<std::uint64_t>(blocks[i].values.type().nbytes());
   }
-  const std::vector<std::byte> bytes = write_safetensors(named);
+  const std::vector<std::byte> bytes = write_safetensors(named, Unnamed::in_parts);
   std::uint64_t offset = bytes.size() - total;
+  const Json known = {{"file", file},
+                      {"size", bytes.size()},
+                      {"header", offset},
+                      {"sha256", digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)))}};
   Json index = Json::array();
   for (const OwnBlock& block : blocks) {
     const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
@@ -102,7 +103,7 @@ std::string write_own(const std::filesystem::path& temporary, const Tree& tree) 
     offset += size;
   }
   write_file(temporary / file, bytes);
-  return index.dump();
+  return Json{{"blocks", index}, {"files", Json::array({known})}}.dump();
 }
 
 Json arrays_of(const Tree& tree) {
@@ -207,7 +208,8 @@ bool has_cut_leaves(const Tree& tree) {
   return std::ranges::any_of(tree.leaves(), [](const Array& leaf) { return is_cut(leaf); });
 }
 
-void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
+void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
+                 const Named<double>& metrics) {
   std::optional<CommittedFolder> committed;
   std::string own;
   const bool is_first = world()->rank() == 0;
@@ -219,19 +221,20 @@ void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Na
   const std::vector<std::string> written = world()->all_gather_text(own);
   together([&] {
     if (!is_first) return;
-    Json blocks = Json::array();
+    Json blocks = Json::array(), files = Json::array();
     for (const std::string& text : written) {
-      for (const Json& block : Json::parse(text)) blocks.push_back(block);
+      const Json own_part = Json::parse(text);
+      for (const Json& block : own_part["blocks"]) blocks.push_back(block);
+      for (const Json& file : own_part["files"]) files.push_back(file);
     }
     const Json arrays = arrays_of(tree);
-    const Named<std::string>::Map& entries = manifest;
-    const Json described = {{"format", block_format},
-                            {"sha256", index_digest(arrays, blocks)},
-                            {"entries", entries},
-                            {"arrays", arrays},
-                            {"blocks", blocks}};
-    const std::string text = described.dump(2) + "\n";
-    committed->write(manifest_file, std::as_bytes(std::span(text.data(), text.size())));
+    write_manifest(*committed, {.format = block_format,
+                                .sha256 = index_digest(arrays, blocks),
+                                .entries = manifest,
+                                .metrics = metrics,
+                                .array_sums = {},
+                                .more = Json{{"arrays", arrays}, {"blocks", blocks}, {"files", files}}.dump(),
+                                .text = {}});
     committed->commit();
   });
 }
@@ -268,6 +271,30 @@ BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : 
         {box->start, box->shape, file, entry["offset"].get<std::uint64_t>(), text_in(entry, "sha256")});
   }
   for (const auto& [path, type] : types_) check_cover(path);
+  for (const Json& entry : manifest.value("files", Json::array())) {  // older ones have no such list
+    const std::string file = entry.is_object() ? text_in(entry, "file") : "";
+    if (file.empty() || std::filesystem::path(file).filename() != file || !entry.contains("size") ||
+        !entry["size"].is_number_unsigned() || !entry.contains("header") || !entry["header"].is_number_unsigned()) {
+      fail(folder_, "one of its files must have a name, size, header and sha256");
+    }
+    check_file(file, entry["size"].get<std::uint64_t>(), entry["header"].get<std::uint64_t>(),
+               text_in(entry, "sha256"));
+  }
+}
+
+void BlockFiles::check_file(const std::string& file, std::uint64_t size, std::uint64_t header,
+                            const std::string& sha256) const {
+  const std::filesystem::path path = folder_ / file;
+  std::error_code error;
+  const std::uintmax_t found = std::filesystem::file_size(path, error);
+  if (error) throw CheckpointError("[restore] " + path.string() + " cannot be read: " + error.message());
+  if (found != size) {
+    throw CheckpointError("[restore] " + path.string() + " has " + std::to_string(found) + " bytes, the index says " +
+                          std::to_string(size) + "; the file was changed or damaged");
+  }
+  if (digest_of(read_file(path, 0, header)) == sha256) return;
+  throw CheckpointError("[restore] " + path.string() +
+                        ": its header is not what was written; the file was changed or damaged");
 }
 
 /// Blocks of one shape at multiples of it, each once and as many as there is room for, cover their array.

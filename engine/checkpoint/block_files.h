@@ -12,20 +12,18 @@
 // Checkpoints of arrays that lie cut: files of blocks, one for each process that has some, and an index in the manifest.
 namespace lockstep::checkpoint {
 
-inline constexpr std::int64_t block_format = 2;
-inline const std::string manifest_file = "manifest.json";
-
 /// Whether a leaf lies cut.
 bool has_cut_leaves(const Tree& tree);
 
 /// Saves such a tree, every process together with the others.
-void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
+void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
+                 const Named<double>& metrics);
 
 /// The arrays that such a checkpoint holds, read when they are asked for.
 class BlockFiles {
  public:
-  /// `manifest`: the text of one. Throws CheckpointError where the index is damaged: a digest that is another one, blocks that overlap, leave a part of
-  /// their array out, or reach out of it.
+  /// `manifest`: the text of one. Throws CheckpointError where the index is damaged: a digest that is another one, blocks
+  /// that overlap, leave a part of their array out, or reach out of it; and for a file of another length or header.
   BlockFiles(std::filesystem::path folder, const std::string& manifest);
 
   const std::map<std::string, ArrayType>& types() const { return types_; }
@@ -44,6 +42,7 @@ class BlockFiles {
   };
 
   void check_cover(const std::string& path) const;
+  void check_file(const std::string& file, std::uint64_t size, std::uint64_t header, const std::string& sha256) const;
   std::vector<std::byte> bytes_of(const std::string& path, const Block& block) const;
 
   std::filesystem::path folder_;

@@ -1,11 +1,14 @@
 #include "engine/checkpoint/committed_folder.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,25 +62,84 @@ void write_all(const Descriptor& descriptor, const std::filesystem::path& path, 
   }
 }
 
-/// A pattern for mkdtemp and mkstemp: hidden, in the same folder, so that it can be renamed to the target.
-std::string hidden_beside(const std::filesystem::path& target) {
-  return (parent_of(target) / ("." + target.filename().string() + ".XXXXXX")).string();
+constexpr std::size_t suffix_size = 6;
+
+/// A name in the same folder that `is_hidden_name` knows again; XXXXXX makes it a pattern for mkdtemp and mkstemp.
+std::string hidden_beside(const std::filesystem::path& target, const std::string& suffix = "XXXXXX") {
+  return (parent_of(target) / ("." + target.filename().string() + "." + suffix)).string();
+}
+
+/// Whether that is a hidden name of a target whose own begins, or is (where `whole`), so.
+bool is_hidden_name(const std::string& name, const std::string& target, bool whole) {
+  if (name.size() < target.size() + suffix_size + 2 || !name.starts_with("." + target)) return false;
+  const std::size_t dot = name.size() - suffix_size - 1;
+  const bool ends_so = name[dot] == '.' && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
+                                                       [](unsigned char c) { return std::isalnum(c) != 0; });
+  return ends_so && (!whole || dot == target.size() + 1);
+}
+
+/// Takes away what nobody has locked.
+void remove_if_left(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return;
+  std::error_code ignored;
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(path, ignored);
+  close(descriptor);
+}
+
+void remove_remains(const std::filesystem::path& folder, const std::string& target, bool whole) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (is_hidden_name(entry.path().filename().string(), target, whole)) found.push_back(entry.path());
+  }
+  for (const std::filesystem::path& path : found) remove_if_left(path);
 }
 
 }  // namespace
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  make_folder(folder.parent_path());
+  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail(folder, "made");
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw CheckpointError("[checkpoint] " + folder.string() + " is no folder; name another one");
+  }
+  sync_folder(parent_of(folder));
+}
+
+void remove_remains(const std::filesystem::path& folder, const std::string& beginning) {
+  remove_remains(folder, beginning, false);
+}
+
+void remove_folder(const std::filesystem::path& target) {
+  const std::filesystem::path hidden = hidden_beside(target, "remove");
+  remove_if_left(hidden);
+  if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, "removed");
+  std::error_code error;
+  std::filesystem::remove_all(hidden, error);
+  if (error) throw CheckpointError("[checkpoint] " + hidden.string() + " cannot be removed: " + error.message());
+}
+
 CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::move(target)) {
-  if (std::filesystem::exists(target_)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(target_, ignored)) {
     throw CheckpointError("[checkpoint] " + target_.string() + " exists already; save under another name");
   }
+  make_folder(parent_of(target_));
+  remove_remains(parent_of(target_), target_.filename().string(), true);
   std::string pattern = hidden_beside(target_);
   if (mkdtemp(pattern.data()) == nullptr) fail(pattern, "made");
   temporary_ = pattern;
+  lock_ = open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ >= 0) static_cast<void>(flock(lock_, LOCK_EX | LOCK_NB));  // a disk without locks does without
 }
 
 CommittedFolder::~CommittedFolder() {
   std::error_code ignored;
   if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+  if (lock_ >= 0) close(lock_);
 }
 
 void CommittedFolder::write(const std::string& name, std::span<const std::byte> bytes) {
@@ -99,8 +161,10 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 }
 
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
+  remove_remains(parent_of(target), target.filename().string(), true);
   std::string temporary = hidden_beside(target);
   Descriptor descriptor(mkstemp(temporary.data()), temporary);
+  static_cast<void>(flock(descriptor.get(), LOCK_EX | LOCK_NB));
   try {
     write_all(descriptor, temporary, bytes);
     if (fchmod(descriptor.get(), 0644) != 0) fail(temporary, "made readable");

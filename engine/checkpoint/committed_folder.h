@@ -9,10 +9,12 @@
 namespace lockstep::checkpoint {
 
 /// A folder that appears whole or not at all: files are written and synced into a temporary folder beside it, which
-/// `commit` syncs, renames and makes durable in its parent. Without commit it vanishes.
+/// `commit` syncs, renames and makes durable in its parent. Without commit it vanishes. While it lives it is locked, so
+/// that a folder which a killed process has left is told from one that is being written.
 class CommittedFolder {
  public:
-  /// Throws CheckpointError where `target` exists or its parent cannot be written.
+  /// Makes parents, and removes what killed saves of this target have left. Throws CheckpointError where `target` exists
+  /// or its parent cannot be made or written.
   explicit CommittedFolder(std::filesystem::path target);
   ~CommittedFolder();
   CommittedFolder(const CommittedFolder&) = delete;
@@ -26,7 +28,18 @@ class CommittedFolder {
  private:
   std::filesystem::path target_;
   std::filesystem::path temporary_;
+  int lock_ = -1;
 };
+
+/// Makes a folder and its parents, each durable in its own. Throws CheckpointError naming folder and system error.
+void make_folder(const std::filesystem::path& folder);
+
+/// Removes folders and files that killed processes have left in `folder` on the way to a target whose name begins so:
+/// ".step-12.a1b2c3" of "step-". What somebody still writes stays.
+void remove_remains(const std::filesystem::path& folder, const std::string& beginning);
+
+/// Removes a folder so that no half of it is ever seen under its name.
+void remove_folder(const std::filesystem::path& target);
 
 /// Writes a new file and syncs it. Throws CheckpointError naming file and system error.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);

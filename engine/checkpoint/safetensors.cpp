@@ -36,6 +36,16 @@ constexpr std::array<NamedType, 13> type_names = {{{DType::bool_, "BOOL"},
                                                    {DType::float32, "F32"},
                                                    {DType::float64, "F64"}}};
 
+/// Dtypes without a name, and what their two parts are.
+struct DtypeInParts {
+  DType dtype;
+  DType parts;
+};
+constexpr std::array<DtypeInParts, 3> dtypes_in_parts = {
+    {{DType::key, DType::uint32}, {DType::complex64, DType::float32}, {DType::complex128, DType::float64}}};
+const std::string metadata_name = "__metadata__";
+const std::string dtype_prefix = "lockstep.dtype ";  // then the tensor's name
+
 [[noreturn]] void fail(const std::string& file, const std::string& what) {
   throw CheckpointError("[restore] " + file + ": " + what);
 }
@@ -46,6 +56,32 @@ std::string_view type_name(const std::string& tensor, DType dtype) {
   }
   throw CheckpointError("[save] '" + tensor + "' has dtype " + std::string(name(dtype)) +
                         ", which the file format does not know; save its parts (key_data, real and imaginary)");
+}
+
+/// The type that stands in the file.
+ArrayType written_type(const ArrayType& type, Unnamed unnamed) {
+  if (unnamed == Unnamed::refused) return type;
+  for (const DtypeInParts& known : dtypes_in_parts) {
+    if (known.dtype != type.dtype) continue;
+    if (type.shape.rank() == Shape::max_rank) return type;  // refused by its dtype
+    Shape shape = type.shape;
+    shape.append(2);
+    return {known.parts, shape, {}};
+  }
+  return type;
+}
+
+/// The type of which a tensor holds the parts.
+ArrayType joined_type(const std::string& file, const std::string& tensor, const ArrayType& written, const Json& text) {
+  for (const DtypeInParts& known : dtypes_in_parts) {
+    const int rank = written.shape.rank();
+    if (!text.is_string() || text.get_ref<const std::string&>() != name(known.dtype)) continue;
+    if (written.dtype != known.parts || rank == 0 || written.shape[rank - 1] != 2) break;
+    std::vector<std::int64_t> extents = written.shape.to_vector();
+    extents.pop_back();
+    return {known.dtype, Shape(extents), {}};
+  }
+  fail(file, "tensor '" + tensor + "' is " + to_string(written) + ", which are no parts of a " + text.dump());
 }
 
 DType type_of(const std::string& file, const std::string& tensor, const Json& text) {
@@ -162,26 +198,35 @@ std::string text_of(const Json& header) {
 
 }  // namespace
 
-std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays) {
+std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
   Json header = Json::object();
-  std::vector<std::byte> data;
+  std::size_t total = 0;
   for (const auto& [name, array] : arrays) {
-    const std::vector<std::byte> bytes = array.to_bytes();
-    header[name] = {{"dtype", type_name(name, array.dtype())},
-                    {"shape", array.shape().to_vector()},
-                    {"data_offsets", {data.size(), data.size() + bytes.size()}}};
-    data.insert(data.end(), bytes.begin(), bytes.end());
+    const ArrayType type = written_type(array.type(), unnamed);
+    const auto bytes = static_cast<std::size_t>(type.nbytes());
+    header[name] = {{"dtype", type_name(name, type.dtype)},
+                    {"shape", type.shape.to_vector()},
+                    {"data_offsets", {total, total + bytes}}};
+    if (type.dtype != array.dtype()) {
+      header[metadata_name][dtype_prefix + name] = std::string(lockstep::name(array.dtype()));
+    }
+    total += bytes;
   }
   std::string text = text_of(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::vector<std::byte> file(length_bytes + text.size());
+  std::vector<std::byte> file(length_bytes + text.size() + total);
   for (std::size_t i = 0; i < length_bytes; ++i) file[i] = static_cast<std::byte>(text.size() >> (8 * i));
   std::memcpy(file.data() + length_bytes, text.data(), text.size());
-  file.insert(file.end(), data.begin(), data.end());
+  std::byte* at = file.data() + length_bytes + text.size();
+  for (const auto& [name, array] : arrays) {
+    const std::vector<std::byte> bytes = array.to_bytes();
+    at = std::copy(bytes.begin(), bytes.end(), at);
+  }
   return file;
 }
 
-std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file) {
+std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file,
+                                              Unnamed unnamed) {
   if (bytes.size() < length_bytes) {
     fail(file, std::to_string(bytes.size()) + " bytes; a safetensors file begins with 8 bytes of header length");
   }
@@ -194,16 +239,19 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   const auto text = bytes.subspan(length_bytes, static_cast<std::size_t>(header_bytes));
   const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
   const Json header = parse_header(file, {reinterpret_cast<const char*>(text.data()), text.size()});
+  const Json metadata = header.value(metadata_name, Json::object());
   std::vector<Extent> extents;
   for (const auto& [name, info] : header.items()) {
-    if (name != "__metadata__") extents.push_back(extent_of(file, name, info, data.size()));
+    if (name != metadata_name) extents.push_back(extent_of(file, name, info, data.size()));
   }
   check_cover(file, extents, data.size());
   std::map<std::string, Array> arrays;
   for (const Extent& extent : extents) {
-    arrays.emplace(extent.name,
-                   from_bytes(extent.type, data.subspan(static_cast<std::size_t>(extent.begin),
-                                                        static_cast<std::size_t>(extent.end - extent.begin))));
+    const bool is_joined = unnamed == Unnamed::in_parts && metadata.contains(dtype_prefix + extent.name);
+    const ArrayType type =
+        is_joined ? joined_type(file, extent.name, extent.type, metadata[dtype_prefix + extent.name]) : extent.type;
+    arrays.emplace(extent.name, from_bytes(type, data.subspan(static_cast<std::size_t>(extent.begin),
+                                                              static_cast<std::size_t>(extent.end - extent.begin))));
   }
   return arrays;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,10 +11,19 @@
 
 namespace lockstep::checkpoint {
 
+/// What becomes of dtypes that the format has no name for: random keys and complex numbers.
+enum class Unnamed : std::uint8_t {
+  refused,
+  in_parts,  ///< With a last dimension of 2; the dtype stands in the file's metadata.
+};
+
 /// A file's bytes as the safetensors format lays out these arrays (by name): length of the header, JSON header, data.
-std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays);
+std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays,
+                                         Unnamed unnamed = Unnamed::refused);
 /// Reads such bytes. Every length and offset is checked against the bytes there are before it is used; names are unique,
-/// tensors cover the data without hole or overlap. Throws CheckpointError naming `file`, tensor and numbers.
-std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file);
+/// tensors cover the data without hole or overlap. `in_parts`: what the metadata say is put together again. Throws
+/// CheckpointError naming `file`, tensor and numbers.
+std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file,
+                                              Unnamed unnamed = Unnamed::refused);
 
 }  // namespace lockstep::checkpoint

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace lockstep::cli {
 
@@ -31,6 +32,9 @@ struct TrainArguments {
   double collective_timeout = 0;      ///< Seconds; 0: the environment's, else the default.
   std::int64_t check_replicas = 0;    ///< Steps between comparisons of the processes' states; 0: none.
   bool resume = false;
+  std::vector<std::string> accept_changes;  ///< Entries of the manifest that may differ in a resumed run.
+  std::int64_t keep_last = 0;               ///< Checkpoints; 0: all.
+  bool tensorboard = false;
   bool check = false;
   bool debug_nans = false;
   std::filesystem::path profile;  ///< Where the trace goes; empty: none.

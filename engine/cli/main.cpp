@@ -53,7 +53,12 @@ CLI::App* add_train(CLI::App& app, TrainArguments& a) {
       ->check(CLI::PositiveNumber);
   train->add_option("--check-replicas", a.check_replicas, "Steps between comparisons of the processes' states")
       ->check(positive);
+  train->add_option("--keep-last", a.keep_last, "Checkpoints that stay, the latest ones; default: all")
+      ->check(positive);
   train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
+  train->add_option("--accept-change", a.accept_changes,
+                    "With --resume: an entry of the manifest that may be another one now, such as processor");
+  train->add_flag("--tensorboard", a.tensorboard, "Write event files for TensorBoard into the run folder, too");
   train->add_flag("--debug-nans", a.debug_nans, "Stop at the first NaN and say which op of which layer made it");
   train->add_flag(
       "--check", a.check,

@@ -1,109 +1,90 @@
 #include "engine/cli/run_folder.h"
 
-#include <charconv>
+#include <algorithm>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <lockstep/checkpoint.h>
+#include <lockstep/checkpoint_manager.h>
 #include <lockstep/error.h>
-#include <lockstep/tree.h>
+#include <lockstep/trainer.h>
 
 namespace lockstep::cli {
 namespace {
 
-Tree saved_tree(const TrainState& state, const data::Position& position) {
-  return Tree::dict(
-      {{"state", to_tree(state)},
-       {"data", Tree::dict({{"epoch", Tree(array(position.epoch))}, {"row", Tree(array(position.row))}})}});
-}
+namespace fs = std::filesystem;
 
-std::int64_t step_of(const std::filesystem::path& folder) {
-  const std::string name = folder.filename().string();
-  std::int64_t step = -1;
-  if (name.starts_with("step-")) std::from_chars(name.data() + 5, name.data() + name.size(), step);
-  return step;
-}
+fs::path manifest_of(const fs::path& run) { return run / "manifest.json"; }
 
-std::string shown(const Manifest& manifest, const std::string& key) {
-  const auto found = manifest.find(key);
-  return found == manifest.end() ? "absent" : "'" + found->second + "'";
-}
-
-void check_manifest(const Manifest& saved, const Manifest& now, const std::filesystem::path& path) {
-  Manifest keys = saved;
-  keys.insert(now.begin(), now.end());
-  for (const auto& [key, unused] : keys) {
-    if (shown(saved, key) != shown(now, key)) {
-      throw CheckpointError("[resume] " + path.string() + ": '" + key + "' was " + shown(saved, key) +
-                            " when the run was saved and is " + shown(now, key) +
-                            " now; the run's bits depend on it, so go on under the saved one or start a new run");
-    }
+/// Whole or not at all: a killed run leaves none that is half written.
+void write_manifest(const fs::path& run, const Manifest& manifest) {
+  const fs::path beside = run / ".manifest.json.anew";
+  std::ofstream file(beside);
+  file << nlohmann::json(manifest).dump(2) << '\n';
+  file.close();
+  std::error_code error;
+  if (file) fs::rename(beside, manifest_of(run), error);
+  if (!file || error) {
+    throw CheckpointError(fmt::format("[train] {} cannot be written; free the disk, or name another folder in --run",
+                                      manifest_of(run).string()));
   }
+}
+
+std::optional<Manifest> written_manifest(const fs::path& run) {
+  std::ifstream file(manifest_of(run));
+  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  Manifest manifest;
+  for (const auto& [key, value] : json.items()) {
+    manifest.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return manifest;
+}
+
+/// Whether nothing is there but what a run makes before its manifest.
+bool is_new(const fs::path& run) {
+  std::error_code error;
+  fs::directory_iterator entries(run, error);
+  return !error && std::all_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    return name == "writer.lock" || name == "checkpoints" || name.starts_with(".manifest.json.");
+  });
 }
 
 }  // namespace
 
-RunFolder RunFolder::create(const std::filesystem::path& path, const Manifest& manifest) {
-  if (std::filesystem::exists(path)) {
+RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest) {
+  if (fs::exists(path)) {
     throw ValueError("[train] the run folder " + path.string() + " exists already; name a new one, or give --resume");
   }
-  std::filesystem::create_directories(path / "checkpoints");
-  std::ofstream(path / "manifest.json") << nlohmann::json(manifest).dump(2) << '\n';
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}", path.string(), error.message()));
+  }
   RunFolder folder(path);
   folder.lock_.emplace(path);
+  write_manifest(path, manifest);
   return folder;
 }
 
-RunFolder RunFolder::resume(const std::filesystem::path& path, const Manifest& manifest) {
+RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, const std::vector<std::string>& accepted) {
   RunFolder folder(path);
-  const auto newest = std::filesystem::exists(path) ? folder.newest_checkpoint() : std::nullopt;
-  if (!newest) {
+  const checkpoint::Manager checkpoints(folder.checkpoints());
+  const auto latest = checkpoints.latest();
+  const std::optional<Manifest> begun = latest ? checkpoints.manifest(*latest) : written_manifest(path);
+  if (!begun && !is_new(path)) {
     throw ValueError("[train] " + path.string() + " holds no checkpoint to resume; leave --resume out to start a run");
   }
-  check_manifest(checkpoint::restore(*newest).manifest, manifest, *newest);
   folder.lock_.emplace(path);
+  if (begun) {
+    check_resumes(*begun, manifest, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_of(path)).string(),
+                  "--accept-change");
+  }
+  if (!begun || *begun != manifest) write_manifest(path, manifest);
   return folder;
-}
-
-std::optional<std::filesystem::path> RunFolder::newest_checkpoint() const {
-  std::optional<std::filesystem::path> newest;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path_ / "checkpoints", error)) {
-    if (step_of(entry.path()) >= 0 && (!newest || step_of(entry.path()) > step_of(*newest))) newest = entry.path();
-  }
-  return newest;
-}
-
-void RunFolder::append_metrics(const std::map<std::string, double>& row) {
-  const std::filesystem::path path = path_ / "metrics.csv";
-  const bool fresh = !std::filesystem::exists(path);
-  std::ofstream file(path, std::ios::app);
-  std::string names;
-  std::string values;
-  for (const auto& [name, value] : row) {
-    names += (names.empty() ? "" : ",") + name;
-    values += (values.empty() ? "" : ",") + fmt::format("{}", value);
-  }
-  if (fresh) file << names << '\n';
-  file << values << '\n';
-  if (!file.flush()) throw CheckpointError("[train] " + path.string() + " cannot be written");
-}
-
-void RunFolder::save(const TrainState& state, const data::Position& position, const Manifest& manifest) {
-  const auto step = state.step.item<std::int64_t>();
-  if (step == saved_step_) return;
-  checkpoint::save(path_ / "checkpoints" / fmt::format("step-{}", step), saved_tree(state, position), manifest);
-  saved_step_ = step;
-}
-
-std::pair<TrainState, data::Position> RunFolder::latest(const TrainState& like) {
-  const std::filesystem::path newest = *newest_checkpoint();
-  saved_step_ = step_of(newest);
-  const Tree tree = checkpoint::restore(newest, saved_tree(like, {}));
-  return {from_tree<TrainState>(tree.at("state")),
-          {tree.at("data/epoch").array().item<std::int64_t>(), tree.at("data/row").array().item<std::int64_t>()}};
 }
 
 }  // namespace lockstep::cli

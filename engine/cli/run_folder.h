@@ -1,15 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <lockstep/checkpoint.h>
-#include <lockstep/data.h>
-#include <lockstep/train.h>
 
 namespace lockstep::cli {
 
@@ -20,26 +17,24 @@ class RunFolder {
  public:
   /// Makes it, to be written by this process alone. Throws ValueError where it exists.
   static RunFolder create(const std::filesystem::path& path, const Manifest& manifest);
-  /// Opens one to go on with, likewise. Throws ValueError where it does not exist or holds no checkpoint, CheckpointError where
-  /// an entry that bits depend on differs, naming it, and where another process writes the folder.
-  static RunFolder resume(const std::filesystem::path& path, const Manifest& manifest);
+  /// Opens one to go on with, likewise: from its latest checkpoint, or from the beginning where a run was cut off before
+  /// its first one. Throws ValueError where it does not exist or no run was there, CheckpointError where an entry that bits
+  /// depend on differs and is not accepted, naming it, and where another process writes the folder.
+  static RunFolder resume(const std::filesystem::path& path, const Manifest& manifest,
+                          const std::vector<std::string>& accepted);
 
   /// One that process 0 makes or opens, and writes.
   static RunFolder elsewhere(const std::filesystem::path& path) { return RunFolder(path); }
 
-  void append_metrics(const std::map<std::string, double>& row);
-  /// Called by all processes.
-  void save(const TrainState& state, const data::Position& position, const Manifest& manifest);
-  /// The newest checkpoint, in the structure of `like`.
-  std::pair<TrainState, data::Position> latest(const TrainState& like);
+  std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path events() const { return path_ / "events"; }
 
  private:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  std::optional<std::filesystem::path> newest_checkpoint() const;
 
   std::filesystem::path path_;
   std::optional<checkpoint::WriterLock> lock_ = std::nullopt;
-  std::int64_t saved_step_ = -1;  ///< Of the last checkpoint.
 };
 
 }  // namespace lockstep::cli

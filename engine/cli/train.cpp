@@ -1,9 +1,9 @@
 #include <cstdio>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <lockstep/lockstep.h>
@@ -61,26 +61,26 @@ LossFunction loss_of(const Model<Array, Array>& model, bool training) {
   };
 }
 
-Evaluation evaluation_of(const Model<Array, Array>& model, const DataParallelOptions& options,
-                         std::shared_ptr<const Dataset> test, std::int64_t batch) {
-  auto evaluate = std::make_shared<EvaluateStep>(loss_of(model, false), options);
-  return [=](const TrainState& state) {
-    data::Loader loader(test, {.batch = batch, .shuffle = false, .drop_last = false});
-    std::map<std::string, Mean> means;
-    for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
-      const auto sums = (*evaluate)(state.trainable, state.non_trainable, loader.next());
-      for (const auto& [name, sum] : sums) means[name].update(sum);
-    }
-    std::map<std::string, double> values;
-    for (const auto& [name, mean] : means) values.emplace(name, mean.result());
-    return values;
+/// Means over the test set, for `fit`.
+std::function<std::map<std::string, double>(const Tree&)> validation_of(const Model<Array, Array>& model,
+                                                                        const DataParallelOptions& options,
+                                                                        std::shared_ptr<const Dataset> test,
+                                                                        std::int64_t batch) {
+  return [evaluation = EvaluateStep(loss_of(model, false), options), test = std::move(test), batch](const Tree& state) {
+    return evaluate(evaluation, state, data::Loader(test, {.batch = batch, .shuffle = false, .drop_last = false}));
   };
 }
 
-Manifest manifest_of(const TrainArguments& a, std::int64_t shards) {
+std::string digest_of(const data::HostTable& table) {
+  return sha256({reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size()});
+}
+
+Manifest manifest_of(const TrainArguments& a, std::int64_t shards, const Dataset& train) {
   Manifest manifest = machine_description();
   manifest["model"] = a.model;
   manifest["data"] = a.data;
+  manifest["training_rows"] = std::to_string(train.rows());
+  manifest["training_sha256"] = sha256(digest_of(train.x) + digest_of(train.y));
   manifest["seed"] = std::to_string(a.seed);
   manifest["shards"] = std::to_string(shards);
   manifest["batch"] = std::to_string(a.batch);
@@ -129,6 +129,9 @@ ProcessEntries flags_of(const TrainArguments& a) {
           {"--collective-timeout", text(a.collective_timeout)},
           {"--check-replicas", text(a.check_replicas)},
           {"--resume", text(a.resume)},
+          {"--accept-change", fmt::format("{}", fmt::join(a.accept_changes, ","))},
+          {"--keep-last", text(a.keep_last)},
+          {"--tensorboard", text(a.tensorboard)},
           {"--check", text(a.check)},
           {"--debug-nans", text(a.debug_nans)}};
 }
@@ -141,11 +144,11 @@ void meet_others(const TrainArguments& a) {
 }
 
 ProcessEntries contents_of(const Dataset& set, const std::string& name) {
-  const auto hash = [](const data::HostTable& table) {
-    return sha256({reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size()});
+  const auto text = [](const data::HostTable& table) {
+    return to_string(table.type) + " with SHA-256 " + digest_of(table);
   };
-  return {{"the rows of the " + name + " set (--data-dir)", to_string(set.x.type) + " with SHA-256 " + hash(set.x)},
-          {"the labels of the " + name + " set (--data-dir)", to_string(set.y.type) + " with SHA-256 " + hash(set.y)}};
+  return {{"the rows of the " + name + " set (--data-dir)", text(set.x)},
+          {"the labels of the " + name + " set (--data-dir)", text(set.y)}};
 }
 
 /// Sees that all processes have read the same data.
@@ -161,10 +164,22 @@ void compare(const data::FashionMnist& sets) {
 RunFolder open_run(const TrainArguments& a, const Manifest& manifest) {
   RunFolder folder = RunFolder::elsewhere(a.run);
   world()->run_on_first("opening the run's folder", [&] {
-    folder = a.resume ? RunFolder::resume(a.run, manifest) : RunFolder::create(a.run, manifest);
+    folder = a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes) : RunFolder::create(a.run, manifest);
   });
   world()->set_flight_folder(a.run);
   return folder;
+}
+
+/// Speaks and writes: of process 0.
+detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder, const ReportOptions& report) {
+  if (world()->rank() != 0) return {};
+  detail::Callbacks callbacks = {std::make_shared<Reporter>(report)};
+  callbacks.push_back(std::make_shared<callbacks::CsvLogger>(
+      folder.metrics(),
+      callbacks::CsvLoggerOptions{.columns = {"accuracy", "epoch", "grad_norm", "images_per_second", "loss", "step"},
+                                  .rate = "images_per_second"}));
+  if (a.tensorboard) callbacks.push_back(std::make_shared<callbacks::TensorBoard>(folder.events()));
+  return callbacks;
 }
 
 }  // namespace
@@ -179,46 +194,36 @@ int train(const TrainArguments& a) {
   }
   const TrainStep step = data_parallel(model, loss_of(model, true), optim::adamw(a.learning_rate), options);
   const Mesh mesh = step.mesh(a.batch);
-  const Manifest manifest = manifest_of(a, mesh.shards());
   const bool quiet = world()->rank() != 0;
 
   data::FashionMnist sets = load(a);
   compare(sets);
+  const Manifest manifest = manifest_of(a, mesh.shards(), sets.train);
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
   const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
   data::Loader loader(train_set, {.batch = a.batch, .seed = a.seed});
   const std::int64_t steps = a.steps > 0 ? a.steps : std::max<std::int64_t>(a.epochs, 1) * loader.batches_per_epoch();
 
-  TrainState state = initial_state(model, step, a, *train_set);
-  RunFolder folder = open_run(a, manifest);
-  if (a.resume) {
-    auto [saved, position] = folder.latest(state);
-    state = std::move(saved);
-    loader.seek(position);
-  }
+  const RunFolder folder = open_run(a, manifest);
   if (!quiet) {
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);
     print_placement(mesh);
   }
-  const auto reporter = std::make_shared<Reporter>(folder, loader, evaluation_of(model, options, test_set, a.batch),
-                                                   ReportOptions{.first_step = state.step.item<std::int64_t>(),
-                                                                 .steps = steps,
-                                                                 .batch = a.batch,
-                                                                 .shards = mesh.shards(),
-                                                                 .log_every = a.log_every,
-                                                                 .checkpoint_every = a.checkpoint_every,
-                                                                 .quiet = quiet,
-                                                                 .terminal = isatty(STDOUT_FILENO) == 1,
-                                                                 .manifest = manifest});
-  // A report for every log line and every checkpoint.
-  const std::int64_t report_every = std::gcd(a.log_every, a.checkpoint_every);
-  state = fit(step, std::move(state), loader,
-              {.steps = steps,
-               .log_every = report_every,
-               .check_one_meaning = a.check,
-               .check_replicas_every = a.check_replicas},
-              {reporter});
+  const checkpoint::ManagerOptions keeping{.keep_last = a.keep_last};
+  TrainState state =
+      fit(step, initial_state(model, step, a, *train_set), loader,
+          {.steps = steps,
+           .log_every = a.log_every,
+           .check_one_meaning = a.check,
+           .check_replicas_every = a.check_replicas,
+           .validate = validation_of(model, options, test_set, a.batch),
+           .checkpoints = std::make_shared<checkpoint::Manager>(folder.checkpoints(), keeping),
+           .save_every = a.checkpoint_every,
+           .resume = a.resume,
+           .manifest = manifest,
+           .accept_changes = {"*"}},  // the folder was opened under what was accepted
+          callbacks_of(a, folder, {.steps = steps, .shards = mesh.shards(), .terminal = isatty(STDOUT_FILENO) == 1}));
   if (options.debug.profile != nullptr && !quiet) {
     options.debug.profile->write_chrome_trace(a.profile);
     fmt::print("\nprofile: {}", options.debug.profile->table(measure_peak()));

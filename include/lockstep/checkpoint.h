@@ -23,10 +23,22 @@ LOCKSTEP_API std::string sha256(std::string_view bytes);
 
 namespace checkpoint {
 
-/// A saved tree with a few words of text beside it.
+/// A saved tree with a few words of text and numbers beside it.
 struct Saved {
   Tree tree;
   Named<std::string> manifest;
+  Named<double> metrics = {};
+};
+
+/// How a checkpoint may differ from what is asked for.
+struct RestoreOptions {
+  /// Leaves of `like` that the checkpoint does not have stay as they are in `like`.
+  bool keep_missing = false;
+  /// Arrays of the checkpoint that `like` does not have are left out.
+  bool ignore_surplus = false;
+  /// Paths of `like`, of leaves or of all below, and where the checkpoint has them: {{"encoder", "model/old_encoder"}}.
+  /// The longest path that fits counts. "" is the whole tree.
+  Named<std::string> renamed = {};
 };
 
 /// For the time of its life this process alone writes the folder: "writer.lock" in it says who does, and goes in the end.
@@ -45,26 +57,30 @@ class LOCKSTEP_API WriterLock {
 };
 
 /// Called by all processes at once: process 0 writes, the others wait for it and throw where it does. A process that does
-/// something else meanwhile is a CommunicatorError. Writes `folder` (which must not exist) with arrays.safetensors and manifest.json: into a temporary folder beside it,
-/// files and folder synced, then renamed, and the parent synced. Throws CheckpointError naming file and system error.
+/// something else meanwhile is a CommunicatorError. Writes `folder` (which must not exist; parents are made) with
+/// arrays.safetensors, manifest.json and SHA256SUMS, which `sha256sum -c` reads: into a temporary folder beside it, files
+/// and folder synced, then renamed, and the parent synced. What a killed save of this name has left there is removed.
+/// Random keys and complex numbers are written as their parts, with a last dimension of 2. Throws CheckpointError naming
+/// file and system error.
 /// A tree of which an array lies cut is saved by all processes together, each of which must call this: each writes its own
 /// blocks (blocks-<rank>.safetensors), process 0 whole arrays and the index, in which each block has a checksum. Where one
 /// process fails, no folder appears and all throw, naming it.
 LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
-/// Reads it back; sizes and the stored fingerprint are checked before anything is believed. Dicts and lists come back
-/// as dicts; give `like` to restore its structure and to have every leaf's type checked by path. Arrays come back whole,
-/// however they lay.
+/// Reads it back; sizes and checksums are checked before anything is believed: a byte that was changed anywhere in the
+/// folder, or is missing, is a CheckpointError naming file and array. Dicts and lists come back as dicts; give `like` to
+/// restore its structure and to have every leaf's type checked by path. Arrays come back whole, however they lay.
 LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
 /// As the leaves of `like` lie: of one that lies cut each process reads what its blocks need, whatever the layout, the
 /// devices and the processes that saved it. Throws CheckpointError naming the path of a missing or surplus leaf, or of one
-/// of another type.
-LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like);
+/// of another type, and a path of `renamed` that names nothing.
+LOCKSTEP_API Tree restore(const std::filesystem::path& folder, const Tree& like, const RestoreOptions& options = {});
 
 /// The tensors of a .safetensors file by name ("layers.0.weight"), as Python's safetensors.numpy.load_file. The file's
 /// lengths and offsets are checked before they are believed. Throws CheckpointError naming file and tensor.
 LOCKSTEP_API std::map<std::string, Array> load_safetensors(const std::filesystem::path& file);
 /// Writes such a file, or replaces it as a whole; rows of a matrix lie one after the other. Throws CheckpointError
-/// naming file and system error, or a tensor of complex numbers, which have no name there.
+/// naming file and system error, or a tensor of keys or complex numbers, which have no name there: a checkpoint, or their
+/// parts, can be saved.
 LOCKSTEP_API void save_safetensors(const std::filesystem::path& file, const Named<Array>& tensors);
 
 }  // namespace checkpoint

@@ -4,8 +4,10 @@
 #include <lockstep/array.h>
 #include <lockstep/array_view.h>
 #include <lockstep/attention.h>
+#include <lockstep/callbacks.h>
 #include <lockstep/cell.h>
 #include <lockstep/checkpoint.h>
+#include <lockstep/checkpoint_manager.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
 #include <lockstep/custom_derivatives.h>
@@ -50,7 +52,9 @@
 #include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
 #include <lockstep/sequential_map.h>
+#include <lockstep/summary.h>
 #include <lockstep/train.h>
+#include <lockstep/trainer.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>

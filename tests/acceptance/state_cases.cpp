@@ -177,7 +177,7 @@ Tree batch_norm_of_each_shard(const Replicas& replicas) {
 Tree callbacks_make_no_variables(const Replicas& replicas) {
   struct Grower final : Callback {
     std::shared_ptr<Scope> kept;
-    void on_step(const StepReport& report, const TrainState&) override {
+    void on_step(const StepReport& report, const Tree&, Requests&) override {
       if (report.step == 2) static_cast<void>(kept->non_trainable("ema", {.shape = {1}}));
     }
   };

@@ -1,3 +1,6 @@
+#include <complex>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -6,6 +9,8 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
+#include <lockstep/random.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/odd_trees.h"
@@ -83,9 +88,82 @@ TEST_CASE("save refuses a folder that exists and one it cannot write") {
   checkpoint::save(folder.path() / "saved", example(), {});
   tests::expect_error<CheckpointError>(
       [&] { static_cast<void>(checkpoint::save(folder.path() / "saved", example(), {})); }, "exists already");
+  folder.write("file", "");
+  tests::expect_error<CheckpointError>([&] { checkpoint::save(folder.path() / "file" / "saved", example(), {}); },
+                                       "file", "folder");
+}
+
+TEST_CASE("save makes parent folders, and takes away what a killed save of that name has left") {
+  const TemporaryFolder folder;
+  const std::filesystem::path parent = folder.path() / "runs" / "first";
+  for (const char* name : {".saved.a1b2C3", ".saved2.a1b2C3", ".saved.more.names", ".other.a1b2C3"}) {
+    std::filesystem::create_directories(parent / name);
+  }
+  checkpoint::save(parent / "saved", example(), {});
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(parent)) left.insert(entry.path().filename());
+  CHECK(left == std::set<std::string>{"saved", ".saved2.a1b2C3", ".saved.more.names", ".other.a1b2C3"});
+}
+
+TEST_CASE("random keys and complex numbers come back, and their parts are what other programs read") {
+  const TemporaryFolder folder;
+  const Tree tree = Tree::dict({{"key", Tree(random::key(7))},
+                                {"keys", Tree(random::split(random::key(1), 3))},
+                                {"z", Tree(array(std::vector<std::complex<float>>{{1, -2}, {0.5F, 3}}))},
+                                {"wide", Tree(convert(array(std::vector<double>{1, 2}), complex128))},
+                                {"w", Tree(array(1.0F))}});
+  checkpoint::save(folder.path() / "saved", tree, {});
+  const Tree restored = checkpoint::restore(folder.path() / "saved", tree);
+  CHECK(fingerprint(restored) == fingerprint(tree));
+  CHECK(fingerprint(checkpoint::restore(folder.path() / "saved").tree) == fingerprint(tree));
+  CHECK(restored.at("key").array().dtype() == DType::key);
+  const auto parts = checkpoint::load_safetensors(folder.path() / "saved" / "arrays.safetensors");
+  CHECK(parts.at("keys").dtype() == uint32);
+  CHECK(parts.at("keys").shape() == Shape{3, 2});
+  CHECK(parts.at("z").to_vector<float>() == std::vector<float>{1, -2, 0.5F, 3});
+  const std::string header =
+      R"({"__metadata__":{"lockstep.dtype z":"key"},"z":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::filesystem::remove_all(folder.path() / "saved");
+  write_saved(folder, safetensors(header, "abcd"));
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
+                                       "tensor 'z' is f32[1], which are no parts of a \"key\"");
+}
+
+TEST_CASE("a part is restored, and under other names") {
+  const TemporaryFolder folder;
+  const auto saved = folder.path() / "saved";
+  checkpoint::save(saved, example(), {});
+  const Array w = example().at("w").array(), fresh = array(-1.0F);
+  const auto restored = [&](const Tree& like, const checkpoint::RestoreOptions& options) {
+    return checkpoint::restore(saved, like, options);
+  };
+  const Tree some = restored(Tree::dict({{"w", Tree(w * 0)}}), {.ignore_surplus = true});
+  CHECK(some.at("w").array().to_vector<float>() == w.to_vector<float>());
+  const Tree more = restored(example().with("head/bias", Tree(fresh)), {.keep_missing = true});
+  CHECK(more.at("head/bias").array().item<float>() == -1);
+  const Tree other = Tree::dict({{"model", Tree::dict({{"kernel", Tree(w * 0)}, {"mask", example().at("mask")}})},
+                                 {"optimizer", example().at("slots")},
+                                 {"rng", example().at("rng")}});
+  const Tree renamed = restored(other, {.renamed = {{"model/kernel", "w"}, {"model", ""}, {"optimizer", "slots"}}});
+  CHECK(renamed.at("model/kernel").array().to_vector<float>() == w.to_vector<float>());
+  CHECK(renamed.at("optimizer/0").array().item<std::int64_t>() == 7);
+  const Tree whole = restored(Tree::dict({{"w", Tree(w)}}), {.ignore_surplus = true, .renamed = {{"", ""}}});
+  CHECK(whole.at("w").array().to_vector<float>() == w.to_vector<float>());
   tests::expect_error<CheckpointError>(
-      [&] { static_cast<void>(checkpoint::save(folder.path() / "no" / "such" / "folder", example(), {})); },
-      "No such file");
+      [&] {
+        static_cast<void>(restored(other, {.renamed = {{"model/kernel", "v"}}}));
+      },
+      "holds no array 'v' (for 'model/kernel')", "keep_missing");
+  tests::expect_error<CheckpointError>(
+      [&] {
+        static_cast<void>(restored(example(), {.renamed = {{"layers", "w"}}}));
+      },
+      "renamed has 'layers' (saved as 'w')");
+  tests::expect_error<CheckpointError>(
+      [&] {
+        static_cast<void>(restored(Tree::dict({{"w", Tree(w)}}), {.keep_missing = true}));
+      },
+      "ignore_surplus");
 }
 
 TEST_CASE("restore names what does not fit") {
@@ -103,18 +181,68 @@ TEST_CASE("restore names what does not fit") {
       "which is not expected");
 }
 
-TEST_CASE("every flipped byte and every truncation of a saved run is refused") {
-  const TemporaryFolder folder;
-  checkpoint::save(folder.path() / "saved", example(), {{"seed", "7"}});
-  const std::string good = file_text(folder.path() / "saved" / "arrays.safetensors");
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ 1);
-    folder.write("saved/arrays.safetensors", bad);
-    REQUIRE_THROWS_AS(checkpoint::restore(folder.path() / "saved"), CheckpointError);
-    folder.write("saved/arrays.safetensors", good.substr(0, at));
-    REQUIRE_THROWS_AS(checkpoint::restore(folder.path() / "saved"), CheckpointError);
+namespace {
+
+/// Of every file of a saved folder each byte is changed, and each end cut off: all is refused by an error that names a file.
+void check_no_damage_passes(const TemporaryFolder& folder) {
+  const std::filesystem::path saved = folder.path() / "saved";
+  for (const auto& entry : std::filesystem::directory_iterator(saved)) {
+    const std::string name = "saved/" + entry.path().filename().string();
+    CAPTURE(name);
+    const std::string good = file_text(entry.path());
+    const auto refused = [&] {
+      const std::string text =
+          tests::error_text<CheckpointError>([&] { static_cast<void>(checkpoint::restore(saved)); });
+      REQUIRE(tests::contains(text, saved.string() + "/"));
+    };
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    const auto put = [&](std::size_t at, int c) {
+      file.seekp(static_cast<std::streamoff>(at)).put(static_cast<char>(c)).flush();
+    };
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      CAPTURE(at);
+      for (const int bit : {1, 32}) {  // 32: the other case of a letter
+        put(at, good[at] ^ bit);
+        refused();
+      }
+      put(at, good[at]);
+    }
+    put(good.size(), ' ');
+    refused();
+    for (std::size_t size = good.size(); size-- > 0;) {
+      std::filesystem::resize_file(entry.path(), size);
+      refused();
+    }
+    std::filesystem::remove(entry.path());
+    if (entry.path().filename() != "SHA256SUMS") {
+      REQUIRE_THROWS_AS(checkpoint::restore(saved), CheckpointError);
+    }
+    folder.write(name, good);
   }
+  CHECK_NOTHROW(static_cast<void>(checkpoint::restore(saved)));
+}
+
+}  // namespace
+
+TEST_CASE("every changed byte and every truncation of a checkpoint is refused") {
+  const TemporaryFolder folder;
+  checkpoint::save(folder.path() / "saved", example().with("key", Tree(random::key(3))), {{"seed", "7"}});
+  check_no_damage_passes(folder);
+  const std::string good = file_text(folder.path() / "saved" / "arrays.safetensors");
+  std::string bad = good;
+  bad.back() = static_cast<char>(bad.back() ^ 1);
+  folder.write("saved/arrays.safetensors", bad);
+  tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
+                                       "arrays.safetensors has SHA-256", "array 'w' in it");
+}
+
+TEST_CASE("every changed byte and every truncation of a checkpoint of blocks is refused") {
+  const TemporaryFolder folder;
+  const Mesh mesh({{"data", 2}}, {Device{}});
+  const Tree tree = reshard(Tree::dict({{"w", Tree(arange(std::int64_t{4}))}, {"b", Tree(array(2.0F))}}), mesh,
+                            {{"w", sharded("data")}, {"b", replicated}});
+  checkpoint::save(folder.path() / "saved", tree, {});
+  check_no_damage_passes(folder);
 }
 
 TEST_CASE("hostile safetensors files are refused, whatever their manifest says") {
@@ -200,6 +328,7 @@ TEST_CASE("tensors come from a file that another program wrote, and go to one") 
 TEST_CASE("a manifest that is none is refused") {
   const TemporaryFolder folder;
   checkpoint::save(folder.path() / "saved", example(), {});
+  std::filesystem::remove(folder.path() / "saved" / "SHA256SUMS");  // as folders of older versions
   folder.write("saved/manifest.json", "{");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
                                        "is no manifest");

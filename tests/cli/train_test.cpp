@@ -216,6 +216,64 @@ TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other ar
   CHECK(fingerprint_of(train(run, "--steps 20 --devices 1 --resume")) == whole);  // nothing is left to do
 }
 
+namespace {
+
+/// The table without images a second, which no two runs have alike.
+std::vector<std::string> metrics_of(const fs::path& run) {
+  std::vector<std::string> lines = lines_of(file_text(run / "metrics.csv"));
+  for (std::string& line : lines) {
+    std::size_t begin = 0;
+    for (int comma = 0; comma < 3; ++comma) begin = line.find(',', begin) + 1;
+    line.erase(begin, line.find(',', begin) - begin);
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed, before its first checkpoint and later, goes on to the same bits and metrics") {
+  const TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
+  const std::string options = "--steps 40 --log-every 1 --checkpoint-every 3 --keep-last 2 --devices ";
+  const std::string expected = fingerprint_of(train(whole, options + "2"));
+  const auto killed_when = [&](const std::string& there, const std::string& more) {
+    run_shell("sh -c 'trap \"\" TERM; " LOCKSTEP_PROGRAM " " + train_arguments(run, options + more) +
+              " >/dev/null & while [ ! -e " + there + " ] && kill -0 $!; do :; done; kill -9 $!; wait $!'");
+  };
+  killed_when((run / "manifest.json").string(), "1");
+  CHECK_FALSE(fs::exists(run / "checkpoints" / "step-3"));
+  killed_when((run / "checkpoints" / "step-9").string(), "4 --resume");
+  killed_when((run / "checkpoints" / "step-24").string(), "1 --resume");
+  CHECK(fingerprint_of(train(run, options + "2 --resume")) == expected);
+  CHECK(metrics_of(run) == metrics_of(whole));
+  CHECK(metrics_of(run).size() == 41);
+  CHECK(std::distance(fs::directory_iterator(run / "checkpoints"), {}) == 2);
+}
+
+TEST_CASE("what bits depend on may be another one where that is accepted, and events are written for TensorBoard") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  fingerprint_of(train(run, "--steps 2 --tensorboard"));
+  const Outcome refused = train(run, "--steps 4 --learning-rate 0.01 --resume");
+  CHECK(refused.code == 1);
+  REQUIRE(refused.err.size() == 1);
+  CHECK(contains(refused.err[0], "'learning_rate' was '0.001'"));
+  CHECK(contains(refused.err[0], "--accept-change 'learning_rate' goes on all the same"));
+  fingerprint_of(train(run, "--steps 4 --learning-rate 0.01 --resume --accept-change learning_rate --tensorboard"));
+  fingerprint_of(train(run, "--steps 5 --learning-rate 0.01 --resume"));
+  CHECK(std::distance(fs::directory_iterator(run / "events"), {}) == 2);
+  const SmallData other;
+  const std::string images = other.option().substr(12) + "/train-images-idx3-ubyte";
+  std::string bytes = file_text(images);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(images, std::ios::binary) << bytes;
+  const Outcome changed =
+      run_program("train --model cnn --batch 64 --shards 8 --steps 6 --learning-rate 0.01 --resume" + other.option() +
+                  " --run " + run.string());
+  REQUIRE(changed.err.size() == 1);
+  CHECK(contains(changed.err[0], "'training_sha256' was '"));
+}
+
 TEST_CASE("metrics that cannot be written end the run in one line") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";

@@ -94,7 +94,7 @@ TEST_CASE("a callback that wants new state in the middle of a run gets an error,
   class Grower final : public Callback {
    public:
     explicit Grower(std::shared_ptr<Scope>& scope) : scope_(scope) {}
-    void on_step(const StepReport& report, const TrainState& state) override {
+    void on_step(const StepReport& report, const Tree& state, Requests&) override {
       static_assert(std::is_const_v<std::remove_reference_t<decltype(state)>>);
       if (report.step == 2) (*scope_).non_trainable("ema", {.shape = {1}});
     }

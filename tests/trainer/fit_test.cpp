@@ -18,9 +18,9 @@ namespace {
 /// Writes down what it is called with.
 class Diary final : public Callback {
  public:
-  void on_step(const StepReport& report, const TrainState& state) override { note("step", report, state); }
-  void on_epoch(const StepReport& report, const TrainState& state) override { note("epoch", report, state); }
-  void on_end(const StepReport& report, const TrainState& state) override { note("end", report, state); }
+  void on_step(const StepReport& report, const Tree& state, Requests&) override { note("step", report, state); }
+  void on_epoch(const StepReport& report, const Tree& state, Requests&) override { note("epoch", report, state); }
+  void on_end(const StepReport& report, const Tree& state, Requests&) override { note("end", report, state); }
   void on_check(const std::vector<std::string>& found) override {
     ++checks;
     findings = found;
@@ -30,8 +30,8 @@ class Diary final : public Callback {
   int checks = 0;
 
  private:
-  void note(const std::string& event, const StepReport& report, const TrainState& state) {
-    CHECK(report.step == state.step.item<std::int64_t>());
+  void note(const std::string& event, const StepReport& report, const Tree& state) {
+    CHECK(report.step == state.at("step").array().item<std::int64_t>());
     CHECK(report.logs.contains("loss"));
     lines.push_back(event + " " + std::to_string(report.step) + " epoch " + std::to_string(report.epoch));
   }

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace lockstep::checkpoint {
+
+// The file format keeps this name for itself.
+inline const std::string reserved_name = "__metadata__";
+inline const std::string escaped_name = "~2__metadata__";  // no path begins so: trees escape '~' before a 2
+
+/// A leaf's name in the file, and its path again.
+inline std::string name_of(const std::string& path) { return path == reserved_name ? escaped_name : path; }
+inline std::string path_of(const std::string& name) { return name == escaped_name ? reserved_name : name; }
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,294 @@
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <exception>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <lockstep/checkpoint_manager.h>
+#include <lockstep/error.h>
+#include <lockstep/processes.h>
+
+#include "engine/checkpoint/block_files.h"
+#include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/write.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string step_prefix = "step-";
+
+std::optional<std::int64_t> step_in(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with(step_prefix)) return std::nullopt;
+  const char* first = name.data() + step_prefix.size();
+  const char* end = name.data() + name.size();
+  std::int64_t step = -1;
+  const auto [last, error] = std::from_chars(first, end, step);
+  return error == std::errc() && last == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+/// The thread that writes gives way to those that train.
+void run_behind_others() {
+#ifdef __linux__
+  constexpr int politeness = 10;
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), politeness));
+#endif
+}
+
+void check(const ManagerOptions& o) {
+  for (const auto& [name, count] :
+       {std::pair{"keep_last", o.keep_last}, {"keep_best", o.keep_best}, {"keep_every", o.keep_every}}) {
+    if (count < 0) throw ValueError(fmt::format("[checkpoint manager] {} is {}; give 0 or more", name, count));
+  }
+  if (o.keep_best > 0 && o.best_metric.empty()) {
+    throw ValueError("[checkpoint manager] keep_best needs a metric; name it in best_metric");
+  }
+}
+
+}  // namespace
+
+struct Manager::Impl {
+  Impl(fs::path where, ManagerOptions how) : folder(std::move(where)), options(std::move(how)) {}
+  ~Impl() { finish(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  fs::path path_of(std::int64_t step) const { return folder / (step_prefix + std::to_string(step)); }
+
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> found;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (const auto step = step_in(entry.path())) found.push_back(*step);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  /// The value to choose by, smaller is better; nothing where a step has none.
+  std::optional<double> rank_of(std::int64_t step) {
+    const auto known = ranks.find(step);
+    if (known != ranks.end()) return known->second;
+    const Named<double> metrics = read_manifest(path_of(step)).metrics;
+    const auto found = metrics.find(options.best_metric);
+    std::optional<double> rank;
+    if (found != metrics.end() && !std::isnan(found->second)) {
+      rank = options.best == Best::smallest ? found->second : -found->second;
+    }
+    return ranks.emplace(step, rank).first->second;
+  }
+
+  /// The best first.
+  std::vector<std::int64_t> by_rank() {
+    std::vector<std::pair<double, std::int64_t>> ranked;
+    for (const std::int64_t step : steps()) {
+      if (const auto rank = rank_of(step)) ranked.emplace_back(*rank, step);
+    }
+    std::ranges::sort(ranked);
+    std::vector<std::int64_t> best;
+    for (const auto& [rank, step] : ranked) best.push_back(step);
+    return best;
+  }
+
+  void remove_what_no_rule_keeps() {
+    if (options.keep_last == 0 && options.keep_best == 0 && options.keep_every == 0) return;
+    const std::vector<std::int64_t> all = steps();
+    const auto last = static_cast<std::size_t>(options.keep_last);
+    std::set<std::int64_t> kept(all.end() - static_cast<std::ptrdiff_t>(std::min(last, all.size())), all.end());
+    kept.insert(all.back());  // what was just saved
+    if (options.keep_best > 0) {
+      const std::vector<std::int64_t> best = by_rank();
+      const auto count = std::min(static_cast<std::size_t>(options.keep_best), best.size());
+      kept.insert(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    for (const std::int64_t step : all) {
+      if (kept.contains(step) || (options.keep_every > 0 && step % options.keep_every == 0)) continue;
+      remove_folder(path_of(step));
+      ranks.erase(step);
+    }
+  }
+
+  /// Of process 0, before its first save.
+  void open() {
+    if (lock) return;
+    make_folder(folder);
+    WriterLock locked(folder);
+    remove_remains(folder, step_prefix);
+    lock.emplace(std::move(locked));
+  }
+
+  void refuse_saved(std::int64_t step) const {
+    std::error_code ignored;
+    if (!fs::exists(path_of(step), ignored)) return;
+    throw CheckpointError(fmt::format(
+        "[checkpoint] {} exists already; a step is saved once: go on from the latest checkpoint, or use another folder",
+        path_of(step).string()));
+  }
+
+  /// Joins the thread; its error stays. What it held is let go here and not there: whether an array has one owner is asked
+  /// by the thread that steps.
+  void finish() {
+    if (writer.joinable()) writer.join();
+    held = Tree();
+  }
+  void throw_if_failed() {
+    finish();
+    if (const std::exception_ptr error = std::exchange(failure, nullptr)) std::rethrow_exception(error);
+  }
+  /// In all processes.
+  void settle(const std::function<void()>& then) {
+    world()->run_on_first(
+        "checkpoint::Manager of " + folder.string(),
+        [&] {
+          throw_if_failed();
+          then();
+        },
+        std::exchange(seconds, 0));
+  }
+
+  void start(std::int64_t step, const Tree& tree, const Named<double>& metrics, const Named<std::string>& manifest) {
+    held = tree;
+    has_ended = false;
+    writer = std::thread([this, step, metrics, manifest] {
+      run_behind_others();
+      try {
+        write_whole(path_of(step), held, manifest, metrics);
+        remove_what_no_rule_keeps();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      has_ended = true;
+    });
+  }
+
+  fs::path folder;
+  ManagerOptions options;
+  std::optional<WriterLock> lock;
+  std::map<std::int64_t, std::optional<double>> ranks;
+  Tree held;  // the snapshot that the thread writes
+  std::thread writer;
+  std::atomic<bool> has_ended = true;
+  std::exception_ptr failure;  // of the thread, read when it is joined
+  double seconds = 0;          // that the others wait longer for the save that runs
+};
+
+Manager::Manager(fs::path folder, ManagerOptions options) {
+  check(options);
+  impl_ = std::make_unique<Impl>(std::move(folder), std::move(options));
+}
+Manager::~Manager() = default;
+
+void Manager::open() {
+  impl_->settle([&] { impl_->open(); });
+}
+
+void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& metrics,
+                   const Named<std::string>& manifest) {
+  if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
+  impl_->settle([&] {
+    impl_->open();
+    impl_->refuse_saved(step);
+  });
+  if (!impl_->options.background || has_cut_leaves(tree)) {
+    save_together(impl_->path_of(step), tree, manifest, metrics);
+    impl_->settle([&] { impl_->remove_what_no_rule_keeps(); });
+    return;
+  }
+  impl_->seconds = writing_seconds(tree);
+  if (world()->rank() == 0) impl_->start(step, tree, metrics, manifest);
+}
+
+bool Manager::is_saving() {
+  if (!impl_->has_ended) return true;
+  impl_->finish();
+  return false;
+}
+
+void Manager::wait() {
+  impl_->settle([] {});
+}
+
+std::vector<std::int64_t> Manager::steps() const {
+  impl_->finish();
+  return impl_->steps();
+}
+
+std::optional<std::int64_t> Manager::latest() const {
+  const std::vector<std::int64_t> all = steps();
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+std::optional<std::int64_t> Manager::best() const {
+  impl_->finish();
+  const std::vector<std::int64_t> best = impl_->by_rank();
+  return best.empty() ? std::nullopt : std::optional(best.front());
+}
+
+Named<double> Manager::metrics(std::int64_t step) const {
+  impl_->finish();
+  return read_manifest(folder_of(step)).metrics;
+}
+
+Named<std::string> Manager::manifest(std::int64_t step) const {
+  impl_->finish();
+  return read_manifest(folder_of(step)).entries;
+}
+
+fs::path Manager::folder_of(std::int64_t step) const { return impl_->path_of(step); }
+
+std::int64_t Manager::step_of(Choice choice) {
+  std::string found;
+  impl_->settle([&] {
+    const std::optional<std::int64_t> step = choice == Choice::latest ? latest() : best();
+    if (step) found = std::to_string(*step);
+  });
+  found = world()->all_gather_text(found).front();
+  if (!found.empty()) return std::stoll(found);
+  throw CheckpointError(choice == Choice::latest
+                            ? fmt::format("[checkpoint] {} holds no checkpoint; save one first", impl_->folder.string())
+                            : fmt::format("[checkpoint] no checkpoint of {} has the metric '{}'; save it with one, or "
+                                          "name another in best_metric",
+                                          impl_->folder.string(), impl_->options.best_metric));
+}
+
+Tree Manager::restore(Choice choice, const Tree& like, const RestoreOptions& options) {
+  return restore(step_of(choice), like, options);
+}
+Saved Manager::restore(Choice choice) { return restore(step_of(choice)); }
+
+namespace {
+
+void check_there(const std::vector<std::int64_t>& steps, std::int64_t step, const fs::path& folder) {
+  if (std::ranges::find(steps, step) != steps.end()) return;
+  throw CheckpointError(fmt::format("[checkpoint] {} holds no checkpoint of step {}; it has those of steps [{}]",
+                                    folder.string(), step, fmt::join(steps, ", ")));
+}
+
+}  // namespace
+
+Tree Manager::restore(std::int64_t step, const Tree& like, const RestoreOptions& options) {
+  wait();
+  check_there(impl_->steps(), step, impl_->folder);
+  return checkpoint::restore(folder_of(step), like, options);
+}
+
+Saved Manager::restore(std::int64_t step) {
+  wait();
+  check_there(impl_->steps(), step, impl_->folder);
+  return checkpoint::restore(folder_of(step));
+}
+
+}  // namespace lockstep::checkpoint

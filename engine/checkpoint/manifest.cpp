@@ -1,0 +1,138 @@
+#include "engine/checkpoint/manifest.h"
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/error.h>
+
+namespace lockstep::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string sums_file = "SHA256SUMS";
+
+/// What `sha256sum -c` reads.
+std::string sums_of(const Manifest& manifest, const std::string& manifest_digest) {
+  std::string text;
+  if (manifest.format == whole_format) text = manifest.sha256 + "  " + arrays_file + "\n";
+  return text + manifest_digest + "  " + manifest_file + "\n";
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string text_in(const std::filesystem::path& file) {
+  const std::vector<std::byte> bytes = read_file(file);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
+  throw CheckpointError("[restore] " + file.string() + " " + what);
+}
+
+Named<std::string> texts_of(const std::filesystem::path& file, const Json& manifest, const std::string& field) {
+  Named<std::string> texts;
+  if (!manifest.contains(field)) return texts;
+  if (!manifest[field].is_object()) fail(file, "is no manifest; expected an object as " + field);
+  for (const auto& [key, value] : manifest[field].items()) {
+    if (!value.is_string()) fail(file, "is no manifest: '" + key + "' of its " + field + " is no text");
+    texts.emplace(key, value.get<std::string>());
+  }
+  return texts;
+}
+
+Named<double> numbers_of(const std::filesystem::path& file, const Json& manifest, const std::string& field) {
+  Named<double> numbers;
+  for (const auto& [key, text] : texts_of(file, manifest, field)) {
+    double number = 0;
+    const char* end = text.data() + text.size();
+    if (const auto read = std::from_chars(text.data(), end, number); read.ec != std::errc() || read.ptr != end) {
+      fail(file, "is no manifest: '" + key + "' of its " + field + " is '" + text + "', which is no number");
+    }
+    numbers.emplace(key, number);
+  }
+  return numbers;
+}
+
+/// The sums file where there is one; folders of older versions have none.
+std::optional<std::string> checked_sums(const std::filesystem::path& folder, const std::string& manifest_digest) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / sums_file, ignored)) return std::nullopt;
+  std::string sums = text_in(folder / sums_file);
+  if (sums.ends_with(manifest_digest + "  " + manifest_file + "\n")) return sums;
+  fail(folder / manifest_file, "has SHA-256 " + manifest_digest + ", which " + sums_file +
+                                   " does not say; one of the two was changed or damaged");
+}
+
+}  // namespace
+
+std::string digest_of(std::span<const std::byte> bytes) {
+  return sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::string quick_sum(std::span<const std::byte> bytes) {
+  // Each word is mixed in by a map that is one to one, so one word that is another one is always seen.
+  constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;
+  std::uint64_t sum = bytes.size();
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    sum = (sum ^ word) * odd;
+    sum ^= sum >> 32;
+  }
+  return fmt::format("{:016x}", sum);
+}
+
+void write_manifest(CommittedFolder& folder, const Manifest& manifest) {
+  Json described = manifest.more.empty() ? Json::object() : Json::parse(manifest.more);
+  const Named<std::string>::Map& entries = manifest.entries;
+  described["format"] = manifest.format;
+  described["sha256"] = manifest.sha256;
+  described["entries"] = entries;
+  for (const auto& [name, value] : manifest.metrics) described["metrics"][name] = fmt::format("{}", value);
+  for (const auto& [path, sum] : manifest.array_sums) described["array_sums"][path] = sum;
+  const std::string text = [&] {
+    try {
+      return described.dump(2) + "\n";
+    } catch (const Json::type_error&) {
+      throw CheckpointError("[save] the manifest holds what is no UTF-8 text; write its entries so");
+    }
+  }();
+  folder.write(manifest_file, bytes_of(text));
+  folder.write(sums_file, bytes_of(sums_of(manifest, digest_of(bytes_of(text)))));
+}
+
+Manifest read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / manifest_file;
+  const std::string text = text_in(file);
+  const std::optional<std::string> sums = checked_sums(folder, digest_of(bytes_of(text)));
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("format") || !json.contains("sha256") || !json["sha256"].is_string() ||
+      !json.contains("entries") || !json["entries"].is_object()) {
+    fail(file, "is no manifest; expected a JSON object with format, sha256 and entries");
+  }
+  if (json["format"] != whole_format && json["format"] != block_format) {
+    fail(file,
+         fmt::format("has format {}; this version reads {} and {}", json["format"].dump(), whole_format, block_format));
+  }
+  Manifest manifest{.format = json["format"].get<std::int64_t>(),
+                    .sha256 = json["sha256"].get<std::string>(),
+                    .entries = texts_of(file, json, "entries"),
+                    .metrics = numbers_of(file, json, "metrics"),
+                    .array_sums = texts_of(file, json, "array_sums"),
+                    .more = {},
+                    .text = text};
+  if (sums && *sums != sums_of(manifest, digest_of(bytes_of(text)))) {
+    fail(folder / sums_file, "is not what was written beside " + manifest_file + "; it was changed or damaged");
+  }
+  return manifest;
+}
+
+}  // namespace lockstep::checkpoint

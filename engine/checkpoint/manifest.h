@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include <lockstep/named.h>
+
+#include "engine/checkpoint/committed_folder.h"
+
+// The file manifest.json of a checkpoint, and SHA256SUMS, which vouches for it.
+namespace lockstep::checkpoint {
+
+inline constexpr std::int64_t whole_format = 1;  ///< All arrays in one file.
+inline constexpr std::int64_t block_format = 2;
+inline const std::string manifest_file = "manifest.json";
+inline const std::string arrays_file = "arrays.safetensors";
+
+struct Manifest {
+  std::int64_t format = whole_format;
+  std::string sha256;  ///< Of the file of arrays, or of the index of blocks.
+  Named<std::string> entries;
+  Named<double> metrics;
+  /// By path of an array, what tells that its bytes were changed.
+  Named<std::string> array_sums;
+  std::string more;  ///< Fields of a format of its own: a JSON object, or nothing.
+  std::string text;  ///< As it was read.
+};
+
+/// Throws CheckpointError for text that is no UTF-8.
+void write_manifest(CommittedFolder& folder, const Manifest& manifest);
+/// Throws CheckpointError naming the file that is missing, damaged or of another format.
+Manifest read_manifest(const std::filesystem::path& folder);
+
+std::string digest_of(std::span<const std::byte> bytes);
+/// Quickly made of bytes; another one where a few of them are others.
+std::string quick_sum(std::span<const std::byte> bytes);
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,28 @@
+#include <utility>
+
+#include <lockstep/callbacks.h>
+
+namespace lockstep {
+
+void Requests::stop(std::string reason, bool save) {
+  if (!stop_) stop_ = std::move(reason);
+  saves_at_end_ = saves_at_end_ && save;
+}
+
+Callback::~Callback() = default;
+void Callback::on_check(const std::vector<std::string>&) {}
+void Callback::on_begin(const StepReport&, const Tree&) {}
+void Callback::on_step(const StepReport&, const Tree&, Requests&) {}
+void Callback::on_validation(const StepReport&, const Tree&, Requests&) {}
+void Callback::on_epoch(const StepReport&, const Tree&, Requests&) {}
+void Callback::on_end(const StepReport&, const Tree&, Requests&) {}
+void Callback::close() {}
+std::int64_t Callback::every() const { return 0; }
+bool Callback::judges_steps() const { return false; }
+bool Callback::may_discard() const { return false; }
+bool Callback::accepts(const StepReport&, Requests&) { return true; }
+std::string Callback::name() const { return {}; }
+Tree Callback::saved_state(const Tree&) const { return {}; }
+void Callback::restore(const Tree&) {}
+
+}  // namespace lockstep

@@ -1,0 +1,158 @@
+#include "engine/trainer/event_file.h"
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <lockstep/error.h>
+
+// The formats: tensorflow/core/util/event.proto and summary.proto, tensorflow/core/lib/io/record_writer.h.
+namespace lockstep::detail {
+namespace {
+
+// ---- protocol buffers: a field is a varint of 8 * number + wire type, then its value.
+
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(0x80 | (value & 0x7F));
+  out += static_cast<char>(value);
+}
+void put_little_endian(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+}
+std::string varint_field(int number, std::int64_t value) {
+  std::string out;
+  put_varint(out, static_cast<std::uint64_t>(number) << 3);
+  put_varint(out, static_cast<std::uint64_t>(value));
+  return out;
+}
+std::string double_field(int number, double value) {
+  std::string out;
+  put_varint(out, static_cast<std::uint64_t>(number) << 3 | 1);
+  put_little_endian(out, std::bit_cast<std::uint64_t>(value), 8);
+  return out;
+}
+std::string float_field(int number, float value) {
+  std::string out;
+  put_varint(out, static_cast<std::uint64_t>(number) << 3 | 5);
+  put_little_endian(out, std::bit_cast<std::uint32_t>(value), 4);
+  return out;
+}
+std::string bytes_field(int number, std::string_view value) {
+  std::string out;
+  put_varint(out, static_cast<std::uint64_t>(number) << 3 | 2);
+  put_varint(out, value.size());
+  out += value;
+  return out;
+}
+
+// ---- fields of messages
+
+namespace event_fields {
+constexpr int wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7;
+}
+namespace value_fields {  // of Summary.Value
+constexpr int tag = 1, simple_value = 2, tensor = 8, metadata = 9;
+}
+
+constexpr std::array<std::uint32_t, 256> crc_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78U : 0U);
+    table[i] = crc;
+  }
+  return table;
+}
+
+std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; }
+
+std::string framed(const std::string& record) {
+  std::string out;
+  put_little_endian(out, record.size(), 8);
+  put_little_endian(out, masked(crc32c(out)), 4);
+  out += record;
+  put_little_endian(out, masked(crc32c(record)), 4);
+  return out;
+}
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, int error) {
+  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + std::strerror(error));
+}
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown";
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  static constexpr std::array<std::uint32_t, 256> table = crc_table();
+  std::uint32_t crc = ~0U;
+  for (const char c : bytes) crc = table[(crc ^ static_cast<unsigned char>(c)) & 0xFFU] ^ (crc >> 8);
+  return ~crc;
+}
+
+EventFile::EventFile(const std::filesystem::path& folder, std::int64_t step) {
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  // Files of one folder are read in the order of their names.
+  for (int number = 0; descriptor_ < 0; ++number) {
+    path_ = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<std::int64_t>(wall_time()),
+                                 host_name(), getpid(), number);
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (descriptor_ < 0 && errno != EEXIST) fail(path_, errno);
+  }
+  constexpr int status = 1, start = 1;
+  event(0, bytes_field(event_fields::file_version, "brain.Event:2"));
+  event(step + 1, bytes_field(event_fields::session_log, varint_field(status, start)));
+}
+
+EventFile::~EventFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void EventFile::event(std::int64_t step, const std::string& what) {
+  const std::string record =
+      framed(double_field(event_fields::wall_time, wall_time()) + varint_field(event_fields::step, step) + what);
+  for (std::size_t done = 0; done < record.size();) {
+    const ssize_t wrote = ::write(descriptor_, record.data() + done, record.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(path_, errno);
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
+void EventFile::summary(const std::string& value, std::int64_t step) {
+  event(step, bytes_field(event_fields::summary, bytes_field(1, value)));
+}
+
+void EventFile::scalar(const std::string& tag, double value, std::int64_t step) {
+  summary(bytes_field(value_fields::tag, tag) + float_field(value_fields::simple_value, static_cast<float>(value)),
+          step);
+}
+
+void EventFile::text(const std::string& tag, const std::string& text, std::int64_t step) {
+  constexpr int plugin_data = 1, plugin_name = 1;      // of SummaryMetadata, of PluginData
+  constexpr int dtype = 1, shape = 2, string_val = 8;  // of TensorProto
+  constexpr int dim = 2, size = 1, type_string = 7;    // of TensorShapeProto, of Dim; DT_STRING
+  const std::string metadata = bytes_field(plugin_data, bytes_field(plugin_name, "text"));
+  const std::string tensor = varint_field(dtype, type_string) +
+                             bytes_field(shape, bytes_field(dim, varint_field(size, 1))) +
+                             bytes_field(string_val, text);
+  summary(bytes_field(value_fields::tag, tag) + bytes_field(value_fields::tensor, tensor) +
+              bytes_field(value_fields::metadata, metadata),
+          step);
+}
+
+}  // namespace lockstep::detail

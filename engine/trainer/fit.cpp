@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/processes.h>
+#include <lockstep/trainer.h>
+
+#include "engine/trainer/changes.h"
+#include "engine/trainer/saved_run.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using detail::Callbacks;
+using detail::TrainedStep;
+
+#ifdef NDEBUG
+constexpr bool always_check = false;
+#else
+constexpr bool always_check = true;
+#endif
+
+void check(const TrainerOptions& o, const Callbacks& callbacks) {
+  if (o.log_every < 1) throw ValueError(fmt::format("[fit] log_every is {}; it must be at least 1", o.log_every));
+  if (o.steps < 0) {
+    throw ValueError(fmt::format("[fit] steps is {}; it must be 0 or more, those made before included", o.steps));
+  }
+  if (o.epochs < 0) throw ValueError(fmt::format("[fit] epochs is {}; it must be 0 or more, in all", o.epochs));
+  if (o.check_replicas_every < 0) {
+    throw ValueError(fmt::format("[fit] check_replicas_every is {}; it must be a number of steps, or 0 for no check",
+                                 o.check_replicas_every));
+  }
+  for (const auto& [name, every] : {std::pair{"validate_every", o.validate_every}, {"save_every", o.save_every}}) {
+    if (every < 0) {
+      throw ValueError(
+          fmt::format("[fit] {} is {}; it must be a number of steps, or 0 for once an epoch", name, every));
+    }
+  }
+  if (o.resume && o.checkpoints == nullptr) {
+    throw ValueError("[fit] resume needs a folder of checkpoints; give TrainerOptions::checkpoints");
+  }
+  for (std::size_t i = 0; i < callbacks.size(); ++i) {
+    if (callbacks[i] == nullptr) throw ValueError(fmt::format("[fit] callback {} is null; leave it out", i));
+  }
+}
+
+double number_of(const std::string& name, const Tree& value) {
+  if (value.is_leaf()) return value.array().item<double>();
+  if (value.kind() == Tree::Kind::fixed && !std::holds_alternative<std::string>(value.fixed())) {
+    return from_tree<double>(value);
+  }
+  throw StateError("[fit] the log '" + name + "' is no number; a step logs scalars by name");
+}
+
+std::map<std::string, double> on_host(const Tree& logs) {
+  std::map<std::string, double> values;
+  if (logs.kind() == Tree::Kind::none) return values;
+  for (const auto& [name, value] : logs.entries()) values.emplace(name, number_of(name, value));
+  return values;
+}
+
+/// Where a state counts its steps itself.
+bool counts_steps(const Tree& state) {
+  return state.kind() == Tree::Kind::dict && state.contains("step") && state.at("step").is_leaf() &&
+         state.at("step").array().ndim() == 0 && is_integer(state.at("step").array().dtype());
+}
+
+std::int64_t rows_in(const Tree& batch) {
+  for (const Array& leaf : batch.leaves()) {
+    if (leaf.has_value() && leaf.ndim() > 0) return leaf.dim(0);
+  }
+  return 0;
+}
+
+/// One call of `fit`.
+class Run {
+  template <class F>
+  auto timed(const F& work) {
+    const auto start = Clock::now();
+    auto result = work();
+    report_.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    return result;
+  }
+
+ public:
+  Run(const TrainedStep& step, Tree state, const BatchSource& source, const TrainerOptions& options,
+      const Callbacks& callbacks)
+      : step_(step), state_(std::move(state)), source_(source), options_(options), callbacks_(callbacks) {
+    for (const auto& callback : callbacks_) {
+      judges_ = judges_ || callback->judges_steps();
+      may_discard_ = may_discard_ || (callback->judges_steps() && callback->may_discard());
+    }
+  }
+
+  Tree trained() {
+    begin();
+    while (!is_over()) {
+      std::optional<Tree> batch = timed([&] { return source_.next(); });
+      if (!batch) break;
+      one_step(*batch);
+    }
+    end();
+    return std::move(state_);
+  }
+
+ private:
+  void begin() {
+    if (counts_steps(state_)) report_.step = state_.at("step").array().item<std::int64_t>();
+    if (options_.checkpoints != nullptr) options_.checkpoints->open();
+    if (options_.resume) resume();
+    report_.first_step = report_.step;
+    report_.epoch = source_.position().epoch;
+    report_.last_step = last_step();
+    for (const auto& callback : callbacks_) callback->on_begin(report_, state_);
+  }
+
+  void resume() {
+    auto resumed = trainer::resumed_run(state_, options_, callbacks_);
+    if (!resumed) return;
+    state_ = std::move(resumed->state);
+    report_.step = resumed->step;
+    saved_step_ = resumed->step;
+    source_.seek(resumed->position);
+  }
+
+  std::int64_t last_step() const {
+    std::int64_t last = options_.steps;
+    if (options_.epochs > 0 && source_.batches_per_epoch) {
+      const std::int64_t by_epochs = options_.epochs * source_.batches_per_epoch();
+      last = last == 0 ? by_epochs : std::min(last, by_epochs);
+    }
+    return last;
+  }
+
+  bool is_over() const {
+    if (requests_.stop_reason()) return true;
+    if (options_.epochs > 0 && source_.position().epoch >= options_.epochs) return true;
+    return options_.steps > 0 || options_.epochs == 0 ? report_.step >= options_.steps : false;
+  }
+
+  void check_first(const Tree& batch) {
+    if (std::exchange(is_checked_, true) || step_.one_meaning == nullptr) return;
+    if (!options_.check_one_meaning && !always_check) return;
+    const auto state = from_tree<TrainState>(state_);
+    check_one_meaning(*step_.one_meaning, state, batch);
+    if (!options_.check_one_meaning) return;
+    const std::vector<std::string> findings = lint(*step_.one_meaning, state, batch);
+    for (const auto& callback : callbacks_) callback->on_check(findings);
+  }
+
+  void one_step(const Tree& batch) {
+    check_first(batch);
+    const Tree before = may_discard_ ? state_ : Tree();
+    Tree logs = timed([&] {
+      auto [next, step_logs] = step_.step(std::move(state_), batch);
+      state_ = std::move(next);
+      return std::move(step_logs);
+    });
+    report_.rows += rows_in(batch);
+    ++report_.step;
+    const bool is_kept = accepted(logs, before);
+    if (is_kept && options_.check_replicas_every > 0 && report_.step % options_.check_replicas_every == 0) {
+      check_replicas(fmt::format("the state after step {}", report_.step), state_);
+    }
+    after_step(logs, is_kept);
+  }
+
+  /// Whether no callback discards the step; else the state is that before it.
+  bool accepted(const Tree& logs, const Tree& before) {
+    if (!judges_) return true;
+    StepReport judged = report_;
+    judged.logs = timed([&] { return on_host(logs); });
+    bool is_accepted = true;
+    for (const auto& callback : callbacks_) {
+      if (callback->judges_steps()) is_accepted = callback->accepts(judged, requests_) && is_accepted;
+    }
+    if (is_accepted) return true;
+    if (!may_discard_) {
+      throw StateError("[fit] a callback did not accept a step, but none of them said that it may_discard()");
+    }
+    state_ = before;
+    --report_.step;
+    return false;
+  }
+
+  bool is_due(std::int64_t every) const { return every > 0 && report_.step % every == 0; }
+
+  /// Tells the callbacks, validates, does what was asked for, saves.
+  void after_step(const Tree& logs, bool is_kept) {
+    const std::int64_t epoch = source_.position().epoch;
+    const bool is_last = is_over();
+    const bool epoch_ends = epoch != report_.epoch || is_last;
+    const bool validates =
+        options_.validate && (options_.validate_every > 0 ? is_kept && is_due(options_.validate_every) : epoch_ends);
+    const bool saves = options_.checkpoints != nullptr &&
+                       (options_.save_every > 0 ? is_kept && is_due(options_.save_every) : epoch_ends);
+    const bool is_logged = is_due(options_.log_every) || epoch_ends;
+    const auto is_told = [&](const Callback& c) { return c.every() > 0 ? is_due(c.every()) || epoch_ends : is_logged; };
+    const bool anyone = std::ranges::any_of(callbacks_, [&](const auto& callback) { return is_told(*callback); });
+    if (is_kept && (anyone || validates || saves)) report_.logs = timed([&] { return on_host(logs); });
+    if (validates) validate();
+    if (is_kept) {
+      for (const auto& callback : callbacks_) {
+        if (is_told(*callback)) callback->on_step(report_, state_, requests_);
+      }
+    }
+    if (validates) tell(&Callback::on_validation);
+    if (epoch_ends) tell(&Callback::on_epoch);
+    report_.epoch = is_last ? report_.epoch : epoch;
+    do_requests();
+    if ((saves || wants_save_) && !is_over()) save();
+    if (options_.checkpoints != nullptr) static_cast<void>(options_.checkpoints->is_saving());
+  }
+
+  void validate() {
+    for (const auto& [name, value] : options_.validate(state_)) report_.logs["val_" + name] = value;
+  }
+
+  void tell(void (Callback::*event)(const StepReport&, const Tree&, Requests&)) {
+    for (const auto& callback : callbacks_) ((*callback).*event)(report_, state_, requests_);
+  }
+
+  /// What was asked for, but for the end of the run.
+  void do_requests() {
+    state_ = trainer::changed(std::move(state_), requests_);
+    wants_save_ = requests_.is_save();
+    if (wants_save_ && options_.checkpoints == nullptr) {
+      throw ValueError("[fit] a callback asked for a checkpoint; give TrainerOptions::checkpoints a folder for it");
+    }
+    Requests rest;
+    if (requests_.stop_reason()) rest.stop(*requests_.stop_reason(), requests_.saves_at_end());
+    requests_ = std::move(rest);
+  }
+
+  void save() {
+    wants_save_ = false;
+    if (report_.step == saved_step_) return;
+    options_.checkpoints->save(report_.step, trainer::saved_run(state_, source_.position(), callbacks_), report_.logs,
+                               options_.manifest);
+    saved_step_ = report_.step;
+  }
+
+  void end() {
+    if (requests_.stop_reason()) report_.stop_reason = *requests_.stop_reason();
+    tell(&Callback::on_end);
+    const bool saves = options_.checkpoints != nullptr && requests_.saves_at_end();
+    do_requests();
+    if (saves) save();
+    if (options_.checkpoints != nullptr) options_.checkpoints->wait();
+  }
+
+  const TrainedStep& step_;
+  Tree state_;
+  const BatchSource& source_;
+  const TrainerOptions& options_;
+  const Callbacks& callbacks_;
+  StepReport report_ = {};
+  Requests requests_ = {};
+  std::int64_t saved_step_ = -1;
+  bool judges_ = false;
+  bool may_discard_ = false;
+  bool is_checked_ = false;
+  bool wants_save_ = false;
+};
+
+/// Closes all of them, whatever each throws; the first error is thrown.
+void close_all(const Callbacks& callbacks) {
+  std::exception_ptr first;
+  for (const auto& callback : callbacks) {
+    try {
+      callback->close();
+    } catch (...) {
+      if (first == nullptr) first = std::current_exception();
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
+}  // namespace
+
+Tree detail::fit(const TrainedStep& step, Tree state, const BatchSource& source, const TrainerOptions& options,
+                 const Callbacks& callbacks) {
+  return tell_processes([&] {
+    check(options, callbacks);
+    Tree trained;
+    try {
+      trained = Run(step, std::move(state), source, options, callbacks).trained();
+    } catch (...) {
+      try {
+        close_all(callbacks);
+      } catch (...) {  // what ended the run is what is thrown
+      }
+      throw;
+    }
+    close_all(callbacks);
+    return trained;
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "engine/trainer/log_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <lockstep/error.h>
+
+namespace lockstep::detail {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing, int error) {
+  throw CheckpointError("[fit] " + path.string() + " cannot be " + doing + ": " + std::strerror(error));
+}
+
+void write_all(int descriptor, const std::string& text, const std::filesystem::path& path) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = ::write(descriptor, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail(path, "written", errno);
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
+/// Without what stands behind the last end of a line; of what is no file, none.
+std::vector<std::string> whole_lines(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line) && !text.eof();) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+LogFile::LogFile(std::filesystem::path path, const std::function<bool(const std::string& line)>& keep)
+    : path_(std::move(path)) {
+  std::error_code error;
+  if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
+  std::vector<std::string> kept;
+  std::uintmax_t bytes = 0;
+  for (std::string& line : whole_lines(path_)) {
+    if (!keep(line)) continue;
+    bytes += line.size() + 1;
+    kept.push_back(std::move(line));
+  }
+  const std::uintmax_t there = std::filesystem::file_size(path_, error);
+  if (!error && there != bytes) {
+    rewrite(kept);
+  } else {
+    is_empty_ = kept.empty();
+    open();
+  }
+}
+
+LogFile::~LogFile() { close(); }
+
+void LogFile::open() {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(path_, "written", errno);
+}
+
+void LogFile::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+void LogFile::append(const std::string& line) {
+  write_all(descriptor_, line + "\n", path_);
+  is_empty_ = false;
+}
+
+std::vector<std::string> LogFile::lines() const { return whole_lines(path_); }
+
+void LogFile::rewrite(const std::vector<std::string>& lines) {
+  close();
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  const std::filesystem::path beside = path_.parent_path() / ("." + path_.filename().string() + ".anew");
+  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(beside, "written", errno);
+  try {
+    write_all(descriptor, text, beside);
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+  ::close(descriptor);
+  if (std::rename(beside.c_str(), path_.c_str()) != 0) fail(path_, "written", errno);
+  is_empty_ = lines.empty();
+  open();
+}
+
+}  // namespace lockstep::detail

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep::detail {
+
+/// A text file of lines that grows, and of which a resumed run takes lines away. Each line is written by one call of the
+/// system, so that a killed process leaves whole lines but for the last one, which is then dropped. Throws CheckpointError
+/// naming file and system error.
+class LogFile {
+ public:
+  /// Keeps the whole lines that are there for which `keep` says so. Makes parents.
+  LogFile(std::filesystem::path path, const std::function<bool(const std::string& line)>& keep);
+  ~LogFile();
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+
+  bool is_empty() const { return is_empty_; }
+  std::vector<std::string> lines() const;
+  void append(const std::string& line);
+  /// All lines anew, whole or not at all.
+  void rewrite(const std::vector<std::string>& lines);
+
+ private:
+  void open();
+  void close();
+
+  std::filesystem::path path_;
+  bool is_empty_ = true;
+  int descriptor_ = -1;
+};
+
+}  // namespace lockstep::detail

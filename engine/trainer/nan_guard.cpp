@@ -1,0 +1,46 @@
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/callbacks.h>
+
+#include "engine/trainer/monitor.h"
+
+namespace lockstep::callbacks {
+
+NanGuard::NanGuard(NanGuardOptions options) : options_(std::move(options)) {
+  trainer::check_count("nan_guard", "most_skips", options_.most_skips);
+}
+
+bool NanGuard::accepts(const StepReport& report, Requests& requests) {
+  std::string text;
+  for (const std::string& name : options_.watched) {
+    const auto log = report.logs.find(name);
+    if (log == report.logs.end() || std::isfinite(log->second)) continue;
+    text = fmt::format("nan_guard: {} is {} at step {}", name, log->second, report.step);
+    break;
+  }
+  if (text.empty()) {
+    in_a_row_ = 0;
+    return true;
+  }
+  ++found_;
+  if (options_.on_found) options_.on_found(report, text);
+  switch (options_.action) {
+    case OnNan::report:
+      return true;
+    case OnNan::stop:
+      requests.stop(text, false);
+      return true;
+    case OnNan::skip:
+      break;
+  }
+  ++skipped_;
+  if (++in_a_row_ > options_.most_skips) {
+    requests.stop(fmt::format("{}, behind {} batches that were left out, one after the other", text, in_a_row_ - 1));
+  }
+  return false;
+}
+
+}  // namespace lockstep::callbacks

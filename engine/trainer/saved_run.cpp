@@ -1,0 +1,93 @@
+#include "engine/trainer/saved_run.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+#include <lockstep/processes.h>
+
+namespace lockstep {
+namespace trainer {
+namespace {
+
+Tree position_tree(const data::Position& position) {
+  return Tree::dict({{"epoch", Tree(array(position.epoch))}, {"row", Tree(array(position.row))}});
+}
+
+Tree saved_callbacks(const Tree& state, const detail::Callbacks& callbacks) {
+  std::map<std::string, Tree> saved;
+  for (const auto& callback : callbacks) {
+    const std::string name = callback->name();
+    if (name.empty()) continue;
+    if (saved.emplace(name, callback->saved_state(state)).second) continue;
+    throw ValueError(fmt::format(
+        "[fit] two callbacks are named '{}', under which their states are saved; leave one of them out, or give the "
+        "second another name()",
+        name));
+  }
+  return saved.empty() ? Tree() : Tree::dict(std::move(saved));
+}
+
+}  // namespace
+
+Tree saved_run(const Tree& state, const data::Position& position, const detail::Callbacks& callbacks) {
+  std::map<std::string, Tree> run = {{"state", state}, {"data", position_tree(position)}};
+  if (Tree saved = saved_callbacks(state, callbacks); saved.size() > 0) run.emplace("callbacks", std::move(saved));
+  return Tree::dict(std::move(run));
+}
+
+std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& options,
+                                      const detail::Callbacks& callbacks) {
+  checkpoint::Manager& manager = *options.checkpoints;
+  manager.wait();
+  if (world()->all_gather_text(manager.latest() ? "some" : "").front().empty()) return std::nullopt;
+  const std::int64_t step = manager.step_of(checkpoint::Choice::latest);
+  check_resumes(manager.manifest(step), options.manifest, options.accept_changes, manager.folder_of(step).string());
+  const Tree saved =
+      manager.restore(step, Tree::dict({{"state", like}, {"data", position_tree({})}}), {.ignore_surplus = true});
+  if (const Tree wanted = saved_callbacks(like, callbacks); wanted.size() > 0) {
+    const Tree restored =
+        manager.restore(step, Tree::dict({{"callbacks", wanted}}), {.keep_missing = true, .ignore_surplus = true});
+    for (const auto& callback : callbacks) {
+      if (!callback->name().empty()) callback->restore(restored.at("callbacks").entries().at(callback->name()));
+    }
+  }
+  return ResumedRun{
+      step,
+      saved.at("state"),
+      {saved.at("data/epoch").array().item<std::int64_t>(), saved.at("data/row").array().item<std::int64_t>()}};
+}
+
+}  // namespace trainer
+
+namespace {
+
+std::string shown(const Named<std::string>& manifest, const std::string& key) {
+  const auto found = manifest.find(key);
+  return found == manifest.end() ? "absent" : "'" + found->second + "'";
+}
+
+}  // namespace
+
+void check_resumes(const Named<std::string>& saved, const Named<std::string>& now,
+                   const std::vector<std::string>& accepted, const std::string& where, const std::string& how) {
+  Named<std::string>::Map keys = saved;
+  keys.insert(now.begin(), now.end());
+  const auto is_accepted = [&](const std::string& key) {
+    return std::ranges::any_of(accepted, [&](const std::string& one) { return one == key || one == "*"; });
+  };
+  for (const auto& [key, unused] : keys) {
+    if (shown(saved, key) == shown(now, key) || is_accepted(key)) continue;
+    throw CheckpointError(fmt::format(
+        "[resume] {}: '{}' was {} when the run was saved and is {} now; the run's bits depend on it, so go on under "
+        "the "
+        "saved one or start a new run. {} '{}' goes on all the same, with bits that no run without interruption has",
+        where, key, shown(saved, key), shown(now, key), how, key));
+  }
+}
+
+}  // namespace lockstep

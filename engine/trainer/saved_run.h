@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <lockstep/callbacks.h>
+#include <lockstep/trainer.h>
+#include <lockstep/tree.h>
+
+// What of a run is in a checkpoint: {"state", "data": {"epoch", "row"}, "callbacks": {name: ...}}.
+namespace lockstep::trainer {
+
+/// What a checkpoint of it holds now.
+Tree saved_run(const Tree& state, const data::Position& position, const detail::Callbacks& callbacks);
+
+struct ResumedRun {
+  std::int64_t step = 0;
+  Tree state;
+  data::Position position;
+};
+/// The latest checkpoint, whose callbacks are restored; nothing where there is none. Throws CheckpointError where the
+/// manifest is another one.
+std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& options,
+                                      const detail::Callbacks& callbacks);
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,243 @@
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lockstep/checkpoint_manager.h>
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+#include <lockstep/parallel.h>
+#include <lockstep/processes.h>
+#include <lockstep/train.h>
+
+#include "tests/checkpoint/faulty_disk.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/full_disk.h"
+#include "tests/support/launcher.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace lockstep;
+using checkpoint::Choice;
+using checkpoint::Manager;
+using tests::expect_error;
+using tests::FaultyDisk;
+using tests::TemporaryFolder;
+using Steps = std::vector<std::int64_t>;
+
+namespace {
+
+Tree state_of(std::int64_t step) {
+  return Tree::dict({{"step", Tree(array(step))}, {"w", Tree(full({100}, static_cast<double>(step), float32))}});
+}
+
+std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+std::int64_t restored_step(Manager& manager, Choice choice) {
+  return manager.restore(choice, state_of(0)).at("step").array().item<std::int64_t>();
+}
+
+}  // namespace
+
+TEST_CASE("a manager saves, lists, restores the latest, the best and any, with what was saved beside them") {
+  for (const bool background : {false, true}) {
+    const TemporaryFolder folder;
+    Manager manager(folder.path() / "run" / "checkpoints", {.best_metric = "val_loss", .background = background});
+    CHECK(manager.steps().empty());
+    CHECK_FALSE(manager.latest().has_value());
+    expect_error<CheckpointError>([&] { static_cast<void>(manager.restore(Choice::latest)); }, "holds no checkpoint");
+    manager.save(10, state_of(10), {{"val_loss", 0.1}}, {{"seed", "7"}});
+    manager.save(2, state_of(2), {{"val_loss", 0.25}});
+    manager.save(30, state_of(30), {{"val_loss", std::numeric_limits<double>::quiet_NaN()}});
+    CHECK(manager.steps() == Steps{2, 10, 30});
+    CHECK(manager.latest() == 30);
+    CHECK(manager.best() == 10);
+    CHECK(manager.metrics(10).at("val_loss") == 0.1);
+    CHECK(std::isnan(manager.metrics(30).at("val_loss")));
+    CHECK(manager.manifest(10).at("seed") == "7");
+    CHECK(restored_step(manager, Choice::latest) == 30);
+    CHECK(restored_step(manager, Choice::best) == 10);
+    CHECK(manager.restore(2).metrics.at("val_loss") == 0.25);
+    CHECK(fingerprint(manager.restore(2, state_of(0))) == fingerprint(state_of(2)));
+    expect_error<CheckpointError>([&] { static_cast<void>(manager.restore(3)); }, "no checkpoint of step 3",
+                                  "[2, 10, 30]");
+    expect_error<CheckpointError>([&] { manager.save(10, state_of(10)); }, "step-10 exists already");
+    expect_error<ValueError>([&] { manager.save(-1, state_of(10)); }, "step is -1");
+  }
+  expect_error<ValueError>([] { Manager("x", {.keep_last = -1}); }, "keep_last is -1");
+  expect_error<ValueError>([] { Manager("x", {.keep_best = 1, .best_metric = ""}); }, "keep_best needs a metric");
+  const TemporaryFolder folder;
+  Manager manager(folder.path(), {.best_metric = "accuracy"});
+  manager.save(1, state_of(1));
+  expect_error<CheckpointError>([&] { static_cast<void>(manager.restore(Choice::best)); }, "the metric 'accuracy'");
+}
+
+TEST_CASE("the last, the best and every nth stay") {
+  struct Case {
+    checkpoint::ManagerOptions options;
+    Steps left;
+  };
+  const std::vector<double> metric = {5, 1, 3, 1, 4, 2};  // of steps 1 to 6
+  for (const Case& c : {Case{{}, {1, 2, 3, 4, 5, 6}}, Case{{.keep_last = 2}, {5, 6}},
+                        Case{{.keep_best = 1, .best_metric = "m"}, {2, 6}},
+                        Case{{.keep_best = 2, .best_metric = "m", .best = checkpoint::Best::largest}, {1, 5, 6}},
+                        Case{{.keep_last = 1, .keep_every = 3}, {3, 6}},
+                        Case{{.keep_last = 1, .keep_best = 2, .keep_every = 5, .best_metric = "m"}, {2, 4, 5, 6}}}) {
+    CAPTURE(c.left.size());
+    const TemporaryFolder folder;
+    {
+      Manager manager(folder.path(), c.options);
+      for (std::size_t i = 0; i < 4; ++i)
+        manager.save(static_cast<std::int64_t>(i) + 1, state_of(1), {{"m", metric[i]}});
+    }
+    Manager manager(folder.path(), c.options);  // what an earlier one has saved counts
+    for (std::size_t i = 4; i < 6; ++i) manager.save(static_cast<std::int64_t>(i) + 1, state_of(1), {{"m", metric[i]}});
+    manager.wait();
+    CHECK(manager.steps() == c.left);
+    CHECK(names_in(folder.path()).size() == c.left.size() + 1);  // and the lock
+  }
+}
+
+TEST_CASE("what killed saves have left goes with the first save; a live one's stays; one process alone saves") {
+  const TemporaryFolder folder;
+  for (const char* name : {".step-3.aB1cD2", ".step-4.remove", ".notes.aB1cD2"}) {
+    std::filesystem::create_directories(folder.path() / name);
+  }
+  folder.write("step-x", "");
+  Manager manager(folder.path());
+  CHECK(manager.steps().empty());
+  CHECK(names_in(folder.path()).contains(".step-3.aB1cD2"));
+  manager.save(5, state_of(5));
+  manager.wait();
+  CHECK(names_in(folder.path()) == std::set<std::string>{".notes.aB1cD2", "step-5", "step-x", "writer.lock"});
+  Manager second(folder.path());
+  CHECK(second.steps() == Steps{5});
+  expect_error<CheckpointError>([&] { second.save(6, state_of(6)); }, "writes this folder");
+}
+
+TEST_CASE("a snapshot is what was saved, whatever the training does meanwhile") {
+  const TemporaryFolder folder;
+  Manager manager(folder.path());
+  const TrainStep step = data_parallel(
+      [](const Tree& w, const Tree& state, const Batch& b) {
+        return WithAux{mean_squared_error(matmul(b.x, w.at("w").array()), b.y, b.weight), state, {}};
+      },
+      optim::adam(0.1), {.shards = 1});
+  TrainState state = step.init(Tree::dict({{"w", Tree(ones({64, 64}))}}), Tree());
+  const Batch batch{ones({8, 64}), zeros({8, 64}), ones({8})};
+  std::vector<std::string> expected;
+  for (int i = 0; i < 5; ++i) {
+    state = step(std::move(state), batch).first;
+    expected.push_back(fingerprint(to_tree(state)));
+    manager.save(i, state);
+    static_cast<void>(manager.is_saving());
+  }
+  for (int i = 0; i < 5; ++i) CHECK(fingerprint(manager.restore(i).tree) == expected[static_cast<std::size_t>(i)]);
+  CHECK_FALSE(manager.is_saving());
+}
+
+TEST_CASE("a disk that fails leaves the checkpoints before, and the error is thrown by the next save or wait") {
+  const TemporaryFolder folder;
+  Manager manager(folder.path(), {.keep_last = 2});
+  manager.save(1, state_of(1));
+  manager.save(2, state_of(2));
+  manager.wait();
+  const auto unharmed = [&] {
+    CHECK(manager.steps() == Steps{1, 2});
+    CHECK(names_in(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
+    CHECK(restored_step(manager, Choice::latest) == 2);
+  };
+  {
+    const tests::FullDisk full(100);
+    manager.save(3, state_of(3));
+    expect_error<CheckpointError>([&] { manager.wait(); }, "arrays.safetensors cannot be written: File too large");
+    unharmed();
+    manager.save(3, state_of(3));
+    expect_error<CheckpointError>([&] { manager.save(4, state_of(4)); }, "File too large");
+    unharmed();
+  }
+  for (int nth = 0; nth < 4; ++nth) {  // three files and their folder
+    CAPTURE(nth);
+    const FaultyDisk faulty(FaultyDisk::Call::fsync, nth, EIO);
+    manager.save(3, state_of(3));
+    expect_error<CheckpointError>([&] { manager.wait(); }, "cannot be synced: Input/output error");
+    unharmed();
+  }
+  {
+    const FaultyDisk faulty(FaultyDisk::Call::rename, 0, ENOSPC);
+    manager.save(3, state_of(3));
+    expect_error<CheckpointError>([&] { manager.wait(); }, "step-3 cannot be put in place: No space left");
+    unharmed();
+  }
+  manager.save(3, state_of(3));  // and then it works again
+  manager.wait();
+  CHECK(manager.steps() == Steps{2, 3});
+}
+
+TEST_CASE("a folder that may not be written is an error that names it") {
+  const TemporaryFolder folder;
+  folder.write("file", "");
+  Manager below(folder.path() / "file" / "checkpoints");
+  expect_error<CheckpointError>([&] { below.save(1, state_of(1)); }, "file");
+  if (geteuid() == 0) return;  // may write anywhere
+  chmod(folder.path().c_str(), 0500);
+  Manager closed(folder.path());
+  expect_error<CheckpointError>([&] { closed.save(1, state_of(1)); }, "Permission denied");
+  chmod(folder.path().c_str(), 0700);
+}
+
+TEST_CASE("arrays that lie cut are saved by a manager, too") {
+  const TemporaryFolder folder;
+  const Mesh mesh({{"data", 4}}, {Device{}});
+  const Tree cut = reshard(Tree::dict({{"w", Tree(arange(std::int64_t{8}))}}), mesh, {{"w", sharded("data")}});
+  Manager manager(folder.path(), {.keep_last = 1});
+  manager.save(1, cut, {{"val_loss", 2}});
+  CHECK_FALSE(manager.is_saving());
+  manager.save(2, cut, {{"val_loss", 3}});
+  CHECK(manager.steps() == Steps{2});
+  CHECK(manager.metrics(2).at("val_loss") == 3);
+  CHECK(is_cut(manager.restore(Choice::latest, cut).at("w").array()));
+}
+
+TEST_CASE("what each launched process saves by a manager") {
+  if (!tests::is_launched()) return;
+  const std::filesystem::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
+  Manager manager(folder, {.keep_last = 1, .best_metric = "m"});
+  for (const std::int64_t step : {1, 2, 3}) manager.save(step, state_of(step), {{"m", 1.0}});
+  CHECK(restored_step(manager, Choice::latest) == 3);
+  CHECK(restored_step(manager, Choice::best) == 3);
+  {
+    const tests::FullDisk full(world()->rank() == 0 ? 100 : RLIM_INFINITY);
+    manager.save(4, state_of(4));
+    expect_error<CheckpointError>([&] { manager.wait(); }, "File too large");  // in all processes
+  }
+  expect_error<CheckpointError>([&] { manager.save(3, state_of(3)); }, "step-3 exists already");
+  CHECK(restored_step(manager, Choice::latest) == 3);
+  if (world()->rank() == 0) std::printf("saved by %d.\n", world()->size());
+}
+
+TEST_CASE("a manager of two processes, of which one writes and both see errors") {
+  if (tests::is_launched()) return;
+  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string output = tests::launched(2, "what each launched process saves by a manager",
+                                             "LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' ");
+  CAPTURE(output);
+  CHECK(tests::count(output, "saved by 2.") == 1);
+  CHECK(tests::count(output, "FAILURE") == 0);
+  CHECK(names_in(folder.path()) == std::set<std::string>{"step-3"});
+}
