@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct TrainArguments {
   std::int64_t steps = 0;   ///< 0: taken from epochs.
   std::int64_t epochs = 0;  ///< 0: 1 where no steps are given either.
   double learning_rate = 1e-3;
+  std::string optimizer = "adamw";
+  std::string schedule = "constant";
+  std::map<std::string, std::string> settings;  ///< "model.width" and so on.
   std::string dtype = "float32";
   std::string precision = "float32";
   std::filesystem::path run;
@@ -35,12 +39,47 @@ struct TrainArguments {
   std::vector<std::string> accept_changes;  ///< Entries of the manifest that may differ in a resumed run.
   std::int64_t keep_last = 0;               ///< Checkpoints; 0: all.
   bool tensorboard = false;
+  bool trace_bits = false;
+  std::string seeds;  ///< "0-4": a run each, in folders of their own; empty: the seed alone.
   bool check = false;
   bool debug_nans = false;
   std::filesystem::path profile;  ///< Where the trace goes; empty: none.
 };
 
+/// A run whose model is used: from its latest checkpoint, or that of a step.
+struct UseArguments {
+  std::filesystem::path run;
+  std::int64_t step = 0;  ///< 0: the latest.
+  std::filesystem::path data_dir;
+  std::filesystem::path out;  ///< Of `predict`.
+};
+
+struct ReportArguments {
+  std::vector<std::filesystem::path> runs;
+  std::filesystem::path out;  ///< Empty: report.html in the first run's folder.
+};
+
+/// What `train` is asked for by the words behind it, those of `--config` among them. Throws ValueError.
+TrainArguments parse_train(const std::vector<std::string>& words);
+
 int train(const TrainArguments& arguments);
+/// A run for each seed, one after the other, and a report of them all.
+int train_seeds(const TrainArguments& arguments);
+/// Loss and metrics of a run's model on the validation set.
+int evaluate_run(const UseArguments& arguments);
+/// Its classes for the validation set, as CSV: row, class, label.
+int predict_run(const UseArguments& arguments);
+int compare_runs(const std::filesystem::path& a, const std::filesystem::path& b);
+/// Makes a run again from what its folder says, and compares.
+int verify_run(const std::filesystem::path& run, const std::filesystem::path& data_dir);
+/// Writes report.html, and each run's curves.svg; says where.
+std::vector<std::filesystem::path> write_reports(const ReportArguments& arguments);
+/// The same, printed.
+int report(const ReportArguments& arguments);
+/// A model's variables.
+int summarize(const TrainArguments& arguments);
+/// Steps a second of a training.
+int bench(const TrainArguments& arguments);
 /// Versions, processor, devices, backends.
 int info();
 

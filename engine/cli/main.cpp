@@ -1,81 +1,26 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <lockstep/backend/backend.h>
 #include <lockstep/error.h>
-#include <lockstep/models.h>
 #include <lockstep/processes.h>
 #include <lockstep/version.h>
 
 #include "engine/cli/commands.h"
+#include "engine/cli/options.h"
+#include "engine/cli/settings.h"
 
 namespace lockstep::cli {
 namespace {
-
-/// CLI11 would wrap a negative number around.
-std::string not_negative(const std::string& text) {
-  return text.starts_with('-') ? text + " is negative; give 0 to 18446744073709551615" : "";
-}
-
-CLI::App* add_train(CLI::App& app, TrainArguments& a) {
-  CLI::App* train = app.add_subcommand("train", "Train a model on a data set, sharded over devices");
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
-  train->add_option("--model", a.model, fmt::format("{}", fmt::join(models::names(), ", ")))->capture_default_str();
-  train->add_option("--data", a.data, "fashion-mnist")->capture_default_str();
-  train->add_option("--data-dir", a.data_dir, "Folder of the four IDX files");
-  train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));
-  train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
-  train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")
-      ->check(CLI::Validator(not_negative, ""))
-      ->capture_default_str();
-  train->add_option("--batch", a.batch, "Rows a step, over all devices")->check(positive)->capture_default_str();
-  auto* steps = train->add_option("--steps", a.steps, "Steps in all")->check(positive);
-  train->add_option("--epochs", a.epochs, "Epochs in all")->check(positive)->excludes(steps);
-  train->add_option("--learning-rate", a.learning_rate, "AdamW's rate")->capture_default_str();
-  train->add_option("--dtype", a.dtype, "float32 or float64")
-      ->check(CLI::IsMember({"float32", "float64"}))
-      ->capture_default_str();
-  train->add_option("--precision", a.precision, "Of products and convolutions: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
-      ->capture_default_str();
-  train->add_option("--run", a.run, "Folder for metrics, manifest and checkpoints; must not exist")->required();
-  train->add_option("--log-every", a.log_every, "Steps between log lines")->check(positive)->capture_default_str();
-  train->add_option("--checkpoint-every", a.checkpoint_every, "Steps between checkpoints; default: each epoch")
-      ->check(positive);
-  train
-      ->add_option("--collective-timeout", a.collective_timeout,
-                   "Seconds that a process waits for the others; default: LOCKSTEP_COLLECTIVE_TIMEOUT, or 30")
-      ->check(CLI::PositiveNumber);
-  train->add_option("--check-replicas", a.check_replicas, "Steps between comparisons of the processes' states")
-      ->check(positive);
-  train->add_option("--keep-last", a.keep_last, "Checkpoints that stay, the latest ones; default: all")
-      ->check(positive);
-  train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
-  train->add_option("--accept-change", a.accept_changes,
-                    "With --resume: an entry of the manifest that may be another one now, such as processor");
-  train->add_flag("--tensorboard", a.tensorboard, "Write event files for TensorBoard into the run folder, too");
-  train->add_flag("--debug-nans", a.debug_nans, "Stop at the first NaN and say which op of which layer made it");
-  train->add_flag(
-      "--check", a.check,
-      "Before the first step, compare 1 shard with all of them in float64, and look for gradients that will "
-      "be NaN");
-  train->add_option("--profile", a.profile,
-                    "Record 10 steps after the first, write them for chrome://tracing or Perfetto, and print what they "
-                    "were spent on");
-  return train;
-}
-
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
 
 /// Tells the user where backends offer less than elsewhere.
 void print_notices() {
@@ -85,22 +30,99 @@ void print_notices() {
   }
 }
 
+/// A command, and what it does once its words are read.
+struct Command {
+  const CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+class Commands {
+ public:
+  explicit Commands(CLI::App& app) : app_(app) {
+    add_trainings();
+    add_uses_of_runs();
+    add("info", "Versions, processor, devices, backends", info);
+  }
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  int run() const {
+    for (const Command& command : commands_) {
+      if (command.app->parsed()) return command.run();
+    }
+    return usage_error;
+  }
+
+ private:
+  CLI::App* add(const char* name, const char* what, std::function<int()> run) {
+    CLI::App* command = app_.add_subcommand(name, what);
+    commands_.push_back({command, std::move(run)});
+    return command;
+  }
+
+  void add_trainings() {
+    add_train_options(add("train", "Train a model on a data set, sharded over devices",
+                          [this] {
+                            const TrainArguments arguments = finished(train_);
+                            return arguments.seeds.empty() ? train(arguments) : train_seeds(arguments);
+                          }),
+                      train_, true);
+    add_train_options(add("summary", "A model's variables", [this] { return summarize(finished(train_)); }), train_,
+                      false);
+    add_train_options(add("bench", "Time a training's steps", [this] { return bench(finished(train_)); }), train_,
+                      false);
+  }
+
+  void add_uses_of_runs() {
+    const auto add_use = [this](const char* name, const char* what, int (*run)(const UseArguments&)) {
+      CLI::App* command = add(name, what, [this, run] { return run(use_); });
+      command->add_option("run", use_.run, "The run's folder")->required();
+      command->add_option("--step", use_.step, "Of a checkpoint; default: the latest");
+      command->add_option("--data-dir", use_.data_dir, "Where the data lies now");
+      return command;
+    };
+    add_use("eval", "Loss and metrics of a run's model on the validation set", evaluate_run);
+    add_use("predict", "A run's classes for the validation set, as CSV", predict_run)
+        ->add_option("--out", use_.out, "The file; default: predictions.csv in the run's folder");
+    CLI::App* verify = add("verify", "Make a run again from what its folder says, and compare",
+                           [this] { return verify_run(use_.run, use_.data_dir); });
+    verify->add_option("run", use_.run, "The run's folder")->required();
+    verify->add_option("--data-dir", use_.data_dir, "Where the data lies now");
+    add("compare", "Where two runs differ: manifests, first step, first variable",
+        [this] { return compare_runs(runs_.at(0), runs_.at(1)); })
+        ->add_option("runs", runs_, "Two folders")
+        ->required()
+        ->expected(2);
+    CLI::App* page = add("report", "Write report.html of runs, and curves.svg of each", [this] {
+      return report({runs_, use_.out});
+    });
+    page->add_option("runs", runs_, "Folders")->required();
+    page->add_option("--out", use_.out, "The page; default: report.html in the first run's folder");
+  }
+
+  CLI::App& app_;
+  std::vector<Command> commands_;
+  TrainOptions train_;
+  UseArguments use_;
+  std::vector<std::filesystem::path> runs_;
+};
+
 int run(int argc, char** argv) {
   CLI::App app("Lockstep: training with one meaning on any number of devices", "lockstep");
   app.set_version_flag("--version", std::string(version()));
   app.require_subcommand(1);
-  TrainArguments arguments;
-  const CLI::App* train_command = add_train(app, arguments);
-  app.add_subcommand("info", "Versions, processor, devices, backends");
+  const Commands commands(app);
+  std::vector<std::string> words = with_config({argv + 1, argv + argc});
+  std::ranges::reverse(words);  // as the parser takes them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     fmt::print(stderr, "lockstep: {} (see lockstep --help)\n", one_line(error.what()));
     return usage_error;
   }
   print_notices();
-  return train_command->parsed() ? train(arguments) : info();
+  return commands.run();
 }
 
 }  // namespace

@@ -352,6 +352,24 @@ class LOCKSTEP_API CsvLogger final : public Callback {
   std::int64_t rows_ = 0;
 };
 
+/// Writes the SHA-256 of each array of the state behind each step: "step,variable,sha256". Of two such files the first line
+/// that differs says which step and variable it was. Resumed as a CsvLogger. In a run of several processes each must have
+/// one; process 0 writes.
+class LOCKSTEP_API BitTrace final : public Callback {
+ public:
+  explicit BitTrace(std::filesystem::path file, std::int64_t every = 1);
+  ~BitTrace() override;
+  void on_begin(const StepReport& report, const Tree& state) override;
+  void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
+  void close() override;
+  std::int64_t every() const override { return every_; }
+
+ private:
+  std::filesystem::path path_;
+  std::int64_t every_;
+  std::unique_ptr<detail::LogFile> file_;
+};
+
 /// Writes a JSON object a report, one a line: {"epoch": 0, "loss": 0.5, "step": 1}. Resumed as a CsvLogger. Numbers that
 /// JSON does not have are texts: "nan", "inf", "-inf".
 class LOCKSTEP_API JsonLinesLogger final : public Callback {

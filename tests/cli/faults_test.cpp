@@ -55,7 +55,7 @@ TEST_CASE("fault: processes of one training with other flags or data name the fl
       {"--seed 9", "lockstep train: --seed is '0' in process 0, '9' in process 1"},
       {"--learning-rate 0.01", "--learning-rate is '0.001' in process 0, '0.01' in process 1"},
       {"--model cnn", "--model is 'mlp' in process 0, 'cnn' in process 1"},
-      {"--shards 4", "--shards is '0' in process 0, '4' in process 1"},
+      {"--shards 4", "--shards is 'left out' in process 0, '4' in process 1"},
       {"--steps 4", "--steps is '3' in process 0, '4' in process 1"},
       {"--dtype float64", "--dtype is 'float32' in process 0, 'float64' in process 1"},
       {"--data-dir " + other_data.path().string(), "the rows of the training set (--data-dir) is 'f32["},

@@ -1,0 +1,223 @@
+#include "engine/cli/choices.h"
+
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <lockstep/error.h>
+#include <lockstep/models.h>
+#include <lockstep/optimizers.h>
+#include <lockstep/schedules.h>
+
+#include "engine/cli/named_options.h"
+
+namespace lockstep::cli {
+namespace {
+
+template <class Entry, std::size_t count>
+std::vector<std::string> names_of(const Entry (&entries)[count]) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+template <class Entry, std::size_t count>
+const Entry& entry_of(const Entry (&entries)[count], const char* kind, const std::string& name) {
+  for (const Entry& entry : entries) {
+    if (entry.name == name) return entry;
+  }
+  throw ValueError(fmt::format("[train] no {} '{}'; known are {}", kind, name, fmt::join(names_of(entries), ", ")));
+}
+
+// ---- models
+
+struct ModelEntry {
+  std::string_view name;
+  Model<Array, Array> (*make)(std::int64_t classes, NamedOptions& options);
+};
+
+models::TransformerOptions blocks_of(NamedOptions& options, const models::TransformerOptions& otherwise) {
+  return {.width = options.integer("width", otherwise.width),
+          .depth = options.integer("depth", otherwise.depth),
+          .heads = options.integer("heads", otherwise.heads)};
+}
+
+constexpr ModelEntry model_entries[] = {
+    {"cnn",
+     [](std::int64_t classes, NamedOptions& options) {
+       const models::CnnOptions own{.classes = classes,
+                                    .dropout = options.number("dropout", models::CnnOptions().dropout)};
+       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::cnn(s, x, own); });
+     }},
+    {"lstm",
+     [](std::int64_t classes, NamedOptions& options) {
+       const models::LstmClassifierOptions usual;
+       const models::LstmClassifierOptions own{.classes = classes,
+                                               .units = options.integer("units", usual.units),
+                                               .layers = options.integer("layers", usual.layers)};
+       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::lstm_classifier(s, x, own); });
+     }},
+    {"mlp",
+     [](std::int64_t classes, NamedOptions&) {
+       return Model<Array, Array>([classes](Scope& s, const Array& x) { return models::mlp(s, x, classes); });
+     }},
+    {"resnet18",
+     [](std::int64_t classes, NamedOptions&) {
+       return Model<Array, Array>([classes](Scope& s, const Array& x) { return models::resnet18(s, x, classes); });
+     }},
+    {"resnet20",
+     [](std::int64_t classes, NamedOptions& options) {
+       const models::ResnetOptions usual;
+       const models::ResnetOptions own{.classes = classes,
+                                       .filters = options.integers("filters", usual.filters),
+                                       .blocks = options.integer("blocks", usual.blocks)};
+       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::resnet(s, x, own); });
+     }},
+    {"vit",
+     [](std::int64_t classes, NamedOptions& options) {
+       const models::VitOptions usual;
+       const models::VitOptions own{.classes = classes,
+                                    .patch = options.integer("patch", usual.patch),
+                                    .blocks = blocks_of(options, usual.blocks)};
+       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::vit(s, x, own); });
+     }},
+};
+
+// ---- schedules
+
+struct ScheduleEntry {
+  std::string_view name;
+  optim::LearningRate (*make)(double rate, std::int64_t steps, NamedOptions& options);
+};
+
+constexpr ScheduleEntry schedule_entries[] = {
+    {"constant", [](double rate, std::int64_t, NamedOptions&) { return optim::LearningRate(rate); }},
+    {"cosine",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       return optim::LearningRate(schedules::cosine(rate, o.integer("steps", steps), o.number("alpha", 0)));
+     }},
+    {"exponential",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       return optim::LearningRate(
+           schedules::exponential_decay(rate, o.integer("steps", steps), o.number("rate", 0.1),
+                                        {.begin = o.integer("begin", 0), .staircase = o.flag("staircase", false)}));
+     }},
+    {"linear",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       return optim::LearningRate(
+           schedules::linear(rate, o.number("end", 0), o.integer("steps", steps), o.integer("begin", 0)));
+     }},
+    {"one_cycle",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       return optim::LearningRate(
+           schedules::cosine_onecycle(o.integer("steps", steps), rate, {.rise = o.number("rise", 0.3)}));
+     }},
+    {"polynomial",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       return optim::LearningRate(schedules::polynomial(rate, o.number("end", 0), o.number("power", 2),
+                                                        o.integer("steps", steps), o.integer("begin", 0)));
+     }},
+    {"warmup_cosine",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       return optim::LearningRate(schedules::warmup_cosine(o.number("initial", 0), rate,
+                                                           o.integer("warmup_steps", steps / 10),
+                                                           o.integer("steps", steps), o.number("end", 0)));
+     }},
+    {"warmup_stable_decay",
+     [](double rate, std::int64_t steps, NamedOptions& o) {
+       const std::int64_t warmup = o.integer("warmup_steps", steps / 10), decay = o.integer("decay_steps", steps / 5);
+       return optim::LearningRate(schedules::warmup_stable_decay(
+           rate, warmup, o.integer("stable_steps", steps - warmup - decay), decay, 0, o.number("end", 0)));
+     }},
+};
+
+// ---- optimizers
+
+using optim::GradientTransformation;
+using optim::LearningRate;
+
+struct OptimizerEntry {
+  std::string_view name;
+  GradientTransformation (*make)(const LearningRate& rate, NamedOptions& options);
+};
+
+/// For b1, b2 and epsilon, which so many have.
+template <GradientTransformation (*make)(LearningRate, double, double, double)>
+GradientTransformation of_moments(const LearningRate& rate, NamedOptions& o) {
+  return make(rate, o.number("b1", 0.9), o.number("b2", 0.999), o.number("epsilon", 1e-8));
+}
+
+constexpr OptimizerEntry optimizer_entries[] = {
+    {"adafactor",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::adafactor(rate,
+                               {.momentum = o.number("momentum", 0), .weight_decay = o.number("weight_decay", 0)});
+     }},
+    {"adagrad",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::adagrad(rate, o.number("initial", 0.1), o.number("epsilon", 1e-7));
+     }},
+    {"adam", of_moments<optim::adam>},
+    {"adamax", of_moments<optim::adamax>},
+    {"adamw",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::adamw(rate, o.number("b1", 0.9), o.number("b2", 0.999), o.number("epsilon", 1e-8),
+                           o.number("weight_decay", 1e-4));
+     }},
+    {"amsgrad", of_moments<optim::amsgrad>},
+    {"lamb",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::lamb(rate, o.number("b1", 0.9), o.number("b2", 0.999), o.number("epsilon", 1e-6),
+                          o.number("weight_decay", 0));
+     }},
+    {"lars",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::lars(rate, {.weight_decay = o.number("weight_decay", 0), .momentum = o.number("momentum", 0.9)});
+     }},
+    {"lion",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::lion(rate, o.number("b1", 0.9), o.number("b2", 0.99), o.number("weight_decay", 1e-3));
+     }},
+    {"muon",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::muon(rate, {.beta = o.number("beta", 0.95), .weight_decay = o.number("weight_decay", 0)});
+     }},
+    {"nadam", of_moments<optim::nadam>},
+    {"rmsprop",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::rmsprop(rate, {.decay = o.number("decay", 0.9), .epsilon = o.number("epsilon", 1e-8)},
+                             o.number("momentum", 0));
+     }},
+    {"sgd", [](const LearningRate& rate,
+               NamedOptions& o) { return optim::sgd(rate, o.number("momentum", 0), o.flag("nesterov", false)); }},
+    {"yogi",
+     [](const LearningRate& rate, NamedOptions& o) {
+       return optim::yogi(rate, o.number("b1", 0.9), o.number("b2", 0.999), o.number("epsilon", 1e-3));
+     }},
+};
+
+}  // namespace
+
+Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, const GivenOptions& given) {
+  NamedOptions options("model", given);
+  Model<Array, Array> model = entry_of(model_entries, "model", name).make(classes, options);
+  options.check_all_taken("the model '" + name + "'");
+  return model;
+}
+
+GradientTransformation chosen_optimizer(const std::string& name, double rate, const std::string& schedule,
+                                        std::int64_t steps, const GivenOptions& given) {
+  NamedOptions of_schedule("schedule", given), of_optimizer("optimizer", given);
+  const LearningRate along = entry_of(schedule_entries, "schedule", schedule).make(rate, steps, of_schedule);
+  of_schedule.check_all_taken("the schedule '" + schedule + "'");
+  GradientTransformation optimizer = entry_of(optimizer_entries, "optimizer", name).make(along, of_optimizer);
+  of_optimizer.check_all_taken("the optimizer '" + name + "'");
+  return optimizer;
+}
+
+std::vector<std::string> optimizer_names() { return names_of(optimizer_entries); }
+std::vector<std::string> schedule_names() { return names_of(schedule_entries); }
+
+}  // namespace lockstep::cli

@@ -1,0 +1,149 @@
+#include "engine/cli/compare.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/array.h>
+#include <lockstep/checkpoint.h>
+#include <lockstep/tree.h>
+
+#include "engine/cli/commands.h"
+
+namespace lockstep::cli {
+namespace {
+
+/// Columns of metrics that say how fast a run was.
+bool is_of_time(const std::string& column) { return column == "images_per_second" || column == "seconds"; }
+
+void compare_manifests(const RunRecord& a, const RunRecord& b, Comparison& result) {
+  std::set<std::string> keys;
+  for (const RunRecord* run : {&a, &b}) {
+    for (const auto& [key, value] : run->manifest) keys.insert(key);
+  }
+  const auto value_in = [](const RunRecord& run, const std::string& key) {
+    const auto found = run.manifest.find(key);
+    return found == run.manifest.end() ? std::string("(none)") : found->second;
+  };
+  for (const std::string& key : keys) {
+    const std::string left = value_in(a, key), right = value_in(b, key);
+    if (left != right) result.lines.push_back(fmt::format("manifest: {}: {} | {}", key, left, right));
+  }
+}
+
+using RowsOfStep = std::map<std::int64_t, std::vector<const std::vector<std::string>*>>;
+
+RowsOfStep by_step(const RecordTable& table) {
+  RowsOfStep rows;
+  const std::optional<std::size_t> step = table.column("step");
+  if (!step) return rows;
+  for (const std::vector<std::string>& row : table.rows) {
+    rows[std::strtoll(row[*step].c_str(), nullptr, 10)].push_back(&row);
+  }
+  return rows;
+}
+
+/// The first step that both tables have in which a column that both have differs.
+std::optional<std::string> first_difference(const RecordTable& a, const RecordTable& b) {
+  const RowsOfStep left = by_step(a), right = by_step(b);
+  for (const auto& [step, rows] : left) {
+    const auto other = right.find(step);
+    if (other == right.end()) continue;
+    for (std::size_t i = 0; i < std::min(rows.size(), other->second.size()); ++i) {
+      for (std::size_t c = 0; c < a.columns.size(); ++c) {
+        const std::optional<std::size_t> same = b.column(a.columns[c]);
+        if (!same || is_of_time(a.columns[c])) continue;
+        const std::string &x = (*rows[i])[c], &y = (*other->second[i])[*same];
+        if (x != y) return fmt::format("step {}: {}: {} | {}", step, a.columns[c], x, y);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void compare_metrics(const RunRecord& a, const RunRecord& b, Comparison& result) {
+  if (a.metrics.rows.empty() || b.metrics.rows.empty()) return;
+  const std::optional<std::string> difference = first_difference(a.metrics, b.metrics);
+  result.is_equal = result.is_equal && !difference;
+  result.lines.push_back("metrics: " + (difference ? "first differ at " + *difference
+                                                   : std::string("equal at every step that both have")));
+}
+
+/// By the hashes of `--trace-bits`.
+void compare_traced_bits(const RunRecord& a, const RunRecord& b, Comparison& result) {
+  const RowsOfStep left = by_step(a.bits), right = by_step(b.bits);
+  std::int64_t compared = 0;
+  for (const auto& [step, rows] : left) {
+    const auto other = right.find(step);
+    if (other == right.end()) continue;
+    ++compared;
+    std::map<std::string, std::string> hashes;
+    for (const auto* row : other->second) hashes.emplace((*row)[1], (*row)[2]);
+    for (const auto* row : rows) {
+      const auto found = hashes.find((*row)[1]);
+      if (found != hashes.end() && found->second == (*row)[2]) continue;
+      result.is_equal = false;
+      result.lines.push_back(fmt::format("bits: first differ at step {} in '{}'{}", step, (*row)[1],
+                                         found == hashes.end() ? ", which one run alone has" : ""));
+      return;
+    }
+  }
+  result.lines.push_back(fmt::format("bits: equal at each of {} traced steps", compared));
+}
+
+std::optional<std::string> first_different_leaf(const Tree& a, const Tree& b) {
+  const auto hash_at = [](const Tree& tree, const std::string& path) {
+    return fingerprint(Tree(tree.at(path).array()));
+  };
+  const std::vector<std::string> right = b.paths();
+  for (const std::string& path : a.paths()) {
+    if (std::ranges::find(right, path) == right.end()) return fmt::format("'{}', which one run alone has", path);
+    if (hash_at(a, path) != hash_at(b, path)) return fmt::format("'{}'", path);
+  }
+  return std::nullopt;
+}
+
+void compare_checkpoints(const RunRecord& a, const RunRecord& b, Comparison& result) {
+  std::int64_t compared = 0;
+  for (const std::int64_t step : a.saved) {
+    if (!std::ranges::binary_search(b.saved, step)) continue;
+    ++compared;
+    const auto difference = first_different_leaf(checkpoint::restore(a.checkpoint(step)).tree,
+                                                 checkpoint::restore(b.checkpoint(step)).tree);
+    if (!difference) continue;
+    result.is_equal = false;
+    result.lines.push_back(fmt::format(
+        "bits: first differ in the checkpoints of step {} in {}; runs with --trace-bits say which step it was", step,
+        *difference));
+    return;
+  }
+  result.lines.push_back(compared == 0 ? "bits: no checkpoint of one step is in both runs"
+                                       : fmt::format("bits: equal in each of {} checkpoints that both have", compared));
+}
+
+}  // namespace
+
+Comparison compare(const RunRecord& a, const RunRecord& b) {
+  Comparison result;
+  compare_manifests(a, b, result);
+  compare_metrics(a, b, result);
+  if (!a.bits.rows.empty() && !b.bits.rows.empty()) {
+    compare_traced_bits(a, b, result);
+  } else {
+    compare_checkpoints(a, b, result);
+  }
+  return result;
+}
+
+int compare_runs(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const Comparison result = compare(read_run(a), read_run(b));
+  for (const std::string& line : result.lines) fmt::print("{}\n", line);
+  fmt::print("{}\n", result.is_equal ? "the runs are equal, bit for bit, where both have written" : "the runs differ");
+  return result.is_equal ? success : failure;
+}
+
+}  // namespace lockstep::cli

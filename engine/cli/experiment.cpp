@@ -1,0 +1,197 @@
+#include "engine/cli/experiment.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/lockstep.h>
+
+#include "engine/cli/choices.h"
+#include "engine/cli/named_options.h"
+
+#ifndef LOCKSTEP_FASHION_MNIST_DIR
+#define LOCKSTEP_FASHION_MNIST_DIR "/usr/share/datasets/fashion-mnist"
+#endif
+
+namespace lockstep::cli {
+namespace {
+
+using data::Dataset;
+
+Dataset in_dtype(Dataset dataset, DType dtype) {
+  if (dtype == DType::float32) return dataset;
+  const std::size_t count = dataset.x.bytes.size() / sizeof(float);
+  std::vector<std::byte> wide(count * sizeof(double));
+  for (std::size_t i = 0; i < count; ++i) {
+    float value = 0;
+    std::memcpy(&value, dataset.x.bytes.data() + i * sizeof(float), sizeof(float));
+    const double widened = value;
+    std::memcpy(wide.data() + i * sizeof(double), &widened, sizeof(double));
+  }
+  dataset.x = {{dtype, dataset.x.type.shape, {}}, std::move(wide)};
+  return dataset;
+}
+
+template <class T>
+data::HostTable host_table(const Array& array) {
+  const std::vector<T> elements = array.to_vector<T>();
+  const auto bytes = std::as_bytes(std::span<const T>(elements));
+  return {array.type(), {bytes.begin(), bytes.end()}};
+}
+
+struct SyntheticOptions {
+  std::int64_t rows, classes, height, width, channels;
+};
+
+/// An image of noise for each class, and rows of them with more noise: drawn from a key alone.
+Dataset synthetic(const SyntheticOptions& o, std::uint64_t draw) {
+  const std::vector<Array> keys = {random::fold_in(random::key(7), 0), random::fold_in(random::key(7), draw)};
+  const Array classes = random::normal(keys[0], {o.classes, o.height, o.width, o.channels});
+  const Array labels = convert(remainder(arange(o.rows), o.classes), int32);
+  const Array noise = random::normal(keys[1], {o.rows, o.height, o.width, o.channels});
+  return {host_table<float>(0.25 * take(classes, labels, 0) + noise), host_table<std::int32_t>(labels), o.classes};
+}
+
+DataSets load_synthetic(NamedOptions& options) {
+  SyntheticOptions o{.rows = options.integer("rows", 4096),
+                     .classes = options.integer("classes", 10),
+                     .height = options.integer("height", 28),
+                     .width = options.integer("width", 28),
+                     .channels = options.integer("channels", 1)};
+  const std::int64_t test_rows = options.integer("test_rows", 512);
+  Dataset train = synthetic(o, 1);
+  o.rows = test_rows;
+  return {std::move(train), synthetic(o, 2)};
+}
+
+DataSets load_fashion_mnist(const TrainArguments& a) {
+  data::FashionMnist sets =
+      data::load_fashion_mnist(a.data_dir.empty() ? std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) : a.data_dir);
+  return {std::move(sets.train), std::move(sets.test)};
+}
+
+}  // namespace
+
+std::string digest_of(const data::HostTable& table) {
+  return sha256({reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size()});
+}
+
+DataSets load(const TrainArguments& a) {
+  NamedOptions options("data", a.settings);
+  DataSets sets;
+  if (a.data == "fashion-mnist") {
+    sets = load_fashion_mnist(a);
+  } else if (a.data == "synthetic") {
+    sets = load_synthetic(options);
+  } else {
+    throw ValueError("[train] no data set '" + a.data + "'; known are fashion-mnist, synthetic");
+  }
+  options.check_all_taken("the data set '" + a.data + "'");
+  const DType dtype = parse_dtype(a.dtype);
+  const std::string digest = sha256(digest_of(sets.train.x) + digest_of(sets.train.y));
+  return {in_dtype(std::move(sets.train), dtype), in_dtype(std::move(sets.test), dtype), digest};
+}
+
+Model<Array, Array> model_of(const TrainArguments& a, const Dataset& set) {
+  return chosen_model(a.model, set.classes, a.settings);
+}
+
+DataParallelOptions parallel_options(const TrainArguments& a) {
+  DataParallelOptions options{
+      .devices = {}, .shards = a.shards, .debug = {.nans = a.debug_nans}, .precision = parse_precision(a.precision)};
+  if (options.precision != Precision::float32 && parse_dtype(a.dtype) != DType::float32) {
+    throw ValueError("[train] --precision " + a.precision + " is one of float32 models, and --dtype is " + a.dtype +
+                     "; leave one of the two out");
+  }
+  if (a.devices > 0) options.devices = devices("cpu:0-" + std::to_string(a.devices - 1));
+  return options;
+}
+
+LossFunction loss_of(const Model<Array, Array>& model, bool training) {
+  return [model, training](const Tree& trainable, const Tree& state, const Batch& b) {
+    auto [logits, next] = model.stateless_call(trainable, state, b.x, training, {.rows = b.weight});
+    return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {{"accuracy", accuracy(logits, b.y, b.weight)}}};
+  };
+}
+
+std::function<std::map<std::string, double>(const Tree&)> validation_of(const Model<Array, Array>& model,
+                                                                        const DataParallelOptions& options,
+                                                                        std::shared_ptr<const Dataset> test,
+                                                                        std::int64_t batch) {
+  return [evaluation = EvaluateStep(loss_of(model, false), options), test = std::move(test), batch](const Tree& state) {
+    return evaluate(evaluation, state, data::Loader(test, {.batch = batch, .shuffle = false, .drop_last = false}));
+  };
+}
+
+std::int64_t steps_of(const TrainArguments& a, std::int64_t batches_per_epoch) {
+  return a.steps > 0 ? a.steps : std::max<std::int64_t>(a.epochs, 1) * batches_per_epoch;
+}
+
+TrainStep step_of(const TrainArguments& a, const Model<Array, Array>& model, std::int64_t steps,
+                  const DataParallelOptions& options) {
+  return data_parallel(model, loss_of(model, true),
+                       chosen_optimizer(a.optimizer, a.learning_rate, a.schedule, steps, a.settings), options);
+}
+
+TrainState initial_state(const Model<Array, Array>& model, const TrainStep& step, const TrainArguments& a,
+                         const Dataset& train) {
+  ArrayType example = train.x.type;
+  example.shape = example.shape.with(0, 1);
+  auto [trainable, non_trainable] = model.init(random::key(a.seed), example);
+  return step.init(std::move(trainable), std::move(non_trainable));
+}
+
+Manifest manifest_of(const TrainArguments& a, std::int64_t shards, std::int64_t rows, const std::string& digest) {
+  Manifest manifest = machine_description();
+  manifest["model"] = a.model;
+  manifest["data"] = a.data;
+  manifest["training_rows"] = std::to_string(rows);
+  manifest["training_sha256"] = digest;
+  manifest["seed"] = std::to_string(a.seed);
+  manifest["shards"] = std::to_string(shards);
+  manifest["batch"] = std::to_string(a.batch);
+  manifest["dtype"] = a.dtype;
+  manifest["precision"] = a.precision;
+  manifest["learning_rate"] = fmt::format("{}", a.learning_rate);
+  manifest["optimizer"] = a.optimizer;
+  manifest["schedule"] = a.schedule;
+  for (const auto& [name, value] : a.settings) manifest[name] = value;
+  // A schedule goes on to the last step, so bits depend on which that is.
+  if (a.schedule != "constant")
+    manifest["steps"] = std::to_string(a.steps) + " or " + std::to_string(a.epochs) + " epochs";
+  return manifest;
+}
+
+std::map<std::string, std::string> flags_of(const TrainArguments& a) {
+  const auto text = [](const auto& value) { return fmt::format("{}", value); };
+  const auto unless_zero = [&](const auto& value) { return value == 0 ? std::string() : text(value); };
+  const auto if_set = [](bool value) { return value ? std::string("true") : std::string(); };
+  return {{"model", a.model},
+          {"data", a.data},
+          {"data-dir", a.data_dir.string()},
+          {"seed", text(a.seed)},
+          {"shards", unless_zero(a.shards)},
+          {"devices", unless_zero(a.devices)},
+          {"batch", text(a.batch)},
+          {"steps", unless_zero(a.steps)},
+          {"epochs", unless_zero(a.epochs)},
+          {"learning-rate", text(a.learning_rate)},
+          {"optimizer", a.optimizer},
+          {"schedule", a.schedule},
+          {"dtype", a.dtype},
+          {"precision", a.precision},
+          {"log-every", text(a.log_every)},
+          {"checkpoint-every", unless_zero(a.checkpoint_every)},
+          {"collective-timeout", unless_zero(a.collective_timeout)},
+          {"check-replicas", unless_zero(a.check_replicas)},
+          {"keep-last", unless_zero(a.keep_last)},
+          {"tensorboard", if_set(a.tensorboard)},
+          {"trace-bits", if_set(a.trace_bits)},
+          {"check", if_set(a.check)},
+          {"debug-nans", if_set(a.debug_nans)}};
+}
+
+}  // namespace lockstep::cli

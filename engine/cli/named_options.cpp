@@ -1,0 +1,86 @@
+#include "engine/cli/named_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <lockstep/error.h>
+
+namespace lockstep::cli {
+namespace {
+
+template <class T>
+std::optional<T> value_of(const std::string& text) {
+  T value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+NamedOptions::NamedOptions(std::string_view of, const std::map<std::string, std::string>& all) : of_(of) {
+  const std::string prefix = of_ + ".";
+  for (const auto& [name, text] : all) {
+    if (name.starts_with(prefix)) given_.emplace(name.substr(prefix.size()), text);
+  }
+}
+
+template <class T>
+T NamedOptions::parsed(const std::string& name, T otherwise, const char* kind) {
+  known_.push_back(name);
+  const auto found = given_.find(name);
+  if (found == given_.end()) return otherwise;
+  const std::optional<T> value = value_of<T>(found->second);
+  if (!value) throw ValueError(fmt::format("{}.{} is '{}'; expected {}", of_, name, found->second, kind));
+  return *value;
+}
+
+double NamedOptions::number(const std::string& name, double otherwise) { return parsed(name, otherwise, "a number"); }
+
+std::int64_t NamedOptions::integer(const std::string& name, std::int64_t otherwise) {
+  return parsed(name, otherwise, "an integer");
+}
+
+bool NamedOptions::flag(const std::string& name, bool otherwise) {
+  const std::string text = word(name, otherwise ? "true" : "false");
+  if (text != "true" && text != "false") {
+    throw ValueError(fmt::format("{}.{} is '{}'; expected true or false", of_, name, text));
+  }
+  return text == "true";
+}
+
+std::string NamedOptions::word(const std::string& name, const std::string& otherwise) {
+  known_.push_back(name);
+  const auto found = given_.find(name);
+  return found == given_.end() ? otherwise : found->second;
+}
+
+std::vector<std::int64_t> NamedOptions::integers(const std::string& name, const std::vector<std::int64_t>& otherwise) {
+  const std::string text = word(name, "");
+  if (text.empty()) return otherwise;
+  std::vector<std::int64_t> values;
+  std::stringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    const std::optional<std::int64_t> value = value_of<std::int64_t>(part);
+    if (!value) throw ValueError(fmt::format("{}.{} is '{}'; expected integers between commas", of_, name, text));
+    values.push_back(*value);
+  }
+  return values;
+}
+
+void NamedOptions::check_all_taken(const std::string& what) const {
+  for (const auto& [name, text] : given_) {
+    if (std::ranges::find(known_, name) != known_.end()) continue;
+    const std::set<std::string> known(known_.begin(), known_.end());
+    const std::string list = known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "));
+    throw ValueError(fmt::format("{} has no option '{}'; it has {}", what, name, list));
+  }
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/cli/commands.h"
+
+namespace lockstep::cli {
+
+/// Arguments as they are declared to the parser, with texts that are read afterwards.
+struct TrainOptions {
+  TrainArguments arguments;
+  std::vector<std::string> settings;
+  std::string config;
+};
+
+/// Declares the options of a training. What is parsed lies in `of` then; `finished` reads the texts.
+void add_train_options(CLI::App* command, TrainOptions& of, bool needs_run);
+/// Throws ValueError for a setting.
+TrainArguments finished(const TrainOptions& of);
+
+/// A parser's error in one line.
+std::string one_line(std::string text);
+
+}  // namespace lockstep::cli

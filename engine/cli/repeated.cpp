@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <lockstep/lockstep.h>
+
+#include "engine/cli/commands.h"
+#include "engine/cli/experiment.h"
+
+// Trainings made several times: a run for each seed, and steps that are timed.
+namespace lockstep::cli {
+namespace {
+
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// Of "0-4" and "7".
+std::pair<std::uint64_t, std::uint64_t> seeds_in(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  const auto first = number_in(std::string_view(text).substr(0, dash));
+  const auto last = dash == std::string::npos ? first : number_in(std::string_view(text).substr(dash + 1));
+  if (!first || !last || *last < *first || *last - *first >= 1000) {
+    throw ValueError(
+        fmt::format("--seeds '{}': expected two numbers with a dash, the smaller first and at most 1000 apart, "
+                    "such as 0-4",
+                    text));
+  }
+  return {*first, *last};
+}
+
+}  // namespace
+
+int train_seeds(const TrainArguments& arguments) {
+  const auto [first, last] = seeds_in(arguments.seeds);
+  ReportArguments all{{}, arguments.run / "report.html"};
+  std::string fingerprints;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    TrainArguments one = arguments;
+    one.seed = seed;
+    one.run = arguments.run / fmt::format("seed-{}", seed);
+    one.resume = arguments.resume && std::filesystem::exists(one.run);
+    if (const int code = train(one); code != success) return code;
+    std::ifstream file(one.run / "result.json");
+    if (world()->rank() == 0) fingerprints += nlohmann::json::parse(file).at("fingerprint").get<std::string>();
+    all.runs.push_back(one.run);
+  }
+  if (world()->rank() != 0) return success;
+  write_reports(all);
+  fmt::print("fingerprint {}\n", sha256(fingerprints));
+  return success;
+}
+
+int bench(const TrainArguments& arguments) {
+  const DataSets sets = load(arguments);
+  const Model<Array, Array> model = model_of(arguments, sets.train);
+  const TrainStep step = step_of(arguments, model, 1000, parallel_options(arguments));
+  data::Loader loader(std::make_shared<const data::Dataset>(sets.train),
+                      {.batch = arguments.batch, .seed = arguments.seed});
+  const Batch batch = loader.next();
+  TrainState state = initial_state(model, step, arguments, sets.train);
+  using Clock = std::chrono::steady_clock;
+  const auto run = [&] {
+    const auto begin = Clock::now();
+    auto [next, logs] = step(std::move(state), batch);
+    state = std::move(next);
+    logs.at("loss").item<double>();
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  };
+  const double first = run();
+  constexpr int warm = 3;
+  for (int i = 0; i < warm; ++i) run();
+  std::vector<double> times;
+  const std::int64_t count = arguments.steps > 0 ? arguments.steps : 50;
+  for (std::int64_t i = 0; i < count; ++i) times.push_back(run());
+  std::ranges::sort(times);
+  const auto at = [&](double share) {
+    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+  };
+  fmt::print("{} batch {}: first call {:.1f} ms; {} steps: median {:.3f} ms, 10 % {:.3f}, 90 % {:.3f}; {:.0f} rows/s\n",
+             arguments.model, arguments.batch, first, count, at(0.5), at(0.1), at(0.9),
+             static_cast<double>(arguments.batch) / at(0.5) * 1e3);
+  return success;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+/// A CSV file of numbers that a run has written, as text: what is compared are bits.
+struct RecordTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+
+  /// Where a column stands; nothing where there is none of that name.
+  std::optional<std::size_t> column(const std::string& name) const;
+};
+
+/// What a run's folder says of it.
+struct RunRecord {
+  std::filesystem::path folder;
+  std::map<std::string, std::string> manifest;
+  RecordTable metrics;
+  RecordTable bits;                 ///< Of `--trace-bits`: step, variable, sha256. Empty where there is none.
+  std::vector<std::int64_t> saved;  ///< Steps of checkpoints, in order.
+  std::filesystem::path checkpoint(std::int64_t step) const;
+};
+
+/// Throws DataError naming the folder where no run was written, and the file and line of one that is damaged.
+RunRecord read_run(const std::filesystem::path& folder);
+
+/// A column as numbers; nothing where a cell is empty. Throws DataError naming file, row and column of another text.
+std::vector<std::optional<double>> numbers_of(const RunRecord& run, const std::string& column);
+
+}  // namespace lockstep::cli

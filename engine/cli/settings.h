@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+/// The arguments with those of a TOML file put in, where `--config FILE` stands among them: `batch = 64` is `--batch 64`,
+/// `width = 128` in the table `[model]` is `--set model.width=128`; what the arguments say themselves goes before the file.
+/// Throws ValueError naming file and key for one that cannot be read, for a table in a table, and for lists where the file
+/// has several values.
+std::vector<std::string> with_config(const std::vector<std::string>& arguments);
+
+/// A file that `--config` reads back to the same run. `flags`: by long name without the dashes; those with empty texts are
+/// left out.
+std::string config_text(const std::map<std::string, std::string>& flags,
+                        const std::map<std::string, std::string>& settings);
+
+/// "model.width=128" of each `--set`. Throws ValueError for a text without a point or an equals sign, for a thing that has
+/// no options and for a name that is given twice.
+std::map<std::string, std::string> parse_settings(const std::vector<std::string>& texts);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <lockstep/lockstep.h>
+
+#include "engine/cli/commands.h"
+#include "engine/cli/compare.h"
+#include "engine/cli/experiment.h"
+
+namespace lockstep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a run was asked for. Throws ValueError where the folder does not say it.
+TrainArguments arguments_of(const fs::path& run, const fs::path& data_dir) {
+  const fs::path config = run / "config.toml";
+  if (!fs::exists(config)) {
+    throw ValueError(
+        fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
+                    config.string(), run.string()));
+  }
+  TrainArguments arguments = parse_train({"--config", config.string(), "--run", run.string()});
+  if (!data_dir.empty()) arguments.data_dir = data_dir;
+  return arguments;
+}
+
+/// A run's model and the data to try it on.
+struct Used {
+  TrainArguments arguments;
+  Model<Array, Array> model;
+  DataParallelOptions options;
+  std::shared_ptr<const data::Dataset> test;
+  Tree state;  ///< A TrainState's.
+  std::int64_t step = 0;
+};
+
+Used use(const UseArguments& a) {
+  TrainArguments arguments = arguments_of(a.run, a.data_dir);
+  DataSets sets = load(arguments);
+  Model<Array, Array> model = model_of(arguments, sets.train);
+  const DataParallelOptions options = parallel_options(arguments);
+  checkpoint::Manager checkpoints(a.run / "checkpoints");
+  const std::int64_t step = a.step > 0 ? a.step : checkpoints.step_of(checkpoint::Choice::latest);
+  ArrayType example = sets.train.x.type;
+  example.shape = example.shape.with(0, 1);
+  auto [trainable, non_trainable] = model.init(random::key(0), example);
+  const Tree like = Tree::dict({{"trainable", std::move(trainable)}, {"non_trainable", std::move(non_trainable)}});
+  Tree state = checkpoints.restore(step, Tree::dict({{"state", like}}), {.ignore_surplus = true}).at("state");
+  return {std::move(arguments),
+          std::move(model),
+          options,
+          std::make_shared<const data::Dataset>(std::move(sets.test)),
+          std::move(state),
+          step};
+}
+
+}  // namespace
+
+int evaluate_run(const UseArguments& a) {
+  const Used used = use(a);
+  const auto means = validation_of(used.model, used.options, used.test, used.arguments.batch)(used.state);
+  fmt::print("step {}\n", used.step);
+  for (const auto& [name, value] : means) fmt::print("{} {:.6g}\n", name, value);
+  return success;
+}
+
+int predict_run(const UseArguments& a) {
+  const Used used = use(a);
+  const auto classes = [&](const Batch& batch) {
+    const Array logits =
+        used.model.stateless_call(used.state.at("trainable"), used.state.at("non_trainable"), batch.x, false).first;
+    return convert(argmax(logits, -1), int32);
+  };
+  const Array predicted = predict(
+      jit(classes), data::Loader(used.test, {.batch = used.arguments.batch, .shuffle = false, .drop_last = false}));
+  const std::vector<std::int32_t> rows = predicted.to_vector<std::int32_t>();
+  const auto* labels = reinterpret_cast<const std::int32_t*>(used.test->y.bytes.data());
+  std::string text = "row,class,label\n";
+  for (std::size_t i = 0; i < rows.size(); ++i) text += fmt::format("{},{},{}\n", i, rows[i], labels[i]);
+  const fs::path out = a.out.empty() ? a.run / "predictions.csv" : a.out;
+  std::ofstream file(out);
+  file << text;
+  file.close();
+  if (!file) throw DataError(out.string() + " cannot be written; free the disk, or name another file in --out");
+  fmt::print("{}\n", out.string());
+  return success;
+}
+
+int verify_run(const fs::path& run, const fs::path& data_dir) {
+  std::ifstream file(run / "result.json");
+  const nlohmann::json result = nlohmann::json::parse(file, nullptr, false);
+  if (!result.is_object() || !result.contains("fingerprint") || !result["fingerprint"].is_string()) {
+    throw ValueError(fmt::format("{} holds no fingerprint: the run has not come to its end; go on with --resume first",
+                                 (run / "result.json").string()));
+  }
+  const RunRecord recorded = read_run(run);
+  int differing = 0;
+  for (const auto& [name, here] : machine_description()) {
+    const auto found = recorded.manifest.find(name);
+    const std::string there = found == recorded.manifest.end() ? "(none)" : found->second;
+    if (there == here) continue;
+    fmt::print("entry {}: {} when it was made, {} here\n", name, there, here);
+    ++differing;
+  }
+  TrainArguments arguments = arguments_of(run, data_dir);
+  const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
+  arguments.run = anew;
+  const auto remove = [&] {
+    std::error_code error;
+    fs::remove_all(anew, error);
+  };
+  std::string made;
+  try {
+    train(arguments);
+    made = nlohmann::json::parse(std::ifstream(anew / "result.json")).at("fingerprint").get<std::string>();
+    const RunRecord again = read_run(anew);
+    if (made != result["fingerprint"]) {
+      for (const std::string& line : compare(recorded, again).lines) fmt::print("{}\n", line);
+    }
+  } catch (...) {
+    remove();
+    throw;
+  }
+  remove();
+  const bool is_equal = made == result["fingerprint"];
+  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified",
+             result["fingerprint"].get<std::string>(), made);
+  if (!is_equal && differing > 0) fmt::print("the entries above differ: other bits are to be expected there\n");
+  return is_equal ? success : failure;
+}
+
+int summarize(const TrainArguments& arguments) {
+  const DataSets sets = load(arguments);
+  ArrayType example = sets.train.x.type;
+  example.shape = example.shape.with(0, arguments.batch);
+  fmt::print("{}", summary(model_of(arguments, sets.train), example));
+  return success;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,37 @@
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <lockstep/callbacks.h>
+#include <lockstep/checkpoint.h>
+#include <lockstep/processes.h>
+
+#include "engine/trainer/log_file.h"
+
+namespace lockstep::callbacks {
+
+BitTrace::BitTrace(std::filesystem::path file, std::int64_t every) : path_(std::move(file)), every_(every) {}
+BitTrace::~BitTrace() = default;
+
+void BitTrace::on_begin(const StepReport& report, const Tree&) {
+  if (world()->rank() != 0) return;
+  file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
+    if (report.step == 0) return false;
+    return line.starts_with("step,") || std::strtoll(line.c_str(), nullptr, 10) <= report.step;
+  });
+  if (file_->is_empty()) file_->append("step,variable,sha256");
+}
+
+void BitTrace::on_step(const StepReport& report, const Tree& state, Requests&) {
+  std::string lines;
+  for (const std::string& path : state.paths()) {
+    const std::string hash = fingerprint(Tree(state.at(path).array()));  // all processes, where it lies cut
+    lines += fmt::format("{}{},{},{}", lines.empty() ? "" : "\n", report.step, path, hash);
+  }
+  if (file_ != nullptr) file_->append(lines);
+}
+
+void BitTrace::close() { file_.reset(); }
+
+}  // namespace lockstep::callbacks

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+// What is done with runs once they are there: compared, verified, used, reported. On drawn data, which needs no files.
+
+using namespace lockstep::tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+Outcome train(const fs::path& run, const std::string& options) {
+  return run_program(
+      "train --data synthetic --set data.rows=256 --set data.test_rows=64 --model mlp --batch 32 --run " +
+      run.string() + " " + options);
+}
+
+bool has(const Outcome& outcome, const std::string& text) {
+  const auto in = [&](const std::vector<std::string>& lines) {
+    return std::ranges::any_of(lines, [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  };
+  return in(outcome.out) || in(outcome.err);
+}
+
+void must_succeed(const Outcome& outcome) {
+  const std::string error = outcome.err.empty() ? "" : outcome.err[0];
+  CAPTURE(error);
+  REQUIRE(outcome.code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a run is made again from its folder, and what differs between two is named") {
+  const TemporaryFolder folder;
+  const std::string a = (folder.path() / "a").string(), b = (folder.path() / "b").string(),
+                    c = (folder.path() / "c").string();
+  must_succeed(train(a, "--steps 6 --log-every 1 --trace-bits --optimizer sgd --set optimizer.momentum=0.9"));
+  const Outcome verified = run_program("verify " + a);
+  must_succeed(verified);
+  CHECK(has(verified, "verified: recorded "));
+
+  must_succeed(run_program("train --config " + a + "/config.toml --devices 2 --run " + b));
+  const Outcome same = run_program("compare " + a + " " + b);
+  must_succeed(same);
+  CHECK(has(same, "metrics: equal at every step that both have"));
+  CHECK(has(same, "bits: equal at each of 6 traced steps"));
+
+  must_succeed(run_program("train --config " + a + "/config.toml --set optimizer.momentum=0.8 --run " + c));
+  const Outcome other = run_program("compare " + a + " " + c);
+  CHECK(other.code == 1);
+  CHECK(has(other, "manifest: optimizer.momentum: 0.9 | 0.8"));
+  CHECK(has(other, "metrics: first differ at step 3: "));  // the first update has no momentum yet
+  CHECK(has(other, "bits: first differ at step 2 in 'optimizer/"));
+}
+
+TEST_CASE("without traced bits checkpoints are compared") {
+  const TemporaryFolder folder;
+  const std::string a = (folder.path() / "a").string(), b = (folder.path() / "b").string();
+  must_succeed(train(a, "--steps 4 --checkpoint-every 2"));
+  must_succeed(train(b, "--steps 4 --checkpoint-every 2 --seed 1"));
+  const Outcome other = run_program("compare " + a + " " + b);
+  CHECK(other.code == 1);
+  CHECK(has(other, "manifest: seed: 0 | 1"));
+  CHECK(has(other, "bits: first differ in the checkpoints of step 2 in 'state/optimizer/"));
+}
+
+TEST_CASE("a recorded run that was changed is not verified") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  must_succeed(train(run, "--steps 2 --trace-bits"));
+  auto result = nlohmann::json::parse(file_text(run / "result.json"));
+  result["fingerprint"] = std::string(64, '0');
+  std::ofstream(run / "result.json") << result;
+  auto manifest = nlohmann::json::parse(file_text(run / "manifest.json"));
+  manifest["processor"] = "another one";
+  std::ofstream(run / "manifest.json") << manifest;
+  const Outcome outcome = run_program("verify " + run.string());
+  CHECK(outcome.code == 1);
+  CHECK(has(outcome, "entry processor: another one when it was made, "));
+  CHECK(has(outcome, "NOT verified: recorded 0000"));
+  CHECK(has(outcome, "the entries above differ: other bits are to be expected there"));
+  fs::remove(run / "result.json");
+  CHECK(has(run_program("verify " + run.string()), "holds no fingerprint"));
+}
+
+TEST_CASE("a run that is committed is verified where it was made, and elsewhere the entry that differs is named") {
+  const Outcome outcome = run_program("verify " LOCKSTEP_TESTS_DIR "/cli/committed_run");
+  const bool is_verified = has(outcome, "verified: recorded ") && !has(outcome, "NOT verified");
+  const bool is_named = has(outcome, "when it was made, ");
+  CHECK((is_verified || is_named));
+  CHECK(outcome.code == (is_verified ? 0 : 1));
+}
+
+TEST_CASE("a run's model is evaluated and predicts") {
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const Outcome trained = train(run, "--steps 16 --checkpoint-every 8");
+  must_succeed(trained);
+  const Outcome evaluated = run_program("eval " + run);
+  must_succeed(evaluated);
+  CHECK(has(evaluated, "step 16"));
+  CHECK(has(evaluated, "accuracy 0."));
+  CHECK(has(run_program("eval " + run + " --step 8"), "step 8"));
+  CHECK(run_program("eval " + run + " --step 7").code != 0);
+  must_succeed(run_program("predict " + run));
+  const std::vector<std::string> rows = lines_of(file_text(fs::path(run) / "predictions.csv"));
+  CHECK(rows.size() == 65);
+  CHECK(rows[0] == "row,class,label");
+  CHECK(rows[1].ends_with(",0"));
+}
+
+TEST_CASE("runs of several seeds have folders of their own and one page, which needs nothing else") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  const Outcome outcome = train(run, "--steps 4 --log-every 1 --seeds 3-4");
+  must_succeed(outcome);
+  CHECK(outcome.out.back().starts_with("fingerprint "));
+  const std::string page = file_text(run / "report.html");
+  for (const char* part :
+       {"<svg ", "seed-3", "seed-4", "<th>mean</th><th>deviation</th>", "<th>loss</th>", "<th>seed</th>"}) {
+    CAPTURE(part);
+    CHECK(page.find(part) != std::string::npos);
+  }
+  CHECK(page.find("http") == page.find("http://www.w3.org/2000/svg"));  // a name, nothing that is fetched
+  CHECK(page.find("src=") == std::string::npos);
+  CHECK(page.find("<script") == std::string::npos);
+  CHECK(file_text(run / "seed-3" / "curves.svg").starts_with("<svg "));
+  must_succeed(run_program("report " + (run / "seed-3").string() + " --out " + (folder.path() / "one.html").string()));
+  CHECK(file_text(folder.path() / "one.html").find("<th>random_stream_version</th>") != std::string::npos);
+}
+
+TEST_CASE("a model's summary and the time of its steps are printed") {
+  const Outcome summary = run_program("summary --model cnn --data synthetic");
+  must_succeed(summary);
+  CHECK(has(summary, "block_0/conv/kernel"));
+  CHECK(has(summary, "trained: 421,738 parameters"));
+  const Outcome bench = run_program("bench --model mlp --data synthetic --set data.rows=64 --steps 3");
+  must_succeed(bench);
+  CHECK(has(bench, "mlp batch 64: first call "));
+}
+
+TEST_CASE("what cannot be meant is said") {
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const fs::path config = folder.path() / "config.toml";
+  const auto refused = [&](const std::string& options, const std::string& text) {
+    CAPTURE(options);
+    const Outcome outcome = train(run, "--steps 1 " + options);
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome, text));
+    CHECK_FALSE(fs::exists(run));
+  };
+  refused("--optimizer adan", "no optimizer 'adan'; known are adafactor, ");
+  refused("--schedule step", "no schedule 'step'; known are constant, ");
+  refused("--set optimizer.b3=1", "the optimizer 'adamw' has no option 'b3'; it has b1, b2, epsilon, weight_decay");
+  refused("--set optimizer.b1=x", "optimizer.b1 is 'x'; expected a number");
+  refused("--set model.width=1", "the model 'mlp' has no option 'width'; it has none");
+  refused("--set width=1", "expected <thing>.<name>=<value>, such as model.width=128");
+  refused("--set layer.width=1", "'layer' has no options; model, optimizer, schedule and data have");
+  refused("--set optimizer.b1=0.8 --set optimizer.b1=0.7", "--set optimizer.b1 is given twice");
+  refused("--seeds 4-3", "--seeds '4-3': expected two numbers with a dash");
+  refused("--config " + (folder.path() / "none.toml").string(), "there is no such file");
+  std::ofstream(config) << "modle = \"mlp\"\n";
+  refused("--config " + config.string(), "--modle");
+  std::ofstream(config) << "[optimizer]\nb1 = 0.5\n[optimizer.more]\nb2 = 1\n";
+  refused("--config " + config.string(), "in a table of a table");
+  CHECK(has(run_program("compare " + folder.path().string() + " " + folder.path().string()), "is no run's folder"));
+  CHECK(has(run_program("eval " + run), "is no run's folder"));
+}
