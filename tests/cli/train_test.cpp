@@ -115,6 +115,7 @@ TEST_CASE("a run prints its placement, progress, table and fingerprint, and leav
                                                                                    {"random_stream_version", "1"}}) {
     CHECK(manifest.at(key) == value);
   }
+  CHECK(manifest.at("processor").get<std::string>().find(", family ") != std::string::npos);
   for (const std::string key : {"lockstep", "backend aten", "processor", "cache_l1", "cache_l2", "cache_l3"}) {
     CAPTURE(key);
     CHECK_FALSE(manifest.at(key).get<std::string>().empty());

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <unistd.h>
 
@@ -27,12 +28,22 @@ constexpr std::array<const char*, 12> bit_changing = {"ATEN_CPU_CAPABILITY",
                                                       "ONEDNN_EXPERIMENTAL_BNORM_STATS_ONE_PASS",
                                                       "ONEDNN_MAX_CPU_ISA"};
 
+/// "AMD EPYC, family 26, model 2, stepping 1": two generations may have one name and other bits. Of the first processor.
 std::string processor_model() {
+  std::map<std::string, std::string> fields;
   std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string name = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
+    fields.emplace(name, colon + 2 <= line.size() ? line.substr(colon + 2) : "");
   }
-  return "unknown";
+  if (!fields.contains("model name")) return "unknown";
+  std::string text = fields["model name"];
+  for (const auto& [field, word] : {std::pair{"cpu family", "family"}, {"model", "model"}, {"stepping", "stepping"}}) {
+    if (fields.contains(field)) text += std::string(", ") + word + " " + fields[field];
+  }
+  return text;
 }
 
 }  // namespace
