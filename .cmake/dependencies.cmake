@@ -5,7 +5,7 @@ function(lockstep_found name what)
   message(STATUS "  ${name}: ${what}")
 endfunction()
 
-# Where an installed Lockstep finds the libraries that the system does not have.
+# Where a Lockstep that is installed without copies of its libraries finds those that the system does not have.
 function(lockstep_needs_rpath library)
   get_filename_component(folder "${library}" DIRECTORY)
   string(FIND "${folder}" "${LOCKSTEP_DEPS_DIR}" fetched)
@@ -96,9 +96,8 @@ endif()
 
 # The one OpenMP run-time of the process: LibTorch's copy if there is one (same soname as the compiler's).
 if(TARGET lockstep_deps::aten AND EXISTS "${torch}/torch/lib/libgomp.so.1")
-  add_library(lockstep_deps::gomp SHARED IMPORTED)
-  set_target_properties(lockstep_deps::gomp PROPERTIES
-    IMPORTED_LOCATION "${torch}/torch/lib/libgomp.so.1" IMPORTED_SONAME libgomp.so.1)
+  add_library(lockstep_deps::gomp UNKNOWN IMPORTED)
+  set_target_properties(lockstep_deps::gomp PROPERTIES IMPORTED_LOCATION "${torch}/torch/lib/libgomp.so.1")
 else()
   find_package(OpenMP QUIET COMPONENTS CXX)
   if(OpenMP_CXX_FOUND)
