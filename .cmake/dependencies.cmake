@@ -63,6 +63,19 @@ lockstep_dependency(crypto openssl HEADER openssl/evp.h LIBRARY crypto)
 
 find_package(Threads REQUIRED)
 
+# Images, where they are installed: nothing is fetched for them.
+foreach(package PNG JPEG)
+  find_package(${package} QUIET)
+  string(TOLOWER "${package}" name)
+  if(${package}_FOUND)
+    add_library(lockstep_deps::${name} INTERFACE IMPORTED)
+    set_target_properties(lockstep_deps::${name} PROPERTIES INTERFACE_LINK_LIBRARIES ${package}::${package})
+    lockstep_found(${name} "${${package}_INCLUDE_DIRS}")
+  else()
+    lockstep_found(${name} "not found")
+  endif()
+endforeach()
+
 # oneDNN 3, by its own package file.
 find_package(dnnl 3 CONFIG QUIET PATHS "${LOCKSTEP_DEPS_DIR}/onednn")
 if(dnnl_FOUND)

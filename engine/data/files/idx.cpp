@@ -2,10 +2,10 @@
 #include <array>
 #include <string>
 
-#include <lockstep/data.h>
+#include <lockstep/data_files.h>
 #include <lockstep/error.h>
 
-#include "engine/data/gzip_file.h"
+#include "engine/data/files/gzip_file.h"
 
 namespace lockstep::data {
 namespace {
