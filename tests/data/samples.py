@@ -20,7 +20,7 @@ def arrays():
     numbers = np.arange(6, dtype=np.float32).reshape(2, 3) / 2
     np.save(path("float32.npy"), numbers)
     np.save(path("fortran.npy"), np.asfortranarray(np.arange(24, dtype=np.int16).reshape(2, 3, 4)))
-    np.save(path("big_endian.npy"), np.arange(3, dtype=">i4") * 70000)
+    np.save(path("big_endian.npy"), (np.arange(3) * 70000).astype(">i4"))
     np.save(path("scalar.npy"), np.float64(2.5))
     np.save(path("complex.npy"), np.array([1 + 2j, 3 - 4j], dtype=">c8"))
     with open(path("version2.npy"), "wb") as file:
