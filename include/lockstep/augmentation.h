@@ -27,7 +27,7 @@ LOCKSTEP_API HostTable random_shift(const HostTable& image, std::int64_t most, c
 /// A square of `size` pixels set to zero, its middle at a random pixel. DeVries, Taylor, "Improved regularization of
 /// convolutional neural networks with cutout", 2017. Throws ValueError for size < 0.
 LOCKSTEP_API HostTable cutout(HostTable image, std::int64_t size, const RowKey& key);
-/// float32 (value - mean) / deviation for each channel; of uint8, value is in 255ths. Throws ShapeError unless there is
+/// float32 (value - mean) * (1 / deviation) for each channel; of uint8, value is times 1 / 255. Throws ShapeError unless there is
 /// one mean and one deviation a channel, ValueError for a deviation of 0.
 LOCKSTEP_API HostTable normalize(const HostTable& image, const std::vector<float>& mean,
                                  const std::vector<float>& deviation);

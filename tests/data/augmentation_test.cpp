@@ -94,8 +94,11 @@ TEST_CASE("normalize takes mean and deviation of each channel") {
         std::vector<float>{0, 0, 5, 2.5F});
   const HostTable bytes =
       data::normalize(data::host_table(std::vector<std::uint8_t>{0, 255}, Shape{1, 2, 1}), {0.5F}, {0.5F});
-  CHECK(std::vector(data::elements<float>(bytes).begin(), data::elements<float>(bytes).end()) ==
-        std::vector<float>{-1, 1});
+  CHECK(data::elements<float>(bytes)[0] == -1);
+  CHECK(data::elements<float>(bytes)[1] == doctest::Approx(1));
+  const HostTable five = data::normalize(image<float>(1, 1, 5), {0, 0, 0, 0, 1}, {1, 1, 1, 2, 2});
+  CHECK(std::vector(data::elements<float>(five).begin(), data::elements<float>(five).end()) ==
+        std::vector<float>{1, 2, 3, 2, 2});
 }
 
 TEST_CASE("resize keeps a plane, an image of its own size, and the middle of two pixels") {

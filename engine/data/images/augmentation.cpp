@@ -85,6 +85,10 @@ HostTable random_flip(HostTable image, const RowKey& key, double p) {
   const std::int64_t pixel = of.channels * static_cast<std::int64_t>(size_of(image.type.dtype));
   for (std::int64_t row = 0; row < of.height; ++row) {
     std::byte* line = image.bytes.data() + row * of.width * pixel;
+    if (pixel == 1) {
+      std::reverse(line, line + of.width);
+      continue;
+    }
     for (std::int64_t a = 0, b = of.width - 1; a < b; ++a, --b) {
       std::swap_ranges(line + a * pixel, line + (a + 1) * pixel, line + b * pixel);
     }
@@ -118,6 +122,26 @@ HostTable cutout(HostTable image, std::int64_t size, const RowKey& key) {
   return image;
 }
 
+namespace {
+
+/// By channels of a number that the compiler knows, so that it can do several pixels at a time.
+template <std::size_t channels, class T>
+void normalize_channels(const T* from, std::size_t pixels, float unit, const std::vector<float>& mean,
+                        const std::vector<float>& deviation, float* to) {
+  float shift[channels], scale[channels];
+  for (std::size_t c = 0; c < channels; ++c) {
+    shift[c] = mean[c];
+    scale[c] = 1.0F / deviation[c];
+  }
+  for (std::size_t i = 0; i < pixels; ++i) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      to[i * channels + c] = (static_cast<float>(from[i * channels + c]) * unit - shift[c]) * scale[c];
+    }
+  }
+}
+
+}  // namespace
+
 HostTable normalize(const HostTable& image, const std::vector<float>& mean, const std::vector<float>& deviation) {
   const Extents of = extents_of(image, "normalize");
   if (std::ssize(mean) != of.channels || std::ssize(deviation) != of.channels) {
@@ -131,17 +155,18 @@ HostTable normalize(const HostTable& image, const std::vector<float>& mean, cons
   HostTable result{{DType::float32, image.type.shape, {}}, {}};
   result.bytes.resize(static_cast<std::size_t>(result.type.nbytes()));
   auto* to = reinterpret_cast<float*>(result.bytes.data());
-  const auto channels = static_cast<std::size_t>(of.channels);
+  const auto pixels = static_cast<std::size_t>(of.height * of.width);
   const auto write = [&](const auto* from, float unit) {
-    const auto pixels = static_cast<std::size_t>(of.height * of.width);
-    for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t i = 0; i < pixels; ++i) {
-        to[i * channels + c] = (static_cast<float>(from[i * channels + c]) / unit - mean[c]) / deviation[c];
+    if (of.channels == 1) return normalize_channels<1>(from, pixels, unit, mean, deviation, to);
+    if (of.channels == 3) return normalize_channels<3>(from, pixels, unit, mean, deviation, to);
+    for (std::size_t i = 0; i < pixels; ++i) {
+      for (std::size_t c = 0; c < mean.size(); ++c) {
+        *to++ = (static_cast<float>(*from++) * unit - mean[c]) * (1.0F / deviation[c]);
       }
     }
   };
   if (image.type.dtype == DType::uint8) {
-    write(reinterpret_cast<const std::uint8_t*>(image.bytes.data()), 255.0F);
+    write(reinterpret_cast<const std::uint8_t*>(image.bytes.data()), 1.0F / 255.0F);
   } else {
     write(reinterpret_cast<const float*>(image.bytes.data()), 1.0F);
   }
