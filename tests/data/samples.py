@@ -1,5 +1,5 @@
 """Writes tests/data/samples: files made by NumPy and Netpbm, and byte-pair encodings by a plain reading of GPT-2's
-rules, for readers_test.cpp and vocabulary_test.cpp. Run by hand: python tests/data/samples.py (needs numpy, netpbm)."""
+rules, for the tests beside it. Run by hand: python tests/data/samples.py (needs numpy, netpbm)."""
 
 import json
 import os
