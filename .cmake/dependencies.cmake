@@ -5,7 +5,7 @@ function(lockstep_found name what)
   message(STATUS "  ${name}: ${what}")
 endfunction()
 
-# Where an installed Lockstep finds the libraries that the system does not have.
+# Where a Lockstep that is installed without copies of its libraries finds those that the system does not have.
 function(lockstep_needs_rpath library)
   get_filename_component(folder "${library}" DIRECTORY)
   string(FIND "${folder}" "${LOCKSTEP_DEPS_DIR}" fetched)
@@ -63,6 +63,19 @@ lockstep_dependency(crypto openssl HEADER openssl/evp.h LIBRARY crypto)
 
 find_package(Threads REQUIRED)
 
+# Images, where they are installed: nothing is fetched for them.
+foreach(package PNG JPEG)
+  find_package(${package} QUIET)
+  string(TOLOWER "${package}" name)
+  if(${package}_FOUND)
+    add_library(lockstep_deps::${name} INTERFACE IMPORTED)
+    set_target_properties(lockstep_deps::${name} PROPERTIES INTERFACE_LINK_LIBRARIES ${package}::${package})
+    lockstep_found(${name} "${${package}_INCLUDE_DIRS}")
+  else()
+    lockstep_found(${name} "not found")
+  endif()
+endforeach()
+
 # oneDNN 3, by its own package file.
 find_package(dnnl 3 CONFIG QUIET PATHS "${LOCKSTEP_DEPS_DIR}/onednn")
 if(dnnl_FOUND)
@@ -96,9 +109,8 @@ endif()
 
 # The one OpenMP run-time of the process: LibTorch's copy if there is one (same soname as the compiler's).
 if(TARGET lockstep_deps::aten AND EXISTS "${torch}/torch/lib/libgomp.so.1")
-  add_library(lockstep_deps::gomp SHARED IMPORTED)
-  set_target_properties(lockstep_deps::gomp PROPERTIES
-    IMPORTED_LOCATION "${torch}/torch/lib/libgomp.so.1" IMPORTED_SONAME libgomp.so.1)
+  add_library(lockstep_deps::gomp UNKNOWN IMPORTED)
+  set_target_properties(lockstep_deps::gomp PROPERTIES IMPORTED_LOCATION "${torch}/torch/lib/libgomp.so.1")
 else()
   find_package(OpenMP QUIET COMPONENTS CXX)
   if(OpenMP_CXX_FOUND)

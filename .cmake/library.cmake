@@ -3,6 +3,7 @@
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+option(LOCKSTEP_BUNDLE "Install copies of the libraries that the system does not have, so that the prefix stands alone" ON)
 
 get_property(stages GLOBAL PROPERTY lockstep_built_stages)
 list(REMOVE_ITEM stages cli)
@@ -27,8 +28,15 @@ foreach(target IN LISTS static_targets)
 endforeach()
 get_property(libraries GLOBAL PROPERTY lockstep_libraries)
 list(REMOVE_DUPLICATES libraries)
-get_property(rpath GLOBAL PROPERTY lockstep_rpath)
-list(REMOVE_DUPLICATES rpath)
+# Copies lie in a folder of their own, found from wherever the prefix was moved to; without them, where the build found
+# the libraries.
+set(rpath "$ORIGIN/lockstep")
+set(program_rpath "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/lockstep")
+if(NOT LOCKSTEP_BUNDLE)
+  get_property(rpath GLOBAL PROPERTY lockstep_rpath)
+  list(REMOVE_DUPLICATES rpath)
+  set(program_rpath "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${rpath}")
+endif()
 add_library(lockstep SHARED ${objects})
 target_link_libraries(lockstep PRIVATE ${libraries})
 target_include_directories(lockstep INTERFACE
@@ -48,7 +56,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
   target_compile_options(lockstep_program PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(lockstep_program PROPERTIES
     OUTPUT_NAME lockstep
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${rpath}")
+    INSTALL_RPATH "${program_rpath}")
   install(TARGETS lockstep_program)
   add_custom_target(train
     COMMAND ${CMAKE_COMMAND} -D "PROGRAM=$<TARGET_FILE:lockstep_program>" -D "RUNS=${CMAKE_BINARY_DIR}/runs"
@@ -58,9 +66,41 @@ endif()
 
 install(TARGETS lockstep EXPORT lockstep)
 install(DIRECTORY include/lockstep DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES docs/notices.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+# What the package says of <lockstep/aten.h>: where ATen's headers and libraries are.
+set(aten_include_dir "${LOCKSTEP_TORCH_INCLUDE_DIR}")
+set(aten_library_dir "${LOCKSTEP_TORCH_INCLUDE_DIR}/../lib")
+if(LOCKSTEP_BUNDLE)
+  # A linker that is given a consumer's objects must find these too, or calls them undefined.
+  target_link_options(lockstep INTERFACE
+    "$<INSTALL_INTERFACE:LINKER:-rpath-link,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/lockstep>")
+  configure_file(.cmake/bundle.cmake.in bundle.in.cmake @ONLY)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/bundle.cmake" INPUT "${CMAKE_CURRENT_BINARY_DIR}/bundle.in.cmake")
+  install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/bundle.cmake")
+  set(aten_include_dir "${CMAKE_INSTALL_INCLUDEDIR}/lockstep-torch")
+  set(aten_library_dir "${CMAKE_INSTALL_LIBDIR}/lockstep")
+  if(LOCKSTEP_TORCH_INCLUDE_DIR)
+    foreach(folder ATen c10 torch/headeronly)
+      install(DIRECTORY "${LOCKSTEP_TORCH_INCLUDE_DIR}/${folder}/" DESTINATION "${aten_include_dir}/${folder}")
+    endforeach()
+  endif()
+  # Copies of libraries take their licences along.
+  set(licences "")
+  foreach(package torch onednn fmt zlib openssl cuda)
+    set(folder "${LOCKSTEP_DEPS_DIR}/${package}")
+    file(GLOB found "${folder}/*.dist-info/LICENSE*" "${folder}/*.dist-info/licenses/*" "${folder}/usr/share/doc/*/copyright")
+    list(APPEND licences ${found})
+  endforeach()
+  foreach(licence IN LISTS licences)
+    file(RELATIVE_PATH place "${LOCKSTEP_DEPS_DIR}" "${licence}")
+    string(REGEX REPLACE "/(usr/share/doc/)?" "-" place "${place}")
+    install(FILES "${licence}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/licences" RENAME "${place}")
+  endforeach()
+endif()
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
 install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINATION "${package}")
-configure_package_config_file(.cmake/lockstep-config.cmake.in lockstep-config.cmake INSTALL_DESTINATION "${package}")
+configure_package_config_file(.cmake/lockstep-config.cmake.in lockstep-config.cmake INSTALL_DESTINATION "${package}"
+  PATH_VARS aten_include_dir aten_library_dir)
 write_basic_package_version_file(lockstep-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${package}")

@@ -55,6 +55,8 @@ lockstep_package(zlib "zlib 1.2.13, 1 MB"
   DEB zlib1g-dev 1:1.2.13.dfsg-1 f9ce531f60cbd5df37996af9370e0171be96902a17ec2bdbd8d62038c354094f
       zlib1g 1:1.2.13.dfsg-1 d7dd1d1411fedf27f5e27650a6eff20ef294077b568f4c8c5e51466dc7c08ce4)
 
+# libpng and libjpeg (Debian: libpng-dev libjpeg-dev), for images, are used where installed and never fetched.
+
 lockstep_package(openssl "OpenSSL 3.0, 4.5 MB"
   DEB libssl-dev 3.0.22-1~deb12u2 c5f948bf6cd6e8e6e8539364bed3280ff67bc2e058de484a1f6cce8d5afcc90e
       libssl3 3.0.22-1~deb12u2 cb4784740daa9b3b0eaea2b444bbefa686794afbbf3d678d238c1fd9875f2efd)

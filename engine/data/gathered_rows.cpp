@@ -34,6 +34,64 @@ std::vector<T> memory_of(std::size_t row_elements, std::int64_t size) {
 
 }  // namespace
 
+std::vector<std::byte> memory_for_rows(std::size_t row_bytes, std::int64_t size) {
+  return memory_of<std::byte>(row_bytes, size);
+}
+
+void check_dataset(const Dataset& dataset, const std::string& who) {
+  const auto check_table = [&](const HostTable& table, const std::string& name) {
+    if (table.type.shape.rank() > 0 && std::ssize(table.bytes) == table.type.nbytes()) return;
+    throw DataError("[" + who + "] " + name + " is " + to_string(table.type) + " with " +
+                    std::to_string(table.bytes.size()) +
+                    " bytes; give it dimension 0 for the rows, and the bytes of all its elements");
+  };
+  check_table(dataset.x, "x");
+  check_table(dataset.y, "y");
+  if (dataset.x.rows() == dataset.y.rows()) return;
+  throw DataError("[" + who + "] x has " + std::to_string(dataset.x.rows()) + " rows, y has " +
+                  std::to_string(dataset.y.rows()) + "; give both the same number of rows (dimension 0)");
+}
+
+std::int64_t common_rows(const Tree& rows, const std::string& who) {
+  const std::vector<std::string> paths = rows.paths();
+  const std::vector<Array> leaves = rows.leaves();
+  if (leaves.empty()) {
+    throw DataError("[" + who + "] the tree of rows has no leaf; give arrays of at least one row");
+  }
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].has_value() && leaves[i].ndim() > 0 && leaves[i].dim(0) == leaves[0].dim(0) && leaves[i].dim(0) > 0) {
+      continue;
+    }
+    const std::string what = leaves[i].has_value() ? to_string(leaves[i].type()) : "empty";
+    throw DataError("[" + who + "] '" + paths[i] + "' is " + what + ", '" + paths[0] + "' is " +
+                    (leaves[0].has_value() ? to_string(leaves[0].type()) : "empty") +
+                    "; give all leaves the same number of rows (dimension 0), at least one");
+  }
+  return leaves[0].dim(0);
+}
+
+BatchRows batch_rows(const LoaderOptions& options, Position at, std::int64_t rows) {
+  const std::int64_t end = std::min(at.row + options.batch, rows);
+  const Permutation order(options.seed, static_cast<std::uint64_t>(at.epoch), rows);
+  BatchRows batch;
+  for (std::int64_t row = at.row; row < end; ++row) batch.rows.push_back(options.shuffle ? order(row) : row);
+  const std::int64_t left = rows - end;
+  const bool ends = left == 0 || (options.drop_last && left < options.batch);
+  batch.next = ends ? Position{at.epoch + 1, 0} : Position{at.epoch, end};
+  return batch;
+}
+
+std::int64_t batches_of(const LoaderOptions& options, std::int64_t rows) {
+  return options.drop_last ? rows / options.batch : (rows + options.batch - 1) / options.batch;
+}
+
+void check_position(Position position, std::int64_t rows, const std::string& what) {
+  if (position.epoch >= 0 && position.row >= 0 && position.row < rows) return;
+  throw DataError("[loader] position epoch " + std::to_string(position.epoch) + " row " + std::to_string(position.row) +
+                  " is outside the " + what + " of " + std::to_string(rows) +
+                  " rows; the run was saved with other data");
+}
+
 void check_batch(std::int64_t batch) {
   if (batch > 0 && batch <= most_rows) return;
   throw ValueError("[loader] the batch is " + std::to_string(batch) + "; it must be at least 1" +

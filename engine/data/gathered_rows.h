@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include <lockstep/data.h>
+#include <lockstep/batches.h>
+#include <lockstep/sources.h>
 
 namespace lockstep::data {
 
@@ -13,6 +15,26 @@ void check_batch(std::int64_t batch);
 /// The chosen rows of a table with all its bytes, the last one repeated up to `size`. Throws DataError where memory for
 /// them is not to be had.
 Array gathered(const HostTable& table, const std::vector<std::int64_t>& rows, std::int64_t size);
+
+/// Throws DataError unless x and y are tables of one number of rows with all their bytes.
+void check_dataset(const Dataset& dataset, const std::string& who);
+/// Throws DataError for null.
+void check_source(const SourcePtr& source, const std::string& who);
+/// The number of rows that all leaves have. Throws DataError where they differ, or there is none.
+std::int64_t common_rows(const Tree& rows, const std::string& who);
+
+/// Rows of the batch that begins at a position, and where the next one begins.
+struct BatchRows {
+  std::vector<std::int64_t> rows;
+  Position next;
+};
+BatchRows batch_rows(const LoaderOptions& options, Position at, std::int64_t rows);
+std::int64_t batches_of(const LoaderOptions& options, std::int64_t rows);
+/// Throws DataError for a position beyond the rows; `what` says of what.
+void check_position(Position position, std::int64_t rows, const std::string& what);
+
+/// Memory for `size` rows of so many bytes. Throws DataError where it is not to be had.
+std::vector<std::byte> memory_for_rows(std::size_t row_bytes, std::int64_t size);
 
 /// 1 for the first `real` rows, then 0: f32[size].
 Array real_rows(std::size_t real, std::int64_t size);

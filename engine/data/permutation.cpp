@@ -1,7 +1,7 @@
 #include <bit>
 
 #include <lockstep/backend/threefry.h>
-#include <lockstep/data.h>
+#include <lockstep/batches.h>
 #include <lockstep/error.h>
 
 namespace lockstep::data {

@@ -1,7 +1,6 @@
-#include <algorithm>
 #include <utility>
 
-#include <lockstep/data.h>
+#include <lockstep/batches.h>
 #include <lockstep/error.h>
 #include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
@@ -19,30 +18,13 @@ std::int64_t rows_of(const std::vector<HostTable>& tables) {
   return tables[0].rows();
 }
 
-/// The number of rows that all leaves have.
-std::int64_t common_rows(const Tree& rows) {
-  const std::vector<std::string> paths = rows.paths();
-  const std::vector<Array> leaves = rows.leaves();
-  if (leaves.empty()) throw DataError("[loader] the tree of rows has no leaf; give arrays of at least one row");
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].has_value() && leaves[i].ndim() > 0 && leaves[i].dim(0) == leaves[0].dim(0) && leaves[i].dim(0) > 0) {
-      continue;
-    }
-    const std::string what = leaves[i].has_value() ? to_string(leaves[i].type()) : "empty";
-    throw DataError("[loader] '" + paths[i] + "' is " + what + ", '" + paths[0] + "' is " +
-                    (leaves[0].has_value() ? to_string(leaves[0].type()) : "empty") +
-                    "; give all leaves the same number of rows (dimension 0), at least one");
-  }
-  return leaves[0].dim(0);
-}
-
 }  // namespace
 
 TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : options_(options) {
   check_batch(options_.batch);
   const bool has_place = !weight.empty() && rows.contains(weight);
   if (has_place && rows.at(weight).is_leaf() && !rows.at(weight).array().has_value()) rows = rows.with(weight, Tree());
-  const std::int64_t count = common_rows(rows);
+  const std::int64_t count = common_rows(rows, "loader");
   if (options_.drop_last && options_.batch > count) {
     throw DataError("[loader] a batch of " + std::to_string(options_.batch) + " from " + std::to_string(count) +
                     " rows; take a smaller batch, or drop_last = false to have the only batch padded");
@@ -59,20 +41,11 @@ TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : o
   structure_ = map([](const Array&) { return Array(); }, rows);
 }
 
-std::int64_t TreeLoader::batches_per_epoch() const {
-  const std::int64_t rows = rows_of(tables_);
-  return options_.drop_last ? rows / options_.batch : (rows + options_.batch - 1) / options_.batch;
-}
+std::int64_t TreeLoader::batches_per_epoch() const { return batches_of(options_, rows_of(tables_)); }
 
 Tree TreeLoader::next_tree() {
-  const std::int64_t rows = rows_of(tables_);
-  const std::int64_t end = std::min(position_.row + options_.batch, rows);
-  const Permutation order(options_.seed, static_cast<std::uint64_t>(position_.epoch), rows);
-  std::vector<std::int64_t> chosen;
-  for (std::int64_t at = position_.row; at < end; ++at) chosen.push_back(options_.shuffle ? order(at) : at);
-  position_.row = end;
-  const std::int64_t left = rows - position_.row;
-  if (left == 0 || (options_.drop_last && left < options_.batch)) position_ = {position_.epoch + 1, 0};
+  const auto [chosen, after] = batch_rows(options_, position_, rows_of(tables_));
+  position_ = after;
   std::vector<Array> leaves;
   for (const HostTable& table : tables_) leaves.push_back(gathered(table, chosen, options_.batch));
   Tree batch = structure_.unflatten(std::move(leaves));
@@ -82,11 +55,7 @@ Tree TreeLoader::next_tree() {
 }
 
 void TreeLoader::seek(Position position) {
-  if (position.epoch < 0 || position.row < 0 || position.row >= rows_of(tables_)) {
-    throw DataError("[loader] position epoch " + std::to_string(position.epoch) + " row " +
-                    std::to_string(position.row) + " is outside the data of " + std::to_string(rows_of(tables_)) +
-                    " rows; the run was saved with other data");
-  }
+  check_position(position, rows_of(tables_), "data");
   position_ = position;
 }
 

@@ -1,4 +1,7 @@
+#include "tests/fuzz/readers.h"
+
 #include <chrono>
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -37,10 +40,25 @@ void damage(const std::string& good, Read&& read) {
 
 }  // namespace
 
-TEST_CASE("damaged IDX files") {
-  const tests::TemporaryFolder folder;
-  const std::string good = std::string("\0\0\x08\x02\0\0\0\x04\0\0\0\x06", 12) + std::string(24, 'x');
-  damage(good, [&](const std::string& bytes) { data::read_idx(folder.write("file", bytes)); });
+TEST_CASE("damaged files of every reader of data") {
+  for (const tests::Reader& reader : tests::data_readers()) {
+    CAPTURE(reader.name);
+    std::uint64_t seed = 0;
+    const auto folder = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "fuzz" / "corpus" / reader.name;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string good = tests::file_text(entry.path());
+      reader.read(good);
+      for (std::uint64_t last = seed + cases / 4; seed < last; ++seed) {
+        CAPTURE(entry.path().string());
+        CAPTURE(seed);
+        try {
+          reader.read(mutated(good, seed));
+        } catch (const Error&) {
+        }
+      }
+    }
+    CHECK(seed > 0);
+  }
 }
 
 TEST_CASE("damaged safetensors files") {

@@ -7,7 +7,7 @@ include("${RULES}")
 
 # Third parties, and the files that may know them.
 set(third_parties
-  "^(ATen|c10|torch)/" "^(backends|tests/backends)/(aten|cuda)/|^include/lockstep/aten\\.h$"
+  "^(ATen|c10|torch)/" "^(backends|tests/backends)/(aten|cuda)/|^include/lockstep/aten\\.h$|^tests/install/consumer/"
   "^(oneapi/)?dnnl" "^(backends|tests/backends)/onednn/"
   "^xbyak/" "^(backends|tests/backends)/jit/"
   "^mpi\\.h$" "^(backends|tests/backends)/mpi/"
@@ -16,7 +16,7 @@ set(third_parties
   "^fmt/" "\\.cpp$"
   "^nlohmann/" "^engine/.*\\.cpp$|^tests/"
   "^openssl/" "^engine/.*\\.cpp$|^tests/"
-  "^zlib\\.h$" "^engine/data/.*\\.cpp$|^tests/"
+  "^(zlib|png|jpeglib)\\.h$" "^engine/data/.*\\.cpp$|^tests/"
   "^CLI/" "^engine/cli/"
   "^doctest/" "^tests/")
 

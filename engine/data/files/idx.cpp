@@ -2,10 +2,10 @@
 #include <array>
 #include <string>
 
-#include <lockstep/data.h>
+#include <lockstep/data_files.h>
 #include <lockstep/error.h>
 
-#include "engine/data/gzip_file.h"
+#include "engine/data/files/gzip_file.h"
 
 namespace lockstep::data {
 namespace {
@@ -75,7 +75,7 @@ std::uint64_t body_bytes(const GzipFile& file, const Shape& shape, DType dtype) 
 
 /// Read piece by piece, so that memory grows only with what really arrives.
 std::vector<std::byte> read_body(GzipFile& file, std::uint64_t bytes, std::uint64_t offset) {
-  constexpr std::uint64_t piece = 16U << 20;
+  constexpr std::uint64_t piece = 1U << 20;
   std::vector<std::byte> body;
   while (body.size() < bytes) {
     const std::uint64_t start = body.size();

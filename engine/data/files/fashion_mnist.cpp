@@ -1,7 +1,7 @@
 #include <cstring>
 #include <string>
 
-#include <lockstep/data.h>
+#include <lockstep/data_files.h>
 #include <lockstep/error.h>
 
 namespace lockstep::data {

@@ -1,4 +1,4 @@
-#include "engine/data/gzip_file.h"
+#include "engine/data/files/gzip_file.h"
 
 #include <algorithm>
 #include <cerrno>

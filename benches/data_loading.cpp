@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <lockstep/lockstep.h>
+
+#include "workloads.h"
+
+// What data loading costs a training step: the cnn's on batches of 64 images of 28 x 28, read from memory and augmented
+// (crop, flip, shift, cutout, normalize), made when they are asked for or by threads ahead of time, beside the step on one
+// batch that is always there. `bench_data_loading <devices>`; the medians of rounds in which all take turns.
+namespace lockstep::benches {
+namespace {
+
+constexpr std::int64_t batch = 64;
+constexpr int rounds = 15;
+constexpr int steps = 20;
+
+using Clock = std::chrono::steady_clock;
+
+data::SourcePtr augmented() {
+  constexpr std::int64_t rows = 10000;
+  data::Dataset set;
+  std::vector<std::uint8_t> pixels(rows * 28 * 28);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
+  std::vector<std::int32_t> labels(rows);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
+  set.x = data::host_table(pixels, Shape{rows, 28, 28, 1});
+  set.y = data::host_table(labels, Shape{rows});
+  return data::map_rows(data::in_memory(std::move(set)), [](data::Row row, const data::RowKey& key) {
+    data::HostTable& x = row.at("x");
+    x = data::random_crop(x, 28, 28, 2, key.fold_in(0));
+    x = data::random_flip(std::move(x), key.fold_in(1));
+    x = data::random_shift(x, 1, key.fold_in(2));
+    x = data::cutout(std::move(x), 8, key.fold_in(3));
+    x = data::normalize(x, {0.5F}, {0.25F});
+    return row;
+  });
+}
+
+struct Way {
+  std::string name;
+  std::function<Batch()> next;
+  std::vector<double> seconds;
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void run(int devices_used) {
+  const Workload workload = find_workload("cnn");
+  const auto step =
+      train_step(workload, {.devices = devices("cpu:0-" + std::to_string(devices_used - 1)), .shards = 2});
+  const auto [weights, variables] = workload.model.init(random::key(0), workload.x);
+  TrainState state = step.init(weights, variables);
+  const data::SourcePtr source = augmented();
+  std::vector<std::shared_ptr<data::SourceLoader>> loaders;
+  std::vector<Way> ways;
+  const Batch fixed = data::SourceLoader(source, {.batch = batch}, {.threads = 0}).next<Batch>();
+  ways.push_back({"one batch that is there", [&] { return fixed; }, {}});
+  for (const int threads : {0, 1, 2}) {
+    loaders.push_back(std::make_shared<data::SourceLoader>(source, data::LoaderOptions{.batch = batch},
+                                                           data::PrefetchOptions{threads}));
+    ways.push_back({threads == 0 ? "made when asked for" : std::to_string(threads) + " threads ahead",
+                    [loader = loaders.back()] { return loader->next<Batch>(); },
+                    {}});
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Way& way : ways) {
+      const auto start = Clock::now();
+      for (int i = 0; i < steps; ++i) {
+        auto [next, logs] = step(std::move(state), way.next());
+        state = std::move(next);
+        static_cast<void>(logs.at("loss").item<float>());
+      }
+      way.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count() / steps);
+    }
+  }
+  data::SourceLoader alone(source, {.batch = batch}, {.threads = 0});
+  const auto start = Clock::now();
+  for (int i = 0; i < 200; ++i) static_cast<void>(alone.next<Batch>());
+  std::printf("devices %d, a batch alone %.3f ms\n", devices_used,
+              std::chrono::duration<double>(Clock::now() - start).count() / 200 * 1e3);
+  for (const Way& way : ways) {
+    std::printf("%-24s %.3f ms a step, %.3f of the first\n", way.name.c_str(), median(way.seconds) * 1e3,
+                median(way.seconds) / median(ways[0].seconds));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::benches
+
+int main(int argc, char** argv) {
+  try {
+    lockstep::benches::run(argc > 1 ? std::atoi(argv[1]) : 1);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,88 @@
+#include "engine/data/files/mapped_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lockstep/error.h>
+
+namespace lockstep::data {
+namespace {
+
+[[noreturn]] void fail(const std::string& who, const std::string& name, const std::string& what) {
+  throw DataError("[" + who + "] " + name + ": " + what);
+}
+
+/// A descriptor of a regular file, and its size. A FIFO would block while it is opened, so its kind is asked first.
+std::pair<int, std::size_t> open_regular(const std::string& name, const std::string& who) {
+  struct stat status = {};
+  if (::stat(name.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) fail(who, name, "no such file; check the path");
+    fail(who, name, std::string("cannot be opened: ") + std::strerror(errno));
+  }
+  if (!S_ISREG(status.st_mode)) fail(who, name, "is no regular file; give the path of a file");
+  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail(who, name, std::string("cannot be opened: ") + std::strerror(errno));
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    fail(who, name, "is no regular file; give the path of a file");
+  }
+  return {descriptor, static_cast<std::size_t>(status.st_size)};
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path, std::string who)
+    : who_(std::move(who)), name_(path.string()) {
+  std::tie(descriptor_, size_) = open_regular(name_, who_);
+  if (size_ == 0) return;
+  void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    ::close(descriptor_);
+    fail(who_, name_, std::string("cannot be mapped into memory: ") + std::strerror(error));
+  }
+  begin_ = static_cast<const std::byte*>(memory);
+}
+
+MappedFile::~MappedFile() {
+  if (begin_ != nullptr) ::munmap(const_cast<std::byte*>(begin_), size_);
+  ::close(descriptor_);
+}
+
+std::span<const std::byte> MappedFile::bytes(std::size_t begin, std::size_t size) const {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0 || static_cast<std::size_t>(status.st_size) < begin + size) {
+    fail(who_, name_,
+         "byte " + std::to_string(begin) + ": " + std::to_string(size) + " bytes expected, the file now has " +
+             std::to_string(status.st_size) + " in all; it was cut while it was in use");
+  }
+  return {begin_ + begin, size};
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path, const std::string& who) {
+  const std::string name = path.string();
+  const auto [descriptor, size] = open_regular(name, who);
+  std::vector<std::byte> bytes(size);
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(descriptor, bytes.data() + done, std::min(size - done, std::size_t{1} << 30));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const std::string why = got < 0 ? std::strerror(errno) : "it was cut while it was read";
+      ::close(descriptor);
+      fail(who, name, "byte " + std::to_string(done) + ": " + std::to_string(size) + " bytes expected: " + why);
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  ::close(descriptor);
+  return bytes;
+}
+
+}  // namespace lockstep::data

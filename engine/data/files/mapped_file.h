@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::data {
+
+/// A file's bytes, mapped into memory: pages come as they are read. Throws DataError for what is no regular file or cannot
+/// be opened; `who` is the reader that errors name.
+class MappedFile {
+ public:
+  MappedFile(const std::filesystem::path& path, std::string who);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::size_t size() const { return size_; }
+  /// A part, which must lie inside. The file's length is asked for each time: reading what somebody cut off meanwhile
+  /// would end the process, so it is a DataError.
+  std::span<const std::byte> bytes(std::size_t begin, std::size_t size) const;
+  std::span<const std::byte> bytes() const { return bytes(0, size_); }
+
+ private:
+  std::string who_;
+  std::string name_;
+  int descriptor_ = -1;
+  const std::byte* begin_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// All bytes of a file, read rather than mapped: nothing that is done to the file later matters. Throws likewise.
+std::vector<std::byte> read_file(const std::filesystem::path& path, const std::string& who);
+
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace lockstep::data

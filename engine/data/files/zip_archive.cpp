@@ -1,0 +1,216 @@
+#include "engine/data/files/zip_archive.h"
+
+#include <algorithm>
+#include <set>
+
+#include <zlib.h>
+
+#include "engine/data/files/file_bytes.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::uint32_t end_signature = 0x06054b50;
+constexpr std::uint32_t long_end_signature = 0x06064b50;
+constexpr std::uint32_t locator_signature = 0x07064b50;
+constexpr std::uint32_t central_signature = 0x02014b50;
+constexpr std::uint32_t local_signature = 0x04034b50;
+constexpr std::uint64_t end_size = 22;
+constexpr std::uint64_t locator_size = 20;
+constexpr std::uint64_t central_size = 46;
+constexpr std::uint64_t local_size = 30;
+/// Deflate turns one byte into at most 1032.
+constexpr std::uint64_t largest_ratio = 1032;
+constexpr std::uint32_t is_long = 0xFFFFFFFF;
+
+struct Directory {
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+  std::uint64_t entries = 0;
+};
+
+/// The end record stands last, before a comment of at most 65535 bytes.
+std::uint64_t end_record(const FileBytes& file) {
+  if (file.size() < end_size) {
+    file.fail(0, "the file has " + std::to_string(file.size()) + " bytes; a ZIP archive has 22 at least");
+  }
+  const std::uint64_t last = file.size() - end_size;
+  for (std::uint64_t back = 0; back <= std::min<std::uint64_t>(last, 65535); ++back) {
+    const std::uint64_t at = last - back;
+    if (file.number<std::uint32_t>(at, "end record") == end_signature &&
+        file.number<std::uint16_t>(at + 20, "end record") == back) {
+      return at;
+    }
+  }
+  file.fail(last, "no end record of a ZIP archive; the file is no .npz file or was cut off");
+}
+
+Directory find_directory(const FileBytes& file) {
+  const std::uint64_t end = end_record(file);
+  Directory directory{file.number<std::uint32_t>(end + 16, "end record"),
+                      file.number<std::uint32_t>(end + 12, "end record"),
+                      file.number<std::uint16_t>(end + 10, "end record")};
+  if (file.number<std::uint32_t>(end + 4, "end record") != 0) {
+    file.fail(end + 4, "the archive is in several parts; give one whole file");
+  }
+  if (end >= locator_size &&
+      file.number<std::uint32_t>(end - locator_size, "end record's locator") == locator_signature) {
+    const auto at = file.number<std::uint64_t>(end - locator_size + 8, "end record's locator");
+    if (file.part(at, 56, "long end record").empty() ||
+        file.number<std::uint32_t>(at, "long end record") != long_end_signature) {
+      file.fail(at, "no long end record where its locator points");
+    }
+    directory = {file.number<std::uint64_t>(at + 48, "long end record"),
+                 file.number<std::uint64_t>(at + 40, "long end record"),
+                 file.number<std::uint64_t>(at + 32, "long end record")};
+  }
+  file.part(directory.begin, directory.size, "directory");
+  if (directory.begin + directory.size > end) file.fail(directory.begin, "the directory overlaps the end record");
+  if (directory.entries > directory.size / central_size) {
+    file.fail(end, std::to_string(directory.entries) + " entries in a directory of " + std::to_string(directory.size) +
+                       " bytes; each takes 46 at least");
+  }
+  return directory;
+}
+
+/// Sizes of 32 bits that are all ones stand in the extra field of kind 1, in this order.
+void read_long_sizes(const FileBytes& file, std::uint64_t at, std::uint64_t size, ZipEntry& entry,
+                     std::uint64_t& local) {
+  const std::uint64_t end = at + size;
+  while (end - at >= 4) {
+    const auto kind = file.number<std::uint16_t>(at, "extra field");
+    const auto length = file.number<std::uint16_t>(at + 2, "extra field");
+    at += 4;
+    if (length > end - at) file.fail(at, "an extra field of " + std::to_string(length) + " bytes leaves its entry");
+    if (kind == 1) {
+      std::uint64_t place = at;
+      for (std::uint64_t* value : {&entry.size, &entry.packed, &local}) {
+        if (*value != is_long) continue;
+        if (place + 8 > at + length) file.fail(place, "an entry's long size is missing");
+        *value = file.number<std::uint64_t>(place, "extra field");
+        place += 8;
+      }
+      return;
+    }
+    at += length;
+  }
+}
+
+/// The entry that stands at `at` of the directory; `at` moves behind it.
+ZipEntry read_entry(const FileBytes& file, std::uint64_t& at) {
+  file.part(at, central_size, "directory");
+  if (file.number<std::uint32_t>(at, "directory") != central_signature) {
+    file.fail(at, "no entry of the directory begins here");
+  }
+  const auto flags = file.number<std::uint16_t>(at + 8, "entry's flags");
+  const auto method = file.number<std::uint16_t>(at + 10, "entry's method");
+  ZipEntry entry;
+  entry.crc = file.number<std::uint32_t>(at + 16, "entry's CRC-32");
+  entry.packed = file.number<std::uint32_t>(at + 20, "entry's size");
+  entry.size = file.number<std::uint32_t>(at + 24, "entry's size");
+  const auto name_size = file.number<std::uint16_t>(at + 28, "entry's name");
+  const auto extra_size = file.number<std::uint16_t>(at + 30, "entry's extra field");
+  const auto comment_size = file.number<std::uint16_t>(at + 32, "entry's comment");
+  std::uint64_t local = file.number<std::uint32_t>(at + 42, "entry's place");
+  const auto name = file.part(at + central_size, name_size, "entry's name");
+  entry.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
+  file.part(at + central_size + name_size, std::uint64_t{extra_size} + comment_size, "entry's extra field");
+  if (entry.name.find('\0') != std::string::npos) file.fail(at + central_size, "NUL in an entry's name");
+  if ((flags & 1) != 0) file.fail(at + 8, "entry " + shown(entry.name) + " is encrypted; save it without a password");
+  if (method != 0 && method != 8) {
+    file.fail(at + 10, "entry " + shown(entry.name) + " is packed by method " + std::to_string(method) +
+                           "; expected 0 (stored) or 8 (deflated)");
+  }
+  entry.is_deflated = method == 8;
+  read_long_sizes(file, at + central_size + name_size, extra_size, entry, local);
+
+  file.part(local, local_size, "entry's local header");
+  if (file.number<std::uint32_t>(local, "entry's local header") != local_signature) {
+    file.fail(local, "no local header of entry " + shown(entry.name) + " begins here");
+  }
+  entry.begin = local + local_size + file.number<std::uint16_t>(local + 26, "entry's local header") +
+                file.number<std::uint16_t>(local + 28, "entry's local header");
+  file.part(entry.begin, entry.packed, "entry " + shown(entry.name));
+  if (entry.is_deflated ? entry.size / largest_ratio > entry.packed : entry.size != entry.packed) {
+    file.fail(at + 24, "entry " + shown(entry.name) + " says " + std::to_string(entry.size) + " bytes, which its " +
+                           std::to_string(entry.packed) + " in the file cannot hold");
+  }
+  at += central_size + name_size + extra_size + comment_size;
+  return entry;
+}
+
+}  // namespace
+
+std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::string& name, const std::string& who) {
+  const FileBytes file(bytes, name, who);
+  const Directory directory = find_directory(file);
+  std::vector<ZipEntry> entries;
+  std::set<std::string> names;
+  std::uint64_t at = directory.begin;
+  for (std::uint64_t i = 0; i < directory.entries; ++i) {
+    const std::uint64_t begin = at;
+    entries.push_back(read_entry(file, at));
+    if (!names.insert(entries.back().name).second) {
+      file.fail(begin, "two entries are called " + shown(entries.back().name));
+    }
+  }
+  // A few bytes that many entries unpack would take memory without end.
+  std::vector<ZipEntry> sorted = entries;
+  std::sort(sorted.begin(), sorted.end(), [](const ZipEntry& a, const ZipEntry& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].begin - sorted[i - 1].begin < sorted[i - 1].packed) {
+      file.fail(sorted[i].begin, "entries " + shown(sorted[i - 1].name) + " and " + shown(sorted[i].name) + " overlap");
+    }
+  }
+  return entries;
+}
+
+std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name,
+                              const std::string& who) {
+  const FileBytes file(bytes, name, who);
+  const auto packed = file.part(entry.begin, entry.packed, "entry " + shown(entry.name));
+  std::vector<std::byte> plain;
+  if (!entry.is_deflated) {
+    plain.assign(packed.begin(), packed.end());
+  } else {
+    struct Stream : z_stream {
+      Stream() : z_stream{} {}
+      ~Stream() { inflateEnd(this); }
+    } stream;
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) file.fail(entry.begin, "zlib cannot be started");
+    std::size_t taken = 0;
+    int status = Z_OK;
+    // One byte more than there should be, so that a surplus is seen.
+    while (status == Z_OK && plain.size() <= entry.size) {
+      const std::size_t before = plain.size();
+      plain.resize(static_cast<std::size_t>(std::min<std::uint64_t>(entry.size + 1, before + (1U << 20))));
+      if (stream.avail_in == 0) {
+        const std::size_t piece = std::min<std::size_t>(packed.size() - taken, 1U << 30);
+        stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
+        stream.avail_in = static_cast<uInt>(piece);
+        taken += piece;
+      }
+      stream.next_out = reinterpret_cast<Bytef*>(plain.data() + before);
+      stream.avail_out = static_cast<uInt>(plain.size() - before);
+      status = inflate(&stream, Z_NO_FLUSH);
+      plain.resize(plain.size() - stream.avail_out);
+      if (status == Z_OK && plain.size() == before && stream.avail_in == 0 && taken == packed.size()) break;
+    }
+    if (status != Z_STREAM_END) {
+      file.fail(entry.begin, "entry " + shown(entry.name) + " is damaged or longer than the " +
+                                 std::to_string(entry.size) + " bytes that the directory says");
+    }
+  }
+  if (plain.size() != entry.size) {
+    file.fail(entry.begin, "entry " + shown(entry.name) + ": " + std::to_string(entry.size) + " bytes expected, " +
+                               std::to_string(plain.size()) + " found");
+  }
+  const auto crc = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(plain.data()), plain.size()));
+  if (crc != entry.crc) {
+    file.fail(entry.begin, "entry " + shown(entry.name) + " has CRC-32 " + std::to_string(crc) + ", expected " +
+                               std::to_string(entry.crc) + "; the file is damaged");
+  }
+  return plain;
+}
+
+}  // namespace lockstep::data

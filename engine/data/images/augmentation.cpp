@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <lockstep/augmentation.h>
+#include <lockstep/error.h>
+
+namespace lockstep::data {
+namespace {
+
+struct Extents {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 0;
+};
+
+Extents extents_of(const HostTable& image, const std::string& who) {
+  const Shape& shape = image.type.shape;
+  if (shape.rank() != 3) {
+    throw ShapeError("[" + who + "] the image is " + to_string(image.type) + "; expected [height, width, channels]");
+  }
+  if (image.type.dtype != DType::uint8 && image.type.dtype != DType::float32) {
+    throw DtypeError("[" + who + "] the image is " + to_string(image.type) + "; expected uint8 or float32");
+  }
+  if (std::ssize(image.bytes) != image.type.nbytes()) {
+    throw ShapeError("[" + who + "] the image is " + to_string(image.type) + " with " +
+                     std::to_string(image.bytes.size()) + " bytes; give it the bytes of all its elements");
+  }
+  return {shape[0], shape[1], shape[2]};
+}
+
+/// Zeros of this dtype. Throws ValueError for extents below 1, or that no memory holds.
+HostTable blank(DType dtype, const Extents& extents, const std::string& who) {
+  if (extents.height < 1 || extents.width < 1 || extents.height > (1 << 20) || extents.width > (1 << 20)) {
+    throw ValueError("[" + who + "] an image of " + std::to_string(extents.height) + " x " +
+                     std::to_string(extents.width) + "; extents are 1 to 2^20");
+  }
+  HostTable image{{dtype, {extents.height, extents.width, extents.channels}, {}}, {}};
+  image.bytes.resize(static_cast<std::size_t>(image.type.nbytes()));
+  return image;
+}
+
+}  // namespace
+
+HostTable crop(const HostTable& image, std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width) {
+  const Extents from = extents_of(image, "crop");
+  HostTable window = blank(image.type.dtype, {height, width, from.channels}, "crop");
+  const std::int64_t pixel = from.channels * static_cast<std::int64_t>(size_of(image.type.dtype));
+  constexpr std::int64_t farthest = std::int64_t{1} << 40;  // all zeros, as from any place beyond
+  top = std::clamp(top, -farthest, farthest);
+  left = std::clamp(left, -farthest, farthest);
+  const std::int64_t first_row = top < 0 ? (top <= -height ? height : -top) : 0;
+  const std::int64_t first_column = left < 0 ? (left <= -width ? width : -left) : 0;
+  const std::int64_t rows = top >= from.height ? 0 : std::min(height, from.height - top);
+  const std::int64_t columns = left >= from.width ? 0 : std::min(width, from.width - left);
+  if (columns <= first_column) return window;
+  for (std::int64_t row = first_row; row < rows; ++row) {
+    std::memcpy(window.bytes.data() + (row * width + first_column) * pixel,
+                image.bytes.data() + ((row + top) * from.width + first_column + left) * pixel,
+                static_cast<std::size_t>((columns - first_column) * pixel));
+  }
+  return window;
+}
+
+HostTable random_crop(const HostTable& image, std::int64_t height, std::int64_t width, std::int64_t padding,
+                      const RowKey& key) {
+  const Extents from = extents_of(image, "random_crop");
+  constexpr std::int64_t most = 1 << 20;
+  if (padding < 0 || padding > most || height < 1 || width < 1 || height > from.height + 2 * padding ||
+      width > from.width + 2 * padding) {
+    throw ValueError("[random_crop] a window of " + std::to_string(height) + " x " + std::to_string(width) +
+                     " of an image of " + std::to_string(from.height) + " x " + std::to_string(from.width) +
+                     " with padding " + std::to_string(padding) + "; it must fit in");
+  }
+  const std::int64_t top = key.below(from.height + 2 * padding - height + 1, 0) - padding;
+  const std::int64_t left = key.below(from.width + 2 * padding - width + 1, 1) - padding;
+  return crop(image, top, left, height, width);
+}
+
+HostTable random_flip(HostTable image, const RowKey& key, double p) {
+  const Extents of = extents_of(image, "random_flip");
+  if (!(key.uniform() < p)) return image;
+  const std::int64_t pixel = of.channels * static_cast<std::int64_t>(size_of(image.type.dtype));
+  for (std::int64_t row = 0; row < of.height; ++row) {
+    std::byte* line = image.bytes.data() + row * of.width * pixel;
+    if (pixel == 1) {
+      std::reverse(line, line + of.width);
+      continue;
+    }
+    for (std::int64_t a = 0, b = of.width - 1; a < b; ++a, --b) {
+      std::swap_ranges(line + a * pixel, line + (a + 1) * pixel, line + b * pixel);
+    }
+  }
+  return image;
+}
+
+HostTable random_shift(const HostTable& image, std::int64_t most, const RowKey& key) {
+  const Extents of = extents_of(image, "random_shift");
+  if (most < 0 || most > (1 << 20)) {
+    throw ValueError("[random_shift] most is " + std::to_string(most) + "; give 0 to 2^20 pixels");
+  }
+  return crop(image, key.below(2 * most + 1, 0) - most, key.below(2 * most + 1, 1) - most, of.height, of.width);
+}
+
+HostTable cutout(HostTable image, std::int64_t size, const RowKey& key) {
+  const Extents of = extents_of(image, "cutout");
+  if (size < 0 || size > (1 << 20)) {
+    throw ValueError("[cutout] size is " + std::to_string(size) + "; give 0 to 2^20 pixels");
+  }
+  if (of.height == 0 || of.width == 0) return image;
+  const std::int64_t pixel = of.channels * static_cast<std::int64_t>(size_of(image.type.dtype));
+  const std::int64_t top = key.below(of.height, 0) - size / 2;
+  const std::int64_t left = key.below(of.width, 1) - size / 2;
+  const std::int64_t begin = std::clamp(left, std::int64_t{0}, of.width);
+  const std::int64_t end = std::clamp(left + size, std::int64_t{0}, of.width);
+  for (std::int64_t row = std::max(top, std::int64_t{0}); row < std::min(top + size, of.height); ++row) {
+    std::byte* line = image.bytes.data() + row * of.width * pixel;
+    std::fill(line + begin * pixel, line + end * pixel, std::byte{0});
+  }
+  return image;
+}
+
+namespace {
+
+/// By channels of a number that the compiler knows, so that it can do several pixels at a time.
+template <std::size_t channels, class T>
+void normalize_channels(const T* from, std::size_t pixels, float unit, const std::vector<float>& mean,
+                        const std::vector<float>& deviation, float* to) {
+  float shift[channels], scale[channels];
+  for (std::size_t c = 0; c < channels; ++c) {
+    shift[c] = mean[c];
+    scale[c] = 1.0F / deviation[c];
+  }
+  for (std::size_t i = 0; i < pixels; ++i) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      to[i * channels + c] = (static_cast<float>(from[i * channels + c]) * unit - shift[c]) * scale[c];
+    }
+  }
+}
+
+}  // namespace
+
+HostTable normalize(const HostTable& image, const std::vector<float>& mean, const std::vector<float>& deviation) {
+  const Extents of = extents_of(image, "normalize");
+  if (std::ssize(mean) != of.channels || std::ssize(deviation) != of.channels) {
+    throw ShapeError("[normalize] " + std::to_string(mean.size()) + " means and " + std::to_string(deviation.size()) +
+                     " deviations for " + to_string(image.type) + "; give one a channel");
+  }
+  for (std::size_t c = 0; c < deviation.size(); ++c) {
+    if (deviation[c] != 0) continue;
+    throw ValueError("[normalize] the deviation of channel " + std::to_string(c) + " is 0; divide by another number");
+  }
+  HostTable result{{DType::float32, image.type.shape, {}}, {}};
+  result.bytes.resize(static_cast<std::size_t>(result.type.nbytes()));
+  auto* to = reinterpret_cast<float*>(result.bytes.data());
+  const auto pixels = static_cast<std::size_t>(of.height * of.width);
+  const auto write = [&](const auto* from, float unit) {
+    if (of.channels == 1) return normalize_channels<1>(from, pixels, unit, mean, deviation, to);
+    if (of.channels == 3) return normalize_channels<3>(from, pixels, unit, mean, deviation, to);
+    for (std::size_t i = 0; i < pixels; ++i) {
+      for (std::size_t c = 0; c < mean.size(); ++c) {
+        *to++ = (static_cast<float>(*from++) * unit - mean[c]) * (1.0F / deviation[c]);
+      }
+    }
+  };
+  if (image.type.dtype == DType::uint8) {
+    write(reinterpret_cast<const std::uint8_t*>(image.bytes.data()), 1.0F / 255.0F);
+  } else {
+    write(reinterpret_cast<const float*>(image.bytes.data()), 1.0F);
+  }
+  return result;
+}
+
+namespace {
+
+/// Where a line of `to` pixels reads one of `from` pixels: two neighbours and the weight of the second.
+struct Tap {
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+  float weight = 0;
+};
+
+std::vector<Tap> taps_of(std::int64_t from, std::int64_t to) {
+  std::vector<Tap> taps;
+  for (std::int64_t i = 0; i < to; ++i) {
+    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+    const double below = std::floor(at);
+    const auto first = static_cast<std::int64_t>(below);
+    taps.push_back({std::clamp(first, std::int64_t{0}, from - 1), std::clamp(first + 1, std::int64_t{0}, from - 1),
+                    static_cast<float>(at - below)});
+  }
+  return taps;
+}
+
+template <class T>
+void resample(const T* from, const Extents& size, const std::vector<Tap>& rows, const std::vector<Tap>& columns,
+              T* to) {
+  for (const Tap& row : rows) {
+    const T* above = from + row.first * size.width * size.channels;
+    const T* under = from + row.second * size.width * size.channels;
+    for (const Tap& column : columns) {
+      for (std::int64_t c = 0; c < size.channels; ++c) {
+        const std::int64_t a = column.first * size.channels + c;
+        const std::int64_t b = column.second * size.channels + c;
+        const auto mixed = [&](const T* line) {
+          return static_cast<float>(line[a]) * (1 - column.weight) + static_cast<float>(line[b]) * column.weight;
+        };
+        const float value = mixed(above) * (1 - row.weight) + mixed(under) * row.weight;
+        *to++ = std::is_same_v<T, float> ? static_cast<T>(value) : static_cast<T>(std::lround(value));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+HostTable resize(const HostTable& image, std::int64_t height, std::int64_t width) {
+  const Extents from = extents_of(image, "resize");
+  HostTable result = blank(image.type.dtype, {height, width, from.channels}, "resize");
+  if (from.height == 0 || from.width == 0) {
+    throw ShapeError("[resize] the image is " + to_string(image.type) + "; it has no pixel to read");
+  }
+  const std::vector<Tap> rows = taps_of(from.height, height);
+  const std::vector<Tap> columns = taps_of(from.width, width);
+  if (image.type.dtype == DType::uint8) {
+    resample(reinterpret_cast<const std::uint8_t*>(image.bytes.data()), from, rows, columns,
+             reinterpret_cast<std::uint8_t*>(result.bytes.data()));
+  } else {
+    resample(reinterpret_cast<const float*>(image.bytes.data()), from, rows, columns,
+             reinterpret_cast<float*>(result.bytes.data()));
+  }
+  return result;
+}
+
+}  // namespace lockstep::data

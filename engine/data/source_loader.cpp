@@ -1,0 +1,277 @@
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include <lockstep/error.h>
+#include <lockstep/moved_from.h>
+#include <lockstep/ops.h>
+#include <lockstep/sources.h>
+
+#include "engine/data/gathered_rows.h"
+
+namespace lockstep::data {
+
+using lockstep::detail::held;
+
+namespace {
+
+/// Rows of one form, one behind the other.
+class Columns {
+ public:
+  Columns(Row first, std::int64_t row, std::int64_t size) : first_(std::move(first)), first_row_(row) {
+    if (first_.empty()) {
+      throw DataError("[loader] row " + std::to_string(row) + " has no field; give each row one at least");
+    }
+    for (const auto& [name, table] : first_) {
+      check_bytes(name, table, row);
+      columns_.push_back(memory_for_rows(table.bytes.size(), size));
+    }
+    write(first_, 0);
+  }
+
+  void add(const Row& row, std::int64_t number, std::size_t place) {
+    auto expected = first_.begin();
+    for (const auto& [name, table] : row) {
+      if (expected == first_.end() || expected->first != name || !(expected->second.type == table.type)) break;
+      check_bytes(name, table, number);
+      ++expected;
+    }
+    if (expected != first_.end() || row.size() != first_.size()) {
+      throw DataError("[loader] row " + std::to_string(number) + " is " + said(row) + ", row " +
+                      std::to_string(first_row_) + " is " + said(first_) +
+                      "; give all rows the same fields, dtypes and shapes: map_rows can crop, resize or pad them");
+    }
+    write(row, place);
+  }
+
+  /// The last row once more, up to the end.
+  void repeat(std::size_t real) {
+    for (std::vector<std::byte>& column : columns_) {
+      const std::size_t bytes = row_bytes(column);
+      for (std::size_t at = real * bytes; bytes > 0 && at < column.size(); at += bytes) {
+        std::memcpy(column.data() + at, column.data() + (real - 1) * bytes, bytes);
+      }
+    }
+  }
+
+  Tree tree(std::int64_t size) const {
+    Tree batch = Tree::dict({});
+    std::size_t k = 0;
+    for (const auto& [name, table] : first_) {
+      Shape shape{size};
+      for (const std::int64_t extent : table.type.shape) shape.append(extent);
+      batch = batch.with(name, Tree(from_bytes({table.type.dtype, shape, {}}, columns_[k++])));
+    }
+    return batch;
+  }
+
+ private:
+  std::size_t row_bytes(const std::vector<std::byte>& column) const {
+    std::size_t k = static_cast<std::size_t>(&column - columns_.data());
+    return std::next(first_.begin(), static_cast<std::ptrdiff_t>(k))->second.bytes.size();
+  }
+  static void check_bytes(const std::string& name, const HostTable& table, std::int64_t row) {
+    if (std::ssize(table.bytes) == table.type.nbytes()) return;
+    throw DataError("[loader] row " + std::to_string(row) + ": '" + name + "' is " + to_string(table.type) + " with " +
+                    std::to_string(table.bytes.size()) + " bytes; give it the bytes of all its elements");
+  }
+  static std::string said(const Row& row) {
+    std::string text;
+    for (const auto& [name, table] : row) text += (text.empty() ? "'" : ", '") + name + "' " + to_string(table.type);
+    return "{" + text + "}";
+  }
+  void write(const Row& row, std::size_t place) {
+    std::size_t k = 0;
+    for (const auto& [name, table] : row) {
+      if (!table.bytes.empty()) {
+        std::memcpy(columns_[k].data() + place * table.bytes.size(), table.bytes.data(), table.bytes.size());
+      }
+      ++k;
+    }
+  }
+
+  Row first_;
+  std::int64_t first_row_;
+  std::vector<std::vector<std::byte>> columns_;  ///< In order of name.
+};
+
+}  // namespace
+
+/// Batches in order. Threads take the next position that nobody has taken; a batch waits in the queue until it is its
+/// turn.
+class SourceLoader::Batches {
+ public:
+  Batches(SourcePtr source, LoaderOptions options, PrefetchOptions prefetch, std::string weight)
+      : source_(std::move(source)), options_(options), prefetch_(prefetch), weight_(std::move(weight)) {
+    check_batch(options_.batch);
+    check_source(source_, "loader");
+    if (prefetch_.threads < 0 || prefetch_.ahead < 1) {
+      throw ValueError("[loader] threads is " + std::to_string(prefetch_.threads) + ", ahead " +
+                       std::to_string(prefetch_.ahead) + "; give 0 threads or more, and 1 batch or more ahead");
+    }
+    rows_ = source_->rows();
+    if (rows_ < 1 || (options_.drop_last && options_.batch > rows_)) {
+      throw DataError("[loader] a batch of " + std::to_string(options_.batch) + " from " + std::to_string(rows_) +
+                      " rows; take a smaller batch, or drop_last = false to have the only batch padded");
+    }
+    if (!options_.drop_last && weight_.empty() && rows_ % options_.batch != 0) {
+      throw DataError("[loader] the last batch of " + std::to_string(rows_) + " rows has " +
+                      std::to_string(rows_ % options_.batch) + " of " + std::to_string(options_.batch) +
+                      ", and there is no name for weights that would tell padding apart; give one, a batch that "
+                      "divides the rows, or drop_last = true");
+    }
+  }
+  ~Batches() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    work_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+
+  /// Whether this is a child of fork, where the threads are not.
+  bool is_elsewhere() const { return ::getpid() != process_; }
+  std::int64_t batches_per_epoch() const { return batches_of(options_, rows_); }
+  Position position() const { return position_; }
+
+  void seek(Position position) {
+    check_position(position, rows_, "source");
+    position_ = position;
+    if (threads_.empty() || is_elsewhere()) return;
+    restart();
+  }
+
+  Tree next() {
+    if (prefetch_.threads == 0 || is_elsewhere()) {
+      const BatchRows rows = batch_rows(options_, position_, rows_);
+      Tree batch = make(rows.rows, position_.epoch);
+      position_ = rows.next;
+      return batch;
+    }
+    start();
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [&] { return !queue_.empty() && queue_.front()->done; });
+    const std::shared_ptr<Slot> slot = queue_.front();
+    if (slot->error) {
+      lock.unlock();
+      restart();  // asked again, the same rows are read again
+      std::rethrow_exception(slot->error);
+    }
+    queue_.pop_front();
+    position_ = slot->next;
+    lock.unlock();
+    work_.notify_one();
+    return std::move(slot->batch);
+  }
+
+ private:
+  struct Slot {
+    Position next;
+    Tree batch;
+    std::exception_ptr error;
+    bool done = false;
+  };
+
+  void start() {
+    if (!threads_.empty()) return;
+    ahead_ = position_;
+    try {
+      for (int i = 0; i < prefetch_.threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw ValueError("[loader] no thread can be started; take threads = 0");
+    }
+  }
+  void restart() {
+    const std::lock_guard lock(mutex_);
+    queue_.clear();
+    ahead_ = position_;
+    work_.notify_all();
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      work_.wait(lock, [&] { return stopped_ || std::ssize(queue_) < prefetch_.ahead; });
+      if (stopped_) return;
+      const Position at = ahead_;
+      const BatchRows rows = batch_rows(options_, at, rows_);
+      ahead_ = rows.next;
+      const auto slot = std::make_shared<Slot>();
+      slot->next = rows.next;
+      queue_.push_back(slot);
+      lock.unlock();
+      Tree batch;
+      std::exception_ptr error;
+      try {
+        batch = make(rows.rows, at.epoch);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      slot->batch = std::move(batch);
+      slot->error = error;
+      slot->done = true;
+      ready_.notify_all();
+    }
+  }
+
+  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch) const {
+    const auto read = [&](std::int64_t row) {
+      return source_->row(row, RowKey(options_.seed, static_cast<std::uint64_t>(epoch), row));
+    };
+    Columns columns(read(rows[0]), rows[0], options_.batch);
+    for (std::size_t i = 1; i < rows.size(); ++i) columns.add(read(rows[i]), rows[i], i);
+    columns.repeat(rows.size());
+    Tree batch = columns.tree(options_.batch);
+    if (weight_.empty()) return batch;
+    const Array real = real_rows(rows.size(), options_.batch);
+    if (!batch.contains(weight_)) return batch.with(weight_, Tree(real));
+    if (std::ssize(rows) == options_.batch) return batch;
+    return batch.with(weight_, Tree(where(real != 0, batch.at(weight_).array(), 0)));
+  }
+
+  SourcePtr source_;
+  LoaderOptions options_;
+  PrefetchOptions prefetch_;
+  std::string weight_;
+  std::int64_t rows_ = 0;
+  Position position_;
+  const pid_t process_ = ::getpid();
+
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable ready_;
+  std::deque<std::shared_ptr<Slot>> queue_;
+  Position ahead_;  ///< Of the next batch to be made.
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+SourceLoader::SourceLoader(SourcePtr source, LoaderOptions options, PrefetchOptions prefetch, std::string weight)
+    : batches_(std::make_unique<Batches>(std::move(source), options, prefetch, std::move(weight))) {}
+SourceLoader::SourceLoader(SourceLoader&&) noexcept = default;
+SourceLoader& SourceLoader::operator=(SourceLoader&& other) noexcept {
+  SourceLoader taken(std::move(other));
+  batches_.swap(taken.batches_);
+  return *this;
+}
+SourceLoader::~SourceLoader() {
+  // What threads of the parent wait at cannot be destroyed in its child.
+  if (batches_ != nullptr && batches_->is_elsewhere()) static_cast<void>(batches_.release());
+}
+
+std::int64_t SourceLoader::batches_per_epoch() const { return held(batches_, "[loader]").batches_per_epoch(); }
+Position SourceLoader::position() const { return held(batches_, "[loader]").position(); }
+void SourceLoader::seek(Position position) { held(batches_, "[loader]").seek(position); }
+Tree SourceLoader::next_tree() { return held(batches_, "[loader]").next(); }
+
+}  // namespace lockstep::data

@@ -1,0 +1,120 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/data.h>
+#include <lockstep/error.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace lockstep;
+using tests::TemporaryFolder;
+
+namespace {
+
+const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
+
+/// `bytes` with a number of `size` bytes written at `at`.
+std::string with(std::string bytes, std::size_t at, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("read_npz reads stored and deflated archives of NumPy") {
+  const auto stored = data::read_npz(samples / "stored.npz");
+  REQUIRE(stored.size() == 2);
+  CHECK(stored.at("x").bytes == data::read_npy(samples / "float32.npy").bytes);
+  CHECK(stored.at("y").type == ArrayType{int64, {2}, {}});
+  CHECK(data::elements<std::int64_t>(stored.at("y"))[1] == 2);
+  const auto deflated = data::read_npz(samples / "deflated.npz");
+  CHECK(deflated.at("x").type == ArrayType{uint8, {64, 64}, {}});
+  CHECK(deflated.at("x").bytes == std::vector<std::byte>(4096));
+  CHECK(deflated.at("y").bytes == stored.at("x").bytes);
+}
+
+TEST_CASE("a byte that is changed, or cut off, anywhere in an archive is noticed") {
+  const TemporaryFolder folder;
+  for (const char* name : {"stored.npz", "deflated.npz"}) {
+    const std::string good = tests::file_text(samples / name);
+    const auto tables = data::read_npz(samples / name);
+    const auto reads_the_same = [&](const std::string& bytes) {
+      try {
+        const auto found = data::read_npz(folder.write("bad.npz", bytes));
+        if (found.size() != tables.size()) return false;
+        for (const auto& [key, table] : found) {
+          if (!tables.contains(key) || !(tables.at(key).bytes == table.bytes)) return false;
+        }
+        return true;
+      } catch (const DataError&) {
+        return true;
+      }
+    };
+    int wrong = 0;
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ 0x11);
+      // Names may change; what a name holds may not.
+      if (!reads_the_same(bad)) {
+        const auto found = data::read_npz(folder.path() / "bad.npz");
+        if (found.size() != tables.size()) ++wrong;
+      }
+      CHECK_THROWS_AS(data::read_npz(folder.write("cut.npz", good.substr(0, at))), DataError);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("read_npz refuses archives it cannot trust") {
+  const std::string good = tests::file_text(samples / "deflated.npz");
+  const std::size_t central = good.find("PK\x01\x02");
+  const std::size_t second = good.find("PK\x01\x02", central + 1);
+  const std::size_t end = good.find("PK\x05\x06");
+  REQUIRE(end + 22 == good.size());
+  const auto at = [](std::size_t place) { return "byte " + std::to_string(place); };
+  std::string same_name = good;
+  same_name[second + 46] = 'x';
+  std::string other_name = good;
+  other_name[second + 49] = 'x';
+  struct Bad {
+    std::string bytes;
+    std::string says;
+  };
+  const std::vector<Bad> table = {
+      {"", "byte 0: the file has 0 bytes; a ZIP archive has 22 at least"},
+      {std::string(100, 'x'), "byte 78: no end record of a ZIP archive; the file is no .npz file or was cut off"},
+      {with(good, end + 4, 1, 2), at(end + 4) + ": the archive is in several parts; give one whole file"},
+      {with(good, end + 16, 0xFFFFFFF0, 4), "byte 4294967280: the file ends in the directory"},
+      {with(good, end + 12, 0xFFFFFF00, 4), at(central) + ": the file ends in the directory"},
+      {with(good, end + 12, end - central + 1, 4), at(central) + ": the directory overlaps the end record"},
+      {with(good, end + 10, 60000, 2), at(end) + ": 60000 entries in a directory of " + std::to_string(end - central)},
+      {with(good, central, 0, 4), at(central) + ": no entry of the directory begins here"},
+      {with(good, central + 8, 1, 2), at(central + 8) + ": entry 'x.npy' is encrypted; save it without a password"},
+      {with(good, central + 10, 12, 2),
+       at(central + 10) + ": entry 'x.npy' is packed by method 12; expected 0 (stored) or 8 (deflated)"},
+      {with(good, central + 20, 0xFFFFFF00, 4), ": the file ends in the entry 'x.npy': 4294967040 bytes expected"},
+      {with(good, central + 24, 0xFFFFFF00, 4), at(central + 24) + ": entry 'x.npy' says 4294967040 bytes, which its"},
+      {with(good, central + 24, 4096, 4),
+       "entry 'x.npy' is damaged or longer than the 4096 bytes that the directory says"},
+      {with(good, central + 24, 4225, 4), "entry 'x.npy': 4225 bytes expected, 4224 found"},
+      {with(good, central + 16, 7, 4), ", expected 7; the file is damaged"},
+      {with(good, central + 28, 60000, 2),
+       at(central + 46) + ": the file ends in the entry's name: 60000 bytes expected"},
+      {with(good, central + 30, 60000, 2), ": the file ends in the entry's extra field"},
+      {with(good, central + 42, 5, 4), "byte 5: no local header of entry 'x.npy' begins here"},
+      {with(good, central + 42, 0xFFFFFFF0, 4), "byte 4294967280: the file ends in the entry's local header"},
+      {with(good, second + 42, 0, 4), ": entries 'x.npy' and 'y.npy' overlap"},
+      {with(good, central + 46, 0, 1), at(central + 46) + ": NUL in an entry's name"},
+      {same_name, at(second) + ": two entries are called 'x.npy'"},
+      {other_name, ": entry 'y.nxy' is no array; expected names ending in .npy"},
+  };
+  for (const Bad& bad : table) {
+    CAPTURE(bad.says);
+    const TemporaryFolder folder;
+    const auto path = folder.write("bad.npz", bad.bytes);
+    tests::expect_error<DataError>([&] { data::read_npz(path); }, "[read_npz] " + path.string(), bad.says);
+  }
+}

@@ -1,0 +1,207 @@
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/data.h>
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/forked.h"
+
+using namespace lockstep;
+using data::LoaderOptions;
+using data::Position;
+using data::PrefetchOptions;
+using data::Row;
+using data::RowKey;
+using data::SourceLoader;
+using data::SourcePtr;
+
+namespace {
+
+/// x: the row's number; noise: what its key draws. Later rows may be ready sooner.
+SourcePtr counting(std::int64_t rows) {
+  return data::generated(rows, [](std::int64_t i, const RowKey& key) {
+    if (i % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    return Row{{"x", data::host_table(std::vector<float>{static_cast<float>(i)}, Shape{})},
+               {"noise", data::host_table(std::vector<double>{key.uniform()}, Shape{1})}};
+  });
+}
+
+struct Read {
+  std::vector<std::vector<float>> x;
+  std::vector<std::vector<double>> noise;
+  std::vector<Position> positions;
+  bool operator==(const Read&) const = default;
+};
+
+Read read(SourceLoader& loader, int batches) {
+  Read result;
+  for (int i = 0; i < batches; ++i) {
+    result.positions.push_back(loader.position());
+    const Tree batch = loader.next();
+    result.x.push_back(batch.at("x").array().to_vector<float>());
+    result.noise.push_back(batch.at("noise").array().to_vector<double>());
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("batches are those of a Loader, however many threads make them") {
+  const LoaderOptions options{.batch = 8, .seed = 3};
+  auto set = std::make_shared<data::Dataset>();
+  std::vector<float> numbers(50);
+  std::vector<std::int32_t> labels(50, 0);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  set->x = data::host_table(numbers, Shape{50});
+  set->y = data::host_table(labels, Shape{50});
+  data::Loader plain(set, options);
+  SourceLoader inline_loader(counting(50), options, {.threads = 0});
+  const Read expected = read(inline_loader, 20);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(plain.position() == expected.positions[static_cast<std::size_t>(i)]);
+    CHECK(plain.next().x.to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
+  }
+  for (const int threads : {1, 2, 5}) {
+    for (const int ahead : {1, 4}) {
+      SourceLoader loader(counting(50), options, {.threads = threads, .ahead = ahead});
+      CHECK(loader.batches_per_epoch() == 6);
+      CHECK(read(loader, 20) == expected);
+    }
+  }
+  SourceLoader in_memory(data::in_memory(*set), options);
+  for (int i = 0; i < 7; ++i) {
+    const auto batch = in_memory.next<Batch>();
+    CHECK(batch.x.to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
+    CHECK(batch.weight.to_vector<float>() == std::vector<float>(8, 1.0F));
+  }
+}
+
+TEST_CASE("a loader goes on from a position, with other threads, and with batches of another size") {
+  SourceLoader whole(counting(64), {.batch = 8, .seed = 5}, {.threads = 2});
+  const Read expected = read(whole, 16);
+  for (const std::size_t start : {std::size_t{0}, std::size_t{3}, std::size_t{8}, std::size_t{11}}) {
+    SourceLoader resumed(counting(64), {.batch = 8, .seed = 5}, {.threads = 3, .ahead = 3});
+    static_cast<void>(resumed.next());
+    resumed.seek(expected.positions[start]);
+    const Read rest = read(resumed, static_cast<int>(16 - start));
+    CHECK(std::vector(expected.x.begin() + static_cast<std::ptrdiff_t>(start), expected.x.end()) == rest.x);
+    CHECK(std::vector(expected.noise.begin() + static_cast<std::ptrdiff_t>(start), expected.noise.end()) == rest.noise);
+  }
+  // Half of an epoch in batches of 8, the rest in batches of 16: each row once.
+  SourceLoader first(counting(64), {.batch = 8, .seed = 5});
+  std::multiset<float> seen;
+  for (int i = 0; i < 4; ++i) {
+    for (const float x : first.next().at("x").array().to_vector<float>()) seen.insert(x);
+  }
+  SourceLoader second(counting(64), {.batch = 16, .seed = 5});
+  second.seek(first.position());
+  while (second.position().epoch == 0) {
+    for (const float x : second.next().at("x").array().to_vector<float>()) seen.insert(x);
+  }
+  CHECK(seen.size() == 64);
+  CHECK(std::set<float>(seen.begin(), seen.end()).size() == 64);
+  tests::expect_error<DataError>([&] { second.seek({0, 64}); }, "outside the source of 64 rows");
+}
+
+TEST_CASE("the last batch is padded by its last row, with weight 0") {
+  SourceLoader loader(counting(7), {.batch = 4, .shuffle = false, .drop_last = false});
+  static_cast<void>(loader.next());
+  const Tree last = loader.next();
+  CHECK(last.at("x").array().to_vector<float>() == std::vector<float>{4, 5, 6, 6});
+  CHECK(last.at("weight").array().to_vector<float>() == std::vector<float>{1, 1, 1, 0});
+  CHECK(loader.position() == Position{1, 0});
+  // Weights of the rows' own are kept for real rows.
+  const SourcePtr weighted = data::map_rows(counting(3), [](Row row, const RowKey&) {
+    row["weight"] = data::host_table(std::vector<float>{0.5F}, Shape{});
+    return row;
+  });
+  SourceLoader own(weighted, {.batch = 4, .shuffle = false, .drop_last = false});
+  CHECK(own.next().at("weight").array().to_vector<float>() == std::vector<float>{0.5F, 0.5F, 0.5F, 0});
+  SourceLoader without(counting(8), {.batch = 4}, {}, "");
+  CHECK_FALSE(without.next().contains("weight"));
+}
+
+TEST_CASE("what a row's function throws is thrown by next, and the rows can be asked for again") {
+  const auto fails = std::make_shared<std::atomic<bool>>(true);
+  const SourcePtr source = data::map_rows(counting(12), [fails](Row row, const RowKey&) {
+    if (*fails && data::elements<float>(row.at("x"))[0] == 5) throw ValueError("row five");
+    return row;
+  });
+  for (const int threads : {0, 1, 3}) {
+    *fails = true;
+    SourceLoader loader(source, {.batch = 4, .shuffle = false}, {.threads = threads});
+    CHECK(loader.next().at("x").array().to_vector<float>()[3] == 3);
+    tests::expect_error<ValueError>([&] { static_cast<void>(loader.next()); }, "row five");
+    CHECK(loader.position() == Position{0, 4});
+    *fails = false;
+    CHECK(loader.next().at("x").array().to_vector<float>() == std::vector<float>{4, 5, 6, 7});
+  }
+}
+
+TEST_CASE("rows of other forms, and loaders that cannot work, are refused") {
+  const auto rows_like = [](auto change) {
+    return data::map_rows(counting(4), [change](Row row, const RowKey&) {
+      if (data::elements<float>(row.at("x"))[0] == 2) change(row);
+      return row;
+    });
+  };
+  const auto next = [](const SourcePtr& source) {
+    SourceLoader loader(source, {.batch = 4, .shuffle = false});
+    static_cast<void>(loader.next());
+  };
+  tests::expect_error<DataError>(
+      [&] {
+        next(rows_like([](Row& row) { row["x"] = data::host_table(std::vector<float>{1, 2}, Shape{2}); }));
+      },
+      "row 2 is {'noise' f64[1], 'x' f32[2]}, row 0 is {'noise' f64[1], 'x' f32[]}", "map_rows can crop");
+  tests::expect_error<DataError>([&] { next(rows_like([](Row& row) { row.erase("noise"); })); },
+                                 "row 2 is {'x' f32[]}");
+  tests::expect_error<DataError>([&] { next(rows_like([](Row& row) { row["z"] = row["x"]; })); }, "row 2 is {");
+  tests::expect_error<DataError>([&] { next(rows_like([](Row& row) { row["x"].bytes.resize(3); })); },
+                                 "row 2: 'x' is f32[] with 3 bytes");
+  tests::expect_error<DataError>([&] { next(data::generated(4, [](std::int64_t, const RowKey&) { return Row{}; })); },
+                                 "row 0 has no field");
+  const auto make = [](SourcePtr source, LoaderOptions options, PrefetchOptions prefetch = {},
+                       std::string weight = "w") {
+    static_cast<void>(SourceLoader(std::move(source), options, prefetch, std::move(weight)));
+  };
+  tests::expect_error<ValueError>([&] { make(counting(4), {.batch = 0}); }, "the batch is 0");
+  tests::expect_error<DataError>([&] { make(nullptr, {.batch = 1}); }, "the source is null");
+  tests::expect_error<DataError>([&] { make(counting(4), {.batch = 5}); }, "a batch of 5 from 4 rows");
+  tests::expect_error<ValueError>([&] { make(counting(4), {.batch = 2}, {.threads = -1}); }, "threads is -1");
+  tests::expect_error<ValueError>([&] { make(counting(4), {.batch = 2}, {.ahead = 0}); }, "ahead 0");
+  tests::expect_error<DataError>([&] { make(counting(5), {.batch = 2, .drop_last = false}, {}, ""); },
+                                 "has 1 of 2, and there is no name for weights");
+  SourceLoader loader(counting(4), {.batch = 2});
+  const SourceLoader moved = std::move(loader);
+  CHECK(moved.batches_per_epoch() == 2);
+  tests::expect_error<ValueError>([&] { static_cast<void>(loader.next()); }, "it holds nothing");
+}
+
+TEST_CASE("a loader that is never read, or dropped while threads work, ends") {
+  for (int i = 0; i < 20; ++i) {
+    SourceLoader loader(counting(64), {.batch = 8}, {.threads = 3, .ahead = 5});
+    if (i % 2 == 0) static_cast<void>(loader.next());
+  }
+}
+
+TEST_CASE("in a child of fork, where the threads are not, batches are made when they are asked for") {
+  SourceLoader loader(counting(64), {.batch = 8, .seed = 1}, {.threads = 2});
+  static_cast<void>(loader.next());
+  const Position position = loader.position();
+  const int first = tests::forked([&] {
+    SourceLoader moved = std::move(loader);
+    return static_cast<int>(moved.next().at("x").array().to_vector<float>()[0]);
+  });
+  CHECK(loader.position() == position);
+  CHECK(first == static_cast<int>(loader.next().at("x").array().to_vector<float>()[0]));
+}

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace lockstep::tests {
+
+/// A reader of untrusted bytes. It ends with a value or with a lockstep::Error, whatever it is given.
+struct Reader {
+  std::string_view name;  ///< Of its folder in tests/fuzz/corpus, too.
+  void (*read)(std::string_view bytes);
+};
+
+/// All readers of engine/data: what is in this list is fuzzed.
+const std::vector<Reader>& data_readers();
+
+}  // namespace lockstep::tests
