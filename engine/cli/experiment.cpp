@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/lockstep.h>
 
@@ -55,7 +58,7 @@ Dataset synthetic(const SyntheticOptions& o, std::uint64_t draw) {
   return {host_table<float>(0.25 * take(classes, labels, 0) + noise), host_table<std::int32_t>(labels), o.classes};
 }
 
-DataSets load_synthetic(NamedOptions& options) {
+DataSets load_synthetic(const TrainArguments&, NamedOptions& options) {
   SyntheticOptions o{.rows = options.integer("rows", 4096),
                      .classes = options.integer("classes", 10),
                      .height = options.integer("height", 28),
@@ -67,28 +70,94 @@ DataSets load_synthetic(NamedOptions& options) {
   return {std::move(train), synthetic(o, 2)};
 }
 
-DataSets load_fashion_mnist(const TrainArguments& a) {
+/// A folder that must be named. Throws ValueError.
+std::filesystem::path folder_of(const TrainArguments& a, const char* what) {
+  if (!a.data_dir.empty()) return a.data_dir;
+  throw ValueError(fmt::format("[train] --data {} needs --data-dir, the folder of {}", a.data, what));
+}
+
+DataSets load_fashion_mnist(const TrainArguments& a, NamedOptions&) {
   data::FashionMnist sets =
       data::load_fashion_mnist(a.data_dir.empty() ? std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) : a.data_dir);
   return {std::move(sets.train), std::move(sets.test)};
 }
 
+template <class To, class From>
+data::HostTable converted(const data::HostTable& table, double scale = 1) {
+  std::vector<To> values;
+  for (const From value : data::elements<From>(table)) values.push_back(static_cast<To>(value * scale));
+  return data::host_table(std::span<const To>(values), table.type.shape);
+}
+
+/// In [0, 1].
+DataSets in_sets(data::Cifar sets) {
+  for (Dataset* set : {&sets.train, &sets.test}) set->x = converted<float, std::uint8_t>(set->x, 1.0 / 255);
+  return {std::move(sets.train), std::move(sets.test)};
+}
+
+data::HostTable labels_of(const data::HostTable& labels, const std::filesystem::path& file) {
+  if (labels.type.dtype == int32) return labels;
+  if (labels.type.dtype == int64) return converted<std::int32_t, std::int64_t>(labels);
+  throw DataError(fmt::format("{}: y is {}; expected int32 or int64, the class of each row", file.string(),
+                              to_string(labels.type)));
+}
+
+Dataset rows_in(const std::filesystem::path& file) {
+  std::map<std::string, data::HostTable> tables = data::read_npz(file);
+  for (const char* name : {"x", "y"}) {
+    if (!tables.contains(name))
+      throw DataError(
+          fmt::format("{} has no array '{}'; expected x, rows of inputs, and y, their classes", file.string(), name));
+  }
+  Dataset set{std::move(tables.at("x")), labels_of(tables.at("y"), file), 0};
+  if (set.x.type.dtype != float32) {
+    throw DataError(fmt::format("{}: x is {}; expected float32", file.string(), to_string(set.x.type)));
+  }
+  return set;
+}
+
+/// train.npz and test.npz, of x and y.
+DataSets load_npz(const TrainArguments& a, NamedOptions& options) {
+  const std::filesystem::path folder = folder_of(a, "train.npz and test.npz");
+  DataSets sets{rows_in(folder / "train.npz"), rows_in(folder / "test.npz")};
+  sets.train.classes = sets.test.classes = options.integer("classes", 10);
+  return sets;
+}
+
+struct DataEntry {
+  std::string_view name;
+  DataSets (*load)(const TrainArguments& arguments, NamedOptions& options);
+};
+
+constexpr DataEntry data_entries[] = {
+    {"cifar10", [](const TrainArguments& a,
+                   NamedOptions&) { return in_sets(data::load_cifar10(folder_of(a, "its binary batches"))); }},
+    {"cifar100", [](const TrainArguments& a,
+                    NamedOptions&) { return in_sets(data::load_cifar100(folder_of(a, "train.bin and test.bin"))); }},
+    {"fashion-mnist", load_fashion_mnist},
+    {"npz", load_npz},
+    {"synthetic", load_synthetic},
+};
+
 }  // namespace
+
+std::vector<std::string> data_names() {
+  std::vector<std::string> names;
+  for (const DataEntry& entry : data_entries) names.emplace_back(entry.name);
+  return names;
+}
 
 std::string digest_of(const data::HostTable& table) {
   return sha256({reinterpret_cast<const char*>(table.bytes.data()), table.bytes.size()});
 }
 
 DataSets load(const TrainArguments& a) {
-  NamedOptions options("data", a.settings);
-  DataSets sets;
-  if (a.data == "fashion-mnist") {
-    sets = load_fashion_mnist(a);
-  } else if (a.data == "synthetic") {
-    sets = load_synthetic(options);
-  } else {
-    throw ValueError("[train] no data set '" + a.data + "'; known are fashion-mnist, synthetic");
+  const auto entry = std::ranges::find(data_entries, a.data, &DataEntry::name);
+  if (entry == std::end(data_entries)) {
+    throw ValueError(fmt::format("[train] no data set '{}'; known are {}", a.data, fmt::join(data_names(), ", ")));
   }
+  NamedOptions options("data", a.settings);
+  DataSets sets = entry->load(a, options);
   options.check_all_taken("the data set '" + a.data + "'");
   const DType dtype = parse_dtype(a.dtype);
   const std::string digest = sha256(digest_of(sets.train.x) + digest_of(sets.train.y));

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <lockstep/data.h>
 #include <lockstep/model.h>
@@ -19,6 +20,7 @@ struct DataSets {
   data::Dataset train, test;
   std::string digest = {};  ///< Of what is trained on, in the dtype it was read in.
 };
+std::vector<std::string> data_names();
 /// Throws ValueError listing the names, DataError for files.
 DataSets load(const TrainArguments& arguments);
 

@@ -9,6 +9,7 @@
 #include <lockstep/models.h>
 
 #include "engine/cli/choices.h"
+#include "engine/cli/experiment.h"
 #include "engine/cli/settings.h"
 
 namespace lockstep::cli {
@@ -23,8 +24,8 @@ void add_what(CLI::App* train, TrainOptions& of) {
   TrainArguments& a = of.arguments;
   const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
   train->add_option("--model", a.model, fmt::format("{}", fmt::join(models::names(), ", ")))->capture_default_str();
-  train->add_option("--data", a.data, "fashion-mnist, synthetic")->capture_default_str();
-  train->add_option("--data-dir", a.data_dir, "Folder of the four IDX files");
+  train->add_option("--data", a.data, fmt::format("{}", fmt::join(data_names(), ", ")))->capture_default_str();
+  train->add_option("--data-dir", a.data_dir, "Folder of the data set's files");
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));
   train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
   train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")

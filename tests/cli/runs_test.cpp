@@ -146,6 +146,28 @@ TEST_CASE("a model's summary and the time of its steps are printed") {
   CHECK(has(bench, "mlp batch 64: first call "));
 }
 
+TEST_CASE("arrays of NumPy and CIFAR's files are trained on") {
+  const TemporaryFolder folder;
+  const std::string at = " --data-dir " + folder.path().string() + " --model mlp --steps 2 --batch 4 --run ";
+  if (is_installed("python3") && run_shell("python3 -c 'import numpy'").code == 0) {
+    run_shell("cd " + folder.path().string() +
+              " && python3 -c 'import numpy as n; [n.savez(f, x=n.ones((8, 3), n.float32), y=n.arange(8) % 2) for f in "
+              "(\"train\", \"test\")]'");
+    must_succeed(run_program("train --data npz --set data.classes=2" + at + (folder.path() / "npz").string()));
+  }
+  std::string record(3073, '\1');
+  for (int i = 1; i <= 6; ++i) {
+    record[1] = static_cast<char>(i);  // two batches of the same contents are refused
+    const std::string name = i == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(i) + ".bin";
+    std::ofstream(folder.path() / name, std::ios::binary) << record << record << record << record;
+  }
+  const Outcome outcome = run_program("train --data cifar10" + at + (folder.path() / "cifar").string());
+  CAPTURE(outcome.err.empty() ? "" : outcome.err[0]);
+  CHECK(outcome.code == 0);
+  CHECK(has(run_program("train --data cifar10 --steps 1 --run " + (folder.path() / "none").string()),
+            "--data cifar10 needs --data-dir"));
+}
+
 TEST_CASE("what cannot be meant is said") {
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();

@@ -52,7 +52,7 @@ TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") 
       {train + " --learning-rate=-1", "-1"},
       {train + " --learning-rate nan", "nan"},
       {train + " --model perceptron", "no model 'perceptron'; known are cnn, lstm, mlp, resnet18, resnet20, vit"},
-      {train + " --data mnist", "no data set 'mnist'; known are fashion-mnist, synthetic"},
+      {train + " --data mnist", "no data set 'mnist'; known are cifar10, cifar100, fashion-mnist, npz, synthetic"},
       {train + " --shards 3", "3"},
       {train + " --shards 8 --devices 3", "3"},
       {train + " --shards 2 --devices 4", "4"},
