@@ -16,24 +16,32 @@ HostTable table_of(const Array& x) { return {{x.dtype(), x.shape(), {}}, x.to_by
 /// Throws ValueError where std::move took the tables away.
 std::int64_t rows_of(const std::vector<HostTable>& tables) {
   if (tables.empty()) lockstep::detail::refuse_moved_from("[loader]");
-  return tables[0].rows();
+  const auto first = std::ranges::find_if(tables, [](const HostTable& table) { return table.type.shape.rank() > 0; });
+  return first->rows();
 }
+
+/// A leaf of rank 0 is the same in every batch.
+bool has_rows(const Array& leaf) { return leaf.has_value() && leaf.ndim() > 0; }
 
 /// The number of rows that all leaves have.
 std::int64_t common_rows(const Tree& rows) {
   const std::vector<std::string> paths = rows.paths();
   const std::vector<Array> leaves = rows.leaves();
-  if (leaves.empty()) throw DataError("[loader] the tree of rows has no leaf; give arrays of at least one row");
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].has_value() && leaves[i].ndim() > 0 && leaves[i].dim(0) == leaves[0].dim(0) && leaves[i].dim(0) > 0) {
-      continue;
-    }
-    const std::string what = leaves[i].has_value() ? to_string(leaves[i].type()) : "empty";
-    throw DataError("[loader] '" + paths[i] + "' is " + what + ", '" + paths[0] + "' is " +
-                    (leaves[0].has_value() ? to_string(leaves[0].type()) : "empty") +
-                    "; give all leaves the same number of rows (dimension 0), at least one");
+  const auto first_place = std::ranges::find_if(leaves, has_rows) - leaves.begin();
+  if (first_place == std::ssize(leaves)) {
+    throw DataError("[loader] the tree of rows has no leaf with rows; give arrays of at least one row");
   }
-  return leaves[0].dim(0);
+  const auto first = static_cast<std::size_t>(first_place);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].has_value() && leaves[i].ndim() == 0) continue;
+    if (has_rows(leaves[i]) && leaves[i].dim(0) == leaves[first].dim(0) && leaves[i].dim(0) > 0) continue;
+    const std::string what = leaves[i].has_value() ? to_string(leaves[i].type()) : "empty";
+    throw DataError("[loader] '" + paths[i] + "' is " + what + ", '" + paths[first] + "' is " +
+                    to_string(leaves[first].type()) +
+                    "; give all leaves the same number of rows (dimension 0), at least one, or rank 0 where one value "
+                    "is for all rows");
+  }
+  return leaves[first].dim(0);
 }
 
 }  // namespace
@@ -74,7 +82,10 @@ Tree TreeLoader::next_tree() {
   const std::int64_t left = rows - position_.row;
   if (left == 0 || (options_.drop_last && left < options_.batch)) position_ = {position_.epoch + 1, 0};
   std::vector<Array> leaves;
-  for (const HostTable& table : tables_) leaves.push_back(gathered(table, chosen, options_.batch));
+  for (const HostTable& table : tables_) {
+    const bool is_scalar = table.type.shape.rank() == 0;
+    leaves.push_back(is_scalar ? from_bytes(table.type, table.bytes) : gathered(table, chosen, options_.batch));
+  }
   Tree batch = structure_.unflatten(std::move(leaves));
   if (std::ssize(chosen) == options_.batch) return batch;
   const Array& weight = batch.at(weight_).array();

@@ -1,0 +1,74 @@
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+#include <lockstep/processes.h>
+
+#include "tests/support/launcher.h"
+#include "tests/support/training.h"
+
+// Steps of model_parallel in microbatches, with a loss scale and every stage of zero, and evaluations of what they leave.
+namespace lockstep::tests {
+namespace {
+
+Array network(const Scope& s, const Array& x) {
+  const Array h = relu(dense(s["in"], x, {.units = 16}));
+  return dense(s["out"], dropout(s["drop"], h, 0.25), {.units = 1});
+}
+
+/// A hash of states and sums.
+std::string run() {
+  const Model<Array, Array> model(network);
+  const Mesh mesh({{"data", 4}, {"model", 2}}, {Device{}});
+  const Batch batch = regression_batch(24, 6, float32);
+  std::vector<Tree> all;
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const std::int64_t microbatches : {1, 2}) {
+      const ModelParallelOptions options{
+          .mesh = mesh,
+          .layouts = {{"in/kernel", sharded("model", 1)}, {"out/kernel", sharded("model")}},
+          .zero = zero,
+          .microbatches = microbatches,
+          .loss_scale = LossScale{.initial = 64, .growth_steps = 2}};
+      const TrainStep step = model_parallel(loss_of(model), optim::adam(0.01), options);
+      TrainState state = fresh_state(step, model, batch);
+      for (int i = 0; i < 3; ++i) state = step(std::move(state), batch).first;
+      const auto evaluate = model_parallel_evaluation(loss_of(model), options);
+      const auto sums = evaluate(state.trainable, state.non_trainable, batch);
+      check_replicas("the sums", to_tree(sums));
+      CHECK(sums.at("loss").weight.item<float>() == 24);
+      all.push_back(Tree::list({gather(to_tree(state)), to_tree(sums)}));
+    }
+  }
+  return fingerprint(Tree::list(all));
+}
+
+}  // namespace
+
+TEST_CASE("what each launched process trains in cut microbatches") {
+  if (!is_launched()) return;
+  const std::string print = run();
+  std::printf("size %d trained %s.\n", world()->size(), print.c_str());
+  world()->barrier();
+}
+
+TEST_CASE("microbatches, loss scales and evaluations of cut states have one set of bits in 1, 2 and 4 processes") {
+  if (is_launched()) return;
+  if (const std::string reason = no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  const std::string expected = run();
+  for (const int processes : {2, 4}) {
+    const std::string output = launched(processes, "what each launched process trains in cut microbatches");
+    CAPTURE(output);
+    CHECK(count(output, "size " + std::to_string(processes) + " trained " + expected + ".") ==
+          static_cast<std::size_t>(processes));
+    CHECK(count(output, "FAILURE") == 0);
+  }
+}
+
+}  // namespace lockstep::tests
