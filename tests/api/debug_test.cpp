@@ -233,7 +233,7 @@ TEST_CASE("error_if under vmap, grad and in maps") {
         return total;
       },
       {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}});
-  const std::string text = error_text<CheckError>([&] { reduced(array({1.f, 2.f, 6.f, 4.f})); });
+  const std::string text = tests::error_text<CheckError>([&] { reduced(array({1.f, 2.f, 6.f, 4.f})); });
   CHECK_MESSAGE(text.find("replica") == std::string::npos, text);
   CHECK_MESSAGE(text.starts_with("error_if: too large"), text);
 }

@@ -164,6 +164,29 @@ TEST_CASE("loss scaling: a step of finite gradients is the plain one, another le
   }
 }
 
+TEST_CASE("a NaN in a state that lies cut is traced to the op that made it") {
+  const auto loss = [](const Tree& w, const Tree& state, const Batch& b) {
+    const Array y = matmul(b.x, w.at("in").array());
+    return WithAux{weighted(squeeze(log(matmul(y, w.at("out").array())), {1}), b.weight), state, {}};
+  };
+  for (const std::int64_t microbatches : {1, 2}) {
+    ModelParallelOptions options{.mesh = grid(2, 2),
+                                 .layouts = {{"in", sharded("model", 1)}, {"out", sharded("model")}},
+                                 .zero = 3,
+                                 .microbatches = microbatches};
+    options.debug.nans = true;
+    const TrainStep step = model_parallel(loss, optim::sgd(0.125), options);
+    const TrainState state = step.init(Tree::dict({{"in", Tree(ones({4, 8}))}, {"out", Tree(ones({8, 1}))}}), Tree());
+    const Batch good{ones({8, 4}), zeros({8}), ones({8})};
+    const TrainState next = step(state, good).first;
+    CHECK(is_cut(next.trainable.at("in").array()));
+    Batch bad = good;
+    bad.x = where(reshape(arange(8, int32) == 5, {8, 1}), -1.0F, good.x);
+    expect_error<NonFiniteError>([&] { static_cast<void>(step(next, bad)); }, "log (forward", "NaN");
+    static_cast<void>(step(next, good));
+  }
+}
+
 TEST_CASE("a run that is saved and goes on has the bits of one that does not stop") {
   const Batch batch = tests::regression_batch(16, 6, float32);
   ModelParallelOptions options = cut(grid(2, 2), 3, 2);
