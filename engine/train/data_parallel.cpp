@@ -160,7 +160,8 @@ struct EvaluateStep::Impl {
 };
 
 EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options)
-    : EvaluateStep(detail::StepParts{{Objective{.name = {}, .loss = std::move(loss), .optimizers = {}}}, std::move(options)}) {}
+    : EvaluateStep(
+          detail::StepParts{{Objective{.name = {}, .loss = std::move(loss), .optimizers = {}}}, std::move(options)}) {}
 
 EvaluateStep::EvaluateStep(detail::StepParts parts) {
   check(parts.options);
