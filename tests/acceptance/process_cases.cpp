@@ -101,6 +101,25 @@ Tree other_seeds(const Replicas& replicas) {
   return {};
 }
 
+/// A temperature beside the rows that is another one in each process.
+Tree other_scalars(const Replicas& replicas) {
+  const auto loss = [](const Tree& w, const Tree& state, const Tree& b) {
+    const Array y = squeeze(b.at("x").array() * w.at("v").array(), {1}) * b.at("temperature").array();
+    return WithAux{weighted(square(y), b.at("weight").array()), state, {}};
+  };
+  const auto batch_of = [](float temperature) {
+    return Tree::dict(
+        {{"temperature", Tree(array(temperature))}, {"x", Tree(ones({8, 1}))}, {"weight", Tree(ones({8}))}});
+  };
+  const TrainStep step = data_parallel(loss, optim::sgd(0.5), parallel(replicas));
+  const TrainState start = step.init(Tree::dict({{"v", Tree(ones({1}))}}), Tree());
+  const Tree batch = batch_of(static_cast<float>(world()->rank()));
+  if (world()->size() == 1) return to_tree(step(start, batch).first);
+  const std::string text = error_text<CommunicatorError>([&] { static_cast<void>(step(start, batch)); });
+  CHECK_MESSAGE(contains(text, "the value of argument 1/temperature is 'bytes with the hash "), text);
+  return {};
+}
+
 }  // namespace
 
 std::vector<AcceptanceCase> process_cases() {
@@ -112,7 +131,11 @@ std::vector<AcceptanceCase> process_cases() {
       {"shards that the processes cannot share are an error that says divide",
        shards_that_processes_cannot_share,
        {4, 8}},
-      {"processes with other seeds end with an error before the first step", other_seeds, {1, 2, 4, 8}, true}};
+      {"processes with other seeds end with an error before the first step", other_seeds, {1, 2, 4, 8}, true},
+      {"processes with other scalars beside the rows end with an error before the first step",
+       other_scalars,
+       {1, 2, 4, 8},
+       true}};
 }
 
 }  // namespace lockstep::tests
