@@ -76,7 +76,15 @@ std::string text(const Plan& plan, std::int64_t parameters, double seconds) {
       seconds, plan.flops, parameters, collectives, plan.shard_bytes, plan.scratch_bytes, plan.arena_bytes);
 }
 
-void time_step(const StepArguments& a) {
+/// A workload's step, with what goes into it.
+struct Work {
+  TrainStep step;
+  TrainState state;
+  Batch batch;
+  std::int64_t parameters = 0;
+};
+
+Work work_of(const StepArguments& a) {
   Workload workload = find_workload(a.workload);
   if (a.rows > 0) workload.x.shape = workload.x.shape.with(0, a.rows);
   const TrainStep step =
@@ -84,16 +92,36 @@ void time_step(const StepArguments& a) {
   const Tree drawn = draw_batches(workload, 1, 1);
   const Batch batch{drawn.at("x").array()[0], drawn.at("y").array()[0], ones({workload.rows()})};
   auto [weights, state] = workload.model.init(random::key(0), workload.x);
-  TrainState now = step.init(weights, state);
-  const Plan plan = step.program(now, batch).plan();
-  const double seconds = seconds_per_step(
+  return {step, step.init(weights, state), batch, parameters(weights)};
+}
+
+double seconds_of_a_step(Work& work, double seconds) {
+  return seconds_per_step(
       [&] {
-        auto [next, logs] = step(std::move(now), batch);
-        now = std::move(next);
+        auto [next, logs] = work.step(std::move(work.state), work.batch);
+        work.state = std::move(next);
         logs.at("loss").item<float>();
       },
-      a.seconds);
-  say(text(plan, parameters(weights), seconds));
+      seconds);
+}
+
+void time_step(const StepArguments& a) {
+  Work work = work_of(a);
+  const Plan plan = work.step.program(work.state, work.batch).plan();
+  say(text(plan, work.parameters, seconds_of_a_step(work, a.seconds)));
+}
+
+/// What processes compare before a program's first call: a hash of its text, one of each argument, and one message.
+void time_comparison(const StepArguments& a) {
+  Work work = work_of(a);
+  const Function program = work.step.program(work.state, work.batch);
+  const Tree arguments = Tree::list({to_tree(work.state), to_tree(work.batch)});
+  const double printed = seconds_per_step([&] { static_cast<void>(program.to_string()); }, a.seconds / 8);
+  const double compared = seconds_per_step([&] { check_replicas("the arguments", arguments); }, a.seconds / 8);
+  const double step = seconds_of_a_step(work, a.seconds);
+  say(fmt::format(R"({{"text_seconds": {:.6f}, "comparison_seconds": {:.6f}, "step_seconds": {:.6f}, )"
+                  R"("share_of_100_steps": {:.6f}}})",
+                  printed, compared, step, (printed + compared) / (100 * step)));
 }
 
 /// What a gpt of other sizes needs, without running it.
@@ -139,6 +167,10 @@ int run(int argc, char** argv) {
   step->add_option("--rows", a.rows, "Of a batch; 0: those of the workload")->capture_default_str();
   step->add_option("--devices", a.devices, "Of a process")->capture_default_str();
   step->add_option("--seconds", a.seconds)->capture_default_str();
+  CLI::App* const comparison = app.add_subcommand("comparison", "What is compared before a step's first call");
+  comparison->add_option("workload", a.workload)->required();
+  comparison->add_option("--shards", a.shards)->capture_default_str();
+  comparison->add_option("--seconds", a.seconds)->capture_default_str();
   CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
   exchange->add_option("--seconds", seconds, "For each size")->capture_default_str();
   GptArguments g;
@@ -155,6 +187,7 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (plan->parsed()) plan_gpt(g);
   if (step->parsed()) time_step(a);
+  if (comparison->parsed()) time_comparison(a);
   if (exchange->parsed()) time_exchanges(seconds);
   return 0;
 }

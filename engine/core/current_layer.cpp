@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/call_site.h>
-
 namespace lockstep {
 
 namespace {
@@ -112,11 +110,17 @@ std::string layer() {
   return layers.empty() ? std::string() : *layers.back().path;
 }
 
+const SourceLocation& call() noexcept { return here.call; }
+
+std::string text_of(const SourceLocation& call) {
+  if (call.line() == 0) return {};
+  return std::string(base_name(call.file_name())) + ":" + std::to_string(call.line());
+}
+
 std::string placed(const std::string& text) {
   if (has_place(text)) return text;
-  const SourceLocation& call = here.call;
-  std::string place;
-  if (call.line() != 0) place = "at " + std::string(base_name(call.file_name())) + ":" + std::to_string(call.line());
+  std::string place = text_of(here.call);
+  if (!place.empty()) place = "at " + place;
   const std::string path = layer();
   if (!path.empty() && text.find("'" + path + "'") == std::string::npos) {
     place += std::string(place.empty() ? "" : ", ") + "in layer \"" + path + "\"";

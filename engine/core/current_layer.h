@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include <lockstep/call_site.h>
+
 namespace lockstep::place {
 
 /// While it lives, this thread works for the layer of that path: errors made meanwhile say it. An empty path is none. Those
@@ -30,6 +32,11 @@ class Layer {
 
 /// The layer's path; empty outside of layers.
 std::string layer();
+
+/// Where the program's code calls the library; line 0: not known.
+const detail::SourceLocation& call() noexcept;
+/// "model.cpp:42", or empty.
+std::string text_of(const detail::SourceLocation& call);
 
 /// The text, with where this thread is behind it: ` (at model.cpp:42, in layer "encoder/dense")`, what of it is known. As it
 /// is where it has such an end already, without the layer where it names that.

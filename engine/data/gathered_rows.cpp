@@ -52,22 +52,25 @@ void check_dataset(const Dataset& dataset, const std::string& who) {
                   std::to_string(dataset.y.rows()) + "; give both the same number of rows (dimension 0)");
 }
 
-std::int64_t common_rows(const Tree& rows, const std::string& who) {
+std::int64_t common_rows(const Tree& rows, const std::string& who, bool takes_scalars) {
   const std::vector<std::string> paths = rows.paths();
   const std::vector<Array> leaves = rows.leaves();
-  if (leaves.empty()) {
-    throw DataError("[" + who + "] the tree of rows has no leaf; give arrays of at least one row");
+  const auto has_rows = [](const Array& leaf) { return leaf.has_value() && leaf.ndim() > 0; };
+  const auto first_place = std::ranges::find_if(leaves, has_rows) - leaves.begin();
+  if (first_place == std::ssize(leaves)) {
+    throw DataError("[" + who + "] the tree of rows has no leaf with rows; give arrays of at least one row");
   }
+  const auto first = static_cast<std::size_t>(first_place);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].has_value() && leaves[i].ndim() > 0 && leaves[i].dim(0) == leaves[0].dim(0) && leaves[i].dim(0) > 0) {
-      continue;
-    }
+    if (takes_scalars && leaves[i].has_value() && leaves[i].ndim() == 0) continue;
+    if (has_rows(leaves[i]) && leaves[i].dim(0) == leaves[first].dim(0) && leaves[i].dim(0) > 0) continue;
     const std::string what = leaves[i].has_value() ? to_string(leaves[i].type()) : "empty";
-    throw DataError("[" + who + "] '" + paths[i] + "' is " + what + ", '" + paths[0] + "' is " +
-                    (leaves[0].has_value() ? to_string(leaves[0].type()) : "empty") +
-                    "; give all leaves the same number of rows (dimension 0), at least one");
+    throw DataError("[" + who + "] '" + paths[i] + "' is " + what + ", '" + paths[first] + "' is " +
+                    to_string(leaves[first].type()) +
+                    "; give all leaves the same number of rows (dimension 0), at least one" +
+                    (takes_scalars ? ", or rank 0 where one value is for all rows" : ""));
   }
-  return leaves[0].dim(0);
+  return leaves[first].dim(0);
 }
 
 BatchRows batch_rows(const LoaderOptions& options, Position at, std::int64_t rows) {

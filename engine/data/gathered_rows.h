@@ -21,7 +21,7 @@ void check_dataset(const Dataset& dataset, const std::string& who);
 /// Throws DataError for null.
 void check_source(const SourcePtr& source, const std::string& who);
 /// The number of rows that all leaves have. Throws DataError where they differ, or there is none.
-std::int64_t common_rows(const Tree& rows, const std::string& who);
+std::int64_t common_rows(const Tree& rows, const std::string& who, bool takes_scalars = false);
 
 /// Rows of the batch that begins at a position, and where the next one begins.
 struct BatchRows {

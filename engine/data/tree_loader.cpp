@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <lockstep/batches.h>
@@ -15,7 +16,8 @@ HostTable table_of(const Array& x) { return {{x.dtype(), x.shape(), {}}, x.to_by
 /// Throws ValueError where std::move took the tables away.
 std::int64_t rows_of(const std::vector<HostTable>& tables) {
   if (tables.empty()) lockstep::detail::refuse_moved_from("[loader]");
-  return tables[0].rows();
+  const auto first = std::ranges::find_if(tables, [](const HostTable& table) { return table.type.shape.rank() > 0; });
+  return first->rows();
 }
 
 }  // namespace
@@ -24,7 +26,7 @@ TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : o
   check_batch(options_.batch);
   const bool has_place = !weight.empty() && rows.contains(weight);
   if (has_place && rows.at(weight).is_leaf() && !rows.at(weight).array().has_value()) rows = rows.with(weight, Tree());
-  const std::int64_t count = common_rows(rows, "loader");
+  const std::int64_t count = common_rows(rows, "loader", true);
   if (options_.drop_last && options_.batch > count) {
     throw DataError("[loader] a batch of " + std::to_string(options_.batch) + " from " + std::to_string(count) +
                     " rows; take a smaller batch, or drop_last = false to have the only batch padded");
@@ -47,7 +49,10 @@ Tree TreeLoader::next_tree() {
   const auto [chosen, after] = batch_rows(options_, position_, rows_of(tables_));
   position_ = after;
   std::vector<Array> leaves;
-  for (const HostTable& table : tables_) leaves.push_back(gathered(table, chosen, options_.batch));
+  for (const HostTable& table : tables_) {
+    const bool is_scalar = table.type.shape.rank() == 0;
+    leaves.push_back(is_scalar ? from_bytes(table.type, table.bytes) : gathered(table, chosen, options_.batch));
+  }
   Tree batch = structure_.unflatten(std::move(leaves));
   if (std::ssize(chosen) == options_.batch) return batch;
   const Array& weight = batch.at(weight_).array();

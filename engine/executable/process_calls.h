@@ -34,7 +34,10 @@ class ProcessCalls {
   void begin(std::span<const std::span<const std::byte>> arguments, const ArgumentName* name);
   void end() { processes_->end_call(); }
   /// The call has thrown in this process.
-  void fail(std::string_view text) { processes_->fail(text); }
+  void fail(std::string_view text) {
+    processes_->fail(text);
+    processes_->end_call();
+  }
 
  private:
   void compare(std::span<const std::span<const std::byte>> arguments, const ArgumentName* name) const;

@@ -132,6 +132,7 @@ std::vector<Var> Builder::inline_function(const Function& function, std::span<co
     for (const Var v : equation.inputs) operands.push_back(mapped[v.id]);
     provenance_.scope = equation.provenance.scope != nullptr ? equation.provenance.scope : caller.scope;
     provenance_.backward = equation.provenance.backward || caller.backward;
+    provenance_.at = equation.provenance.at.line() != 0 ? equation.provenance.at : caller.at;
     std::vector<Var> results;
     if (same_types && equation.primitive != &pvary_primitive()) {
       std::vector<ArrayType> types;

@@ -34,6 +34,8 @@ class Builder {
   /// Marks the equations that follow.
   void set_provenance(Provenance provenance) { provenance_ = std::move(provenance); }
   const Provenance& provenance() const { return provenance_; }
+  /// Of the equations from here on.
+  void set_place(const detail::SourceLocation& at) { provenance_.at = at; }
 
   /// The finished function; the builder must not be used afterwards.
   FunctionPtr finish(std::vector<Var> outputs);

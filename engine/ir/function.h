@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <lockstep/attrs.h>
+#include <lockstep/call_site.h>
 #include <lockstep/types.h>
 
 namespace lockstep::ir {
@@ -51,6 +52,7 @@ class AxisSizes {
 struct Provenance {
   std::shared_ptr<const std::string> scope;  ///< Layer path, or null.
   bool backward = false;                     ///< Emitted by `transpose`.
+  detail::SourceLocation at = {};            ///< Where the program called the op; line 0: not known.
 };
 
 struct Equation {

@@ -10,10 +10,13 @@ constexpr double epsilon = 1e-5;
 
 Array norm(const Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = epsilon}); }
 
-Array transformer_block(const Scope& scope, const Array& x, std::int64_t heads, bool is_causal) {
+Array transformer_block(const Scope& scope, const Array& x, const TransformerOptions& options, bool is_causal) {
   const Initializer kernels = initializers::lecun_normal();
   const Array h = x + multi_head_attention(scope["attention"], norm(scope["norm_0"], x),
-                                           {.heads = heads, .is_causal = is_causal, .kernel_initializer = kernels});
+                                           {.heads = options.heads,
+                                            .is_causal = is_causal,
+                                            .kernel_initializer = kernels,
+                                            .joint_projection = options.joint_projection});
   const std::int64_t width = x.dim(-1);
   const Array wide =
       gelu(dense(scope["dense_0"], norm(scope["norm_1"], h), {.units = 4 * width, .kernel_initializer = kernels}));
@@ -22,7 +25,7 @@ Array transformer_block(const Scope& scope, const Array& x, std::int64_t heads, 
 
 Array transformer(const Scope& scope, Array x, const TransformerOptions& options, bool is_causal) {
   for (std::int64_t i = 0; i < options.depth; ++i) {
-    x = transformer_block(scope["block_" + std::to_string(i)], x, options.heads, is_causal);
+    x = transformer_block(scope["block_" + std::to_string(i)], x, options, is_causal);
   }
   return norm(scope["norm"], x);
 }

@@ -41,9 +41,11 @@ Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight) {
   const CountedRows found{.counts = counts, .first = argmax(counts, 0), .any = any(counts)};
   return map_with_path(
       [&](const std::string& path, const Array& x) {
-        if (x.ndim() == 0 || x.dim(0) != weight.dim(0)) {
+        if (x.ndim() == 0) return x;
+        if (x.dim(0) != weight.dim(0)) {
           throw DataError("[fill_masked_rows] leaf '" + path + "' is " + to_string(x.type()) + ", there are " +
-                          std::to_string(weight.dim(0)) + " weights; give leaves with one row for each weight");
+                          std::to_string(weight.dim(0)) +
+                          " weights; give leaves with one row for each weight, or of rank 0");
         }
         return filled(x, found);
       },

@@ -71,7 +71,7 @@ void check_surplus(const ModelFunction& function, const ScopeFrame& frame, const
 Tree inputs_of_rows(const Tree& x, const Array& rows) {
   if (!rows.has_value() || rows.ndim() != 1 || !rows.type().varying.empty()) return x;
   for (const Array& leaf : x.leaves()) {
-    if (leaf.ndim() == 0 || leaf.dim(0) != rows.dim(0)) return x;
+    if (leaf.ndim() > 0 && leaf.dim(0) != rows.dim(0)) return x;
   }
   return fill_masked_rows(x, rows);
 }

@@ -52,6 +52,7 @@ void Moves::begin(const Asker& asker, const ValueLayout& from, const ValueLayout
   next_.made_by = asker.made_by;
   next_.read_by = asker.read_by;
   next_.layer = asker.layer;
+  next_.place = asker.place;
   next_.backward = asker.backward;
   next_.reason = asker.reason;
   next_.times = asker.times;
@@ -79,7 +80,8 @@ Value Moves::collective(const ir::Primitive& primitive, const Value& x, const Ax
 }
 
 void Moves::refuse(const Move& move) const {
-  const std::string where = move.layer.empty() ? std::string() : fmt::format(" in layer '{}'", move.layer);
+  std::string where = move.layer.empty() ? std::string() : fmt::format(" in layer '{}'", move.layer);
+  if (!move.place.empty()) where += fmt::format(" at {}", move.place);
   throw MeshError(fmt::format(
       "partition: {}{} needs what {} made, {}, laid out as {}, but it lies as {}: that takes a {} along \"{}\" ({} "
       "bytes), which layouts = explicit does not allow unasked; expected operands whose layouts agree; write "

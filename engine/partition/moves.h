@@ -16,6 +16,7 @@ struct Asker {
   std::string made_by;
   std::string read_by;
   std::string layer;
+  std::string place;
   bool backward = false;
   bool is_asked = false;  ///< The program or its caller said so.
   std::string reason;

@@ -23,6 +23,7 @@ struct Move {
   std::string made_by;     ///< The op that made the value, or "input 3".
   std::string read_by;     ///< The op that reads it so, or "output 3".
   std::string layer;       ///< The path of its reader's layer, or empty.
+  std::string place;       ///< Where the program calls its reader, or else its maker: "model.cpp:42", or empty.
   bool backward = false;
   std::string reason;
 };

@@ -88,18 +88,25 @@ struct LoopBody {
 Settled settle(const LoopBody& loop, std::vector<ValueLayout> carries, const std::vector<bool>& zeros,
                const Setting& setting) {
   for (int round = 0;; ++round) {
+    // What is added to zeros may stay a sum that is not reduced: behind the loop it is reduced once. Only the first
+    // iteration's carries are zeros, so that is a first guess.
+    const bool is_guess =
+        round == 0 && setting.contraction_blocks == 0 && std::ranges::find(zeros, true) != zeros.end();
+    std::vector<bool> known(loop.before.size() + carries.size() + loop.behind.size());
+    if (is_guess) std::copy(zeros.begin(), zeros.end(), known.begin() + std::ssize(loop.before));
     std::vector<ValueLayout> inputs = loop.before;
     inputs.insert(inputs.end(), carries.begin(), carries.end());
     inputs.insert(inputs.end(), loop.behind.begin(), loop.behind.end());
     WantedOutputs outputs;
     for (const ValueLayout& carry : carries) outputs.emplace_back(wish_for(carry));
     outputs.insert(outputs.end(), loop.other_outputs.begin(), loop.other_outputs.end());
-    BodyPtr body = analyzed(loop.function, inputs, outputs, setting);
+    BodyPtr body = analyzed(loop.function, inputs, outputs, setting, known);
     std::vector<ValueLayout> next;
     for (std::size_t i = 0; i < carries.size(); ++i) {
       next.push_back(next_carry(carries[i], layout_of_output(*body, i), zeros[i], round < rounds_that_add));
     }
-    if (next == carries || round > 2 * rounds_that_add + 16) return {std::move(carries), std::move(body)};
+    if ((next == carries && !is_guess) || round > 2 * rounds_that_add + 16)
+      return {std::move(carries), std::move(body)};
     carries = std::move(next);
   }
 }

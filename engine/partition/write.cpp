@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/core/current_layer.h"
 #include "engine/core/fold_tree.h"
 #include "engine/core/lists.h"
 #include "engine/ops/primitives.h"
@@ -87,6 +88,7 @@ std::vector<Value> BlockWriter::write(std::span<const Value> inputs, std::span<c
     const ir::Var v = function().outputs()[i];
     Asker asker;
     asker.made_by = maker_of(v);
+    asker.place = place_of(nullptr, v);
     asker.read_by = i < output_names.size() ? output_names[i] : fmt::format("output {}", i);
     asker.is_asked = true;
     asker.reason = "the result is given that layout";
@@ -106,11 +108,19 @@ std::string BlockWriter::maker_of(ir::Var v) const {
   return equation != nullptr ? name_of(*equation) : fmt::format("input {}", inputs_.at(v.id));
 }
 
+/// Where the program calls the reader of a value, or else what makes it.
+std::string BlockWriter::place_of(const ir::Equation* reader, ir::Var v) const {
+  std::string place = reader == nullptr ? std::string() : place::text_of(reader->provenance.at);
+  const ir::Equation* maker = definition(v);
+  return place.empty() && maker != nullptr ? place::text_of(maker->provenance.at) : place;
+}
+
 Asker BlockWriter::asker_of(const ir::Equation& equation, std::size_t operand) const {
   Asker asker;
   asker.made_by = maker_of(equation.inputs[operand]);
   asker.read_by = name_of(equation);
   asker.layer = layer_of(equation);
+  asker.place = place_of(&equation, equation.inputs[operand]);
   asker.backward = equation.provenance.backward;
   asker.times = times_;
   const bool is_reshard = equation.primitive == &ops::primitives::with_layout();
@@ -226,19 +236,20 @@ void BlockWriter::write_equation(std::size_t index) {
   const EquationPlan& plan = analysis_.equations[index];
   builder_.set_provenance(equation.provenance);
   if (has_bodies(equation)) {
-    place(equation, plan.resolution, with_bodies(equation, plan));
+    put(equation, plan.resolution, with_bodies(equation, plan));
     return;
   }
-  place(equation, plan.resolution, on_blocks(equation, plan.resolution));
+  put(equation, plan.resolution, on_blocks(equation, plan.resolution));
 }
 
-void BlockWriter::place(const ir::Equation& equation, const Resolution& resolution, const std::vector<Value>& results) {
+void BlockWriter::put(const ir::Equation& equation, const Resolution& resolution, const std::vector<Value>& results) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     const ir::Var v = equation.outputs[k];
     const ArrayType& type = function().type(v);
     Asker asker;
     asker.made_by = asker.read_by = name_of(equation);
     asker.layer = layer_of(equation);
+    asker.place = place::text_of(equation.provenance.at);
     asker.backward = equation.provenance.backward;
     asker.times = times_;
     Value x = results[k];

@@ -31,13 +31,14 @@ class BlockWriter {
   std::optional<Value> made_again(ir::Var v, const ValueLayout& target);
   Asker asker_of(const ir::Equation& equation, std::size_t operand) const;
   std::string maker_of(ir::Var v) const;
+  std::string place_of(const ir::Equation* reader, ir::Var v) const;
 
   void write_equation(std::size_t index);
   std::vector<Value> on_blocks(const ir::Equation& equation, const Resolution& resolution);
   std::vector<Value> in_blocks(const ir::Equation& equation, const Resolution& resolution,
                                const std::vector<Value>& operands);
   std::vector<Value> operands_of(const ir::Equation& equation, const Resolution& resolution);
-  void place(const ir::Equation& equation, const Resolution& resolution, const std::vector<Value>& results);
+  void put(const ir::Equation& equation, const Resolution& resolution, const std::vector<Value>& results);
 
   std::vector<Value> with_bodies(const ir::Equation& equation, const EquationPlan& plan);
   std::vector<Value> scan(const ir::Equation& equation, const EquationPlan& plan);

@@ -44,8 +44,9 @@ void ControlLine::note(int from) {
   Peer& peer = peers_[static_cast<std::size_t>(from)];
   const Message& message = received_[static_cast<std::size_t>(from)]->message;
   if (message.news == News::failed) {
-    peer.has_failed = true;
-    peer.text = message.text.data();
+    peer.failures.push_back({message.collectives, message.text.data()});
+  } else if (message.news == News::gave_up) {
+    peer.has_given_up = true;
   } else {
     peer.has_ended = true;
     peer.ended_well = message.news == News::ended;
@@ -54,9 +55,29 @@ void ControlLine::note(int from) {
   receive(from);
 }
 
-int ControlLine::failed_peer() const {
-  const auto found = std::ranges::find_if(peers_, &Peer::has_failed);
+int ControlLine::failed_peer(std::uint64_t collectives) const {
+  const auto found = std::ranges::find_if(peers_, [&](const Peer& peer) {
+    return !peer.failures.empty() && peer.failures.front().collectives < collectives;
+  });
   return found == peers_.end() ? -1 : static_cast<int>(found - peers_.begin());
+}
+
+ControlLine::Likeness ControlLine::likeness(int process, std::span<const Failure> own) const {
+  const Peer& there = peer(process);
+  const std::size_t known = std::min(there.failures.size(), own.size());
+  if (!std::equal(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(known), there.failures.begin())) {
+    return Likeness::other;
+  }
+  if (known == own.size()) return Likeness::same;
+  return there.has_given_up || there.has_ended ? Likeness::other : Likeness::unknown;
+}
+
+void ControlLine::forget_failures(std::size_t count) {
+  for (std::size_t p = 0; p < peers_.size(); ++p) {
+    if (!is_other(p)) continue;
+    std::deque<Failure>& failures = peers_[p].failures;
+    failures.erase(failures.begin(), failures.begin() + static_cast<std::ptrdiff_t>(count));
+  }
 }
 
 bool ControlLine::all_have_ended() const {

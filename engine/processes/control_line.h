@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,19 +18,29 @@ using backend::Channel;
 using backend::Communicator;
 using backend::Transfer;
 
-/// News between processes beside their collectives: that one has failed, or has ended.
+/// An error of a process that it has told the others.
+struct Failure {
+  std::uint64_t collectives = 0;  ///< That the process had done by then.
+  std::string text;
+  bool operator==(const Failure&) const = default;
+};
+
+/// News between processes beside their collectives: that one has failed, cannot go on for another's failure, or has ended.
 class ControlLine {
  public:
-  enum class News : std::uint32_t { failed, ended, ended_after_failure };
+  enum class News : std::uint32_t { failed, gave_up, ended, ended_after_failure };
+  static constexpr std::size_t longest_text = 1999;
 
   /// What is known of another process.
   struct Peer {
-    bool has_failed = false;
+    std::deque<Failure> failures;  ///< The oldest first; without those that all processes had alike.
+    bool has_given_up = false;
     bool has_ended = false;
     bool ended_well = false;
     std::uint64_t collectives = 0;  ///< That it has taken part in, where it has ended.
-    std::string text;               ///< Of its failure.
   };
+  /// How a peer's failures are beside this process' own.
+  enum class Likeness : std::uint8_t { same, other, unknown };
 
   explicit ControlLine(Communicator& communicator);
 
@@ -36,8 +48,12 @@ class ControlLine {
   /// Takes in what has arrived and moves on what is sent. Never waits.
   void poll();
   const Peer& peer(int process) const { return peers_[static_cast<std::size_t>(process)]; }
-  /// The first process that has failed, or -1.
-  int failed_peer() const;
+  /// The first process that failed before it had done so many collectives, or -1.
+  int failed_peer(std::uint64_t collectives) const;
+  /// `unknown`: the peer may still say.
+  Likeness likeness(int process, std::span<const Failure> own) const;
+  /// All have failed so: it is told to nobody again.
+  void forget_failures(std::size_t count);
   bool all_have_ended() const;
   bool all_have_ended_well() const;
   bool is_sending() const { return !sent_.empty(); }
@@ -46,7 +62,7 @@ class ControlLine {
   struct Message {
     News news = News::failed;
     std::uint64_t collectives = 0;
-    std::array<char, 2000> text{};
+    std::array<char, longest_text + 1> text{};
   };
   /// A message with the memory that it needs on its way.
   struct Letter {

@@ -51,8 +51,8 @@ void Processes::Impl::expect_room(std::size_t given, std::size_t expected, std::
 
 void Processes::Impl::run(CollectiveName name, std::size_t bytes, int root, std::span<const processes::Part> parts,
                           double seconds) {
+  if (has_failures && !has_failed) expect_like_failures(name.op);
   if (has_failed) {
-    tell_if_asked();
     const std::lock_guard lock(failure_mutex);
     throw CommunicatorError(
         fmt::format("{}: the processes have failed before, so that nothing can be communicated any "
@@ -79,6 +79,7 @@ void Processes::Impl::run(CollectiveName name, std::size_t bytes, int root, std:
     give_up(error.what(), true);
   }
   recorder.end();
+  ++done;
 }
 
 void Processes::Impl::wait(Exchange& exchange, const CollectiveHeader& header, double seconds) {
@@ -99,12 +100,15 @@ void Processes::Impl::wait(Exchange& exchange, const CollectiveHeader& header, d
 }
 
 void Processes::Impl::check_peers(const Exchange& exchange, const CollectiveHeader& header) {
-  if (tell_if_asked()) {
+  if (has_failures) {  // another thread's
+    tell_failures();
     const std::lock_guard lock(failure_mutex);
+    failure = failures.back().text;
+    has_failed = true;
     throw CommunicatorError(fmt::format("this process has failed: {}", failure));
   }
-  if (const int failed = control_->failed_peer(); failed >= 0) {
-    give_up(fmt::format("process {} failed: {}", failed, control_->peer(failed).text), false);
+  if (const int failed = control_->failed_peer(header.number); failed >= 0) {
+    give_up(fmt::format("process {} failed: {}", failed, control_->peer(failed).failures.front().text), false);
   }
   for (const int process : exchange.missing()) {
     const ControlLine::Peer& peer = control_->peer(process);
@@ -152,16 +156,9 @@ bool Processes::Impl::note_failure(std::string_view text) {
   return true;
 }
 
-bool Processes::Impl::tell_if_asked() {
-  if (!is_to_tell.exchange(false)) return false;
-  const std::lock_guard lock(failure_mutex);
-  control_->tell_all(ControlLine::News::failed, number, failure);
-  return true;
-}
-
 void Processes::Impl::give_up(const std::string& text, bool tell) {
   if (!note_failure(text)) throw CommunicatorError(text);
-  if (tell) control_->tell_all(ControlLine::News::failed, number, text);
+  control_->tell_all(tell ? ControlLine::News::failed : ControlLine::News::gave_up, done, text);
   const char* set = std::getenv("LOCKSTEP_FLIGHT_RECORDER");
   std::error_code ignored;
   const std::string where = recorder.write(
@@ -169,22 +166,17 @@ void Processes::Impl::give_up(const std::string& text, bool tell) {
   throw CommunicatorError(fmt::format("{} ({})", text, where));
 }
 
-void Processes::Impl::fail(std::string_view text) {
-  if (size == 1 || !note_failure(text)) return;
-  is_to_tell = true;
-  const std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock) return;
-  tell_if_asked();
-}
-
 void Processes::Impl::leave() {
   if (size == 1) return;
   const std::lock_guard lock(mutex);
-  tell_if_asked();
-  const bool well = !has_failed && std::uncaught_exceptions() == 0;
+  tell_failures();
+  int ignored = 0;
+  const bool well = !has_failed && std::uncaught_exceptions() == 0 &&
+                    (!has_failures || compare_failures(farewell_seconds, ignored) == ControlLine::Likeness::same);
   control_->tell_all(well ? ControlLine::News::ended : ControlLine::News::ended_after_failure, number, {});
   const auto goes_well = [&] {
-    return well && control_->failed_peer() < 0 && control_->all_have_ended() == control_->all_have_ended_well();
+    return well && control_->failed_peer(number + 1) < 0 &&
+           control_->all_have_ended() == control_->all_have_ended_well();
   };
   processes::Waiting farewell(farewell_seconds);
   const processes::Waiting end(std::max(longest_end_seconds, options.time_limit));

@@ -59,7 +59,7 @@ int Processes::size() const { return impl_->size; }
 double Processes::time_limit() const { return impl_->options.time_limit; }
 const ProcessEntries& Processes::description() const { return impl_->options.description; }
 std::uint64_t Processes::collectives() const { return impl_->number; }
-bool Processes::has_failed() const { return impl_->has_failed; }
+bool Processes::has_failed() const { return impl_->has_failed || impl_->has_failures; }
 
 void Processes::set_time_limit(double seconds) {
   check_time_limit(seconds);

@@ -7,6 +7,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/current_layer.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/array_state.h"
@@ -205,6 +206,7 @@ Array find_axis_index(const std::string& axis) {
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
   TraceFrame& frame = innermost(primitive.name);
   const std::vector<Var> inputs = vars_of(frame, operands, primitive.name, "operand");
+  frame.builder.set_place(place::call());
   return to_arrays(frame, frame.builder.apply(primitive, inputs, std::move(attrs)), primitive.name);
 }
 

@@ -1,5 +1,6 @@
 #include "engine/train/batch_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -19,7 +20,10 @@ bool has_weights(const Tree& batch, const RowWeights& weight) {
   return leaf.is_leaf() && leaf.array().has_value();
 }
 
-std::int64_t rows_of(const Array& x) { return x.ndim() == 0 ? 0 : x.dim(0); }
+/// A leaf of rank 0 is the same for all rows.
+bool has_rows(const Array& x) { return x.ndim() > 0; }
+
+std::int64_t rows_of(const Array& x) { return has_rows(x) ? x.dim(0) : 0; }
 
 /// "image is f32[4,2], label i32[3]".
 std::string leaves_text(const Tree& batch) {
@@ -54,13 +58,15 @@ void check(const Tree& batch, const RowWeights& weight) {
     if (leaves[i].has_value()) continue;
     throw DataError("[batch] '" + batch.paths()[i] + "' is empty; give it as many rows as the other leaves");
   }
-  const std::int64_t rows = rows_of(leaves[0]);
+  const std::int64_t rows = rows_of(batch);
   bool fits = rows > 0;
-  for (const Array& leaf : leaves) fits = fits && rows_of(leaf) == rows;
+  for (const Array& leaf : leaves) fits = fits && (!has_rows(leaf) || rows_of(leaf) == rows);
   if (has_weights(batch, weight)) fits = fits && batch.at(weight.path()).array().ndim() == 1;
   if (fits) return;
-  throw DataError("[batch] " + leaves_text(batch) +
-                  "; give all leaves the same number of rows (dimension 0), at least one, weights of rank 1");
+  throw DataError(
+      "[batch] " + leaves_text(batch) +
+      "; give all leaves the same number of rows (dimension 0), at least one, or rank 0 where one value is for "
+      "all rows; weights are of rank 1");
 }
 
 void check(const Batch& batch) {
@@ -75,7 +81,11 @@ void check(const Batch& batch) {
                   to_string(weight) + "; give all three the same number of rows, weight of rank 1");
 }
 
-std::int64_t rows_of(const Tree& batch) { return rows_of(batch.leaves()[0]); }
+std::int64_t rows_of(const Tree& batch) {
+  const std::vector<Array> leaves = batch.leaves();
+  const auto first = std::ranges::find_if(leaves, has_rows);
+  return first == leaves.end() ? 0 : rows_of(*first);
+}
 
 Tree with_weights(const Tree& batch, const RowWeights& weight) {
   if (!has_place_for(batch, weight) || has_weights(batch, weight)) return batch;
@@ -101,9 +111,22 @@ Tree padded(const Tree& batch, const RowWeights& weight, std::int64_t multiple) 
   }
   const auto longer = [&](const std::string& path, const Array& x) {
     if (path == weight.path()) return concatenate({x, zeros({missing}, x.dtype())}, 0);
-    return repeated_last_row(x, missing);
+    return has_rows(x) ? repeated_last_row(x, missing) : x;
   };
   return map_with_path(longer, batch);
+}
+
+Tree in_parts(const Tree& batch, std::int64_t parts) {
+  if (parts == 1) return batch;
+  const auto stacked = [&](const Array& x) {
+    return has_rows(x) ? reshape(x, x.shape().with(0, x.dim(0) / parts).insert(0, parts).to_vector()) : x;
+  };
+  return map(stacked, batch);
+}
+
+Tree one_part(const Tree& stacked, std::int64_t parts) {
+  if (parts == 1) return stacked;
+  return map([](const Array& x) { return has_rows(x) ? squeeze(slice_in_dim(x, 0, 1, 0), {0}) : x; }, stacked);
 }
 
 }  // namespace lockstep::train

@@ -5,12 +5,12 @@
 
 #include <lockstep/train.h>
 
-// A batch as a tree of arrays with one number of rows.
+// A batch as a tree of arrays with one number of rows, and of scalars, each the same for all rows.
 namespace lockstep::train {
 
 /// The batch, nothing where a leaf of weights holds nothing: weights that are not given are made where a step is traced.
 Tree without_empty_weights(Tree batch, const RowWeights& weight);
-/// Throws DataError unless all leaves have one number of rows, at least one, and the weights rank 1.
+/// Throws DataError unless all leaves but those of rank 0 have one number of rows, at least one, and the weights rank 1.
 void check(const Tree& batch, const RowWeights& weight);
 /// The same for the usual batch, of which x and y must be given.
 void check(const Batch& batch);
@@ -22,5 +22,9 @@ Tree filled(const Tree& batch, const RowWeights& weight);
 /// Repeats the last row with weight 0 until `multiple` divides the rows. Throws DataError where that takes weights that
 /// the batch does not have.
 Tree padded(const Tree& batch, const RowWeights& weight, std::int64_t multiple);
+/// Rows as microbatches: [parts, rows of a part, ...], or as they are where there is one part.
+Tree in_parts(const Tree& batch, std::int64_t parts);
+/// The rows of one of them.
+Tree one_part(const Tree& stacked, std::int64_t parts);
 
 }  // namespace lockstep::train

@@ -8,6 +8,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 
@@ -29,10 +30,11 @@ Tree outcome(const detail::StepParts& parts, const TrainState& state, const Tree
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
     const auto at = from_tree<TrainState>(shard[0]);
     const train::Declarations declared = train::find_declarations(parts, at.trainable, at.non_trainable, shard[1]);
+    const Tree rows = train::in_parts(shard[1], parts.options.microbatches);
     std::map<std::string, Tree> all;
     Tree next = at.non_trainable;
     for (const Objective& objective : parts.objectives) {
-      train::Differentiated d = train::differentiate({parts, objective, declared, at.trainable, next, shard[1]});
+      train::Differentiated d = train::differentiate({parts, objective, declared, at.trainable, next, rows});
       const std::string prefix = objective.name.empty() ? "" : objective.name + ": ";
       all.insert({{prefix + "loss", Tree(d.loss)},
                   {prefix + "gradient", std::move(d.gradients)},
@@ -98,17 +100,18 @@ std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
 
 void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch, double tolerance) {
   const detail::StepParts& parts = step.parts();
-  if (parts.partitioned) return;  // it is traced as one shard's step
   const RowWeights& weight = parts.options.weight;
   const Tree given = train::without_empty_weights(batch, weight);
   train::check(given, weight);
-  const std::int64_t shards = step.mesh(train::rows_of(given)).shards();
+  // One that is partitioned is traced as one shard's step.
+  const std::int64_t shards = parts.partitioned ? 1 : step.mesh(train::rows_of(given)).shards();
   const std::string cut = cut_text(shards, parts.options.microbatches);
   if (shards * parts.options.microbatches == 1) return;
   detail::StepParts uncut = parts;
   uncut.options.microbatches = 1;
-  const TrainState wide{in_float64(state.trainable), in_float64(state.non_trainable), in_float64(state.optimizer),
-                        state.step};
+  const auto whole = from_tree<TrainState>(gather(to_tree(state)));
+  const TrainState wide{in_float64(whole.trainable), in_float64(whole.non_trainable), in_float64(whole.optimizer),
+                        whole.step};
   const Tree rows = in_float64(train::with_weights(given, weight));
   const Tree one = outcome(uncut, wide, rows, 1);
   const Tree many = outcome(parts, wide, rows, shards);

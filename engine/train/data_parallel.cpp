@@ -53,7 +53,8 @@ Tree whole_step(const detail::StepParts& parts, const std::vector<Tree>& argumen
   if (parts.partitioned) return train::partitioned_step(parts, arguments);
   const Mesh mesh = train::batch_mesh(parts.options, train::rows_of(arguments[1]));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
-    return to_tree(train::replica_step(parts, from_tree<TrainState>(shard[0]), shard[1]));
+    const Tree rows = train::in_parts(shard[1], parts.options.microbatches);
+    return to_tree(train::replica_step(parts, from_tree<TrainState>(shard[0]), rows));
   };
   return detail::pmap_call(mapped, {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
                            {arguments[0], whole_batch(arguments[1], parts.options, mesh)}, 1);
@@ -130,31 +131,43 @@ Function TrainStep::traced(const TrainState& state, const Tree& batch) const {
       {to_tree(state), rows});
 }
 
+namespace {
+
+/// One evaluation, as it is traced: (trainable, non_trainable, batch) -> sums.
+Tree whole_evaluation(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  if (parts.partitioned) return train::partitioned_evaluation(parts, arguments);
+  const Mesh mesh = train::batch_mesh(parts.options, train::rows_of(arguments[2]));
+  const auto mapped = [&](const std::vector<Tree>& shard) {
+    const Tree rows = train::in_parts(shard[2], parts.options.microbatches);
+    return to_tree(train::replica_evaluation(parts.objectives[0].loss, parts.options, shard[0], shard[1], rows));
+  };
+  return detail::pmap_call(
+      mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
+      {arguments[0], arguments[1], whole_batch(arguments[2], parts.options, mesh)}, 1);
+}
+
+}  // namespace
+
 struct EvaluateStep::Impl {
-  StepLoss loss;
-  DataParallelOptions options;
+  detail::StepParts parts;  ///< Of one objective, its loss.
   mutable detail::JitCache cache;
 
   std::map<std::string, Weighted> call(const Tree& trainable, const Tree& non_trainable, Tree batch) const {
-    const auto function = [this](const std::vector<Tree>& arguments) {
-      const Mesh mesh = train::batch_mesh(options, train::rows_of(arguments[2]));
-      const auto mapped = [this](const std::vector<Tree>& shard) {
-        return to_tree(train::replica_evaluation(loss, options, shard[0], shard[1], shard[2]));
-      };
-      return detail::pmap_call(
-          mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
-          {arguments[0], arguments[1], whole_batch(arguments[2], options, mesh)}, 1);
-    };
+    const auto function = [this](const std::vector<Tree>& arguments) { return whole_evaluation(parts, arguments); };
     return from_tree<std::map<std::string, Weighted>>(
         cache.call(function, {trainable, non_trainable, std::move(batch)}));
   }
 };
 
-EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options) {
-  check(options);
-  detail::expect_held(loss, "[evaluate] the loss");
-  detail::JitCache cache({}, options.precision);
-  impl_ = std::make_shared<Impl>(Impl{std::move(loss), std::move(options), std::move(cache)});
+EvaluateStep::EvaluateStep(StepLoss loss, DataParallelOptions options)
+    : EvaluateStep(
+          detail::StepParts{{Objective{.name = {}, .loss = std::move(loss), .optimizers = {}}}, std::move(options)}) {}
+
+EvaluateStep::EvaluateStep(detail::StepParts parts) {
+  check(parts.options);
+  detail::expect_held(parts.objectives[0].loss, "[evaluate] the loss");
+  detail::JitCache cache({}, parts.options.precision);
+  impl_ = std::make_shared<Impl>(Impl{std::move(parts), std::move(cache)});
 }
 
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
@@ -164,9 +177,11 @@ std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, 
 }
 
 std::map<std::string, Weighted> EvaluateStep::run(const Tree& trainable, const Tree& non_trainable, Tree batch) const {
-  batch = train::without_empty_weights(std::move(batch), held(impl_, "evaluation step").options.weight);
-  train::check(batch, held(impl_, "evaluation step").options.weight);
-  return held(impl_, "evaluation step").call(trainable, non_trainable, std::move(batch));
+  const Impl& impl = held(impl_, "evaluation step");
+  const RowWeights& weight = impl.parts.options.weight;
+  batch = train::without_empty_weights(std::move(batch), weight);
+  train::check(batch, weight);
+  return impl.call(trainable, non_trainable, std::move(batch));
 }
 
 }  // namespace lockstep

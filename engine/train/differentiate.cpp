@@ -110,7 +110,7 @@ std::vector<Array> shard_weights(const LossPoint& point) {
     }
     return to_tree(sums);
   };
-  const SequentialMapOptions options{microbatch_axis, point.parts.options.microbatches, false};
+  const SequentialMapOptions options{microbatch_axis, point.parts.options.microbatches, false, true};
   return from_tree<std::vector<Array>>(sequential_map(weights, point.shard, options));
 }
 
@@ -127,7 +127,8 @@ std::pair<Tree, Tree> value_and_gradients(const LossPoint& point, const std::vec
     auto [value, gradients] = with_gradients(point, trained, rows, &totals);
     return Tree::list({value.items()[0], value.items()[2], value.items()[3], std::move(gradients[0])});
   };
-  const Tree result = sequential_map(differentiated, point.shard, {microbatch_axis, point.parts.options.microbatches});
+  const Tree result =
+      sequential_map(differentiated, point.shard, {microbatch_axis, point.parts.options.microbatches, true, true});
   return {Tree::list({result.items()[0], to_tree(own), result.items()[1], result.items()[2]}), result.items()[3]};
 }
 

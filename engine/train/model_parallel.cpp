@@ -23,8 +23,8 @@ namespace train {
 namespace {
 
 /// Layouts that variables declare where the losses call their models: the leaf is the very array that a call was given.
-std::map<std::string, Layout> declared_layouts(const detail::StepParts& parts, const TrainState& state,
-                                               const Tree& rows) {
+std::map<std::string, Layout> declared_layouts(const detail::StepParts& parts, const Tree& trainable,
+                                               const Tree& non_trainable, const Tree& rows) {
   std::map<std::string, Layout> declared;
   for (const Objective& objective : parts.objectives) {
     const auto listen = [&](const std::vector<Tree>& arguments) {
@@ -41,9 +41,54 @@ std::map<std::string, Layout> declared_layouts(const detail::StepParts& parts, c
       }
       return Tree();
     };
-    trace(listen, {state.trainable, state.non_trainable, rows});
+    trace(listen, {trainable, non_trainable, rows});
   }
   return declared;
+}
+
+/// The batch as the partitioned function is given it: in microbatches, which are cut side by side, so that no row moves.
+Tree whole_batch(const detail::StepParts& parts, const Tree& batch) {
+  const RowWeights& weight = parts.options.weight;
+  const std::int64_t multiple = batch_blocks(*parts.partitioned) * parts.options.microbatches;
+  const Tree rows = padded(with_weights(filled(batch, weight), weight), weight, multiple);
+  return in_parts(rows, parts.options.microbatches);
+}
+
+/// The dimension of such a batch's rows.
+std::int64_t row_dimension(const detail::StepParts& parts) { return parts.options.microbatches == 1 ? 0 : 1; }
+
+detail::LayoutOfLeaf layout_of_rows(const detail::StepParts& parts) {
+  return [axes = batch_axes_of(*parts.partitioned), dim = row_dimension(parts)](const std::string&,
+                                                                                const ArrayType& type) {
+    return type.shape.rank() == 0 ? replicated : sharded(axes, dim);
+  };
+}
+
+detail::LayoutOfLeaf replicated_leaves() {
+  return [](const std::string&, const ArrayType&) { return replicated; };
+}
+
+detail::PartitionCall partition_of(const ModelParallelOptions& options) {
+  return {.mesh = options.mesh,
+          .in = {},
+          .out = {},
+          .is_explicit = options.is_explicit,
+          .contraction_blocks = options.contraction_blocks,
+          .keep_cut = true};
+}
+
+VariableLayouts layouts_of(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
+                           const Tree& batch) {
+  const Tree rows = one_part(batch, parts.options.microbatches);
+  return {*parts.partitioned, trainable, non_trainable, declared_layouts(parts, trainable, non_trainable, rows)};
+}
+
+/// `body` as the one replica that has the whole batch, its last argument.
+Tree on_one_replica(const detail::StepParts& parts, const TreeFunction& body, const std::vector<Tree>& whole) {
+  const Mesh one = data_mesh(1, devices("cpu:0"));
+  std::vector<LeafLayouts> in(whole.size(), replicated);
+  in.back() = sharded(batch_axis, row_dimension(parts));
+  return detail::pmap_call(body, {.mesh = one, .in = in, .out = {replicated}}, whole, 1);
 }
 
 /// The step of one replica that has the whole batch, and how what goes in and out lies.
@@ -55,32 +100,20 @@ struct WholeStep {
 };
 
 WholeStep whole_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
-  const ModelParallelOptions& options = *parts.partitioned;
   const auto state = from_tree<TrainState>(arguments[0]);
-  const Tree weighted = with_weights(filled(arguments[1], parts.options.weight), parts.options.weight);
-  Tree batch = padded(weighted, parts.options.weight, batch_blocks(options));
-  VariableLayouts layouts(options, state.trainable, state.non_trainable, declared_layouts(parts, state, batch));
-
-  const Mesh one = data_mesh(1, devices("cpu:0"), rows_of(batch));
-  TreeFunction function = [&parts, layouts, one](const std::vector<Tree>& whole) {
+  Tree batch = whole_batch(parts, arguments[1]);
+  VariableLayouts layouts = layouts_of(parts, state.trainable, state.non_trainable, batch);
+  TreeFunction function = [&parts, layouts](const std::vector<Tree>& whole) {
     const auto mapped = [&](const std::vector<Tree>& replica) {
       return to_tree(replica_step(parts, from_tree<TrainState>(replica[0]), replica[1], &layouts));
     };
-    return detail::pmap_call(mapped, {.mesh = one, .in = {replicated, sharded(batch_axis)}, .out = {replicated}}, whole,
-                             1);
+    return on_one_replica(parts, mapped, whole);
   };
-  const DimensionAxes rows = batch_axes_of(options);
-  detail::PartitionCall call{.mesh = options.mesh,
-                             .is_explicit = options.is_explicit,
-                             .contraction_blocks = options.contraction_blocks,
-                             .keep_cut = true};
+  detail::PartitionCall call = partition_of(*parts.partitioned);
   call.in.emplace_back(
       [layouts](const std::string& path, const ArrayType& type) { return layouts.of_state(path, type); });
-  call.in.emplace_back([rows](const std::string&, const ArrayType& type) {
-    return type.shape.rank() == 0 ? replicated : sharded(rows);
-  });
-  call.out.push_back(call.in[0]);
-  call.out.emplace_back([](const std::string&, const ArrayType&) { return replicated; });
+  call.in.push_back(layout_of_rows(parts));
+  call.out = {call.in[0], replicated_leaves()};
   return {std::move(batch), std::move(layouts), std::move(function), std::move(call)};
 }
 
@@ -100,6 +133,29 @@ Tree partitioned_step(const detail::StepParts& parts, const std::vector<Tree>& a
   const WholeStep step = whole_step(parts, arguments);
   const Tree state = cut_as(step.layouts, parts.partitioned->mesh, arguments[0]);
   return detail::partition_call(step.function, step.call, {state, step.batch});
+}
+
+Tree partitioned_evaluation(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+  const Tree batch = whole_batch(parts, arguments[2]);
+  const VariableLayouts layouts = layouts_of(parts, arguments[0], arguments[1], batch);
+  const TreeFunction function = [&](const std::vector<Tree>& whole) {
+    const auto mapped = [&](const std::vector<Tree>& replica) {
+      return to_tree(replica_evaluation(parts.objectives[0].loss, parts.options, layouts.read(replica[0]), replica[1],
+                                        replica[2]));
+    };
+    return on_one_replica(parts, mapped, whole);
+  };
+  detail::PartitionCall call = partition_of(*parts.partitioned);
+  for (const char* tree : {"trainable/", "non_trainable/"}) {
+    call.in.emplace_back([&layouts, tree](const std::string& path, const ArrayType& type) {
+      return layouts.of_state(tree + path, type);
+    });
+  }
+  call.in.push_back(layout_of_rows(parts));
+  call.out = {replicated_leaves()};
+  const Tree state = cut_as(layouts, parts.partitioned->mesh,
+                            Tree::dict({{"trainable", arguments[0]}, {"non_trainable", arguments[1]}}));
+  return detail::partition_call(function, call, {state.at("trainable"), state.at("non_trainable"), batch});
 }
 
 LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
@@ -135,20 +191,35 @@ TrainState cut_state(const detail::StepParts& parts, Tree trainable, Tree non_tr
   };
   const Tree made = detail::JitCache().call(begin, {std::move(trainable), std::move(non_trainable)});
   const std::span<const Tree> parts_of_state = made.items();
-  return {parts_of_state[0], parts_of_state[1], parts_of_state[2], array<std::int64_t>(0)};
+  TrainState state{parts_of_state[0], parts_of_state[1], parts_of_state[2], array<std::int64_t>(0)};
+  if (options.loss_scale) state.loss_scale = loss_scale_state(*options.loss_scale);
+  return state;
 }
 
 }  // namespace train
 
-TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options) {
+namespace {
+
+detail::StepParts parts_of(std::vector<Objective> objectives, ModelParallelOptions options) {
   train::check(options);
   DataParallelOptions of_one{.devices = devices("cpu:0"),
                              .shards = 1,
+                             .microbatches = options.microbatches,
                              .debug = options.debug,
                              .precision = options.precision,
-                             .weight = options.weight};
-  return TrainStep(
-      {std::move(objectives), std::move(of_one), std::make_shared<const ModelParallelOptions>(std::move(options))});
+                             .weight = options.weight,
+                             .loss_scale = options.loss_scale};
+  return {std::move(objectives), std::move(of_one), std::make_shared<const ModelParallelOptions>(std::move(options))};
+}
+
+}  // namespace
+
+TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options) {
+  return TrainStep(parts_of(std::move(objectives), std::move(options)));
+}
+
+EvaluateStep model_parallel_evaluation(StepLoss loss, ModelParallelOptions options) {
+  return EvaluateStep(parts_of({Objective{.name = {}, .loss = std::move(loss), .optimizers = {}}}, std::move(options)));
 }
 
 LayoutPlan layout_plan(const TrainStep& step, const TrainState& state, const Tree& batch) {

@@ -7,6 +7,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/sequential_map.h>
 
+#include "engine/train/batch_rows.h"
 #include "engine/train/declarations.h"
 #include "engine/train/loss_scale.h"
 #include "engine/train/trainable_parts.h"
@@ -47,7 +48,8 @@ Array plain_norm(const Tree& gradients) {
 
 std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard,
                                          const VariableLayouts* layouts) {
-  const Declarations declared = find_declarations(parts, state.trainable, state.non_trainable, shard);
+  const Declarations declared =
+      find_declarations(parts, state.trainable, state.non_trainable, one_part(shard, parts.options.microbatches));
   const Array scale = scale_of(parts.options, state);
   Array finite = full({}, true, bool_);
   TrainState next = state;
@@ -56,8 +58,8 @@ std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const T
     const Tree& kept = objective.sees_updates ? next.trainable : state.trainable;
     const Tree seen = layouts == nullptr ? kept : layouts->read(kept);
     Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard, scale});
-    if (scale.has_value()) finite = logical_and(finite, optim::all_finite(d.gradients));
     if (layouts != nullptr) d.gradients = layouts->reduced(d.gradients);
+    if (scale.has_value()) finite = logical_and(finite, optim::all_finite(d.gradients));
     for (const auto& [name, metric] : d.metrics) logs[in_objective(objective, name)] = metric;
     logs[in_objective(objective, "loss")] = d.loss;
     logs[in_objective(objective, "grad_norm")] = plain_norm(d.gradients);
@@ -83,7 +85,7 @@ std::map<std::string, Weighted> replica_evaluation(const StepLoss& loss, const D
                                                    const Tree& shard) {
   const auto sums = [&](const Tree& rows) { return evaluated(loss(trainable, non_trainable, rows)); };
   if (options.microbatches == 1) return sums(shard);
-  return sequential_map(sums, shard, {microbatch_axis, options.microbatches});
+  return sequential_map(sums, shard, {microbatch_axis, options.microbatches, true, true});
 }
 
 }  // namespace lockstep::train

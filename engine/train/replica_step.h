@@ -20,7 +20,7 @@ struct LossPoint {
   const Declarations& declared;
   Tree trainable;
   Tree non_trainable;
-  Tree shard;             ///< Rows, with their weights.
+  Tree shard;             ///< Rows, with their weights, in parts (batch_rows.h) where there are several microbatches.
   Array loss_scale = {};  ///< What the loss is differentiated times; nothing: 1.
 };
 
@@ -38,11 +38,11 @@ Differentiated differentiate(const LossPoint& point);
 std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
                                   const Tree& shard);
 
-/// One replica's step, for the body of a map. `layouts`: of a step that is partitioned, else null.
+/// One replica's step, for the body of a map. `shard` as in LossPoint. `layouts`: of a step that is partitioned, else null.
 std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard,
                                          const VariableLayouts* layouts = nullptr);
 
-/// One replica's evaluation: "loss" and the metrics, summed over the batch axis.
+/// One replica's evaluation: "loss" and the metrics, summed over the batch axis. `shard` as in LossPoint.
 std::map<std::string, Weighted> replica_evaluation(const StepLoss& loss, const DataParallelOptions& options,
                                                    const Tree& trainable, const Tree& non_trainable, const Tree& shard);
 

@@ -127,7 +127,7 @@ class Backward {
     for (const Var v : equation.outputs) reduce_pending(v);
     if (std::ranges::none_of(equation.outputs, [&](Var v) { return cotangent_.has(v); })) return;
     check_linear(equation);
-    builder_.set_provenance({equation.provenance.scope, true});
+    builder_.set_provenance({equation.provenance.scope, true, equation.provenance.at});
     if (equation.primitive == &ops::primitives::pvary()) {
       return add_pending(equation.inputs[0], AxisSet(equation.attrs.get<std::vector<std::string>>("axes")),
                          *cotangent_.find(equation.outputs[0]));

@@ -88,8 +88,8 @@ class LOCKSTEP_API Loader {
 };
 
 /// Batches of any tree of arrays that have one number of rows (dimension 0): a struct with LOCKSTEP_TREE, a dict,
-/// Batch. The order is that of a Loader with the same options and as many rows. `weight` is the path of the leaf that
-/// holds weights of rows; where the tree has such a place and nothing in it, batches have ones there. Only a tree with
+/// Batch. A leaf of rank 0 is in every batch as it is. The order is that of a Loader with the same options and as many
+/// rows. `weight` is the path of the leaf that holds weights of rows; where the tree has such a place and nothing in it, batches have ones there. Only a tree with
 /// that place can have its last batch padded.
 class LOCKSTEP_API TreeLoader {
  public:

@@ -49,7 +49,8 @@ void debug_print(std::string_view format, const Arrays&... arrays) {
   detail::debug_print(format, {Array(arrays)...});
 }
 
-/// Makes the call that runs it throw CheckError with the message where an element of the predicate (bool) holds.
+/// Makes the call that runs it throw CheckError with the message where an element of the predicate (bool) holds, with the
+/// replica's numbers along the axes that the predicate varies along.
 LOCKSTEP_API void error_if(const ArrayOperand& predicate, std::string_view message);
 
 }  // namespace lockstep

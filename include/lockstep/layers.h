@@ -127,6 +127,8 @@ struct MultiHeadAttentionOptions {
   bool use_bias = true;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Aggregation aggregation = Aggregation::none;  ///< Of all kernels and biases.
+  /// false: three layers, "query", "key" and "value", in place of "qkv": what cuts their kernels' columns cuts heads.
+  bool joint_projection = true;
 };
 /// Self-attention, x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads'
 /// results joined by another, "out". Vaswani et al. 2017.

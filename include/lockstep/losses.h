@@ -32,7 +32,8 @@ LOCKSTEP_API void check_reduced_alike(std::string_view what, const Weighted& wei
 /// of any dtype, `weight` is [B]; no weight means that all count. Where no row counts, floats are 0.5, which lies in
 /// the domain of log, sqrt, 1 / x, asin and log(1 - x), and all else is 0. `data_parallel` and `EvaluateStep` do so
 /// before they call the loss, `Model::stateless_call` outside of maps; in a map of one's own call it on the batch that
-/// goes in. Throws DataError for a leaf that has not one row for each weight.
+/// goes in. A leaf of rank 0 is the same for all rows and stays. Throws DataError for another leaf that has not one row
+/// for each weight.
 LOCKSTEP_API Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight);
 
 /// A loss: terms joined by `+`, each Weighted or an invariant scalar (a penalty, counted once).

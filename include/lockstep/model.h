@@ -42,7 +42,7 @@ struct Variable {
 /// What a call of a model knows of its batch.
 struct CallOptions {
   /// Weight of each row of the batch, f32[B]: 0 marks padding. Empty: every row counts. Layers that mix rows see it.
-  /// Outside of maps an input whose leaves all have B rows is given a real row's values there (`fill_masked_rows`).
+  /// Outside of maps an input whose leaves all have B rows, or rank 0, is given a real row's values there (`fill_masked_rows`).
   Array rows;
 };
 

@@ -32,13 +32,18 @@ struct ModelParallelOptions {
   /// K, a power of two that is no less than what cuts any one dimension: as PartitionOptions::contraction_blocks. Then one
   /// fingerprint holds for all layouts, meshes and stages of zero.
   std::int64_t contraction_blocks = 0;
+  /// The batch in that many parts, one after the other, gradients added, reduced once: as
+  /// DataParallelOptions::microbatches, and as there the same step.
+  std::int64_t microbatches = 1;
   DebugOptions debug = {};
   Precision precision = Precision::float32;
   RowWeights weight = "weight";
+  std::optional<LossScale> loss_scale = std::nullopt;  ///< Nothing: the loss as it is.
 };
 
 /// One training step of a model that is written for one device, as data_parallel's: forward, backward and optimizer are
-/// traced on the whole batch and partitioned together. Same batches; rows are padded to what the batch's axes divide. The
+/// traced on the whole batch and partitioned together. Same batches; rows are padded to what the batch's axes and the
+/// microbatches divide. The
 /// state that `init` makes and the step returns lies cut as its layouts say (`is_cut`); one that is whole or cut otherwise
 /// is cut by the step it is given to, so that layouts which variables declare themselves hold from the first step on. Throws MeshError for an axis that the mesh has not; `init` and the step for rules that do not fit their
 /// variable, naming path, dimension and axis.
@@ -47,6 +52,11 @@ inline TrainStep model_parallel(StepLoss loss, optim::GradientTransformation opt
   Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
   return model_parallel(std::vector<Objective>{std::move(only)}, std::move(options));
 }
+
+/// Evaluates a loss of the parameters of such a step, as they lie: those of a TrainState that lies cut go in as they are,
+/// whole ones are cut by it. The sums are those over the whole batch. Layouts, batch, microbatches, precision and weights
+/// are those of the options; the rest says nothing here. Throws MeshError as model_parallel does.
+LOCKSTEP_API EvaluateStep model_parallel_evaluation(StepLoss loss, ModelParallelOptions options);
 
 /// Every collective that the step moves data with on such a state and batch, and rules that match nothing; nothing is run.
 /// Throws ValueError for a step of data_parallel.

@@ -40,6 +40,7 @@ struct TransformerOptions {
   std::int64_t width = 256;
   std::int64_t depth = 4;
   std::int64_t heads = 4;
+  bool joint_projection = true;  ///< As MultiHeadAttentionOptions::joint_projection.
 };
 /// Options of `vit`.
 struct VitOptions {

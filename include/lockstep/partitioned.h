@@ -31,8 +31,9 @@ struct InsertedCollective {
   std::string made_by;     ///< The op that made the value, or the argument.
   std::string read_by;     ///< The op that reads it, or the result.
   std::string layer;       ///< The path of the reader's layer, or empty.
-  bool backward = false;   ///< Whether the reader belongs to a derivative.
-  std::string from, to;    ///< Layouts of the whole value: "[data, -]", "[-, -] summed over model".
+  std::string place;  ///< Where the program calls the reader, or else what made the value: "model.cpp:42", or empty.
+  bool backward = false;  ///< Whether the reader belongs to a derivative.
+  std::string from, to;   ///< Layouts of the whole value: "[data, -]", "[-, -] summed over model".
   std::string reason;
 };
 

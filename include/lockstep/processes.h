@@ -47,7 +47,8 @@ struct CollectiveName {
 /// comparisons, and the news that one has failed or ended. Every process makes the same calls in the same order. Another
 /// kind, size or order, another compiled function, a process that fails, ends or does not come: each is a
 /// CommunicatorError on all of them, which says who, in which collective, and where the flight recorder's file is. After
-/// one nothing can be communicated any more. Waiting sleeps. Works on any Communicator; calls may come from any thread.
+/// one nothing can be communicated any more. Where all fail alike, between the same two collectives with the same text,
+/// and catch it, they go on. Waiting sleeps. Works on any Communicator; calls may come from any thread.
 class LOCKSTEP_API Processes {
  public:
   /// Throws ValueError for a time limit that is not positive.
@@ -85,8 +86,11 @@ class LOCKSTEP_API Processes {
   /// thrown there, and a CheckpointError with its text elsewhere. `what` is the same in all: "checkpoint::save of runs/1".
   void run_on_first(std::string_view what, const std::function<void()>& work, double seconds = 0);
 
-  /// Tells the others that this process has failed: they throw "process 1 failed: <text>" where they wait, now or later.
+  /// Tells the others that this process has failed: they throw "process 1 failed: <text>" where they wait, now or later,
+  /// but for those that fail with the same text after as many collectives. The next collective of this process asks
+  /// whether all did: then it goes on, else it throws.
   void fail(std::string_view text) noexcept;
+  /// Whether nothing can be communicated, or can only where the others have failed likewise.
   bool has_failed() const;
   /// So far, in this process.
   std::uint64_t collectives() const;

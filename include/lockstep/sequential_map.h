@@ -17,6 +17,7 @@ struct SequentialMapOptions {
   std::int64_t parts = 1;  ///< How many replicas it has.
   /// false: of debug::print and the like inside there is nothing, as for a map of which only values are asked.
   bool effects = true;
+  bool stacked = false;  ///< The rows come as [parts, rows of a part, ...].
 };
 
 /// The axis of a training step's microbatches, which run one after the other.
@@ -30,7 +31,7 @@ LOCKSTEP_API Tree sequential_map(const std::function<Tree(const Tree&)>& functio
 
 /// A map whose replicas run one after the other: `f` of each part of the rows, cut along dimension 0 of every leaf into
 /// `parts` equal ones, so that only one part's values live at a time and a program's size does not depend on their
-/// number. Inside, `axis` is an axis as of pmap: the rows vary along it, what `f` captures does not; axis_index is the
+/// number. A leaf of rank 0 is the same for all parts. Inside, `axis` is an axis as of pmap: the rows vary along it, what `f` captures does not; axis_index is the
 /// part's number; psum, pmax, pmin and all_gather_invariant along it reduce over the parts; what is the same for all is
 /// computed once. Results must not vary along it: reduce them. In a pmap the axis comes behind the map's own, so that
 /// row i of part m of shard s is row (s * parts + m) * rows_of_a_part + i of the whole. What a reduction gives cannot

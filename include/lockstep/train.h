@@ -270,7 +270,8 @@ struct StepParts {
 /// One training step over a mesh axis "batch": forward, backward, one reduction, optimizer; one compiled function. The
 /// state is consumed: move it in and its buffers are updated in place. A batch is any tree whose leaves have one number
 /// of rows, dimension 0; Batch{x, y, weight} is the usual one. A handle: copies share what is compiled. It holds
-/// losses, optimizers and options, so that it may be returned from the function that made them (see StepLoss).
+/// losses, optimizers and options, so that it may be returned from the function that made them (see StepLoss). A leaf of
+/// the batch of rank 0, as a temperature, is the same for all rows: it goes to every shard and microbatch as it is.
 class LOCKSTEP_API TrainStep {
  public:
   /// Throws ValueError for microbatches below 1, a loss scale out of range and for objectives whose names or parts are none or overlap.
@@ -340,10 +341,13 @@ requires(!std::is_invocable_v<const L&, const Y&, const Batch&>) TrainStep
 }
 
 /// Evaluates a loss with training = false semantics of the caller's function, sharded like the step: returns each
-/// term's and metric's sums over the whole batch. Same options.
+/// term's and metric's sums over the whole batch. Same options and batches. Of a state that lies cut:
+/// model_parallel_evaluation.
 class LOCKSTEP_API EvaluateStep {
  public:
   EvaluateStep(StepLoss loss, DataParallelOptions options);
+  /// What factories make it of: one objective without optimizers.
+  explicit EvaluateStep(detail::StepParts parts);
   /// "loss" and the metrics as Weighted sums over the batch.
   [[nodiscard]] std::map<std::string, Weighted> operator()(const Tree& trainable, const Tree& non_trainable,
                                                            const Batch& batch) const;

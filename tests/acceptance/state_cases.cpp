@@ -193,10 +193,11 @@ Tree callbacks_make_no_variables(const Replicas& replicas) {
   const TrainStep step = identity_step(model, replicas);
   const TrainState start = started(step, model, batch_of(ones({8, 3})));
   data::Loader loader(rows, {.batch = 8});
-  // In several processes another one's error may arrive first.
-  expect_error<Error>([&] { static_cast<void>(fit(step, start, loader, {.steps = 3}, {grower})); }, "'ema'");
+  // All processes fail alike, and go on.
+  expect_error<StateError>([&] { static_cast<void>(fit(step, start, loader, {.steps = 3}, {grower})); }, "'ema'");
   grower->kept.reset();
-  return {};
+  data::Loader again(rows, {.batch = 8});
+  return to_tree(fit(step, start, again, {.steps = 3}, {}));
 }
 
 }  // namespace
@@ -211,7 +212,7 @@ std::vector<AcceptanceCase> state_cases() {
           {"dropout has one random state, whose count goes up by one a step", one_random_state},
           {"BatchNorm is that of the whole batch", batch_norm_of_the_whole_batch},
           {"BatchNorm of each shard is another model, its statistics averaged", batch_norm_of_each_shard, {2}},
-          {"a callback makes no variables", callbacks_make_no_variables, {1, 2, 4, 8}, true}};
+          {"a callback makes no variables", callbacks_make_no_variables}};
 }
 
 }  // namespace lockstep::tests

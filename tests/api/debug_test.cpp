@@ -225,6 +225,17 @@ TEST_CASE("error_if under vmap, grad and in maps") {
       {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
   check_close(mapped(array({1.f, 2.f, 3.f, 4.f})), {4}, {1, 2, 3, 4});
   expect_error<CheckError>([&] { mapped(array({1.f, 2.f, 6.f, 4.f})); }, "too large", "(replica batch=2)");
+  // What is the same on all replicas is no one's.
+  const auto reduced = pmap(
+      [&](const Array& x) {
+        const Array total = psum(sum(x), {"batch"});
+        error_if(total > 5.f, "too large");
+        return total;
+      },
+      {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}});
+  const std::string text = tests::error_text<CheckError>([&] { reduced(array({1.f, 2.f, 6.f, 4.f})); });
+  CHECK_MESSAGE(text.find("replica") == std::string::npos, text);
+  CHECK_MESSAGE(text.starts_with("error_if: too large"), text);
 }
 
 TEST_CASE("an error stops what would be printed after it") {

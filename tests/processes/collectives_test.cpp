@@ -174,9 +174,11 @@ TEST_CASE("a failure, and the end, of one process reach those that wait for it")
 
 TEST_CASE("behind a failure nothing is communicated") {
   run_processes(2, [](const std::shared_ptr<Processes>& processes) {
-    processes->fail("enough");
+    processes->fail("enough of " + std::to_string(processes->rank()));
     CHECK(processes->has_failed());
-    expect_error<CommunicatorError>([&] { processes->barrier(); }, "the processes have failed before", "enough");
+    expect_error<CommunicatorError>([&] { processes->barrier(); }, "failed after 0 collectives: enough of 0",
+                                    "failed after 0 collectives: enough of 1", "at the same place");
+    expect_error<CommunicatorError>([&] { processes->barrier(); }, "the processes have failed before", "enough of 0");
   });
 }
 

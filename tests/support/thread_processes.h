@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -26,6 +27,8 @@ class ThreadMail {
  public:
   explicit ThreadMail(int size) : size_(size) {}
   int size() const { return size_; }
+  /// How many processes did not wait for the others at their end.
+  std::atomic<int> abandoned = 0;
 
   void put(Channel channel, int from, int to, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
@@ -60,7 +63,7 @@ class ThreadCommunicator final : public backend::Communicator {
   std::unique_ptr<Transfer> start_receive(Channel channel, int from, std::span<std::byte> room) override {
     return std::make_unique<Received>(mail_, channel, from, rank_, room);
   }
-  void abandon() override {}
+  void abandon() override { ++mail_->abandoned; }
 
  private:
   struct Sent final : Transfer {
@@ -82,8 +85,9 @@ class ThreadCommunicator final : public backend::Communicator {
   int rank_;
 };
 
-/// Runs `body` once for each process, all at the same time. `options` may depend on the process.
-inline void run_processes(
+/// Runs `body` once for each process, all at the same time. `options` may depend on the process. Returns how many did not
+/// wait for the others at their end.
+inline int run_processes(
     int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
     const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }) {
   auto mail = std::make_shared<ThreadMail>(count);
@@ -96,6 +100,7 @@ inline void run_processes(
     });
   }
   for (std::thread& thread : threads) thread.join();
+  return mail->abandoned;
 }
 
 /// The texts of what `body` throws in each process; empty where it throws nothing.

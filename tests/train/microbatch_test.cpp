@@ -228,6 +228,25 @@ TEST_CASE("a layer of one's own that sums over the whole batch is refused by nam
       "needs what psum (in layer 'centred') makes of all parts along 'microbatch'");
 }
 
+TEST_CASE("sums of integers over microbatches are checked once, behind the last") {
+  const Model<Array, Array> counting([](const Scope& scope, const Array& x) {
+    scope.non_trainable("rows", {.shape = {}, .dtype = int8, .aggregation = Aggregation::sum});
+    scope.accumulate("rows", convert(sum(scope.rows().has_value() ? scope.rows() : ones({x.dim(0)})), int8));
+    return dense(scope["out"], x, {.units = 1});
+  });
+  const auto loss = tests::loss_of(counting);
+  const Batch batch = tests::regression_batch(32, 5, float32);
+  for (const Replicas& replicas : {Replicas{1, 1}, {4, 2}, {8, 1}}) {
+    const TrainStep step = data_parallel(loss, optim::sgd(0.1), options_of(replicas, 4));
+    TrainState state = tests::fresh_state(step, counting, batch);
+    for (int i = 0; i < 3; ++i) state = step(std::move(state), batch).first;
+    CHECK(state.non_trainable.at("rows").array().item<std::int8_t>() == 96);
+    const std::string text = tests::error_text<CheckError>([&] { static_cast<void>(step(state, batch)); });
+    CHECK_MESSAGE(tests::contains(text, "the sum 'rows' is beyond what int8 holds"), text);
+    CHECK_MESSAGE(!tests::contains(text, "replica"), text);
+  }
+}
+
 TEST_CASE("peak memory falls with the microbatches, and the program does not grow") {
   const Model model([](Scope& scope, const Array& x) {
     Array h = x;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 
 Mesh grid() { return Mesh({{"data", 2}, {"model", 2}}, devices("cpu:0")); }
 
+constexpr int layers_line = __LINE__ + 2;
 Array two_layers(Scope& s, const Array& x) {
   return dense(s["out"], relu(dense(s["in"], x, {.units = 8})), {.units = 1});
 }
@@ -132,6 +134,38 @@ TEST_CASE("a column and a row layer take one psum forward") {
   CHECK(forward == 1);
   CHECK(plan.count("all_gather_invariant") == 0);
   CHECK(plan.count("all_to_all") == 0);
+}
+
+TEST_CASE("what is moved says in which line of the program it is read, forwards and backwards") {
+  const auto line_of = [](int line) { return "model_parallel_layout_test.cpp:" + std::to_string(line); };
+  const LayoutPlan plan = plan_of(step_of({.layouts = megatron}));
+  CAPTURE(plan.text);
+  const auto has = [&](const LayoutPlan& of, const std::string& op, const std::string& place, bool backward) {
+    return std::ranges::any_of(of.collectives, [&](const InsertedCollective& c) {
+      return c.op == op && c.place == place && c.backward == backward;
+    });
+  };
+  CHECK(has(plan, "psum", line_of(layers_line), false));
+  CHECK(has(plan, "psum", line_of(layers_line), true));
+  CHECK(plan.text.find(" in 'out' at " + line_of(layers_line)) != std::string::npos);
+
+  int summed = 0;
+  const auto f = [&](const Array& w, const Array& x) {
+    const Array h = matmul(x, w);
+    summed = __LINE__ + 1;
+    return tanh(h) + 1.0;
+  };
+  const PartitionOptions options{.mesh = grid(), .in = {sharded("model"), sharded("model", 1)}};
+  const LayoutPlan of_f = layout_plan(f, options, ones({4, 4}), ones({2, 4}));
+  CAPTURE(of_f.text);
+  CHECK(has(of_f, "psum", line_of(summed), false));
+  PartitionOptions strict = options;
+  strict.is_explicit = true;
+  expect_error<MeshError>(
+      [&] {
+        static_cast<void>(partitioned(f, strict)(ones({4, 4}), ones({2, 4})));
+      },
+      "tanh at " + line_of(summed) + " needs what dot_general made");
 }
 
 TEST_CASE("explicit layouts: the row layer's sum is an error until a reshard asks for it") {

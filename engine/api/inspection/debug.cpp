@@ -13,14 +13,11 @@ namespace lockstep {
 
 namespace {
 
-/// Stages an effect on the replica's numbers and the values.
-void stage(const ir::Primitive& primitive, const std::vector<Array>& values, Attrs attrs) {
-  std::vector<std::string> axes;
+/// Stages an effect on the replica's numbers along these axes and the values.
+void stage(const ir::Primitive& primitive, const std::vector<std::string>& axes, const std::vector<Array>& values,
+           Attrs attrs) {
   std::vector<Array> operands;
-  for (const auto& axis : trace::bound_axes().axes()) {
-    axes.push_back(axis.name);
-    operands.push_back(axis_index(axis.name));
-  }
+  for (const std::string& axis : axes) operands.push_back(axis_index(axis));
   operands.insert(operands.end(), values.begin(), values.end());
   api::bind(primitive, operands, attrs.with("axes", axes).with("batch", std::int64_t{0}));
 }
@@ -33,7 +30,9 @@ void detail::debug_print(std::string_view format, const std::vector<Array>& arra
     throw ValueError(
         fmt::format("debug_print: the format \"{}\" takes {} arrays, {} are given", format, wanted, arrays.size()));
   }
-  stage(ops::primitives::debug_print(), arrays, {{"format", std::string(format)}});
+  std::vector<std::string> axes;
+  for (const auto& axis : trace::bound_axes().axes()) axes.push_back(axis.name);
+  stage(ops::primitives::debug_print(), axes, arrays, {{"format", std::string(format)}});
 }
 
 void error_if(const ArrayOperand& predicate, std::string_view message) {
@@ -42,7 +41,13 @@ void error_if(const ArrayOperand& predicate, std::string_view message) {
         fmt::format("error_if: the predicate is {}, it must be bool; compare it: error_if(x != 0, message)",
                     to_string(predicate.type())));
   }
-  stage(ops::primitives::error_if(), {predicate}, {{"message", std::string(message)}});
+  // What is the same on all replicas is an error of none: the same text in all processes.
+  std::vector<std::string> axes;
+  const AxisSet varying = predicate.type().varying;
+  for (const auto& axis : trace::bound_axes().axes()) {
+    if (varying.contains(axis.name)) axes.push_back(axis.name);
+  }
+  stage(ops::primitives::error_if(), axes, {predicate}, {{"message", std::string(message)}});
 }
 
 }  // namespace lockstep

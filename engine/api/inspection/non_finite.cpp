@@ -1,11 +1,17 @@
 #include "engine/api/inspection/non_finite.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 
 #include "engine/api/inspection/lint.h"
 #include "engine/api/transforms/runtime.h"
@@ -54,6 +60,23 @@ bool holds(const eval::HostArray& array, const DebugOptions& wanted) {
   return is_inexact(array.type.dtype) && contents_of(array).has(wanted);
 }
 
+/// Of what lies cut, in this process' blocks.
+bool holds(const Array& array, const DebugOptions& wanted) {
+  if (!is_cut(array)) return holds(host_array(array), wanted);
+  return std::ranges::any_of(local_blocks(array),
+                             [&](const ArrayBlock& block) { return holds(host_array(block.values), wanted); });
+}
+
+/// Whether a process has found something: where results lie cut, each has others, and all search together.
+bool found_by_any(bool found, std::span<const Array> results) {
+  const std::shared_ptr<Processes>& processes = world();
+  if (processes->size() == 1 || std::ranges::none_of(results, is_cut)) return found;
+  const std::array<std::byte, 1> own = {std::byte{found}};
+  std::vector<std::byte> all(static_cast<std::size_t>(processes->size()));
+  processes->all_gather(own, all, {"search for NaN"});
+  return std::ranges::find(all, std::byte{1}) != all.end();
+}
+
 std::string count_of(const Contents& contents, const DebugOptions& wanted) {
   if (wanted.nans && contents.nans > 0) return fmt::format("{} NaN", contents.nans);
   return fmt::format("{} infinite", contents.infs);
@@ -88,10 +111,12 @@ std::string known_traps(const ir::FunctionPtr& function) {
 
 void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arguments, std::span<const Array> results,
                   const DebugOptions& options) {
-  const auto found = [&](const Array& array) { return holds(host_array(array), options); };
-  if (std::ranges::none_of(results, found)) return;
+  const auto found = [&](const Array& array) { return holds(array, options); };
+  if (!found_by_any(std::ranges::any_of(results, found), results)) return;
   std::vector<eval::HostArray> inputs;
-  for (const Array& argument : arguments) inputs.push_back(host_array(argument));
+  for (const Array& argument : arguments) {
+    inputs.push_back(host_array(is_cut(argument) ? gather(argument) : argument));
+  }
   const auto observer = [&](const eval::EquationRun& run) {
     const auto held = [&](const eval::HostArray& array) { return holds(array, options); };
     if (std::ranges::any_of(run.inputs, held)) return;

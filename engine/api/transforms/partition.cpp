@@ -128,15 +128,15 @@ Cuts entries(const std::vector<ValueLayout>& layouts) {
 std::string line(const InsertedCollective& c) {
   return fmt::format("{} along {} of {} bytes{}: {} -> {} for {}{}{}, from {} to {}: {}\n", c.op, to_string(c.axes),
                      c.bytes, c.times == 1 ? "" : fmt::format(" x {}", c.times), c.made_by, c.op, c.read_by,
-                     c.layer.empty() ? "" : " in '" + c.layer + "'", c.backward ? " (backward)" : "", c.from, c.to,
-                     c.reason);
+                     (c.layer.empty() ? "" : " in '" + c.layer + "'") + (c.place.empty() ? "" : " at " + c.place),
+                     c.backward ? " (backward)" : "", c.from, c.to, c.reason);
 }
 
 LayoutPlan plan_of(const std::vector<partition::Move>& moves) {
   LayoutPlan plan;
   for (const partition::Move& move : moves) {
     plan.collectives.push_back({move.op, move.axes, move.bytes, move.times, move.made_by, move.read_by, move.layer,
-                                move.backward, move.from, move.to, move.reason});
+                                move.place, move.backward, move.from, move.to, move.reason});
     plan.bytes += move.bytes * move.times;
     plan.text += line(plan.collectives.back());
   }

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
@@ -15,30 +18,51 @@ namespace lockstep::detail {
 
 namespace {
 
+/// What of a leaf is cut, or was: a leaf of rank 0 is the same for all parts.
+bool has_rows(const Array& leaf) { return leaf.ndim() > 0; }
+
+std::vector<Array> leaves_with_rows(const api::FlatArguments& flat) {
+  std::vector<Array> leaves;
+  std::ranges::copy_if(flat.leaves(), std::back_inserter(leaves), has_rows);
+  return leaves;
+}
+
 void check_rows(const api::FlatArguments& rows, const SequentialMapOptions& options) {
   if (options.parts < 1) {
     throw ValueError(fmt::format("sequential_map: parts is {}; it must be at least 1", options.parts));
   }
+  const auto rows_of = [&](const Array& leaf) {
+    if (!options.stacked) return leaf.dim(0) % options.parts == 0 ? leaf.dim(0) : -1;
+    return leaf.ndim() > 1 && leaf.dim(0) == options.parts ? leaf.dim(1) : -1;
+  };
+  const std::vector<Array> cut = leaves_with_rows(rows);
+  const std::string expected =
+      options.stacked ? fmt::format("[{}, rows, ...] with one number of rows", options.parts)
+                      : fmt::format("one number of rows (dimension 0) that {} parts share equally", options.parts);
+  if (cut.empty()) {
+    throw ShapeError(fmt::format("sequential_map: no leaf of the argument has rows; expected leaves of {}", expected));
+  }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Array& leaf = rows.leaves()[i];
-    if (leaf.ndim() > 0 && leaf.dim(0) == rows.leaves()[0].dim(0) && leaf.dim(0) % options.parts == 0) continue;
-    throw ShapeError(fmt::format(
-        "sequential_map: {} is {}; expected leaves of one number of rows (dimension 0) that {} parts share equally",
-        rows.path(i), to_string(leaf.type()), options.parts));
+    if (!has_rows(leaf) || (rows_of(leaf) >= 0 && rows_of(leaf) == rows_of(cut[0]))) continue;
+    throw ShapeError(
+        fmt::format("sequential_map: {} is {}; expected leaves of {}", rows.path(i), to_string(leaf.type()), expected));
   }
 }
 
 /// [parts * n, ...] as [parts, n, ...].
-Array stacked(const Array& x, std::int64_t parts) {
-  const Shape shape = x.shape().with(0, x.dim(0) / parts).insert(0, parts);
+Array stacked(const Array& x, const SequentialMapOptions& options) {
+  if (options.stacked) return x;
+  const Shape shape = x.shape().with(0, x.dim(0) / options.parts).insert(0, options.parts);
   return reshape(x, shape.to_vector());
 }
 
 /// The part's number and its rows.
-std::vector<ArrayType> types_of_part(const api::FlatArguments& flat, const SequentialMapOptions& options) {
+std::vector<ArrayType> types_of_part(const std::vector<Array>& operands, const SequentialMapOptions& options) {
   std::vector<ArrayType> types = {{DType::int32, {}, {options.axis}}};
-  for (ArrayType type : flat.types()) {
-    type.shape = type.shape.with(0, type.shape[0] / options.parts);
+  for (const Array& operand : operands) {
+    ArrayType type = operand.type();
+    type.shape = type.shape.erase(0);
     type.varying = type.varying.joined({options.axis});
     types.push_back(std::move(type));
   }
@@ -51,11 +75,17 @@ Tree sequential_map(const std::function<Tree(const Tree&)>& function, const Tree
                     const SequentialMapOptions& options) {
   const api::FlatArguments flat({rows});
   check_rows(flat, options);
-  const std::vector<ArrayType> types = types_of_part(flat, options);
+  std::vector<Array> operands = leaves_with_rows(flat);
+  for (Array& operand : operands) operand = stacked(operand, options);
+  const std::size_t count = operands.size();
+  const std::vector<ArrayType> types = types_of_part(operands, options);
   Tree result;
   const auto body = [&](std::span<const Array> inputs) {
     trace::set_axis_index(options.axis, inputs[0]);
-    result = function(flat.rebuild(inputs.subspan(1))[0]);
+    std::vector<Array> leaves;
+    std::size_t next = 1;
+    for (const Array& leaf : flat.leaves()) leaves.push_back(has_rows(leaf) ? inputs[next++] : leaf);
+    result = function(flat.rebuild(leaves)[0]);
     return result.leaves();
   };
   const trace::Traced traced = trace::trace(body, types, ir::AxisSizes({{options.axis, options.parts}}));
@@ -63,9 +93,7 @@ Tree sequential_map(const std::function<Tree(const Tree&)>& function, const Tree
   const ir::Function& all = *traced.function;
   const ir::FunctionPtr needed = pick(all, places(0, all.inputs().size()), places(0, all.outputs().size()),
                                       options.effects ? Effects::kept : Effects::left_out);
-  std::vector<Array> operands;
-  for (const Array& leaf : flat.leaves()) operands.push_back(stacked(leaf, options.parts));
-  const ir::FunctionPtr in_turn = transform::in_turn(needed, flat.size(), options.axis);
+  const ir::FunctionPtr in_turn = transform::in_turn(needed, count, options.axis);
   return api::skeleton(result).unflatten(api::call(in_turn, api::joined(std::move(operands), traced.captured)));
 }
 

@@ -1,5 +1,6 @@
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -128,7 +129,57 @@ void train(const Plan& plan) {
   }
   if (is_here("drifting")) state.trainable = state.trainable.with("out/bias", Tree(ones({1}, plan.dtype)));
   if (has_fault("drifting")) announce_fault(), check_replicas("the state", to_tree(state));
+  if (has_fault("alone at the end") && world()->rank() == 0) sleep_seconds(2 * limit);
   if (has_fault("lying otherwise") || has_fault("resharding otherwise")) cut_otherwise();
+}
+
+/// A row of NaN, by which the loss is NaN in all processes alike, or a bad row in one.
+Batch bad_batch(const Batch& batch) {
+  Batch bad = batch;
+  if (has_fault("a NaN in all") || has_fault("a NaN found in all")) {
+    bad.x = where(reshape(arange(16, int32) == 5, {16, 1}), std::nanf(""), batch.x);
+  }
+  return bad;
+}
+
+/// A program that catches an error of one step and goes on without that batch.
+void train_with_guard() {
+  const auto model = small_model(false);
+  const auto loss = [model](const Tree& w, const Tree& state, const Batch& b) {
+    auto [y, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
+    const Weighted term = mean_squared_error(y, b.y, b.weight);
+    if (has_fault("a NaN in all")) error_if(isnan(psum(term.sum, {"batch"})), "the loss is NaN");
+    return WithAux{term, next, {}};
+  };
+  DataParallelOptions options{.devices = devices("cpu:0"), .shards = 8};
+  options.debug.nans = has_fault("a NaN found in all");
+  const TrainStep step = data_parallel(loss, optim::adam(0.1), options);
+  const Batch batch = regression_batch(16, 5, float32, 2);
+  TrainState state = fresh_state(step, model, batch);
+  int skipped = 0;
+  for (int i = 0; i < 8; ++i) {
+    const bool is_bad = i == 2 || i == 3 || i == 6;
+    if (is_bad) announce_fault();
+    try {
+      if (is_bad && has_fault("a bad row in all")) tell_processes([] { throw DataError("row 5 is bad"); });
+      if (is_bad && is_here("a bad row in one")) tell_processes([] { throw DataError("row 5 is bad"); });
+      if (is_bad && is_here("a bad row, kept to itself")) throw DataError("row 5 is bad");
+      if (is_bad && is_here("a bad row, and no step")) throw DataError("row 5 is bad");
+      if (is_bad && has_fault("bad rows of all")) {
+        tell_processes([] { throw DataError("row " + std::to_string(world()->rank()) + " is bad"); });
+      }
+      state = step(state, is_bad ? bad_batch(batch) : batch).first;
+    } catch (const CommunicatorError&) {
+      throw;
+    } catch (const Error& error) {
+      ++skipped;
+      std::printf("process %d skips: %s\n", world()->rank(), error.what());
+      if (has_fault("a bad row, kept to itself")) state = step(state, batch).first;
+    }
+  }
+  check_replicas("the state", to_tree(state));
+  std::printf("process %d went on after %d, step %d\n", world()->rank(), skipped,
+              static_cast<int>(state.step.item<std::int64_t>()));
 }
 
 struct Fault {
@@ -156,6 +207,12 @@ void check_fault(const Fault& fault) {
   }
 }
 
+JobEnd end_of_guarded(const std::string& fault, int processes) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  return end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(processes) + "'" +
+                    program + "' -tc=\"what a process does that catches an error and goes on\"");
+}
+
 std::string skipped() { return is_launched() ? "a launched process" : no_launcher(); }
 
 }  // namespace
@@ -168,6 +225,19 @@ TEST_CASE("what a process with a fault does") {
   } catch (const Error& error) {
     std::printf("process %d says: %s\n", world()->rank(), error.what());
     std::fflush(stdout);
+    FAIL("the training failed");
+  }
+}
+
+TEST_CASE("what a process does that catches an error and goes on") {
+  if (std::getenv("LOCKSTEP_TEST_FAULT") == nullptr) return;
+  announce_process();
+  try {
+    train_with_guard();
+  } catch (const Error& error) {
+    std::printf("process %d says: %s\n", world()->rank(), error.what());
+    std::fflush(stdout);
+    abort_processes(error.what());
     FAIL("the training failed");
   }
 }
@@ -210,9 +280,53 @@ TEST_CASE("fault: processes that were started differently say in what") {
   check_fault({"resharding otherwise", {"a compiled function: the program is '", "reshard"}});
 }
 
-TEST_CASE("one that is late within the limit, and a save by all, are no faults") {
+TEST_CASE("an error that all processes catch alike, or that nobody was told, ends nothing") {
   if (!skipped().empty()) return;
-  for (const std::string fault : {"late", "saved by all"}) {
+  struct Outcome {
+    std::string fault, first, last;  ///< What is printed by process 0 and the last one.
+  };
+  const std::vector<Outcome> outcomes = {
+      {"a NaN in all", "went on after 3, step 5", "went on after 3, step 5"},
+      {"a NaN found in all", "went on after 3, step 5", "went on after 3, step 5"},
+      {"a bad row in all", "went on after 3, step 5", "went on after 3, step 5"},
+      {"a bad row, kept to itself", "went on after 0, step 8", "went on after 3, step 8"},
+  };
+  for (const int processes : {2, 4}) {
+    for (const Outcome& outcome : outcomes) {
+      const JobEnd end = end_of_guarded(outcome.fault, processes);
+      CAPTURE(outcome.fault);
+      CAPTURE(end.output);
+      CHECK(end.succeeded);
+      CHECK(end.left_over.empty());
+      CHECK(contains(end.output, "process 0 " + outcome.first));
+      CHECK(contains(end.output, "process " + std::to_string(processes - 1) + " " + outcome.last));
+    }
+  }
+}
+
+TEST_CASE("an error that some processes catch, or other ones each, ends the job, and says so") {
+  if (!skipped().empty()) return;
+  const std::vector<Fault> faults = {
+      {"a bad row in one",
+       {"process 0 says: process 1 failed: row 5 is bad", "process 1 says: ",
+        "collectives: row 5 is bad; and process 0 did not; after an error go on only where all processes catch"}},
+      {"bad rows of all", {"row 0 is bad; and process 1 failed after ", "row 1 is bad; and process 0 failed after "}},
+      {"a bad row, and no step", {"process 0 says: process 0 is in collective ", "and process 1 in collective "}},
+  };
+  for (const Fault& fault : faults) {
+    const JobEnd end = end_of_guarded(fault.name, fault.processes);
+    CAPTURE(fault.name);
+    CAPTURE(end.output);
+    CHECK_FALSE(end.succeeded);
+    CHECK(end.seconds < limit + grace);
+    CHECK(end.left_over.empty());
+    for (const std::string& part : fault.parts) CHECK_MESSAGE(contains(end.output, part), part);
+  }
+}
+
+TEST_CASE("one that is late within the limit, a save by all, and work of one behind the last step are no faults") {
+  if (!skipped().empty()) return;
+  for (const std::string fault : {"late", "saved by all", "alone at the end"}) {
     const TemporaryFolder folder;
     const JobEnd end = end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_TEST_FOLDER='" +
                                   folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(2) + "'" +
