@@ -26,8 +26,15 @@
 #include <lockstep/layout_map.h>
 #include <lockstep/linalg.h>
 #include <lockstep/losses.h>
+#include <lockstep/losses_classification.h>
+#include <lockstep/losses_regression.h>
+#include <lockstep/losses_sequence.h>
+#include <lockstep/losses_similarity.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/metrics.h>
+#include <lockstep/metrics_classification.h>
+#include <lockstep/metrics_regression.h>
+#include <lockstep/metrics_threshold.h>
 #include <lockstep/model.h>
 #include <lockstep/model_parallel.h>
 #include <lockstep/models.h>
@@ -57,3 +64,4 @@
 #include <lockstep/tree_struct.h>
 #include <lockstep/version.h>
 #include <lockstep/weak_types.h>
+#include <lockstep/weighted.h>

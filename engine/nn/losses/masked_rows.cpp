@@ -3,9 +3,9 @@
 
 #include <lockstep/error.h>
 #include <lockstep/indexing.h>
-#include <lockstep/losses.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
+#include <lockstep/weighted.h>
 
 namespace lockstep {
 namespace {

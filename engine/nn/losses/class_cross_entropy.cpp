@@ -1,4 +1,4 @@
-#include "engine/nn/class_cross_entropy.h"
+#include "engine/nn/losses/class_cross_entropy.h"
 
 #include <tuple>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <lockstep/losses.h>
+#include <lockstep/losses_classification.h>
 
 // What losses and metrics make of integer class labels.
 namespace lockstep::nn {
@@ -16,6 +16,9 @@ struct ClassLabels {
 
 /// Labels among `classes` of any integer dtype. Throws DtypeError for labels that are no integers.
 ClassLabels class_labels(std::string_view of, const Array& labels, std::int64_t classes, const LabelOptions& options);
+
+/// The classes that integer labels [B, ...] or dense ones [B, ..., C] name; a dense row of zeros names none.
+ClassLabels labels_of(std::string_view of, const Array& labels, const Array& scores, const LabelOptions& options);
 
 /// Values of the labels, NaN where a label is unknown (so is the derivative by what the values are made of).
 Array with_unknown_as_nan(const Array& values, const ClassLabels& labels);

@@ -1,4 +1,4 @@
-#include "engine/nn/class_labels.h"
+#include "engine/nn/losses/class_labels.h"
 
 #include <limits>
 #include <string>
@@ -34,6 +34,14 @@ ClassLabels class_labels(std::string_view of, const Array& labels, std::int64_t 
   if (!options.ignore_index) return {where(inside, wide, 0), inside, {}};
   const Array ignored = wide == *options.ignore_index;
   return {where(inside, wide, 0), inside | ignored, ~ignored};
+}
+
+ClassLabels labels_of(std::string_view of, const Array& labels, const Array& scores, const LabelOptions& options) {
+  if (is_integer(labels.dtype()) && labels.ndim() < scores.ndim()) {
+    return class_labels(of, labels, scores.dim(-1), options);
+  }
+  check_dense(of, labels, options);
+  return {argmax(labels, -1), any(labels != 0, Axes{-1}), {}};
 }
 
 Array with_unknown_as_nan(const Array& values, const ClassLabels& labels) {
