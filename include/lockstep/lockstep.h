@@ -23,6 +23,13 @@
 #include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
+#include <lockstep/layers_attention.h>
+#include <lockstep/layers_convolution.h>
+#include <lockstep/layers_dense.h>
+#include <lockstep/layers_normalization.h>
+#include <lockstep/layers_pooling.h>
+#include <lockstep/layers_recurrent.h>
+#include <lockstep/layers_regularization.h>
 #include <lockstep/layout_map.h>
 #include <lockstep/linalg.h>
 #include <lockstep/losses.h>

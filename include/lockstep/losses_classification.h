@@ -38,8 +38,9 @@ LOCKSTEP_API Weighted softmax_cross_entropy(const ArrayOperand& logits, const Ar
 LOCKSTEP_API Weighted poly_cross_entropy(const ArrayOperand& logits, const ArrayOperand& labels,
                                          const Array& weight = {}, double epsilon = 2.0,
                                          const CrossEntropyOptions& options = {});
-/// (1 - p^q) / q of the class's probability p = softmax(logits)[class], which a wrong label moves less than a logarithm.
-/// Labels and errors as of softmax_cross_entropy, q in (0, 1]; dense labels weigh the classes. Zhang and Sabuncu 2018.
+/// (1 - p^q) / q of the class's probability p = softmax(logits)[class], which a wrong label moves less than a
+/// logarithm. Labels and errors as of softmax_cross_entropy, q in (0, 1]; dense labels weigh the classes. Zhang and
+/// Sabuncu 2018.
 LOCKSTEP_API Weighted generalized_cross_entropy(const ArrayOperand& logits, const ArrayOperand& labels,
                                                 const Array& weight = {}, double q = 0.5,
                                                 const CrossEntropyOptions& options = {});
@@ -69,7 +70,8 @@ struct FocalOptions {
 /// there. Lin et al. 2017.
 LOCKSTEP_API Weighted sigmoid_focal(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight = {},
                                     const FocalOptions& options = {});
-/// -sum over classes of labels (1 - p)^gamma log(p), p = softmax(logits). Labels and errors as of softmax_cross_entropy.
+/// -sum over classes of labels (1 - p)^gamma log(p), p = softmax(logits). Labels and errors as of
+/// softmax_cross_entropy.
 LOCKSTEP_API Weighted softmax_focal(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight = {},
                                     const FocalOptions& options = {}, const LabelOptions& label_options = {});
 
@@ -80,8 +82,8 @@ LOCKSTEP_API Weighted hinge(const ArrayOperand& scores, const ArrayOperand& labe
 /// Its square, which has a derivative everywhere.
 LOCKSTEP_API Weighted squared_hinge(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
                                     double margin = 1.0);
-/// max(1 + the largest other score - the label's, 0) of scores [B, ..., C] and labels as of softmax_cross_entropy, dense
-/// ones by their argmax. Crammer and Singer 2001.
+/// max(1 + the largest other score - the label's, 0) of scores [B, ..., C] and labels as of softmax_cross_entropy,
+/// dense ones by their argmax. Crammer and Singer 2001.
 LOCKSTEP_API Weighted multiclass_hinge(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
                                        const LabelOptions& options = {});
 
@@ -103,8 +105,8 @@ struct TverskyOptions {
   double smoothing = 1;   ///< Added above and below: an empty row that is found empty costs 0. Above 0.
   bool per_class = true;  ///< Channels [B, ..., C] each alone, then averaged; false: all of a row together.
 };
-/// 1 - (I + s) / (I + alpha (sum p - I) + beta (sum y - I) + s), I = sum p y over each row: probabilities p and labels y
-/// in [0, 1], both [B, ..., C] (else ShapeError). Salehi et al. 2017.
+/// 1 - (I + s) / (I + alpha (sum p - I) + beta (sum y - I) + s), I = sum p y over each row: probabilities p and labels
+/// y in [0, 1], both [B, ..., C] (else ShapeError). Salehi et al. 2017.
 LOCKSTEP_API Weighted tversky(const ArrayOperand& probabilities, const ArrayOperand& labels, const Array& weight = {},
                               const TverskyOptions& options = {});
 /// Options of dice.

@@ -27,8 +27,8 @@ LOCKSTEP_API Weighted huber(const ArrayOperand& predictions, const ArrayOperand&
                             double delta = 1.0);
 /// log(cosh(predictions - targets)), exact for small and for large errors; its derivative is their tanh.
 LOCKSTEP_API Weighted log_cosh(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight = {});
-/// Of e = targets - predictions: q e from 0 on, (q - 1) e below; predictions become the q-th quantile. Throws ValueError
-/// unless q is in (0, 1). Koenker and Bassett 1978.
+/// Of e = targets - predictions: q e from 0 on, (q - 1) e below; predictions become the q-th quantile. Throws
+/// ValueError unless q is in (0, 1). Koenker and Bassett 1978.
 LOCKSTEP_API Weighted quantile_loss(const ArrayOperand& predictions, const ArrayOperand& targets, double q,
                                     const Array& weight = {});
 
@@ -37,8 +37,8 @@ struct PoissonOptions {
   bool log_rate = false;  ///< Predictions are logarithms of rates: exp(x) - y x.
   double epsilon = 1e-7;  ///< Added to rates under the logarithm.
 };
-/// rate - y log(rate + epsilon): the negative logarithm of Poisson's probability of counts y, without what predictions do
-/// not change.
+/// rate - y log(rate + epsilon): the negative logarithm of Poisson's probability of counts y, without what predictions
+/// do not change.
 LOCKSTEP_API Weighted poisson(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight = {},
                               const PoissonOptions& options = {});
 /// (log(v) + (mean - targets)^2 / v) / 2, v = max(variance, epsilon), which passes no derivative below epsilon. Means,

@@ -8,8 +8,8 @@
 // operands do not fit.
 namespace lockstep {
 
-/// 1 - cos of the angle between predictions and targets [B, ..., D]: one value for each pair of vectors. A vector shorter
-/// than 1e-6 counts as that long: its cosine with all others is close to 0, and so is its gradient finite.
+/// 1 - cos of the angle between predictions and targets [B, ..., D]: one value for each pair of vectors. A vector
+/// shorter than 1e-6 counts as that long: its cosine with all others is close to 0, and so is its gradient finite.
 LOCKSTEP_API Weighted cosine_distance(const ArrayOperand& predictions, const ArrayOperand& targets,
                                       const Array& weight = {});
 /// Of pairs with labels [B, ...] above 0 their cosine distance, of others max(cos - margin, 0).
@@ -42,9 +42,9 @@ struct CircleOptions {
   double gamma = 80;    ///< Scale of cosines; above 0.
   double margin = 0.4;  ///< How far from 1 and 0 cosines may be.
 };
-/// log(1 + sum over rows of other labels of exp(l_n) * sum over rows of its label of exp(l_p)) for each row that has both,
-/// l_n = gamma max(s + m, 0) (s - m), l_p = -gamma max(1 + m - s, 0) (s - 1 + m): embeddings [B, D], integer labels [B].
-/// The factors in front pass no derivative. Sun et al. 2020.
+/// log(1 + sum over rows of other labels of exp(l_n) * sum over rows of its label of exp(l_p)) for each row that has
+/// both, l_n = gamma max(s + m, 0) (s - m), l_p = -gamma max(1 + m - s, 0) (s - 1 + m): embeddings [B, D], integer
+/// labels [B]. The factors in front pass no derivative. Sun et al. 2020.
 LOCKSTEP_API Weighted circle(const ArrayOperand& embeddings, const ArrayOperand& labels, const Array& weight = {},
                              const CircleOptions& options = {});
 

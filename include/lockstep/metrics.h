@@ -7,11 +7,12 @@
 #include <lockstep/metrics_threshold.h>
 #include <lockstep/weighted.h>
 
-// Metrics are sums: what a shard, a process or a batch found is added to what others did, and nothing is averaged before
-// the end. Most are ratios of two sums, whose `value` is one number. Others are sums of several numbers (a confusion
-// matrix, counts at thresholds), of which a function makes the value: it may be called on the host, on what EvaluateStep
-// gives, or inside a map, where it adds up the shards first. Weights are of any leading shape of the operands; what has
-// weight 0 may hold anything, NaN too; a NaN that counts makes the metric NaN. docs/losses.md has the list.
+// Metrics are sums: what a shard, a process or a batch found is added to what others did, and nothing is averaged
+// before the end. Most are ratios of two sums, whose `value` is one number. Others are sums of several numbers (a
+// confusion matrix, counts at thresholds), of which a function makes the value: it may be called on the host, on what
+// EvaluateStep gives, or inside a map, where it adds up the shards first. Weights are of any leading shape of the
+// operands; what has weight 0 may hold anything, NaN too; a NaN that counts makes the metric NaN. docs/losses.md has
+// the list.
 namespace lockstep {
 
 /// Mean of values [B] under row weights.

@@ -10,10 +10,10 @@
 // Metrics of classes, see metrics.h.
 namespace lockstep {
 
-/// Share of rows whose largest logit is the label's (integer labels [B, ...], or dense ones by their argmax). Labels that
-/// are no class are NaN or ignored as in softmax_cross_entropy (`LabelOptions`), and so are dense rows of zeros NaN, as
-/// one_hot makes of such labels. Throws ShapeError for logits without rows, ValueError for an ignore_index with dense
-/// labels.
+/// Share of rows whose largest logit is the label's (integer labels [B, ...], or dense ones by their argmax). Labels
+/// that are no class are NaN or ignored as in softmax_cross_entropy (`LabelOptions`), and so are dense rows of zeros
+/// NaN, as one_hot makes of such labels. Throws ShapeError for logits without rows, ValueError for an ignore_index with
+/// dense labels.
 LOCKSTEP_API Weighted accuracy(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight = {},
                                const LabelOptions& options = {});
 /// Share of rows whose label is among the k largest logits; labels and errors as of accuracy.
@@ -43,13 +43,13 @@ LOCKSTEP_API Weighted f_score(const ArrayOperand& predictions, const ArrayOperan
 LOCKSTEP_API Weighted binary_iou(const ArrayOperand& predictions, const ArrayOperand& labels, const Array& weight = {},
                                  double threshold = 0.5);
 
-/// Weighted counts [C, C] of (label, predicted class) as `sum`: logits [B, ..., C], whose largest one is the prediction,
-/// and labels as of accuracy.
+/// Weighted counts [C, C] of (label, predicted class) as `sum`: logits [B, ..., C], whose largest one is the
+/// prediction, and labels as of accuracy.
 LOCKSTEP_API Weighted confusion_matrix(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight = {},
                                        const LabelOptions& options = {});
 
-// Of a confusion matrix's sums, in float64; one number for each class, 0 where a class has none. All throw ShapeError for
-// what is no confusion matrix.
+// Of a confusion matrix's sums, in float64; one number for each class, 0 where a class has none. All throw ShapeError
+// for what is no confusion matrix.
 /// Of what is predicted as the class, the share that is it.
 LOCKSTEP_API Array class_precision(const Weighted& confusion);
 LOCKSTEP_API Array class_recall(const Weighted& confusion);  ///< Of the class, the share that is predicted as it.

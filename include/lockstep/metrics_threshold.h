@@ -10,8 +10,8 @@
 namespace lockstep {
 
 /// Weighted counts [2, n + 1] of negatives and positives by how many of n thresholds their prediction is above: the
-/// thresholds are -1e-7, 1 / (n - 1), 2 / (n - 1), ..., 1 + 1e-7 (Keras'). Predictions are probabilities, labels above 0.5
-/// are positive; both of one shape (else ShapeError). Throws ValueError for n below 2.
+/// thresholds are -1e-7, 1 / (n - 1), 2 / (n - 1), ..., 1 + 1e-7 (Keras'). Predictions are probabilities, labels above
+/// 0.5 are positive; both of one shape (else ShapeError). Throws ValueError for n below 2.
 LOCKSTEP_API Weighted threshold_counts(const ArrayOperand& predictions, const ArrayOperand& labels,
                                        const Array& weight = {}, std::int64_t n = 200);
 

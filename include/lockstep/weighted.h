@@ -59,8 +59,8 @@ struct WithAux {
 /// weight belongs to the mean of what lies under it; no weights means that each row weighs 1. Sum and weight are in at
 /// least float32. Where a weight is 0, values are masked by select: a NaN there reaches neither the sum nor the
 /// derivative by the values. What made the values must not see it either (`fill_masked_rows`): 0 times an infinite
-/// derivative is NaN. The losses mask predictions and targets before they compute anything. Throws ShapeError for values
-/// of rank 0 and for weights of another shape.
+/// derivative is NaN. The losses mask predictions and targets before they compute anything. Throws ShapeError for
+/// values of rank 0 and for weights of another shape.
 LOCKSTEP_API Weighted weighted(const ArrayOperand& values, const Array& weight = {});
 
 // Penalties: rank-0 sums over the float leaves of a tree, in at least float32; 0 of a tree without one.

@@ -15,8 +15,8 @@ Array inside(const Array& probabilities) { return clip(probabilities, smallest, 
 
 Array smoothed(const Array& y, double smoothing) { return smoothing == 0 ? y : (1 - smoothing) * y + smoothing / 2; }
 
-/// (1 - y) x + log(1 + exp(-x)) above 0, -y x + log(1 + exp(x)) else: no overflow for any logit, and one predicate, so that
-/// at 0 the derivatives are those of one side. An infinite logit that is right costs nothing.
+/// (1 - y) x + log(1 + exp(-x)) above 0, -y x + log(1 + exp(x)) else: no overflow for any logit, and one predicate, so
+/// that at 0 the derivatives are those of one side. An infinite logit that is right costs nothing.
 Array of_logits(const Array& logits, const Array& y) {
   const Array above = logits > 0;
   const Array slope = where(above, 1 - y, -y);

@@ -35,7 +35,8 @@ Odds odds(const Array& logits, const Array& classes) {
 }
 
 Array value(const Odds& found) {
-  // Beyond this the class adds nothing to the sum, and 1 plus what the logarithm is taken of stays above 0 for any others.
+  // Beyond this the class adds nothing to the sum, and 1 plus what the logarithm is taken of stays above 0 for any
+  // others.
   const Array own = maximum(found.own, found.own.dtype() == float64 ? -36 : -16);
   return squeeze(log1p(found.others + expm1(own)) - found.own, {-1});
 }

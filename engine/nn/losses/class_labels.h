@@ -23,8 +23,8 @@ ClassLabels labels_of(std::string_view of, const Array& labels, const Array& sco
 /// Values of the labels, NaN where a label is unknown (so is the derivative by what the values are made of).
 Array with_unknown_as_nan(const Array& values, const ClassLabels& labels);
 
-/// As weighted(values, weight), with weight 0 for labels to ignore: a row of several labels weighs as much as the part of
-/// them that counts.
+/// As weighted(values, weight), with weight 0 for labels to ignore: a row of several labels weighs as much as the part
+/// of them that counts.
 Weighted weighted_labels(const Array& values, const ClassLabels& labels, const Array& weight);
 
 /// Throws ValueError where options for integer labels come with dense ones.

@@ -10,8 +10,8 @@ namespace lockstep::nn {
 /// derivative at 0.
 Array unit_vectors(const Array& x);
 
-/// Of the angle between vectors along the last dimension, [B, ...] of [B, ..., D]. Throws ShapeError unless both have one
-/// shape of rank 2 or more.
+/// Of the angle between vectors along the last dimension, [B, ...] of [B, ..., D]. Throws ShapeError unless both have
+/// one shape of rank 2 or more.
 Array cosine_of(const LossCall& of, const Array& a, const Array& b);
 
 }  // namespace lockstep::nn

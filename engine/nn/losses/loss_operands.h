@@ -12,22 +12,22 @@ namespace lockstep::nn {
 /// What loss it is, for messages, and its weights.
 struct LossCall {
   std::string_view name;
-  const Array& weight;
+  Array weight;
 };
 
 /// Narrower dtypes hold neither a sum over many elements nor a square.
 Array wide(const Array& x);
 
-/// Where weights of a leading shape of x are not 0, with that many dimensions of extent 1 behind; empty where there are no
-/// weights, or such of another shape, which are left for `weighted` to refuse.
+/// Where weights of a leading shape of x are not 0, with that many dimensions of extent 1 behind; empty where there are
+/// no weights, or such of another shape, which are left for `weighted` to refuse.
 Array counting(const Array& x, const Array& weight);
 
-/// Predictions or targets with 0 where the weight is 0, before anything is computed of them: what comes back to such a row
-/// is 0 by select, not 0 times the derivative there.
+/// Predictions or targets with 0 where the weight is 0, before anything is computed of them: what comes back to such a
+/// row is 0 by select, not 0 times the derivative there.
 Array counted(const Array& x, const Array& weight);
 
-/// The weight of each element: those of a leading shape of x repeated over the rest, in a float dtype; ones where there are
-/// none. Throws ShapeError for weights of another shape.
+/// The weight of each element: those of a leading shape of x repeated over the rest, in a float dtype; ones where there
+/// are none. Throws ShapeError for weights of another shape.
 Array element_weights(const LossCall& of, const Array& x);
 
 /// Throws ShapeError unless both have one shape.

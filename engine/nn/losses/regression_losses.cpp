@@ -13,10 +13,10 @@ namespace {
 /// As Keras' epsilon: what percentages and logarithms stay away from 0 by.
 constexpr double smallest = 1e-7;
 
-/// Predictions less targets, in rows that count.
+/// Predictions less targets, in rows that count: one choice, not one of each operand.
 Array error_of(std::string_view loss, const Array& predictions, const Array& targets, const Array& weight) {
-  const auto [x, y] = nn::number_operands({loss, weight}, predictions, targets);
-  return x - y;
+  const auto [x, y] = nn::number_operands({loss, Array()}, predictions, targets);
+  return nn::counted(x - y, weight);
 }
 
 /// Exact near 0, where the difference of |x| and log(2) is not.

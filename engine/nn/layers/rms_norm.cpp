@@ -18,8 +18,8 @@ void check_given(const Scope& scope, const Array& x, double epsilon) {
   }
 }
 
-/// x / sqrt(mean(x^2) + epsilon) over the last dimension. Rows whose squares overflow are scaled, by a power of two; their
-/// sums are made in the same pass.
+/// x / sqrt(mean(x^2) + epsilon) over the last dimension. Rows whose squares overflow are scaled, by a power of two;
+/// their sums are made in the same pass.
 Array divided_by_rms(const Array& x, double epsilon) {
   const double part = x.dtype() == float64 ? 0x1p-540 : 0x1p-72;
   const Array scaled = x * part;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
-#include <lockstep/layers.h>
+#include <lockstep/layers_dense.h>
 
 namespace lockstep {
 namespace {
@@ -22,10 +22,11 @@ Array dense(const Scope& scope, const ArrayOperand& x, const DenseOptions& optio
                      "; give floats of shape [..., in]");
   }
   const std::int64_t in = x.dim(-1);
-  const Array kernel = scope.trainable("kernel", {.shape = {in, options.units},
-                                                  .dtype = x.dtype(),
-                                                  .initializer = options.kernel_initializer,
-                                                  .aggregation = options.aggregation});
+  Array kernel = scope.trainable("kernel", {.shape = {in, options.units},
+                                            .dtype = x.dtype(),
+                                            .initializer = options.kernel_initializer,
+                                            .aggregation = options.aggregation});
+  if (options.kernel_function) kernel = options.kernel_function(scope, kernel);
   const Array y = dot_general(x, kernel, {{x.ndim() - 1}, {0}});
   if (!options.use_bias) return y;
   return y + scope.trainable("bias", {.shape = {options.units},
@@ -48,15 +49,27 @@ Array embedding(const Scope& scope, const ArrayOperand& indices, const Embedding
   return take_rows(table, indices);
 }
 
-Array dropout(const Scope& scope, const ArrayOperand& x, double rate) {
+Array gated_dense(const Scope& scope, const ArrayOperand& x, const GatedDenseOptions& options) {
+  const Array both = dense(scope, x,
+                           {.units = 2 * options.units,
+                            .use_bias = options.use_bias,
+                            .kernel_initializer = options.kernel_initializer,
+                            .aggregation = options.aggregation});
+  const std::vector<Array> halves = split(both, 2, -1);
+  return options.gate(halves[0]) * halves[1];
+}
+
+Array prelu(const Scope& scope, const ArrayOperand& x, const PreluOptions& options) {
   const NamedScope named = scope.named();
-  if (!(rate >= 0 && rate < 1)) {
-    throw ValueError(fmt::format("[dropout '{}'] the rate is {}; give a probability in [0, 1)", scope.path(), rate));
+  if (x.ndim() == 0 || !is_float(x.dtype())) {
+    throw ShapeError("[prelu '" + scope.path() + "'] the input is " + to_string(x.type()) +
+                     "; give floats of shape [..., C]");
   }
-  const Array key = scope.next_key(x);
-  if (!scope.training() || rate == 0) return x;
-  const Array kept = random::bernoulli(key, 1.0 - rate, x.shape(), scope.over_batch(x));
-  return where(kept, x * (1.0 / (1.0 - rate)), 0);
+  const Array alpha = scope.trainable("alpha", {.shape = options.per_channel ? Shape{x.dim(-1)} : Shape{},
+                                                .dtype = x.dtype(),
+                                                .initializer = initializers::constant(options.slope),
+                                                .aggregation = options.aggregation});
+  return where(x >= 0, x, alpha * x);
 }
 
 Array sequential(const Scope& scope, const ArrayOperand& x, const std::vector<Layer>& layers) {

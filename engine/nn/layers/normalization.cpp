@@ -8,7 +8,9 @@
 
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
-#include <lockstep/layers.h>
+#include <lockstep/layers_normalization.h>
+#include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 #include <lockstep/sequential_map.h>
 
 namespace lockstep {
@@ -96,8 +98,8 @@ Array scaled_around(const Array& x, const Array& mean, const Array& factor) {
 }
 
 /// Moments of this shard's rows in two passes. The second one's distances from the first mean, which is constant to
-/// derivatives, give the variance and what the first mean has lost by rounding; backward, what x has through either waits
-/// for no sum of its own.
+/// derivatives, give the variance and what the first mean has lost by rounding; backward, what x has through either
+/// waits for no sum of its own.
 Moments local_moments(const Array& x, const Array& mask) {
   const Axes axes = all_but_last(x);
   const double all = elements_of_a_channel(x);
@@ -110,7 +112,8 @@ Moments local_moments(const Array& x, const Array& mask) {
   return {first, lost, variance_around(divided(sum(square(away), axes), count), lost), count};
 }
 
-/// One set of moments out of the replicas', likewise: n and n * mean first, then sums of distances from the common mean.
+/// One set of moments out of the replicas', likewise: n and n * mean first, then sums of distances from the common
+/// mean.
 Moments joined_moments(const Moments& local, const AxisSet& axes, double elements) {
   const auto total = [&](const Array& v) { return psum(pvary(v, axes.without(v.type().varying)), axes); };
   for (const std::string& axis : axes.names()) elements *= static_cast<double>(axis_size(axis));
@@ -142,6 +145,32 @@ Array gamma(const Scope& scope, const Array& x, Aggregation aggregation) {
 }
 Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
   return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation});
+}
+
+/// In at least float32, rounded once.
+Array normalized_over(const Array& x, const Axes& axes, double epsilon) {
+  const Array wide = convert(x, promote(x.dtype(), float32));
+  const Array away = wide - near_mean(wide, axes);  // as in local_moments
+  const Array lost = mean(away, axes, true);
+  const Array variance = variance_around(mean(square(away), axes, true), lost);
+  return convert((away - lost) * rsqrt(variance + epsilon), x.dtype());
+}
+
+Array normalized_in_groups(const Scope& scope, const Array& x, const GroupNormOptions& options, std::int64_t groups) {
+  const std::int64_t channels = x.dim(-1);
+  if (groups < 1 || channels % groups != 0) {
+    throw ValueError(fmt::format("[group_norm '{}'] {} channels, {} groups; groups is at least 1 and divides them",
+                                 scope.path(), channels, groups));
+  }
+  std::vector<std::int64_t> whole(x.shape().dims().begin(), x.shape().dims().end()), parted = whole;
+  parted.back() = groups;
+  parted.push_back(channels / groups);
+  Axes axes = {x.ndim()};
+  for (int i = 1; i + 1 < x.ndim(); ++i) axes.push_back(i);
+  Array y = reshape(normalized_over(reshape(x, parted), axes, options.epsilon), whole);
+  if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
+  if (options.center) y = y + convert(beta(scope, x, options.aggregation), x.dtype());
+  return y;
 }
 
 }  // namespace
@@ -191,14 +220,22 @@ Array batch_norm(const Scope& scope, const ArrayOperand& x, const BatchNormOptio
 Array layer_norm(const Scope& scope, const ArrayOperand& x, const LayerNormOptions& options) {
   const NamedScope named = scope.named();
   check_normalized("layer_norm", scope, x, options.epsilon);
-  const Array wide = convert(x, promote(x.dtype(), float32));
-  const Array away = wide - near_mean(wide, Axes{x.ndim() - 1});  // as in local_moments
-  const Array lost = mean(away, Axes{-1}, true);
-  const Array variance = variance_around(mean(square(away), Axes{-1}, true), lost);
-  Array y = convert((away - lost) * rsqrt(variance + options.epsilon), x.dtype());
+  Array y = normalized_over(x, Axes{x.ndim() - 1}, options.epsilon);
   if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
   if (options.center) y = y + convert(beta(scope, x, options.aggregation), x.dtype());
   return y;
+}
+
+Array group_norm(const Scope& scope, const ArrayOperand& x, const GroupNormOptions& options) {
+  const NamedScope named = scope.named();
+  check_normalized("group_norm", scope, x, options.epsilon);
+  return normalized_in_groups(scope, x, options, options.groups);
+}
+
+Array instance_norm(const Scope& scope, const ArrayOperand& x, const GroupNormOptions& options) {
+  const NamedScope named = scope.named();
+  check_normalized("instance_norm", scope, x, options.epsilon);
+  return normalized_in_groups(scope, x, options, x.dim(-1));
 }
 
 }  // namespace lockstep
