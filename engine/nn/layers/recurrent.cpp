@@ -78,7 +78,7 @@ std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& x, const Rec
   const Array bias = scope.trainable(
       "recurrent_bias", {.shape = {3 * options.units}, .dtype = x.dtype(), .aggregation = options.aggregation});
   const auto step = [&](const std::vector<Array>& state, const Array& input) {
-    const Array h = state[0];
+    const Array& h = state[0];
     const std::vector<Array> of_input = split(input, 3, 1), of_state = split(matmul(h, kernels.recurrent) + bias, 3, 1);
     const Array update = sigmoid(of_input[0] + of_state[0]), reset = sigmoid(of_input[1] + of_state[1]);
     const Array candidate = tanh(of_input[2] + reset * of_state[2]);
