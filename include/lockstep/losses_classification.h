@@ -86,6 +86,11 @@ LOCKSTEP_API Weighted squared_hinge(const ArrayOperand& scores, const ArrayOpera
 /// dense ones by their argmax. Crammer and Singer 2001.
 LOCKSTEP_API Weighted multiclass_hinge(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
                                        const LabelOptions& options = {});
+/// What sparsemax, the nearest point of the simplex to the scores, has in place of a softmax's cross entropy: 0, with
+/// gradient 0, where the label's score is 1 or more above all others. Scores and labels as of multiclass_hinge. Martins
+/// and Astudillo 2016.
+LOCKSTEP_API Weighted sparsemax_loss(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
+                                     const LabelOptions& options = {});
 
 /// Options of kl_divergence.
 struct KlOptions {

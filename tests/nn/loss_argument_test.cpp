@@ -126,6 +126,7 @@ TEST_CASE("a label that is no class makes the row of every loss of classes NaN")
            [&](const Array& w) { return poly_cross_entropy(x, labels, w); },
            [&](const Array& w) { return generalized_cross_entropy(x, labels, w); },
            [&](const Array& w) { return softmax_focal(x, labels, w); },
+           [&](const Array& w) { return sparsemax_loss(x, labels, w); },
            [&](const Array& w) { return multiclass_hinge(x, labels, w); }}) {
     CHECK(std::isnan(loss({}).sum.item<double>()));
     CHECK(std::isfinite(loss(known).sum.item<double>()));

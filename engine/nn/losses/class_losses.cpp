@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/losses_classification.h>
 #include <lockstep/ops.h>
+#include <lockstep/reductions.h>
 
 #include "engine/nn/losses/class_cross_entropy.h"
 #include "engine/nn/losses/class_labels.h"
@@ -79,6 +80,18 @@ Weighted of_dense_labels(const nn::LossCall& of, const Array& given, const Array
   return weighted(values(nn::counted(scores, of.weight), smoothed(y, smoothing)), of.weight);
 }
 
+/// max(x - t, 0) with a sum of 1 over the last dimension: t is the mean of the scores above it, less 1 over their
+/// number. Which these are passes no derivative.
+Array sparsemax(const Array& x) {
+  const Array falling = sort(stop_gradient(x), -1, true);
+  const Array counts = convert(arange(x.dim(-1)) + 1, x.dtype());
+  const Array among = 1 + counts * falling > cumsum(falling, -1);
+  const Array least = min(where(among, falling, std::numeric_limits<double>::infinity()), Axes{-1}, true);
+  const Array held = x >= least;
+  const Array threshold = (sum(where(held, x, 0), Axes{-1}, true) - 1) / sum(convert(held, x.dtype()), Axes{-1}, true);
+  return where(held, x - threshold, 0);
+}
+
 /// Of logits and classes, with smoothed labels.
 Array class_losses(const Array& rows, const Array& classes, double smoothing) {
   const Array own = nn::class_cross_entropy(rows, classes);
@@ -143,6 +156,16 @@ Weighted multiclass_hinge(const ArrayOperand& given, const ArrayOperand& labels,
                            const double none = -std::numeric_limits<double>::infinity();
                            const Array other = max(where(own, none, scores), Axes{-1});
                            return maximum(1 + other - sum(where(own, scores, 0), Axes{-1}), 0);
+                         });
+}
+
+Weighted sparsemax_loss(const ArrayOperand& given, const ArrayOperand& labels, const Array& weight,
+                        const LabelOptions& options) {
+  return of_dense_labels({"sparsemax_loss", weight}, given, labels, 0, options,
+                         [](const Array& scores, const Array& y) {
+                           const Array own = sum(one_hot(argmax(y, -1), y.dim(-1), y.dtype()) * scores, Axes{-1}, true);
+                           const Array from_own = scores - own, p = sparsemax(from_own);
+                           return sum(p * from_own - 0.5 * square(p), Axes{-1}) + 0.5;
                          });
 }
 

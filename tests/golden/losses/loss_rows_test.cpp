@@ -136,6 +136,23 @@ TEST_CASE("every loss over 1, 2 and 4 shards is that of one device, and so are i
   }
 }
 
+TEST_CASE("every loss over microbatches is that of one batch, but for losses that compare rows") {
+  for (const Case& c : cases()) {
+    if (c.compares_rows) continue;
+    CAPTURE(c.name);
+    const Given rows = with_rows(c.operands, 4, {nan, 99});
+    const Array weight = weights_of(c, 4);
+    const auto sums_of = [&](const std::pair<Given, Array>& part) {
+      const Weighted own = c.loss(part.first, part.second);
+      return Weighted{psum(own.sum, {microbatch_axis}), psum(own.weight, {microbatch_axis})};
+    };
+    const Weighted sums = sequential_map(sums_of, std::pair(rows, weight), {microbatch_axis, 4});
+    const Weighted whole = c.loss(rows, weight);
+    CHECK_MESSAGE(near(sums.sum, whole.sum, 1e-12), c.name);
+    CHECK_MESSAGE(near(sums.weight, whole.weight, 1e-12), c.name);
+  }
+}
+
 TEST_CASE("every loss in vmap, remat and jit is the plain one") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);

@@ -150,6 +150,7 @@ LOSSES = {
     "hinge/perceptron": ("x", "optax.losses.perceptron_loss(x, as_signs(bits))"),
     "squared_hinge": ("x", "optax.losses.hinge_loss(x, as_signs(bits)) ** 2"),
     "multiclass_hinge": ("x", "optax.losses.multiclass_hinge_loss(x, classes)"),
+    "sparsemax_loss": ("x", "optax.losses.multiclass_sparsemax_loss(x, classes)"),
     "kl_divergence": ("logs dense", "optax.kl_divergence(logs, dense)"),
     "kl_divergence/log_targets": ("logs others", "optax.losses.kl_divergence_with_log_targets(logs, others)"),
     "kl_divergence/probabilities": ("other dense", "kl.kl_divergence(dense, other)"),
