@@ -76,8 +76,9 @@ Initializer orthogonal(double scale) {
     }
     if (shape.size() == 0) return zeros(shape, dtype);
     const std::int64_t columns = shape[shape.rank() - 1];
-    const Array matrix = random::orthogonal(key, shape.size() / columns, {}, dtype, columns, same_on_all);
-    return reshape(matrix, shape.to_vector()) * scale;
+    const DType wide = is_narrow_float(dtype) ? float32 : dtype;  // no narrow factorization
+    const Array matrix = random::orthogonal(key, shape.size() / columns, {}, wide, columns, same_on_all);
+    return convert(reshape(matrix, shape.to_vector()) * scale, dtype);
   };
 }
 

@@ -1,28 +1,30 @@
 #pragma once
 
-#include <cstdint>
-
 #include <lockstep/array.h>
 #include <lockstep/export.h>
-#include <lockstep/losses.h>
+#include <lockstep/metrics_classification.h>
+#include <lockstep/metrics_regression.h>
+#include <lockstep/metrics_threshold.h>
+#include <lockstep/weighted.h>
 
+// Metrics are sums: what a shard, a process or a batch found is added to what others did, and nothing is averaged
+// before the end. Most are ratios of two sums, whose `value` is one number. Others are sums of several numbers (a
+// confusion matrix, counts at thresholds), of which a function makes the value: it may be called on the host, on what
+// EvaluateStep gives, or inside a map, where it adds up the shards first. Weights are of any leading shape of the
+// operands; what has weight 0 may hold anything, NaN too; a NaN that counts makes the metric NaN. docs/losses.md has
+// the list.
 namespace lockstep {
 
 /// Mean of values [B] under row weights.
 LOCKSTEP_API Weighted mean_metric(const ArrayOperand& values, const Array& weight = {});
-/// Share of rows whose largest logit is the label's (integer labels [B, ...], or dense ones by their argmax). Labels that
-/// are no class are NaN or ignored as in softmax_cross_entropy (`LabelOptions`), and so are dense rows of zeros NaN, as
-/// one_hot makes of such labels. Throws ShapeError for logits without rows, ValueError for an ignore_index with dense
-/// labels.
-LOCKSTEP_API Weighted accuracy(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight = {},
-                               const LabelOptions& options = {});
-/// Share of rows whose label is among the k largest logits; labels and errors as of accuracy.
-LOCKSTEP_API Weighted top_k_accuracy(const ArrayOperand& logits, const ArrayOperand& labels, std::int64_t k,
-                                     const Array& weight = {}, const LabelOptions& options = {});
 
 /// sum / weight in at least float32, 0 where the weight is 0; inside a map reduced over the batch axes first. Throws
 /// MeshError where one of the two is reduced and the other is not.
 LOCKSTEP_API Array value(const Weighted& weighted);
+
+/// The sums of two batches, of any metric, in float64: counts stay exact. Throws ShapeError where they are not of one
+/// metric.
+LOCKSTEP_API Weighted merged(const Weighted& a, const Weighted& b);
 
 /// A running metric on the host: batches' sums and weights in double.
 class LOCKSTEP_API Mean {

@@ -29,12 +29,13 @@ std::vector<AcceptanceCase> batch_cases();
 std::vector<AcceptanceCase> single_reduction_cases();
 std::vector<AcceptanceCase> layer_cases();
 std::vector<AcceptanceCase> process_cases();
+std::vector<AcceptanceCase> metric_cases();
 
 /// Those of all topics.
 inline std::vector<AcceptanceCase> all_cases() {
   std::vector<AcceptanceCase> all;
   for (const auto& topic : {declaration_cases(), gradient_cases(), state_cases(), collective_cases(), batch_cases(),
-                            single_reduction_cases(), layer_cases(), process_cases()}) {
+                            single_reduction_cases(), layer_cases(), process_cases(), metric_cases()}) {
     all.insert(all.end(), topic.begin(), topic.end());
   }
   return all;

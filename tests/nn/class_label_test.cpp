@@ -93,14 +93,16 @@ TEST_CASE("the label to ignore has weight 0, whatever its logits are") {
     broken[3] = nan_value;
     broken[5] = INFINITY;
     const Array x = array(broken, {3, 3});
-    const auto loss = [&](const Array& l) { return value(softmax_cross_entropy(l, labels, {}, options)); };
+    const auto loss = [&](const Array& l) {
+      return value(softmax_cross_entropy(l, labels, {}, {.ignore_index = ignored}));
+    };
     CHECK(loss(x).item<double>() == doctest::Approx((cross_entropy_of(0, 2) + cross_entropy_of(2, 1)) / 2));
     const Values g = grad(loss)(x).to_vector<double>();
     for (std::size_t c = 0; c < 3; ++c) {
       CHECK(g[c] == doctest::Approx(gradient_of(0, c, 2, 0.5)));
       CHECK(g[3 + c] == 0);
     }
-    CHECK(softmax_cross_entropy(x, labels, {}, options).weight.item<double>() == 2);
+    CHECK(softmax_cross_entropy(x, labels, {}, {.ignore_index = ignored}).weight.item<double>() == 2);
     CHECK(mean_of(accuracy(logits(), labels, {}, options)) == 1);
     CHECK(mean_of(top_k_accuracy(logits(), labels, 1, {}, options)) == 1);
   }
@@ -114,7 +116,7 @@ TEST_CASE("of sequences, each label that counts counts alike") {
   // Two rows of three labels, of which four count; row weights 1 and 3.
   const Array x = array(Values{1, 2, 0, 0, 3, 1, 5, 2, -1, 0, 2, 2}, {2, 3, 2});
   const Array labels = array(std::vector<int>{1, -100, -100, 0, 1, 0}, {2, 3});
-  const LabelOptions options{.ignore_index = -100};
+  const CrossEntropyOptions options{.ignore_index = -100};
   const auto row = [](double a, double b) { return std::log1p(std::exp(b - a)); };  // -log p of the first
   const double first = row(2, 1), second = row(5, 2) + row(0, -1) + row(2, 2);
   CHECK(mean_of(softmax_cross_entropy(x, labels, {}, options)) == doctest::Approx((first + second) / 4));
@@ -129,8 +131,9 @@ TEST_CASE("dense rows without a class are no class 0, and dense labels have none
   CHECK(std::isnan(mean_of(accuracy(logits(), dense))));
   CHECK(mean_of(accuracy(logits(), dense, array({1.0F, 0.0F, 1.0F}))) == 1);
   const LabelOptions options{.ignore_index = -1};
-  tests::expect_error<ValueError>([&] { static_cast<void>(softmax_cross_entropy(logits(), dense, {}, options)); },
-                                  "[softmax_cross_entropy] ignore_index is -1");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(softmax_cross_entropy(logits(), dense, {}, {.ignore_index = -1})); },
+      "[softmax_cross_entropy] ignore_index is -1");
   tests::expect_error<ValueError>([&] { static_cast<void>(accuracy(logits(), dense, {}, options)); },
                                   "[accuracy] ignore_index is -1");
 }

@@ -53,7 +53,7 @@ LossFunction ignoring(const Model<Array, Array>& model) {
   return [model](const Tree& w, const Tree& state, const Batch& b) {
     auto [y, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
     return WithAux{
-        softmax_cross_entropy(y, b.y, b.weight, options),
+        softmax_cross_entropy(y, b.y, b.weight, {.ignore_index = ignored}),
         next,
         {{"accuracy", accuracy(y, b.y, b.weight, options)}, {"top_2", top_k_accuracy(y, b.y, 2, b.weight, options)}}};
   };

@@ -49,6 +49,13 @@ const std::vector<Case>& losses() {
        [](const Array& y, const Batch& b) {
          return softmax_cross_entropy(concatenate({y, -y}, 1), concatenate({b.y, b.y}, 1), b.weight);
        }},
+      {"percentage", [](const Array& y, const Batch& b) { return mean_absolute_percentage_error(y, b.y, b.weight); }},
+      {"poisson", [](const Array& y, const Batch& b) { return poisson(positive(y), b.y, b.weight); }},
+      {"focal", [](const Array& y, const Batch& b) { return sigmoid_focal(y, b.y, b.weight, {.alpha = 0.3}); }},
+      {"cosine",
+       [](const Array& y, const Batch& b) {
+         return cosine_distance(concatenate({y, -y}, 1), concatenate({b.y, slice_in_dim(b.x, 0, 1, 1)}, 1), b.weight);
+       }},
       {"logarithm of the input", [](const Array& y, const Batch& b) { return weighted(y * log(b.x), b.weight); }},
       {"quotient", [](const Array& y, const Batch& b) { return weighted(positive(y) / b.y, b.weight); }},
       {"root", [](const Array& y, const Batch& b) { return weighted(sqrt(positive(y) * b.x), b.weight); }},

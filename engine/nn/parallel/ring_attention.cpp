@@ -17,8 +17,8 @@ namespace lockstep {
 
 namespace {
 
-/// What a query has summed over some keys: the largest logit, the sum of exponentials below it, and that of values under
-/// these; [B, K, G, T], the last with H.
+/// What a query has summed over some keys: the largest logit, the sum of exponentials below it, and that of values
+/// under these; [B, K, G, T], the last with H.
 using Sums = std::tuple<Array, Array, Array>;
 
 /// As dot_product_attention has it, so that both forms agree where no key is seen.

@@ -159,7 +159,8 @@ Array first(A rows) { return squeeze(slice_in_dim(rows, 0, 1, 1), 1); }
 Array last(A rows) { return squeeze(slice_in_dim(rows, rows.dim(1) - 1, rows.dim(1), 1), 1); }
 
 void add_losses(Map& map) {
-  map["binary_cross_entropy"] = of_pairs(binary_cross_entropy);
+  map["binary_cross_entropy"] =
+      of_pairs([](const ArrayOperand& p, const ArrayOperand& y, A w) { return binary_cross_entropy(p, y, w); });
   map["binary_cross_entropy(0)"] = of_logits([](A x) { return binary_cross_entropy(x, zeros_like(x)).sum; });
   map["binary_cross_entropy(1)"] = of_logits([](A x) { return binary_cross_entropy(x, ones_like(x)).sum; });
   map["mean_squared_error"] = of_pairs(mean_squared_error);

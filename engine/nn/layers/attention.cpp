@@ -1,0 +1,203 @@
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <lockstep/attention.h>
+#include <lockstep/error.h>
+#include <lockstep/indexing.h>
+#include <lockstep/layers_attention.h>
+#include <lockstep/layers_dense.h>
+#include <lockstep/layers_regularization.h>
+#include <lockstep/ops.h>
+
+namespace lockstep {
+namespace {
+
+/// Heads and their features, with what was left to us.
+struct Heads {
+  std::int64_t queries = 1, keys = 1, features = 1;
+};
+
+std::string named_layer(const Scope& scope) { return "[multi_head_attention '" + scope.path() + "']"; }
+
+Heads heads_of(const std::string& name, std::int64_t features, const MultiHeadAttentionOptions& options) {
+  if (options.heads <= 0 || (options.head_features == 0 && features % options.heads != 0)) {
+    throw ValueError(name + " " + std::to_string(features) + " features, " + std::to_string(options.heads) +
+                     " heads; heads is at least 1 and divides the features");
+  }
+  const Heads heads{options.heads, options.kv_heads == 0 ? options.heads : options.kv_heads,
+                    options.head_features == 0 ? features / options.heads : options.head_features};
+  if (heads.keys > 0 && heads.features > 0 && heads.queries % heads.keys == 0) return heads;
+  throw ValueError(
+      fmt::format("{} {} heads, {} kv_heads, {} head_features; all are at least 1, and kv_heads divides "
+                  "heads",
+                  name, options.heads, options.kv_heads, options.head_features));
+}
+
+void check_sequences(const Scope& scope, const Array& x) {
+  if (x.ndim() == 3 && is_float(x.dtype())) return;
+  throw ShapeError(named_layer(scope) + " the input is " + to_string(x.type()) +
+                   "; give float sequences [N, T, features]");
+}
+
+DenseOptions projection(std::int64_t units, const MultiHeadAttentionOptions& options) {
+  return {.units = units,
+          .use_bias = options.use_bias,
+          .kernel_initializer = options.kernel_initializer,
+          .aggregation = options.aggregation};
+}
+
+struct Projected {
+  Array queries, keys, values;  ///< [N, T, heads, H]
+};
+
+Projected projected(const Scope& scope, const Array& x, const Array& source, const Heads& heads,
+                    const MultiHeadAttentionOptions& options, bool joint) {
+  const auto in_heads = [&](const Array& y, std::int64_t n) {
+    return reshape(y, {y.dim(0), y.dim(1), n, heads.features});
+  };
+  if (joint) {
+    const Array all = dense(scope["qkv"], x, projection(3 * heads.queries * heads.features, options));
+    const std::vector<Array> parts = split(in_heads(all, 3 * heads.queries), 3, 2);
+    return {parts[0], parts[1], parts[2]};
+  }
+  const auto of = [&](const char* name, const Array& from, std::int64_t n) {
+    return in_heads(dense(scope[name], from, projection(n * heads.features, options)), n);
+  };
+  return {of("query", x, heads.queries), of("key", source, heads.keys), of("value", source, heads.keys)};
+}
+
+/// [N, T, heads, H] as the layer's result.
+Array joined(const Scope& scope, const Array& y, std::int64_t features, const MultiHeadAttentionOptions& options) {
+  return dense(scope["out"], reshape(y, {y.dim(0), y.dim(1), -1}), projection(features, options));
+}
+
+/// bool [N, 1, 1, S]: positions within the lengths.
+Array within(const Array& lengths, std::int64_t positions) {
+  return reshape(arange(positions, lengths.dtype()), {1, 1, 1, positions}) < reshape(lengths, {-1, 1, 1, 1});
+}
+
+/// With dropped probabilities, which need the matrix of logits.
+Array attention_with_dropout(const Scope& scope, const Projected& p, const AttentionOptions& options, double rate) {
+  const std::int64_t groups = p.queries.dim(2) / p.keys.dim(2), features = p.queries.dim(3);
+  const DType dtype = promote(p.queries.dtype(), float32);
+  const auto by_head = [&](const Array& x, std::int64_t times) {
+    const Array moved = swapaxes(convert(x, dtype), 1, 2);  // [N, heads, T, H]
+    if (times == 1) return moved;
+    const Array repeated =
+        broadcast_to(expand_dims(moved, 2), {moved.dim(0), moved.dim(1), times, moved.dim(2), features});
+    return reshape(repeated, {moved.dim(0), -1, moved.dim(2), features});
+  };
+  const Array q = by_head(p.queries, 1), k = by_head(p.keys, groups), v = by_head(p.values, groups);
+  Array logits = matmul(q, swapaxes(k, 2, 3)) / std::sqrt(static_cast<double>(features));
+  if (options.bias) logits = logits + *options.bias;
+  const std::int64_t t = logits.dim(2), s = logits.dim(3);
+  Array seen = full({1, 1, t, s}, true, bool_);
+  if (options.is_causal) seen = iota({1, 1, t, s}, 2) >= iota({1, 1, t, s}, 3);
+  if (options.mask) seen = seen & *options.mask;
+  if (options.key_value_seq_lengths) seen = seen & within(*options.key_value_seq_lengths, s);
+  // Not -inf: a query that sees no key takes the mean of all, as elsewhere.
+  const Array weights = dropout(scope["dropout"], softmax(where(seen, logits, -1e30)), rate);
+  const Array y = swapaxes(matmul(weights, v), 1, 2);
+  return convert(y, p.queries.dtype());
+}
+
+/// Rows of queries behind the lengths are 0.
+Array cut_at(const Array& y, const std::optional<Array>& lengths) {
+  if (!lengths) return y;
+  const Array held = expand_dims(arange(y.dim(1), lengths->dtype()), 0) < expand_dims(*lengths, 1);
+  return where(reshape(held, {y.dim(0), y.dim(1), 1, 1}), y, 0);
+}
+
+void check_context(const Scope& scope, const Array& x, const AttentionContext& context) {
+  const auto is_rows = [&](const std::optional<Array>& l) {
+    return !l || (is_integer(l->dtype()) && l->shape() == Shape{x.dim(0)});
+  };
+  if (context.keys && (context.keys->ndim() != 3 || context.keys->dim(0) != x.dim(0))) {
+    throw ShapeError(named_layer(scope) + " the input is " + to_string(x.type()) + ", keys are " +
+                     to_string(context.keys->type()) + "; give [" + std::to_string(x.dim(0)) + ", S, features]");
+  }
+  if (is_rows(context.lengths) && is_rows(context.key_lengths)) return;
+  throw ShapeError(named_layer(scope) + " the input is " + to_string(x.type()) + ", lengths are " +
+                   to_string((is_rows(context.lengths) ? context.key_lengths : context.lengths)->type()) +
+                   "; give an integer for each row");
+}
+
+}  // namespace
+
+Array multi_head_attention(const Scope& scope, const ArrayOperand& x, const MultiHeadAttentionOptions& options,
+                           const AttentionContext& context) {
+  const NamedScope named = scope.named();
+  check_sequences(scope, x);
+  check_context(scope, x, context);
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    throw ValueError(
+        fmt::format("{} dropout is {}; give a probability in [0, 1)", named_layer(scope), options.dropout));
+  }
+  const std::int64_t features = x.dim(-1);
+  const Heads heads = heads_of(named_layer(scope), features, options);
+  const Array source = context.keys.value_or(x);
+  Projected p = projected(scope, x, source, heads, options,
+                          options.joint_projection && !context.keys && heads.keys == heads.queries);
+  if (options.rotary) p = {rotary(p.queries), rotary(p.keys), p.values};
+  AttentionOptions how{.bias = context.bias, .mask = context.mask, .is_causal = options.is_causal};
+  if (options.alibi) {
+    const Array slopes = alibi_bias(heads.queries, x.dim(1), source.dim(1), 0, promote(x.dtype(), float32));
+    how.bias = convert(how.bias ? *how.bias + slopes : slopes, x.dtype());
+  }
+  how.key_value_seq_lengths = context.key_lengths ? context.key_lengths
+                              : context.keys      ? std::optional<Array>()
+                                                  : context.lengths;
+  if (options.dropout > 0) {
+    const Array y = attention_with_dropout(scope, p, how, options.dropout);
+    return joined(scope, cut_at(y, context.lengths), features, options);
+  }
+  if (how.key_value_seq_lengths) how.key_value_seq_lengths = convert(*how.key_value_seq_lengths, int32);
+  const Array y = dot_product_attention(p.queries, p.keys, p.values, how);
+  return joined(scope, cut_at(y, context.lengths), features, options);
+}
+
+KvCache empty_cache(const ArrayOperand& x, std::int64_t positions, const MultiHeadAttentionOptions& options) {
+  const Heads heads = heads_of("[empty_cache]", x.dim(-1), options);
+  if (positions < 1) {
+    throw ValueError("[empty_cache] positions is " + std::to_string(positions) + "; it must be at least 1");
+  }
+  const Array none = zeros({x.dim(0), positions, heads.keys, heads.features}, x.dtype());
+  return {none, none, full({}, 0, int32)};
+}
+
+std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOperand& x, const KvCache& cache,
+                                               const MultiHeadAttentionOptions& options) {
+  const NamedScope named = scope.named();
+  check_sequences(scope, x);
+  const std::int64_t features = x.dim(-1);
+  const Heads heads = heads_of(named_layer(scope), features, options);
+  if (cache.keys.ndim() != 4 || cache.keys.dim(0) != x.dim(0) || cache.keys.dim(2) != heads.keys ||
+      cache.keys.dim(3) != heads.features || cache.values.shape() != cache.keys.shape()) {
+    throw ShapeError(named_layer(scope) + " the input is " + to_string(x.type()) + ", the cache has keys " +
+                     to_string(cache.keys.type()) + " and values " + to_string(cache.values.type()) +
+                     "; give one that empty_cache made for such inputs and options");
+  }
+  Projected p = projected(scope, x, x, heads, options, options.joint_projection && heads.keys == heads.queries);
+  const Array start = cache.length;
+  if (options.rotary) p = {rotary(p.queries, start), rotary(p.keys, start), p.values};
+  const auto with = [&](const Array& kept, const Array& next) {
+    return dynamic_update_slice_in_dim(kept, next, start, 1);
+  };
+  const KvCache now{with(cache.keys, p.keys), with(cache.values, p.values), start + static_cast<int>(x.dim(1))};
+  const std::int64_t t = x.dim(1), s = cache.keys.dim(1);
+  AttentionOptions how{.mask = iota({1, 1, t, s}, 3) <= iota({1, 1, t, s}, 2) + start};
+  if (options.alibi) {
+    const DType dtype = promote(x.dtype(), float32);
+    how.bias = convert(alibi_bias(heads.queries, t, s, start, dtype), x.dtype());
+  }
+  const Array y = dot_product_attention(p.queries, now.keys, now.values, how);
+  const Array fits = now.length <= s;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return {joined(scope, where(fits, y, nan), features, options), now};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#include <algorithm>
+
+#include <lockstep/error.h>
+#include <lockstep/layers_convolution.h>
+
+#include "engine/nn/layers/windows.h"
+
+namespace lockstep {
+
+Array conv2d(const Scope& scope, const ArrayOperand& x, const Conv2dOptions& options) {
+  const NamedScope named = scope.named();
+  nn::check_image("conv2d '" + scope.path() + "'", x);
+  const std::int64_t channels = x.dim(-1);
+  if (options.filters <= 0 || options.groups <= 0 || channels % options.groups != 0 ||
+      options.filters % options.groups != 0) {
+    throw ValueError("[conv2d '" + scope.path() + "'] " + std::to_string(channels) + " channels, " +
+                     std::to_string(options.filters) + " filters, " + std::to_string(options.groups) +
+                     " groups; filters and groups are at least 1, and groups divides channels and filters");
+  }
+  Array kernel = scope.trainable(
+      "kernel", {.shape = {options.kernel.first, options.kernel.second, channels / options.groups, options.filters},
+                 .dtype = x.dtype(),
+                 .initializer = options.kernel_initializer,
+                 .aggregation = options.aggregation});
+  if (options.kernel_function) kernel = options.kernel_function(scope, kernel);
+  const Array y = conv(x, kernel,
+                       {.strides = {options.strides.first, options.strides.second},
+                        .padding = nn::padding_of(options.padding, x, {options.kernel.first, options.kernel.second},
+                                                  {options.strides.first, options.strides.second},
+                                                  {options.dilation.first, options.dilation.second}),
+                        .dilation = {options.dilation.first, options.dilation.second},
+                        .groups = options.groups});
+  if (!options.use_bias) return y;
+  return y + scope.trainable("bias", {.shape = {options.filters},
+                                      .dtype = x.dtype(),
+                                      .initializer = options.bias_initializer,
+                                      .aggregation = options.aggregation});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <lockstep/convolution.h>
+#include <lockstep/error.h>
+#include <lockstep/layers_convolution.h>
+
+#include "engine/nn/layers/windows.h"
+
+namespace lockstep {
+namespace {
+
+/// Options with an entry for each spatial dimension.
+struct Windows {
+  Axes kernel, strides, dilation;
+};
+
+struct Call {
+  std::string_view layer;
+  const Scope& scope;
+  const Array& x;
+  const ConvLayerOptions& options;
+
+  std::string name() const { return fmt::format("{} '{}'", layer, scope.path()); }
+};
+
+Axes for_each(const Call& call, std::string_view what, const Axes& given, int dimensions) {
+  const bool fits = given.size() == 1 || given.size() == static_cast<std::size_t>(dimensions);
+  if (!fits || std::ranges::any_of(given, [](std::int64_t v) { return v < 1; })) {
+    throw ValueError(fmt::format("[{}] {} are {}; give one number of at least 1, or {}", call.name(), what,
+                                 to_string(Shape(given)), dimensions));
+  }
+  return given.size() == 1 ? Axes(static_cast<std::size_t>(dimensions), given[0]) : given;
+}
+
+Windows windows_of(const Call& call) {
+  const int dimensions = nn::spatial_dimensions(call.name(), call.x, 3);
+  return {for_each(call, "kernel", call.options.kernel, dimensions),
+          for_each(call, "strides", call.options.strides, dimensions),
+          for_each(call, "dilation", call.options.dilation, dimensions)};
+}
+
+void check_counts(const Call& call, std::int64_t filters, std::int64_t groups) {
+  const std::int64_t channels = call.x.dim(-1);
+  if (filters > 0 && groups > 0 && channels % groups == 0 && filters % groups == 0 && call.options.multiplier > 0) {
+    return;
+  }
+  throw ValueError(
+      fmt::format("[{}] {} channels, {} filters, {} groups, multiplier {}; all are at least 1, and groups "
+                  "divides channels and filters",
+                  call.name(), channels, filters, groups, call.options.multiplier));
+}
+
+Array kernel_of(const Call& call, std::string_view name, const Axes& window, std::int64_t in, std::int64_t out,
+                bool last = true) {
+  std::vector<std::int64_t> shape = window;
+  shape.push_back(in);
+  shape.push_back(out);
+  const Array kernel = call.scope.trainable(name, {.shape = Shape(shape),
+                                                   .dtype = call.x.dtype(),
+                                                   .initializer = call.options.kernel_initializer,
+                                                   .aggregation = call.options.aggregation});
+  return last && call.options.kernel_function ? call.options.kernel_function(call.scope, kernel) : kernel;
+}
+
+Array with_bias(const Call& call, const Array& y) {
+  if (!call.options.use_bias) return y;
+  return y + call.scope.trainable("bias", {.shape = {y.dim(-1)},
+                                           .dtype = call.x.dtype(),
+                                           .initializer = call.options.bias_initializer,
+                                           .aggregation = call.options.aggregation});
+}
+
+Array convolved_by_channel(const Call& call, const Windows& windows, const Array& kernel) {
+  std::vector<std::int64_t> shape = windows.kernel;
+  shape.push_back(1);
+  shape.push_back(call.x.dim(-1) * call.options.multiplier);
+  return depthwise_conv(
+      call.x, reshape(kernel, shape),
+      {.strides = windows.strides,
+       .padding = nn::padding_of(call.options.padding, call.x, windows.kernel, windows.strides, windows.dilation),
+       .rhs_dilation = windows.dilation});
+}
+
+}  // namespace
+
+Array conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+  const NamedScope named = scope.named();
+  const Call call{"conv", scope, x, options};
+  const Windows windows = windows_of(call);
+  check_counts(call, options.filters, options.groups);
+  const Array kernel = kernel_of(call, "kernel", windows.kernel, x.dim(-1) / options.groups, options.filters);
+  const ConvOptions how{
+      .strides = windows.strides,
+      .padding = nn::padding_of(options.padding, x, windows.kernel, windows.strides, windows.dilation),
+      .dilation = windows.dilation,
+      .groups = options.groups};
+  return with_bias(call, conv(x, kernel, how));
+}
+
+Array conv_transpose(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+  const NamedScope named = scope.named();
+  const Call call{"conv_transpose", scope, x, options};
+  const Windows windows = windows_of(call);
+  check_counts(call, options.filters, 1);
+  if (options.groups != 1 || options.padding == Padding::half || options.padding == Padding::causal) {
+    throw ValueError(
+        fmt::format("[{}] there are {} groups, or a padding other than same and valid; there is one group "
+                    "and one of these two",
+                    call.name(), options.groups));
+  }
+  const Array kernel = kernel_of(call, "kernel", windows.kernel, options.filters, x.dim(-1));
+  const ConvTransposeOptions how{.strides = windows.strides,
+                                 .padding = std::string(options.padding == Padding::same ? "SAME" : "VALID"),
+                                 .rhs_dilation = windows.dilation,
+                                 .transpose_kernel = true};
+  return with_bias(call, conv_transpose(x, kernel, how));
+}
+
+Array depthwise_conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+  const NamedScope named = scope.named();
+  const Call call{"depthwise_conv", scope, x, options};
+  const Windows windows = windows_of(call);
+  check_counts(call, 1, 1);
+  const Array kernel = kernel_of(call, "kernel", windows.kernel, x.dim(-1), options.multiplier);
+  return with_bias(call, convolved_by_channel(call, windows, kernel));
+}
+
+Array separable_conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+  const NamedScope named = scope.named();
+  const Call call{"separable_conv", scope, x, options};
+  const Windows windows = windows_of(call);
+  check_counts(call, options.filters, 1);
+  const Array kernel = kernel_of(call, "depthwise_kernel", windows.kernel, x.dim(-1), options.multiplier, false);
+  const Array y = convolved_by_channel(call, windows, kernel);
+  const Array pointwise = kernel_of(call, "pointwise_kernel", {}, y.dim(-1), options.filters);
+  return with_bias(call, dot_general(y, pointwise, {{y.ndim() - 1}, {0}}));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <string>
+
+#include <lockstep/error.h>
+#include <lockstep/layers_pooling.h>
+#include <lockstep/manipulation.h>
+
+#include "engine/nn/layers/windows.h"
+
+namespace lockstep {
+namespace {
+
+using Pair = std::pair<std::int64_t, std::int64_t>;
+
+WindowOptions window_options(std::string_view layer, const Array& x, const Pool2dOptions& options) {
+  nn::check_image(layer, x);
+  const Pair strides = {options.strides.first == 0 ? options.window.first : options.strides.first,
+                        options.strides.second == 0 ? options.window.second : options.strides.second};
+  return {.window = {options.window.first, options.window.second},
+          .strides = {strides.first, strides.second},
+          .padding = nn::padding_of(options.padding, x, {options.window.first, options.window.second},
+                                    {strides.first, strides.second}, {1, 1})};
+}
+
+/// Throws ShapeError where there are none.
+Axes spatial_axes(std::string_view layer, const Array& x) {
+  Axes axes;
+  for (int i = 1; i <= nn::spatial_dimensions(layer, x, 10); ++i) axes.push_back(i);
+  return axes;
+}
+
+void check_extents(std::string_view layer, const Array& x, const Axes& axes, const Axes& given) {
+  if (given.size() == axes.size() && std::ranges::all_of(given, [](std::int64_t v) { return v > 0; })) return;
+  throw ValueError("[" + std::string(layer) + "] the input is " + to_string(x.type()) + ", given are " +
+                   to_string(Shape(given)) + "; give " + std::to_string(axes.size()) + " numbers of at least 1");
+}
+
+}  // namespace
+
+Array max_pool2d(const ArrayOperand& x, const Pool2dOptions& options) {
+  return window_max(x, window_options("max_pool2d", x, options));
+}
+
+Array max_pool2d(const ArrayOperand& x, Pair window) { return max_pool2d(x, Pool2dOptions{.window = window}); }
+
+Array avg_pool2d(const ArrayOperand& x, const Pool2dOptions& options) {
+  return window_mean(x, window_options("avg_pool2d", x, options));
+}
+
+Array avg_pool2d(const ArrayOperand& x, Pair window) { return avg_pool2d(x, Pool2dOptions{.window = window}); }
+
+Array global_avg_pool2d(const ArrayOperand& x) {
+  nn::check_image("global_avg_pool2d", x);
+  return mean(x, Axes{1, 2});
+}
+
+Array global_avg_pool(const ArrayOperand& x) { return mean(x, spatial_axes("global_avg_pool", x)); }
+
+Array global_max_pool(const ArrayOperand& x) { return max(x, spatial_axes("global_max_pool", x)); }
+
+Array upsample(const ArrayOperand& x, const Axes& factors) {
+  const Axes axes = spatial_axes("upsample", x);
+  check_extents("upsample", x, axes, factors);
+  Array y = x;
+  for (std::size_t i = 0; i < axes.size(); ++i) y = repeat(y, factors[i], axes[i]);
+  return y;
+}
+
+}  // namespace lockstep

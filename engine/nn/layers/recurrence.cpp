@@ -1,0 +1,60 @@
+#include "engine/nn/layers/recurrence.h"
+
+#include <fmt/format.h>
+
+#include <lockstep/control_flow.h>
+#include <lockstep/error.h>
+#include <lockstep/ops.h>
+
+namespace lockstep::nn {
+
+void check_sequences(std::string_view layer, const Scope& scope, const Array& x, std::int64_t units) {
+  if (x.ndim() != 3 || !is_float(x.dtype())) {
+    throw ShapeError(fmt::format("[{} '{}'] the input is {}; give float sequences [N, T, features]", layer,
+                                 scope.path(), to_string(x.type())));
+  }
+  if (units <= 0) {
+    throw ValueError(fmt::format("[{} '{}'] units is {}; it must be at least 1", layer, scope.path(), units));
+  }
+}
+
+Array held_places(std::string_view layer, const Scope& scope, const Array& x, const std::optional<Array>& lengths,
+                  const std::optional<Array>& mask) {
+  const Shape rows = {x.dim(0)}, places = {x.dim(0), x.dim(1)};
+  if ((lengths && lengths->shape() != rows) || (mask && mask->shape() != places)) {
+    throw ShapeError(fmt::format("[{} '{}'] the input is {}, {} are {}; give lengths {} or a mask {}", layer,
+                                 scope.path(), to_string(x.type()), lengths ? "lengths" : "masks",
+                                 to_string(lengths ? lengths->type() : mask->type()), to_string(rows),
+                                 to_string(places)));
+  }
+  Array held;
+  if (lengths) held = expand_dims(arange(x.dim(1), lengths->dtype()), 1) < expand_dims(*lengths, 0);
+  if (!mask) return held;
+  const Array given = swapaxes(*mask != 0, 0, 1);
+  return held.has_value() ? held & given : given;
+}
+
+std::pair<Array, std::vector<Array>> recurrence(const RecurrentStep& step, const Array& inputs, const Places& places) {
+  using States = std::vector<Array>;
+  const ScanOptions order{.reverse = places.reverse};
+  if (!places.held.has_value()) {
+    const auto body = [&](const States& state, const Array& input) {
+      States next = step(state, input);
+      const Array h = next[0];
+      return std::pair(std::move(next), h);
+    };
+    const auto [last, ys] = scan(body, places.initial, inputs, order);
+    return {swapaxes(ys, 0, 1), last};
+  }
+  const auto body = [&](const States& state, const std::pair<Array, Array>& at) {
+    const Array held = expand_dims(at.second, 1);
+    States next = step(state, at.first);
+    for (std::size_t i = 0; i < next.size(); ++i) next[i] = where(held, next[i], state[i]);
+    const Array h = where(held, next[0], 0);
+    return std::pair(std::move(next), h);
+  };
+  const auto [last, ys] = scan(body, places.initial, std::pair(inputs, places.held), order);
+  return {swapaxes(ys, 0, 1), last};
+}
+
+}  // namespace lockstep::nn

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/layers_recurrent.h>
+
+// The loop that recurrent layers have in common.
+namespace lockstep::nn {
+
+/// Throws ShapeError or ValueError unless x are float sequences and there are units.
+void check_sequences(std::string_view layer, const Scope& scope, const Array& x, std::int64_t units);
+
+/// Which places count, and from where.
+struct Places {
+  std::vector<Array> initial;  ///< One or two states [N, units].
+  Array held;                  ///< bool[T, N]; empty: all.
+  bool reverse = false;
+};
+
+/// bool[T, N] of lengths and mask; empty where there are neither. Throws ShapeError for others than [N] and [N, T].
+Array held_places(std::string_view layer, const Scope& scope, const Array& x, const std::optional<Array>& lengths,
+                  const std::optional<Array>& mask);
+
+using RecurrentStep = std::function<std::vector<Array>(const std::vector<Array>& state, const Array& input)>;
+/// Hidden states [N, T, units], 0 at places that are not held, and the final states: `step` makes the states of an
+/// input [N, ...], of which there are T; the first state is the hidden one.
+std::pair<Array, std::vector<Array>> recurrence(const RecurrentStep& step, const Array& inputs, const Places& places);
+
+}  // namespace lockstep::nn

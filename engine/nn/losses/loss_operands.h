@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include <lockstep/array.h>
+#include <lockstep/ops.h>
+
+// What losses and metrics make of their operands before they compute anything.
+namespace lockstep::nn {
+
+/// What loss it is, for messages, and its weights.
+struct LossCall {
+  std::string_view name;
+  Array weight;
+};
+
+/// Narrower dtypes hold neither a sum over many elements nor a square.
+Array wide(const Array& x);
+
+/// Where weights of a leading shape of x are not 0, with that many dimensions of extent 1 behind; empty where there are
+/// no weights, or such of another shape, which are left for `weighted` to refuse.
+Array counting(const Array& x, const Array& weight);
+
+/// Predictions or targets with 0 where the weight is 0, before anything is computed of them: what comes back to such a
+/// row is 0 by select, not 0 times the derivative there.
+Array counted(const Array& x, const Array& weight);
+
+/// The weight of each element: those of a leading shape of x repeated over the rest, in a float dtype; ones where there
+/// are none. Throws ShapeError for weights of another shape.
+Array element_weights(const LossCall& of, const Array& x);
+
+/// Throws ShapeError unless both have one shape.
+void check_equal_shapes(std::string_view of, const Array& predictions, const Array& targets);
+
+/// Predictions and targets of one shape in one wide float dtype, counted. Integer predictions are numbers too.
+std::pair<Array, Array> number_operands(const LossCall& of, const Array& predictions, const Array& targets);
+
+/// Throws ValueError "[of] what is value; it must be `expected`" unless `holds`.
+void check_option(bool holds, std::string_view of, std::string_view what, double value, std::string_view expected);
+
+/// All but the first dimension.
+Axes all_but_first(const Array& x);
+
+}  // namespace lockstep::nn

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/initializers.h>
+#include <lockstep/model.h>
+#include <lockstep/tree.h>
+
+// Recurrent layers: one loop over T of sequences [N, T, features].
+namespace lockstep {
+
+/// How a recurrent layer goes over its sequences.
+template <class State>
+struct SequenceOptions {
+  std::optional<State> initial = std::nullopt;  ///< Zeros.
+  std::optional<Array> lengths = std::nullopt;  ///< int[N]: what is behind changes no state and gives 0.
+  std::optional<Array> mask = std::nullopt;     ///< bool[N, T]: places that are not held, likewise.
+  bool reverse = false;                         ///< From the last place to the first; results stay at their places.
+};
+
+/// Options of `lstm`.
+struct LstmOptions {
+  std::int64_t units = 0;  ///< Of the hidden state; must be given.
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer recurrent_initializer = initializers::glorot_uniform();
+  Aggregation aggregation = Aggregation::none;  ///< Of both kernels and the bias.
+};
+/// x[N, T, features] -> the hidden states [N, T, units], from zeros. Variables kernel [features, 4 units],
+/// recurrent_kernel [units, 4 units], bias [4 units]; gates in the order input, forget, cell, output. Hochreiter and
+/// Schmidhuber 1997; Gers, Schmidhuber and Cummins 2000.
+LOCKSTEP_API Array lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options);
+
+/// Hidden and cell state, [N, units] each.
+struct LstmState {
+  Array h;
+  Array c;
+};
+LOCKSTEP_TREE(LstmState, h, c);
+/// With the final state.
+LOCKSTEP_API std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options,
+                                              const SequenceOptions<LstmState>& sequence);
+
+/// Options of `gru` and `simple_rnn`.
+struct RecurrentOptions {
+  std::int64_t units = 0;  ///< Of the hidden state; must be given.
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer recurrent_initializer = initializers::orthogonal();
+  Aggregation aggregation = Aggregation::none;  ///< Of both kernels and the biases.
+};
+/// x[N, T, features] -> the hidden states [N, T, units] and the last one: h' = z h + (1 - z) tanh(n), n = x W + b + r
+/// (h U + d), gates r and z sigmoids likewise. Variables kernel [features, 3 units], recurrent_kernel [units, 3 units],
+/// bias and recurrent_bias [3 units]; gates in the order update z, reset r, new n (Keras', with reset_after). Cho et
+/// al. 2014.
+LOCKSTEP_API std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& x, const RecurrentOptions& options,
+                                         const SequenceOptions<Array>& sequence = {});
+/// h' = tanh(x W + h U + b): the hidden states and the last one. Variables kernel [features, units], recurrent_kernel
+/// [units, units], bias [units]. Elman 1990.
+LOCKSTEP_API std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& x,
+                                                const RecurrentOptions& options,
+                                                const SequenceOptions<Array>& sequence = {});
+/// layer(scope["forward"], x, false) and layer(scope["backward"], x, true), joined along the last dimension; the bool
+/// is the layer's `reverse`. Schuster and Paliwal 1997.
+LOCKSTEP_API Array bidirectional(const Scope& scope, const ArrayOperand& x,
+                                 const std::function<Array(const Scope&, const Array&, bool reverse)>& layer);
+
+}  // namespace lockstep

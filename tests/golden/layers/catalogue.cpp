@@ -1,0 +1,265 @@
+#include "tests/golden/layers/catalogue.h"
+
+namespace lockstep::tests::layers {
+namespace {
+
+using A = Aggregation;
+using S = const Scope&;
+using X = const Array&;
+using Layers = std::vector<CatalogueLayer>;
+
+Layers dense_layers() {
+  const auto of_kernel = [](const std::string& name, const KernelFunction& function) {
+    return CatalogueLayer{name, name, {4}, [function](S s, X x, A a) {
+                            return dense(s, x, {.units = 3, .aggregation = a, .kernel_function = function});
+                          }};
+  };
+  return {
+      {"einsum_dense",
+       "einsum_dense",
+       {3, 4},
+       [](S s, X x, A a) {
+         return einsum_dense(
+             s, x, {.equation = "btf,fhd->bthd", .extents = {{'h', 2}, {'d', 3}}, .bias_axes = "hd", .aggregation = a});
+       }},
+      {"einsum_dense/dots",
+       "einsum_dense",
+       {3, 4},
+       [](S s, X x, A a) {
+         return einsum_dense(s, x,
+                             {.equation = "...f,fg->...g", .extents = {{'g', 4}}, .bias_axes = "g", .aggregation = a});
+       }},
+      {"gated_dense",
+       "gated_dense",
+       {3, 4},
+       [](S s, X x, A a) { return gated_dense(s, x, {.units = 4, .aggregation = a}); }},
+      {"prelu", "prelu", {3, 4}, [](S s, X x, A a) { return prelu(s, x, {.aggregation = a}); }},
+      of_kernel("lora", [](S s, X k) { return lora(s, k, {.rank = 2, .alpha = 3}); }),
+      of_kernel("weight_norm", [](S s, X k) { return weight_norm(s, k); }),
+      of_kernel("spectral_norm", [](S s, X k) { return spectral_norm(s, k); }),
+  };
+}
+
+Layers convolutions() {
+  return {
+      {"conv/causal",
+       "conv",
+       {6, 3},
+       [](S s, X x, A a) {
+         return conv(s, x, {.filters = 3, .padding = Padding::causal, .dilation = {2}, .aggregation = a});
+       }},
+      {"conv/volume",
+       "conv",
+       {3, 4, 3, 2},
+       [](S s, X x, A a) {
+         return conv(s, x, {.filters = 2, .kernel = {2, 3, 1}, .strides = {1, 2, 1}, .aggregation = a});
+       }},
+      {"conv/groups",
+       "conv",
+       {4, 3, 4},
+       [](S s, X x, A a) {
+         return conv(s, x, {.filters = 2, .padding = Padding::valid, .groups = 2, .aggregation = a});
+       }},
+      {"conv_transpose",
+       "conv_transpose",
+       {3, 2, 2},
+       [](S s, X x, A a) {
+         return conv_transpose(s, x, {.filters = 3, .kernel = {3, 2}, .strides = {2}, .aggregation = a});
+       }},
+      {"conv_transpose/valid",
+       "conv_transpose",
+       {4, 2},
+       [](S s, X x, A a) {
+         return conv_transpose(s, x, {.filters = 2, .strides = {2}, .padding = Padding::valid, .aggregation = a});
+       }},
+      {"depthwise_conv",
+       "depthwise_conv",
+       {4, 3, 2},
+       [](S s, X x, A a) {
+         return depthwise_conv(s, x, {.kernel = {3, 2}, .strides = {2}, .multiplier = 2, .aggregation = a});
+       }},
+      {"separable_conv",
+       "separable_conv",
+       {3, 3, 2},
+       [](S s, X x, A a) { return separable_conv(s, x, {.filters = 2, .multiplier = 2, .aggregation = a}); }},
+  };
+}
+
+Layers normalizations() {
+  return {
+      {"group_norm",
+       "group_norm",
+       {3, 2, 4},
+       [](S s, X x, A a) { return group_norm(s, x, {.groups = 2, .aggregation = a}); }},
+      {"instance_norm",
+       "instance_norm",
+       {3, 2, 2},
+       [](S s, X x, A a) { return instance_norm(s, x, {.epsilon = 1e-5, .aggregation = a}); }},
+  };
+}
+
+Layers attentions() {
+  const auto with = [](
+                        const std::string& variant, MultiHeadAttentionOptions options,
+                        const std::function<AttentionContext(X)>& context = [](X) { return AttentionContext{}; }) {
+    return CatalogueLayer{"multi_head_attention/" + variant, "multi_head_attention", {4, 4}, [=](S s, X x, A a) {
+                            MultiHeadAttentionOptions own = options;
+                            own.aggregation = a;
+                            return multi_head_attention(s, x, own, context(x));
+                          }};
+  };
+  const auto lengths = [](X x) { return AttentionContext{.lengths = 2 + remainder(arange(x.dim(0)), 3)}; };
+  return {
+      with("grouped", {.heads = 4, .is_causal = true, .kv_heads = 2, .head_features = 2}),
+      with("rotary", {.heads = 2, .is_causal = true, .rotary = true}),
+      with("alibi", {.heads = 4, .alibi = true}),
+      with("lengths", {.heads = 2}, lengths),
+      with("cross", {.heads = 2, .use_bias = false},
+           [](X x) { return AttentionContext{.keys = slice_in_dim(x, 1, 4, 1) * 0.5}; }),
+      with("masked", {.heads = 2},
+           [](X x) {
+             const Array place = iota({1, 1, 4, 4}, 2, x.dtype()), other = iota({1, 1, 4, 4}, 3, x.dtype());
+             return AttentionContext{.mask = place != other, .bias = 0.1 * place * other};
+           }),
+  };
+}
+
+Layers recurrences() {
+  const auto lengths = [](X x) { return 1 + remainder(arange(x.dim(0)), 3); };
+  const auto mask = [](X x) { return remainder(iota({x.dim(0), 3}, 0) + iota({x.dim(0), 3}, 1), 3) != 1; };
+  return {
+      {"lstm/lengths",
+       "lstm",
+       {3, 2},
+       [=](S s, X x, A a) { return lstm(s, x, {.units = 2, .aggregation = a}, {.lengths = lengths(x)}).first; }},
+      {"lstm/initial",
+       "lstm",
+       {3, 2},
+       [](S s, X x, A a) {
+         const Array start = squeeze(slice_in_dim(x, 0, 1, 1), 1);
+         const auto [ys, last] =
+             lstm(s, x, {.units = 2, .aggregation = a}, {.initial = LstmState{start, start * 0.5}, .reverse = true});
+         return concatenate({ys, expand_dims(last.h, 1), expand_dims(last.c, 1)}, 1);
+       }},
+      {"gru", "gru", {3, 2}, [](S s, X x, A a) { return gru(s, x, {.units = 2, .aggregation = a}).first; }},
+      {"gru/lengths",
+       "gru",
+       {3, 2},
+       [=](S s, X x, A a) {
+         const auto [ys, last] = gru(s, x, {.units = 2, .aggregation = a}, {.lengths = lengths(x), .reverse = true});
+         return concatenate({ys, expand_dims(last, 1)}, 1);
+       }},
+      {"simple_rnn",
+       "simple_rnn",
+       {3, 2},
+       [=](S s, X x, A a) { return simple_rnn(s, x, {.units = 2, .aggregation = a}, {.mask = mask(x)}).second; }},
+      {"bidirectional",
+       "bidirectional",
+       {3, 2},
+       [](S s, X x, A a) {
+         return bidirectional(s, x, [a](S own, X v, bool reverse) {
+           return gru(own, v, {.units = 1, .aggregation = a}, {.reverse = reverse}).first;
+         });
+       }},
+  };
+}
+
+Layers without_variables() {
+  const auto of = [](const std::string& name, const std::string& function, std::vector<std::int64_t> example,
+                     const std::function<Array(X)>& call) {
+    return CatalogueLayer{name, function, std::move(example), [call](S, X x, A) { return call(x); }};
+  };
+  return {
+      of("global_avg_pool", "global_avg_pool", {3, 2, 2}, [](X x) { return global_avg_pool(x); }),
+      of("global_max_pool", "global_max_pool", {3, 2, 2}, [](X x) { return global_max_pool(x); }),
+      of("adaptive_avg_pool", "adaptive_avg_pool", {5, 4, 2},
+         [](X x) {
+           return adaptive_avg_pool(x, {2, 3});
+         }),
+      of("adaptive_max_pool", "adaptive_max_pool", {5, 4, 2},
+         [](X x) {
+           return adaptive_max_pool(x, {3, 3});
+         }),
+      of("upsample", "upsample", {3, 2, 2},
+         [](X x) {
+           return upsample(x, {2, 3});
+         }),
+      of("resize/nearest", "resize", {4, 3, 1},
+         [](X x) {
+           return resize(x, {3, 5}, Interpolation::nearest);
+         }),
+      of("resize/linear", "resize", {5, 3, 1},
+         [](X x) {
+           return resize(x, {3, 5});
+         }),
+      of("resize/cubic", "resize", {5, 4, 1},
+         [](X x) {
+           return resize(x, {3, 6}, Interpolation::cubic);
+         }),
+      of("resize/sharp", "resize", {7},
+         [](X x) { return resize(expand_dims(x, 2), {4}, Interpolation::linear, false); }),
+      of("rotary", "rotary", {3, 2, 4}, [](X x) { return rotary(x, 2, 100); }),
+      of("sinusoidal_positions", "sinusoidal_positions", {3, 4},
+         [](X x) { return x * sinusoidal_positions(3, 4, 10000, x.dtype()); }),
+      of("alibi_bias", "alibi_bias", {6, 2, 3}, [](X x) { return x * alibi_bias(6, 2, 3, 1, x.dtype()); }),
+  };
+}
+
+Layers drawing() {
+  return {
+      {"spatial_dropout", "spatial_dropout", {3, 2, 4}, [](S s, X x, A) { return spatial_dropout(s, x, 0.5); }, true},
+      {"alpha_dropout", "alpha_dropout", {5}, [](S s, X x, A) { return alpha_dropout(s, x, 0.3); }, true},
+      {"gaussian_dropout", "gaussian_dropout", {5}, [](S s, X x, A) { return gaussian_dropout(s, x, 0.3); }, true},
+      {"gaussian_noise", "gaussian_noise", {5}, [](S s, X x, A) { return gaussian_noise(s, x, 0.3); }, true},
+      {"multi_head_attention/dropout",
+       "multi_head_attention",
+       {4, 4},
+       [](S s, X x, A a) {
+         const AttentionContext context{.lengths = 2 + remainder(arange(x.dim(0)), 3)};
+         return multi_head_attention(
+             s, x, {.heads = 2, .is_causal = true, .aggregation = a, .kv_heads = 1, .dropout = 0.4, .alibi = true},
+             context);
+       },
+       true},
+  };
+}
+
+}  // namespace
+
+const std::vector<CatalogueLayer>& catalogue() {
+  static const Layers all = [] {
+    Layers joined;
+    for (const Layers& part : {dense_layers(), convolutions(), normalizations(), attentions(), recurrences(),
+                               without_variables(), drawing()}) {
+      joined.insert(joined.end(), part.begin(), part.end());
+    }
+    return joined;
+  }();
+  return all;
+}
+
+Array filled(const Shape& shape, std::int64_t which) {
+  std::vector<double> values(static_cast<std::size_t>(shape.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i) * 7919 + 13 + 37 * which;
+    values[i] = 0.7 * (static_cast<double>(place % 101) / 50 - 1);
+  }
+  return array(values, shape);
+}
+
+Array rows_of(const CatalogueLayer& layer, std::int64_t rows) {
+  std::vector<std::int64_t> extents = {rows};
+  extents.insert(extents.end(), layer.example.begin(), layer.example.end());
+  return filled(Shape(extents), 0);
+}
+
+std::pair<Tree, Tree> filled_variables(const Model<Array, Array>& model, const Array& x) {
+  auto [trainable, state] = model.init(random::key(1), x);
+  std::int64_t which = 0;
+  trainable = map([&](const Array& v) { return filled(v.shape(), ++which); }, trainable);
+  which = 50;
+  state = map([&](const Array& v) { return is_float(v.dtype()) ? filled(v.shape(), ++which) : v; }, state);
+  return {trainable, state};
+}
+
+}  // namespace lockstep::tests::layers

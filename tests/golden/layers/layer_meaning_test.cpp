@@ -1,0 +1,174 @@
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/golden/layers/catalogue.h"
+#include "tests/support/layer_transforms.h"
+#include "tests/support/replicas.h"
+
+// What holds of every layer of the catalogue: one replica or several, alone or in a transform, it means the same.
+namespace lockstep::tests::layers {
+namespace {
+
+Model<Array, Array> model_of(const CatalogueLayer& layer, Aggregation aggregation = Aggregation::none) {
+  return Model<Array, Array>(
+      [&layer, aggregation](Scope& s, const Array& x) { return layer.layer(s["layer"], x, aggregation); });
+}
+
+void check_near(const Tree& a, const Tree& b, double room, const std::string& what) {
+  REQUIRE(a.paths() == b.paths());
+  for (std::size_t i = 0; i < a.leaves().size(); ++i) {
+    const Array p = a.leaves()[i], q = b.leaves()[i];
+    REQUIRE(p.type() == q.type());
+    const bool near = is_float(p.dtype()) ? max(abs(p - q)).item<double>() <= room * (1 + max(abs(q)).item<double>())
+                                          : p.to_bytes() == q.to_bytes();
+    CHECK_MESSAGE(near, what << ", leaf " << a.paths()[i]);
+  }
+}
+
+/// Result, new state and gradients of a training call.
+struct Outcome {
+  Array y;
+  Tree next, gradients;
+};
+
+template <class M>
+Outcome outcome(const M& model, const Tree& w, const Tree& state, const Array& x) {
+  const auto loss = [&](const Tree& v, const Array& input) {
+    const auto [y, next] = model.stateless_call(v, state, input, true);
+    return std::pair(sum(sin(y)), std::pair(y, next));
+  };
+  const auto [value, gradients] = value_and_grad<0, 1>(loss)(w, x);
+  return {value.second.first, value.second.second, to_tree(gradients)};
+}
+
+}  // namespace
+
+TEST_CASE("every layer over 1, 2 and 4 shards: draws, results, state and gradients of one device") {
+  for (const CatalogueLayer& layer : catalogue()) {
+    CAPTURE(layer.name);
+    const auto model = model_of(layer);
+    const Array x = rows_of(layer, 4);
+    const auto [w, state] = filled_variables(model, x);
+    // These make lengths or masks of a row's number, which on a shard is another.
+    const bool by_number =
+        layer.name.ends_with("/lengths") || layer.name == "simple_rnn" || layer.name == "multi_head_attention/dropout";
+    if (by_number) continue;
+    const auto [expected, next] = model.stateless_call(w, state, x, true);
+    const auto mean_of = [&, state = state](const Tree& v, const Array& rows) {
+      const Array y = sin(model.stateless_call(v, state, rows, true).first);
+      return value(weighted(reshape(y, {y.dim(0), -1})));
+    };
+    const Tree slopes = grad(mean_of)(w, x);
+    for (const std::int64_t shards : {1, 2, 4}) {
+      CAPTURE(shards);
+      const auto [y, after] = call_on({shards, 1}, model, w, state, batch_of(x), true);
+      if (layer.draws) CHECK_MESSAGE(y.to_bytes() == expected.to_bytes(), layer.name);
+      check_near(Tree(y), Tree(expected), 1e-12, layer.name);
+      check_near(after, next, 1e-12, layer.name);
+      const PmapOptions options{
+          .mesh = mesh_of({shards, 1}), .in = {replicated, sharded("batch")}, .out = {replicated}};
+      const auto gradient = pmap([&](const Tree& v, const Array& rows) { return grad(mean_of)(v, rows); }, options);
+      check_near(gradient(w, x), slopes, 1e-11, layer.name);
+    }
+  }
+}
+
+TEST_CASE("every layer declares the aggregation of its options for each variable") {
+  for (const CatalogueLayer& layer : catalogue()) {
+    CAPTURE(layer.name);
+    // Kernel functions are told by options of their own.
+    const bool of_kernel = layer.name == "lora" || layer.name == "weight_norm";
+    for (const Variable& v : model_of(layer, Aggregation::sum).variables(rows_of(layer, 2))) {
+      const bool own = of_kernel && (v.path.find("lora_") != std::string::npos || v.path.ends_with("scale"));
+      const Aggregation expected = v.trainable && !own ? Aggregation::sum : Aggregation::none;
+      CHECK_MESSAGE(v.aggregation == expected, v.path);
+    }
+  }
+}
+
+TEST_CASE("every layer in jit, remat, a scan and a vmap is the plain one, its draws too") {
+  for (const CatalogueLayer& layer : catalogue()) {
+    CAPTURE(layer.name);
+    const Array x = rows_of(layer, 2);
+    const auto lifted = [&](const LayerTransform& transform) {
+      return Model<Array, Array>([&layer, transform](Scope& s, const Array& v) {
+        return transform(s["layer"], v,
+                         [&layer](const Scope& own, const Array& u) { return layer.layer(own, u, Aggregation::none); });
+      });
+    };
+    const auto plain = lifted(once);
+    const auto [w, state] = filled_variables(plain, x);
+    const Outcome expected = outcome(plain, w, state, x);
+    const auto remade = lifted(in_remat);
+    const auto same = jit([&, state = state](const Tree& v, const Array& rows) {
+      const Outcome o = outcome(remade, v, state, rows);
+      return std::tuple(o.y, o.next, o.gradients);
+    })(w, x);
+    check_near(Tree(std::get<0>(same)), Tree(expected.y), 1e-12, layer.name + " in remat and jit");
+    check_near(std::get<1>(same), expected.next, 1e-12, layer.name + " in remat and jit");
+    check_near(std::get<2>(same), expected.gradients, 1e-11, layer.name + " in remat and jit");
+    // Twice in a scan: where the result is no input, of each x anew.
+    const auto scanned = lifted([](const Scope& s, const Array& v, const LayerFunction& f) {
+      return scan([&](const Array& c, const Array& u) { return std::pair(c * 0.5, f(s, u)); }, ones({}, v.dtype()),
+                  stack({v, v * 0.5}, 0))
+          .second;
+    });
+    const auto unrolled = lifted([](const Scope& s, const Array& v, const LayerFunction& f) {
+      const Array first = f(s, v);
+      return stack({first, f(s, v * 0.5)}, 0);
+    });
+    const Outcome looped = outcome(scanned, w, state, x), twice_over = outcome(unrolled, w, state, x);
+    check_near(Tree(looped.y), Tree(twice_over.y), 1e-12, layer.name + " in a scan");
+    check_near(looped.next, twice_over.next, 1e-12, layer.name + " in a scan");
+    check_near(looped.gradients, twice_over.gradients, 1e-11, layer.name + " in a scan");
+    if (layer.draws || !state.leaves().empty()) continue;
+    const auto mapped = vmap([&, w = w, state = state](const Array& v) {
+      return plain.stateless_call(w, state, v, true).first;
+    })(stack({x, x * 0.5}, 0));
+    check_near(Tree(mapped), Tree(twice_over.y), 1e-12, layer.name + " in vmap");
+  }
+}
+
+TEST_CASE("every layer of bfloat16 gives bfloat16, close to what the same numbers give in float32") {
+  const auto in = [](DType dtype, const Tree& tree) {
+    return map([&](const Array& v) { return is_float(v.dtype()) ? convert(v, dtype) : v; }, tree);
+  };
+  for (const CatalogueLayer& layer : catalogue()) {
+    CAPTURE(layer.name);
+    const auto model = model_of(layer);
+    const Array x = convert(rows_of(layer, 2), bfloat16);
+    const auto [w, state] = filled_variables(model, x);
+    const Tree narrow = in(bfloat16, w), kept = in(float32, state);
+    const Array y = model.stateless_call(narrow, kept, x, false).first;
+    CHECK(y.dtype() == bfloat16);
+    const Array wide = model.stateless_call(in(float32, narrow), kept, convert(x, float32), false).first;
+    CHECK_MESSAGE(max(abs(y - wide)).item<float>() <= 0.05F * (1 + max(abs(wide)).item<float>()), layer.name);
+  }
+}
+
+TEST_CASE("layers that draw are the identity in evaluation, and keep mean and spread in training") {
+  for (const CatalogueLayer& layer : catalogue()) {
+    if (!layer.draws || layer.function == "multi_head_attention") continue;
+    CAPTURE(layer.name);
+    std::vector<std::int64_t> extents = {256};
+    for (const std::int64_t extent : layer.example) extents.push_back(extent);
+    const Array x = random::normal(random::key(3), Shape(extents), float64);
+    const auto model = model_of(layer);
+    const auto [w, state] = model.init(random::key(0), x);
+    CHECK(model.stateless_call(w, state, x, false).first.to_bytes() == x.to_bytes());
+    const auto [y, next] = model.stateless_call(w, state, x, true);
+    CHECK(y.to_bytes() != x.to_bytes());
+    CHECK(std::abs(mean(y - x).item<double>()) < 0.1);
+    if (layer.function == "alpha_dropout") CHECK(std::abs(var(y).item<double>() - 1) < 0.15);
+    if (layer.function == "spatial_dropout") {
+      const Array none = mean(convert(y == 0, float64), Axes{1, 2});  // of each row and channel
+      CHECK(all((none == 0) | (none == 1)).item<bool>());
+    }
+  }
+}
+
+}  // namespace lockstep::tests::layers

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Writes values.txt: what layers of Keras, PyTorch and JAX make of some numbers, with gradients.
+
+    python3 tests/golden/layers/layer_values.py
+
+needs JAX 0.10.2, Keras 3.15.1 and PyTorch 2.15. Everything is float64. Inputs and variables are `filled` with numbers that
+tests/golden/layers/catalogue.cpp makes too, where ours are under the same names; variables are named in order of path. Of
+each there is the result y for two rows, and the gradients of the sum of y times cos(0), cos(1), ... by all of these.
+"""
+
+import os
+import pathlib
+import sys
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp
+import keras
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+keras.config.set_floatx("float64")
+L = keras.layers
+
+
+def filled(shape, which):
+    places = np.arange(int(np.prod(shape, dtype=int))) * 7919 + 13 + 37 * which
+    return (0.7 * (places % 101 / 50 - 1)).reshape(shape)
+
+
+def of_keras(layer, order):
+    """A Keras layer whose weights are our variables of these names."""
+
+    def run(x, v):
+        if not layer.built:
+            layer.build(x.shape)
+        weights = [v[name] for name in order]
+        kept = [variable.value for variable in layer.non_trainable_variables]
+        return layer.stateless_call(weights, kept, x)[0]
+
+    return run
+
+
+def spectral(x, v):
+    """torch.nn.utils.parametrizations.spectral_norm after one step of its power method."""
+    w, u = v["kernel"], torch.tensor(filled((3,), 51))
+    with torch.no_grad():
+        left = F.normalize(w @ u, dim=0, eps=1e-12)
+        right = F.normalize(left @ w, dim=0, eps=1e-12)
+    return x @ (w / (left @ w @ right)) + v["bias"]
+
+
+def heads(y, n):
+    return y.reshape(*y.shape[:2], n, -1)
+
+
+def turned(x, base=10000.0, offset=0):
+    half = x.shape[-1] // 2
+    angle = torch.outer(torch.arange(x.shape[1]) + float(offset), base ** (-torch.arange(half).double() / half))
+    z = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)[:, None, :]
+    return torch.cat([z.real, z.imag], -1)
+
+
+def attend(q, k, v, mask=None, causal=False):
+    y = F.scaled_dot_product_attention(
+        *(t.transpose(1, 2) for t in (q, k, v)), attn_mask=mask, is_causal=causal, enable_gqa=True
+    )
+    return y.transpose(1, 2).flatten(2)
+
+
+def joint(x, v, n):
+    return [heads(t, n) for t in (x @ v["qkv/kernel"] + v["qkv/bias"]).chunk(3, -1)]
+
+
+def out(y, v):
+    return y @ v["out/kernel"] + v["out/bias"]
+
+
+def grouped(x, v):
+    q, k, t = (x @ v[f"{name}/kernel"] + v[f"{name}/bias"] for name in ("query", "key", "value"))
+    return out(attend(heads(q, 4), heads(k, 2), heads(t, 2), causal=True), v)
+
+
+def rotated(x, v):
+    q, k, t = joint(x, v, 2)
+    return out(attend(turned(q), turned(k), t, causal=True), v)
+
+
+def with_alibi(x, v):
+    slopes = torch.tensor([2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8]).double()
+    place = torch.arange(4)
+    bias = -slopes[:, None, None] * (place[:, None] - place[None, :]).abs()
+    return out(attend(*joint(x, v, 4), mask=bias), v)
+
+
+def with_lengths(x, v):
+    held = torch.arange(4)[None, :] < torch.tensor([2, 3])[:, None]
+    y = attend(*joint(x, v, 2), mask=held[:, None, None, :])
+    return out(y * held[:, :, None], v)
+
+
+def cross(x, v):
+    source = x[:, 1:4] * 0.5
+    q, k, t = x @ v["query/kernel"], source @ v["key/kernel"], source @ v["value/kernel"]
+    return attend(heads(q, 2), heads(k, 2), heads(t, 2)) @ v["out/kernel"]
+
+
+def with_mask(x, v):
+    place = torch.arange(4).double()
+    bias = 0.1 * place[:, None] * place[None, :]
+    return out(attend(*joint(x, v, 2), mask=bias.masked_fill(torch.eye(4, dtype=bool), -torch.inf)), v)
+
+
+def packed(kind, lengths=None, reverse=False, initial=None):
+    """torch.nn.LSTM of packed sequences; gates are in the same order but for PyTorch's names."""
+
+    def run(x, v):
+        h, c = initial(x) if initial else (torch.zeros(2, 2).double(),) * 2
+        rows = []
+        lasts = []
+        for i in range(2):
+            n = lengths[i] if lengths else x.shape[1]
+            part = x[i : i + 1, :n].flip(1) if reverse else x[i : i + 1, :n]
+            weights = [v["kernel"].T, v["recurrent_kernel"].T, v["bias"], torch.zeros_like(v["bias"])]
+            y, hn, cn = torch._VF.lstm(part, (h[None, i : i + 1], c[None, i : i + 1]), weights, True, 1, 0.0, False, False, True)
+            y = y.flip(1) if reverse else y
+            rows.append(F.pad(y, (0, 0, 0, x.shape[1] - n)))
+            lasts.append(torch.cat([hn, cn], 1))
+        y = torch.cat(rows)
+        return torch.cat([y, torch.cat(lasts)], 1) if initial else y
+
+    return run
+
+
+def gru_cell(x, h, v, at=""):
+    """torch.nn.GRUCell, whose gates are in the order reset, update, new. (Keras' recurrent layers compute in float32.)"""
+    size = h.shape[-1]
+    order = torch.cat([torch.arange(size, 2 * size), torch.arange(size), torch.arange(2 * size, 3 * size)])
+    w, u = v[at + "kernel"][:, order].T, v[at + "recurrent_kernel"][:, order].T
+    return torch._VF.gru_cell(x, h, w, u, v[at + "bias"][order], v[at + "recurrent_bias"][order])
+
+
+def gru_of(x, v, size, at="", reverse=False, lengths=None):
+    h, ys = torch.zeros(2, size).double(), [None] * x.shape[1]
+    for t in reversed(range(x.shape[1])) if reverse else range(x.shape[1]):
+        held = torch.tensor([[lengths is None or t < n] for n in lengths or (0, 0)])
+        h = torch.where(held, gru_cell(x[:, t], h, v, at), h)
+        ys[t] = torch.where(held, h, torch.zeros_like(h))
+    return torch.stack(ys, 1), h
+
+
+def gru_lengths(x, v):
+    y, h = gru_of(x, v, 2, reverse=True, lengths=(1, 2))
+    return torch.cat([y, h[:, None]], 1)
+
+
+def simple(x, v):
+    h = torch.zeros(2, 2).double()
+    for t in range(x.shape[1]):
+        weights = v["kernel"].T, v["recurrent_kernel"].T, v["bias"], torch.zeros(2).double()
+        h = torch.where(torch.tensor(MASK[:, t : t + 1]), torch._VF.rnn_tanh_cell(x[:, t], h, *weights), h)
+    return h
+
+
+def two_ways(x, v):
+    return torch.cat([gru_of(x, v, 1, "forward/")[0], gru_of(x, v, 1, "backward/", True)[0]], -1)
+
+
+def channels_first(x):
+    return x.movedim(-1, 1)
+
+
+def channels_last(x):
+    return x.movedim(1, -1)
+
+
+def normalized(groups, epsilon):
+    def run(x, v):
+        return channels_last(F.group_norm(channels_first(x), groups, v["gamma"], v["beta"], epsilon))
+
+    return run
+
+
+MASK = np.array([[(n + t) % 3 != 1 for t in range(3)] for n in range(2)])
+ATTENTION = {"out/bias": (4,), "out/kernel": (4, 4), "qkv/bias": (12,), "qkv/kernel": (4, 12)}
+LSTM = {"bias": (8,), "kernel": (2, 8), "recurrent_kernel": (2, 8)}
+GRU = {"bias": (6,), "kernel": (2, 6), "recurrent_bias": (6,), "recurrent_kernel": (2, 6)}
+ONE = {"bias": (3,), "kernel": (2, 3), "recurrent_bias": (3,), "recurrent_kernel": (1, 3)}
+HALVES = {f"{way}/{name}": shape for way in ("backward", "forward") for name, shape in ONE.items()}
+DENSE = {"bias": (3,), "kernel": (4, 3)}
+
+J, T = "jax", "torch"
+CASES = {
+    "einsum_dense": (J, (3, 4), {"bias": (2, 3), "kernel": (4, 2, 3)}, of_keras(L.EinsumDense("btf,fhd->bthd", (None, 2, 3), bias_axes="hd"), ("kernel", "bias"))),
+    "einsum_dense/dots": (J, (3, 4), {"bias": (4,), "kernel": (4, 4)}, of_keras(L.Dense(4), ("kernel", "bias"))),
+    "gated_dense": (J, (3, 4), {"kernel": (4, 8)}, lambda x, v: jax.nn.silu(x @ v["kernel"][:, :4]) * (x @ v["kernel"][:, 4:])),
+    "prelu": (T, (3, 4), {"alpha": (4,)}, lambda x, v: F.prelu(x.reshape(6, 4), v["alpha"]).reshape(x.shape)),
+    "lora": (J, (4,), {"bias": (3,), "kernel": (4, 3), "lora_a": (4, 2), "lora_b": (2, 3)}, lambda x, v: x @ (jax.lax.stop_gradient(v["kernel"]) + 1.5 * v["lora_a"] @ v["lora_b"]) + v["bias"]),
+    "weight_norm": (T, (4,), {**DENSE, "scale": (3,)}, lambda x, v: x @ torch._weight_norm(v["kernel"], v["scale"][None], 1) + v["bias"]),
+    "spectral_norm": (T, (4,), DENSE, spectral),
+    "conv/causal": (J, (6, 3), {"bias": (3,), "kernel": (3, 3, 3)}, of_keras(L.Conv1D(3, 3, padding="causal", dilation_rate=2), ("kernel", "bias"))),
+    "conv/volume": (J, (3, 4, 3, 2), {"bias": (2,), "kernel": (2, 3, 1, 2, 2)}, of_keras(L.Conv3D(2, (2, 3, 1), strides=(1, 2, 1), padding="same"), ("kernel", "bias"))),
+    "conv/groups": (J, (4, 3, 4), {"bias": (2,), "kernel": (3, 3, 2, 2)}, of_keras(L.Conv2D(2, 3, groups=2), ("kernel", "bias"))),
+    "conv_transpose": (J, (3, 2, 2), {"bias": (3,), "kernel": (3, 2, 3, 2)}, of_keras(L.Conv2DTranspose(3, (3, 2), strides=2, padding="same"), ("kernel", "bias"))),
+    "conv_transpose/valid": (J, (4, 2), {"bias": (2,), "kernel": (3, 2, 2)}, of_keras(L.Conv1DTranspose(2, 3, strides=2), ("kernel", "bias"))),
+    "depthwise_conv": (J, (4, 3, 2), {"bias": (4,), "kernel": (3, 2, 2, 2)}, of_keras(L.DepthwiseConv2D((3, 2), strides=2, depth_multiplier=2, padding="same"), ("kernel", "bias"))),
+    "separable_conv": (J, (3, 3, 2), {"bias": (2,), "depthwise_kernel": (3, 3, 2, 2), "pointwise_kernel": (4, 2)}, lambda x, v: of_keras(L.SeparableConv2D(2, 3, depth_multiplier=2, padding="same"), ("depthwise_kernel", "point", "bias"))(x, {**v, "point": v["pointwise_kernel"].reshape(1, 1, 4, 2)})),
+    "group_norm": (T, (3, 2, 4), {"beta": (4,), "gamma": (4,)}, normalized(2, 1e-3)),
+    "instance_norm": (T, (3, 2, 2), {"beta": (2,), "gamma": (2,)}, normalized(2, 1e-5)),
+    "multi_head_attention/grouped": (T, (4, 4), {"key/bias": (4,), "key/kernel": (4, 4), "out/bias": (4,), "out/kernel": (8, 4), "query/bias": (8,), "query/kernel": (4, 8), "value/bias": (4,), "value/kernel": (4, 4)}, grouped),
+    "multi_head_attention/rotary": (T, (4, 4), ATTENTION, rotated),
+    "multi_head_attention/alibi": (T, (4, 4), ATTENTION, with_alibi),
+    "multi_head_attention/lengths": (T, (4, 4), ATTENTION, with_lengths),
+    "multi_head_attention/cross": (T, (4, 4), {f"{name}/kernel": (4, 4) for name in ("key", "out", "query", "value")}, cross),
+    "multi_head_attention/masked": (T, (4, 4), ATTENTION, with_mask),
+    "lstm/lengths": (T, (3, 2), LSTM, packed("lstm", lengths=(1, 2))),
+    "lstm/initial": (T, (3, 2), LSTM, packed("lstm", reverse=True, initial=lambda x: (x[:, 0], x[:, 0] * 0.5))),
+    "gru": (T, (3, 2), GRU, lambda x, v: gru_of(x, v, 2)[0]),
+    "gru/lengths": (T, (3, 2), GRU, gru_lengths),
+    "simple_rnn": (T, (3, 2), {"bias": (2,), "kernel": (2, 2), "recurrent_kernel": (2, 2)}, simple),
+    "bidirectional": (T, (3, 2), HALVES, two_ways),
+    "global_avg_pool": (T, (3, 2, 2), {}, lambda x, v: F.adaptive_avg_pool2d(channels_first(x), 1)[..., 0, 0]),
+    "global_max_pool": (J, (3, 2, 2), {}, of_keras(L.GlobalMaxPooling2D(), ())),
+    "adaptive_avg_pool": (T, (5, 4, 2), {}, lambda x, v: channels_last(F.adaptive_avg_pool2d(channels_first(x), (2, 3)))),
+    "adaptive_max_pool": (T, (5, 4, 2), {}, lambda x, v: channels_last(F.adaptive_max_pool2d(channels_first(x), (3, 3)))),
+    "upsample": (J, (3, 2, 2), {}, of_keras(L.UpSampling2D((2, 3)), ())),
+    "resize/nearest": (J, (4, 3, 1), {}, lambda x, v: jax.image.resize(x, (2, 3, 5, 1), "nearest")),
+    "resize/linear": (J, (5, 3, 1), {}, lambda x, v: jax.image.resize(x, (2, 3, 5, 1), "linear")),
+    "resize/cubic": (J, (5, 4, 1), {}, lambda x, v: jax.image.resize(x, (2, 3, 6, 1), "cubic")),
+    "resize/sharp": (J, (7,), {}, lambda x, v: jax.image.resize(x[:, :, None], (2, 4, 1), "linear", antialias=False)),
+    "rotary": (T, (3, 2, 4), {}, lambda x, v: turned(x, 100.0, 2)),
+    "sinusoidal_positions": (J, (3, 4), {}, lambda x, v: x * jnp.array([[np.sin(t), np.sin(t / 100), np.cos(t), np.cos(t / 100)] for t in range(3)])),
+    "alibi_bias": (J, (6, 2, 3), {}, lambda x, v: x * jnp.array([[[-slope * abs(t + 1 - s) for s in range(3)] for t in range(2)] for slope in (2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3)])),
+}
+
+
+def numbers(values):
+    return " ".join(repr(float(x)) for x in np.ravel(values))
+
+
+def by_jax(layer, x, variables):
+    def total(given, v):
+        y = layer(given, v)
+        return jnp.sum(y * jnp.cos(jnp.arange(y.size)).reshape(y.shape)), y
+
+    (_, y), gradients = jax.value_and_grad(total, (0, 1), has_aux=True)(jnp.asarray(x), variables)
+    return y, *gradients
+
+
+def by_torch(layer, x, variables):
+    x = torch.tensor(x, requires_grad=True)
+    variables = {name: torch.tensor(v, requires_grad=True) for name, v in variables.items()}
+    y = layer(x, variables)
+    torch.sum(y * torch.cos(torch.arange(y.numel()).double()).reshape(y.shape)).backward()
+    return y.detach(), x.grad, {name: v.grad for name, v in variables.items()}
+
+
+def main():
+    versions = (jax.__version__, keras.__version__, torch.__version__.split("+")[0])
+    if versions != ("0.10.2", "3.15.1", "2.15.0"):
+        sys.exit(f"these are JAX, Keras and PyTorch {versions}; the values are those of 0.10.2, 3.15.1 and 2.15.0")
+    lines = ["# Layers of JAX 0.10.2, Keras 3.15.1 and PyTorch 2.15.0 in float64, by layer_values.py"]
+    for name, (framework, example, shapes, layer) in CASES.items():
+        variables = {path: filled(shapes[path], i + 1) for i, path in enumerate(sorted(shapes))}
+        run = by_jax if framework == J else by_torch
+        y, of_x, of_variables = run(layer, filled((2, *example), 0), variables)
+        lines += [f"{name} | {framework}", f" y | {numbers(y)}", f" by x | {numbers(of_x)}"]
+        lines += [f" by {path} | {numbers(of_variables[path])}" for path in sorted(shapes)]
+    path = pathlib.Path(__file__).parent / "values.txt"
+    path.write_text("\n".join(lines) + "\n")
+    print(f"{len(CASES)} layers in {path.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/golden/layers/catalogue.h"
+
+// docs/layers.md has a row for every public layer, and each has a line in the catalogue or stands here.
+namespace lockstep::tests::layers {
+namespace {
+
+/// Held by tests of their own, in tests/nn and tests/golden.
+const std::set<std::string> elsewhere = {"dense",      "embedding",  "sequential",        "conv2d",
+                                         "max_pool2d", "avg_pool2d", "batch_norm",        "layer_norm",
+                                         "rms_norm",   "dropout",    "global_avg_pool2d", "empty_cache"};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / ".." / path);
+  REQUIRE_MESSAGE(file.good(), path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void add_found(std::set<std::string>& names, const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  for (std::sregex_iterator it(text.begin(), text.end(), expression), end; it != end; ++it) names.insert((*it)[1]);
+}
+
+}  // namespace
+
+TEST_CASE("the page of layers has every layer, and the catalogue too") {
+  std::set<std::string> declared, rows, held = elsewhere;
+  for (const char* header :
+       {"attention", "convolution", "dense", "normalization", "pooling", "recurrent", "regularization"}) {
+    add_found(declared, text_of("include/lockstep/layers_" + std::string(header) + ".h"),
+              "\nLOCKSTEP_API (?:Array|KvCache|std::pair<Array, \\w+>) (\\w+)\\(");
+  }
+  for (const CatalogueLayer& layer : catalogue()) held.insert(layer.function);
+  add_found(rows, text_of("docs/layers.md"), "\n\\| `(\\w+)` \\|");
+  for (const std::string& name : declared) {
+    CHECK_MESSAGE(rows.contains(name), name << " has no row in docs/layers.md");
+    CHECK_MESSAGE(held.contains(name), name << " has no line in the catalogue");
+  }
+  for (const std::string& name : rows) CHECK_MESSAGE(declared.contains(name), name << " has a row, but is not public");
+  CHECK(declared.size() > 40);
+}
+
+}  // namespace lockstep::tests::layers

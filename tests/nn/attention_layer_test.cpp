@@ -1,0 +1,120 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/layer_run.h"
+
+// Attention with a cache beside attention to all at once, and what attention refuses. Values of the layer itself are held
+// by tests/golden/layers.
+
+using namespace lockstep;
+
+namespace {
+
+double distance(const Array& a, const Array& b) { return max(abs(a - b)).item<double>(); }
+
+const std::vector<MultiHeadAttentionOptions>& kinds() {
+  static const std::vector<MultiHeadAttentionOptions> all = {
+      {.heads = 2, .is_causal = true},
+      {.heads = 4, .is_causal = true, .kv_heads = 2, .rotary = true},
+      {.heads = 2, .is_causal = true, .head_features = 6, .alibi = true},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("positions one by one with a cache are those of all at once, in parts and in a jitted step too") {
+  const Array x = tests::spread_values({2, 6, 8});
+  for (const MultiHeadAttentionOptions& options : kinds()) {
+    CAPTURE(options.kv_heads);
+    const Model whole([&](Scope& s, const Array& v) { return multi_head_attention(s["a"], v, options); });
+    using Step = std::pair<Array, KvCache>;
+    const Model stepwise(
+        [&](Scope& s, const Step& v) { return multi_head_attention(s["a"], v.first, v.second, options); });
+    const auto [w, state] = whole.init(random::key(1), x);
+    const Array expected = whole.stateless_call(w, state, x, false).first;
+    const auto [cached, none] = stepwise.init(random::key(1), Step{x, empty_cache(x, 8, options)});
+    CHECK(cached.paths() == w.paths());
+    const auto next = jit([&, w = w, state = state](const Array& v, const KvCache& cache) {
+      return stepwise.stateless_call(w, state, Step{v, cache}, false).first;
+    });
+    for (const std::vector<std::int64_t>& parts : {std::vector<std::int64_t>{1, 1, 1, 1, 1, 1}, {4, 2}, {6}}) {
+      KvCache cache = empty_cache(x, 8, options);
+      std::int64_t at = 0;
+      for (const std::int64_t part : parts) {
+        const auto [y, kept] = next(slice_in_dim(x, at, at + part, 1), cache);
+        CHECK(distance(y, slice_in_dim(expected, at, at + part, 1)) < 1e-12);
+        cache = kept;
+        at += part;
+      }
+      CHECK(cache.length.item<int>() == 6);
+    }
+    KvCache full_cache = empty_cache(x, 5, options);
+    CHECK(std::isnan(next(x, empty_cache(x, 6, options)).first[0][0][0].item<double>()) == false);
+    full_cache = next(slice_in_dim(x, 0, 4, 1), full_cache).second;
+    CHECK(all(isnan(next(slice_in_dim(x, 4, 6, 1), full_cache).first)).item<bool>());
+  }
+}
+
+TEST_CASE("attention with dropout is attention without it in the mean, and in evaluation exactly") {
+  const Array x = tests::spread_values({2, 4, 4});
+  const MultiHeadAttentionOptions plain{.heads = 2, .is_causal = true, .kv_heads = 1};
+  MultiHeadAttentionOptions dropped = plain;
+  dropped.dropout = 0.5;
+  const AttentionContext context{.lengths = array({3, 2}), .mask = iota({1, 1, 4, 4}, 3) != 1};
+  const auto of = [&](const MultiHeadAttentionOptions& options) {
+    return Model(
+        [&context, options](Scope& s, const Array& v) { return multi_head_attention(s, v, options, context); });
+  };
+  const auto [w, state] = of(dropped).init(random::key(2), x);
+  const auto expected = of(plain).stateless_call(w, Tree(), x, false).first;
+  CHECK(distance(of(dropped).stateless_call(w, state, x, false).first, expected) < 1e-12);
+  Array total = zeros_like(x);
+  Tree now = state;
+  constexpr int draws = 200;
+  for (int i = 0; i < draws; ++i) {
+    const auto [y, next] = of(dropped).stateless_call(w, now, x, true);
+    total = total + y;
+    now = next;
+  }
+  CHECK(distance(total / draws, expected) < 0.15);
+}
+
+TEST_CASE("rotary: products depend on distances alone") {
+  const Array q = tests::spread_values({1, 1, 1, 6}), k = tests::spread_values({1, 1, 1, 6}, 0.5);
+  const auto product = [&](int at, int other) { return sum(rotary(q, at) * rotary(k, other)).item<double>(); };
+  CHECK(product(5, 2) == doctest::Approx(product(9, 6)));
+  CHECK(product(3, 3) == doctest::Approx(sum(q * k).item<double>()));
+}
+
+TEST_CASE("attention refuses what does not fit") {
+  const Array x = zeros({2, 4, 6});
+  const auto call = [&](const MultiHeadAttentionOptions& options, const AttentionContext& context = {}) {
+    tests::run_layer([&](const Scope& s, const Array& v) { return multi_head_attention(s["a"], v, options, context); },
+                     x);
+  };
+  tests::expect_error<ValueError>([&] { call({.heads = 4}); }, "heads is at least 1 and divides the features");
+  tests::expect_error<ValueError>([&] { call({.heads = 3, .kv_heads = 2}); }, "kv_heads divides heads");
+  tests::expect_error<ValueError>([&] { call({.dropout = 1}); }, "dropout is 1; give a probability in [0, 1)");
+  tests::expect_error<ShapeError>([&] { call({}, {.keys = zeros({3, 4, 6})}); }, "keys are f32[3,4,6]; give [2, S,");
+  tests::expect_error<ShapeError>([&] { call({}, {.lengths = array({1})}); }, "give an integer for each row");
+  tests::expect_error<ShapeError>([&] { call({}, {.key_lengths = ones({2})}); }, "give an integer for each row");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(rotary(zeros({1, 2, 3, 5}))); }, "of even H");
+  tests::expect_error<ValueError>([&] { static_cast<void>(sinusoidal_positions(3, 5)); }, "features is 5");
+  tests::expect_error<ValueError>([&] { static_cast<void>(alibi_bias(0, 2, 2)); }, "heads is 0");
+  tests::expect_error<ValueError>([&] { static_cast<void>(empty_cache(x, 0, {})); }, "positions is 0");
+  const KvCache other = empty_cache(x, 4, {.heads = 2});
+  tests::expect_error<ShapeError>(
+      [&] {
+        tests::run_layer(
+            [&](const Scope& s, const Array& v) { return multi_head_attention(s["a"], v, other, {.heads = 3}).first; },
+            x);
+      },
+      "give one that empty_cache made for such inputs and options");
+}

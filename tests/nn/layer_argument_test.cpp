@@ -1,0 +1,136 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/layer_run.h"
+
+// What layers refuse, and state that kernel functions keep. Values are held by tests/golden/layers.
+
+using namespace lockstep;
+
+namespace {
+
+template <class E, class F>
+void refuses(const F& layer, const Array& x, const char* first, const char* second = "") {
+  tests::expect_error<E>([&] { tests::run_layer([&](const Scope& s, const Array& v) { return layer(s["l"], v); }, x); },
+                         first, second);
+}
+
+}  // namespace
+
+TEST_CASE("dense layers refuse what does not fit") {
+  const Array x = zeros({2, 3, 4});
+  const auto einsum_of = [](const EinsumDenseOptions& options) {
+    return [options](const Scope& s, const Array& v) { return einsum_dense(s, v, options); };
+  };
+  refuses<ValueError>(einsum_of({.equation = "btf->bt"}), x, "[einsum_dense 'l'] the equation is \"btf->bt\"",
+                      "write the letters of x, of the kernel and of the result");
+  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg"}), x, "give `extents` one of at least 1 for 'g'");
+  refuses<ShapeError>(einsum_of({.equation = "bf,fg->bg", .extents = {{'g', 2}}}), x, "its letters are \"bf\"");
+  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}, .bias_axes = "f"}), x,
+                      "the bias has \"f\"; give letters of the result");
+  refuses<ShapeError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}}), zeros({2, 3, 4}, int32),
+                      "give floats");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return prelu(s, v); }, zeros({2}, int32), "[prelu 'l']",
+                      "give floats");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return lora(s, v, {.rank = 0}); }, zeros({2, 2}),
+                      "[lora 'l'] rank is 0");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return lora(s, v); }, zeros({2}), "[lora 'l']",
+                      "of rank 2 or more");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return spectral_norm(s, v, {.iterations = 0}); },
+                      zeros({2, 2}), "[spectral_norm 'l'] iterations is 0");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return weight_norm(s, v); }, zeros({2}),
+                      "[weight_norm 'l']");
+}
+
+TEST_CASE("convolutions and poolings refuse what does not fit") {
+  const Array x = zeros({2, 4, 4, 4});
+  using Options = ConvLayerOptions;
+  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{}); }, x, "[conv 'l']",
+                      "0 filters");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 3, .groups = 2}); }, x,
+                      "groups divides channels and filters");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) {
+        return conv(s, v, Options{.filters = 1, .strides = {1, 1, 1}});
+      },
+      x, "strides are [1,1,1]; give one number of at least 1, or 2");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 1}); }, zeros({2, 4}),
+                      "[conv 'l']", "of one to 3 spatial dimensions");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) {
+        return conv_transpose(s, v, Options{.filters = 2, .padding = Padding::half});
+      },
+      x, "[conv_transpose 'l']", "same and valid");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.multiplier = 0}); }, x,
+                      "[depthwise_conv 'l']", "multiplier 0");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return separable_conv(s, v, Options{}); }, x,
+                      "[separable_conv 'l']");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return group_norm(s, v, {.groups = 3}); }, x,
+                      "4 channels, 3 groups");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return instance_norm(s, v); }, zeros({2}), "[instance_norm");
+  tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_avg_pool(x, {2})); }, "[adaptive_avg_pool]",
+                                  "give 2 extents of at least 1");
+  tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_max_pool(x, {2, 0})); }, "[adaptive_max_pool]");
+  tests::expect_error<ValueError>([&] { static_cast<void>(resize(x, {})); }, "[resize]");
+  tests::expect_error<ValueError>([&] { static_cast<void>(upsample(x, {2, 0})); }, "[upsample]", "give 2 numbers");
+  tests::expect_error<ShapeError>([&] { static_cast<void>(global_max_pool(zeros({2, 3}))); }, "[global_max_pool]");
+}
+
+TEST_CASE("recurrent layers and those that draw refuse what does not fit") {
+  const Array x = zeros({2, 3, 4});
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}).first; }, zeros({2, 3}),
+                      "[gru 'l']", "float sequences");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return simple_rnn(s, v, {}).first; }, x,
+                      "[simple_rnn 'l'] units is 0");
+  refuses<ShapeError>(
+      [](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, {.lengths = array({1})}).first; }, x,
+      "lengths are i32[1]; give lengths [2] or a mask [2,3]");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, {.mask = ones({2})}).first; },
+                      x, "masks are f32[2]");
+  refuses<ShapeError>(
+      [](const Scope& s, const Array& v) {
+        return gru(s, v, {.units = 2}, {.initial = zeros({2, 3})}).first;
+      },
+      x, "the initial state is f32[2,3]; give [2,2]");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return spatial_dropout(s, v, 1); }, x,
+                      "[spatial_dropout 'l'] the rate is 1");
+  refuses<ShapeError>([](const Scope& s, const Array& v) { return spatial_dropout(s, v, 0.5); }, zeros({2, 3}),
+                      "give [N, spatial..., C]");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return alpha_dropout(s, v, -1); }, x, "[alpha_dropout 'l']");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_dropout(s, v, 1); }, x,
+                      "[gaussian_dropout 'l']");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_noise(s, v, -1); }, x,
+                      "[gaussian_noise 'l'] stddev is -1");
+}
+
+TEST_CASE("spectral_norm finds the largest singular value over training calls, and keeps it in evaluation") {
+  const auto layer = [](const Scope& s, const Array& v) {
+    return dense(s, v, {.units = 3, .use_bias = false, .kernel_function = [](const Scope& own, const Array& k) {
+                          return spectral_norm(own, k);
+                        }});
+  };
+  const Model model([&](Scope& s, const Array& v) { return layer(s, v); });
+  const Array x = eye(4, float64);
+  auto [w, state] = model.init(random::key(3), x);
+  for (int i = 0; i < 60; ++i) state = model.stateless_call(w, state, x, true).second;
+  const auto [y, same] = model.stateless_call(w, state, x, false);
+  CHECK(linalg::svdvals(y)[0].item<double>() == doctest::Approx(1));
+  CHECK(fingerprint(same) == fingerprint(state));
+}
+
+TEST_CASE("lora trains its factors and not the kernel") {
+  const Model model([](Scope& s, const Array& v) {
+    return dense(s, v, {.units = 2, .kernel_function = [](const Scope& own, const Array& k) { return lora(own, k); }});
+  });
+  const Array x = tests::spread_values({3, 4});
+  const auto [w, state] = model.init(random::key(1), x);
+  const Tree slopes =
+      grad([&, state = state](const Tree& v) { return sum(square(model.stateless_call(v, state, x, true).first)); })(w);
+  CHECK(all(slopes.at("kernel").array() == 0).item<bool>());
+  CHECK(any(slopes.at("lora_b").array() != 0).item<bool>());
+}
