@@ -9,6 +9,7 @@
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/sha256.h"
 #include "engine/checkpoint/write.h"
 
 namespace lockstep::checkpoint {
@@ -18,24 +19,25 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
   std::map<std::string, Array> named;
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    named.emplace(name_of(paths[i]), leaves[i]);
-    total += static_cast<std::size_t>(leaves[i].type().nbytes());
-  }
-  const std::vector<std::byte> arrays = write_safetensors(named, Unnamed::in_parts);
+  for (std::size_t i = 0; i < paths.size(); ++i) named.emplace(name_of(paths[i]), leaves[i]);
+  CommittedFolder committed(folder);
+  NewFile file(committed.temporary() / arrays_file);
+  Sha256 digest;
+  const auto put = [&](const std::vector<std::byte>& bytes) {
+    digest.add(bytes.data(), bytes.size());
+    file.write(bytes);
+  };
+  put(safetensors_header(named, Unnamed::in_parts));
   Manifest described;
-  described.sha256 = digest_of(arrays);
+  for (const auto& [name, array] : named) {  // an array at a time, so that no copy of all is made
+    const std::vector<std::byte> bytes = array.to_bytes();
+    described.array_sums.emplace(path_of(name), quick_sum(bytes));
+    put(bytes);
+  }
+  file.finish();
+  described.sha256 = digest.hex();
   described.entries = manifest;
   described.metrics = metrics;
-  std::span<const std::byte> data = std::span(arrays).last(total);  // one after the other, in order of name
-  for (const auto& [name, array] : named) {
-    const auto bytes = static_cast<std::size_t>(array.type().nbytes());
-    described.array_sums.emplace(path_of(name), quick_sum(data.first(bytes)));
-    data = data.subspan(bytes);
-  }
-  CommittedFolder committed(folder);
-  committed.write(arrays_file, arrays);
   write_manifest(committed, described);
   committed.commit();
 }

@@ -53,9 +53,9 @@ std::filesystem::path parent_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-void write_all(const Descriptor& descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes) {
+void write_all(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::write(descriptor.get(), bytes.data() + done, bytes.size() - done);
+    const ssize_t wrote = ::write(descriptor, bytes.data() + done, bytes.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) fail(path, "written");
     done += static_cast<std::size_t>(wrote);
@@ -154,10 +154,26 @@ void CommittedFolder::commit() {
   sync_folder(parent_of(target_));
 }
 
+NewFile::NewFile(std::filesystem::path path)
+    : path_(std::move(path)), descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0) fail(path_, "opened");
+}
+
+NewFile::~NewFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void NewFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, path_, bytes); }
+
+void NewFile::finish() {
+  if (fsync(descriptor_) != 0) fail(path_, "synced");
+  if (close(std::exchange(descriptor_, -1)) != 0) fail(path_, "closed");
+}
+
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  Descriptor descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  write_all(descriptor, path, bytes);
-  descriptor.finish(path);
+  NewFile file(path);
+  file.write(bytes);
+  file.finish();
 }
 
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
@@ -166,7 +182,7 @@ void replace_file(const std::filesystem::path& target, std::span<const std::byte
   Descriptor descriptor(mkstemp(temporary.data()), temporary);
   static_cast<void>(flock(descriptor.get(), LOCK_EX | LOCK_NB));
   try {
-    write_all(descriptor, temporary, bytes);
+    write_all(descriptor.get(), temporary, bytes);
     if (fchmod(descriptor.get(), 0644) != 0) fail(temporary, "made readable");
     descriptor.finish(temporary);
     if (rename(temporary.c_str(), target.c_str()) != 0) fail(target, "put in place");

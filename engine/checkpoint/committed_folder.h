@@ -41,6 +41,23 @@ void remove_remains(const std::filesystem::path& folder, const std::string& begi
 /// Removes a folder so that no half of it is ever seen under its name.
 void remove_folder(const std::filesystem::path& target);
 
+/// A new file that is written piece by piece. Throws CheckpointError naming file and system error.
+class NewFile {
+ public:
+  explicit NewFile(std::filesystem::path path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  /// Syncs and closes it.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
 /// Writes a new file and syncs it. Throws CheckpointError naming file and system error.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 

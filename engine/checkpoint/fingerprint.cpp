@@ -1,55 +1,15 @@
-#include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
-
-#include <openssl/evp.h>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 #include <lockstep/parallel.h>
 
+#include "engine/checkpoint/sha256.h"
+
 namespace lockstep {
-namespace {
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    check(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
-  }
-  void add(const void* bytes, std::size_t count) { check(EVP_DigestUpdate(context_.get(), bytes, count) == 1); }
-  void add(std::string_view text) { add(text.data(), text.size()); }
-  void add_terminated(std::string_view text) {
-    add(text);
-    add("\0", 1);
-  }
-  void add(std::uint64_t value) {
-    std::array<unsigned char, 8> bytes{};
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(value >> (8 * i));
-    add(bytes.data(), bytes.size());
-  }
-  std::string hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned length = 0;
-    check(EVP_DigestFinal_ex(context_.get(), digest.data(), &length) == 1);
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string text;
-    for (unsigned i = 0; i < length; ++i) {
-      text += digits[digest[i] >> 4];
-      text += digits[digest[i] & 15U];
-    }
-    return text;
-  }
-
- private:
-  static void check(bool ok) {
-    if (!ok) throw CheckpointError("[sha256] the cryptography library refused SHA-256; its installation is damaged");
-  }
-
-  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
-};
-
-}  // namespace
+using checkpoint::Sha256;
 
 std::string sha256(std::string_view bytes) {
   Sha256 hash;

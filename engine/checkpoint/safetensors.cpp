@@ -198,7 +198,7 @@ std::string text_of(const Json& header) {
 
 }  // namespace
 
-std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
+std::vector<std::byte> safetensors_header(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
   Json header = Json::object();
   std::size_t total = 0;
   for (const auto& [name, array] : arrays) {
@@ -214,13 +214,17 @@ std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arr
   }
   std::string text = text_of(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::vector<std::byte> file(length_bytes + text.size() + total);
-  for (std::size_t i = 0; i < length_bytes; ++i) file[i] = static_cast<std::byte>(text.size() >> (8 * i));
-  std::memcpy(file.data() + length_bytes, text.data(), text.size());
-  std::byte* at = file.data() + length_bytes + text.size();
+  std::vector<std::byte> bytes(length_bytes + text.size());
+  for (std::size_t i = 0; i < length_bytes; ++i) bytes[i] = static_cast<std::byte>(text.size() >> (8 * i));
+  std::memcpy(bytes.data() + length_bytes, text.data(), text.size());
+  return bytes;
+}
+
+std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
+  std::vector<std::byte> file = safetensors_header(arrays, unnamed);
   for (const auto& [name, array] : arrays) {
     const std::vector<std::byte> bytes = array.to_bytes();
-    at = std::copy(bytes.begin(), bytes.end(), at);
+    file.insert(file.end(), bytes.begin(), bytes.end());
   }
   return file;
 }

@@ -101,7 +101,7 @@ void CsvLogger::on_step(const StepReport& report, const Tree&, Requests&) {
     std::vector<std::string> lines = file_->lines();
     lines.front() = fmt::format("{}", fmt::join(columns_, ","));
     for (std::size_t i = 1; i < lines.size(); ++i) lines[i] += std::string(columns_.size() - known, ',');
-    file_->rewrite(std::move(lines));
+    file_->rewrite(lines);
   }
   std::vector<std::string> cells;
   for (const std::string& name : columns_) {

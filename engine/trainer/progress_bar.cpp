@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <string>
 
@@ -18,7 +19,7 @@ std::string bar(std::int64_t done, std::int64_t all, int width) {
 
 /// "1:02:03", "2:03" or "0:03".
 std::string clock(double seconds) {
-  const auto all = static_cast<std::int64_t>(std::max(seconds, 0.0) + 0.5);
+  const std::int64_t all = std::llround(std::max(seconds, 0.0));
   const std::int64_t hours = all / 3600, minutes = all / 60 % 60;
   if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, all % 60);
   return fmt::format("{}:{:02}", minutes, all % 60);
