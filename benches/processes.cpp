@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/profile.h>
 
 #include "timing.h"
 #include "workloads.h"
@@ -30,6 +31,7 @@ struct StepArguments {
   std::int64_t rows = 0;
   int devices = 1;
   double seconds = 4;
+  bool profile = false;
 };
 
 struct GptArguments {
@@ -84,11 +86,12 @@ struct Work {
   std::int64_t parameters = 0;
 };
 
-Work work_of(const StepArguments& a) {
+Work work_of(const StepArguments& a, const std::shared_ptr<Profile>& profile) {
   Workload workload = find_workload(a.workload);
   if (a.rows > 0) workload.x.shape = workload.x.shape.with(0, a.rows);
-  const TrainStep step =
-      train_step(workload, {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)), .shards = a.shards});
+  const TrainStep step = train_step(workload, {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
+                                               .shards = a.shards,
+                                               .debug = {.profile = profile}});
   const Tree drawn = draw_batches(workload, 1, 1);
   const Batch batch{drawn.at("x").array()[0], drawn.at("y").array()[0], ones({workload.rows()})};
   auto [weights, state] = workload.model.init(random::key(0), workload.x);
@@ -106,14 +109,20 @@ double seconds_of_a_step(Work& work, double seconds) {
 }
 
 void time_step(const StepArguments& a) {
-  Work work = work_of(a);
+  const auto profile = a.profile ? std::make_shared<Profile>(ProfileOptions{.skip = 100, .calls = 100}) : nullptr;
+  Work work = work_of(a, profile);
   const Plan plan = work.step.program(work.state, work.batch).plan();
   say(text(plan, work.parameters, seconds_of_a_step(work, a.seconds)));
+  if (profile == nullptr || world()->rank() != 0) return;
+  for (const ProfileRow& row : profile->by_op()) {
+    fmt::print(stderr, "{:32} {:8} runs {:10.2f} us a step\n", row.name, row.runs,
+               1e6 * row.seconds / static_cast<double>(profile->recorded()));
+  }
 }
 
 /// What processes compare before a program's first call: a hash of its text, one of each argument, and one message.
 void time_comparison(const StepArguments& a) {
-  Work work = work_of(a);
+  Work work = work_of(a, nullptr);
   const Function program = work.step.program(work.state, work.batch);
   const Tree arguments = Tree::list({to_tree(work.state), to_tree(work.batch)});
   const double printed = seconds_per_step([&] { static_cast<void>(program.to_string()); }, a.seconds / 8);
@@ -140,10 +149,11 @@ void plan_gpt(const GptArguments& a) {
 }
 
 /// A psum of one shard a process, of several sizes.
-void time_exchanges(double seconds) {
+void time_exchanges(double seconds, std::int64_t only) {
   const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
   for (std::int64_t bytes = 1024; bytes <= (std::int64_t{64} << 20); bytes *= 4) {
+    if (only > 0 && bytes != only) continue;
     const std::int64_t elements = bytes / 4;
     const Array x = ones({processes, elements});
     const auto sum = jit([&](const Array& a) {
@@ -161,18 +171,21 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   StepArguments a;
   double seconds = 0.5;
+  std::int64_t only = 0;
   CLI::App* const step = app.add_subcommand("step", "A training step");
   step->add_option("workload", a.workload)->required();
   step->add_option("--shards", a.shards)->capture_default_str();
   step->add_option("--rows", a.rows, "Of a batch; 0: those of the workload")->capture_default_str();
   step->add_option("--devices", a.devices, "Of a process")->capture_default_str();
   step->add_option("--seconds", a.seconds)->capture_default_str();
+  step->add_flag("--profile", a.profile, "What the ops of 100 steps took, on standard error");
   CLI::App* const comparison = app.add_subcommand("comparison", "What is compared before a step's first call");
   comparison->add_option("workload", a.workload)->required();
   comparison->add_option("--shards", a.shards)->capture_default_str();
   comparison->add_option("--seconds", a.seconds)->capture_default_str();
   CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
   exchange->add_option("--seconds", seconds, "For each size")->capture_default_str();
+  exchange->add_option("--bytes", only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
   for (const auto& [name, value] :
@@ -188,7 +201,7 @@ int run(int argc, char** argv) {
   if (plan->parsed()) plan_gpt(g);
   if (step->parsed()) time_step(a);
   if (comparison->parsed()) time_comparison(a);
-  if (exchange->parsed()) time_exchanges(seconds);
+  if (exchange->parsed()) time_exchanges(seconds, only);
   return 0;
 }
 

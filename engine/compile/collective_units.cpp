@@ -48,16 +48,13 @@ class CollectiveWriter {
     if (to_.values[item_.outputs[0]].pmap < 0) keep_one(groups);
     find_leaves(groups);
     write(groups);
-    to_.units.back().collectives = 1;
-    to_.units.back().collective = {exchanged_by(item_).name, type_.nbytes()};
+    to_.units.back().collectives = {{exchanged_by(item_).name, type_.nbytes()}};
   }
 
   /// Joins the shards' blocks into the one value outside of the map.
   void assemble() {
     std::vector<ReplicaGroup> all(1);
     for (int shard = 0; shard < mesh_.shards; ++shard) all[0].push_back(shard);
-    if (item_.stacked >= 0) return stack();
-    if (item_.of_part) return assemble_part();
     find_leaves(all);
     const int whole = item_.outputs[0];
     const StoredValue target = to_.values[whole];
@@ -95,30 +92,6 @@ class CollectiveWriter {
     throw IrError("compile: " + item_.op + " exchanges nothing");
   }
 
-  /// Puts the local shards' blocks one behind the other.
-  void stack() {
-    Unit unit = new_unit();
-    const Strides strides = contiguous_strides(type_.shape);
-    for (int s = 0; s < mesh_.local_shards; ++s) {
-      const int part = to_.new_view(item_.outputs[0], type_, strides, s * item_.stacked, -1);
-      add_copy(unit, {operand_, operand_varies() ? s : -1}, {part, -1});
-    }
-    to_.units.add(std::move(unit));
-  }
-
-  void assemble_part() {
-    const StoredValue target = to_.values[item_.outputs[0]];
-    const auto offsets = cut_offsets(mesh_, item_, type_.shape, target.strides, type_.dtype);
-    Unit unit = new_unit();
-    for (const std::int64_t shard : mesh_.part_of(item_.layout).distinct_shards()) {
-      const int s = local(static_cast<int>(shard));
-      const auto offset = static_cast<std::int64_t>(nth(offsets, s));
-      const int block = to_.new_view(item_.outputs[0], type_, target.strides, offset, -1);
-      add_copy(unit, {operand_, operand_varies() ? s : -1}, {block, -1});
-    }
-    to_.units.add(std::move(unit));
-  }
-
   Unit new_unit() const {
     Unit unit;
     unit.mesh = item_.mesh;
@@ -147,12 +120,27 @@ class CollectiveWriter {
     return static_cast<int>(groups[0].size()) == mesh_.shards && exchange_.exchange == ir::Exchange::reduce;
   }
 
+  /// Whether each process adds up its members of every group, and gets its blocks of the sum alone.
+  bool scatters_blocks(const std::vector<ReplicaGroup>& groups) const {
+    if (exchange_.exchange != ir::Exchange::reduce_scatter || program_.processes == 1 || !operand_varies())
+      return false;
+    const int members = static_cast<int>(groups[0].size());
+    if (members % program_.processes != 0) return false;
+    return std::ranges::all_of(groups, [&](const ReplicaGroup& group) {
+      for (int i = 0; i < members; ++i) {
+        if (process_of(nth(group, i)) != i / (members / program_.processes)) return false;
+      }
+      return true;
+    });
+  }
+
   /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
   void find_leaves(const std::vector<ReplicaGroup>& groups) {
     const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const ReplicaGroup& group) {
       return std::all_of(group.begin(), group.end(), [&](int s) { return process_of(s) == process_of(group[0]); });
     });
     if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies()) return;
+    if (scatters_blocks(groups)) return;
     const Strides strides = contiguous_strides(type_.shape);
     const int stacked = to_.new_value({type_.dtype, type_.shape.insert(0, mesh_.local_shards), {}}, -1);
     gathered_ = to_.new_value({type_.dtype, type_.shape.insert(0, mesh_.shards), {}}, -1);
@@ -267,19 +255,32 @@ class CollectiveWriter {
     if (targets.empty()) return;
     const auto [members, extents] = local_part(group);
     const bool across = program_.processes > 1 && gathered_ < 0 && crosses(group);
-    Ref sum = across || is_widened() ? Ref{to_.new_value(sum_type(), -1), -1} : targets[0];
-    const Ref node = fold(unit, members, extents, 0, sum);
-    if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
+    Ref sum = is_widened() ? Ref{to_.new_value(sum_type(), -1), -1} : targets[0];
     if (across) {
-      const Ref total = is_widened() ? Ref{to_.new_value(sum_type(), -1), -1} : targets[0];
-      to_.units.add(std::exchange(unit, new_reduction()));
-      to_.units.add(exchange(sum, total));
+      const Ref total = std::exchange(sum, sum_of_local(unit, members, extents));
+      if (!unit.calls.empty()) to_.units.add(std::exchange(unit, new_reduction()));
+      to_.units.add(fold_unit(item_.mesh, exchange_.combine(), sum, total));
       sum = total;
+    } else {
+      const Ref node = fold(unit, members, extents, 0, sum);
+      if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
     }
     if (is_widened()) {
       add_pointwise(unit, exchange_.convert().name, Attrs{{"dtype", type_.dtype}}, {sum}, targets[0]);
     }
     for (std::size_t i = 1; i < targets.size(); ++i) add_flat_copy(unit, targets[0], targets[i]);
+  }
+
+  /// What this process gives to a sum over processes, in one piece: of one member, what that has.
+  Ref sum_of_local(Unit& unit, const ReplicaGroup& members, std::span<const std::int64_t> extents) {
+    if (members.size() == 1 && !is_widened()) {
+      const Ref only = leaf(members[0]);
+      if (to_.values[only.value].is_contiguous()) return only;
+    }
+    const Ref sum{to_.new_value(sum_type(), -1), -1};
+    const Ref node = fold(unit, members, extents, 0, sum);
+    if (node.value != sum.value || node.shard != sum.shard) add_flat_copy(unit, node, sum);
+    return sum;
   }
 
   /// Where this process keeps the group's result.
@@ -296,22 +297,6 @@ class CollectiveWriter {
     unit.calls.push_back({copy_, unit.tiled > 0 ? copy_ : nullptr, {from}, {to}, "copy"});
   }
 
-  Unit exchange(Ref from, Ref to) {
-    const ArrayType type = sum_type();
-    const ArrayType chunk{type.dtype, Shape{FoldAcrossProcesses::chunk_elements(type.size(), program_.processes)}, {}};
-    const std::array<ArrayType, 2> operands = {chunk, chunk};
-    const Kernel* add = program_.kernels.get(exchange_.combine().name, {}, operands, {&chunk, 1});
-    Unit unit = new_unit();
-    unit.on_caller = true;
-    unit.calls.push_back(
-        {program_.kernels.adopt(std::make_unique<FoldAcrossProcesses>(program_.group, add, type.dtype, type.size())),
-         nullptr,
-         {from},
-         {to},
-         "fold_across_processes"});
-    return unit;
-  }
-
   // ---- moves -----------------------------------------------------------------------------------------------------
 
   int dim() const {
@@ -319,6 +304,12 @@ class CollectiveWriter {
   }
 
   void scatter(const std::vector<ReplicaGroup>& all_groups) {
+    if (scatters_blocks(all_groups)) {
+      Unit unit = new_unit();
+      for (const ReplicaGroup& group : all_groups) scatter_blocks(group, unit);
+      to_.units.add(std::move(unit));
+      return;
+    }
     std::vector<ReplicaGroup> groups;
     std::vector<int> totals;
     for (const ReplicaGroup& group : all_groups) {
@@ -334,6 +325,33 @@ class CollectiveWriter {
       }
     }
     to_.units.add(std::move(unit));
+  }
+
+  /// This process's members of a group are added up; their blocks of the whole sum come from all processes.
+  void scatter_blocks(const ReplicaGroup& group, Unit& unit) {
+    const auto [members, extents] = local_part(group);
+    const auto processes = static_cast<std::int64_t>(program_.processes);
+    Unit sums = new_reduction();
+    const Ref sum = sum_of_local(sums, members, extents);
+    if (!sums.calls.empty()) to_.units.add(std::move(sums));
+    ArrayType blocks = sum_type();
+    blocks.shape = blocks.shape.with(dim(), blocks.shape[dim()] / processes);
+    const Ref total{to_.new_value(blocks, -1), -1};
+    const Ref packed = one_behind_the_other(program_, item_.mesh, sum, sum_type(), dim(), to_);
+    to_.units.add(fold_blocks_unit(program_, item_.mesh, exchange_.combine(), packed, total, blocks));
+    ArrayType block = blocks;
+    block.shape = block.shape.with(dim(), block.shape[dim()] / static_cast<std::int64_t>(members.size()));
+    const Strides strides = contiguous_strides(blocks.shape);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::int64_t offset = static_cast<std::int64_t>(i) * bytes_along(block, dim(), strides);
+      const Ref own{to_.new_view(total.value, block, strides, offset, -1), -1};
+      const Ref target{item_.outputs[0], local(members[i])};
+      if (is_widened()) {
+        add_pointwise(unit, exchange_.convert().name, Attrs{{"dtype", type_.dtype}}, {own}, target);
+      } else {
+        add_copy(unit, own, target);
+      }
+    }
   }
 
   /// Member i's block of the group's sum.
@@ -441,32 +459,6 @@ class CollectiveWriter {
   std::vector<int> temporaries_;
 };
 
-/// Lets the shards write their blocks of the whole themselves. False where the blocks are not contiguous, are shared by
-/// shards, lie in memory that is not theirs, or begin where a buffer of its own would not: a library's product may add
-/// in another order there, and which shards write into a whole depends on the number of processes.
-bool write_through(const Program& program, const Item& item, UnitProgram& to) {
-  const Mesh& mesh = program.meshes[item.mesh];
-  const StoredValue local = to.values[item.inputs[0]];
-  const StoredValue& root = to.values[local.root];
-  const StoredValue& whole = to.values[item.outputs[0]];
-  const bool stacked = item.stacked >= 0;
-  if ((program.processes > 1 && !stacked && !item.of_part) || root.memory != Memory::own || root.pmap != item.mesh ||
-      root.cut >= 0)
-    return false;
-  if (local.offset != 0 || !local.is_contiguous() || local.nbytes() != root.nbytes()) return false;
-  if (mesh.shards > 1 && local.nbytes() % buffer_alignment != 0) return false;
-  const auto blocks = static_cast<int>(mesh.part_of(item.layout).distinct_shards().size());
-  if (!stacked && (blocks != mesh.local_shards || !is_contiguous(local.type.shape, whole.strides))) return false;
-  const int cut = to.cuts.add(cut_offsets(mesh, item, local.type.shape, whole.strides, local.type.dtype));
-  const int old_root = local.root;
-  for (StoredValue& value : to.values) {
-    if (value.root != old_root) continue;
-    value.root = item.outputs[0];
-    value.cut = cut;
-  }
-  return true;
-}
-
 }  // namespace
 
 bool is_collective(const Item& item) {
@@ -488,13 +480,12 @@ void add_collective_units(const Program& program, const Item& item, UnitProgram&
   result.cut = operand.cut;
   Unit counted;
   counted.mesh = item.mesh;
-  counted.collectives = 1;
-  counted.collective = {exchanged_by(item).name, operand.type.nbytes()};
+  counted.collectives = {{exchanged_by(item).name, operand.type.nbytes()}};
   to.units.add(std::move(counted));
 }
 
-void add_assemble_units(const Program& program, const Item& item, UnitProgram& to) {
-  if (!write_through(program, item, to)) CollectiveWriter(program, item, to).assemble();
+void add_assemble_whole_units(const Program& program, const Item& item, UnitProgram& to) {
+  CollectiveWriter(program, item, to).assemble();
 }
 
 }  // namespace lockstep::compile

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -171,8 +172,8 @@ class Emitter {
     Step step;
     std::int64_t total = 0;
     for (int u : plan.units) {
-      step.collectives += unit(u).collectives;
-      if (unit(u).collectives > 0) step.collective_list.push_back(unit(u).collective);
+      step.collectives += static_cast<int>(unit(u).collectives.size());
+      std::ranges::copy(unit(u).collectives, std::back_inserter(step.collective_list));
       if (unit(u).in_parts) {
         add_parts(u, whole);
         total += cost_of(unit(u));

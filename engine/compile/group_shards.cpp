@@ -27,7 +27,7 @@ class ShardGrouping {
     for (int i = 0; i < program_.items.size(); ++i) {
       if (item(i).primitive != nullptr && !item(i).primitive->grouped.of_shards.empty()) {
         group_convolutions(i);
-      } else if (program_.processes == 1 && is_whole_sum(item(i))) {
+      } else if (is_whole_sum(item(i))) {
         group_products(i);
       }
     }
@@ -37,7 +37,7 @@ class ShardGrouping {
  private:
   const Item& item(int i) const { return program_.items[i]; }
 
-  /// A psum over all shards of a map, all of them here.
+  /// A psum over all shards of a map, several of them here: those of a process are a subtree of the sum.
   bool is_whole_sum(const Item& it) const {
     if (!is_collective(it) || it.fence >= 0) return false;
     if (&ir::exchanged_by(*it.primitive, it.attrs) != &ops::primitives::psum()) return false;
@@ -46,7 +46,7 @@ class ShardGrouping {
     const auto& axes = it.attrs.get<std::vector<std::string>>("axes");
     const bool is_whole = std::ranges::all_of(
         mesh.axes.axes(), [&](const auto& axis) { return axis.size == 1 || std::ranges::count(axes, axis.name) != 0; });
-    return is_whole && mesh.shards > 1 && mesh.local_shards == mesh.shards;
+    return is_whole && mesh.local_shards > 1;
   }
 
   /// The product that `v` is, read by nothing else, or -1.
@@ -74,7 +74,7 @@ class ShardGrouping {
     if (kept >= program_.values[product.outputs[0]].type.nbytes()) return;
     const ArrayType& result = program_.values[sum.outputs[0]].type;
     std::vector<ArrayType> operands;
-    for (const Ref& ref : operands_of_all_shards(program_, product)) operands.push_back(program_.type(ref.value));
+    for (const Ref& ref : operands_of_local_shards(program_, product)) operands.push_back(program_.type(ref.value));
     const Kernel* kernel = program_.kernels.find(product.primitive->grouped.sum, product.attrs, operands, {&result, 1});
     if (kernel == nullptr) return;
     grouped_[p].is_in_sum = true;
@@ -117,9 +117,9 @@ class ShardGrouping {
 
 }  // namespace
 
-std::vector<Ref> operands_of_all_shards(const Program& program, const Item& product) {
+std::vector<Ref> operands_of_local_shards(const Program& program, const Item& product) {
   std::vector<Ref> operands;
-  for (int s = 0; s < program.meshes[product.mesh].shards; ++s) {
+  for (int s = 0; s < program.meshes[product.mesh].local_shards; ++s) {
     for (const int v : product.inputs) operands.push_back({v, program.values[v].pmap >= 0 ? s : -1});
   }
   return operands;

@@ -97,6 +97,7 @@ std::shared_ptr<const Executable> lower(const ir::FunctionPtr& function, const O
   CutSignature cut = cut_signature(*function, options);
   const ir::FunctionPtr optimized = optimize(function, options);
   return lower_with(options, function, [&](Program& program) {
+    program.is_called = true;
     program.cut = std::move(cut);
     write_out(program, *optimized);
   });

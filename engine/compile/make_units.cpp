@@ -58,6 +58,7 @@ class UnitWriter {
     }
     copy_partial_outputs();
     note_roots();
+    join_folds(program_, to_);
     return std::move(to_);
   }
 
@@ -231,17 +232,20 @@ class UnitWriter {
     to_.units.add(std::move(unit));
   }
 
-  /// The products of all shards and their sum.
+  /// The products of this process's shards and their sum.
   void add_sum_of_products(const Item& sum, const GroupedItem& grouped) {
     const Item& product = program_.items[grouped.product];
     Unit unit;
     unit.mesh = sum.mesh;
-    unit.collectives = 1;
-    unit.collective = {ops::primitives::psum().name, to_.values[sum.outputs[0]].type.nbytes()};
+    const ArrayType type = to_.values[sum.outputs[0]].type;
+    const bool is_local = program_.processes == 1;
+    const Ref target = is_local ? Ref{sum.outputs[0], -1} : Ref{to_.new_value({type.dtype, type.shape, {}}, -1), -1};
     const std::string& op = product.primitive->grouped.sum;
-    add_cut_call(unit, {grouped.kernel, nullptr, operands_of_all_shards(program_, product), refs(sum.outputs), op}, op,
+    add_cut_call(unit, {grouped.kernel, nullptr, operands_of_local_shards(program_, product), {target}, op}, op,
                  product.attrs);
     to_.units.add(std::move(unit));
+    if (!is_local) to_.units.add(fold_unit(sum.mesh, ops::primitives::add(), target, {sum.outputs[0], -1}));
+    to_.units.back().collectives = {{ops::primitives::psum().name, type.nbytes()}};
   }
 
   /// Results must be whole buffers: what is only a part or a repetition of one is copied.

@@ -10,6 +10,7 @@
 #include "engine/compile/choose_views.h"
 #include "engine/compile/fuse_epilogues.h"
 #include "engine/compile/group_shards.h"
+#include "engine/executable/process_kernels.h"
 
 namespace lockstep::compile {
 
@@ -43,10 +44,11 @@ struct Unit {
   std::int64_t tiled = 0;
   bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
   bool together = false;   ///< All devices run it, as a step of its own.
-  bool in_parts = false;   ///< Its calls are parts of one kernel, dealt out to the devices.
-  int fence = -1;          ///< Does not start before the values of that fence are there.
-  int collectives = 0;
-  Collective collective = {};  ///< Where `collectives` is 1.
+  /// Its one call folds an operand over the processes by this op: it has a kernel once `join_folds` has run.
+  const ir::Primitive* folds = nullptr;
+  bool in_parts = false;                     ///< Its calls are parts of one kernel, dealt out to the devices.
+  int fence = -1;                            ///< Does not start before the values of that fence are there.
+  std::vector<Collective> collectives = {};  ///< That it computes, or the last part of.
   ir::Provenance provenance = {};
 };
 
@@ -73,12 +75,41 @@ struct UnitProgram {
 UnitProgram make_units(const Program& program, const KernelChoices& choices, const GroupedItems& grouped,
                        const Epilogues& epilogues);
 
+/// Joins folds over the processes that do not wait for each other, of one op and dtype, to one unit: its operands go
+/// together, in one order on all processes. Units are in a new order then, each behind those it reads.
+void join_folds(const Program& program, UnitProgram& units);
+ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine, const FoldCut& cut);
+
 /// Values that lie in ones which are no roots, and units without kernels or that read and write what they do not say.
 void verify(const Program& program, const UnitProgram& units, std::string_view behind);
 
-// Used by `make_units` (collective_units.cpp).
+// Used by `make_units` (collective_units.cpp, assemble_units.cpp, join_folds.cpp).
 void add_collective_units(const Program& program, const Item& item, UnitProgram& to);
 void add_assemble_units(const Program& program, const Item& item, UnitProgram& to);
+void add_assemble_whole_units(const Program& program, const Item& item, UnitProgram& to);
+/// The fold over the processes of what `from` has in each of them.
+Unit fold_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to);
+/// The same of which each process gets its block.
+Unit fold_blocks_unit(const Program& program, int mesh, const ir::Primitive& combine, Ref from, Ref to,
+                      const ArrayType& block);
+/// The processes' blocks of a value along a dimension, each in one piece.
+Ref one_behind_the_other(const Program& program, int mesh, Ref value, const ArrayType& type, int dim, UnitProgram& to);
+/// Bytes from a block to the next one along a dimension of an array with those strides.
+std::int64_t bytes_along(const ArrayType& block, int dim, const Strides& strides);
+/// Joins folds over the processes that do not wait for each other, of one op and dtype, to one unit: its operands go
+/// together, in one order on all processes. Units are in a new order then, each behind those it reads.
+void join_folds(const Program& program, UnitProgram& units);
+ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine, const FoldCut& cut);
+
+/// Values that lie in ones which are no roots, and units without kernels or that read and write what they do not say.
+void verify(const Program& program, const UnitProgram& units, std::string_view behind);
+
+// Used by `make_units` (collective_units.cpp, assemble_units.cpp, join_folds.cpp).
+void add_collective_units(const Program& program, const Item& item, UnitProgram& to);
+void add_assemble_units(const Program& program, const Item& item, UnitProgram& to);
+void add_assemble_whole_units(const Program& program, const Item& item, UnitProgram& to);
+/// The fold over the processes of what `from` has in each of them.
+Unit fold_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to);
 /// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
 std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
                                        DType dtype);

@@ -90,7 +90,7 @@ std::string unit_line(const UnitProgram& units, int u, const Decided& decided) {
   if (unit.on_caller) of.emplace_back("on the caller");
   if (unit.together) of.emplace_back("together");
   if (unit.in_parts) of.emplace_back("in parts");
-  if (unit.collectives > 0) of.push_back(fmt::format("collectives {}", unit.collectives));
+  if (!unit.collectives.empty()) of.push_back(fmt::format("collectives {}", unit.collectives.size()));
   if (decided.schedule) of.push_back(fmt::format("group {}", decided.schedule->time[u].group));
   return fmt::format("  u{}: {}{}\n", u, fmt::join(calls, "; "), notes(of));
 }

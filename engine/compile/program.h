@@ -113,6 +113,7 @@ struct Program {
   int processes = 1;
   /// Whether several devices may compute parts of one call: not where this is the body of a loop that one device runs.
   bool is_shared = true;
+  bool is_called = false;  ///< By the user: not the body of a loop.
   CutSignature cut;
   IdVector<Value> values;
   IdVector<Item> items;

@@ -1,17 +1,28 @@
 #include "engine/executable/process_kernels.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include <lockstep/backend/aligned_memory.h>
 #include <lockstep/backend/round_up.h>
 
 #include "engine/core/fold_tree.h"
+#include "engine/processes/exchange.h"
 
 namespace lockstep::executable {
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return round_up(bytes, buffer_alignment); }
+/// Of a process in a piece. In windows an exchange begins with a copy, which should find its bytes in the cache again; a
+/// message has to be long to be worth its way.
+constexpr std::size_t chunk_bytes_in_windows = std::size_t{512} << 10;
+constexpr std::size_t chunk_bytes_in_messages = std::size_t{4} << 20;
+/// What two processes write into their windows between two meetings.
+constexpr std::size_t bytes_in_pair = std::size_t{2} << 20;
+/// Chunks begin where a vector of any dtype may.
+constexpr std::int64_t granule = 64;
 
 std::span<const std::byte> bytes_of(const void* data, std::size_t n) {
   return {static_cast<const std::byte*>(data), n};
@@ -20,60 +31,301 @@ std::span<std::byte> writable(void* data, std::size_t n) { return {static_cast<s
 
 std::size_t nbytes(const ArrayView& view) { return static_cast<std::size_t>(view.shape.size()) * size_of(view.dtype); }
 
+std::int64_t longest_chunk(DType dtype, const Processes& processes) {
+  const std::size_t bytes = processes.has_windows() ? chunk_bytes_in_windows : chunk_bytes_in_messages;
+  return static_cast<std::int64_t>(bytes / size_of(dtype));
+}
+
+/// Calls run(data, at, bytes) for what lies between `first` and `last` of the views, as if they were one behind the other;
+/// `at` counts from `first` on. All in bytes.
+template <class Run>
+void for_bytes(std::span<const ArrayView> views, std::size_t first, std::size_t last, const Run& run) {
+  std::size_t begin = 0;
+  for (const ArrayView& view : views) {
+    const std::size_t end = begin + nbytes(view);
+    const std::size_t from = std::max(begin, first);
+    const std::size_t to = std::min(end, last);
+    if (from < to) run(static_cast<std::byte*>(view.data) + (from - begin), from - first, to - from);
+    begin = end;
+  }
+}
+
+void copy_in(std::span<const ArrayView> views, std::size_t first, std::size_t last, std::byte* to) {
+  for_bytes(views, first, last,
+            [&](const std::byte* data, std::size_t at, std::size_t n) { std::memcpy(to + at, data, n); });
+}
+
+void copy_out(const std::byte* from, std::size_t first, std::size_t last, std::span<const ArrayView> views) {
+  for_bytes(views, first, last,
+            [&](std::byte* data, std::size_t at, std::size_t n) { std::memcpy(data, from + at, n); });
+}
+
 }  // namespace
 
-std::int64_t FoldAcrossProcesses::chunk_elements(std::int64_t elements, int processes) {
-  constexpr std::int64_t granule = 16;
-  return round_up<std::int64_t>(ceil_div<std::int64_t>(elements, processes), granule);
+FoldCut FoldCut::of_whole(std::int64_t elements, DType dtype, const Processes& processes) {
+  FoldCut cut{.dtype = dtype, .processes = processes.size(), .elements = elements};
+  const std::int64_t whole = round_up(elements, granule);
+  cut.is_gathered = cut.bytes(whole) <= processes::FirstMessages::room;
+  const std::int64_t longest = longest_chunk(dtype, processes);
+  const std::int64_t chunks = cut.processes;
+  cut.pieces = cut.is_gathered ? 1 : ceil_div(elements, longest * chunks);
+  const std::int64_t rest = elements - (cut.pieces - 1) * longest * chunks;
+  cut.last_chunk = cut.is_gathered ? whole : round_up(ceil_div(rest, chunks), granule);
+  cut.chunk = cut.pieces > 1 ? longest : cut.last_chunk;
+  return cut;
 }
 
-FoldAcrossProcesses::FoldAcrossProcesses(std::shared_ptr<Processes> processes, const Kernel* fold, DType dtype,
-                                         std::int64_t elements)
-    : processes_(std::move(processes)),
-      fold_(fold),
-      dtype_(dtype),
-      elements_(elements),
-      chunk_(chunk_elements(elements, processes_->size())) {
-  while ((1 << levels_) < processes_->size()) ++levels_;
+FoldCut FoldCut::of_blocks(std::int64_t elements, DType dtype, const Processes& processes) {
+  FoldCut cut{.dtype = dtype, .processes = processes.size(), .elements = elements};
+  const std::int64_t longest = longest_chunk(dtype, processes);
+  cut.pieces = std::max<std::int64_t>(1, ceil_div(elements, longest));
+  cut.last_chunk = elements - (cut.pieces - 1) * longest;
+  cut.chunk = cut.pieces > 1 ? longest : cut.last_chunk;
+  return cut;
 }
 
-// Scratch: sent chunks, received chunks, two temporaries a level, the fold kernel's own.
-std::size_t FoldAcrossProcesses::scratch_bytes() const {
-  const std::size_t chunk = aligned(static_cast<std::size_t>(chunk_) * size_of(dtype_));
-  const auto chunks = static_cast<std::size_t>(2 * processes_->size() + 2 * (levels_ + 1));
-  return chunk * chunks + fold_->scratch_bytes();
+// ---- what all have ---------------------------------------------------------------------------------------------------
+
+ProcessFold::ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels)
+    : processes_(std::move(processes)), cut_(cut), kernels_(kernels) {
+  while ((1 << levels_) < cut_.processes) ++levels_;
 }
 
-const std::byte* FoldAcrossProcesses::fold(const std::byte* leaves, std::byte* temporaries, void* scratch) const {
-  const std::size_t chunk = static_cast<std::size_t>(chunk_) * size_of(dtype_);
-  const Shape shape{chunk_};
-  const auto leaf = [&](std::int64_t i, TreeNode) { return leaves + static_cast<std::size_t>(i) * chunk; };
+// Two temporaries a level.
+std::size_t ProcessFold::temporaries_bytes() const {
+  return static_cast<std::size_t>(2 * (levels_ + 1)) * round_up(chunk_bytes(), buffer_alignment);
+}
+
+std::size_t ProcessFold::messages_bytes() const {
+  return round_up(chunk_bytes() * static_cast<std::size_t>(cut_.processes), buffer_alignment);
+}
+
+std::size_t ProcessFold::scratch_bytes() const {
+  const bool has_messages = cut_.is_gathered || !processes_->has_windows();
+  const std::size_t own = std::max(kernels_[0]->scratch_bytes(), kernels_[1]->scratch_bytes());
+  return temporaries_bytes() + (has_messages ? 2 * messages_bytes() : 0) + own;
+}
+
+std::span<std::byte> ProcessFold::messages(const KernelArguments& arguments, int side) const {
+  auto* const first = static_cast<std::byte*>(arguments.scratch) + temporaries_bytes();
+  return {first + static_cast<std::size_t>(side) * messages_bytes(),
+          chunk_bytes() * static_cast<std::size_t>(cut_.processes)};
+}
+
+// Two, which take turns: a piece is written while others still read the one before.
+std::byte* ProcessFold::window(int process, std::int64_t turn) const {
+  const std::size_t bytes = chunk_bytes() * static_cast<std::size_t>(cut_.processes);
+  return processes_->window(process, static_cast<int>(turn % 2), bytes).data();
+}
+
+std::byte* ProcessFold::sums_window(int process, std::int64_t turn) const {
+  return processes_->window(process, 2 + static_cast<int>(turn % 2), chunk_bytes()).data();
+}
+
+template <class Leaf>
+void ProcessFold::fold(std::int64_t piece, const Leaf& leaf, std::byte* result,
+                       const KernelArguments& arguments) const {
+  const std::int64_t elements = cut_.chunk_of(piece);
+  const Kernel& kernel = *kernels_.at(piece + 1 < cut_.pieces ? 0 : 1);
+  const Shape shape{elements};
+  auto* const temporaries = static_cast<std::byte*>(arguments.scratch);
+  const bool has_messages = cut_.is_gathered || !processes_->has_windows();
+  void* const own = temporaries + temporaries_bytes() + (has_messages ? 2 * messages_bytes() : 0);
+  const auto at_leaf = [&](std::int64_t p, TreeNode) -> const std::byte* { return leaf(static_cast<int>(p)); };
   const auto combine = [&](const std::byte* left, const std::byte* right, TreeNode node) -> const std::byte* {
-    std::byte* result = temporaries + static_cast<std::size_t>(2 * node.level + node.side) * aligned(chunk);
-    const std::array<ArrayView, 2> inputs = {contiguous_view(const_cast<std::byte*>(left), dtype_, shape),
-                                             contiguous_view(const_cast<std::byte*>(right), dtype_, shape)};
-    const std::array<ArrayView, 1> outputs = {contiguous_view(result, dtype_, shape)};
-    fold_->run({inputs, outputs, scratch});
-    return result;
+    const auto slot = static_cast<std::size_t>(2 * node.level + node.side);
+    std::byte* const sum = node.level == 0 ? result : temporaries + slot * round_up(chunk_bytes(), buffer_alignment);
+    const std::array<ArrayView, 2> inputs = {contiguous_view(const_cast<std::byte*>(left), cut_.dtype, shape),
+                                             contiguous_view(const_cast<std::byte*>(right), cut_.dtype, shape)};
+    const std::array<ArrayView, 1> outputs = {contiguous_view(sum, cut_.dtype, shape)};
+    kernel.run({inputs, outputs, own});
+    return sum;
   };
-  return fold_tree<const std::byte*>(0, processes_->size(), leaf, combine);
+  fold_tree<const std::byte*>(0, cut_.processes, at_leaf, combine);
 }
+
+// ---- to all ----------------------------------------------------------------------------------------------------------
 
 void FoldAcrossProcesses::run(const KernelArguments& arguments) const {
-  const auto processes = static_cast<std::size_t>(processes_->size());
-  const std::size_t chunk = static_cast<std::size_t>(chunk_) * size_of(dtype_);
-  const std::size_t total = nbytes(arguments.inputs[0]);
-  auto* sent = static_cast<std::byte*>(arguments.scratch);
-  std::byte* received = sent + processes * aligned(chunk);
-  std::byte* temporaries = received + processes * aligned(chunk);
-  std::byte* fold_scratch = temporaries + static_cast<std::size_t>(2 * (levels_ + 1)) * aligned(chunk);
-  std::memcpy(sent, arguments.inputs[0].data, total);
-  std::memset(sent + total, 0, processes * chunk - total);
-  processes_->all_to_all(bytes_of(sent, processes * chunk), writable(received, processes * chunk),
-                         {"fold: exchange of parts", dtype_});
-  const std::byte* own = fold(received, temporaries, fold_scratch);
-  processes_->all_gather(bytes_of(own, chunk), writable(sent, processes * chunk), {"fold: gather of sums", dtype_});
-  std::memcpy(arguments.outputs[0].data, sent, total);
+  if (cut().is_gathered) return fold_gathered(arguments);
+  if (processes().has_windows()) return fold_windows(arguments);
+  fold_messages(arguments);
+}
+
+void FoldAcrossProcesses::fold_gathered(const KernelArguments& arguments) const {
+  const std::size_t all = cut().bytes(cut().elements);
+  std::byte* const own = messages(arguments, 0).data();
+  const std::span<std::byte> received = messages(arguments, 1);
+  copy_in(arguments.inputs, 0, all, own);
+  std::memset(own + all, 0, chunk_bytes() - all);
+  processes().all_gather(bytes_of(own, chunk_bytes()), received, {"fold: gather of parts", cut().dtype});
+  const auto leaf = [&](int p) { return received.data() + static_cast<std::size_t>(p) * chunk_bytes(); };
+  fold(0, leaf, own, arguments);
+  copy_out(own, 0, all, arguments.outputs);
+}
+
+void FoldAcrossProcesses::fold_messages(const KernelArguments& arguments) const {
+  const auto processes = static_cast<std::size_t>(cut().processes);
+  for (std::int64_t k = 0; k < cut().pieces; ++k) {
+    const std::size_t chunk = cut().bytes(cut().chunk_of(k));
+    const std::size_t first = static_cast<std::size_t>(k) * processes * chunk_bytes();
+    const std::size_t last = std::min(first + processes * chunk, cut().bytes(cut().elements));
+    const std::span<std::byte> sent = messages(arguments, 0).first(processes * chunk);
+    const std::span<std::byte> received = messages(arguments, 1).first(processes * chunk);
+    copy_in(arguments.inputs, first, last, sent.data());
+    std::memset(sent.data() + (last - first), 0, sent.size() - (last - first));
+    this->processes().all_to_all(sent, received, {"fold: exchange of parts", cut().dtype});
+    std::byte* const own = static_cast<std::byte*>(arguments.scratch);
+    fold(
+        k, [&](int p) { return received.data() + static_cast<std::size_t>(p) * chunk; }, own, arguments);
+    this->processes().all_gather(bytes_of(own, chunk), sent, {"fold: gather of sums", cut().dtype});
+    copy_out(sent.data(), first, last, arguments.outputs);
+  }
+}
+
+// One meeting a piece: behind it the parts of this piece can be read, and the sums of the one before.
+void FoldAcrossProcesses::fold_windows(const KernelArguments& arguments) const {
+  const auto processes = static_cast<std::size_t>(cut().processes);
+  const std::size_t all = cut().bytes(cut().elements);
+  const int rank = this->processes().rank();
+  for (std::int64_t k = 0; k <= cut().pieces; ++k) {
+    const std::size_t first = static_cast<std::size_t>(k) * processes * chunk_bytes();
+    const std::size_t chunk = cut().bytes(cut().chunk_of(k));
+    if (k < cut().pieces) {
+      copy_in(arguments.inputs, first, std::min(first + processes * chunk, all), window(rank, k));
+    }
+    this->processes().meet({"fold: parts in windows", cut().dtype}, k < cut().pieces ? processes * chunk : 0);
+    if (k > 0) {
+      const std::size_t before = cut().bytes(cut().chunk_of(k - 1));
+      const std::size_t begin = first - processes * chunk_bytes();
+      for (std::size_t p = 0; p < processes; ++p) {
+        const std::size_t from = std::min(begin + p * before, all);
+        copy_out(sums_window(static_cast<int>(p), k - 1), from, std::min(from + before, all), arguments.outputs);
+      }
+    }
+    if (k == cut().pieces) break;
+    const auto leaf = [&](int p) { return window(p, k) + static_cast<std::size_t>(rank) * chunk; };
+    fold(k, leaf, sums_window(rank, k), arguments);
+  }
+}
+
+// ---- two processes ---------------------------------------------------------------------------------------------------
+
+FoldPair::FoldPair(std::shared_ptr<Processes> processes, DType dtype, std::vector<Tile> tiles)
+    : processes_(std::move(processes)), dtype_(dtype), tiles_(std::move(tiles)) {}
+
+std::size_t FoldPair::scratch_bytes() const {
+  std::size_t most = 0;
+  for (const Tile& tile : tiles_) most = std::max(most, tile.kernel->scratch_bytes());
+  return most;
+}
+
+// A window is written again at the next but one of this process's collectives: at the one between the other process has
+// come too, and has read it.
+void FoldPair::run(const KernelArguments& arguments) const {
+  const int rank = processes_->rank();
+  const std::size_t all = tiles_.back().window + bytes(tiles_.back());
+  for (std::size_t first = 0, last = 0; first < tiles_.size(); first = last) {
+    const std::size_t begin = tiles_[first].window;
+    while (last < tiles_.size() && tiles_[last].window + bytes(tiles_[last]) <= begin + bytes_in_pair) ++last;
+    const auto turn = static_cast<int>(processes_->collectives() % 2);
+    const std::size_t end = last == tiles_.size() ? all : tiles_[last].window;
+    copy_in(arguments.inputs, begin, end, processes_->window(rank, turn, end - begin).data());
+    processes_->meet({"fold: parts in windows", dtype_}, end - begin);
+    std::byte* const others = processes_->window(1 - rank, turn, end - begin).data();
+    for (std::size_t i = first; i < last; ++i) {
+      const Tile& tile = tiles_[i];
+      const Shape shape{tile.elements};
+      const auto view = [&](void* data) { return contiguous_view(data, dtype_, shape); };
+      std::byte* const own = static_cast<std::byte*>(arguments.inputs[tile.operand].data) + tile.first;
+      std::byte* const other = others + (tile.window - begin);
+      const std::array<ArrayView, 2> inputs = {view(rank == 0 ? own : other), view(rank == 0 ? other : own)};
+      const std::array<ArrayView, 1> sums = {
+          view(static_cast<std::byte*>(arguments.outputs[tile.operand].data) + tile.first)};
+      tile.kernel->run({inputs, sums, arguments.scratch});
+    }
+  }
+}
+
+namespace {
+
+/// Where an operand lies: here, and of the other process. As two int64 in a value of the program.
+struct Addresses {
+  std::byte* here = nullptr;
+  std::byte* other = nullptr;
+};
+static_assert(sizeof(Addresses) == 2 * sizeof(std::int64_t));
+
+}  // namespace
+
+// Two windows take turns. This process's count of them lies in front of the first: between two times that one is written
+// the other process has come to a later call, and so has read all that it had to.
+void PutIntoWindow::run(const KernelArguments& arguments) const {
+  constexpr std::size_t head = 64;
+  std::size_t all = 0;
+  for (const ArrayView& view : arguments.inputs) all += nbytes(view);
+  const int rank = processes_->rank();
+  std::uint64_t count = 0;
+  std::byte* const first = processes_->window(rank, 2, head + all).data();
+  std::memcpy(&count, first, sizeof(count));
+  const int number = 2 + static_cast<int>(count++ % 2);
+  std::memcpy(first, &count, sizeof(count));
+  copy_in(arguments.inputs, 0, all, processes_->window(rank, number, head + all).data() + head);
+  processes_->meet({"fold: parts in windows", dtype_}, all);
+  std::byte* other = processes_->window(1 - rank, number, head + all).data() + head;
+  auto* to = static_cast<std::byte*>(arguments.outputs[0].data);
+  for (const ArrayView& view : arguments.inputs) {
+    const Addresses addresses = {static_cast<std::byte*>(view.data), other};
+    std::memcpy(to, &addresses, sizeof(addresses));
+    other += nbytes(view);
+    to += sizeof(addresses);
+  }
+}
+
+void FoldWithWindow::run(const KernelArguments& arguments) const {
+  Addresses addresses;
+  std::memcpy(&addresses, static_cast<const std::byte*>(arguments.inputs[1].data) + operand_ * sizeof(addresses),
+              sizeof(addresses));
+  const ArrayView& own = arguments.inputs[0];
+  const Shape shape{own.shape.size()};
+  const auto view = [&](void* data) { return contiguous_view(data, own.dtype, shape); };
+  void* const other = addresses.other + (static_cast<std::byte*>(own.data) - addresses.here);
+  const std::array<ArrayView, 2> inputs = {view(is_first_ ? own.data : other), view(is_first_ ? other : own.data)};
+  const std::array<ArrayView, 1> sums = {view(arguments.outputs[0].data)};
+  fold_->run({inputs, sums, arguments.scratch});
+}
+
+// ---- to each its block -----------------------------------------------------------------------------------------------
+
+void FoldBlocksAcrossProcesses::run(const KernelArguments& arguments) const {
+  const auto processes = static_cast<std::size_t>(cut().processes);
+  const int rank = this->processes().rank();
+  const bool has_windows = this->processes().has_windows();
+  const std::size_t block = cut().bytes(cut().elements);
+  const auto* const operand = static_cast<const std::byte*>(arguments.inputs[0].data);
+  auto* const result = static_cast<std::byte*>(arguments.outputs[0].data);
+  for (std::int64_t k = 0; k < cut().pieces; ++k) {
+    const std::size_t chunk = cut().bytes(cut().chunk_of(k));
+    const std::size_t first = static_cast<std::size_t>(k) * chunk_bytes();
+    // Windows take turns by number of collective, as those of pairs do.
+    const auto turn = static_cast<std::int64_t>(this->processes().collectives());
+    std::byte* const sent = has_windows ? window(rank, turn) : messages(arguments, 0).data();
+    for (std::size_t p = 0; p < processes; ++p) std::memcpy(sent + p * chunk, operand + p * block + first, chunk);
+    if (has_windows) {
+      this->processes().meet({"fold: blocks in windows", cut().dtype}, processes * chunk);
+      fold(
+          k, [&](int p) { return window(p, turn) + static_cast<std::size_t>(rank) * chunk; }, result + first,
+          arguments);
+    } else {
+      const std::span<std::byte> received = messages(arguments, 1).first(processes * chunk);
+      this->processes().all_to_all(bytes_of(sent, processes * chunk), received,
+                                   {"fold: exchange of blocks", cut().dtype});
+      fold(
+          k, [&](int p) { return received.data() + static_cast<std::size_t>(p) * chunk; }, result + first, arguments);
+    }
+  }
+  // The next fold writes where the others may still read the last piece.
+  if (has_windows) this->processes().meet({"fold: blocks are read", cut().dtype}, 0);
 }
 
 void GatherFromProcesses::run(const KernelArguments& arguments) const {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <lockstep/backend/backend.h>
 #include <lockstep/processes.h>
@@ -12,26 +15,131 @@ namespace lockstep::executable {
 
 using namespace backend;
 
-/// The fixed tree over what the processes hold: process p gives S(pV/P, (p+1)V/P), every one gets S(0, V). Chunks are
-/// exchanged, added here in order, and gathered. Runs on the calling thread.
-class FoldAcrossProcesses final : public Kernel {
- public:
-  /// Elements of the chunk each process adds up: `fold` is the kernel for that many.
-  static std::int64_t chunk_elements(std::int64_t elements, int processes);
+/// How elements that all processes have are cut for a fold: into pieces that go one after the other, so that what is on
+/// its way stays in the caches; a piece into a chunk for each process, which adds it up.
+struct FoldCut {
+  /// All processes get all sums. What goes with a collective's first message is one piece that each adds up for itself.
+  static FoldCut of_whole(std::int64_t elements, DType dtype, const Processes& processes);
+  /// Each process gets the sums of its block of so many elements: a piece has a chunk of every block.
+  static FoldCut of_blocks(std::int64_t elements, DType dtype, const Processes& processes);
 
-  FoldAcrossProcesses(std::shared_ptr<Processes> processes, const Kernel* fold, DType dtype, std::int64_t elements);
+  DType dtype = DType::float32;
+  int processes = 1;
+  bool is_gathered = false;
+  std::int64_t elements = 0;
+  std::int64_t pieces = 1;
+  std::int64_t chunk = 0;       ///< Elements, but of the last piece's chunks.
+  std::int64_t last_chunk = 0;  ///< Of those.
+
+  std::int64_t chunk_of(std::int64_t piece) const { return piece + 1 < pieces ? chunk : last_chunk; }
+  std::size_t bytes(std::int64_t n) const { return static_cast<std::size_t>(n) * size_of(dtype); }
+};
+
+/// Kernels that combine two chunks: of `FoldCut::chunk` and of `last_chunk` elements.
+using ChunkKernels = std::array<const Kernel*, 2>;
+
+/// Of all kernels that fold over the processes: process p gives S(pV/P, (p+1)V/P) of the fixed tree. They run on the
+/// calling thread, and read the others' windows where there are such.
+class ProcessFold : public Kernel {
+ public:
+  ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels);
+  std::size_t scratch_bytes() const override;
+
+ protected:
+  Processes& processes() const { return *processes_; }
+  const FoldCut& cut() const { return cut_; }
+  std::size_t chunk_bytes() const { return cut_.bytes(cut_.chunk); }
+  /// Behind temporaries of the fold in the scratch: room for two chunks of every process, where there are no windows.
+  std::span<std::byte> messages(const KernelArguments& arguments, int side) const;
+  /// The operands' window of a turn. There are two.
+  std::byte* window(int process, std::int64_t turn) const;
+  /// Where the sums of this process's chunk are read by the others.
+  std::byte* sums_window(int process, std::int64_t turn) const;
+  /// S of the chunks of a piece, process p's at leaf(p), into `result`.
+  template <class Leaf>
+  void fold(std::int64_t piece, const Leaf& leaf, std::byte* result, const KernelArguments& arguments) const;
+
+ private:
+  std::size_t messages_bytes() const;
+  std::size_t temporaries_bytes() const;
+
+  std::shared_ptr<Processes> processes_;
+  FoldCut cut_;
+  ChunkKernels kernels_;
+  int levels_ = 0;
+};
+
+/// Every process gets S(0, V). Any number of operands of one dtype go together, as if they were one.
+class FoldAcrossProcesses final : public ProcessFold {
+ public:
+  using ProcessFold::ProcessFold;
+  void run(const KernelArguments& arguments) const override;
+
+ private:
+  void fold_gathered(const KernelArguments& arguments) const;
+  void fold_messages(const KernelArguments& arguments) const;
+  void fold_windows(const KernelArguments& arguments) const;
+};
+
+/// The same of two processes with windows, which both add up everything: own operands with what lies in the other's window.
+class FoldPair final : public Kernel {
+ public:
+  /// A part of an operand, and the kernel for so many elements.
+  struct Tile {
+    std::size_t operand = 0;
+    std::size_t first = 0;   ///< Byte of the operand.
+    std::size_t window = 0;  ///< Byte of all operands, one behind the other.
+    std::int64_t elements = 0;
+    const Kernel* kernel = nullptr;
+  };
+  /// Elements of a tile at most: what is folded is still near when the next kernel reads it.
+  static constexpr std::int64_t longest_tile = 16384;
+
+  /// The tiles of all operands, in order.
+  FoldPair(std::shared_ptr<Processes> processes, DType dtype, std::vector<Tile> tiles);
   void run(const KernelArguments& arguments) const override;
   std::size_t scratch_bytes() const override;
 
  private:
-  const std::byte* fold(const std::byte* leaves, std::byte* temporaries, void* scratch) const;
+  std::size_t bytes(const Tile& tile) const { return static_cast<std::size_t>(tile.elements) * size_of(dtype_); }
 
   std::shared_ptr<Processes> processes_;
-  const Kernel* fold_;
   DType dtype_;
-  std::int64_t elements_;
-  std::int64_t chunk_;
-  int levels_ = 0;
+  std::vector<Tile> tiles_;
+};
+
+/// Of two processes with windows: puts the operands of this one where the other reads them, and gives, for each, where it
+/// lies here and where the other's does, as two addresses. At most one of them runs in a call.
+class PutIntoWindow final : public Kernel {
+ public:
+  PutIntoWindow(std::shared_ptr<Processes> processes, DType dtype) : processes_(std::move(processes)), dtype_(dtype) {}
+  void run(const KernelArguments& arguments) const override;
+
+ private:
+  std::shared_ptr<Processes> processes_;
+  DType dtype_;
+};
+
+/// An operand, or a tile of it, and the other process's: what those addresses, its second operand, are for.
+class FoldWithWindow final : public Kernel {
+ public:
+  /// `operand` is its number among those of PutIntoWindow.
+  FoldWithWindow(const Kernel* fold, std::size_t operand, bool is_first)
+      : fold_(fold), operand_(operand), is_first_(is_first) {}
+  void run(const KernelArguments& arguments) const override;
+  std::size_t scratch_bytes() const override { return fold_->scratch_bytes(); }
+
+ private:
+  const Kernel* fold_;
+  std::size_t operand_;
+  bool is_first_;  ///< Whether this is process 0.
+};
+
+/// Every process gets its block of S(0, V): the operand has a block for each, one behind the other.
+class FoldBlocksAcrossProcesses final : public ProcessFold {
+ public:
+  using ProcessFold::ProcessFold;
+  void run(const KernelArguments& arguments) const override;
 };
 
 /// The blocks of all processes, one behind the other.

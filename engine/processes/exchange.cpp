@@ -55,7 +55,11 @@ bool Exchange::take_header(Side& side) {
 
 bool Exchange::advance(Side& side) {
   const bool came = !side.has_header && take_header(side);
-  if (!side.has_header || !done(side.first_sent) || !done(side.rest_sent) || !done(side.rest_received)) return came;
+  if (!side.has_header) return came;
+  // Each is asked: two processes that both send first may only go on while they receive.
+  const bool first_sent = done(side.first_sent), rest_sent = done(side.rest_sent);
+  const bool rest_received = done(side.rest_received);
+  if (!first_sent || !rest_sent || !rest_received) return came;
   side.is_done = true;
   --open_;
   return true;

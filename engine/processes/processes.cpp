@@ -72,11 +72,20 @@ void Processes::set_flight_folder(std::filesystem::path folder) {
   impl_->options.flight_folder = std::move(folder);
 }
 
-void Processes::barrier() {
+void Processes::barrier() { meet({"barrier"}, 0); }
+
+void Processes::meet(CollectiveName name, std::size_t bytes) {
   const std::lock_guard lock(impl_->mutex);
   if (size() == 1) return;
   const auto nothing = [](int process) { return Part{process, {}, {}}; };
-  impl_->run({"barrier"}, 0, -1, parts_of(size(), rank(), nothing));
+  impl_->run(name, bytes, -1, parts_of(size(), rank(), nothing));
+}
+
+bool Processes::has_windows() const { return impl_->communicator->has_windows(); }
+
+std::span<std::byte> Processes::window(int process, int number, std::size_t bytes) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->communicator->window(process, number, bytes);
 }
 
 void Processes::all_gather(std::span<const std::byte> sent, std::span<std::byte> received, CollectiveName name) {

@@ -74,6 +74,12 @@ class LOCKSTEP_API Processes {
   /// Block r of `sent` goes to process r; block r of `received` came from process r. Blocks are of equal size.
   void all_to_all(std::span<const std::byte> sent, std::span<std::byte> received, CollectiveName name = {"all_to_all"});
   void broadcast(std::span<std::byte> bytes, int root, CollectiveName name = {"broadcast"});
+  /// A barrier that says what has been done before it: `bytes` have been written into the windows of every process.
+  void meet(CollectiveName name, std::size_t bytes);
+  /// Whether the processes read each other's windows (Communicator::window): they run on one host.
+  bool has_windows() const;
+  /// Of process `process`: its own are written before a `meet`, those of others are read behind it.
+  std::span<std::byte> window(int process, int number, std::size_t bytes) const;
   /// The text of every process.
   std::vector<std::string> all_gather_text(std::string_view text, CollectiveName name = {"all_gather_text"});
 

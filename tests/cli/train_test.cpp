@@ -174,8 +174,8 @@ TEST_CASE("a run in bfloat16 has one fingerprint on 1 and 2 devices, another tha
 
 TEST_CASE("two processes of one device equal one process of two") {
   const std::string reason = no_launcher();
-  if (!reason.empty() || !has_start(run_program("info"), "communicators            mpi")) {
-    MESSAGE("skipped: " << (reason.empty() ? "a build without MPI" : reason));
+  if (!reason.empty() || !has_start(run_program("info"), "communicators            shared_memory")) {
+    MESSAGE("skipped: " << (reason.empty() ? "a build without shared memory" : reason));
     return;
   }
   const TemporaryFolder folder;

@@ -1,3 +1,8 @@
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
 #include <doctest/doctest.h>
 
 #include "tests/support/control_flow_program.h"
@@ -13,19 +18,23 @@ using Values = std::vector<Value>;
 
 ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
-/// The results of every process.
-std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
-                                  int processes) {
-  std::vector<Bytes> results(static_cast<std::size_t>(processes));
-  run_processes(processes, [&](const std::shared_ptr<Processes>& processes) {
-    compile::Options options;
-    options.backends = {permissive_backend()};
-    options.processes = processes;
-    const auto executable = compile::lower(f, options);
-    for (int i = 0; i < 2; ++i) {
-      results[static_cast<std::size_t>(processes->rank())] = bytes_of(runtime::run(*executable, arguments));
-    }
-  });
+/// The results of every process, by messages and in windows.
+std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments, int count) {
+  std::vector<Bytes> results(2 * static_cast<std::size_t>(count));
+  for (const bool has_windows : {false, true}) {
+    const auto run = [&](const std::shared_ptr<Processes>& processes) {
+      compile::Options options;
+      options.backends = {permissive_backend()};
+      options.processes = processes;
+      const auto executable = compile::lower(f, options);
+      const int place = processes->rank() + (has_windows ? count : 0);
+      for (int i = 0; i < 2; ++i) {
+        results[static_cast<std::size_t>(place)] = bytes_of(runtime::run(*executable, arguments));
+      }
+    };
+    run_processes(
+        count, run, [](int) { return ProcessOptions(); }, has_windows);
+  }
   return results;
 }
 
@@ -125,6 +134,118 @@ TEST_CASE("a large sum is cut into tiles here and chunks between processes") {
   const std::vector<eval::HostArray> arguments = random_host_arrays({type}, 9);
   const Bytes expected = evaluated(f, arguments);
   for (const Bytes& result : run_everywhere(f, arguments, 2)) CHECK(result == expected);
+}
+
+/// psum_scatter of what each shard makes of its block.
+ir::FunctionPtr scattered(const ir::AxisSizes& axes, const std::string& axis, std::int64_t dim, const Shape& block,
+                          DType dtype, const MapSpec& spec) {
+  std::int64_t shards = 1;
+  for (const auto& of_axis : axes.axes()) shards *= of_axis.size;
+  const ArrayType type{dtype, block.insert(0, shards), {}};
+  return mapped({type}, spec, [&](ir::Builder&, std::span<const Value> x) {
+    const Value own = ops::reshape(ops::sin(x[0]), block);
+    return Values{ops::apply_one(ops::primitives::psum_scatter(), {own}, {{"axis", axis}, {"dim", dim}})};
+  });
+}
+
+TEST_CASE("a scattered sum has the bits of one process, along any dimension and axis, in several pieces") {
+  struct Row {
+    ir::AxisSizes axes;
+    std::string axis;
+    std::int64_t dim;
+    Shape block;
+    DType dtype;
+    Layouts in, out;
+  };
+  const ir::AxisSizes one = mesh({{"batch", 8}});
+  const ir::AxisSizes two = mesh({{"data", 4}, {"model", 2}});
+  const std::vector<Row> rows = {
+      {one, "batch", 0, Shape{16, 3}, DType::float32, {{"batch", "", ""}}, {{"batch", ""}}},
+      {one, "batch", 1, Shape{3, 16}, DType::float32, {{"batch", "", ""}}, {{"", "batch"}}},
+      {one, "batch", 0, Shape{8, 5}, DType::bfloat16, {{"batch", "", ""}}, {{"batch", ""}}},
+      {one, "batch", 0, Shape{8, 40000}, DType::float32, {{"batch", "", ""}}, {{"batch", ""}}},
+      {two, "data", 1, Shape{3, 8}, DType::float32, {{"data,model", "", ""}}, {{"model", "data"}}},
+      {two, "model", 0, Shape{8, 3}, DType::float32, {{"data,model", "", ""}}, {{"data,model", ""}}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.axis);
+    CAPTURE(row.dim);
+    const MapSpec spec{row.axes, 1, row.in, row.out};
+    const ir::FunctionPtr f = scattered(row.axes, row.axis, row.dim, row.block, row.dtype, spec);
+    const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), 5);
+    const Bytes expected = evaluated(f, arguments);
+    for (const int processes : {2, 4, 8}) {
+      CAPTURE(processes);
+      for (const Bytes& result : run_everywhere(f, arguments, processes)) CHECK(result == expected);
+    }
+  }
+}
+
+TEST_CASE("sums that do not wait for each other cross the processes together, whatever their sizes") {
+  const MapSpec spec{mesh({{"batch", 4}}), 1, {{"batch", ""}, {"batch", ""}}, {{"", ""}, {"", ""}, {""}, {"", ""}, {}}};
+  const std::vector<ArrayType> types = {{DType::float32, Shape{4, 400003}, {}}, {DType::float32, Shape{8, 3}, {}}};
+  const ir::FunctionPtr f = mapped(types, spec, [](ir::Builder&, std::span<const Value> x) {
+    const Value large = ops::psum(ops::sin(x[0]), {"batch"});
+    const Value small = ops::psum(ops::cos(x[1]), {"batch"});
+    const Value row = ops::psum(ops::reduce_sum(x[1], {0}), {"batch"});
+    const Value behind = ops::psum(x[1] * ops::pvary(small, {"batch"}), {"batch"});
+    return Values{large, small * 0.5, row, behind, ops::psum(ops::reduce_sum(x[1], {0, 1}), {"batch"})};
+  });
+  const std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
+  const Bytes expected = evaluated(f, arguments);
+  for (const int processes : {2, 4}) {
+    for (const Bytes& result : run_everywhere(f, arguments, processes)) CHECK(result == expected);
+  }
+  run_processes(2, [&](const std::shared_ptr<Processes>& all) {
+    compile::Options options;
+    options.backends = {permissive_backend()};
+    options.processes = all;
+    const executable::PlanReport plan = compile::lower(f, options)->plan();
+    CHECK(plan.collectives == 5);
+    std::size_t folds = 0;
+    for (std::size_t at = 0; (at = plan.text.find(" = fold_across_processes", at)) != std::string::npos; ++at) ++folds;
+    CAPTURE(plan.text);
+    CHECK(folds == 2);  // the last one but one waits for the second
+  });
+}
+
+TEST_CASE("windows are written again only when they have been read") {
+  const MapSpec spec{
+      mesh({{"batch", 4}}), 1, {{"batch", ""}, {"batch", ""}}, {{"", ""}, {"", "batch"}, {"", ""}, {""}}};
+  const std::vector<ArrayType> types = {{DType::float32, Shape{4, 40000}, {}}, {DType::float32, Shape{4, 4096}, {}}};
+  const ir::FunctionPtr f = mapped(types, spec, [](ir::Builder&, std::span<const Value> x) {
+    const auto everywhere = [](const Value& v) { return ops::pvary(v, {"batch"}); };
+    const Value large = ops::psum(ops::sin(x[0]), {"batch"});
+    const Value blocks = ops::apply_one(ops::primitives::psum_scatter(), {x[0]},
+                                        {{"axis", std::string("batch")}, {"dim", std::int64_t{1}}});
+    const Value factor = ops::broadcast_in_dim(everywhere(ops::reduce_sum(large, {1})), x[1].shape(), {0});
+    const Value small = ops::psum(x[1] * factor, {"batch"});
+    const Value last = ops::psum(ops::reduce_sum(x[1] * everywhere(small), {1}), {"batch"});
+    return Values{large * 0.5, blocks, small, last};
+  });
+  std::vector<std::vector<eval::HostArray>> arguments;
+  std::vector<Bytes> expected;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    arguments.push_back(random_host_arrays(types, seed));
+    expected.push_back(evaluated(f, arguments.back()));
+  }
+  for (const int count : {2, 4}) {
+    std::atomic<int> right = 0;
+    const auto run = [&](const std::shared_ptr<Processes>& processes) {
+      compile::Options options;
+      options.backends = {permissive_backend()};
+      options.processes = processes;
+      const auto executable = compile::lower(f, options);
+      std::mt19937_64 bits(static_cast<std::uint64_t>(processes->rank()));
+      for (std::size_t i = 0; i < 60; ++i) {
+        if (bits() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(bits() % 500));
+        if (bytes_of(runtime::run(*executable, arguments[i % 3])) == expected[i % 3]) ++right;
+      }
+    };
+    run_processes(
+        count, run, [](int) { return ProcessOptions(); }, true);
+    CHECK(right == 60 * count);
+  }
 }
 
 TEST_CASE("loops with collectives over processes, and loops without") {

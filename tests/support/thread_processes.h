@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,13 +23,22 @@ namespace lockstep::tests {
 using backend::Channel;
 using backend::Transfer;
 
-/// Messages by channel, sender and receiver.
+/// Messages by channel, sender and receiver, and windows, where there are such.
 class ThreadMail {
  public:
-  explicit ThreadMail(int size) : size_(size) {}
+  explicit ThreadMail(int size, bool has_windows = false) : size_(size), has_windows_(has_windows) {}
   int size() const { return size_; }
   /// How many processes did not wait for the others at their end.
   std::atomic<int> abandoned = 0;
+  bool has_windows() const { return has_windows_; }
+
+  /// Where more is asked for than ever, it lies elsewhere and what was there stays to be read by who still does.
+  std::span<std::byte> window(int process, int number, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto& made = windows_[{process, number}];
+    if (made.empty() || made.back().size() < bytes) made.emplace_back(bytes);
+    return std::span(made.back()).first(bytes);
+  }
 
   void put(Channel channel, int from, int to, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
@@ -45,7 +55,9 @@ class ThreadMail {
 
  private:
   int size_;
+  bool has_windows_;
   std::mutex mutex_;
+  std::map<std::pair<int, int>, std::list<std::vector<std::byte>>> windows_;
   std::map<std::tuple<Channel, int, int>, std::deque<std::vector<std::byte>>> messages_;
 };
 
@@ -64,6 +76,10 @@ class ThreadCommunicator final : public backend::Communicator {
     return std::make_unique<Received>(mail_, channel, from, rank_, room);
   }
   void abandon() override { ++mail_->abandoned; }
+  bool has_windows() const override { return mail_->has_windows(); }
+  std::span<std::byte> window(int process, int number, std::size_t bytes) override {
+    return has_windows() ? mail_->window(process, number, bytes) : std::span<std::byte>{};
+  }
 
  private:
   struct Sent final : Transfer {
@@ -89,8 +105,9 @@ class ThreadCommunicator final : public backend::Communicator {
 /// wait for the others at their end.
 inline int run_processes(
     int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
-    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }) {
-  auto mail = std::make_shared<ThreadMail>(count);
+    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); },
+    bool has_windows = false) {
+  auto mail = std::make_shared<ThreadMail>(count, has_windows);
   std::vector<std::thread> threads;
   for (int p = 0; p < count; ++p) {
     threads.emplace_back([&, p] {

@@ -37,6 +37,13 @@ class LOCKSTEP_API Communicator {
   virtual std::unique_ptr<Transfer> start_send(Channel channel, int to, std::span<const std::byte> bytes) = 0;
   /// Begins to receive the next message of that process, which is at most as long as the room for it.
   virtual std::unique_ptr<Transfer> start_receive(Channel channel, int from, std::span<std::byte> room) = 0;
+  /// Whether all processes see each other's windows, as those of one host may.
+  virtual bool has_windows() const { return false; }
+  /// The first bytes of a process's window with a number from 0 on: memory that this process alone writes, and that the
+  /// others read where it lies. What a message says that was sent behind the writing, they find there. They may lie
+  /// elsewhere once more bytes are asked for. Empty where there are none.
+  virtual std::span<std::byte> window(int process, int number, std::size_t bytes);
+  static constexpr int windows = 4;  ///< Of a process.
   /// The processes have failed: nothing that waits for others may be done any more, the destructor included.
   virtual void abandon() = 0;
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -188,16 +189,24 @@ struct Fault {
   int processes = 2;
 };
 
-/// Runs the job as often as is asked for.
+const std::vector<std::string>& communicators() {
+  static const std::vector<std::string> names = {"shared_memory", "mpi"};
+  return names;
+}
+
+/// Runs the job as often as is asked for, by each communicator in turn.
 void check_fault(const Fault& fault) {
-  for (int i = 0; i < fault_runs(); ++i) {
+  for (int i = 0; i < std::max<int>(fault_runs(), static_cast<int>(communicators().size())); ++i) {
+    const std::string& communicator = communicators()[static_cast<std::size_t>(i) % communicators().size()];
     const TemporaryFolder folder;
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
     const JobEnd end =
-        end_of_job("LOCKSTEP_TEST_FAULT='" + fault.name + "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() +
-                   "' LOCKSTEP_FLIGHT_RECORDER='" + folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " +
-                   mpirun(fault.processes) + "'" + program + "' -tc=\"what a process with a fault does\"");
+        end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT='" + fault.name +
+                   "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" +
+                   folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(fault.processes) + "'" +
+                   program + "' -tc=\"what a process with a fault does\"");
     CAPTURE(fault.name);
+    CAPTURE(communicator);
     CAPTURE(i);
     CAPTURE(end.output);
     CHECK_FALSE(end.succeeded);

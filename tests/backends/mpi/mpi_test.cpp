@@ -70,7 +70,7 @@ TEST_CASE("2 and 4 launched processes give the bits of one") {
   }
   const std::string expected = hash_of_step(nullptr);
   for (int processes : {2, 4}) {
-    const std::string output = launched(processes, "what each launched process does");
+    const std::string output = launched(processes, "what each launched process does", "LOCKSTEP_COMMUNICATOR=mpi ");
     CAPTURE(output);
     CHECK(count(output, "size " + std::to_string(processes) + " hash " + expected + ".") ==
           static_cast<std::size_t>(processes));
