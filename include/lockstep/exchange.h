@@ -4,4 +4,5 @@
 
 #include <lockstep/exported_function.h>
 #include <lockstep/key_map.h>
+#include <lockstep/stablehlo.h>
 #include <lockstep/weight_files.h>
