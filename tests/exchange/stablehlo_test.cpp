@@ -20,8 +20,8 @@ using tests::expect_error;
 namespace {
 
 const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
-const std::vector<std::string> names = {"mlp",        "conv_grad",  "attention", "scan",     "newton",   "sorting",
-                                        "scattering", "reductions", "slices",    "branches", "norm_grad"};
+const std::vector<std::string> names = {"mlp",        "conv_grad",  "attention", "scan",     "newton",    "sorting",
+                                        "scattering", "reductions", "slices",    "branches", "norm_grad", "pool_grad"};
 
 std::vector<Array> stored(const std::map<std::string, Array>& values, const std::string& prefix) {
   std::vector<Array> arrays;
@@ -108,7 +108,7 @@ TEST_CASE("what there is not here is refused by name") {
       "stablehlo.compare LE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1> stablehlo.return %1 : "
       "tensor<i1> }) : (" +
           type + ") -> " + type,
-      "a comparator that does not order by one operand");
+      "a comparator that does not order by its operands");
   refused(
       "%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> ({ ^bb0(%a: "
       "tensor<f32>, %b: tensor<f32>): stablehlo.return %a : tensor<f32> }) : " +
@@ -123,8 +123,12 @@ TEST_CASE("what there is not here is refused by name") {
           "dims must name a place for each");
   refused("%0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] : " + types + " -> " + type,
           "contracting_dims must be [...] x [...]");
-  refused("%0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0]x[i, o]->[b, 0] : " + types + " -> " + type,
+  refused("%0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, b, 0]x[i, o, 0]->[b, f, 0] : " + types + " -> " +
+              type,
           "its dim_numbers must name b, f and each spatial dimension");
+  refused("%0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 1]x[i, o, 0]->[b, f, 0] : " + types + " -> " +
+              type,
+          "its dim_numbers name a dimension that there is not");
   refused("%0 = stablehlo.convolution(%arg0, %arg1) window = {} : " + types + " -> " + type,
           "its dim_numbers are missing");
   refused("%0 = \"stablehlo.case\"(%arg0) : (" + type + ") -> " + type, "it has no branch");

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <lockstep/convolution.h>
+#include <lockstep/transforms.h>
 
 #include "engine/exchange/stablehlo/element_wise.h"
 #include "engine/exchange/stablehlo/importer.h"
@@ -16,6 +18,13 @@ std::vector<std::string_view> names_of(const mlir::Region& region) {
   std::vector<std::string_view> names;
   for (const mlir::Op& op : region.ops) names.push_back(op.name);
   return names;
+}
+
+/// "LT", of a comparison.
+std::string direction_of(const OpCall& call, const mlir::Op& op) {
+  const OpCall compared{call.importer, op, call.values, {}};
+  const mlir::Attribute* attribute = compared.find({"comparison_direction"});
+  return attribute != nullptr ? attribute->text : op.words.empty() ? "" : op.words[0];
 }
 
 /// What a reduction begins with counts too: often it is the neutral element.
@@ -40,8 +49,7 @@ std::vector<Array> position_of_extremum(const OpCall& call, const Axes& axes) {
   const bool of_positions = origin != call.values.origins.end() && origin->second->name == "stablehlo.iota" &&
                             OpCall{call.importer, *origin->second, call.values, {}}.integer(
                                 {"dim", "iota_dimension"}, 0) == (axes.empty() ? -1 : axes[0]);
-  const std::vector<std::string>& words = region.ops.empty() ? region.arguments : region.ops[0].words;
-  const auto direction = call.op.regions[0].ops.empty() ? std::string() : (words.empty() ? "" : words[0]);
+  const std::string direction = region.ops.empty() ? "" : direction_of(call, region.ops[0]);
   if (axes.size() != 1 || !of_positions || names_of(region) != form || (direction != "GT" && direction != "LT")) {
     call.refuse("a reduction of several operands that is no argmax or argmin; reduce one at a time");
   }
@@ -124,47 +132,80 @@ std::vector<Array> reduce_windows(const OpCall& call) {
   call.refuse("windows reduced by " + reducer + "; there are those by add, maximum and minimum");
 }
 
-/// Which operand the comparator orders by, and whether descending: its last comparison, followed back through the selects
-/// that make one value of both zeros, and of all NaN.
-std::pair<std::size_t, bool> order_of(const OpCall& call) {
-  const mlir::Region& region = call.op.regions[0];
-  const auto argument = [&](std::string name) -> std::optional<std::size_t> {
-    for (std::size_t steps = 0; steps <= region.ops.size(); ++steps) {
-      const auto found = std::ranges::find(region.arguments, name);
-      if (found != region.arguments.end()) return static_cast<std::size_t>(found - region.arguments.begin());
-      const auto op = std::ranges::find(region.ops, name, &mlir::Op::result);
-      if (op == region.ops.end() || op->name != "stablehlo.select" || op->operands.size() != 3) return std::nullopt;
-      name = op->operands[2].name;
-    }
-    return std::nullopt;
-  };
-  const std::size_t count = region.ops.size();
-  if (count >= 2 && region.ops[count - 1].operands.size() == 1) {
-    const mlir::Op& last = region.ops[count - 2];
-    const OpCall compared{call.importer, last, call.values, {}};
-    const mlir::Attribute* attribute = compared.find({"comparison_direction"});
-    const std::string direction = attribute != nullptr ? attribute->text : last.words.empty() ? "" : last.words[0];
-    const bool is_known = std::ranges::all_of(region.ops, [](const mlir::Op& op) {
-      return op.name == "stablehlo.compare" || op.name == "stablehlo.select" || op.name == "stablehlo.constant" ||
-             op.name == "stablehlo.return";
-    });
-    if (is_known && last.name == "stablehlo.compare" && last.operands.size() == 2 &&
-        region.ops[count - 1].operands[0].name == last.result && (direction == "LT" || direction == "GT")) {
-      const auto a = argument(last.operands[0].name), b = argument(last.operands[1].name);
-      if (a && b && *a % 2 == 0 && *b == *a + 1) return {*a / 2, direction == "GT"};
+/// Which operands a comparator orders by, the first of them first, and whether descending.
+struct SortOrder {
+  std::vector<std::size_t> keys;
+  bool descending = false;
+};
+
+/// A comparator is a comparison of both arguments of one operand, or LT of one and, where they are equal, that of the next:
+/// or(LT, and(EQ, ...)). Arguments are followed back through the selects that make one value of both zeros, and of all NaN.
+class Comparator {
+ public:
+  explicit Comparator(const OpCall& call) : call_(call), region_(call.op.regions[0]) {}
+
+  SortOrder order() const {
+    SortOrder order;
+    std::string name =
+        region_.ops.empty() || region_.ops.back().operands.size() != 1 ? "" : region_.ops.back().operands[0].name;
+    while (true) {
+      const mlir::Op& op = defined(name);
+      if (op.name == "stablehlo.compare") {
+        const std::string direction = direction_of(call_, op);
+        order.keys.push_back(key(op));
+        order.descending = direction == "GT";
+        if (direction != "LT" && (direction != "GT" || order.keys.size() > 1)) refuse();
+        return order;
+      }
+      if (op.name != "stablehlo.or" || op.operands.size() != 2) refuse();
+      const mlir::Op &less = defined(op.operands[0].name), &tie = defined(op.operands[1].name);
+      if (tie.name != "stablehlo.and" || tie.operands.size() != 2) refuse();
+      const mlir::Op& equal = defined(tie.operands[0].name);
+      if (direction_of(call_, less) != "LT" || direction_of(call_, equal) != "EQ" || key(less) != key(equal)) refuse();
+      order.keys.push_back(key(less));
+      name = tie.operands[1].name;
     }
   }
-  call.refuse("a comparator that does not order by one operand, ascending or descending; sort by one key");
-}
+
+ private:
+  [[noreturn]] void refuse() const {
+    call_.refuse("a comparator that does not order by its operands, ascending, or by one of them, descending");
+  }
+  const mlir::Op& defined(const std::string& name) const {
+    const auto op = std::ranges::find(region_.ops, name, &mlir::Op::result);
+    if (op == region_.ops.end() || name.empty()) refuse();
+    return *op;
+  }
+  std::size_t argument(std::string name) const {
+    for (std::size_t steps = 0; steps <= region_.ops.size(); ++steps) {
+      const auto found = std::ranges::find(region_.arguments, name);
+      if (found != region_.arguments.end()) return static_cast<std::size_t>(found - region_.arguments.begin());
+      const mlir::Op& op = defined(name);
+      if (op.name != "stablehlo.select" || op.operands.size() != 3) refuse();
+      name = op.operands[2].name;
+    }
+    refuse();
+  }
+  /// The operand of which a comparison has both arguments.
+  std::size_t key(const mlir::Op& op) const {
+    if (op.name != "stablehlo.compare" || op.operands.size() != 2) refuse();
+    const std::size_t a = argument(op.operands[0].name), b = argument(op.operands[1].name);
+    if (a % 2 != 0 || b != a + 1) refuse();
+    return a / 2;
+  }
+
+  const OpCall& call_;
+  const mlir::Region& region_;
+};
 
 std::vector<Array> sort_by_key(const OpCall& call) {
   if (call.op.regions.size() != 1) call.refuse("its comparator is missing");
-  const auto [key, descending] = order_of(call);
+  const SortOrder order = Comparator(call).order();
   const Attrs attrs = {{"axis", call.integer({"dimension"}, -1)}};
   std::vector<Array> operands;
-  const Array& by = call.operand(key);
-  if (!descending) {
-    operands.push_back(by);
+  const Array& by = call.operand(order.keys[0]);
+  if (!order.descending) {
+    for (const std::size_t key : order.keys) operands.push_back(call.operand(key));
   } else if (is_float(by.dtype())) {  // NaN first, as the largest
     const Array ordered = equal(by, by);
     operands = {ordered, where(ordered, -by, zeros_like(by))};
@@ -178,19 +219,38 @@ std::vector<Array> sort_by_key(const OpCall& call) {
   return sorted;
 }
 
+/// The derivative of the windows' maxima: each window adds to its first largest element.
+std::vector<Array> spread_to_maxima(const OpCall& call) {
+  const Array &x = call.operand(0), &source = call.operand(1), &start = call.operand(2);
+  const std::vector<mlir::Region>& regions = call.op.regions;
+  const bool of_largest =
+      regions.size() == 2 &&
+      names_of(regions[0]) == std::vector<std::string_view>{"stablehlo.compare", "stablehlo.return"} &&
+      direction_of(call, regions[0].ops[0]) == "GE";
+  if (!of_largest || call.combiner(regions[1]) != "stablehlo.add") {
+    call.refuse("windows that choose by something else than GE, or join by something else than add");
+  }
+  const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
+  const ReduceWindowOptions options{.window = call.integers({"window_dimensions"}, ones),
+                                    .strides = call.integers({"window_strides"}, ones),
+                                    .padding = call.pairs({"padding"}, x.ndim())};
+  const auto [maxima, spread] = vjp([&](const Array& values) { return reduce_window_max(values, options); }, x);
+  return {std::get<0>(spread(source)) + broadcast_to(start, x.shape())};
+}
+
 }  // namespace
 
 std::vector<Array> apply_reduction(const OpCall& call) {
   const std::string& name = call.op.name;
   if (name == "stablehlo.reduce") return reduce(call);
   if (name == "stablehlo.reduce_window") return reduce_windows(call);
+  if (name == "stablehlo.select_and_scatter") return spread_to_maxima(call);
   if (name == "stablehlo.sort") return sort_by_key(call);
   if (name == "chlo.top_k" || (name == "stablehlo.composite" && call.op.symbol == "chlo.top_k")) {
     return lax::top_k({call.operand(0)}, {{"k", call.integer({"k"}, 1)}});
   }
   if (name == "stablehlo.compare") {
-    const mlir::Attribute* direction = call.find({"comparison_direction"});
-    const std::string word = direction != nullptr ? direction->text : call.op.words.empty() ? "" : call.op.words[0];
+    const std::string word = direction_of(call, call.op);
     const SharedOp* op = find_shared(comparisons(), word);
     if (op == nullptr) call.refuse("a comparison '" + word + "'; there are EQ, NE, LT, LE, GT and GE");
     return op->stage(call.operands, {});

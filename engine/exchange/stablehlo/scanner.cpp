@@ -131,6 +131,7 @@ std::string Scanner::up_to_closing() {
     if (c == '<') ++depth;
     if (c == '>' && text_[at_ - 2] != '-' && --depth == 0) return std::string(text_.substr(begin, at_ - 1 - begin));
   }
+  at_ = begin;
   fail("a '<' is not closed");
 }
 

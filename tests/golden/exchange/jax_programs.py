@@ -54,7 +54,8 @@ def newton(x):
 
 def sorting(x, i):
     return (jnp.sort(x, -1), jnp.argsort(x, 0), jnp.take_along_axis(x, i, 1), x[jnp.array([2, 0])], jnp.argmax(x, 1),
-            jnp.argmin(x, 0), lax.top_k(x, 2), jnp.sort(x, -1, descending=True))
+            jnp.argmin(x, 0), lax.top_k(x, 2), jnp.sort(x, -1, descending=True),
+            lax.sort((jnp.round(x), jnp.abs(x), x), dimension=1, num_keys=2))
 
 
 def scattering(x, i, u):
@@ -65,6 +66,14 @@ def reductions(x):
     return (x.max(0), x.min(), x.prod(1), (x > 0).all(1), (x > 0).any(), jnp.cumsum(x, 1), jnp.cumprod(x, 0),
             lax.cumlogsumexp(x, 0), lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "VALID"),
             lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 2), "SAME"), jnp.var(x, 1), lax.cummax(x, 1, reverse=True))
+
+
+def pool_grad(x):
+    def loss(x):
+        y = lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 1, 1), ((0, 0), (0, 1), (1, 0), (0, 0)))
+        return jnp.sum(y ** 3)
+
+    return jax.grad(loss)(x)
 
 
 def slices(x, i):
@@ -96,6 +105,7 @@ PROGRAMS = {
     sorting: (floats(3, 4), np.array([[0, 1], [3, -1], [1, 1]], np.int32)),
     scattering: (floats(4, 3), np.array([1, 3, 1], np.int32), floats(3, 3)),
     reductions: (floats(3, 4),),
+    pool_grad: (floats(2, 5, 4, 2),),
     slices: (floats(4, 5), np.int32(1)),
     branches: (np.int32(1), floats(6)),
     norm_grad: (floats(4), floats(4), floats(3, 4)),
