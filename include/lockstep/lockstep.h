@@ -19,6 +19,7 @@
 #include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/exchange.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
 #include <lockstep/gradient_transformations.h>

@@ -16,7 +16,7 @@ set(third_parties
   "^fmt/" "\\.cpp$"
   "^nlohmann/" "^engine/.*\\.cpp$|^tests/"
   "^openssl/" "^engine/.*\\.cpp$|^tests/"
-  "^(zlib|png|jpeglib)\\.h$" "^engine/data/.*\\.cpp$|^tests/"
+  "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange)/.*\\.cpp$|^tests/"
   "^CLI/" "^engine/cli/"
   "^doctest/" "^tests/")
 

@@ -13,6 +13,11 @@ set(other_words
   "engine/core/backend/element_loop.cpp:reduce_sum"   # a label: what a loop that ends in a sum is called for people
   "engine/core/backend/isa.cpp:fma"                   # a set of instructions
   "engine/transform/transpose.cpp:transpose"  # the transform
+  "engine/exchange/stablehlo/parser.cpp:cond"           # StableHLO's word for a loop's condition, and of its attributes
+  "engine/exchange/stablehlo/product_ops.cpp:reverse"
+  "engine/exchange/stablehlo/product_ops.cpp:pad"
+  "engine/exchange/stablehlo/reduction_ops.cpp:reverse"    # an attribute of cumsum
+  "engine/exchange/stablehlo/reduction_rules.cpp:reverse"
   "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word
   "include/lockstep/convolution.h:full"
   "include/lockstep/processes.h:all_gather"      # between processes

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/exported_function.h>
 #include <lockstep/function.h>
 #include <lockstep/moved_from.h>
 #include <lockstep/random.h>
@@ -26,6 +27,8 @@ struct Function::Impl {
   std::vector<Array> captured;  ///< Hidden: the last inputs.
   api::Cuts cuts = {};          ///< How the examples and the captured arrays lay.
 
+  static const Impl& of(const Function& function) { return held(function.impl_, "function"); }
+
   std::vector<Array> all_arguments(const std::vector<Array>& given) const {
     const std::size_t expected = function->inputs().size() - captured.size();
     if (given.size() != expected) {
@@ -40,6 +43,8 @@ struct Function::Impl {
     return api::joined(given, captured);
   }
 };
+
+std::vector<Array> detail::captured_arrays(const Function& function) { return Function::Impl::of(function).captured; }
 
 std::string Function::to_string() const { return held(impl_, "function").function->print(0); }
 std::uint64_t Function::hash() const { return held(impl_, "function").function->hash(); }

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <lockstep/error.h>
+#include <lockstep/exported_function.h>
+#include <lockstep/moved_from.h>
+#include <lockstep/version.h>
+
+#include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/data/files/mapped_file.h"
+#include "engine/data/files/zip_archive.h"
+#include "engine/exchange/tree_form.h"
+#include "engine/exchange/zip_writer.h"
+
+namespace lockstep::exchange {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view format = "lockstep.function";
+constexpr std::int64_t format_version = 1;
+constexpr const char* manifest_name = "manifest.json";
+constexpr const char* program_name = "program.txt";
+constexpr const char* constants_name = "constants.safetensors";
+
+/// Names that sort as the constants do.
+std::string constant_name(std::size_t i) { return fmt::format("{:06}", i); }
+
+}  // namespace
+
+struct ExportedFunction::Impl {
+  Function program;
+  std::vector<Array> constants;
+  std::vector<std::string> arguments;  ///< Structures, as tree_form.
+  std::string result;
+  std::string written_by;
+  std::string file;
+};
+
+const Function& ExportedFunction::program() const { return lockstep::detail::held(impl_, "function").program; }
+const std::vector<Array>& ExportedFunction::constants() const {
+  return lockstep::detail::held(impl_, "function").constants;
+}
+const std::string& ExportedFunction::written_by() const { return lockstep::detail::held(impl_, "function").written_by; }
+std::vector<ArrayType> ExportedFunction::output_types() const { return program().output_types(); }
+std::vector<ArrayType> ExportedFunction::input_types() const {
+  std::vector<ArrayType> types = program().input_types();
+  types.resize(types.size() - constants().size());
+  return types;
+}
+
+Tree ExportedFunction::call(const std::vector<Tree>& arguments) const {
+  const Impl& impl = lockstep::detail::held(impl_, "function");
+  if (arguments.size() != impl.arguments.size()) {
+    throw StateError(fmt::format("[load_function] the function of {} takes {} arguments, {} are given", impl.file,
+                                 impl.arguments.size(), arguments.size()));
+  }
+  std::vector<Array> leaves;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (const std::string given = tree_form(arguments[i]); given != impl.arguments[i]) {
+      throw StateError(
+          fmt::format("[load_function] argument {} of the function of {} has the structure {}; expected {}", i,
+                      impl.file, given, impl.arguments[i]));
+    }
+    for (Array& leaf : arguments[i].leaves()) leaves.push_back(std::move(leaf));
+  }
+  leaves.insert(leaves.end(), impl.constants.begin(), impl.constants.end());
+  return tree_of_form(impl.result, impl.program(leaves), impl.file);
+}
+
+void detail::export_function(const std::filesystem::path& file, const TreeFunction& function,
+                             const std::vector<Tree>& examples) {
+  std::string result;
+  const Function program = trace(
+      [&](const std::vector<Tree>& arguments) {
+        Tree value = function(arguments);
+        result = tree_form(value);
+        return value;
+      },
+      examples);
+  std::map<std::string, Array> constants;
+  for (const Array& constant : lockstep::detail::captured_arrays(program)) {
+    constants.emplace(constant_name(constants.size()), constant);
+  }
+  Json arguments = Json::array();
+  for (const Tree& example : examples) arguments.push_back(tree_form(example));
+  const Json manifest = {{"format", format},       {"version", format_version}, {"lockstep", version()},
+                         {"arguments", arguments}, {"result", result},          {"constants", constants.size()}};
+  ZipWriter zip("export_function", file.string());
+  zip.add(manifest_name, manifest.dump(2) + "\n");
+  zip.add(program_name, program.to_string() + "\n");
+  zip.add(constants_name, checkpoint::write_safetensors(constants));
+  checkpoint::replace_file(file, std::move(zip).finish());
+}
+
+namespace {
+
+class FunctionFile {
+ public:
+  explicit FunctionFile(const std::filesystem::path& path)
+      : file_(path, "load_function"),
+        bytes_(file_.bytes()),
+        entries_(data::zip_entries(bytes_, file_.name(), "load_function")) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError("[load_function] " + file_.name() + ": " + what);
+  }
+  const std::string& name() const { return file_.name(); }
+  std::vector<std::byte> entry(const std::string& name) const {
+    const auto found = std::ranges::find(entries_, name, &data::ZipEntry::name);
+    if (found == entries_.end()) fail("no " + name + " in it; expected what export_function writes");
+    return data::unpack(bytes_, *found, file_.name(), "load_function");
+  }
+  std::string text(const std::string& name) const { return std::string(data::as_text(entry(name))); }
+
+  Json manifest() const {
+    Json manifest = Json::parse(text(manifest_name), nullptr, false);
+    if (!manifest.is_object() || manifest.value("format", Json()) != format) {
+      fail("manifest.json is not of the format 'lockstep.function'; expected what export_function writes");
+    }
+    const Json version = manifest.value("version", Json());
+    if (!version.is_number_integer() || version > format_version || version < 1) {
+      fail("it is of version " + (version.is_number() ? version.dump() : std::string(version.type_name())) +
+           " of the format; this library reads version 1: take a newer one");
+    }
+    const Json arguments = manifest.value("arguments", Json());
+    const bool are_texts = arguments.is_array() &&
+                           std::ranges::all_of(arguments, [](const Json& argument) { return argument.is_string(); });
+    if (!are_texts || !manifest.value("result", Json()).is_string() ||
+        !manifest.value("lockstep", Json()).is_string()) {
+      fail("manifest.json has no arguments, result and lockstep; the file is damaged");
+    }
+    return manifest;
+  }
+
+ private:
+  data::MappedFile file_;
+  std::span<const std::byte> bytes_;
+  std::vector<data::ZipEntry> entries_;
+};
+
+void check_counts(const FunctionFile& file, const Function& program, const ExportedFunction::Impl& impl) {
+  const std::vector<ArrayType> inputs = program.input_types();
+  std::size_t leaves = 0;
+  for (const std::string& argument : impl.arguments) leaves += leaves_of_form(argument, file.name());
+  if (leaves + impl.constants.size() != inputs.size()) {
+    file.fail(fmt::format("the program takes {} arrays; {} of arguments and {} constants are given", inputs.size(),
+                          leaves, impl.constants.size()));
+  }
+  if (leaves_of_form(impl.result, file.name()) != program.output_types().size()) {
+    file.fail(fmt::format("the program gives {} arrays, the result has another number", program.output_types().size()));
+  }
+  for (std::size_t i = 0; i < impl.constants.size(); ++i) {
+    const ArrayType &stored = impl.constants[i].type(), &taken = inputs[leaves + i];
+    if (stored.dtype == taken.dtype && stored.shape == taken.shape) continue;
+    file.fail(fmt::format("constant {} is {}, the program takes {}", i, to_string(stored), to_string(taken)));
+  }
+}
+
+}  // namespace
+
+ExportedFunction load_function(const std::filesystem::path& path) {
+  const FunctionFile file(path);
+  const Json manifest = file.manifest();
+  ExportedFunction::Impl impl{parse_function(file.text(program_name)),
+                              {},
+                              manifest["arguments"],
+                              manifest["result"],
+                              manifest["lockstep"],
+                              file.name()};
+  for (auto& [name, constant] : checkpoint::read_safetensors(file.entry(constants_name), file.name())) {
+    impl.constants.push_back(std::move(constant));
+  }
+  check_counts(file, impl.program, impl);
+  return ExportedFunction(std::make_shared<const ExportedFunction::Impl>(std::move(impl)));
+}
+
+}  // namespace lockstep::exchange

@@ -1,0 +1,119 @@
+#include <string>
+
+#include "engine/exchange/stablehlo/exporter.h"
+#include "engine/ir/control_flow.h"
+#include "engine/ir/sub_functions.h"
+#include "engine/ops/primitives.h"
+
+namespace lockstep::exchange {
+namespace {
+
+namespace primitives = ops::primitives;
+
+std::vector<ArrayType> types_of(const Terms& terms) {
+  std::vector<ArrayType> types;
+  for (const Term& term : terms) types.push_back(term.type);
+  return types;
+}
+
+Terms joined(const Terms& a, const Terms& b) {
+  Terms all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+Terms part(const Terms& terms, std::size_t begin, std::size_t count) {
+  const auto from = terms.begin() + static_cast<std::ptrdiff_t>(begin);
+  return {from, from + static_cast<std::ptrdiff_t>(count)};
+}
+
+/// What is closed over stands in the regions as it is.
+Terms while_loop(const Lowering& l) {
+  const ir::WhileLoop loop = ir::WhileLoop::of(l.attrs());
+  const Terms cond_consts = part(l.operands, 0, loop.cond_consts);
+  const Terms body_consts = part(l.operands, loop.cond_consts, loop.body_consts);
+  const Terms init = part(l.operands, loop.cond_consts + loop.body_consts, loop.carries());
+  const auto region = [&](const ir::FunctionPtr& function, const Terms& consts) {
+    return l.out.region(types_of(init),
+                        [&](const Terms& carry) { return l.out.body(*function, joined(consts, carry)); });
+  };
+  const std::string cond = region(loop.cond, cond_consts), body = region(loop.body, body_consts);
+  return l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body});
+}
+
+/// Row `index` of an array.
+Term row(const Lowering& l, const Term& x, const Term& index, const Term& zero) {
+  Terms operands = {x, index};
+  operands.resize(static_cast<std::size_t>(x.type.shape.rank()) + 1, zero);
+  const ArrayType one{x.type.dtype, x.type.shape.with(0, 1), {}};
+  const Term cut =
+      l.out.op("stablehlo.dynamic_slice", operands, one, "slice_sizes = " + array_attribute(one.shape.to_vector()));
+  return l.out.reshape(cut, x.type.shape.erase(0).to_vector());
+}
+Term with_row(const Lowering& l, const Term& rows, const Term& value, const Term& index, const Term& zero) {
+  const Term one = l.out.reshape(value, rows.type.shape.with(0, 1).to_vector());
+  Terms operands = {rows, one, index};
+  operands.resize(static_cast<std::size_t>(rows.type.shape.rank()) + 2, zero);
+  return l.out.op("stablehlo.dynamic_update_slice", operands, rows.type);
+}
+
+/// A while loop over (index, carry..., ys...).
+Terms scan(const Lowering& l) {
+  const ir::Scan scan = ir::Scan::of(l.attrs());
+  const Terms consts = part(l.operands, 0, scan.consts), carry = part(l.operands, scan.consts, scan.carries);
+  const Terms xs = part(l.operands, scan.consts + scan.carries, scan.xs());
+  const ArrayType counter{DType::int32, {}, {}};
+  const Term zero = l.out.splat_integer(counter, 0);
+  Terms init = joined({zero}, carry);
+  for (std::size_t i = scan.carries; i < l.types.size(); ++i) {
+    const bool whole = is_integer(l.types[i].dtype) || l.types[i].dtype == DType::bool_;
+    init.push_back(whole ? l.out.splat_integer(l.types[i], 0) : l.out.splat(l.types[i], 0));
+  }
+  const std::string cond = l.out.region(types_of(init), [&](const Terms& state) {
+    return Terms{l.out.compare("LT", state[0], l.out.splat_integer(counter, scan.length))};
+  });
+  const std::string body = l.out.region(types_of(init), [&](const Terms& state) {
+    const Term last = l.out.splat_integer(counter, scan.length - 1);
+    const Term index = scan.reverse ? l.out.binary("stablehlo.subtract", last, state[0]) : state[0];
+    Terms inputs = joined(consts, part(state, 1, scan.carries));
+    for (const Term& x : xs) inputs.push_back(row(l, x, index, zero));
+    const Terms results = l.out.body(*scan.body, inputs);
+    Terms next = {l.out.binary("stablehlo.add", state[0], l.out.splat_integer(counter, 1))};
+    next = joined(next, part(results, 0, scan.carries));
+    for (std::size_t i = scan.carries; i < results.size(); ++i) {
+      next.push_back(with_row(l, state[i + 1], results[i], index, zero));
+    }
+    return next;
+  });
+  const Terms results = l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body});
+  return part(results, 1, results.size() - 1);
+}
+
+Terms branches(const Lowering& l) {
+  const ir::Cond cond = ir::Cond::of(l.attrs());
+  const Terms arguments = part(l.operands, 1, l.operands.size() - 1);
+  std::vector<std::string> regions;
+  for (const ir::FunctionPtr& branch : cond.branches) {
+    regions.push_back(l.out.region({}, [&](const Terms&) { return l.out.body(*branch, arguments); }));
+  }
+  // An index below 0 means the first branch here, and the last one there.
+  const Term zero = l.out.splat_integer(l.x().type, 0);
+  return l.out.ops("stablehlo.case", {l.out.binary("stablehlo.maximum", l.x(), zero)}, l.types, "", regions);
+}
+
+Terms written_out(const Lowering& l) { return l.out.body(*ir::sub_function(l.attrs(), "body"), l.operands); }
+
+}  // namespace
+
+LoweringRule control_flow_rule(const ir::Primitive& primitive) {
+  static const std::map<const ir::Primitive*, LoweringRule> rules = {
+      {&primitives::while_loop(), while_loop},  {&primitives::scan(), scan},
+      {&primitives::cond(), branches},          {&primitives::checkpoint(), written_out},
+      {&primitives::custom_jvp(), written_out}, {&primitives::custom_vjp(), written_out},
+      {&primitives::fused(), written_out},
+  };
+  const auto found = rules.find(&primitive);
+  return found == rules.end() ? nullptr : found->second;
+}
+
+}  // namespace lockstep::exchange

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <string>
+
+#include <lockstep/convolution.h>
+
+#include "engine/exchange/stablehlo/importer.h"
+
+namespace lockstep::exchange {
+namespace {
+
+using Lists = std::vector<std::vector<std::int64_t>>;
+
+/// "[1] x [0]" of the pretty form, or two attributes of the generic one.
+Lists both(const OpCall& call, const char* pretty, const char* left, const char* right) {
+  if (const mlir::Attribute* found = call.find({pretty})) {
+    if (found->chained.size() != 1) call.refuse(std::string(pretty) + " must be [...] x [...]");
+    mlir::Attribute first = *found;
+    first.chained.clear();
+    return {integers_of(first, call.op.line), integers_of(found->chained[0], call.op.line)};
+  }
+  return {call.integers({left}, {}), call.integers({right}, {})};
+}
+
+std::vector<Array> dot(const OpCall& call) {
+  Attrs attrs = {
+      {"contract", both(call, "contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")},
+      {"batch", both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions")}};
+  const DType given = call.operand(0).dtype();
+  if (call.result().dtype != given && is_float(given)) attrs = attrs.with("dtype", call.result().dtype);
+  return lax::dot_general({call.operand(0), call.operand(1)}, attrs);
+}
+
+/// Where the batch (or output) and feature dimensions of "[b, 0, 1, f]" are, and the spatial ones in order.
+struct Layout {
+  std::int64_t first = -1, second = -1;
+  Axes spatial;
+
+  Layout(const OpCall& call, const mlir::Attribute& list, const char* a, const char* b) {
+    spatial.assign(list.items.size() < 2 ? 0 : list.items.size() - 2, -1);
+    std::int64_t place = 0;
+    for (const mlir::Attribute& item : list.items) {
+      if (item.text == a) {
+        first = place;
+      } else if (item.text == b) {
+        second = place;
+      } else {
+        const auto d = static_cast<std::size_t>(integers_of(item, call.op.line)[0]);
+        if (d >= spatial.size()) call.refuse("its dim_numbers name a dimension that there is not");
+        spatial[d] = place;
+      }
+      ++place;
+    }
+    if (first < 0 || second < 0 || std::ranges::find(spatial, -1) != spatial.end()) {
+      call.refuse(std::string("its dim_numbers must name ") + a + ", " + b + " and each spatial dimension");
+    }
+  }
+  Axes order(std::int64_t begin, std::int64_t end) const {
+    Axes dims;
+    if (begin >= 0) dims.push_back(begin);
+    dims.insert(dims.end(), spatial.begin(), spatial.end());
+    if (begin < 0) dims.push_back(first == end ? second : first);
+    dims.push_back(end);
+    return dims;
+  }
+};
+
+Axes inverse(const Axes& order) {
+  Axes places(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  return places;
+}
+
+std::vector<Array> convolve_all(const OpCall& call) {
+  const mlir::Attribute* numbers = call.find({"dim_numbers", "dimension_numbers"});
+  if (numbers != nullptr && !numbers->items.empty() && numbers->items[0].kind == mlir::Attribute::Kind::list) {
+    numbers = &numbers->items[0];  // #stablehlo.conv<[...]x[...]->[...]>
+  }
+  if (numbers == nullptr || numbers->chained.size() != 2) call.refuse("its dim_numbers are missing");
+  const Layout x(call, *numbers, "b", "f"), kernel(call, numbers->chained[0], "i", "o"),
+      result(call, numbers->chained[1], "b", "f");
+  const auto count = static_cast<int>(x.spatial.size());
+  Array window = transpose(call.operand(1), kernel.order(-1, kernel.second));
+  Axes flipped = call.integers({"reverse", "window_reversal"}, {}), reversed;
+  for (std::size_t d = 0; d < flipped.size(); ++d) {
+    if (flipped[d] != 0) reversed.push_back(static_cast<std::int64_t>(d));
+  }
+  if (!reversed.empty()) window = reverse(window, reversed);
+  const Array y = conv_general_dilated(transpose(call.operand(0), x.order(x.first, x.second)), window,
+                                       {.strides = call.integers({"stride", "window_strides"}, {}),
+                                        .padding = call.pairs({"pad", "padding"}, count),
+                                        .lhs_dilation = call.integers({"lhs_dilate", "lhs_dilation"}, {}),
+                                        .rhs_dilation = call.integers({"rhs_dilate", "rhs_dilation"}, {}),
+                                        .feature_group_count = call.integer({"feature_group_count"}, 1),
+                                        .batch_group_count = call.integer({"batch_group_count"}, 1)});
+  return {convert(transpose(y, inverse(result.order(result.first, result.second))), call.result().dtype)};
+}
+
+}  // namespace
+
+std::vector<Array> apply_product(const OpCall& call) {
+  if (call.op.name == "stablehlo.dot_general") return dot(call);
+  if (call.op.name == "stablehlo.convolution") return convolve_all(call);
+  return {};
+}
+
+}  // namespace lockstep::exchange

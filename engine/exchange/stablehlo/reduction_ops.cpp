@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <lockstep/convolution.h>
+#include <lockstep/transforms.h>
+
+#include "engine/exchange/stablehlo/element_wise.h"
+#include "engine/exchange/stablehlo/importer.h"
+
+namespace lockstep::exchange {
+namespace {
+
+std::vector<std::string_view> names_of(const mlir::Region& region) {
+  std::vector<std::string_view> names;
+  for (const mlir::Op& op : region.ops) names.push_back(op.name);
+  return names;
+}
+
+/// "LT", of a comparison.
+std::string direction_of(const OpCall& call, const mlir::Op& op) {
+  const OpCall compared{call.importer, op, call.values, {}};
+  const mlir::Attribute* attribute = compared.find({"comparison_direction"});
+  return attribute != nullptr ? attribute->text : op.words.empty() ? "" : op.words[0];
+}
+
+/// What a reduction begins with counts too: often it is the neutral element.
+Array with_start(const SharedOp& op, const Array& reduced, const Array& start) {
+  const SharedOp* both = find_shared(element_wise_ops(), op.name);
+  return both->stage({reduced, broadcast_to(start, reduced.shape())}, {})[0];
+}
+
+std::string reducer_of(const OpCall& call) {
+  if (!call.op.regions.empty()) return call.combiner(call.op.regions[0]);
+  return call.op.words.size() > 1 && call.op.words[0] == "applies" ? call.op.words[1] : "";
+}
+
+/// The reduction of (values, positions) to the largest and its position that jax.numpy.argmax is exported as.
+std::vector<Array> position_of_extremum(const OpCall& call, const Axes& axes) {
+  constexpr std::string_view compare = "stablehlo.compare", either = "stablehlo.or", choose = "stablehlo.select";
+  const std::vector<std::string_view> form = {compare,         compare, either, compare, compare,
+                                              "stablehlo.and", either,  choose, choose,  "stablehlo.return"};
+  const mlir::Region& region = call.op.regions[0];
+  const auto origin =
+      call.op.operands.size() == 4 ? call.values.origins.find(call.op.operands[1].name) : call.values.origins.end();
+  const bool of_positions = origin != call.values.origins.end() && origin->second->name == "stablehlo.iota" &&
+                            OpCall{call.importer, *origin->second, call.values, {}}.integer(
+                                {"dim", "iota_dimension"}, 0) == (axes.empty() ? -1 : axes[0]);
+  const std::string direction = region.ops.empty() ? "" : direction_of(call, region.ops[0]);
+  if (axes.size() != 1 || !of_positions || names_of(region) != form || (direction != "GT" && direction != "LT")) {
+    call.refuse("a reduction of several operands that is no argmax or argmin; reduce one at a time");
+  }
+  const Attrs attrs = {{"axis", axes[0]}, {"dtype", call.operand(1).dtype()}};
+  const bool largest = direction == "GT";
+  const Array x = call.operand(0);
+  return {(largest ? lax::reduce_max : lax::reduce_min)({x}, {{"axes", axes}})[0],
+          (largest ? lax::argmax : lax::argmin)({x}, attrs)[0]};
+}
+
+std::vector<Array> reduce(const OpCall& call) {
+  const Axes axes = call.integers({"dimensions"}, {});
+  if (call.operands.size() > 2 && !call.op.regions.empty()) return position_of_extremum(call, axes);
+  const std::string reducer = reducer_of(call);
+  const SharedOp* op = find_shared(reductions(), reducer);
+  if (op == nullptr)
+    call.refuse("a reduction by " + reducer + "; there are those by add, multiply, maximum, minimum, and, or, xor");
+  const Array reduced = op->stage({call.operand(0)}, {{"axes", axes}})[0];
+  return {with_start(*op, reduced, call.operand(1))};
+}
+
+struct Windows {
+  Axes sizes, strides, base, window;
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;
+
+  /// The axis along which each window ends (or, reversed, begins) at its own element and takes all before it.
+  std::optional<std::pair<std::int64_t, bool>> cumulative(const Shape& shape) const {
+    std::optional<std::pair<std::int64_t, bool>> found;
+    for (int d = 0; d < shape.rank(); ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      if (strides[i] != 1 || base[i] != 1 || window[i] != 1) return std::nullopt;
+      if (sizes[i] == 1 && padding[i] == std::pair<std::int64_t, std::int64_t>(0, 0)) continue;
+      const std::int64_t before = shape[d] - 1;
+      const bool forwards = padding[i] == std::pair<std::int64_t, std::int64_t>(before, 0);
+      const bool backwards = padding[i] == std::pair<std::int64_t, std::int64_t>(0, before);
+      if (found || sizes[i] != shape[d] || (!forwards && !backwards)) return std::nullopt;
+      found = {d, backwards && !forwards};
+    }
+    return found;
+  }
+};
+
+/// The region that jax.lax.cumlogsumexp is exported with.
+bool adds_logarithms(const mlir::Region& region) {
+  return names_of(region) ==
+         std::vector<std::string_view>{"stablehlo.maximum",     "stablehlo.subtract",     "stablehlo.compare",
+                                       "stablehlo.add",         "stablehlo.abs",          "stablehlo.negate",
+                                       "stablehlo.exponential", "stablehlo.log_plus_one", "stablehlo.add",
+                                       "stablehlo.select",      "stablehlo.return"};
+}
+
+std::vector<Array> reduce_windows(const OpCall& call) {
+  const Array& x = call.operand(0);
+  if (call.operands.size() != 2 || call.op.regions.size() != 1)
+    call.refuse("windows of several operands; take one at a time");
+  const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
+  const Windows windows{call.integers({"window_dimensions"}, ones), call.integers({"window_strides"}, ones),
+                        call.integers({"base_dilations"}, ones), call.integers({"window_dilations"}, ones),
+                        call.pairs({"padding"}, x.ndim())};
+  for (const Axes* list : {&windows.sizes, &windows.strides, &windows.base, &windows.window}) {
+    if (list->size() != ones.size()) call.refuse("its windows have another rank than its operand");
+  }
+  const std::string reducer = call.combiner(call.op.regions[0]);
+  if (const auto along = windows.cumulative(x.shape())) {
+    const Attrs attrs = {{"axis", along->first}, {"reverse", along->second}};
+    if (adds_logarithms(call.op.regions[0])) return lax::cumlogsumexp({x}, attrs);
+    if (const SharedOp* op = find_shared(cumulative_ops(), reducer)) {
+      return {with_start(*op, op->stage({x}, attrs)[0], call.operand(1))};
+    }
+  }
+  const ReduceWindowOptions options{.window = windows.sizes,
+                                    .strides = windows.strides,
+                                    .padding = windows.padding,
+                                    .base_dilation = windows.base,
+                                    .window_dilation = windows.window};
+  const SharedOp* op = find_shared(reductions(), reducer);
+  if (reducer == "stablehlo.add") return {with_start(*op, reduce_window_sum(x, options), call.operand(1))};
+  if (reducer == "stablehlo.maximum") return {with_start(*op, reduce_window_max(x, options), call.operand(1))};
+  if (reducer == "stablehlo.minimum") return {with_start(*op, reduce_window_min(x, options), call.operand(1))};
+  call.refuse("windows reduced by " + reducer + "; there are those by add, maximum and minimum");
+}
+
+/// Which operands a comparator orders by, the first of them first, and whether descending.
+struct SortOrder {
+  std::vector<std::size_t> keys;
+  bool descending = false;
+};
+
+/// A comparator is a comparison of both arguments of one operand, or LT of one and, where they are equal, that of the next:
+/// or(LT, and(EQ, ...)). Arguments are followed back through the selects that make one value of both zeros, and of all NaN.
+class Comparator {
+ public:
+  explicit Comparator(const OpCall& call) : call_(call), region_(call.op.regions[0]) {}
+
+  SortOrder order() const {
+    SortOrder order;
+    std::string name =
+        region_.ops.empty() || region_.ops.back().operands.size() != 1 ? "" : region_.ops.back().operands[0].name;
+    while (true) {
+      const mlir::Op& op = defined(name);
+      if (op.name == "stablehlo.compare") {
+        const std::string direction = direction_of(call_, op);
+        order.keys.push_back(key(op));
+        order.descending = direction == "GT";
+        if (direction != "LT" && (direction != "GT" || order.keys.size() > 1)) refuse();
+        return order;
+      }
+      if (op.name != "stablehlo.or" || op.operands.size() != 2) refuse();
+      const mlir::Op &less = defined(op.operands[0].name), &tie = defined(op.operands[1].name);
+      if (tie.name != "stablehlo.and" || tie.operands.size() != 2) refuse();
+      const mlir::Op& equal = defined(tie.operands[0].name);
+      if (direction_of(call_, less) != "LT" || direction_of(call_, equal) != "EQ" || key(less) != key(equal)) refuse();
+      order.keys.push_back(key(less));
+      name = tie.operands[1].name;
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    call_.refuse("a comparator that does not order by its operands, ascending, or by one of them, descending");
+  }
+  const mlir::Op& defined(const std::string& name) const {
+    const auto op = std::ranges::find(region_.ops, name, &mlir::Op::result);
+    if (op == region_.ops.end() || name.empty()) refuse();
+    return *op;
+  }
+  std::size_t argument(std::string name) const {
+    for (std::size_t steps = 0; steps <= region_.ops.size(); ++steps) {
+      const auto found = std::ranges::find(region_.arguments, name);
+      if (found != region_.arguments.end()) return static_cast<std::size_t>(found - region_.arguments.begin());
+      const mlir::Op& op = defined(name);
+      if (op.name != "stablehlo.select" || op.operands.size() != 3) refuse();
+      name = op.operands[2].name;
+    }
+    refuse();
+  }
+  /// The operand of which a comparison has both arguments.
+  std::size_t key(const mlir::Op& op) const {
+    if (op.name != "stablehlo.compare" || op.operands.size() != 2) refuse();
+    const std::size_t a = argument(op.operands[0].name), b = argument(op.operands[1].name);
+    if (a % 2 != 0 || b != a + 1) refuse();
+    return a / 2;
+  }
+
+  const OpCall& call_;
+  const mlir::Region& region_;
+};
+
+std::vector<Array> sort_by_key(const OpCall& call) {
+  if (call.op.regions.size() != 1) call.refuse("its comparator is missing");
+  const SortOrder order = Comparator(call).order();
+  const Attrs attrs = {{"axis", call.integer({"dimension"}, -1)}};
+  std::vector<Array> operands;
+  const Array& by = call.operand(order.keys[0]);
+  if (!order.descending) {
+    for (const std::size_t key : order.keys) operands.push_back(call.operand(key));
+  } else if (is_float(by.dtype())) {  // NaN first, as the largest
+    const Array ordered = equal(by, by);
+    operands = {ordered, where(ordered, -by, zeros_like(by))};
+  } else {
+    operands.push_back(bitwise_not(by));
+  }
+  const auto keys = static_cast<std::int64_t>(operands.size());
+  operands.insert(operands.end(), call.operands.begin(), call.operands.end());
+  std::vector<Array> sorted = lax::sort(operands, attrs.with("num_keys", keys));
+  sorted.erase(sorted.begin(), sorted.begin() + keys);
+  return sorted;
+}
+
+/// The derivative of the windows' maxima: each window adds to its first largest element.
+std::vector<Array> spread_to_maxima(const OpCall& call) {
+  const Array &x = call.operand(0), &source = call.operand(1), &start = call.operand(2);
+  const std::vector<mlir::Region>& regions = call.op.regions;
+  const bool of_largest =
+      regions.size() == 2 &&
+      names_of(regions[0]) == std::vector<std::string_view>{"stablehlo.compare", "stablehlo.return"} &&
+      direction_of(call, regions[0].ops[0]) == "GE";
+  if (!of_largest || call.combiner(regions[1]) != "stablehlo.add") {
+    call.refuse("windows that choose by something else than GE, or join by something else than add");
+  }
+  const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
+  const ReduceWindowOptions options{.window = call.integers({"window_dimensions"}, ones),
+                                    .strides = call.integers({"window_strides"}, ones),
+                                    .padding = call.pairs({"padding"}, x.ndim())};
+  const auto [maxima, spread] = vjp([&](const Array& values) { return reduce_window_max(values, options); }, x);
+  return {std::get<0>(spread(source)) + broadcast_to(start, x.shape())};
+}
+
+}  // namespace
+
+std::vector<Array> apply_reduction(const OpCall& call) {
+  const std::string& name = call.op.name;
+  if (name == "stablehlo.reduce") return reduce(call);
+  if (name == "stablehlo.reduce_window") return reduce_windows(call);
+  if (name == "stablehlo.select_and_scatter") return spread_to_maxima(call);
+  if (name == "stablehlo.sort") return sort_by_key(call);
+  if (name == "chlo.top_k" || (name == "stablehlo.composite" && call.op.symbol == "chlo.top_k")) {
+    return lax::top_k({call.operand(0)}, {{"k", call.integer({"k"}, 1)}});
+  }
+  if (name == "stablehlo.compare") {
+    const std::string word = direction_of(call, call.op);
+    const SharedOp* op = find_shared(comparisons(), word);
+    if (op == nullptr) call.refuse("a comparison '" + word + "'; there are EQ, NE, LT, LE, GT and GE");
+    return op->stage(call.operands, {});
+  }
+  return {};
+}
+
+}  // namespace lockstep::exchange

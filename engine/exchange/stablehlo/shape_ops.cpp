@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <numeric>
+
+#include "engine/exchange/stablehlo/importer.h"
+
+namespace lockstep::exchange {
+namespace {
+
+std::vector<Array> broadcast(const OpCall& call) {
+  Array x = call.operand(0);
+  Axes dims = call.integers({"dims", "broadcast_dimensions"}, {});
+  if (dims.size() != static_cast<std::size_t>(x.ndim())) call.refuse("dims must name a place for each dimension");
+  if (!std::ranges::is_sorted(dims)) {  // ours ascend
+    Axes order(dims.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](std::int64_t d) { return dims[static_cast<std::size_t>(d)]; });
+    x = transpose(x, order);
+    std::ranges::sort(dims);
+  }
+  return lax::broadcast_in_dim({x}, {{"shape", call.result().shape.to_vector()}, {"dims", dims}});
+}
+
+/// "[0:3, 0:4:2]", or start_indices, limit_indices and strides.
+std::vector<Array> cut(const OpCall& call) {
+  const Array& x = call.operand(0);
+  const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
+  Axes start = call.integers({"start_indices"}, {}), limit = call.integers({"limit_indices"}, {});
+  Axes strides = call.integers({"strides"}, ones);
+  if (const mlir::Attribute* ranges = call.find({""})) {
+    strides.clear();
+    for (const mlir::Attribute& range : ranges->items) {
+      if (range.items.empty()) call.refuse("a range must be start:limit or start:limit:stride");
+      start.push_back(integers_of({.text = range.text}, call.op.line)[0]);
+      limit.push_back(integers_of(range.items[0], call.op.line)[0]);
+      strides.push_back(range.items.size() > 1 ? integers_of(range.items[1], call.op.line)[0] : 1);
+    }
+  }
+  return lax::slice({x}, {{"start", start}, {"limit", limit}, {"strides", strides}});
+}
+
+std::vector<Array> clamp(const OpCall& call) {
+  const Shape& shape = call.operand(1).shape();
+  const Array low = broadcast_to(call.operand(0), shape), high = broadcast_to(call.operand(2), shape);
+  return lax::minimum({lax::maximum({call.operand(1), low}, {})[0], high}, {});
+}
+
+std::vector<Array> iota_of(const OpCall& call) {
+  return lax::iota({}, {{"dtype", call.result().dtype},
+                        {"shape", call.result().shape.to_vector()},
+                        {"dim", call.integer({"dim", "iota_dimension"}, 0)}});
+}
+
+}  // namespace
+
+std::vector<Array> apply_shape_op(const OpCall& call) {
+  const std::string& name = call.op.name;
+  if (name == "stablehlo.constant") {
+    const mlir::Attribute* value = call.find({"value"});
+    if (value == nullptr || value->kind != mlir::Attribute::Kind::dense) {
+      call.refuse("its value is not in the text (dense<...>); export it without eliding constants");
+    }
+    return {dense_constant(*value, call.result(), call.op.line)};
+  }
+  if (name == "stablehlo.iota") return iota_of(call);
+  if (name == "stablehlo.broadcast_in_dim") return broadcast(call);
+  if (name == "stablehlo.slice") return cut(call);
+  if (name == "stablehlo.clamp") return clamp(call);
+  if (name == "stablehlo.reshape") {
+    return lax::reshape({call.operand(0)}, {{"shape", call.result().shape.to_vector()}});
+  }
+  if (name == "stablehlo.transpose") {
+    return lax::transpose({call.operand(0)}, {{"permutation", call.integers({"dims", "permutation"}, {})}});
+  }
+  if (name == "stablehlo.convert") return {convert(call.operand(0), call.result().dtype)};
+  if (name == "stablehlo.bitcast_convert") return {bitcast_convert(call.operand(0), call.result().dtype)};
+  if (name == "stablehlo.concatenate") {
+    return lax::concatenate(call.operands, {{"dim", call.integer({"dim", "dimension"}, 0)}});
+  }
+  if (name == "stablehlo.reverse") {
+    return lax::reverse({call.operand(0)}, {{"dims", call.integers({"dims", "dimensions"}, {})}});
+  }
+  if (name == "stablehlo.pad") {
+    return lax::pad({call.operand(0), call.operand(1)},
+                    {{"low", call.integers({"low", "edge_padding_low"}, {})},
+                     {"high", call.integers({"high", "edge_padding_high"}, {})},
+                     {"interior", call.integers({"interior", "interior_padding"}, {})}});
+  }
+  if (name == "stablehlo.dynamic_slice") {
+    return lax::dynamic_slice(call.operands, {{"sizes", call.integers({"sizes", "slice_sizes"}, {})}});
+  }
+  if (name == "stablehlo.dynamic_update_slice") return lax::dynamic_update_slice(call.operands, {});
+  if (name == "stablehlo.optimization_barrier") return call.operands;
+  return {};
+}
+
+}  // namespace lockstep::exchange

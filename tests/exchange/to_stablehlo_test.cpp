@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+// What is written as StableHLO and read back is the same function. That XLA takes it, too, is seen by
+// tests/golden/exchange/jax_programs.py --check.
+
+using namespace lockstep;
+using tests::expect_error;
+
+namespace {
+
+const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
+
+void check_round_trip(const Function& function, const std::vector<Array>& arguments) {
+  const std::string text = exchange::to_stablehlo(function);
+  const Function read = exchange::from_stablehlo(text);
+  REQUIRE(read.input_types() == function.input_types());
+  const std::vector<Array> expected = function(arguments), results = read(arguments);
+  REQUIRE(results.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(results[i].dtype() == expected[i].dtype());
+    REQUIRE(results[i].shape() == expected[i].shape());
+    if (!is_float(expected[i].dtype())) {
+      CHECK(results[i].to_bytes() == expected[i].to_bytes());
+      continue;
+    }
+    const Array is_number = expected[i] == expected[i];
+    CHECK((results[i] == results[i]).to_bytes() == is_number.to_bytes());
+    const Array wide = where(is_number, expected[i].astype(float64), 0.0);
+    const Array difference = abs(where(is_number, results[i].astype(float64), 0.0) - wide);
+    CHECK(max(difference).item<double>() < 1e-6 * std::max(1.0, max(abs(wide)).item<double>()));
+  }
+}
+
+template <class F, class... Args>
+void check_function(const F& f, const Args&... arguments) {
+  check_round_trip(trace_function(f, arguments...), {arguments...});
+}
+
+Array numbers(const Shape& shape, float start = -1.0f) {
+  const std::int64_t count = shape.size();
+  return reshape(arange(count, float32) * (2.0f / static_cast<float>(count)) + start, shape.to_vector());
+}
+
+}  // namespace
+
+TEST_CASE("functions that came from JAX go back") {
+  for (const std::string name : {"mlp", "conv_grad", "attention", "scan", "newton", "sorting", "scattering",
+                                 "reductions", "slices", "branches", "norm_grad"}) {
+    CAPTURE(name);
+    const auto values = exchange::load_npz(golden / (name + ".npz"));
+    std::vector<Array> arguments;
+    while (values.contains("in" + std::to_string(arguments.size()))) {
+      arguments.push_back(values.at("in" + std::to_string(arguments.size())));
+    }
+    check_round_trip(exchange::from_stablehlo(tests::file_text(golden / (name + ".mlir"))), arguments);
+  }
+}
+
+TEST_CASE("models go out with their weights") {
+  const Model gpt([](const Scope& scope, const Array& tokens) {
+    return models::gpt(scope, tokens, {.vocabulary = 11, .blocks = {.width = 8, .depth = 1, .heads = 2}});
+  });
+  const Array tokens = array({3, 1, 4, 1, 5, 9}, {2, 3});
+  const auto [weights, state] = gpt.init(random::key(1), tokens);
+  check_function([&, weights = weights,
+                  state = state](const Array& x) { return gpt.stateless_call(weights, state, x, false).first; },
+                 tokens);
+
+  const Model cnn([](const Scope& scope, const Array& x) {
+    const Array h = max_pool2d(relu(batch_norm(scope["norm"], conv2d(scope["conv"], x, {.filters = 3}))), {2, 2});
+    return dense(scope["head"], flatten(h), {.units = 4});
+  });
+  const Array images = numbers({2, 6, 6, 2});
+  const auto [kernels, moving] = cnn.init(random::key(2), images);
+  check_function([&, kernels = kernels,
+                  moving = moving](const Array& x) { return cnn.stateless_call(kernels, moving, x, false).first; },
+                 images);
+}
+
+TEST_CASE("gradients, loops and choices go out") {
+  check_function(
+      [](const Array& kernel, const Array& x) {
+        const auto loss = [](const std::vector<Array>& both) {
+          return sum(
+              square(conv(both[1], both[0], {.strides = {2, 1}, .padding = {{1, 1}, {0, 1}}, .dilation = {1, 2}})));
+        };
+        return grad(loss)(std::vector<Array>{kernel, x});
+      },
+      numbers({3, 2, 2, 3}), numbers({2, 5, 6, 2}));
+  check_function(
+      [](const Array& w, const Array& xs) {
+        const auto body = [&](const Array& h, const Array& x) {
+          const Array next = tanh(matmul(h, w) + x);
+          return std::pair(next, sum(next));
+        };
+        const auto loss = [&](const Array& start) { return sum(scan(body, start, xs).first); };
+        return grad(loss)(zeros({2, 3}));
+      },
+      numbers({3, 3}), numbers({4, 2, 3}));
+  check_function(
+      [](const Array& x) {
+        return std::tuple(
+            cond(
+                sum(x) > 0, [](const Array& y) { return sin(y); }, [](const Array& y) { return exp2(y); }, x),
+            argmax(x, 1), argmin(x, 0), sort(x, 1), cumsum(x, 1), any(x > 0.5f), log2(x + 3.0f), fma(x, x, x),
+            convert(x, int32), take_rows(x, array({1, 0, 5})), x * x * x);
+      },
+      numbers({3, 4}));
+}
+
+TEST_CASE("what has no form in StableHLO is refused by name") {
+  const auto refused = [](const auto& f, const Array& x, const auto&... parts) {
+    expect_error<IrError>([&] { exchange::to_stablehlo(trace_function(f, x)); }, "[to_stablehlo]", parts...);
+  };
+  refused([](const Array& x) { return linalg::cholesky(x); }, eye(2),
+          "cholesky: there is no such op in StableHLO; export a function without it");
+  refused([](const Array& x) { return x + random::uniform(random::key(1), {2, 2}); }, eye(2), "random_wrap");
+  refused([](const Array& x) { return grad([](const Array& y) { return sum(window_max(y, {.window = {2}})); })(x); },
+          zeros({1, 4, 1}), "window_max: the places of the maxima have no form there");
+}
