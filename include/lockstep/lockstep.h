@@ -28,11 +28,13 @@
 #include <lockstep/losses.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/metrics.h>
+#include <lockstep/minimize.h>
 #include <lockstep/model.h>
 #include <lockstep/model_parallel.h>
 #include <lockstep/models.h>
 #include <lockstep/named.h>
 #include <lockstep/named_scope.h>
+#include <lockstep/odeint.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/optimizer_wrappers.h>
@@ -45,11 +47,13 @@
 #include <lockstep/processes.h>
 #include <lockstep/profile.h>
 #include <lockstep/random.h>
+#include <lockstep/ravel_tree.h>
 #include <lockstep/reductions.h>
 #include <lockstep/remat.h>
 #include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
 #include <lockstep/sequential_map.h>
+#include <lockstep/solvers.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>

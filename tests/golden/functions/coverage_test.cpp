@@ -17,7 +17,7 @@
 namespace lockstep::tests::functions {
 namespace {
 
-constexpr std::array<std::string_view, 20> headers = {"activations",  "attention",
+constexpr std::array<std::string_view, 23> headers = {"activations",  "attention",
                                                       "control_flow", "convolution",
                                                       "einsum",       "elementwise",
                                                       "fft",          "indexing",
@@ -26,7 +26,9 @@ constexpr std::array<std::string_view, 20> headers = {"activations",  "attention
                                                       "ops",          "optim",
                                                       "reductions",   "schedules",
                                                       "metrics",      "gradient_transformations",
-                                                      "optimizers",   "optimizer_wrappers"};
+                                                      "optimizers",   "optimizer_wrappers",
+                                                      "solvers",      "odeint",
+                                                      "minimize"};
 
 struct Untested {
   std::string_view function;

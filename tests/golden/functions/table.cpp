@@ -53,6 +53,7 @@ const Lines& table() {
                                    {"indexing", indexing_lines},
                                    {"linalg", linalg_lines},
                                    {"signal", signal_lines},
+                                   {"solver", solver_lines},
                                    {"training", training_lines},
                                    {"dtype", dtype_lines},
                                    {"kink", kink_lines}};

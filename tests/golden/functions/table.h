@@ -118,6 +118,7 @@ Lines manipulation_lines();
 Lines indexing_lines();
 Lines linalg_lines();
 Lines signal_lines();
+Lines solver_lines();
 Lines training_lines();
 Lines dtype_lines();
 Lines kink_lines();
