@@ -15,6 +15,8 @@ set(other_words
   "engine/transform/transpose.cpp:transpose"  # the transform
   "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word
   "include/lockstep/convolution.h:full"
+  "engine/api/signal/signal.cpp:full"            # likewise, of fftconvolve
+  "include/lockstep/signal.h:full"
   "include/lockstep/processes.h:all_gather"      # between processes
   "include/lockstep/processes.h:all_to_all")
 

@@ -17,7 +17,7 @@
 namespace lockstep::tests::functions {
 namespace {
 
-constexpr std::array<std::string_view, 23> headers = {"activations",  "attention",
+constexpr std::array<std::string_view, 30> headers = {"activations",  "attention",
                                                       "control_flow", "convolution",
                                                       "einsum",       "elementwise",
                                                       "fft",          "indexing",
@@ -27,8 +27,11 @@ constexpr std::array<std::string_view, 23> headers = {"activations",  "attention
                                                       "reductions",   "schedules",
                                                       "metrics",      "gradient_transformations",
                                                       "optimizers",   "optimizer_wrappers",
-                                                      "solvers",      "odeint",
-                                                      "minimize"};
+                                                      "products",     "grids",
+                                                      "reduce",       "image",
+                                                      "signal",       "solvers",
+                                                      "odeint",       "minimize",
+                                                      "polynomials",  "arithmetic"};
 
 struct Untested {
   std::string_view function;
