@@ -117,7 +117,7 @@ Array ragged_dot(const ArrayOperand& x, const ArrayOperand& matrices, const Arra
   check_result("ragged_dot", given, dtype);
   if (rows == 0 || groups == 0) return zeros({rows, columns}, dtype);
   constexpr std::int64_t most = 128;
-  const auto share = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / (4 * groups), 1));
+  const auto share = static_cast<std::uint64_t>(std::max<std::int64_t>(rows / (2 * groups), 1));
   const std::int64_t size = std::min(std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(share)), 8), most);
   const std::int64_t count = std::min(rows, rows / size + groups);
   const Tiles tiles = tiles_of(group_sizes, rows, size, count);
