@@ -44,6 +44,12 @@ struct ConvGeneralOptions {
 LOCKSTEP_API Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel,
                                         const ConvGeneralOptions& options = {});
 
+/// The windows that a convolution of x [N, spatial..., C] multiplies, [N, out..., C * elements of a window]: feature
+/// c * elements + w is element w, in row-major order, of the window in feature c. Any dtype; group counts must be 1 and
+/// the layout of the kernel, if any, is not looked at. (jax.lax.conv_general_dilated_patches)
+LOCKSTEP_API Array conv_general_dilated_patches(const ArrayOperand& x, const Axes& window,
+                                                const ConvGeneralOptions& options = {});
+
 /// As jax.lax.conv_transpose: x dilated by the strides, then convolved. With `transpose_kernel` the kernel is flipped
 /// and its features swapped, which makes it the gradient of a convolution.
 struct ConvTransposeOptions {

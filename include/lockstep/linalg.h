@@ -64,6 +64,18 @@ LOCKSTEP_API Eigh eigh(const ArrayOperand& a, bool lower = true, bool symmetrize
 /// The eigenvalues alone, ascending and real.
 LOCKSTEP_API Array eigvalsh(const ArrayOperand& a, bool lower = true, bool symmetrize_input = true);
 
+/// What eig gives, of a [..., n, n].
+struct Eig {
+  Array eigenvalues;   ///< [..., n], complex, in no order.
+  Array eigenvectors;  ///< Columns of length 1, phases as svd's signs.
+};
+/// Of a square matrix, complex for real ones too, by the QR algorithm in float64. Derivatives are those of matrices
+/// whose eigenvalues are apart from each other. A matrix that is not finite, and an iteration that does not end, gives
+/// NaN. (Signs and phases are settled here, and their derivatives with them; jax.numpy.linalg.eig has derivatives of
+/// eigenvalues alone, once.)
+LOCKSTEP_API Eig eig(const ArrayOperand& a);
+LOCKSTEP_API Array eigvals(const ArrayOperand& a);  ///< The eigenvalues alone.
+
 /// What lu_factor gives, of a [..., m, n].
 struct LuFactor {
   Array lu;           ///< Both factors: l below the diagonal, where its ones are left out, and u.
@@ -94,6 +106,13 @@ struct TriangularOptions {
 /// x with a x = b, of one triangle of a.
 LOCKSTEP_API Array solve_triangular(const ArrayOperand& a, const ArrayOperand& b,
                                     const TriangularOptions& options = {});
+
+/// x with a x = b, a tridiagonal [..., m, m]: its diagonals below, on and above the main one as [..., m] each, where the
+/// first element of `lower` and the last of `upper` are not read; b is [..., m, n] or, of rank 1, a vector. Elimination
+/// from row to row without exchanges, for matrices whose diagonal dominates or that are positive definite. Throws
+/// ShapeError where shapes do not fit. (jax.lax.linalg.tridiagonal_solve)
+LOCKSTEP_API Array tridiagonal_solve(const ArrayOperand& lower, const ArrayOperand& diagonal, const ArrayOperand& upper,
+                                     const ArrayOperand& b);
 
 /// The Moore-Penrose inverse, by the singular values above rtol times the largest; 10 max(m, n) eps unless given. Its
 /// derivative is that of matrices of constant rank.
@@ -167,6 +186,11 @@ LOCKSTEP_API Array trace(const ArrayOperand& x, std::int64_t offset = 0, std::in
 LOCKSTEP_API Array matrix_power(const ArrayOperand& a, std::int64_t power);
 /// By scaling, a Pade approximant and squaring (Higham, 2005), up to 16 times: a matrix of larger norm gives NaN.
 LOCKSTEP_API Array expm(const ArrayOperand& a);
+
+/// The root with eigenvalues right of 0, s s = a, by Denman and Beavers' iteration scaled by determinants (Higham,
+/// Functions of Matrices, 2008, 6.29). A real matrix gives a real root, NaN where it has none: convert it to complex. A
+/// singular matrix gives NaN.
+LOCKSTEP_API Array sqrtm(const ArrayOperand& a);
 
 /// The product of all, in the order that multiplies least; the first and the last may be vectors.
 LOCKSTEP_API Array multi_dot(const ArrayOperands& arrays);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <lockstep/activations.h>
+#include <lockstep/arithmetic.h>
 #include <lockstep/array.h>
 #include <lockstep/array_view.h>
 #include <lockstep/attention.h>
@@ -23,6 +24,8 @@
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
 #include <lockstep/gradient_transformations.h>
+#include <lockstep/grids.h>
+#include <lockstep/image.h>
 #include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
@@ -45,11 +48,13 @@
 #include <lockstep/metrics_classification.h>
 #include <lockstep/metrics_regression.h>
 #include <lockstep/metrics_threshold.h>
+#include <lockstep/minimize.h>
 #include <lockstep/model.h>
 #include <lockstep/model_parallel.h>
 #include <lockstep/models.h>
 #include <lockstep/named.h>
 #include <lockstep/named_scope.h>
+#include <lockstep/odeint.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/optimizer_wrappers.h>
@@ -58,15 +63,21 @@
 #include <lockstep/parallel_layers.h>
 #include <lockstep/partitioned.h>
 #include <lockstep/plan.h>
+#include <lockstep/polynomials.h>
 #include <lockstep/precision.h>
 #include <lockstep/processes.h>
+#include <lockstep/products.h>
 #include <lockstep/profile.h>
 #include <lockstep/random.h>
+#include <lockstep/ravel_tree.h>
+#include <lockstep/reduce.h>
 #include <lockstep/reductions.h>
 #include <lockstep/remat.h>
 #include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
 #include <lockstep/sequential_map.h>
+#include <lockstep/signal.h>
+#include <lockstep/solvers.h>
 #include <lockstep/summary.h>
 #include <lockstep/train.h>
 #include <lockstep/trainer.h>

@@ -110,6 +110,12 @@ LOCKSTEP_API Array percentile(const ArrayOperand& x, const Operand& q, std::opti
 LOCKSTEP_API Array median(const ArrayOperand& x, std::optional<std::int64_t> axis = std::nullopt);
 /// Of the elements that are not NaN; NaN where all are.
 LOCKSTEP_API Array nanmedian(const ArrayOperand& x, std::optional<std::int64_t> axis = std::nullopt);
+/// quantile of the elements that are not NaN; NaN where all are. What is outside likewise.
+LOCKSTEP_API Array nanquantile(const ArrayOperand& x, const Operand& q, std::optional<std::int64_t> axis = std::nullopt,
+                               Quantile method = Quantile::linear);
+/// nanquantile of q / 100.
+LOCKSTEP_API Array nanpercentile(const ArrayOperand& x, const Operand& q,
+                                 std::optional<std::int64_t> axis = std::nullopt, Quantile method = Quantile::linear);
 /// Covariances of the rows [variables, observations], divided by n - ddof: [variables, variables], of a vector one
 /// number. Throws ShapeError above rank 2.
 LOCKSTEP_API Array cov(const ArrayOperand& rows, double ddof = 1);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -208,6 +209,74 @@ Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel, co
   if (batch_groups == 1) return convolved(input, weights, c);
   c.groups = batch_groups;
   return convolved(batch_groups_as_features(input, batch_groups), weights, c);
+}
+
+namespace {
+
+/// The element at `offset` of every window, [N, out..., C].
+Array window_element(const Array& x, const Axes& offset, const Axes& out, const Axes& strides) {
+  const auto rank = static_cast<std::size_t>(x.ndim());
+  Axes start(rank, 0), limit = x.shape().to_vector(), steps(rank, 1);
+  for (std::size_t d = 0; d < offset.size(); ++d) {
+    start[d + 1] = offset[d];
+    limit[d + 1] = out[d] == 0 ? offset[d] : offset[d] + (out[d] - 1) * strides[d] + 1;
+    steps[d + 1] = strides[d];
+  }
+  return slice(x, start, limit, steps);
+}
+
+Array patches_in_layouts(const Array& x, const Axes& window, ConvGeneralOptions options) {
+  const std::array<std::string, 3> layouts = std::exchange(options.dimension_numbers, {});
+  std::string spatial;
+  for (const char name : layouts[0]) {
+    if (name != 'N' && name != 'C') spatial += name;
+  }
+  const std::string image = "N" + spatial + "C";
+  const Array result =
+      conv_general_dilated_patches(transpose(x, positions(layouts[0], image, "input", x)), window, options);
+  const Axes places = positions(layouts[2], image, "result", result);
+  Axes back(places.size());
+  for (std::size_t d = 0; d < places.size(); ++d) nth(back, places[d]) = static_cast<std::int64_t>(d);
+  return transpose(result, back);
+}
+
+}  // namespace
+
+Array conv_general_dilated_patches(const ArrayOperand& x, const Axes& window, const ConvGeneralOptions& options) {
+  const std::string op = "conv_general_dilated_patches";
+  const auto spatial = static_cast<std::size_t>(std::max(x.ndim() - 2, 0));
+  if (spatial == 0 || window.size() != spatial || std::ranges::any_of(window, [](std::int64_t n) { return n < 1; }) ||
+      options.feature_group_count != 1 || options.batch_group_count != 1) {
+    throw ShapeError(
+        fmt::format("{}: needs x [N, spatial..., C], a window of 1 or more for each spatial dimension and "
+                    "group counts of 1, got x {} and window [{}]",
+                    op, to_string(x.shape()), fmt::join(window, ",")));
+  }
+  if (!options.dimension_numbers[0].empty()) return patches_in_layouts(x, window, options);
+  const Axes strides = entries(op, "strides", options.strides, spatial);
+  const Axes dilation = entries(op, "rhs_dilation", options.rhs_dilation, spatial);
+  const Axes base = entries(op, "lhs_dilation", options.lhs_dilation, spatial);
+  Axes extents = middle(x.shape(), 1, 1);
+  for (std::size_t d = 0; d < spatial; ++d) extents[d] = std::max<std::int64_t>((extents[d] - 1) * base[d] + 1, 0);
+  const Array spaced = spread(x, resolve_padding(options.padding, extents, window, strides, dilation), base);
+  Axes out;
+  std::int64_t elements = 1;
+  for (std::size_t d = 0; d < spatial; ++d) {
+    const std::int64_t span = (window[d] - 1) * dilation[d] + 1;
+    const std::int64_t room = spaced.dim(static_cast<int>(d) + 1) - span;
+    out.push_back(room < 0 ? 0 : room / strides[d] + 1);
+    elements *= window[d];
+  }
+  const std::vector<std::int64_t> places = row_major_strides(Shape(window));
+  Arrays all;
+  for (std::int64_t w = 0; w < elements; ++w) {
+    Axes offset;
+    for (std::size_t d = 0; d < spatial; ++d) offset.push_back(w / places[d] % window[d] * dilation[d]);
+    all.push_back(window_element(spaced, offset, out, strides));
+  }
+  const Array windows = stack(all, -1);
+  return reshape(windows,
+                 windows.shape().erase(windows.ndim() - 1).with(x.ndim() - 1, x.dim(-1) * elements).to_vector());
 }
 
 Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const ConvTransposeOptions& options) {

@@ -29,15 +29,8 @@ Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
       fmt::format("{}: {} has no elements along the axis; expected at least one", op, to_string(x.shape())));
 }
 
-/// Rows of `sorted` at fractional places [Q...]: [Q..., rest...], none of them outside.
-Array between_rows(const Array& sorted, const Array& places, Quantile method) {
-  const Array low = floor(places), high = ceil(places);
-  const Array below = take(sorted, convert(low, int32), 0, IndexMode::promise_in_bounds);
-  const Array above = take(sorted, convert(high, int32), 0, IndexMode::promise_in_bounds);
-  Shape shape = places.shape();
-  for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
-  const auto beside = [&](const Array& x) { return reshape(x, shape.to_vector()); };
-  const Array share = convert(beside(sub(places, low)), sorted.dtype());
+/// What lies between two elements, `share` of the way.
+Array between(const Array& below, const Array& above, const Array& share, Quantile method) {
   switch (method) {
     case Quantile::lower:
       return below;
@@ -53,6 +46,35 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   return add(mul(below, sub(1, share)), mul(above, share));
 }
 
+/// Rows of `sorted` at fractional places [Q...]: [Q..., rest...], none of them outside.
+Array between_rows(const Array& sorted, const Array& places, Quantile method) {
+  const Array low = floor(places), high = ceil(places);
+  const Array below = take(sorted, convert(low, int32), 0, IndexMode::promise_in_bounds);
+  const Array above = take(sorted, convert(high, int32), 0, IndexMode::promise_in_bounds);
+  Shape shape = places.shape();
+  for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
+  const Array share = convert(reshape(sub(places, low), shape.to_vector()), sorted.dtype());
+  return between(below, above, share, method);
+}
+
+/// Elements of `sorted` [n, rest...] at the parts [Q...] of the numbers in each column, NaN standing last: [Q...,
+/// rest...].
+Array between_numbers(const Array& sorted, const Array& parts, Quantile method) {
+  const Array numbers = sum(convert(logical_not(isnan(sorted)), int32), Axes{0}, true);
+  const Array last = convert(maximum(sub(numbers, 1), 0), parts.dtype());
+  std::vector<std::int64_t> column(static_cast<std::size_t>(sorted.ndim()), 1);
+  column[0] = parts.size();
+  const Array places = mul(reshape(parts, column), last);
+  const Array low = floor(places), high = ceil(places);
+  const auto at = [&](const Array& place) {
+    return take_along_axis(sorted, convert(place, int32), 0, IndexMode::promise_in_bounds);
+  };
+  const Array result = between(at(low), at(high), convert(sub(places, low), sorted.dtype()), method);
+  std::vector<std::int64_t> shape = parts.shape().to_vector();
+  shape.insert(shape.end(), sorted.shape().begin() + 1, sorted.shape().end());
+  return reshape(result, shape);
+}
+
 /// Throws ValueError for a number outside of [0, whole].
 void check_level(std::string_view op, const Operand& q, double whole) {
   if (q.real() >= 0 && q.real() <= whole) return;
@@ -60,8 +82,8 @@ void check_level(std::string_view op, const Operand& q, double whole) {
 }
 
 /// `q` are as many parts as `whole` is. Places among many rows need more digits than a narrow dtype has.
-Array quantile_of(std::string_view op, const Array& x, const Operand& q, double whole, MaybeAxis axis,
-                  Quantile method) {
+Array quantile_of(std::string_view op, const Array& x, const Operand& q, double whole, MaybeAxis axis, Quantile method,
+                  bool of_numbers = false) {
   const Array given = in_front(op, x, axis);
   const DType dtype = q.is_scalar() || api::is_weak(q.array())
                           ? given.dtype()
@@ -71,6 +93,7 @@ Array quantile_of(std::string_view op, const Array& x, const Operand& q, double 
   const Array level = api::aligned(op, {&q}, rows.dim(0) > many ? float64 : api::widened(dtype)).front();
   const Array part = whole == 1 ? level : div(level, whole);
   const auto at_parts = [&](const Array& parts) {
+    if (of_numbers) return between_numbers(sort(rows, 0), parts, method);
     const Array places = mul(parts, static_cast<double>(rows.dim(0) - 1));
     return where(any(isnan(rows), Axes{0}), nan, between_rows(sort(rows, 0), places, method));
   };
@@ -140,6 +163,17 @@ Array percentile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quanti
   if (!q.is_scalar()) return quantile_of("percentile", x, q, 100, axis, method);
   check_level("percentile", q, 100);
   return quantile_of("percentile", x, q.real() / 100, 1, axis, method);
+}
+
+Array nanquantile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {
+  if (q.is_scalar()) check_level("nanquantile", q, 1);
+  return quantile_of("nanquantile", x, q, 1, axis, method, true);
+}
+
+Array nanpercentile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {
+  if (!q.is_scalar()) return quantile_of("nanpercentile", x, q, 100, axis, method, true);
+  check_level("nanpercentile", q, 100);
+  return quantile_of("nanpercentile", x, q.real() / 100, 1, axis, method, true);
 }
 
 Array median(const ArrayOperand& x, MaybeAxis axis) {

@@ -1,6 +1,11 @@
 """The names that the tables' expressions use: JAX's modules, and what JAX itself has no function for."""
 
 import jax
+import jax.experimental.ode
+import jax.flatten_util
+import jax.image
+import jax.scipy.optimize
+import jax.scipy.sparse.linalg
 import jax.numpy as jnp
 import jax.scipy as jsp
 import numpy as np
@@ -55,6 +60,79 @@ def signed_svd(a):
     first = jnp.argmax(jnp.abs(u) >= 0.7 * jnp.max(jnp.abs(u), -2, keepdims=True), -2, keepdims=True)
     sign = jnp.sign(jnp.take_along_axis(u, first, -2)).conj()
     return u * sign, s, vh * sign.conj().mT
+
+
+def root(a):
+    """By eigenvalues, of Hermitian matrices."""
+    w, v = jnp.linalg.eigh(a)
+    return (v * jnp.sqrt(w).astype(v.dtype)[..., None, :]) @ v.conj().mT
+
+
+def tridiagonal_solve(lower, diagonal, upper, b):
+    m = diagonal.shape[-1]
+    below = jnp.eye(m, k=-1, dtype=b.dtype) * lower[..., :, None]
+    above = jnp.eye(m, k=1, dtype=b.dtype) * upper[..., :, None]
+    return jnp.linalg.solve(below + above + jnp.eye(m, dtype=b.dtype) * (diagonal + 5)[..., :, None], b)
+
+
+def general(a):
+    return a + 4 * jnp.eye(a.shape[-1], dtype=a.dtype)
+
+
+def cubic_root(x, y):
+    """z with z^3 + (x^2 + 1) z = y, which increases in z."""
+
+    def solve(f, z):
+        def step(i, z):
+            return z - f(z) / (3 * z * z + x * x + 1)
+
+        return lax.fori_loop(0, 60, step, z)
+
+    def f(z):
+        return z**3 + (x * x + 1) * z - y
+
+    return lax.custom_root(f, jnp.zeros_like(x), solve, lambda g, b: b / g(jnp.ones_like(b)))
+
+
+def pendulum(start, a):
+    def slope(y, t, a):
+        return jnp.stack([y[1], a[0] * jnp.cos(t) - jnp.sin(y[0]) * a[1] - 0.1 * y[1]])
+
+    return jax.experimental.ode.odeint(slope, start, jnp.array([0, 0.5, 0.7, 2]), a, rtol=1e-12, atol=1e-12)
+
+
+def valley_floor(start):
+    """The one minimum of Rosenbrock's function of three numbers that is near, and that it was found."""
+    return jnp.ones_like(start), jnp.all(jnp.isfinite(start))
+
+
+def powers_of(w):
+    return [(w * w).sum(-1), (w * w * w).sum(-1), jnp.exp(w).sum(-1)]
+
+
+def matrix_of(w, v):
+    """v exp(w) v^-1."""
+    return jnp.linalg.solve(v.mT, (v * jnp.exp(w)[..., None, :]).mT)
+
+
+def ragged_dot(x, matrices, sizes):
+    """What lax.ragged_dot gives, as a sum over groups: sizes that reach beyond the rows are cut."""
+    ends = jnp.minimum(jnp.cumsum(sizes), x.shape[0])
+    starts = jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]])
+    row = jnp.arange(x.shape[0])
+    held = (row[None] >= starts[:, None]) & (row[None] < ends[:, None])
+    return jnp.einsum("gm,mk,gkn->mn", held.astype(x.dtype), x, matrices)
+
+
+def larger(a, b):
+    first = a[0] >= b[0]
+    return jnp.where(first, a[0], b[0]), jnp.where(first, a[1], b[1])
+
+
+def patches(x, window, strides, padding, lhs, rhs):
+    return lax.conv_general_dilated_patches(
+        x, window, strides, padding, lhs, rhs, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
 # ---- windows and convolutions: [N, spatial..., C], kernels [window..., C / groups, O]

@@ -53,6 +53,9 @@ const Lines& table() {
                                    {"indexing", indexing_lines},
                                    {"linalg", linalg_lines},
                                    {"signal", signal_lines},
+                                   {"numerics", numerics_lines},
+                                   {"solver", solver_lines},
+                                   {"arithmetic", arithmetic_lines},
                                    {"training", training_lines},
                                    {"dtype", dtype_lines},
                                    {"kink", kink_lines}};

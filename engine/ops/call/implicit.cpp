@@ -1,0 +1,187 @@
+#include "engine/ops/call/implicit.h"
+
+#include <utility>
+#include <vector>
+
+#include <lockstep/error.h>
+
+#include "engine/ops/call/custom_rules.h"
+#include "engine/ops/control_flow/sub_functions.h"
+#include "engine/ops/rules/batch.h"
+#include "engine/ops/rules/sub_function.h"
+
+namespace lockstep::ops {
+
+namespace {
+
+using ir::FunctionPtr;
+using ir::Tangent;
+using sub_function::append;
+using sub_function::attribute;
+
+std::size_t consts_of(const Attrs& attrs) { return static_cast<std::size_t>(attrs.get<std::int64_t>("consts")); }
+
+/// The tangents of f(const..., x...) along those of the constants alone; nothing where it does not depend on them.
+std::vector<Tangent> along_consts(const ir::JvpContext& context, const FunctionPtr& f, std::span<const Value> x) {
+  const std::size_t consts = consts_of(context.attrs);
+  std::vector<Value> operands(context.inputs.begin(), context.inputs.begin() + static_cast<std::ptrdiff_t>(consts));
+  operands.insert(operands.end(), x.begin(), x.end());
+  std::vector<bool> active(operands.size(), false);
+  bool any = false;
+  for (std::size_t i = 0; i < consts; ++i) {
+    if (!context.tangents[i] || !is_inexact(context.inputs[i].dtype())) continue;
+    active[i] = any = true;
+    operands.push_back(*context.tangents[i]);
+  }
+  if (!any) return std::vector<Tangent>(x.size());
+  const ir::Differentiated both = context.transforms->jvp(f, active, std::vector<bool>(x.size(), false));
+  return sub_function::joint_tangents(call::inlined(context.builder, *both.function, operands), both.active).tangents;
+}
+
+/// Zeros where there is none.
+std::vector<Value> written_out(ir::Builder& builder, std::span<const Tangent> tangents, std::span<const Value> like) {
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    values.push_back(tangents[i] ? pvary(*tangents[i], like[i].type().varying)
+                                 : call::typed_zeros(builder, like[i].type()));
+  }
+  return values;
+}
+
+std::vector<Tangent> as_tangents(std::span<const Value> values) { return {values.begin(), values.end()}; }
+
+bool any_of(std::span<const Tangent> tangents) {
+  for (const Tangent& tangent : tangents) {
+    if (tangent) return true;
+  }
+  return false;
+}
+
+/// dx solves matvec(dx) = db - (d matvec)(x).
+ir::JointTangents solve_tangents(const ir::JvpContext& context) {
+  const std::size_t consts = consts_of(context.attrs);
+  std::vector<Value> x = sub_function::apply_to(context.builder, linear_solve(), context.inputs, context.attrs);
+  std::vector<Tangent> right(context.tangents.begin() + static_cast<std::ptrdiff_t>(consts), context.tangents.end());
+  const std::vector<Tangent> moved = along_consts(context, ir::sub_function(context.attrs, "matvec"), x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (moved[i]) right[i] = right[i] ? *right[i] - *moved[i] : neg(*moved[i]);
+  }
+  if (!any_of(right)) return {x, std::vector<Tangent>(x.size())};
+  std::vector<Value> operands(context.inputs.begin(), context.inputs.begin() + static_cast<std::ptrdiff_t>(consts));
+  append(operands, written_out(context.builder, right, x));
+  return {x, as_tangents(sub_function::apply_to(context.builder, linear_solve(), operands, context.attrs))};
+}
+
+std::vector<Tangent> transpose_solve(const ir::TransposeContext& context) {
+  const std::size_t consts = consts_of(context.attrs);
+  if (!context.attrs.has("transposed")) {
+    throw TraceError(
+        "custom_linear_solve: there is no way to solve with the adjoint, which reverse mode (grad, vjp) needs; give "
+        "transpose_solve, or say that the function is symmetric");
+  }
+  std::vector<Value> operands;
+  for (std::size_t i = 0; i < consts; ++i) operands.push_back(context.inputs[i].value());
+  for (std::size_t i = 0; i < context.cotangents.size(); ++i) {
+    const Tangent& cotangent = context.cotangents[i];
+    operands.push_back(cotangent ? pvary(*cotangent, context.output_types[i].varying)
+                                 : call::typed_zeros(context.builder, context.output_types[i]));
+  }
+  const FunctionPtr matvec = ir::sub_function(context.attrs, "matvec");
+  const Attrs adjoint = context.attrs.with("body", context.attrs.at("transposed"))
+                            .with("transposed", context.attrs.at("body"))
+                            .with("matvec", attribute(context.transforms->transpose(matvec, static_cast<int>(consts))));
+  std::vector<Tangent> result(consts);
+  append(result, as_tangents(sub_function::apply_to(context.builder, linear_solve(), operands, adjoint)));
+  return result;
+}
+
+/// dx solves matvec(dx) = -(d residual), at the root.
+ir::JointTangents root_tangents(const ir::JvpContext& context) {
+  const std::size_t consts = consts_of(context.attrs);
+  std::vector<Value> x = sub_function::apply_to(context.builder, root(), context.inputs, context.attrs);
+  std::vector<Tangent> moved = along_consts(context, ir::sub_function(context.attrs, "residual"), x);
+  if (!any_of(moved)) return {x, std::vector<Tangent>(x.size())};
+  for (Tangent& tangent : moved) {
+    if (tangent) tangent = neg(*tangent);
+  }
+  std::vector<Value> operands(context.inputs.begin(), context.inputs.begin() + static_cast<std::ptrdiff_t>(consts));
+  append(operands, x);
+  Attrs attrs{{"body", context.attrs.at("solve")},
+              {"matvec", context.attrs.at("matvec")},
+              {"consts", static_cast<std::int64_t>(operands.size())}};
+  if (context.attrs.has("transposed")) attrs = attrs.with("transposed", context.attrs.at("transposed"));
+  append(operands, written_out(context.builder, moved, x));
+  return {x, as_tangents(sub_function::apply_to(context.builder, linear_solve(), operands, attrs))};
+}
+
+/// Vectors are batched in any case, so that all functions agree on them.
+std::vector<Value> batch_with(const ir::Primitive& self, const ir::BatchContext& context) {
+  const std::size_t consts = consts_of(context.attrs);
+  const std::vector<bool> of_consts(context.batched.begin(),
+                                    context.batched.begin() + static_cast<std::ptrdiff_t>(consts));
+  const auto batched = [&](const FunctionPtr& f) {
+    std::vector<bool> flags = of_consts;
+    flags.resize(f->inputs().size(), true);
+    return context.transforms->vmap(f, flags, std::vector<bool>(f->outputs().size(), true), context.size, context.axis)
+        .function;
+  };
+  std::vector<Value> operands(context.inputs.begin(), context.inputs.end());
+  for (std::size_t i = consts; i < operands.size(); ++i) {
+    if (!context.batched[i]) operands[i] = broadcast_leading(operands[i], context.size);
+  }
+  return sub_function::apply_to(context.builder, self, operands, ir::map_sub_functions(context.attrs, batched));
+}
+
+/// Everything varies along every axis that anything varies along.
+ir::Aligned align(ir::Builder& builder, std::span<const ir::Var> operands, const Attrs& attrs) {
+  AxisSet all;
+  for (const ir::Var v : operands) all = all.joined(builder.type(v).varying);
+  const auto varied = [&](const FunctionPtr& f) {
+    return control_flow::with_varying_inputs(f, std::vector<AxisSet>(f->inputs().size(), all));
+  };
+  for (const FunctionPtr& f : ir::sub_functions(attrs)) {
+    for (const ArrayType& type : f->input_types()) all = all.joined(type.varying);
+    for (const ArrayType& type : varied(f)->output_types()) all = all.joined(type.varying);
+  }
+  if (all.empty()) return {{operands.begin(), operands.end()}, attrs};
+  std::vector<ir::Var> given;
+  for (const ir::Var v : operands) given.push_back(builder.pvary(v, all));
+  const auto aligned = [&](const FunctionPtr& f) {
+    return control_flow::with_varying_outputs(varied(f), std::vector<AxisSet>(f->outputs().size(), all));
+  };
+  return {std::move(given), ir::map_sub_functions(attrs, aligned)};
+}
+
+}  // namespace
+
+const ir::Primitive& linear_solve() {
+  static const ir::Primitive primitive{
+      .name = "linear_solve",
+      .infer = sub_function::infer,
+      .derivative = call::joint(solve_tangents, transpose_solve),
+      .align = align,
+      .batch = [](const ir::BatchContext& context) { return batch_with(linear_solve(), context); },
+      .reference = nullptr,
+      .samples = nullptr,
+      .error_samples = nullptr,
+      .traits = {.typed_axes = true, .call = true},
+  };
+  return primitive;
+}
+
+const ir::Primitive& root() {
+  static const ir::Primitive primitive{
+      .name = "root",
+      .infer = sub_function::infer,
+      .derivative = call::joint(root_tangents, nullptr),
+      .align = align,
+      .batch = [](const ir::BatchContext& context) { return batch_with(root(), context); },
+      .reference = nullptr,
+      .samples = nullptr,
+      .error_samples = nullptr,
+      .traits = {.typed_axes = true, .call = true},
+  };
+  return primitive;
+}
+
+}  // namespace lockstep::ops

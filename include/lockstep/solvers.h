@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/array.h>
+#include <lockstep/export.h>
+#include <lockstep/ops.h>
+#include <lockstep/tree.h>
+#include <lockstep/tree_function.h>
+
+// Solutions of equations, in trees of floats or complex numbers, whose derivatives come from the equation (implicit
+// differentiation), whatever found them: forwards, backwards and any number of times, with respect to everything that
+// the functions of the equation capture. Functions are traced once.
+namespace lockstep {
+
+namespace detail {
+using SolveWith = std::function<Tree(const TreeFunction& function, const Tree& given)>;
+
+/// `transpose_solve` may be null.
+LOCKSTEP_API Tree custom_linear_solve(const TreeFunction& matvec, const Tree& b, const SolveWith& solve,
+                                      const SolveWith& transpose_solve, bool symmetric);
+/// On trees.
+LOCKSTEP_API Tree custom_root(const TreeFunction& f, const Tree& start, const SolveWith& solve,
+                              const SolveWith& tangent_solve);
+
+/// A function of trees as one of T.
+template <class T>
+std::function<T(const T&)> typed(const TreeFunction& function) {
+  return [function](const T& x) { return from_tree<T>(function({to_tree(x)})); };
+}
+/// A user's way to solve.
+template <class T, class Solve>
+SolveWith solve_with(const Solve& solve) {
+  return [&solve](const TreeFunction& function, const Tree& given) {
+    return to_tree(solve(typed<T>(function), from_tree<T>(given)));
+  };
+}
+}  // namespace detail
+
+/// What custom_linear_solve knows beside its functions.
+struct LinearSolveOptions {
+  bool symmetric = false;  ///< matvec is its own transpose, so that `solve` solves with that, too.
+};
+/// x with matvec(x) = b, a linear function of a tree to one of the same types, found by solve(matvec, b), where matvec
+/// comes as std::function. Its derivative solves again, by `solve` forwards and backwards with the transpose of matvec by
+/// `transpose_solve`, or by `solve` where `symmetric`; without either, reverse mode throws TraceError. Throws DtypeError
+/// for a b that is no float, StateError, ShapeError or DtypeError where a function returns something else than b's types.
+/// (jax.lax.custom_linear_solve)
+template <class Matvec, class T, class Solve>
+T custom_linear_solve(const Matvec& matvec, const T& b, const Solve& solve, LinearSolveOptions options = {}) {
+  return from_tree<T>(detail::custom_linear_solve(detail::tree_function<Matvec, T>(matvec), to_tree(b),
+                                                  detail::solve_with<T>(solve), {}, options.symmetric));
+}
+template <class Matvec, class T, class Solve, class TransposeSolve>
+requires(!std::is_same_v<TransposeSolve, LinearSolveOptions>) T
+    custom_linear_solve(const Matvec& matvec, const T& b, const Solve& solve, const TransposeSolve& transpose_solve) {
+  return from_tree<T>(detail::custom_linear_solve(detail::tree_function<Matvec, T>(matvec), to_tree(b),
+                                                  detail::solve_with<T>(solve), detail::solve_with<T>(transpose_solve),
+                                                  false));
+}
+
+/// x with f(x) = 0, f from a tree to one of the same types, found by solve(f, start). Its derivative is that of the
+/// equation: tangent_solve(g, y) solves g(x) = y for the linear functions that are f's derivative at the root, and its
+/// transpose. The start has no derivative. Throws as custom_linear_solve does. (jax.lax.custom_root)
+template <class F, class T, class Solve, class TangentSolve>
+T custom_root(const F& f, const T& start, const Solve& solve, const TangentSolve& tangent_solve) {
+  return from_tree<T>(detail::custom_root(detail::tree_function<F, T>(f), to_tree(start), detail::solve_with<T>(solve),
+                                          detail::solve_with<T>(tangent_solve)));
+}
+
+// ---- systems of linear equations, by iteration -----------------------------------------------------------------------
+
+/// When an iteration ends: at |b - A x| <= max(tol |b|, atol), or after max_iterations.
+struct IterationOptions {
+  double tol = 1e-5;
+  double atol = 0;
+  std::optional<std::int64_t> max_iterations = std::nullopt;  ///< Ten times the number of unknowns unless given.
+  std::int64_t restart = 20;                                  ///< Of gmres: vectors that are kept.
+};
+
+namespace detail {
+enum class Iteration : std::uint8_t { cg, bicgstab, gmres };
+/// `start` and `preconditioner` may be absent: None, and null.
+LOCKSTEP_API Tree iterate(Iteration kind, const TreeFunction& a, const Tree& b, const Tree& start,
+                          const TreeFunction& preconditioner, const IterationOptions& options);
+
+template <class T, class A>
+T iterated(Iteration kind, const A& a, const T& b, const IterationOptions& options) {
+  if constexpr (std::is_convertible_v<A, Array>) {
+    const auto product = [matrix = Array(a)](const T& x) -> T { return matmul(matrix, x); };
+    return from_tree<T>(iterate(kind, tree_function<decltype(product), T>(product), to_tree(b), {}, {}, options));
+  } else {
+    return from_tree<T>(iterate(kind, tree_function<A, T>(a), to_tree(b), {}, {}, options));
+  }
+}
+template <class T, class A, class M>
+T iterated(Iteration kind, const A& a, const T& b, const T& start, const M& preconditioner,
+           const IterationOptions& options) {
+  return from_tree<T>(
+      iterate(kind, tree_function<A, T>(a), to_tree(b), to_tree(start), tree_function<M, T>(preconditioner), options));
+}
+}  // namespace detail
+
+/// x with a x = b, a positive definite: a matrix, of vectors and matrices b, or a linear function of a tree. By conjugate
+/// gradients (Hestenes and Stiefel 1952), in a while_loop. Where the iteration ends before the equation holds, x and its
+/// derivatives are what was found until then. Throws DtypeError for a b that is no float, ShapeError or StateError where
+/// a gives something else than b's types. (jax.scipy.sparse.linalg.cg, here and below)
+template <class A, class T>
+T cg(const A& a, const T& b, const IterationOptions& options = {}) {
+  return detail::iterated<T>(detail::Iteration::cg, a, b, options);
+}
+/// From `start` on, with a linear function that comes near to the inverse of a; both functions.
+template <class A, class T, class M>
+T cg(const A& a, const T& b, const T& start, const M& preconditioner, const IterationOptions& options = {}) {
+  return detail::iterated<T>(detail::Iteration::cg, a, b, start, preconditioner, options);
+}
+/// Of any a that can be inverted, by stabilised biconjugate gradients (van der Vorst 1992).
+template <class A, class T>
+T bicgstab(const A& a, const T& b, const IterationOptions& options = {}) {
+  return detail::iterated<T>(detail::Iteration::bicgstab, a, b, options);
+}
+template <class A, class T, class M>
+T bicgstab(const A& a, const T& b, const T& start, const M& preconditioner, const IterationOptions& options = {}) {
+  return detail::iterated<T>(detail::Iteration::bicgstab, a, b, start, preconditioner, options);
+}
+/// By least residuals in Krylov spaces of up to `restart` vectors (Saad and Schultz 1986), each of which counts as one
+/// iteration.
+template <class A, class T>
+T gmres(const A& a, const T& b, const IterationOptions& options = {}) {
+  return detail::iterated<T>(detail::Iteration::gmres, a, b, options);
+}
+template <class A, class T, class M>
+T gmres(const A& a, const T& b, const T& start, const M& preconditioner, const IterationOptions& options = {}) {
+  return detail::iterated<T>(detail::Iteration::gmres, a, b, start, preconditioner, options);
+}
+
+// ---- roots of functions of one number, element by element ------------------------------------------------------------
+
+/// When the search for a root ends: where a step, or half the interval, is at most tolerance (1 + |x|), or after
+/// max_iterations.
+struct RootOptions {
+  double tolerance = 0;  ///< 0: as near as the dtype comes.
+  std::int64_t max_iterations = 100;
+};
+
+namespace detail {
+/// f of a tree that is one leaf, here and below.
+LOCKSTEP_API Array bisect(const TreeFunction& f, const Array& low, const Array& high, const RootOptions& options);
+/// Likewise.
+LOCKSTEP_API Array newton(const TreeFunction& f, const Array& start, const RootOptions& options);
+}  // namespace detail
+
+/// A root of each element of f between low and high, where f has two signs; NaN where it has one. f works element by
+/// element. Differentiable in what f captures, by the implicit function theorem.
+template <class F>
+Array bisect(const F& f, const Array& low, const Array& high, const RootOptions& options = {}) {
+  return detail::bisect(detail::tree_function<F, Array>(f), low, high, options);
+}
+/// A root near the start, by Newton's iteration with f's own derivative; where it does not end, what it has come to.
+/// Differentiable likewise.
+template <class F>
+Array newton(const F& f, const Array& start, const RootOptions& options = {}) {
+  return detail::newton(detail::tree_function<F, Array>(f), start, options);
+}
+
+}  // namespace lockstep
