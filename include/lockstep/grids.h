@@ -75,8 +75,8 @@ class LOCKSTEP_API Blocks {
   bool is_list_ = false;
 };
 /// One array of blocks: innermost lists are joined along the last axis, those around them along the one before, and so on:
-/// block({{a, b}, {c, d}}). Throws ValueError for lists that are empty or not nested alike.
-LOCKSTEP_API Array block(const Blocks& blocks);
+/// join_blocks({{a, b}, {c, d}}). Throws ValueError for lists that are empty or not nested alike. (jax.numpy.block)
+LOCKSTEP_API Array join_blocks(const Blocks& blocks);
 /// Matrices one behind the other along the diagonal, zeros elsewhere; vectors and scalars are rows. No array gives [1, 0].
 /// Throws ShapeError above rank 2. (jax.scipy.linalg.block_diag)
 LOCKSTEP_API Array block_diag(const ArrayOperands& arrays);

@@ -54,9 +54,9 @@ TEST_CASE("second derivatives of composed numerics, forwards and backwards") {
        {[](const Array& x) { return weighted(exp(conv_general_dilated_patches(x, {2}, {.strides = {2}}))); },
         numbers({1, 5, 2})}},
       {"nanquantile", {[](const Array& x) { return exp(nanquantile(x, 0.4)); }, m}},
-      {"block",
+      {"join_blocks",
        {[](const Array& x) {
-          return weighted(exp(block({{x, x}, {x, square(x)}})));
+          return weighted(exp(join_blocks({{x, x}, {x, square(x)}})));
         },
         m}},
       {"reduce",
@@ -196,8 +196,8 @@ TEST_CASE("messages of numerics say what to write") {
   expect_error<ValueError>([&] { mgrid({}); }, "mgrid: there is no range");
   expect_error<ShapeError>([&] { fill_diagonal(v, 1); }, "fill_diagonal: [3] given; expected a matrix");
   expect_error<ShapeError>([&] { fill_diagonal(m, ones({2})); }, "2 values for a diagonal of 3 elements");
-  expect_error<ValueError>([&] { block({{v, v}, {Blocks{v}, v}}); }, "lists are nested", "expected one depth");
-  expect_error<ValueError>([&] { block(std::vector<Blocks>{}); }, "block: a list is empty");
+  expect_error<ValueError>([&] { join_blocks({{v, v}, {Blocks{v}, v}}); }, "lists are nested", "expected one depth");
+  expect_error<ValueError>([&] { join_blocks(std::vector<Blocks>{}); }, "join_blocks: a list is empty");
   const auto add = [](const Array& a, const Array& b) { return a + b; };
   const auto first_list = [](const Arrays& a, const Arrays&) { return a; };
   expect_error<DtypeError>([&] { reduce(add, m, ones({}, int32)); }, "its initial value i32[]", "convert one");

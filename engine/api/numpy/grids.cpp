@@ -45,14 +45,14 @@ struct Joined {
 
 Joined joined(const Blocks& blocks) {
   if (!blocks.is_list()) return {blocks.array(), 0};
-  if (blocks.blocks().empty()) throw ValueError("block: a list is empty; expected at least one array in each");
+  if (blocks.blocks().empty()) throw ValueError("join_blocks: a list is empty; expected at least one array in each");
   Arrays arrays;
   std::int64_t depth = -1, rank = 0;
   for (const Blocks& item : blocks.blocks()) {
     const Joined inner = joined(item);
     if (depth >= 0 && inner.depth != depth) {
       throw ValueError(
-          fmt::format("block: lists are nested {} and {} deep; expected one depth; write {{x}} for a list "
+          fmt::format("join_blocks: lists are nested {} and {} deep; expected one depth; write {{x}} for a list "
                       "of one array",
                       depth, inner.depth));
     }
@@ -159,7 +159,7 @@ Array fill_diagonal(const ArrayOperand& x, const Operand& values) {
   return where(held, broadcast_to(by_row, shape), x);
 }
 
-Array block(const Blocks& blocks) { return joined(blocks).array; }
+Array join_blocks(const Blocks& blocks) { return joined(blocks).array; }
 
 Array block_diag(const ArrayOperands& arrays) {
   if (arrays.empty()) return zeros({1, 0});

@@ -142,17 +142,17 @@ Lines grids() {
        "jnp.fill_diagonal(x, y, inplace=False)",
        {drawn({3, 3, 3}), drawn({3})},
        [](A x, A y) { return fill_diagonal(x, y); }},
-      {"block",
+      {"join_blocks",
        "jnp.block([[x, y], [z, w]])",
        {drawn({2, 2}), drawn({2, 1}), drawn({2}), drawn({})},
        [](A x, A y, A z, A w) {
-         return block({{x, y}, {z, w}});
+         return join_blocks({{x, y}, {z, w}});
        }},
-      {"block",
+      {"join_blocks",
        "jnp.block([x, y])",
        {drawn({2, 2}), drawn({2, 1})},
        [](A x, A y) {
-         return block({x, y});
+         return join_blocks({x, y});
        }},
       {"ravel_tree",
        "jax.flatten_util.ravel_pytree([x, y])[0]",
