@@ -61,7 +61,7 @@ Importer::Importer(const std::vector<mlir::Func>& funcs) : funcs_(funcs) {
   for (const mlir::Func& func : funcs) by_name_[func.name] = &func;
 }
 
-const mlir::Func& Importer::main() const {
+const mlir::Func& Importer::entry() const {
   if (const auto found = by_name_.find("main"); found != by_name_.end()) return *found->second;
   const mlir::Func* only = nullptr;
   for (const mlir::Func& func : funcs_) {
@@ -211,15 +211,15 @@ std::string OpCall::combiner(const mlir::Region& region) const {
 Function from_stablehlo(std::string_view text) {
   const std::vector<mlir::Func> funcs = mlir::parse_module(text);
   Importer importer(funcs);
-  const mlir::Func& main = importer.main();
+  const mlir::Func& entry = importer.entry();
   std::vector<Tree> examples;
-  for (const ArrayType& type : main.body.types) examples.emplace_back(lockstep::detail::example_of(type));
+  for (const ArrayType& type : entry.body.types) examples.emplace_back(lockstep::detail::example_of(type));
   return trace(
       [&](const std::vector<Tree>& arguments) {
         std::vector<Array> arrays;
         for (const Tree& argument : arguments) arrays.push_back(argument.array());
         std::vector<Tree> results;
-        for (const Array& result : importer.call(main, arrays, 1)) results.emplace_back(result);
+        for (const Array& result : importer.call(entry, arrays, 1)) results.emplace_back(result);
         return Tree::list(std::move(results));
       },
       examples);

@@ -26,7 +26,7 @@ class Importer {
   explicit Importer(const std::vector<mlir::Func>& funcs);
 
   /// The public function, or the only one.
-  const mlir::Func& main() const;
+  const mlir::Func& entry() const;
   /// `line` is where the call stands.
   std::vector<Array> call(const mlir::Func& func, const std::vector<Array>& arguments, std::int64_t line);
   std::vector<Array> run(const mlir::Region& region, const std::vector<Array>& arguments, const Values* outer);

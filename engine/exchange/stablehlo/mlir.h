@@ -33,9 +33,9 @@ struct Op;
 
 /// A block: its arguments and ops, of which the last returns.
 struct Region {
-  std::vector<std::string> arguments = {};
-  std::vector<ArrayType> types = {};  ///< Of the arguments, where they are written.
-  std::vector<Op> ops = {};
+  std::vector<std::string> arguments;
+  std::vector<ArrayType> types;  ///< Of the arguments, where they are written.
+  std::vector<Op> ops;
 };
 
 struct Op {

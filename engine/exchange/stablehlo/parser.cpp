@@ -241,7 +241,8 @@ class Parser {
 
   Region region(int depth, std::vector<std::string> arguments = {}) {
     if (depth > deepest) in_.fail("regions are nested too deep");
-    Region read{.arguments = std::move(arguments)};
+    Region read;
+    read.arguments = std::move(arguments);
     in_.expect("{");
     if (in_.peek() == '^') {
       in_.name_after('^');
