@@ -17,7 +17,7 @@ namespace {
 
 /// Pixel (row, column) of channel c holds 100 row + 10 column + c + 1.
 template <class T>
-HostTable image(std::int64_t height, std::int64_t width, std::int64_t channels) {
+HostTable counted_image(std::int64_t height, std::int64_t width, std::int64_t channels) {
   std::vector<T> values;
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
@@ -36,7 +36,7 @@ T at(const HostTable& image, std::int64_t y, std::int64_t x, std::int64_t c = 0)
 }  // namespace
 
 TEST_CASE_TEMPLATE("a crop is a window, with zeros outside", T, float, std::uint8_t) {
-  const HostTable whole = image<T>(2, 4, 2);
+  const HostTable whole = counted_image<T>(2, 4, 2);
   for (std::int64_t top = -4; top <= 3; ++top) {
     for (std::int64_t left = -5; left <= 5; ++left) {
       const HostTable window = data::crop(whole, top, left, 3, 2);
@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE("a crop is a window, with zeros outside", T, float, std::uint
 }
 
 TEST_CASE("what is drawn depends on the key alone, and reaches all there is") {
-  const HostTable whole = image<float>(4, 4, 1);
+  const HostTable whole = counted_image<float>(4, 4, 1);
   std::set<std::vector<std::byte>> crops, shifts, holes, flips;
   for (std::int64_t i = 0; i < 400; ++i) {
     const RowKey key(1, 0, i);
@@ -71,7 +71,7 @@ TEST_CASE("what is drawn depends on the key alone, and reaches all there is") {
   CHECK(holes.size() == 16);
   CHECK(flips.size() == 2);
   CHECK(data::random_flip(whole, RowKey(1, 0, 0), 0).bytes == whole.bytes);
-  const HostTable flipped = data::random_flip(image<std::uint8_t>(2, 3, 2), RowKey(1, 0, 0), 1);
+  const HostTable flipped = data::random_flip(counted_image<std::uint8_t>(2, 3, 2), RowKey(1, 0, 0), 1);
   CHECK(at<std::uint8_t>(flipped, 1, 0, 1) == 100 + 20 + 2);
   CHECK(at<std::uint8_t>(flipped, 1, 1, 0) == 100 + 10 + 1);
 }
@@ -79,30 +79,30 @@ TEST_CASE("what is drawn depends on the key alone, and reaches all there is") {
 TEST_CASE("cutout clears a square that may reach over the edge") {
   std::set<std::ptrdiff_t> cleared;
   for (std::int64_t i = 0; i < 200; ++i) {
-    const HostTable holed = data::cutout(image<float>(5, 5, 1), 3, RowKey(2, 0, i));
+    const HostTable holed = data::cutout(counted_image<float>(5, 5, 1), 3, RowKey(2, 0, i));
     const auto values = data::elements<float>(holed);
     cleared.insert(std::count(values.begin(), values.end(), 0.0F));
   }
   CHECK(cleared == std::set<std::ptrdiff_t>{4, 6, 9});
-  const HostTable all = data::cutout(image<float>(5, 5, 1), 100, RowKey(2, 0, 0));
+  const HostTable all = data::cutout(counted_image<float>(5, 5, 1), 100, RowKey(2, 0, 0));
   CHECK(std::count(all.bytes.begin(), all.bytes.end(), std::byte{0}) == std::ssize(all.bytes));
 }
 
 TEST_CASE("normalize takes mean and deviation of each channel") {
-  const HostTable floats = data::normalize(image<float>(1, 2, 2), {1, 2}, {2, 4});
+  const HostTable floats = data::normalize(counted_image<float>(1, 2, 2), {1, 2}, {2, 4});
   CHECK(std::vector(data::elements<float>(floats).begin(), data::elements<float>(floats).end()) ==
         std::vector<float>{0, 0, 5, 2.5F});
   const HostTable bytes =
       data::normalize(data::host_table(std::vector<std::uint8_t>{0, 255}, Shape{1, 2, 1}), {0.5F}, {0.5F});
   CHECK(data::elements<float>(bytes)[0] == -1);
   CHECK(data::elements<float>(bytes)[1] == doctest::Approx(1));
-  const HostTable five = data::normalize(image<float>(1, 1, 5), {0, 0, 0, 0, 1}, {1, 1, 1, 2, 2});
+  const HostTable five = data::normalize(counted_image<float>(1, 1, 5), {0, 0, 0, 0, 1}, {1, 1, 1, 2, 2});
   CHECK(std::vector(data::elements<float>(five).begin(), data::elements<float>(five).end()) ==
         std::vector<float>{1, 2, 3, 2, 2});
 }
 
 TEST_CASE("resize keeps a plane, an image of its own size, and the middle of two pixels") {
-  const HostTable whole = image<float>(3, 4, 2);
+  const HostTable whole = counted_image<float>(3, 4, 2);
   CHECK(data::resize(whole, 3, 4).bytes == whole.bytes);
   const HostTable larger = data::resize(whole, 6, 8);
   CHECK(at<float>(larger, 2, 3) == doctest::Approx(100 * 0.75 + 10 * 1.25 + 1));
@@ -112,7 +112,7 @@ TEST_CASE("resize keeps a plane, an image of its own size, and the middle of two
 
 TEST_CASE("augmentations refuse what is no image, and sizes that cannot be") {
   const RowKey key(0, 0, 0);
-  const HostTable whole = image<float>(4, 4, 1);
+  const HostTable whole = counted_image<float>(4, 4, 1);
   const HostTable flat = data::host_table(std::vector<float>{1, 2}, Shape{2});
   const HostTable doubles = data::host_table(std::vector<double>{1}, Shape{1, 1, 1});
   tests::expect_error<ShapeError>([&] { data::crop(flat, 0, 0, 1, 1); }, "[crop] the image is f32[2]");
