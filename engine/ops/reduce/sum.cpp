@@ -135,30 +135,30 @@ std::vector<ir::ErrorSample> sum_errors() {
 }  // namespace
 
 const Primitive& primitives::reduce_sum() {
-  static const Primitive op{
-      .name = "reduce_sum",
-      .infer = infer_sum,
-      .derivative = derivative::linear_in_one(0, sum_transpose),
-      .batch = batch::reducer(reduce_sum),
-      .reference = sum_reference,
-      .flops = flops::per_element(0),
-      .samples =
-          [] {
-            std::vector<ir::Sample> list =
-                reduction_samples({DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::int32,
-                                   DType::int64, DType::uint8, DType::complex64},
-                                  -2, 3);
-            for (const DType dtype : {DType::float32, DType::float64}) {
-              for (const std::int64_t axis : {0, 1, 2}) {
-                list.push_back(
-                    {{samples::input(dtype, {4, 8, 36})}, {{"axes", Dims{axis}}, {"sum_blocks", std::int64_t{4}}}, {}});
-              }
-            }
-            return list;
-          },
-      .error_samples = sum_errors,
-      .traits = {.in_loops = loops::same<loops::real>, .loop_sum = true},
-      .layout = layout::reduction(ir::Factor::Kind::sum)};
+  static const Primitive op{.name = "reduce_sum",
+                            .infer = infer_sum,
+                            .derivative = derivative::linear_in_one(0, sum_transpose),
+                            .batch = batch::reducer(reduce_sum),
+                            .reference = sum_reference,
+                            .flops = flops::per_element(0),
+                            .samples =
+                                [] {
+                                  std::vector<ir::Sample> list = reduction_samples(
+                                      {DType::float64, DType::float32, DType::bfloat16, DType::float16, DType::int32,
+                                       DType::int64, DType::uint8, DType::complex64},
+                                      -2, 3);
+                                  for (const DType dtype : {DType::float32, DType::float64}) {
+                                    for (const std::int64_t axis : {0, 1, 2}) {
+                                      list.push_back({{samples::input(dtype, {4, 8, 36}, {.low = 0.5, .high = 2})},
+                                                      {{"axes", Dims{axis}}, {"sum_blocks", std::int64_t{4}}},
+                                                      {}});
+                                    }
+                                  }
+                                  return list;
+                                },
+                            .error_samples = sum_errors,
+                            .traits = {.in_loops = loops::same<loops::real>, .loop_sum = true},
+                            .layout = layout::reduction(ir::Factor::Kind::sum)};
   return op;
 }
 
