@@ -1,0 +1,66 @@
+// A character model of a short text, which then writes on.
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/lockstep.h>
+
+namespace ls = lockstep;
+
+constexpr std::int64_t length = 32;
+const std::string text =
+    "the quick brown fox jumps over the lazy dog. pack my box with five dozen liquor jugs. how vexingly quick daft "
+    "zebras jump. sphinx of black quartz, judge my vow. the five boxing wizards jump quickly. ";
+
+/// All windows of the text, and the same one character later.
+ls::Batch windows() {
+  std::vector<std::int32_t> x, y;
+  const auto rows = static_cast<std::int64_t>(text.size()) - length;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    x.insert(x.end(), text.begin() + row, text.begin() + row + length);
+    y.insert(y.end(), text.begin() + row + 1, text.begin() + row + length + 1);
+  }
+  return {ls::array(x, {rows, length}), ls::array(y, {rows, length}), {}};
+}
+
+int main(int argc, char** argv) try {
+  ls::TrainerOptions run = {.steps = 150, .log_every = 150};
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--resume") run.resume = true;
+    if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
+  }
+  const ls::Model model([](ls::Scope& s, const ls::Array& tokens) {
+    return ls::models::gpt(s, tokens, {.vocabulary = 128, .blocks = {.width = 32, .depth = 2, .heads = 2}});
+  });
+  const auto loss = [model](const ls::Tree& weights, const ls::Tree& state, const ls::Batch& batch) {
+    auto [logits, next] = model.stateless_call(weights, state, batch.x, true);
+    return ls::WithAux{ls::softmax_cross_entropy(logits, batch.y), next, {}};
+  };
+  const auto step = ls::data_parallel(loss, ls::optim::adam(1e-2), {.shards = 1});
+  ls::data::TreeLoader loader(windows(), {.batch = 16, .seed = 1});
+  auto [weights, variables] = model.init(ls::random::key(2), ls::zeros({1, length}, ls::int32));
+  const auto state = ls::fit(step, step.init(weights, variables), loader, run);
+  ls::data::TreeLoader rows(windows(), {.batch = 16});
+  const double last = ls::evaluate(ls::EvaluateStep(loss, {.shards = 1}), state, rows).at("loss");
+
+  const auto next = ls::jit([model](const ls::Tree& w, const ls::Tree& v, const ls::Array& tokens) {
+    return ls::argmax(model.stateless_call(w, v, tokens, false).first[0][length - 1], 0);
+  });
+  std::string written = text.substr(0, length);
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<std::int32_t> tokens(written.end() - length, written.end());
+    written +=
+        static_cast<char>(next(state.trainable, state.non_trainable, ls::array(tokens, {1, length})).item<int>());
+  }
+  std::printf("%s\nloss %.3f\nfingerprint %s\n", written.c_str(), last, ls::fingerprint(ls::to_tree(state)).c_str());
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
