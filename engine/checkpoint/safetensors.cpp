@@ -244,6 +244,9 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
   const Json header = parse_header(file, {reinterpret_cast<const char*>(text.data()), text.size()});
   const Json metadata = header.value(metadata_name, Json::object());
+  const bool are_texts =
+      metadata.is_object() && std::ranges::all_of(metadata, [](const Json& entry) { return entry.is_string(); });
+  if (!are_texts) fail(file, "'__metadata__' is " + metadata.dump().substr(0, 60) + "; expected a text for each name");
   std::vector<Extent> extents;
   for (const auto& [name, info] : header.items()) {
     if (name != metadata_name) extents.push_back(extent_of(file, name, info, data.size()));

@@ -269,6 +269,12 @@ TEST_CASE("hostile safetensors files are refused, whatever their manifest says")
       {safetensors(R"({"a":{"dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[0,0]}})", ""), "too large"},
       {safetensors(R"({"a":{"dtype":"f32","shape":[1],"data_offsets":[0,4]}})", "abcd"), "unknown dtype"},
       {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", "abcd"), "exactly"},
+      {safetensors(R"({"__metadata__":{"n":1},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"),
+       R"('__metadata__' is {"n":1}; expected a text for each name)"},
+      {safetensors(R"({"__metadata__":{"n":{"m":"x"}},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"),
+       R"('__metadata__' is {"n":{"m":"x"}}; expected)"},
+      {safetensors(R"({"__metadata__":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"),
+       "'__metadata__' is {"},
       {safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}})", "abcd"), "do not lie in"},
       {safetensors(
            R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
