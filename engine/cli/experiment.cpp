@@ -1,7 +1,6 @@
 #include "engine/cli/experiment.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <span>
 #include <string_view>
@@ -24,25 +23,22 @@ namespace {
 
 using data::Dataset;
 
+template <class To, class From>
+data::HostTable converted(const data::HostTable& table, double scale = 1) {
+  std::vector<To> values;
+  for (const From value : data::elements<From>(table)) values.push_back(static_cast<To>(value * scale));
+  return data::host_table(std::span<const To>(values), table.type.shape);
+}
+
 Dataset in_dtype(Dataset dataset, DType dtype) {
-  if (dtype == DType::float32) return dataset;
-  const std::size_t count = dataset.x.bytes.size() / sizeof(float);
-  std::vector<std::byte> wide(count * sizeof(double));
-  for (std::size_t i = 0; i < count; ++i) {
-    float value = 0;
-    std::memcpy(&value, dataset.x.bytes.data() + i * sizeof(float), sizeof(float));
-    const double widened = value;
-    std::memcpy(wide.data() + i * sizeof(double), &widened, sizeof(double));
-  }
-  dataset.x = {{dtype, dataset.x.type.shape, {}}, std::move(wide)};
+  if (dtype == DType::float64) dataset.x = converted<double, float>(dataset.x);
   return dataset;
 }
 
 template <class T>
 data::HostTable host_table(const Array& array) {
   const std::vector<T> elements = array.to_vector<T>();
-  const auto bytes = std::as_bytes(std::span<const T>(elements));
-  return {array.type(), {bytes.begin(), bytes.end()}};
+  return data::host_table(std::span<const T>(elements), array.shape());
 }
 
 struct SyntheticOptions {
@@ -80,13 +76,6 @@ DataSets load_fashion_mnist(const TrainArguments& a, NamedOptions&) {
   data::FashionMnist sets =
       data::load_fashion_mnist(a.data_dir.empty() ? std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) : a.data_dir);
   return {std::move(sets.train), std::move(sets.test)};
-}
-
-template <class To, class From>
-data::HostTable converted(const data::HostTable& table, double scale = 1) {
-  std::vector<To> values;
-  for (const From value : data::elements<From>(table)) values.push_back(static_cast<To>(value * scale));
-  return data::host_table(std::span<const To>(values), table.type.shape);
 }
 
 /// In [0, 1].

@@ -1,7 +1,6 @@
 #include "engine/cli/named_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -12,18 +11,6 @@
 #include <lockstep/error.h>
 
 namespace lockstep::cli {
-namespace {
-
-template <class T>
-std::optional<T> value_of(const std::string& text) {
-  T value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 NamedOptions::NamedOptions(std::string_view of, const std::map<std::string, std::string>& all) : of_(of) {
   const std::string prefix = of_ + ".";
   for (const auto& [name, text] : all) {
@@ -36,7 +23,7 @@ T NamedOptions::parsed(const std::string& name, T otherwise, const char* kind) {
   known_.push_back(name);
   const auto found = given_.find(name);
   if (found == given_.end()) return otherwise;
-  const std::optional<T> value = value_of<T>(found->second);
+  const std::optional<T> value = number_in<T>(found->second);
   if (!value) throw ValueError(fmt::format("{}.{} is '{}'; expected {}", of_, name, found->second, kind));
   return *value;
 }
@@ -67,7 +54,7 @@ std::vector<std::int64_t> NamedOptions::integers(const std::string& name, const 
   std::vector<std::int64_t> values;
   std::stringstream stream(text);
   for (std::string part; std::getline(stream, part, ',');) {
-    const std::optional<std::int64_t> value = value_of<std::int64_t>(part);
+    const std::optional<std::int64_t> value = number_in<std::int64_t>(part);
     if (!value) throw ValueError(fmt::format("{}.{} is '{}'; expected integers between commas", of_, name, text));
     values.push_back(*value);
   }

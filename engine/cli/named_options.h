@@ -1,13 +1,25 @@
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace lockstep::cli {
+
+/// A text that is a number and nothing else.
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  T value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 /// Options that were given by name as text, such as "optimizer.b1": those of one thing, which takes what it knows.
 class NamedOptions {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -13,23 +12,18 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/named_options.h"
 
 // Trainings made several times: a run for each seed, and steps that are timed.
 namespace lockstep::cli {
 namespace {
 
-std::optional<std::uint64_t> number_in(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// Of "0-4" and "7".
 std::pair<std::uint64_t, std::uint64_t> seeds_in(const std::string& text) {
   const std::size_t dash = text.find('-');
-  const auto first = number_in(std::string_view(text).substr(0, dash));
-  const auto last = dash == std::string::npos ? first : number_in(std::string_view(text).substr(dash + 1));
+  const auto first = number_in<std::uint64_t>(std::string_view(text).substr(0, dash));
+  const auto last =
+      dash == std::string::npos ? first : number_in<std::uint64_t>(std::string_view(text).substr(dash + 1));
   if (!first || !last || *last < *first || *last - *first >= 1000) {
     throw ValueError(
         fmt::format("--seeds '{}': expected two numbers with a dash, the smaller first and at most 1000 apart, "

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <fstream>
 #include <optional>
 #include <set>
 
@@ -13,6 +12,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/curves.h"
+#include "engine/cli/run_folder.h"
 
 namespace lockstep::cli {
 namespace {
@@ -110,11 +110,9 @@ std::string manifest_table(const std::vector<RunRecord>& runs) {
   return shown == 0 ? std::string("<p>The manifests do not differ.</p>\n") : html + "</table>\n";
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw DataError(path.string() + " cannot be written; free the disk, or name another file in --out");
+void write_page(const std::filesystem::path& path, const std::string& text) {
+  if (write_text(path, text)) return;
+  throw DataError(path.string() + " cannot be written; free the disk, or name another file in --out");
 }
 
 }  // namespace
@@ -150,10 +148,10 @@ std::vector<std::filesystem::path> write_reports(const ReportArguments& argument
   for (const std::filesystem::path& folder : arguments.runs) runs.push_back(read_run(folder));
   std::vector<std::filesystem::path> written = {arguments.out.empty() ? arguments.runs.front() / "report.html"
                                                                       : arguments.out};
-  write_text(written[0], report_html(runs));
+  write_page(written[0], report_html(runs));
   for (const RunRecord& run : runs) {
     written.push_back(run.folder / "curves.svg");
-    write_text(written.back(), curves_svg(run));
+    write_page(written.back(), curves_svg(run));
   }
   return written;
 }

@@ -32,17 +32,6 @@ void write_manifest(const fs::path& run, const Manifest& manifest) {
   }
 }
 
-std::optional<Manifest> written_manifest(const fs::path& run) {
-  std::ifstream file(manifest_of(run));
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  Manifest manifest;
-  for (const auto& [key, value] : json.items()) {
-    manifest.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  return manifest;
-}
-
 /// Whether nothing is there but what a run makes before its manifest.
 bool is_new(const fs::path& run) {
   std::error_code error;
@@ -54,6 +43,24 @@ bool is_new(const fs::path& run) {
 }
 
 }  // namespace
+
+std::optional<Manifest> written_manifest(const fs::path& run) {
+  std::ifstream file(manifest_of(run));
+  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  Manifest manifest;
+  for (const auto& [key, value] : json.items()) {
+    manifest.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return manifest;
+}
+
+bool write_text(const fs::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return static_cast<bool>(file);
+}
 
 RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest) {
   if (fs::exists(path)) {

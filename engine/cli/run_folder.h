@@ -12,6 +12,11 @@ namespace lockstep::cli {
 
 using Manifest = std::map<std::string, std::string>;
 
+/// What stands in a manifest.json; nothing where there is none or it is damaged.
+std::optional<Manifest> written_manifest(const std::filesystem::path& run);
+/// Whether the whole file could be written.
+[[nodiscard]] bool write_text(const std::filesystem::path& path, const std::string& text);
+
 /// A run's folder: manifest.json, metrics.csv, checkpoints/step-N.
 class RunFolder {
  public:

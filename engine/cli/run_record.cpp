@@ -1,15 +1,15 @@
 #include "engine/cli/run_record.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <sstream>
-#include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include <lockstep/checkpoint_manager.h>
 #include <lockstep/error.h>
+
+#include "engine/cli/named_options.h"
 
 namespace lockstep::cli {
 namespace {
@@ -41,35 +41,18 @@ RecordTable read_table(const fs::path& path) {
   return table;
 }
 
-std::map<std::string, std::string> read_manifest(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) {
+Manifest read_manifest(const fs::path& run) {
+  const fs::path path = run / "manifest.json";
+  if (!std::ifstream(path)) {
     throw DataError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
-                                path.string(), path.parent_path().string()));
+                                path.string(), run.string()));
   }
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object()) throw DataError(path.string() + " is damaged: it is no JSON object");
-  std::map<std::string, std::string> manifest;
-  for (const auto& [key, value] : json.items()) {
-    manifest.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  return manifest;
+  std::optional<Manifest> manifest = written_manifest(run);
+  if (!manifest) throw DataError(path.string() + " is damaged: it is no JSON object");
+  return *std::move(manifest);
 }
 
-std::vector<std::int64_t> saved_steps(const fs::path& folder) {
-  std::vector<std::int64_t> steps;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    constexpr std::string_view prefix = "step-";
-    std::int64_t step = 0;
-    if (!name.starts_with(prefix)) continue;
-    const auto [end, code] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
-    if (code == std::errc() && end == name.data() + name.size()) steps.push_back(step);
-  }
-  std::ranges::sort(steps);
-  return steps;
-}
+checkpoint::Manager checkpoints_of(const fs::path& run) { return checkpoint::Manager(run / "checkpoints"); }
 
 }  // namespace
 
@@ -79,13 +62,11 @@ std::optional<std::size_t> RecordTable::column(const std::string& name) const {
   return static_cast<std::size_t>(found - columns.begin());
 }
 
-fs::path RunRecord::checkpoint(std::int64_t step) const {
-  return folder / "checkpoints" / ("step-" + std::to_string(step));
-}
+fs::path RunRecord::checkpoint(std::int64_t step) const { return checkpoints_of(folder).folder_of(step); }
 
 RunRecord read_run(const fs::path& folder) {
-  return {folder, read_manifest(folder / "manifest.json"), read_table(folder / "metrics.csv"),
-          read_table(folder / "bits.csv"), saved_steps(folder / "checkpoints")};
+  return {folder, read_manifest(folder), read_table(folder / "metrics.csv"), read_table(folder / "bits.csv"),
+          checkpoints_of(folder).steps()};
 }
 
 std::vector<std::optional<double>> numbers_of(const RunRecord& run, const std::string& column) {
@@ -94,14 +75,12 @@ std::vector<std::optional<double>> numbers_of(const RunRecord& run, const std::s
   if (!at) return numbers;
   for (std::size_t row = 0; row < run.metrics.rows.size(); ++row) {
     const std::string& cell = run.metrics.rows[row][*at];
-    double value = 0;
-    const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    const bool is_number = code == std::errc() && end == cell.data() + cell.size();
-    if (!cell.empty() && !is_number) {
+    const std::optional<double> value = number_in<double>(cell);
+    if (!cell.empty() && !value) {
       throw DataError(fmt::format("{}: line {} has '{}' as {}; expected a number",
                                   (run.folder / "metrics.csv").string(), row + 2, cell, column));
     }
-    numbers.push_back(is_number ? std::optional(value) : std::nullopt);
+    numbers.push_back(value);
   }
   return numbers;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/cli/run_folder.h"
+
 namespace lockstep::cli {
 
 /// A CSV file of numbers that a run has written, as text: what is compared are bits.
@@ -21,7 +23,7 @@ struct RecordTable {
 /// What a run's folder says of it.
 struct RunRecord {
   std::filesystem::path folder;
-  std::map<std::string, std::string> manifest;
+  Manifest manifest;
   RecordTable metrics;
   RecordTable bits;                 ///< Of `--trace-bits`: step, variable, sha256. Empty where there is none.
   std::vector<std::int64_t> saved;  ///< Steps of checkpoints, in order.

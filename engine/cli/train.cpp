@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -90,11 +89,8 @@ detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder,
 }
 
 /// What `--config` and `verify` make the run again from, and what it came to.
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw CheckpointError(path.string() + " cannot be written; free the disk");
+void write_record(const std::filesystem::path& path, const std::string& text) {
+  if (!write_text(path, text)) throw CheckpointError(path.string() + " cannot be written; free the disk");
 }
 
 }  // namespace
@@ -120,7 +116,7 @@ int train(const TrainArguments& a) {
 
   const RunFolder folder = open_run(a, manifest);
   if (!quiet) {
-    write_text(a.run / "config.toml", config_text(flags_of(a), a.settings));
+    write_record(a.run / "config.toml", config_text(flags_of(a), a.settings));
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);
     print_placement(mesh);
@@ -147,8 +143,8 @@ int train(const TrainArguments& a) {
   }
   const std::string bits = fingerprint(to_tree(std::move(state)));
   if (!quiet) {
-    write_text(a.run / "result.json",
-               fmt::format("{{\n  \"fingerprint\": \"{}\",\n  \"steps\": {}\n}}\n", bits, steps));
+    write_record(a.run / "result.json",
+                 fmt::format("{{\n  \"fingerprint\": \"{}\",\n  \"steps\": {}\n}}\n", bits, steps));
     write_reports({{a.run}, {}});
     fmt::print("fingerprint {}\n", bits);
   }

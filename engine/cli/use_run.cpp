@@ -85,10 +85,9 @@ int predict_run(const UseArguments& a) {
   std::string text = "row,class,label\n";
   for (std::size_t i = 0; i < rows.size(); ++i) text += fmt::format("{},{},{}\n", i, rows[i], labels[i]);
   const fs::path out = a.out.empty() ? a.run / "predictions.csv" : a.out;
-  std::ofstream file(out);
-  file << text;
-  file.close();
-  if (!file) throw DataError(out.string() + " cannot be written; free the disk, or name another file in --out");
+  if (!write_text(out, text)) {
+    throw DataError(out.string() + " cannot be written; free the disk, or name another file in --out");
+  }
   fmt::print("{}\n", out.string());
   return success;
 }

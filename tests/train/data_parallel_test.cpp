@@ -11,6 +11,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
 #include "tests/support/training.h"
+#include "tests/train/close_trees.h"
 
 using namespace lockstep;
 using tests::loss_of;
@@ -34,22 +35,6 @@ tests::Trained train_net(const Replicas& replicas, const Batch& batch, int steps
   options.microbatches = microbatches;
   const TrainStep step = data_parallel(model, loss_of(model), optim::adamw(1e-2), options);
   return tests::train(step, tests::fresh_state(step, model, batch), steps, [&](int) { return batch; });
-}
-
-void check_close(const Tree& a, const Tree& b, double tolerance) {
-  REQUIRE(a.paths() == b.paths());
-  for (const std::string& path : a.paths()) {
-    CAPTURE(path);
-    const std::vector<double> x = convert(a.at(path).array(), float64).to_vector<double>();
-    const std::vector<double> y = convert(b.at(path).array(), float64).to_vector<double>();
-    double difference = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      difference = std::hypot(difference, x[i] - y[i]);
-      norm = std::hypot(norm, y[i]);
-    }
-    CHECK(difference <= tolerance * norm);
-  }
 }
 
 std::string bits(const TrainState& state) { return fingerprint(to_tree(state)); }
@@ -86,20 +71,21 @@ TEST_CASE("33 rows over any shards equal 33 rows on one device; bits are equal o
       for (std::size_t i = 0; i < one.losses.size(); ++i) {
         CHECK(many.losses[i] == doctest::Approx(one.losses[i]).epsilon(1e-6));
       }
-      check_close(many.state.non_trainable, one.state.non_trainable, 1e-6);
+      tests::check_close(many.state.non_trainable, one.state.non_trainable, 1e-6);
       if (expected.empty()) expected = bits(many.state);
       CHECK(bits(many.state) == expected);
     }
   }
   const Batch wide{convert(batch.x, float64), convert(batch.y, float64), batch.weight};
-  check_close(to_tree(train_net({2, 2}, wide, 5, true).state), to_tree(train_net({1, 1}, wide, 5, true).state), 1e-10);
+  tests::check_close(to_tree(train_net({2, 2}, wide, 5, true).state), to_tree(train_net({1, 1}, wide, 5, true).state),
+                     1e-10);
 }
 
 TEST_CASE("a batch of fewer rows than shards leaves shards empty, and means the same") {
   const Batch batch = tests::regression_batch(3, 5, float64);
   const tests::Trained one = train_net({1, 1}, batch, 3, true);
   for (const Replicas replicas : {Replicas{8, 1}, {8, 8}}) {
-    check_close(to_tree(train_net(replicas, batch, 3, true).state), to_tree(one.state), 1e-10);
+    tests::check_close(to_tree(train_net(replicas, batch, 3, true).state), to_tree(one.state), 1e-10);
   }
 }
 
@@ -138,7 +124,7 @@ TEST_CASE("microbatches add up to the whole batch's gradient, uneven ones too") 
       for (const std::int64_t parts : {2, 4}) {
         CAPTURE(replicas.shards);
         CAPTURE(parts);
-        check_close(to_tree(train_net(replicas, batch, 4, false, parts).state), to_tree(whole.state), 1e-10);
+        tests::check_close(to_tree(train_net(replicas, batch, 4, false, parts).state), to_tree(whole.state), 1e-10);
       }
     }
   }

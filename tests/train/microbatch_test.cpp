@@ -9,6 +9,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
 #include "tests/support/training.h"
+#include "tests/train/close_trees.h"
 
 // A step with microbatches is the step without them, with the memory of one: the same loss, gradients, metrics and state
 // for any number of shards, devices and microbatches, masks of dropout included.
@@ -64,22 +65,6 @@ Outcome outcome_of(const Model<Array, Array>& model, const StepLoss& loss, const
   return {all, fingerprint(all)};
 }
 
-void check_close(const Tree& a, const Tree& b, double tolerance) {
-  REQUIRE(a.paths() == b.paths());
-  for (const std::string& path : a.paths()) {
-    CAPTURE(path);
-    const std::vector<double> x = convert(a.at(path).array(), float64).to_vector<double>();
-    const std::vector<double> y = convert(b.at(path).array(), float64).to_vector<double>();
-    double difference = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      difference = std::hypot(difference, x[i] - y[i]);
-      norm = std::hypot(norm, y[i]);
-    }
-    CHECK(difference <= tolerance * norm);
-  }
-}
-
 /// Weights 1, 0, 0.5, 1, ...: some microbatches have no row.
 Batch with_holes(Batch batch) {
   std::vector<float> weights;
@@ -120,7 +105,7 @@ TEST_CASE("loss, gradients, metrics and state do not depend on microbatches, wit
         CAPTURE(replicas.devices);
         CAPTURE(microbatches);
         const Outcome cut = outcome_of(model, loss_of(model), batch, replicas, microbatches);
-        check_close(cut.state, plain.state, 1e-10);
+        tests::check_close(cut.state, plain.state, 1e-10);
         if (replicas.shards == shards) CHECK(cut.fingerprint == expected);
         shards = replicas.shards;
         expected = cut.fingerprint;
@@ -172,7 +157,7 @@ TEST_CASE("gradients that layers declare to combine otherwise do so over microba
     for (const std::int64_t shards : {1, 2, 4}) {
       const Outcome plain = outcome_of(model, tests::loss_of(model), batch, {shards, 1}, 1);
       const Outcome cut = outcome_of(model, tests::loss_of(model), batch, {shards, 1}, 4);
-      check_close(cut.state, plain.state, 1e-10);
+      tests::check_close(cut.state, plain.state, 1e-10);
     }
   }
 }
@@ -196,20 +181,20 @@ TEST_CASE("batch_norm over microbatches is an error by layer, unless it is told 
   const Outcome cut = outcome_of(model, tests::loss_of(model), batch, {2, 1}, 2, 1);
   CHECK(outcome_of(model, tests::loss_of(model), batch, {2, 2}, 2, 1).fingerprint == cut.fingerprint);
   // Microbatch m has rows 4m..4m+3 of each shard of 8; half of the mean of both means, as the moving mean was 0.
-  check_close(cut.state.at("0/non_trainable/block/norm/moving_mean"), 0.5 * mean(batch.x, Axes{0}), 1e-12);
+  tests::check_close(cut.state.at("0/non_trainable/block/norm/moving_mean"), 0.5 * mean(batch.x, Axes{0}), 1e-12);
   const auto variance_of = [&](std::int64_t m) {
     const Array rows =
         concatenate({slice_in_dim(batch.x, 4 * m, 4 * m + 4, 0), slice_in_dim(batch.x, 8 + 4 * m, 12 + 4 * m, 0)}, 0);
     return mean(square(rows - mean(rows, Axes{0}, true)), Axes{0});
   };
-  check_close(cut.state.at("0/non_trainable/block/norm/moving_variance"),
-              0.5 + 0.25 * (variance_of(0) + variance_of(1)), 1e-12);
+  tests::check_close(cut.state.at("0/non_trainable/block/norm/moving_variance"),
+                     0.5 + 0.25 * (variance_of(0) + variance_of(1)), 1e-12);
   // A microbatch without rows moves nothing.
   Batch half = batch;
   half.weight = array(std::vector<float>{1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0});
-  check_close(outcome_of(model, tests::loss_of(model), half, {2, 1}, 2, 1)
-                  .state.at("0/non_trainable/block/norm/moving_variance"),
-              0.5 + 0.5 * variance_of(0), 1e-12);
+  tests::check_close(outcome_of(model, tests::loss_of(model), half, {2, 1}, 2, 1)
+                         .state.at("0/non_trainable/block/norm/moving_variance"),
+                     0.5 + 0.5 * variance_of(0), 1e-12);
 }
 
 TEST_CASE("a layer of one's own that sums over the whole batch is refused by name") {
@@ -319,5 +304,6 @@ TEST_CASE("an evaluation in microbatches has the sums of the whole batch") {
   const auto sums = [&](const Replicas& replicas, std::int64_t microbatches) {
     return to_tree(EvaluateStep(loss_of(model), options_of(replicas, microbatches))(w, state, batch));
   };
-  for (const Replicas replicas : {Replicas{1, 1}, {2, 2}}) check_close(sums(replicas, 4), sums({1, 1}, 1), 1e-12);
+  for (const Replicas replicas : {Replicas{1, 1}, {2, 2}})
+    tests::check_close(sums(replicas, 4), sums({1, 1}, 1), 1e-12);
 }

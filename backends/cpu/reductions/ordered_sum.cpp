@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include <lockstep/backend/pairwise_sums.h>
+
 #include "backends/cpu/function_kernel.h"
 #include "backends/cpu/scratch.h"
 #include "backends/cpu/vector_variants.h"
@@ -21,7 +23,6 @@ struct OrderedSum {
   bool is_last = false;  ///< The axis, of all: not only where inner is 1, which layouts may make it.
 };
 
-constexpr std::int64_t most_levels = 64;
 constexpr std::int64_t columns_at_once = 512;
 
 /// Of some columns; `waiting` has a row of them for each level of the tree.
@@ -57,9 +58,8 @@ using Lanes __attribute__((vector_size(lanes * sizeof(T)))) = T;
 template <class T>
 void sum_of_rows(const OrderedSum& of, const T* x, T* result, T* /*waiting*/) {
   for (std::int64_t o = 0; o < of.outer; ++o) {
-    T waiting[most_levels];
-    std::int64_t level = 0;
-    for (std::int64_t block = 0; block < of.blocks; ++block, ++level, x += of.length) {
+    PairwiseSums<T> joined;
+    for (std::int64_t block = 0; block < of.blocks; ++block, x += of.length) {
       Lanes<T> sums = {};
       std::int64_t k = 0;
       for (; k + lanes <= of.length; k += lanes) {
@@ -73,10 +73,9 @@ void sum_of_rows(const OrderedSum& of, const T* x, T* result, T* /*waiting*/) {
       for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
         for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
       }
-      waiting[level] = parts[0];
-      for (std::int64_t digit = block; (digit & 1) != 0; digit >>= 1, --level) waiting[level - 1] += waiting[level];
+      joined.add(parts[0]);
     }
-    result[o] = waiting[0];
+    result[o] = joined.total();
   }
 }
 

@@ -1,13 +1,10 @@
-#include <filesystem>
-#include <fstream>
-#include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "tests/golden/layers/catalogue.h"
+#include "tests/golden/page_names.h"
 
 // docs/layers.md has a row for every public layer, and each has a line in the catalogue or stands here.
 namespace lockstep::tests::layers {
@@ -17,19 +14,6 @@ namespace {
 const std::set<std::string> elsewhere = {"dense",      "embedding",  "sequential",        "conv2d",
                                          "max_pool2d", "avg_pool2d", "batch_norm",        "layer_norm",
                                          "rms_norm",   "dropout",    "global_avg_pool2d", "empty_cache"};
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / ".." / path);
-  REQUIRE_MESSAGE(file.good(), path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void add_found(std::set<std::string>& names, const std::string& text, const std::string& pattern) {
-  const std::regex expression(pattern);
-  for (std::sregex_iterator it(text.begin(), text.end(), expression), end; it != end; ++it) names.insert((*it)[1]);
-}
 
 }  // namespace
 

@@ -1,30 +1,13 @@
-#include <filesystem>
-#include <fstream>
-#include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "tests/golden/page_names.h"
+
 // docs/losses.md has a row for every public loss and metric, and for nothing else.
 namespace lockstep::tests::losses {
-namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / ".." / path);
-  REQUIRE_MESSAGE(file.good(), path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void add_found(std::set<std::string>& names, const std::string& text, const std::string& pattern) {
-  const std::regex expression(pattern);
-  for (std::sregex_iterator it(text.begin(), text.end(), expression), end; it != end; ++it) names.insert((*it)[1]);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the page of losses has every loss and metric") {
   std::set<std::string> declared, rows;

@@ -1,23 +1,14 @@
-#include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
 
+#include "tests/golden/page_names.h"
+
 // docs/optimizers.md has a row for every public transformation and schedule, and for nothing else.
 namespace lockstep::tests::optax {
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / ".." / path);
-  REQUIRE_MESSAGE(file.good(), path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// Every function declared to give a `result`.
 std::set<std::string> declared(const std::string& result, const std::string& header) {
