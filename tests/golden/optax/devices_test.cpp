@@ -10,6 +10,7 @@
 #include "tests/golden/optax/cases.h"
 #include "tests/support/replicas.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/close_trees.h"
 
 // Every transformation in a training step, where it has one meaning and one set of bits; and on complex leaves.
 namespace lockstep::tests::optax {
@@ -56,7 +57,31 @@ std::string trained(const Case& c, int devices, bool saved) {
   return fingerprint(to_tree(state));
 }
 
+/// The whole state after some steps over 2 data and 2 model axes, weights cut along the second, at a ZeRO stage.
+Tree trained_cut(const Case& c, int zero) {
+  const ModelParallelOptions options{.mesh = Mesh({{"data", 2}, {"model", 2}}, devices("cpu:0-1")),
+                                     .layouts = {{"conv", sharded("model", 3)}, {"kernel", sharded("model", 0)}},
+                                     .zero = zero,
+                                     .contraction_blocks = 8};
+  const auto step = model_parallel(StepLoss(distance), c.transformation, options);
+  TrainState state = step.init(parameters(), Tree());
+  for (int i = 0; i < steps; ++i) state = step(std::move(state), rows(i)).first;
+  return gather(to_tree(state));
+}
+
 }  // namespace
+
+TEST_CASE("every transformation means the same on weights that lie cut, with one fingerprint over ZeRO's stages") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.name);
+    const TrainStep step = data_parallel(distance, c.transformation, tests::parallel({1, 1}));
+    TrainState whole = step.init(parameters(), Tree());
+    for (int i = 0; i < steps; ++i) whole = step(std::move(whole), rows(i)).first;
+    const Tree cut = trained_cut(c, 0);
+    check_close(from_tree<TrainState>(cut).trainable, whole.trainable, 2e-5);
+    CHECK_MESSAGE(fingerprint(trained_cut(c, 3)) == fingerprint(cut), c.name);
+  }
+}
 
 TEST_CASE("every transformation's float32 state has one fingerprint on 1 and 2 devices, and where it is resumed") {
   for (const Case& c : cases()) {
