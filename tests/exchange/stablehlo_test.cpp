@@ -20,8 +20,9 @@ using tests::expect_error;
 namespace {
 
 const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
-const std::vector<std::string> names = {"mlp",        "conv_grad",  "attention", "scan",     "newton",    "sorting",
-                                        "scattering", "reductions", "slices",    "branches", "norm_grad", "pool_grad"};
+const std::vector<std::string> names = {"mlp",       "conv_grad",  "attention",  "scan",   "newton",
+                                        "sorting",   "scattering", "reductions", "slices", "branches",
+                                        "norm_grad", "pool_grad",  "spectra",    "factors"};
 
 std::vector<Array> stored(const std::map<std::string, Array>& values, const std::string& prefix) {
   std::vector<Array> arrays;
@@ -84,7 +85,15 @@ TEST_CASE("what there is not here is refused by name") {
   refused("%0 = stablehlo.custom_call @LAPACK(%arg0) : (" + type + ") -> " + type,
           "'stablehlo.custom_call': custom_call @LAPACK is code that the text does not hold");
   refused("%0 = stablehlo.fft %arg0, type = FFT, length = [3] : (" + type + ") -> " + type,
-          "'stablehlo.fft': there is no such op here");
+          "'stablehlo.fft': fft given f32[2,3]", "expected complex64 or complex128 for fft");
+  refused("%0 = stablehlo.fft %arg0, type = DCT, length = [3] : (" + type + ") -> " + type,
+          "one of the kinds fft, ifft, rfft and irfft");
+  refused("%0 = stablehlo.cholesky %arg0, lower = true : " + type, "'stablehlo.cholesky': ", "square");
+  refused("%0 = \"stablehlo.triangular_solve\"(%arg0, %arg1) <{transpose_a = #stablehlo<transpose SIDEWAYS>}> : " +
+              types + " -> " + type,
+          "transpose_a must be NO_TRANSPOSE, TRANSPOSE or ADJOINT, not SIDEWAYS");
+  refused("%0 = stablehlo.dynamic_reshape %arg0, %arg1 : " + types + " -> " + type,
+          "'stablehlo.dynamic_reshape': there is no such op here");
   refused("%0 = stablehlo.add %arg0, %x : " + type, "%x is used before it is defined");
   refused("%0 = stablehlo.add %arg0, %arg1#1 : " + type, "%arg1 has no result 1");
   refused("%0 = stablehlo.add %arg0, %arg1 : tensor<3x2xf32>",

@@ -56,7 +56,7 @@ Array numbers(const Shape& shape, float start = -1.0f) {
 
 TEST_CASE("functions that came from JAX go back") {
   for (const std::string name : {"mlp", "conv_grad", "attention", "scan", "newton", "sorting", "scattering",
-                                 "reductions", "slices", "branches", "norm_grad"}) {
+                                 "reductions", "slices", "branches", "norm_grad", "spectra", "factors"}) {
     CAPTURE(name);
     const auto values = exchange::load_npz(golden / (name + ".npz"));
     std::vector<Array> arguments;
@@ -119,12 +119,41 @@ TEST_CASE("gradients, loops and choices go out") {
       numbers({3, 4}));
 }
 
+TEST_CASE("Fourier transforms, Cholesky's factor and triangular systems go out") {
+  check_function(
+      [](const Array& x) {
+        const Array half = fft::rfft2(x);
+        return std::tuple(real(fft::fft(complex(x, x))), imag(half), fft::irfft(half, 5), real(fft::ifft(half)));
+      },
+      numbers({2, 3, 6}));
+  for (const DType dtype : {float32, complex64}) {
+    for (int bits = 0; bits < 32; ++bits) {
+      CAPTURE(bits);
+      const Attrs how = {{"left_side", (bits & 1) != 0},
+                         {"lower", (bits & 2) != 0},
+                         {"transpose_a", (bits & 4) != 0},
+                         {"conjugate_a", (bits & 8) != 0},
+                         {"unit_diagonal", (bits & 16) != 0}};
+      check_function(
+          [&](const Array& x) {
+            const Array m = convert(x, dtype) * (dtype == float32 ? array(1.0f) : complex(array(1.0f), array(0.5f)));
+            const Array solved = lax::triangular_solve({m + 4.0 * eye(3), m}, how)[0];
+            const Array hermitian = matmul(m, conj(swapaxes(m, -1, -2))) + 4.0 * eye(3);
+            const Array factor = linalg::cholesky(hermitian, (bits & 1) != 0);
+            const auto other = [&](const Array& z) { return dtype == float32 ? z : imag(z); };
+            return std::tuple(real(solved), other(solved), real(factor), other(factor));
+          },
+          numbers({2, 3, 3}));
+    }
+  }
+}
+
 TEST_CASE("what has no form in StableHLO is refused by name") {
   const auto refused = [](const auto& f, const Array& x, const auto&... parts) {
     expect_error<IrError>([&] { exchange::to_stablehlo(trace_function(f, x)); }, "[to_stablehlo]", parts...);
   };
-  refused([](const Array& x) { return linalg::cholesky(x); }, eye(2),
-          "cholesky: there is no such op in StableHLO; export a function without it");
+  refused([](const Array& x) { return linalg::qr(x).r; }, eye(2),
+          "qr: it is not written as StableHLO; export a function without it");
   refused([](const Array& x) { return x + random::uniform(random::key(1), {2, 2}); }, eye(2), "random_wrap");
   refused([](const Array& x) { return grad([](const Array& y) { return sum(window_max(y, {.window = {2}})); })(x); },
           zeros({1, 4, 1}), "window_max: the places of the maxima have no form there");

@@ -227,7 +227,7 @@ Term Exporter::dot(const Term& a, const Term& b, const std::vector<Integers>& co
 Terms Exporter::equation(const ir::Function& function, const ir::Equation& equation, const Terms& operands) {
   LoweringRule rule = nullptr;
   for (const auto& family :
-       {element_wise_rule, shape_rule, reduction_rule, product_rule, indexing_rule, control_flow_rule}) {
+       {element_wise_rule, shape_rule, reduction_rule, product_rule, linalg_rule, indexing_rule, control_flow_rule}) {
     if (rule == nullptr) rule = family(*equation.primitive);
   }
   std::set<ir::Var> uses(function.outputs().begin(), function.outputs().end());
@@ -240,7 +240,7 @@ Terms Exporter::equation(const ir::Function& function, const ir::Equation& equat
     lowering.used.push_back(uses.contains(output));
   }
   if (rule == nullptr) {
-    lowering.refuse("there is no such op in StableHLO; export a function without it, such as the model's prediction");
+    lowering.refuse("it is not written as StableHLO; export a function without it, such as the model's prediction");
   }
   return rule(lowering);
 }

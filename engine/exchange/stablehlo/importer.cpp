@@ -98,13 +98,23 @@ std::vector<Array> Importer::run(const mlir::Region& region, const std::vector<A
   for (const mlir::Op& op : region.ops) {
     if (is_return(op)) return operands_of(op, values);
     if (++applied_ > most_ops) fail(op.line, fmt::format("more than {} ops", most_ops));
-    std::vector<Array> results = apply(op, values);
+    std::vector<Array> results = apply_at_line(op, values);
     check_results(op, results);
     if (op.result.empty()) continue;
     values.arrays[op.result] = std::move(results);
     values.origins[op.result] = &op;
   }
   fail(region.ops.empty() ? 1 : region.ops.back().line, "a region does not return");
+}
+
+std::vector<Array> Importer::apply_at_line(const mlir::Op& op, const Values& values) {
+  try {
+    return apply(op, values);
+  } catch (const IrError&) {
+    throw;  // It has the line.
+  } catch (const Error& error) {
+    fail(op.line, "'" + op.name + "': " + error.what());
+  }
 }
 
 std::vector<Array> Importer::apply(const mlir::Op& op, const Values& values) {
@@ -117,7 +127,8 @@ std::vector<Array> Importer::apply(const mlir::Op& op, const Values& values) {
     }
     return shared->stage(operands, {});
   }
-  for (const auto& family : {apply_shape_op, apply_reduction, apply_product, apply_indexing, apply_control_flow}) {
+  for (const auto& family :
+       {apply_shape_op, apply_reduction, apply_product, apply_linalg, apply_indexing, apply_control_flow}) {
     std::vector<Array> results = family(call);
     if (!results.empty()) return results;
   }

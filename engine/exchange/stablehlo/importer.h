@@ -34,6 +34,8 @@ class Importer {
 
  private:
   std::vector<Array> apply(const mlir::Op& op, const Values& values);
+  /// What the ops refuse, with the line.
+  std::vector<Array> apply_at_line(const mlir::Op& op, const Values& values);
 
   const std::vector<mlir::Func>& funcs_;
   std::map<std::string, const mlir::Func*> by_name_;
@@ -70,6 +72,7 @@ Axes integers_of(const mlir::Attribute& attribute, std::int64_t line);
 std::vector<Array> apply_shape_op(const OpCall& call);
 std::vector<Array> apply_reduction(const OpCall& call);
 std::vector<Array> apply_product(const OpCall& call);
+std::vector<Array> apply_linalg(const OpCall& call);
 std::vector<Array> apply_indexing(const OpCall& call);
 std::vector<Array> apply_control_flow(const OpCall& call);
 

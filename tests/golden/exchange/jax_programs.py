@@ -96,6 +96,22 @@ def norm_grad(scale, shift, x):
     return jax.grad(loss, argnums=(0, 1, 2))(scale, shift, x)
 
 
+def spectra(x):
+    half = jnp.fft.rfft2(x)
+    return (jnp.abs(jnp.fft.fft(x * (1 + 2j))), half.imag, jnp.fft.irfft(half, 7),
+            jnp.fft.ifft(half, axis=0).real, jax.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)) ** 2))(x))
+
+
+def factors(a, b):
+    """As ops: on the CPU, JAX writes calls of LAPACK, which are no part of a module; for a TPU it writes none."""
+    spd = a @ a.T + 3 * jnp.eye(a.shape[0])
+    half = jnp.linalg.cholesky(spd, symmetrize_input=False)
+    solve = lambda **how: lax.linalg.triangular_solve(half, b, lower=True, **how)
+    return (half, jnp.linalg.cholesky(spd, symmetrize_input=False, upper=True), solve(left_side=True),
+            solve(left_side=True, transpose_a=True), solve(left_side=True, unit_diagonal=True),
+            jax.grad(lambda a: jnp.sum(jnp.sin(jnp.linalg.cholesky(a @ a.T + 3 * jnp.eye(a.shape[0])))))(a))
+
+
 PROGRAMS = {
     mlp: (floats(4, 5), floats(5), floats(5, 3), floats(3), floats(2, 4)),
     conv_grad: (floats(3, 3, 2, 3), floats(2, 5, 5, 2)),
@@ -109,6 +125,8 @@ PROGRAMS = {
     slices: (floats(4, 5), np.int32(1)),
     branches: (np.int32(1), floats(6)),
     norm_grad: (floats(4), floats(4), floats(3, 4)),
+    spectra: (floats(4, 6),),
+    factors: (floats(4, 4), floats(4, 3)),
 }
 
 
@@ -128,7 +146,8 @@ def write():
     for function, arguments in PROGRAMS.items():
         name = function.__name__
         jitted = jax.jit(function)
-        text = export.export(jitted)(*arguments).mlir_module().replace(FOLDER + "/", "")
+        platforms = ["tpu"] if function is factors else ["cpu"]
+        text = export.export(jitted, platforms=platforms)(*arguments).mlir_module().replace(FOLDER + "/", "")
         with open(path(f"{name}.mlir"), "w") as file:
             file.write(text)
         if function in (conv_grad, scan):
