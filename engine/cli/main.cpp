@@ -16,6 +16,7 @@
 #include <lockstep/version.h>
 
 #include "engine/cli/commands.h"
+#include "engine/cli/number_checks.h"
 #include "engine/cli/options.h"
 #include "engine/cli/settings.h"
 
@@ -77,7 +78,7 @@ class Commands {
     const auto add_use = [this](const char* name, const char* what, int (*run)(const UseArguments&)) {
       CLI::App* command = add(name, what, [this, run] { return run(use_); });
       command->add_option("run", use_.run, "The run's folder")->required();
-      command->add_option("--step", use_.step, "Of a checkpoint; default: the latest");
+      command->add_option("--step", use_.step, "Of a checkpoint; default: the latest")->check(whole_number(1));
       command->add_option("--data-dir", use_.data_dir, "Where the data lies now");
       return command;
     };

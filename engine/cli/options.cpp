@@ -1,6 +1,8 @@
 #include "engine/cli/options.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,26 +12,22 @@
 
 #include "engine/cli/choices.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/number_checks.h"
 #include "engine/cli/settings.h"
 
 namespace lockstep::cli {
 namespace {
 
-/// CLI11 would wrap a negative number around.
-std::string not_negative(const std::string& text) {
-  return text.starts_with('-') ? text + " is negative; give 0 to 18446744073709551615" : "";
-}
-
 void add_what(CLI::App* train, TrainOptions& of) {
   TrainArguments& a = of.arguments;
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
+  const CLI::Validator positive = whole_number(1);
   train->add_option("--model", a.model, fmt::format("{}", fmt::join(models::names(), ", ")))->capture_default_str();
   train->add_option("--data", a.data, fmt::format("{}", fmt::join(data_names(), ", ")))->capture_default_str();
   train->add_option("--data-dir", a.data_dir, "Folder of the data set's files");
-  train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));
+  train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(whole_number(1, 4096));
   train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
   train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")
-      ->check(CLI::Validator(not_negative, ""))
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   train->add_option("--batch", a.batch, "Rows a step, over all devices")->check(positive)->capture_default_str();
   auto* steps = train->add_option("--steps", a.steps, "Steps in all")->check(positive);
@@ -53,14 +51,14 @@ void add_what(CLI::App* train, TrainOptions& of) {
 }
 
 void add_how(CLI::App* train, TrainArguments& a) {
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
+  const CLI::Validator positive = whole_number(1);
   train->add_option("--log-every", a.log_every, "Steps between log lines")->check(positive)->capture_default_str();
   train->add_option("--checkpoint-every", a.checkpoint_every, "Steps between checkpoints; default: each epoch")
       ->check(positive);
   train
       ->add_option("--collective-timeout", a.collective_timeout,
                    "Seconds that a process waits for the others; default: LOCKSTEP_COLLECTIVE_TIMEOUT, or 30")
-      ->check(CLI::PositiveNumber);
+      ->check(seconds());
   train->add_option("--check-replicas", a.check_replicas, "Steps between comparisons of the processes' states")
       ->check(positive);
   train->add_option("--keep-last", a.keep_last, "Checkpoints that stay, the latest ones; default: all")

@@ -109,6 +109,7 @@ TEST_CASE("a run's model is evaluated and predicts") {
   CHECK(has(evaluated, "accuracy 0."));
   CHECK(has(run_program("eval " + run + " --step 8"), "step 8"));
   CHECK(run_program("eval " + run + " --step 7").code != 0);
+  CHECK(has(run_program("eval " + run + " --step -8"), "is no whole number from 1"));
   must_succeed(run_program("predict " + run));
   const std::vector<std::string> rows = lines_of(file_text(fs::path(run) / "predictions.csv"));
   CHECK(rows.size() == 65);

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include <CLI/CLI.hpp>
+
+// Checks of numbers as they stand on the command line. CLI11 alone reads 010 as 8 and "" as 0, takes the largest number
+// for one that is too large, and finds NaN in each range.
+namespace lockstep::cli {
+
+/// A whole number in decimal digits from `least` to `most`, without zeros before it.
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = std::uint64_t{1} << 40);
+
+/// Seconds above 0, at most a year.
+CLI::Validator seconds();
+
+}  // namespace lockstep::cli
