@@ -45,6 +45,9 @@ lockstep_package(doctest "doctest 2.4.9, 0.2 MB"
 lockstep_package(cli11 "CLI11 2.1, 0.1 MB"
   DEB libcli11-dev 2.1.2+ds-1 f1f6ee9ec053e0e0bcec47345e241b6a8ee006321248b4329e9ce88d2b4b64a8)
 
+lockstep_package(tomlplusplus "toml++ 3.3, 0.1 MB"
+  DEB libtomlplusplus-dev 3.3.0+ds-1 2779cce0001466dcf60eb6262ff68a888d49f9e30aee80c499d1d4f6f9f6e12e)
+
 lockstep_package(json "nlohmann-json 3.11, 0.3 MB"
   DEB nlohmann-json3-dev 3.11.2-2 ec57940def6b6186c30be0e0ee81d1e58f86d11a54a145b28686a1e3e4aae801)
 

@@ -5,25 +5,17 @@
 #include <optional>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
+
+#include "engine/cli/config_file.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr const char* owners[] = {"model", "optimizer", "schedule", "data"};
-
-std::vector<CLI::ConfigItem> items_of(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw ValueError(fmt::format("--config {}: there is no such file, or it cannot be read", path));
-  try {
-    return CLI::ConfigTOML().from_config(file);
-  } catch (const CLI::Error& error) {
-    throw ValueError(fmt::format("--config {}: {}", path, error.what()));
-  }
-}
 
 /// The value of "--name value" and "--name=value".
 std::optional<std::string> value_of(const std::vector<std::string>& arguments, const std::string& name) {
@@ -52,77 +44,66 @@ std::set<std::string> given_names(const std::vector<std::string>& arguments) {
   return names;
 }
 
-std::vector<std::string> arguments_of(const CLI::ConfigItem& item, const std::string& path,
-                                      const std::set<std::string>& given) {
-  if (item.name == "++" || item.name == "--") return {};  // CLI11's marks of where a table begins and ends
-  if (item.parents.size() > 1) {
-    throw ValueError(
-        fmt::format("--config {}: {} is in a table of a table; expected names, and tables [model], "
-                    "[optimizer], [schedule], [data]",
-                    path, item.fullname()));
-  }
-  std::string value;
-  for (const std::string& input : item.inputs) value += (value.empty() ? "" : ",") + input;
-  if (!item.parents.empty()) {
-    const std::string name = item.parents[0] + "." + item.name;
+/// What the entry stands for on the command line; nothing where the command line says it itself.
+std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::set<std::string>& given) {
+  const bool names_owner = !entry.table.empty() && entry.name == "name";
+  if (!entry.table.empty() && !names_owner) {
+    const std::string name = entry.table + "." + entry.name;
     if (given.contains("--set " + name)) return {};
-    return {"--set", name + "=" + value};
+    return {"--set", fmt::format("{}={}", name, fmt::join(entry.values, ","))};
   }
-  const std::string name = "--" + item.name;
-  if (given.contains(name) || value == "false") return {};
-  if (value == "true") return {name};
-  if (item.inputs.size() > 1) {
-    std::vector<std::string> each;
-    for (const std::string& input : item.inputs) each.insert(each.end(), {name, input});
-    return each;
-  }
-  return {name + "=" + value};
-}
-
-bool is_plain(const std::string& text) {
-  if (text == "true" || text == "false") return true;
-  double number = 0;
-  return CLI::detail::lexical_cast(text, number);
-}
-
-std::string quoted(const std::string& text) {
-  if (is_plain(text)) return text;
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
+  const std::string name = "--" + (names_owner ? entry.table : entry.name);
+  if (given.contains(name)) return {};
+  if (entry.is_switch) return entry.values[0] == "true" ? std::vector{name} : std::vector<std::string>{};
+  std::vector<std::string> each;
+  for (const std::string& value : entry.values) each.insert(each.end(), {name, value});
+  if (each.size() == 2) return {name + "=" + each[1]};
+  return each;
 }
 
 }  // namespace
 
-std::vector<std::string> with_config(const std::vector<std::string>& arguments) {
-  const std::optional<std::string> path = value_of(arguments, "--config");
-  if (!path) return arguments;
-  std::vector<std::string> result = arguments;
+std::vector<std::string> config_arguments(std::istream& config, const std::string& path,
+                                          const std::vector<std::string>& arguments) {
   const std::set<std::string> given = given_names(arguments);
-  for (const CLI::ConfigItem& item : items_of(*path)) {
-    const std::vector<std::string> more = arguments_of(item, *path, given);
+  std::vector<std::string> result;
+  for (const ConfigEntry& entry : read_config(config, path)) {
+    const std::vector<std::string> more = arguments_of(entry, given);
     result.insert(result.end(), more.begin(), more.end());
   }
   return result;
 }
 
+std::vector<std::string> with_config(const std::vector<std::string>& arguments) {
+  const std::optional<std::string> path = value_of(arguments, "--config");
+  if (!path) return arguments;
+  std::ifstream file(*path);
+  if (!file) throw ValueError(fmt::format("--config {}: there is no such file, or it cannot be read", *path));
+  std::vector<std::string> result = arguments;
+  const std::vector<std::string> more = config_arguments(file, *path, arguments);
+  result.insert(result.end(), more.begin(), more.end());
+  return result;
+}
+
 std::string config_text(const std::map<std::string, std::string>& flags,
                         const std::map<std::string, std::string>& settings) {
-  std::string text;
-  for (const auto& [name, value] : flags) {
-    if (!value.empty()) text += fmt::format("{} = {}\n", name, quoted(value));
-  }
-  std::string table;
+  std::map<std::string, std::map<std::string, std::string>> tables;
   for (const auto& [name, value] : settings) {
     const std::size_t point = name.find('.');
-    if (name.substr(0, point) != table) {
-      table = name.substr(0, point);
-      text += fmt::format("\n[{}]\n", table);
+    tables[name.substr(0, point)][name.substr(point + 1)] = value;
+  }
+  std::string text;
+  for (const auto& [name, value] : flags) {
+    if (value.empty()) continue;
+    if (const auto table = tables.find(name); table != tables.end()) {
+      table->second["name"] = value;  // TOML has either a value of that name or a table.
+    } else {
+      text += fmt::format("{} = {}\n", name, config_value(value));
     }
-    text += fmt::format("{} = {}\n", name.substr(point + 1), quoted(value));
+  }
+  for (const auto& [table, values] : tables) {
+    text += fmt::format("\n[{}]\n", table);
+    for (const auto& [name, value] : values) text += fmt::format("{} = {}\n", name, config_value(value));
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <istream>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,10 +9,13 @@
 namespace lockstep::cli {
 
 /// The arguments with those of a TOML file put in, where `--config FILE` stands among them: `batch = 64` is `--batch 64`,
-/// `width = 128` in the table `[model]` is `--set model.width=128`; what the arguments say themselves goes before the file.
-/// Throws ValueError naming file and key for one that cannot be read, for a table in a table, and for lists where the file
-/// has several values.
+/// `width = 128` in the table `[model]` is `--set model.width=128`, and `name = "cnn"` there is `--model cnn` (as
+/// `model = "cnn"` is where there is no such table); what the arguments say themselves goes before the file. Throws
+/// ValueError naming file and line, as read_config.
 std::vector<std::string> with_config(const std::vector<std::string>& arguments);
+/// Those of the file alone, whose text is read from `config`; `path` is what errors call it.
+std::vector<std::string> config_arguments(std::istream& config, const std::string& path,
+                                          const std::vector<std::string>& arguments);
 
 /// A file that `--config` reads back to the same run. `flags`: by long name without the dashes; those with empty texts are
 /// left out.

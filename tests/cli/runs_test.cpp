@@ -169,6 +169,19 @@ TEST_CASE("arrays of NumPy and CIFAR's files are trained on") {
             "--data cifar10 needs --data-dir"));
 }
 
+TEST_CASE("a configuration is TOML, whose numbers and tables mean what they mean there") {
+  const TemporaryFolder folder;
+  const fs::path config = folder.path() / "config.toml", run = folder.path() / "run";
+  std::ofstream(config) << "batch = 0x1_0 # sixteen\nsteps = 2\noptimizer = {name = 'sgd', momentum = 5e-1}\n"
+                           "data.rows = 64\n\"data\".name = \"\"\"synthetic\"\"\"\n";
+  must_succeed(run_program("train --config " + config.string() + " --run " + run.string()));
+  const std::string kept = file_text(run / "config.toml");
+  CHECK(kept.find("batch = 16\n") != std::string::npos);
+  CHECK(kept.find("[data]\nname = \"synthetic\"\nrows = 64\n") != std::string::npos);
+  CHECK(kept.find("[optimizer]\nmomentum = 0.5\nname = \"sgd\"\n") != std::string::npos);
+  must_succeed(run_program("verify " + run.string()));
+}
+
 TEST_CASE("what cannot be meant is said") {
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
@@ -190,10 +203,25 @@ TEST_CASE("what cannot be meant is said") {
   refused("--set optimizer.b1=0.8 --set optimizer.b1=0.7", "--set optimizer.b1 is given twice");
   refused("--seeds 4-3", "--seeds '4-3': expected two numbers with a dash");
   refused("--config " + (folder.path() / "none.toml").string(), "there is no such file");
-  std::ofstream(config) << "modle = \"mlp\"\n";
-  refused("--config " + config.string(), "--modle");
-  std::ofstream(config) << "[optimizer]\nb1 = 0.5\n[optimizer.more]\nb2 = 1\n";
-  refused("--config " + config.string(), "in a table of a table");
+  const std::vector<std::pair<std::string, std::string>> configs = {
+      {"modle = \"mlp\"", "--modle"},
+      {"[optimizer]\nb1 = 0.5\n[optimizer.more]\nb2 = 1", "line 3: optimizer.more is a table in a table"},
+      {"log-every = 1\nbatch 16", "config.toml: line 2: "},
+      {"batch = \"16", "line 1: "},
+      {"batch = 16\nbatch = 17", "line 2: "},
+      {"[model", "line 1: "},
+      {"; batch = 16", "line 1: "},
+      {"optimizer = \"adam\"\n[optimizer]\nb1 = 0.5", "line 2: "},
+      {"batch = 010", "line 1: "},
+      {"batch = []", "line 1: batch is an empty array; leave it out"},
+      {"batch = 2024-01-01", "line 1: batch is no text, number, true or false"},
+      {"[[optimizer]]\nb1 = 0.5", "optimizer is a table in a table"},
+      {"seed = -1", "'-1' is no whole number"}};
+  for (const auto& [text, part] : configs) {
+    CAPTURE(text);
+    std::ofstream(config) << text << "\n";
+    refused("--config " + config.string(), part);
+  }
   CHECK(has(run_program("compare " + folder.path().string() + " " + folder.path().string()), "is no run's folder"));
   CHECK(has(run_program("eval " + run), "is no run's folder"));
 }
