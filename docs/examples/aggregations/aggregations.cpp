@@ -1,5 +1,6 @@
 // Four shards of each batch, and variables that say how what the shards make of them is combined.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -26,11 +27,13 @@ ls::Batch points(std::int64_t rows) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 100, .log_every = 100};
+  ls::TrainerOptions run = {.steps = 100, .log_every = 100, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model([](ls::Scope& s, const ls::Array& x) {
@@ -42,8 +45,8 @@ int main(int argc, char** argv) try {
   };
   const auto step = ls::data_parallel(loss, ls::optim::sgd(0.1), {.shards = 4});
   const ls::Batch rows = points(512);
-  ls::data::TreeLoader loader(rows, {.batch = 32, .seed = 2});
-  auto [weights, variables] = model.init(ls::random::key(3), ls::zeros({1, 3}));
+  ls::data::TreeLoader loader(rows, {.batch = 32, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, 3}));
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   const double error = ls::evaluate(ls::EvaluateStep(loss, {}), state, loader).at("loss");
   const ls::Tree& seen = state.non_trainable.at("centered");

@@ -14,7 +14,7 @@ import optax
 from jax.sharding import PartitionSpec as P
 
 
-def batch_at(rows, step, size=32, seed=2):
+def batch_at(rows, step, seed, size=32):
     """Batches of every epoch in an order of its own."""
     n = len(jax.tree.leaves(rows)[0])
     epoch, place = divmod(step, n // size)
@@ -44,19 +44,20 @@ def shard_step(state, batch):
 parser = argparse.ArgumentParser()
 parser.add_argument("--run", type=pathlib.Path)
 parser.add_argument("--steps", type=int, default=100)
+parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--resume", action="store_true")
 args = parser.parse_args()
 mesh = jax.make_mesh((4,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
 step = jax.jit(jax.shard_map(shard_step, mesh=mesh, in_specs=(P(), P("batch")), out_specs=P()))
 optimizer = optax.sgd(0.1)
 rows = points(512)
-params = {"kernel": jax.nn.initializers.glorot_uniform()(jax.random.key(3), (3, 1)), "bias": jnp.zeros(1)}
+params = {"kernel": jax.nn.initializers.glorot_uniform()(jax.random.key(100 + args.seed), (3, 1)), "bias": jnp.zeros(1)}
 state = params, optimizer.init(params), jnp.zeros(3), jnp.zeros((), jnp.int32)
 start, saved = 0, args.run / "state.pickle" if args.run else None
 if args.resume and saved.exists():
     start, state = pickle.loads(saved.read_bytes())
 for i in range(start, args.steps):
-    state = step(state, batch_at(rows, i))
+    state = step(state, batch_at(rows, i, args.seed))
 if saved:
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_bytes(pickle.dumps((args.steps, jax.device_get(state))))

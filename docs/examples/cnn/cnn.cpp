@@ -1,5 +1,6 @@
 // A convolutional network on drawn stripes, with augmentation in the input and the average of the weights at the end.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -28,11 +29,13 @@ ls::Array network(ls::Scope& s, const ls::Array& x) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 120, .log_every = 120};
+  ls::TrainerOptions run = {.steps = 120, .log_every = 120, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model(network);
@@ -47,11 +50,11 @@ int main(int argc, char** argv) try {
         row["x"] = ls::data::cutout(ls::data::random_shift(row["x"], 2, key.fold_in(0)), 3, key.fold_in(1));
         return row;
       });
-  ls::data::SourceLoader loader(augmented, {.batch = 64, .seed = 2});
+  ls::data::SourceLoader loader(augmented, {.batch = 64, .seed = seed});
   const auto step = ls::data_parallel(loss, ls::optim::adam(3e-3));
   const auto average =
       std::make_shared<ls::callbacks::AveragedWeights>(ls::callbacks::AveragedWeightsOptions{.momentum = 0.95});
-  auto [weights, variables] = model.init(ls::random::key(3), ls::zeros({1, 12, 12, 1}));
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, 12, 12, 1}));
   auto state = ls::fit(step, step.init(weights, variables), loader, run, {average});
   state.trainable = average->weights();
   ls::data::TreeLoader test(stripes(4, 512), {.batch = 64, .shuffle = false});

@@ -1,6 +1,7 @@
 // An activation with a kernel of its own, trained by an optimizer of its own.
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -52,11 +53,13 @@ ls::Batch rings(std::uint64_t seed, std::int64_t rows) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 150, .log_every = 150};
+  ls::TrainerOptions run = {.steps = 150, .log_every = 150, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model([](ls::Scope& s, const ls::Array& x) {
@@ -69,8 +72,8 @@ int main(int argc, char** argv) try {
                        {{"accuracy", ls::accuracy(logits, batch.y, batch.weight)}}};
   };
   const auto step = ls::data_parallel(loss, normalized_momentum(1e-2));
-  ls::data::TreeLoader loader(rings(1, 1024), {.batch = 64, .seed = 2});
-  auto [weights, variables] = model.init(ls::random::key(3), ls::zeros({1, 2}));
+  ls::data::TreeLoader loader(rings(1, 1024), {.batch = 64, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, 2}));
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   ls::data::TreeLoader test(rings(4, 512), {.batch = 64});
   const auto results = ls::evaluate(ls::EvaluateStep(loss, {}), state, test);

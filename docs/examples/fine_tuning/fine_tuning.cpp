@@ -1,5 +1,6 @@
 // A backbone trained on one task, frozen and given a new head for another.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -34,23 +35,25 @@ auto loss_of(std::int64_t classes) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 150, .log_every = 150};
+  ls::TrainerOptions run = {.steps = 150, .log_every = 150, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const auto pretraining = ls::data_parallel(loss_of(2), ls::optim::adam(1e-2));
-  ls::data::TreeLoader old_rows(rings(1, 1024, false), {.batch = 64, .seed = 2});
-  auto [weights, variables] = model_of(2).init(ls::random::key(3), ls::zeros({1, 2}));
+  ls::data::TreeLoader old_rows(rings(1, 1024, false), {.batch = 64, .seed = seed});
+  auto [weights, variables] = model_of(2).init(ls::random::key(seed), ls::zeros({1, 2}));
   const auto pretrained =
       ls::fit(pretraining, pretraining.init(weights, variables), old_rows, {.steps = 100, .log_every = 100});
 
   const auto step = ls::data_parallel(
       loss_of(4), ls::optim::chain(ls::optim::adam(1e-2), ls::optim::freeze(ls::optim::below("backbone"))));
-  ls::data::TreeLoader loader(rings(4, 1024, true), {.batch = 64, .seed = 5});
-  auto [fresh, state_variables] = model_of(4).init(ls::random::key(6), ls::zeros({1, 2}));
+  ls::data::TreeLoader loader(rings(4, 1024, true), {.batch = 64, .seed = seed});
+  auto [fresh, state_variables] = model_of(4).init(ls::random::key(seed), ls::zeros({1, 2}));
   const ls::Tree start = fresh.with("backbone", pretrained.trainable.at("backbone"));
   const auto state = ls::fit(step, step.init(start, state_variables), loader, run);
   ls::data::TreeLoader test(rings(7, 512, true), {.batch = 64});

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 
-def batch_at(rows, step, size=64, seed=2):
+def batch_at(rows, step, seed, size=64):
     """Batches of every epoch in an order of its own."""
     n = len(jax.tree.leaves(rows)[0])
     epoch, place = divmod(step, n // size)
@@ -61,24 +61,25 @@ def step_of(optimizer):
 parser = argparse.ArgumentParser()
 parser.add_argument("--run", type=pathlib.Path)
 parser.add_argument("--steps", type=int, default=150)
+parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--resume", action="store_true")
 args = parser.parse_args()
 adam = optax.adam(1e-2)
-pretraining, old_rows, params = step_of(adam), rings(1, 1024, False), init(jax.random.key(3), 2)
+pretraining, old_rows, params = step_of(adam), rings(1, 1024, False), init(jax.random.key(100 + args.seed), 2)
 pretrained = params, adam.init(params)
 for i in range(100):
-    pretrained = pretraining(pretrained, batch_at(old_rows, i))
+    pretrained = pretraining(pretrained, batch_at(old_rows, i, args.seed))
 
 labels = {"backbone": "frozen", "head": "trained"}
 optimizer = optax.multi_transform({"frozen": optax.set_to_zero(), "trained": adam}, labels)
 step, rows, test = step_of(optimizer), rings(4, 1024, True), rings(7, 512, True)
-params = init(jax.random.key(6), 4) | {"backbone": pretrained[0]["backbone"]}
+params = init(jax.random.key(300 + args.seed), 4) | {"backbone": pretrained[0]["backbone"]}
 state = params, optimizer.init(params)
 start, saved = 0, args.run / "state.pickle" if args.run else None
 if args.resume and saved.exists():
     start, state = pickle.loads(saved.read_bytes())
 for i in range(start, args.steps):
-    state = step(state, batch_at(rows, i, seed=5))
+    state = step(state, batch_at(rows, i, args.seed))
 if saved:
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_bytes(pickle.dumps((args.steps, jax.device_get(state))))

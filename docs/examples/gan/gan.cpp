@@ -1,5 +1,6 @@
 // A generator of drawn stripes and a critic, trained in turn: two objectives of one step.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -34,11 +35,13 @@ ls::Array judge(ls::Scope& s, const ls::Array& x) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 300, .log_every = 300};
+  ls::TrainerOptions run = {.steps = 300, .log_every = 300, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model generator(generate), critic(judge);
@@ -59,9 +62,9 @@ int main(int argc, char** argv) try {
   const auto adam = ls::optim::adam(1e-3, 0.5);
   const auto step = ls::data_parallel(
       {{"critic", critic_loss, {{"critic", adam}}}, {"generator", generator_loss, {{"generator", adam}}, true}});
-  ls::data::TreeLoader loader(Images{stripes(1, 1024)}, {.batch = 64, .seed = 2});
-  auto [weights, variables] = generator.init(ls::random::key(3), ls::zeros({1, 64}));
-  const ls::Tree judges = critic.init(ls::random::key(4), ls::zeros({1, 64})).first;
+  ls::data::TreeLoader loader(Images{stripes(1, 1024)}, {.batch = 64, .seed = seed});
+  auto [weights, variables] = generator.init(ls::random::key(seed), ls::zeros({1, 64}));
+  const ls::Tree judges = critic.init(ls::random::fold_in(ls::random::key(seed), 1), ls::zeros({1, 64})).first;
   const ls::Tree both = ls::Tree::dict({{"generator", weights}, {"critic", judges}});
   const auto state = ls::fit(step, step.init(both, variables), loader, run);
   const double value = ls::evaluate(ls::EvaluateStep(critic_loss, {}), state, loader).at("loss");

@@ -1,5 +1,6 @@
 // A character model of a short text, which then writes on.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -29,11 +30,13 @@ ls::Batch windows() {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 150, .log_every = 150};
+  ls::TrainerOptions run = {.steps = 150, .log_every = 150, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model([](ls::Scope& s, const ls::Array& tokens) {
@@ -44,8 +47,8 @@ int main(int argc, char** argv) try {
     return ls::WithAux{ls::softmax_cross_entropy(logits, batch.y), next, {}};
   };
   const auto step = ls::data_parallel(loss, ls::optim::adam(1e-2), {.shards = 1});
-  ls::data::TreeLoader loader(windows(), {.batch = 16, .seed = 1});
-  auto [weights, variables] = model.init(ls::random::key(2), ls::zeros({1, length}, ls::int32));
+  ls::data::TreeLoader loader(windows(), {.batch = 16, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, length}, ls::int32));
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   ls::data::TreeLoader rows(windows(), {.batch = 16});
   const double last = ls::evaluate(ls::EvaluateStep(loss, {.shards = 1}), state, rows).at("loss");

@@ -1,5 +1,6 @@
 // An LSTM on sequences of many lengths: what lies behind a sequence's end is never seen.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -30,11 +31,13 @@ ls::Array network(ls::Scope& s, const Walks& walks) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 150, .log_every = 150};
+  ls::TrainerOptions run = {.steps = 150, .log_every = 150, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model(network);
@@ -44,8 +47,8 @@ int main(int argc, char** argv) try {
   };
   const auto step = ls::data_parallel(loss, ls::optim::chain(ls::optim::clip_by_global_norm(1), ls::optim::adam(1e-2)));
   const Walks rows = walks(1, 1024);
-  ls::data::TreeLoader loader(rows, {.batch = 64, .seed = 2});
-  auto [weights, variables] = model.init(ls::random::key(3), rows);
+  ls::data::TreeLoader loader(rows, {.batch = 64, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), rows);
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   ls::data::TreeLoader test(walks(4, 512), {.batch = 64});
   const auto results = ls::evaluate(ls::EvaluateStep(loss, {}), state, test);

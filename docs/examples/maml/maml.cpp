@@ -1,5 +1,6 @@
 // Model-agnostic meta-learning of sine waves: weights from which one step of gradients fits a new wave.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -29,11 +30,13 @@ Waves waves(std::uint64_t seed, std::int64_t tasks) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 300, .log_every = 300};
+  ls::TrainerOptions run = {.steps = 300, .log_every = 300, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model([](ls::Scope& s, const ls::Array& x) {
@@ -55,8 +58,8 @@ int main(int argc, char** argv) try {
     return ls::WithAux{ls::weighted(errors), state, {}};
   };
   const auto step = ls::data_parallel(loss, ls::optim::adam(3e-3));
-  ls::data::TreeLoader loader(waves(1, 4096), {.batch = 32, .seed = 2});
-  auto [weights, variables] = model.init(ls::random::key(3), ls::zeros({1, 1}));
+  ls::data::TreeLoader loader(waves(1, 4096), {.batch = 32, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, 1}));
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   ls::data::TreeLoader test(waves(4, 512), {.batch = 512});
   const double value = ls::evaluate(ls::EvaluateStep(loss, {}), state, test).at("loss");

@@ -1,5 +1,6 @@
 // A layer's columns and the next one's rows cut over a mesh of two by two, by a map of layouts alone.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -21,11 +22,13 @@ ls::Array network(ls::Scope& s, const ls::Array& x) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 100, .log_every = 100};
+  ls::TrainerOptions run = {.steps = 100, .log_every = 100, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model(network);
@@ -40,8 +43,8 @@ int main(int argc, char** argv) try {
                                                         {"up/bias", ls::sharded("model")},
                                                         {"down/kernel", ls::sharded("model")}}};
   const auto step = ls::model_parallel(loss, ls::optim::adam(1e-2), options);
-  ls::data::TreeLoader loader(rings(1, 1024), {.batch = 64, .seed = 2});
-  auto [weights, variables] = model.init(ls::random::key(3), ls::zeros({1, 2}));
+  ls::data::TreeLoader loader(rings(1, 1024), {.batch = 64, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, 2}));
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   ls::data::TreeLoader test(rings(4, 512), {.batch = 64});
   const auto results = ls::evaluate(ls::model_parallel_evaluation(loss, options), state, test);

@@ -15,7 +15,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
-def batch_at(rows, step, size=64, seed=2):
+def batch_at(rows, step, seed, size=64):
     """Batches of every epoch in an order of its own."""
     n = len(jax.tree.leaves(rows)[0])
     epoch, place = divmod(step, n // size)
@@ -55,6 +55,7 @@ def step(state, batch):
 parser = argparse.ArgumentParser()
 parser.add_argument("--run", type=pathlib.Path)
 parser.add_argument("--steps", type=int, default=100)
+parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--resume", action="store_true")
 args = parser.parse_args()
 auto = jax.sharding.AxisType.Auto
@@ -62,7 +63,7 @@ mesh = jax.make_mesh((2, 2), ("data", "model"), axis_types=(auto, auto))
 specs = {"up": {"kernel": P(None, "model"), "bias": P("model")}, "down": {"kernel": P("model"), "bias": P()}}
 optimizer = optax.adam(1e-2)
 rows, test = rings(1, 1024), rings(4, 512)
-keys = jax.random.split(jax.random.key(3))
+keys = jax.random.split(jax.random.key(100 + args.seed))
 params = {"up": dense_init(keys[0], 2, 64), "down": dense_init(keys[1], 64, 2)}
 params = jax.device_put(params, jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs))
 state = params, optimizer.init(params)
@@ -70,7 +71,7 @@ start, saved = 0, args.run / "state.pickle" if args.run else None
 if args.resume and saved.exists():
     start, state = pickle.loads(saved.read_bytes())
 for i in range(start, args.steps):
-    state = step(state, jax.device_put(batch_at(rows, i), NamedSharding(mesh, P("data"))))
+    state = step(state, jax.device_put(batch_at(rows, i, args.seed), NamedSharding(mesh, P("data"))))
 if saved:
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_bytes(pickle.dumps((args.steps, jax.device_get(state))))

@@ -1,5 +1,6 @@
 // A variational autoencoder of drawn stripes; its loss draws in the latent space.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -36,11 +37,13 @@ Coded network(ls::Scope& s, const ls::Array& x) {
 }
 
 int main(int argc, char** argv) try {
-  ls::TrainerOptions run = {.steps = 300, .log_every = 300};
+  ls::TrainerOptions run = {.steps = 300, .log_every = 300, .save_every = 20};
+  std::uint64_t seed = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--resume") run.resume = true;
     if (flag == "--steps" && i + 1 < argc) run.steps = std::atoll(argv[++i]);
+    if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
   const ls::Model model(network);
@@ -50,8 +53,8 @@ int main(int argc, char** argv) try {
     return ls::WithAux{ls::Loss(64 * ls::binary_cross_entropy(y.logits, batch.x)) + ls::weighted(divergence), next, {}};
   };
   const auto step = ls::data_parallel(loss, ls::optim::adam(3e-3));
-  ls::data::TreeLoader loader(Images{stripes(1, 1024)}, {.batch = 64, .seed = 2});
-  auto [weights, variables] = model.init(ls::random::key(3), ls::zeros({1, 64}));
+  ls::data::TreeLoader loader(Images{stripes(1, 1024)}, {.batch = 64, .seed = seed});
+  auto [weights, variables] = model.init(ls::random::key(seed), ls::zeros({1, 64}));
   const auto state = ls::fit(step, step.init(weights, variables), loader, run);
   ls::data::TreeLoader test(Images{stripes(4, 512)}, {.batch = 512});
   const double bound = ls::evaluate(ls::EvaluateStep(loss, {}), state, test).at("loss");

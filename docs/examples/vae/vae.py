@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 
-def batch_at(rows, step, size=64, seed=2):
+def batch_at(rows, step, seed, size=64):
     """Batches of every epoch in an order of its own."""
     n = len(jax.tree.leaves(rows)[0])
     epoch, place = divmod(step, n // size)
@@ -62,17 +62,18 @@ def step(state, batch, key):
 parser = argparse.ArgumentParser()
 parser.add_argument("--run", type=pathlib.Path)
 parser.add_argument("--steps", type=int, default=300)
+parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--resume", action="store_true")
 args = parser.parse_args()
 optimizer = optax.adam(3e-3)
 rows = stripes(1, 1024)
-params = init(jax.random.key(3))
+params = init(jax.random.key(100 + args.seed))
 state = params, optimizer.init(params)
 start, saved = 0, args.run / "state.pickle" if args.run else None
 if args.resume and saved.exists():
     start, state = pickle.loads(saved.read_bytes())
 for i in range(start, args.steps):
-    state = step(state, batch_at(rows, i), jax.random.fold_in(jax.random.key(5), i))
+    state = step(state, batch_at(rows, i, args.seed), jax.random.fold_in(jax.random.key(200 + args.seed), i))
 if saved:
     saved.parent.mkdir(parents=True, exist_ok=True)
     saved.write_bytes(pickle.dumps((args.steps, jax.device_get(state))))
