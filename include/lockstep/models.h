@@ -55,10 +55,12 @@ LOCKSTEP_API Array vit(const Scope& scope, const Array& x, const VitOptions& opt
 /// Options of `gpt`.
 struct GptOptions {
   std::int64_t vocabulary = 512;
+  std::int64_t positions = 0;  ///< At most; 0: the T of `init`, which then is that of all calls.
   TransformerOptions blocks = {};
+  bool head = true;  ///< false: features [N, T, width] in place of logits.
 };
-/// Causal transformer: tokens, integers [N, T], to logits [N, T, vocabulary]; positions learned for the T of `init`.
-/// Pre-norm blocks, gelu. Radford et al. 2019.
+/// Causal transformer: tokens, integers [N, T], to logits [N, T, vocabulary]; positions learned. Pre-norm blocks, gelu.
+/// generation.h has the same with a cache. Throws ShapeError for more tokens than positions. Radford et al. 2019.
 LOCKSTEP_API Array gpt(const Scope& scope, const Array& tokens, const GptOptions& options = {});
 
 /// Options of `lstm_classifier`.
