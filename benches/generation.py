@@ -86,4 +86,5 @@ def main():
             print(f"| {size} | {batch} | " + " | ".join(rates) + f" | {ratio} |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <lockstep/error.h>
+
 namespace lockstep::models {
 
 Array block_norm(const Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = 1e-5}); }
@@ -30,6 +32,20 @@ Array transformer(const Scope& scope, Array x, const TransformerOptions& options
     x = transformer_block(scope["block_" + std::to_string(i)], x, attend);
   }
   return block_norm(scope["norm"], x);
+}
+
+Array patches_of(const Scope& scope, const Array& x, std::int64_t patch, std::int64_t width, const std::string& model) {
+  if (x.ndim() != 4 || patch <= 0 || x.dim(1) % patch != 0 || x.dim(2) % patch != 0) {
+    throw ShapeError("[" + model + "] the input is " + to_string(x.type()) + " and patches have size " +
+                     std::to_string(patch) + "; give images [N, H, W, C] whose height and width it divides");
+  }
+  const Array patches = conv2d(scope["patches"], x,
+                               {.filters = width,
+                                .kernel = {patch, patch},
+                                .strides = {patch, patch},
+                                .padding = Padding::valid,
+                                .kernel_initializer = initializers::lecun_normal()});
+  return reshape(patches, {x.dim(0), -1, width});
 }
 
 Array position_table(const Scope& scope, std::int64_t positions, std::int64_t width, DType dtype) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include <lockstep/layers.h>
 #include <lockstep/models.h>
@@ -17,6 +18,9 @@ MultiHeadAttentionOptions attention_of(const TransformerOptions& options, bool i
 Array transformer_block(const Scope& scope, const Array& x, const Attend& attend);
 /// Blocks one after the other and a norm, all attending as `attention_of` says.
 Array transformer(const Scope& scope, Array x, const TransformerOptions& options, bool is_causal);
+/// Images [N, H, W, C] cut into patches, [N, places, width]: layer "patches". Throws ShapeError naming the model where
+/// they do not fit.
+Array patches_of(const Scope& scope, const Array& x, std::int64_t patch, std::int64_t width, const std::string& model);
 /// The variable "positions", a row for each position.
 Array position_table(const Scope& scope, std::int64_t positions, std::int64_t width, DType dtype);
 

@@ -217,4 +217,9 @@ Generated Generator::operator()(const Tree& weights, const Array& prompts, const
   return generated(side_by_side(tokens, options.tokens), logits, options.stop);
 }
 
+std::size_t Generator::traces() const {
+  return compiled_->prefill_chunk.traces() + compiled_->join.traces() + compiled_->draw_first.traces() +
+         compiled_->decode_next.traces();
+}
+
 }  // namespace lockstep::models

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -71,6 +72,7 @@ class LOCKSTEP_API Generator {
   /// As generate with `options`, whose `sampling` is not read, up to where all rows have ended. On arrays alone.
   Generated operator()(const Tree& weights, const Array& prompts, const Array& key, const GenerateOptions& options,
                        const std::optional<Array>& lengths = {}) const;
+  std::size_t traces() const;  ///< How many functions were compiled so far.
 
  private:
   struct Compiled;
