@@ -38,7 +38,10 @@ Array encoder(const Scope& scope, const Array& tokens, const EncoderOptions& opt
   const std::int64_t width = options.blocks.width;
   const auto embedded = [&](const char* name, const Array& indices, std::int64_t rows) {
     return embedding(scope[name], indices,
-                     {.vocabulary = rows, .features = width, .initializer = initializers::truncated_normal(0.02)});
+                     {.vocabulary = rows,
+                      .features = width,
+                      .dtype = options.dtype,
+                      .initializer = initializers::truncated_normal(0.02)});
   };
   Array h = embedded("tokens", tokens, options.vocabulary);
   h = h + slice_in_dim(position_table(scope, options.positions, width, h.dtype()), 0, tokens.dim(1), 0);

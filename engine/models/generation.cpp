@@ -83,7 +83,9 @@ Generated generate(const Tree& weights, const Array& prompts, const Array& key, 
       const Array next = dynamic_slice_in_dim(tokens, from, chunk, 1);
       return Part{prefill(weights, part.first, next, from, count, gpt), from + static_cast<int>(chunk)};
     };
-    return while_loop(more, step, Part{{empty_cache(1, gpt), zeros({1, gpt.vocabulary})}, full({}, 0, int32)}).first;
+    return while_loop(more, step,
+                      Part{{empty_cache(1, gpt), zeros({1, gpt.vocabulary}, gpt.dtype)}, full({}, 0, int32)})
+        .first;
   };
   const auto into = [](const Array& of, const Array& from, const Array& row) {
     return dynamic_update_slice_in_dim(of, from, row, 0);
@@ -99,7 +101,7 @@ Generated generate(const Tree& weights, const Array& prompts, const Array& key, 
     next.logits = into(to.logits, from.logits, row);
     return next;
   };
-  const Prefilled none{empty_cache(rows, gpt), zeros({rows, gpt.vocabulary})};
+  const Prefilled none{empty_cache(rows, gpt), zeros({rows, gpt.vocabulary}, gpt.dtype)};
   const Prefilled start = fori_loop(0, rows, add_row, none);
   const Array keys = row_keys(key, rows);
   const Drawing first = draw({start.cache, zeros({rows}, int32), full({rows}, false, bool_), full({}, 0, int32)},
@@ -192,7 +194,7 @@ Generated Generator::operator()(const Tree& weights, const Array& prompts, const
     std::vector<std::int32_t> tokens(begin, begin + prompts.dim(1));
     tokens.resize(static_cast<std::size_t>(length));
     const std::int64_t count = counts[static_cast<std::size_t>(row)];
-    Prefilled part{empty_cache(1, c.gpt), zeros({1, c.gpt.vocabulary})};
+    Prefilled part{empty_cache(1, c.gpt), zeros({1, c.gpt.vocabulary}, c.gpt.dtype)};
     for (std::int64_t next = 0; next < count; next += chunk) {
       const std::int64_t from = std::min(next, length - chunk);
       const auto first = tokens.begin() + from;

@@ -53,13 +53,13 @@ Array gpt(const Scope& scope, const Array& tokens, const GptOptions& options) {
   return logits_of(scope, h, options);
 }
 
-GptCache empty_cache(std::int64_t rows, const GptOptions& options, DType dtype) {
+GptCache empty_cache(std::int64_t rows, const GptOptions& options) {
   if (rows < 1 || options.positions < 1) {
     throw ValueError("[empty_cache] rows is " + std::to_string(rows) + ", positions " +
                      std::to_string(options.positions) + "; both must be at least 1");
   }
   GptCache cache;
-  const Array x = zeros({rows, 1, options.blocks.width}, dtype);
+  const Array x = zeros({rows, 1, options.blocks.width}, options.dtype);
   for (std::int64_t i = 0; i < options.blocks.depth; ++i) {
     const KvCache block = lockstep::empty_cache(x, options.positions, attention_of(options.blocks, true));
     cache.keys.push_back(block.keys);

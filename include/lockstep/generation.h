@@ -24,7 +24,7 @@ struct GptCache {
 };
 LOCKSTEP_TREE(GptCache, keys, values, length);
 /// One without a position, for `rows` rows of up to options.positions. Throws ValueError where that or `rows` is below 1.
-LOCKSTEP_API GptCache empty_cache(std::int64_t rows, const GptOptions& options, DType dtype = float32);
+LOCKSTEP_API GptCache empty_cache(std::int64_t rows, const GptOptions& options);
 /// The next T tokens, integers [N, T], of rows that have a cache: what gpt gives at these positions, and the cache with
 /// them. `counts`, int32[N], says how many of the T each row keeps (all, where it is left out): what stands behind is
 /// seen by no other token and overwritten by the next ones. Variables are those of gpt. Beyond `positions` results are

@@ -86,7 +86,8 @@ struct GptOptions {
   std::int64_t vocabulary = 512;
   std::int64_t positions = 0;  ///< At most; 0: the T of `init`, which then is that of all calls.
   TransformerOptions blocks = {};
-  bool head = true;  ///< false: features [N, T, width] in place of logits.
+  DType dtype = float32;  ///< Of all variables.
+  bool head = true;       ///< false: features [N, T, width] in place of logits.
 };
 /// Causal transformer: tokens, integers [N, T], to logits [N, T, vocabulary]; positions learned. Pre-norm blocks, gelu.
 /// generation.h has the same with a cache. Throws ShapeError for more tokens than positions. Radford et al. 2019.
@@ -109,7 +110,8 @@ struct EncoderOptions {
   std::int64_t positions = 512;  ///< At most.
   std::int64_t types = 2;        ///< Of segments.
   TransformerOptions blocks = {.width = 768, .depth = 12, .heads = 12};
-  bool head = true;  ///< false: features [N, T, width], without the layer "pooler".
+  DType dtype = float32;  ///< Of all variables.
+  bool head = true;       ///< false: features [N, T, width], without the layer "pooler".
 };
 /// Bidirectional transformer: tokens, integers [N, T], of segments `types` (integers [N, T]; 0 without) and rows of
 /// `lengths` int[N] (all T without), to [N, classes] from the first token: dense with tanh, then dense. Blocks normalise
