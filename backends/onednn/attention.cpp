@@ -13,6 +13,7 @@
 
 #include "backends/cpu/attention/attention_geometry.h"
 #include "backends/cpu/attention/attention_rows.h"
+#include "backends/cpu/attention/one_query.h"
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
@@ -293,6 +294,7 @@ class Attention final : public Kernel {
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request) {
   if (request.inputs[0].dtype != DType::float32) return nullptr;
   if (request.inputs[0].size() == 0 || request.inputs[1].size() == 0) return nullptr;
+  if (cpu::has_one_query(request)) return cpu::make_attention_of_one_query(request);
   const bool is_gradient = request.op == "attention_grad";
   auto kernel = std::make_unique<Attention>(request, is_gradient ? gradient : forward, is_gradient ? 2 : 1);
   if (!kernel->prepare(is_gradient)) return nullptr;

@@ -252,6 +252,11 @@ struct AxisCut {
 /// operand to oneDNN's layout.
 std::vector<AxisCut> ways_to_cut(cpu::ProductPlan& plan) {
   constexpr std::int64_t least_side = 256;
+  if (const std::int64_t parts = cpu::few_rows_parts(plan); parts > 0) {
+    if (parts < 2) return {};
+    constexpr std::int64_t vectors = 32;  // whole ones in all parts but the last
+    return {{&plan.columns, round_up<std::int64_t>(ceil_div(plan.columns.extent, parts), vectors)}};
+  }
   std::int64_t size = plan.size();
   for (const cpu::Axis& loop : plan.loops) size *= loop.extent;
   std::vector<AxisCut> ways;
@@ -295,7 +300,7 @@ std::vector<std::unique_ptr<Kernel>> make_dot_general_parts(const KernelRequest&
   if (!plan.is_in_place()) return {};
   for (const AxisCut& way : ways_to_cut(plan)) {
     std::vector<std::unique_ptr<Kernel>> parts = cut_product(request, plan, way);
-    if (!parts.empty() && cpu::have_same_bits(request, whole, parts)) return parts;
+    if (!parts.empty() && (cpu::few_rows_parts(plan) > 0 || cpu::have_same_bits(request, whole, parts))) return parts;
   }
   return {};
 }

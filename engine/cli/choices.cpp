@@ -3,87 +3,14 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <lockstep/error.h>
-#include <lockstep/models.h>
 #include <lockstep/optimizers.h>
 #include <lockstep/schedules.h>
 
+#include "engine/cli/entries.h"
 #include "engine/cli/named_options.h"
 
 namespace lockstep::cli {
 namespace {
-
-template <class Entry, std::size_t count>
-std::vector<std::string> names_of(const Entry (&entries)[count]) {
-  std::vector<std::string> names;
-  for (const Entry& entry : entries) names.emplace_back(entry.name);
-  return names;
-}
-
-template <class Entry, std::size_t count>
-const Entry& entry_of(const Entry (&entries)[count], const char* kind, const std::string& name) {
-  for (const Entry& entry : entries) {
-    if (entry.name == name) return entry;
-  }
-  throw ValueError(fmt::format("[train] no {} '{}'; known are {}", kind, name, fmt::join(names_of(entries), ", ")));
-}
-
-// ---- models
-
-struct ModelEntry {
-  std::string_view name;
-  Model<Array, Array> (*make)(std::int64_t classes, NamedOptions& options);
-};
-
-models::TransformerOptions blocks_of(NamedOptions& options, const models::TransformerOptions& otherwise) {
-  return {.width = options.integer("width", otherwise.width),
-          .depth = options.integer("depth", otherwise.depth),
-          .heads = options.integer("heads", otherwise.heads)};
-}
-
-constexpr ModelEntry model_entries[] = {
-    {"cnn",
-     [](std::int64_t classes, NamedOptions& options) {
-       const models::CnnOptions own{.classes = classes,
-                                    .dropout = options.number("dropout", models::CnnOptions().dropout)};
-       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::cnn(s, x, own); });
-     }},
-    {"lstm",
-     [](std::int64_t classes, NamedOptions& options) {
-       const models::LstmClassifierOptions usual;
-       const models::LstmClassifierOptions own{.classes = classes,
-                                               .units = options.integer("units", usual.units),
-                                               .layers = options.integer("layers", usual.layers)};
-       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::lstm_classifier(s, x, own); });
-     }},
-    {"mlp",
-     [](std::int64_t classes, NamedOptions&) {
-       return Model<Array, Array>([classes](Scope& s, const Array& x) { return models::mlp(s, x, classes); });
-     }},
-    {"resnet18",
-     [](std::int64_t classes, NamedOptions&) {
-       return Model<Array, Array>([classes](Scope& s, const Array& x) { return models::resnet18(s, x, classes); });
-     }},
-    {"resnet20",
-     [](std::int64_t classes, NamedOptions& options) {
-       const models::ResnetOptions usual;
-       const models::ResnetOptions own{.classes = classes,
-                                       .filters = options.integers("filters", usual.filters),
-                                       .blocks = options.integer("blocks", usual.blocks)};
-       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::resnet(s, x, own); });
-     }},
-    {"vit",
-     [](std::int64_t classes, NamedOptions& options) {
-       const models::VitOptions usual;
-       const models::VitOptions own{.classes = classes,
-                                    .patch = options.integer("patch", usual.patch),
-                                    .blocks = blocks_of(options, usual.blocks)};
-       return Model<Array, Array>([own](Scope& s, const Array& x) { return models::vit(s, x, own); });
-     }},
-};
 
 // ---- schedules
 
@@ -199,13 +126,6 @@ constexpr OptimizerEntry optimizer_entries[] = {
 };
 
 }  // namespace
-
-Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, const GivenOptions& given) {
-  NamedOptions options("model", given);
-  Model<Array, Array> model = entry_of(model_entries, "model", name).make(classes, options);
-  options.check_all_taken("the model '" + name + "'");
-  return model;
-}
 
 GradientTransformation chosen_optimizer(const std::string& name, double rate, const std::string& schedule,
                                         std::int64_t steps, const GivenOptions& given) {

@@ -12,7 +12,8 @@ Array cnn(const Scope& scope, const Array& x, const CnnOptions& options) {
   };
   Array h = flatten(block("block_1", block("block_0", x, 32), 64));
   h = relu(dense(scope["dense"], h, {.units = 128, .kernel_initializer = initializers::he_normal()}));
-  return dense(scope["head"], dropout(scope["dropout"], h, options.dropout), {.units = options.classes});
+  h = dropout(scope["dropout"], h, options.dropout);
+  return options.head ? dense(scope["head"], h, {.units = options.classes}) : h;
 }
 
 }  // namespace lockstep::models

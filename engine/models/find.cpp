@@ -1,4 +1,5 @@
 #include <lockstep/error.h>
+#include <lockstep/layers.h>
 #include <lockstep/models.h>
 
 namespace lockstep::models {
@@ -12,12 +13,27 @@ struct Entry {
   Build build;
 };
 
+// Models that give something else than classes are backbones of a dense layer here.
 constexpr Entry known[] = {
+    {"autoencoder",
+     [](const Scope& s, const Array& x) {
+       return dense(s["classes"], autoencoder(s, x, {.head = false}), {.units = 10});
+     }},
     {"cnn", [](const Scope& s, const Array& x) { return cnn(s, x); }},
+    {"lenet", [](const Scope& s, const Array& x) { return lenet(s, x); }},
     {"lstm", [](const Scope& s, const Array& x) { return lstm_classifier(s, x); }},
+    {"mixer", [](const Scope& s, const Array& x) { return mixer(s, x); }},
     {"mlp", [](const Scope& s, const Array& x) { return mlp(s, x); }},
     {"resnet18", [](const Scope& s, const Array& x) { return resnet18(s, x); }},
     {"resnet20", [](const Scope& s, const Array& x) { return resnet(s, x); }},
+    {"resnet50", [](const Scope& s, const Array& x) { return resnet50(s, x); }},
+    {"unet",
+     [](const Scope& s, const Array& x) {
+       return dense(s["classes"], global_avg_pool2d(unet(s, x, {.filters = {16, 32, 64}, .head = false})),
+                    {.units = 10});
+     }},
+    {"vae", [](const Scope& s,
+               const Array& x) { return dense(s["classes"], vae(s, x, {.head = false}).result, {.units = 10}); }},
     {"vit", [](const Scope& s, const Array& x) { return vit(s, x); }},
 };
 

@@ -13,7 +13,7 @@ Array lstm_classifier(const Scope& scope, const Array& x, const LstmClassifierOp
     h = lstm(scope["lstm_" + std::to_string(i)], h, {.units = options.units});
   }
   const Array last = squeeze(slice_in_dim(h, x.dim(1) - 1, x.dim(1), 1), Axes{1});
-  return dense(scope["head"], last, {.units = options.classes});
+  return options.head ? dense(scope["head"], last, {.units = options.classes}) : last;
 }
 
 }  // namespace lockstep::models

@@ -1,3 +1,6 @@
+#include <string>
+
+#include <lockstep/error.h>
 #include <lockstep/layers.h>
 #include <lockstep/models.h>
 
@@ -16,28 +19,48 @@ Array conv_norm(const Scope& scope, const Array& x, std::int64_t filters, std::i
   return batch_norm(scope["norm"], y, {.momentum = 0.9, .epsilon = 1e-5});
 }
 
-Array residual_block(const Scope& scope, const Array& x, std::int64_t filters, std::int64_t stride) {
-  const Array h = relu(conv_norm(scope["first"], x, filters, 3, stride));
-  const Array y = conv_norm(scope["second"], h, filters, 3, 1);
-  const bool projected = stride != 1 || x.dim(-1) != filters;
-  return relu(y + (projected ? conv_norm(scope["shortcut"], x, filters, 1, stride) : x));
+Array residual_block(const Scope& scope, const Array& x, std::int64_t filters, std::int64_t stride, bool bottleneck) {
+  const std::int64_t results = bottleneck ? 4 * filters : filters;
+  Array y =
+      relu(bottleneck ? conv_norm(scope["first"], x, filters, 1, 1) : conv_norm(scope["first"], x, filters, 3, stride));
+  if (bottleneck) y = relu(conv_norm(scope["second"], y, filters, 3, stride));
+  y = bottleneck ? conv_norm(scope["third"], y, results, 1, 1) : conv_norm(scope["second"], y, results, 3, 1);
+  const bool projected = stride != 1 || x.dim(-1) != results;
+  return relu(y + (projected ? conv_norm(scope["shortcut"], x, results, 1, stride) : x));
 }
 
 }  // namespace
 
 Array resnet(const Scope& scope, const Array& x, const ResnetOptions& options) {
-  Array h = relu(conv_norm(scope["stem"], x, options.filters.at(0), 3, 1));
-  for (std::size_t stage = 0; stage < options.filters.size(); ++stage) {
-    for (std::int64_t block = 0; block < options.blocks; ++block) {
+  const std::size_t stages = options.filters.size();
+  if (stages == 0 || (options.blocks.size() != 1 && options.blocks.size() != stages)) {
+    throw ValueError("[resnet] filters has " + std::to_string(stages) + " numbers, blocks " +
+                     std::to_string(options.blocks.size()) + "; give one of each for every stage, or one of blocks");
+  }
+  Array h = relu(options.large_images ? conv_norm(scope["stem"], x, options.filters[0], 7, 2)
+                                      : conv_norm(scope["stem"], x, options.filters[0], 3, 1));
+  if (options.large_images) h = max_pool2d(h, {.window = {3, 3}, .strides = {2, 2}, .padding = Padding::half});
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    const std::int64_t blocks = options.blocks[options.blocks.size() == 1 ? 0 : stage];
+    for (std::int64_t block = 0; block < blocks; ++block) {
       const Scope s = scope["stage_" + std::to_string(stage)]["block_" + std::to_string(block)];
-      h = residual_block(s, h, options.filters[stage], stage > 0 && block == 0 ? 2 : 1);
+      h = residual_block(s, h, options.filters[stage], stage > 0 && block == 0 ? 2 : 1, options.bottleneck);
     }
   }
-  return dense(scope["head"], global_avg_pool2d(h), {.units = options.classes});
+  h = global_avg_pool2d(h);
+  return options.head ? dense(scope["head"], h, {.units = options.classes}) : h;
 }
 
-Array resnet18(const Scope& scope, const Array& x, std::int64_t classes) {
-  return resnet(scope, x, {.classes = classes, .filters = {64, 128, 256, 512}, .blocks = 2});
+Array resnet18(const Scope& scope, const Array& x, const ResnetOptions& options) {
+  ResnetOptions own = options;
+  own.filters = {64, 128, 256, 512}, own.blocks = {2}, own.bottleneck = false;
+  return resnet(scope, x, own);
+}
+
+Array resnet50(const Scope& scope, const Array& x, const ResnetOptions& options) {
+  ResnetOptions own = options;
+  own.filters = {64, 128, 256, 512}, own.blocks = {3, 4, 6, 3}, own.bottleneck = true;
+  return resnet(scope, x, own);
 }
 
 }  // namespace lockstep::models

@@ -48,7 +48,7 @@ LOCKSTEP_API Array multi_head_attention(const Scope& scope, const ArrayOperand& 
 struct KvCache {
   Array keys;    ///< [N, S, kv_heads, head_features], S positions at most.
   Array values;  ///< Likewise.
-  Array length;  ///< int32: how many positions there are.
+  Array length;  ///< int32: how many positions there are; int32[N]: in each row.
 };
 LOCKSTEP_TREE(KvCache, keys, values, length);
 /// One without a position, for x[N, ..., features]. Throws ValueError for no room.

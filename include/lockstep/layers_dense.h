@@ -50,6 +50,7 @@ LOCKSTEP_API Array einsum_dense(const Scope& scope, const ArrayOperand& x, const
 struct EmbeddingOptions {
   std::int64_t vocabulary = 0;  ///< Rows of the table; must be given.
   std::int64_t features = 0;    ///< Of a row; must be given.
+  DType dtype = float32;        ///< A float.
   Initializer initializer = initializers::uniform();
   Aggregation aggregation = Aggregation::none;  ///< Of the embeddings.
 };

@@ -24,6 +24,7 @@
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
 #include <lockstep/gradient_transformations.h>
+#include <lockstep/generation.h>
 #include <lockstep/grids.h>
 #include <lockstep/image.h>
 #include <lockstep/indexing.h>

@@ -54,7 +54,7 @@ void check_model(const M& model, const std::string& name, const std::string& fil
 TEST_CASE("a ResNet-18 of PyTorch's gives its logits") {
   const std::vector<std::int64_t> widths = {3, 4, 5, 6};
   const Model model([=](const Scope& scope, const Array& x) {
-    return models::resnet(scope, x, {.classes = 5, .filters = widths, .blocks = 2});
+    return models::resnet(scope, x, {.classes = 5, .filters = widths, .blocks = {2}});
   });
   exchange::KeyMap map =
       exchange::joined({exchange::torch_module("conv1", "stem/conv"), exchange::torch_module("bn1", "stem/norm"),

@@ -63,7 +63,7 @@ TEST_CASE("options change classes, dropout and input size") {
   const auto [trainable, state] = model.init(random::key(0), x);
   CHECK(trainable.at("dense/kernel").array().shape() == Shape{2 * 3 * 64, 128});
   CHECK(model.stateless_call(trainable, state, x, true).first.shape() == Shape{2, 3});
-  const Model small([](Scope& scope, const Array& rows) { return models::mlp(scope, rows, 2); });
+  const Model small([](Scope& scope, const Array& rows) { return models::mlp(scope, rows, {.classes = 2}); });
   CHECK(small.variables(x)[5].type.shape == Shape{512, 2});
 }
 
@@ -117,6 +117,6 @@ TEST_CASE("what the models cannot take is refused") {
 
 TEST_CASE("an unknown model is refused, with the names there are") {
   tests::expect_error<ValueError>([&] { static_cast<void>(models::find("resnet")); },
-                                  "no model 'resnet'; known are cnn, lstm, mlp, resnet18,");
-  tests::expect_error<ValueError>([&] { static_cast<void>(models::find("")); }, "known are cnn, lstm");
+                                  "no model 'resnet'; known are autoencoder, cnn, lenet, lstm,");
+  tests::expect_error<ValueError>([&] { static_cast<void>(models::find("")); }, "known are autoencoder, cnn");
 }

@@ -5,9 +5,17 @@
 
 #include <lockstep/backend/isa.h>
 
+#include "backends/cpu/blocks.h"
 #include "backends/cpu/products/gemv_blocks.h"
 
 namespace lockstep::backend::cpu {
+
+namespace {
+
+/// So few rows take no longer than it takes to read a large b; and each has the bits that it has alone.
+constexpr std::int64_t most_streamed_rows = 8;
+
+}  // namespace
 
 bool has_few_rows(const ProductPlan& plan) {
 #if defined(__x86_64__)
@@ -22,7 +30,8 @@ bool has_few_rows(const ProductPlan& plan) {
     // Rows of b so far apart share few lines of a cache: then oneDNN copies them.
     constexpr std::int64_t copied_step = 512;
     constexpr std::int64_t most_rows = 48;
-    return plan.size() <= most_products || (rows <= most_rows && plan.depth.operand[1] % copied_step == 0);
+    return plan.size() <= most_products || rows <= most_streamed_rows ||
+           (rows <= most_rows && plan.depth.operand[1] % copied_step == 0);
   }
   if (!by_depth) return false;
   constexpr std::int64_t most_products = std::int64_t{1} << 14;
@@ -33,6 +42,13 @@ bool has_few_rows(const ProductPlan& plan) {
   static_cast<void>(plan);
   return false;
 #endif
+}
+
+std::int64_t few_rows_parts(const ProductPlan& plan) {
+  constexpr std::int64_t least_elements = std::int64_t{1} << 16, least_columns = 192;
+  const bool is_large = plan.depth.extent * plan.columns.extent >= 2 * least_elements;
+  if (plan.rows.extent > most_streamed_rows || plan.columns.operand[1] != 1 || !plan.is_matrix() || !is_large) return 0;
+  return std::clamp<std::int64_t>(plan.columns.extent / least_columns, 1, most_parts);
 }
 
 void gemv_product(const ProductPlan& plan, const float* a, const float* b, float* result) {

@@ -124,8 +124,9 @@ std::int64_t stream_columns(const RowsProduct& p, const float* a, const float* b
 template <class Lanes>
 void multiply_by_columns(const RowsProduct& p) {
   // One row reads b once: then few of its rows at a time, each from end to end, as memory is read fastest.
-  const bool streams = p.rows == 1 && p.columns > Lanes::most_vectors * lanes;
-  const std::int64_t most_depth = streams ? streamed_depth : 64;
+  const bool is_wide = p.columns > Lanes::most_vectors * lanes;
+  const bool streams = p.rows == 1 && is_wide;
+  const std::int64_t most_depth = streams ? streamed_depth : p.rows <= 8 && is_wide ? 2 * streamed_depth : 64;
   for (std::int64_t k = 0; k < p.depth; k += most_depth) {
     const std::int64_t depth = std::min(most_depth, p.depth - k);
     const auto columns = [&]<std::int64_t vectors>(std::int64_t j) {

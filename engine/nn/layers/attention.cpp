@@ -12,6 +12,7 @@
 #include <lockstep/layers_dense.h>
 #include <lockstep/layers_regularization.h>
 #include <lockstep/ops.h>
+#include <lockstep/transforms.h>
 
 namespace lockstep {
 namespace {
@@ -126,6 +127,23 @@ void check_context(const Scope& scope, const Array& x, const AttentionContext& c
                    "; give an integer for each row");
 }
 
+/// rotary at an offset of all rows, or of each.
+Array turned(const Array& x, const Array& offset) {
+  if (offset.ndim() == 0) return rotary(x, offset);
+  const auto row = [](const Array& of, const Array& at) { return squeeze(rotary(expand_dims(of, 0), at), Axes{0}); };
+  return vmap(row)(x, offset);
+}
+
+/// Row n of `kept` [N, S, ...] with that of `next` from start[n] on; one that does not fit is not written.
+Array written_by_row(const Array& kept, const Array& next, const Array& start) {
+  return scatter(kept, expand_dims(start, 1), next,
+                 {.update_window_dims = {1, 2, 3},
+                  .inserted_window_dims = {},
+                  .scatter_dims_to_operand_dims = {1},
+                  .operand_batching_dims = {0},
+                  .scatter_indices_batching_dims = {0}});
+}
+
 }  // namespace
 
 Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const MultiHeadAttentionOptions& options,
@@ -178,27 +196,32 @@ std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOp
   const std::int64_t features = x.dim(-1);
   const Heads heads = heads_of(named_layer(scope), features, options);
   if (cache.keys.ndim() != 4 || cache.keys.dim(0) != x.dim(0) || cache.keys.dim(2) != heads.keys ||
-      cache.keys.dim(3) != heads.features || cache.values.shape() != cache.keys.shape()) {
+      cache.keys.dim(3) != heads.features || cache.values.shape() != cache.keys.shape() ||
+      (cache.length.ndim() != 0 && cache.length.shape() != Shape{x.dim(0)})) {
     throw ShapeError(named_layer(scope) + " the input is " + to_string(x.type()) + ", the cache has keys " +
-                     to_string(cache.keys.type()) + " and values " + to_string(cache.values.type()) +
-                     "; give one that empty_cache made for such inputs and options");
+                     to_string(cache.keys.type()) + ", values " + to_string(cache.values.type()) + " and length " +
+                     to_string(cache.length.type()) + "; give one that empty_cache made for such inputs and options");
   }
   Projected p = projected(scope, x, x, heads, options, options.joint_projection && heads.keys == heads.queries);
   const Array start = cache.length;
-  if (options.rotary) p = {rotary(p.queries, start), rotary(p.keys, start), p.values};
+  const bool by_row = start.ndim() == 1;
+  if (options.rotary) p = {turned(p.queries, start), turned(p.keys, start), p.values};
   const auto with = [&](const Array& kept, const Array& next) {
-    return dynamic_update_slice_in_dim(kept, convert(next, kept.dtype()), start, 1);
+    const Array row = convert(next, kept.dtype());
+    return by_row ? written_by_row(kept, row, start) : dynamic_update_slice_in_dim(kept, row, start, 1);
   };
   const KvCache now{with(cache.keys, p.keys), with(cache.values, p.values), start + static_cast<int>(x.dim(1))};
   const std::int64_t t = x.dim(1), s = cache.keys.dim(1);
-  AttentionOptions how{.mask = iota({1, 1, t, s}, 3) <= iota({1, 1, t, s}, 2) + start};
+  const Array first = by_row ? reshape(start, {-1, 1, 1, 1}) : start;
+  AttentionOptions how{.mask = iota({1, 1, t, s}, 3) <= iota({1, 1, t, s}, 2) + first};
   if (options.alibi) {
     const DType dtype = promote(x.dtype(), float32);
-    how.bias = convert(alibi_bias(heads.queries, t, s, start, dtype), x.dtype());
+    const auto slopes = [&](const Array& at) { return alibi_bias(heads.queries, t, s, at, dtype); };
+    how.bias = convert(by_row ? squeeze(vmap(slopes)(start), Axes{1}) : slopes(start), x.dtype());
   }
   const auto seen = [&](const Array& kept) { return convert(kept, p.queries.dtype()); };
   const Array y = dot_product_attention(p.queries, seen(now.keys), seen(now.values), how);
-  const Array fits = now.length <= s;
+  const Array fits = (by_row ? reshape(now.length, {-1, 1, 1, 1}) : now.length) <= s;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   return {joined(scope, where(fits, y, nan), features, options), now};
 }

@@ -45,6 +45,7 @@ Array embedding(const Scope& scope, const ArrayOperand& indices, const Embedding
                      "; give integers");
   }
   const Array table = scope.trainable("embeddings", {.shape = {options.vocabulary, options.features},
+                                                     .dtype = options.dtype,
                                                      .initializer = options.initializer,
                                                      .aggregation = options.aggregation,
                                                      .cast = false});

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <lockstep/error.h>
+
+// Tables of what the command line names: entries with a member `name`.
+namespace lockstep::cli {
+
+template <class Entry, std::size_t count>
+std::vector<std::string> names_of(const Entry (&entries)[count]) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+template <class Entry, std::size_t count>
+const Entry& entry_of(const Entry (&entries)[count], const char* kind, const std::string& name) {
+  for (const Entry& entry : entries) {
+    if (entry.name == name) return entry;
+  }
+  throw ValueError(fmt::format("[train] no {} '{}'; known are {}", kind, name, fmt::join(names_of(entries), ", ")));
+}
+
+}  // namespace lockstep::cli
