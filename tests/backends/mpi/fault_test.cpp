@@ -79,17 +79,24 @@ void before_step() {
   }
 }
 
+/// From here on this process writes no file of more than 16 bytes.
+void fill_disk() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit no_room{16, RLIM_INFINITY};
+  setrlimit(RLIMIT_FSIZE, &no_room);
+}
+
 void after_step(const TrainState& state) {
   if (is_here("killed after")) announce_fault(), std::raise(SIGKILL);
   const std::filesystem::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
   if (has_fault("a full disk")) {
-    if (world()->rank() == 0) {
-      announce_fault();
-      std::signal(SIGXFSZ, SIG_IGN);
-      const rlimit no_room{16, RLIM_INFINITY};
-      setrlimit(RLIMIT_FSIZE, &no_room);
-    }
+    if (world()->rank() == 0) announce_fault(), fill_disk();
     checkpoint::save(folder / "saved", to_tree(state), {});
+  }
+  if (has_fault("a full disk, of one that writes blocks")) {
+    if (is_here("a full disk, of one that writes blocks")) announce_fault(), fill_disk();
+    const Mesh mesh({{"data", 4}}, {Device{}});
+    checkpoint::save(folder / "saved", Tree::dict({{"w", Tree(reshard(ones({64, 4}), mesh, sharded("data")))}}), {});
   }
   if (has_fault("saved alone") && world()->rank() == 0) checkpoint::save(folder / "saved", to_tree(state), {});
   if (has_fault("saved by all")) checkpoint::save(folder / "saved", to_tree(state), {});
@@ -196,6 +203,7 @@ const std::vector<std::string>& communicators() {
 
 /// Runs the job as often as is asked for, by each communicator in turn.
 void check_fault(const Fault& fault) {
+  FaultTally tally(fault.name, fault.processes);
   for (int i = 0; i < std::max<int>(fault_runs(), static_cast<int>(communicators().size())); ++i) {
     const std::string& communicator = communicators()[static_cast<std::size_t>(i) % communicators().size()];
     const TemporaryFolder folder;
@@ -209,10 +217,8 @@ void check_fault(const Fault& fault) {
     CAPTURE(communicator);
     CAPTURE(i);
     CAPTURE(end.output);
-    CHECK_FALSE(end.succeeded);
-    CHECK(end.seconds < limit + grace);
-    CHECK(end.left_over.empty());
-    for (const std::string& part : fault.parts) CHECK_MESSAGE(contains(end.output, part), part);
+    CAPTURE(end.seconds);
+    CHECK(tally.add(end, limit + grace, fault.parts));
   }
 }
 
@@ -268,6 +274,8 @@ TEST_CASE("fault: what one throws, the others say") {
   check_fault({"throwing", {"process 2 says: process 3 failed: row 7 is bad"}, 4});
   check_fault({"a full log", {"process 0 says: process 1 failed: the log on /dev/full cannot be written"}});
   check_fault({"a full disk", {"process 0 says: [checkpoint]", "process 1 says: process 0 failed: [checkpoint]"}});
+  check_fault({"a full disk, of one that writes blocks",
+               {"process 1 says: [save] process 1: [checkpoint]", "process 0 says: [save] process 1: [checkpoint]"}});
   check_fault({"saved alone", {"call checkpoint::save in every process: process 0 alone writes"}});
 }
 
