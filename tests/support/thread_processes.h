@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -44,19 +45,38 @@ class ThreadMail {
     const std::lock_guard lock(mutex_);
     messages_[{channel, from, to}].emplace_back(bytes.begin(), bytes.end());
   }
-  bool take(Channel channel, int from, int to, std::span<std::byte> room) {
+  /// Who receives from there next: its place in the queue.
+  std::uint64_t wait_in_line(Channel channel, int from, int to) {
     const std::lock_guard lock(mutex_);
-    auto& waiting = messages_[{channel, from, to}];
-    if (waiting.empty()) return false;
-    if (!waiting.front().empty()) std::memcpy(room.data(), waiting.front().data(), waiting.front().size());
-    waiting.pop_front();
+    Line& line = lines_[{channel, from, to}];
+    line.waiting.push_back(++line.last);
+    return line.last;
+  }
+  void leave_line(Channel channel, int from, int to, std::uint64_t place) {
+    const std::lock_guard lock(mutex_);
+    std::erase(lines_[{channel, from, to}].waiting, place);
+  }
+  bool take(Channel channel, int from, int to, std::uint64_t place, std::span<std::byte> room) {
+    const std::lock_guard lock(mutex_);
+    auto& messages = messages_[{channel, from, to}];
+    Line& line = lines_[{channel, from, to}];
+    if (messages.empty() || line.waiting.front() != place) return false;
+    if (!messages.front().empty()) std::memcpy(room.data(), messages.front().data(), messages.front().size());
+    messages.pop_front();
+    line.waiting.pop_front();
     return true;
   }
 
  private:
+  struct Line {
+    std::uint64_t last = 0;
+    std::deque<std::uint64_t> waiting;
+  };
+
   int size_;
   bool has_windows_;
   std::mutex mutex_;
+  std::map<std::tuple<Channel, int, int>, Line> lines_;
   std::map<std::pair<int, int>, std::list<std::vector<std::byte>>> windows_;
   std::map<std::tuple<Channel, int, int>, std::deque<std::vector<std::byte>>> messages_;
 };
@@ -87,12 +107,23 @@ class ThreadCommunicator final : public backend::Communicator {
   };
   struct Received final : Transfer {
     Received(std::shared_ptr<ThreadMail> from_mail, Channel of, int sender, int receiver, std::span<std::byte> into)
-        : mail(std::move(from_mail)), channel(of), from(sender), to(receiver), room(into) {}
-    bool test() override { return done = done || mail->take(channel, from, to, room); }
+        : mail(std::move(from_mail)),
+          channel(of),
+          from(sender),
+          to(receiver),
+          place(mail->wait_in_line(of, sender, receiver)),
+          room(into) {}
+    ~Received() override {
+      if (!done) mail->leave_line(channel, from, to, place);
+    }
+    Received(const Received&) = delete;
+    Received& operator=(const Received&) = delete;
+    bool test() override { return done = done || mail->take(channel, from, to, place, room); }
 
     std::shared_ptr<ThreadMail> mail;
     Channel channel;
     int from, to;
+    std::uint64_t place;
     std::span<std::byte> room;
     bool done = false;
   };
