@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include "engine/ops/reference_backend.h"
+
 #include "tests/support/control_flow_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
@@ -292,6 +294,75 @@ TEST_CASE("sums that begin while their region runs have the bits of one process"
     }
   }
   CHECK(begun > 100);
+}
+
+/// tanh as if something else computed it: it takes a twentieth of a second and no processor.
+class SlowTanh final : public backend::Backend {
+ public:
+  std::string_view name() const override { return "slow"; }
+  bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest& request) const override {
+    if (request.op != ops::primitives::tanh().name) return nullptr;
+    return std::make_unique<SlowKernel>(ops::reference_backend()->make_kernel(request));
+  }
+  std::shared_ptr<backend::Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override {
+    return nullptr;
+  }
+
+ private:
+  class SlowKernel final : public backend::Kernel {
+   public:
+    explicit SlowKernel(std::unique_ptr<backend::Kernel> inner) : inner_(std::move(inner)) {}
+    void run(const backend::KernelArguments& arguments) const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      inner_->run(arguments);
+    }
+
+   private:
+    std::unique_ptr<backend::Kernel> inner_;
+  };
+};
+
+/// Seconds of a step of four layers whose sums each take as long as a layer on their way to the other process, and again
+/// back.
+double seconds_of_slow_step(std::int64_t bucket_bytes) {
+  constexpr std::int64_t elements = 16384;
+  const MapSpec spec{mesh({{"batch", 2}}), 1, {{"batch"}}, {{""}, {""}, {""}, {""}, {"batch"}}};
+  const ArrayType type{DType::float32, Shape{2}, {}};
+  const ir::FunctionPtr f = mapped({type}, spec, [](ir::Builder&, std::span<const Value> x) {
+    Value value = x[0];
+    std::vector<Value> results;
+    for (int layer = 0; layer < 4; ++layer) {
+      results.push_back(ops::psum(ops::broadcast_in_dim(value, Shape{elements}, {0}), {"batch"}));
+      value = ops::tanh(value);
+    }
+    results.push_back(value);
+    return results;
+  });
+  std::atomic<double> took = 0;
+  const auto run = [&](const std::shared_ptr<Processes>& processes) {
+    compile::Options options;
+    options.backends = {std::make_shared<SlowTanh>(), permissive_backend()};
+    options.processes = processes;
+    options.bucket_bytes = bucket_bytes;
+    const auto executable = compile::lower(f, options);
+    const std::vector<eval::HostArray> arguments = random_host_arrays({type}, 1);
+    processes->barrier();
+    const auto start = std::chrono::steady_clock::now();
+    runtime::run(*executable, arguments);
+    took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  constexpr double bytes_of_half = 2 * elements;
+  run_processes(
+      2, run, [](int) { return ProcessOptions(); }, false, bytes_of_half / 0.05);
+  return took;
+}
+
+TEST_CASE("what has begun to cross is on its way while the region goes on") {
+  const double late = seconds_of_slow_step(0), early = seconds_of_slow_step(1);
+  MESSAGE("a step of " << late << " s takes " << early << " s with sums that begin early");
+  CHECK(late > 0.55);
+  CHECK(early < 0.85 * late);
 }
 
 TEST_CASE("windows are written again only when they have been read") {
