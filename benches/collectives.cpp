@@ -46,9 +46,10 @@ void time(int device_count, std::int64_t shards, std::int64_t elements) {
 
 int main() {
   try {
-    for (const std::int64_t elements : {16, 4096, 262144, 4194304}) {
+    constexpr std::int64_t most_of_8 = 4194304;  // of more, 8 shards and their sum are gigabytes
+    for (const std::int64_t elements : {16, 4096, 262144, 1048576, 4194304, 16777216}) {
       lockstep::benches::time(2, 2, elements);
-      lockstep::benches::time(2, 8, elements);
+      if (elements <= most_of_8) lockstep::benches::time(2, 8, elements);
     }
     return 0;
   } catch (const std::exception& error) {

@@ -23,7 +23,8 @@ Setting describe(const Options& options) {
   Setting setting{{}, options.processes};
   for (const auto& backend : options.backends) setting.text += std::string(backend->name()) + ",";
   setting.text += ";" + std::to_string(options.threads) + (options.optimize ? ";optimized" : "") +
-                  (options.fuse ? ";fused" : "") + ";" + std::string(name(options.precision));
+                  (options.fuse ? ";fused" : "") + ";" + std::string(name(options.precision)) + ";" +
+                  std::to_string(options.bucket_bytes);
   return setting;
 }
 

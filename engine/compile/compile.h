@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Options {
   bool optimize = true;                                  ///< Whether the passes run.
   bool fuse = true;                                      ///< Whether element-wise ops are fused, where they run.
   Precision precision = Precision::float32;              ///< Of products, where the passes run.
+  std::int64_t bucket_bytes = 0;                         ///< Of sums over processes that begin early; 0: none does.
   std::shared_ptr<Processes> processes;                  ///< That share a pmap's shards; null: this one alone.
 };
 

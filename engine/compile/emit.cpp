@@ -136,8 +136,30 @@ class Emitter {
     step.kind = Step::Kind::region;
     step.devices = mesh.devices;
     step.local_shards = mesh.local_shards;
-    step.region = add_units(plan.units);
+    step.region.first = next_call();
+    for (const int u : plan.units) {
+      if (unit(u).pmap >= 0) {
+        add_units({u});
+      } else {
+        step.behind_shards.push_back({next_call(), -1, {}});
+      }
+    }
+    step.region.last = next_call();
+    add_behind_shards(plan, step);
     out_.steps.push_back(std::move(step));
+  }
+
+  void add_behind_shards(const StepUnits& plan, Step& step) {
+    auto next = step.behind_shards.begin();
+    for (const int u : plan.units) {
+      if (unit(u).pmap >= 0) continue;
+      if (unit(u).tiled > 0) {
+        next->chain = static_cast<std::int32_t>(add_chain({u}));
+      } else {
+        next->calls = add_units({u});
+      }
+      ++next;
+    }
   }
 
   void emit_together(const StepUnits& plan) {

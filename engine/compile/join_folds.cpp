@@ -2,7 +2,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <queue>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "engine/compile/make_units.h"
+#include "engine/compile/started_folds.h"
 #include "engine/executable/process_kernels.h"
 #include "engine/ir/def_use.h"
 
@@ -18,12 +18,6 @@
 // how many folds stand one behind the other up to it; those of one level do not wait for each other.
 namespace lockstep::compile {
 namespace {
-
-const Kernel* chunk_kernel(const Program& program, const ir::Primitive& combine, DType dtype, std::int64_t elements) {
-  const ArrayType chunk{dtype, Shape{elements}, {}};
-  const std::array<ArrayType, 2> operands = {chunk, chunk};
-  return program.kernels.get(combine.name, {}, operands, {&chunk, 1});
-}
 
 /// Of a window that the operands of a call lie in at once; more go in pieces.
 constexpr std::int64_t longest_window = std::int64_t{64} << 20;
@@ -37,8 +31,10 @@ class FoldJoiner {
     if (std::ranges::none_of(units_.units, [](const Unit& it) { return it.folds != nullptr; })) return;
     find_writers();
     find_buckets();
-    find_largest();
+    find_started();
+    if (started_.buckets.empty()) find_largest();
     for (const auto& [key, bucket] : buckets_) join(bucket);
+    start();
     reorder();
   }
 
@@ -94,85 +90,72 @@ class FoldJoiner {
     return sum;
   }
 
+  /// The sums of one bucket, the one that has most of them, begin while their region runs, in buckets that follow each
+  /// other.
+  void find_started() {
+    std::int64_t most = 0;
+    Bucket* from = nullptr;
+    for (auto& [key, bucket] : buckets_) {
+      StartedFolds found = find_started_folds(program_, units_, writers_, bucket);
+      std::int64_t sum = 0;
+      for (const Bucket& started : found.buckets) sum += bytes(started);
+      if (sum <= most) continue;
+      most = sum;
+      started_ = std::move(found);
+      from = &bucket;
+    }
+    if (from == nullptr) return;
+    for (const Bucket& started : started_.buckets) {
+      for (const int u : started) std::erase(*from, u);
+    }
+  }
+
   /// Two processes of one host: what they have most to add up of is added up tile by tile where it is used. What is not
   /// used here goes in pieces, which the caches hold.
   void find_largest() {
     if (program_.processes != 2 || !program_.group->has_windows() || !program_.is_called) return;
     std::int64_t most = FoldPair::longest_tile;
-    for (const auto& [key, bucket] : buckets_) {
+    for (auto& [key, bucket] : buckets_) {
       const std::int64_t sum = bytes(bucket);
       if (sum <= most || sum > longest_window || 2 * read_bytes(bucket) < sum) continue;
       most = sum;
-      largest_ = bucket.back();
+      started_.buckets = {bucket};
+    }
+    if (started_.buckets.empty()) return;
+    for (auto& [key, bucket] : buckets_) {
+      if (bucket == started_.buckets[0]) bucket.clear();
     }
   }
 
   /// The last unit of a bucket becomes the fold of all.
   void join(const Bucket& bucket) {
-    Unit joined = unit(bucket.back());
-    joined.calls[0].inputs.clear();
-    joined.calls[0].outputs.clear();
-    joined.reads.clear();
-    joined.writes.clear();
-    joined.collectives.clear();
-    std::int64_t elements = 0;
-    for (const int u : bucket) {
-      const Unit& it = unit(u);
-      for (const Ref& ref : it.calls[0].inputs) {
-        joined.calls[0].inputs.push_back(ref);
-        elements += units_.values[ref.value].type.size();
-      }
-      std::ranges::copy(it.calls[0].outputs, std::back_inserter(joined.calls[0].outputs));
-      std::ranges::copy(it.reads, std::back_inserter(joined.reads));
-      std::ranges::copy(it.writes, std::back_inserter(joined.writes));
-      std::ranges::copy(it.collectives, std::back_inserter(joined.collectives));
-      joined_[u] = bucket.back();
-    }
-    if (bucket.back() == largest_) {
-      put_into_window(joined, bucket);
-    } else {
-      joined.calls[0].kernel = kernel(joined, elements);
-    }
+    if (bucket.empty()) return;
+    Unit joined = join_units(units_, bucket).unit;
+    for (const int u : bucket) joined_[u] = bucket.back();
+    joined.calls[0].kernel = kernel(joined);
     units_.units[bucket.back()] = std::move(joined);
   }
 
-  /// The unit puts its operands into the window; one for each operand stands behind it, which folds.
-  void put_into_window(Unit& joined, const Bucket& bucket) {
-    UnitCall& call = joined.calls[0];
-    const DType dtype = units_.values[call.inputs[0].value].type.dtype;
-    const auto count = static_cast<std::int64_t>(call.inputs.size());
-    const int addresses = units_.new_value({DType::int64, Shape{2 * count}, {}}, -1);
-    // Read whole by each tile.
-    const int for_tiles = units_.new_view(addresses, {DType::int64, Shape{2 * count}, {}}, {}, 0, -1);
-    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-      const Ref from = call.inputs[i], to = call.outputs[i];
-      const std::int64_t size = units_.values[from.value].type.size();
-      Unit fold;
-      fold.mesh = joined.mesh;
-      fold.provenance = unit(bucket[i]).provenance;
-      fold.tiled = size < tile_elements ? 0 : size;
-      const auto kernel = [&](std::int64_t elements) {
-        return program_.kernels.adopt(std::make_unique<FoldWithWindow>(
-            chunk_kernel(program_, *joined.folds, dtype, elements), i, program_.process == 0));
-      };
-      const std::int64_t rest = fold.tiled % tile_elements;
-      fold.calls.push_back({kernel(fold.tiled == 0 ? size : tile_elements),
-                            rest == 0 ? nullptr : kernel(rest),
-                            {from, {for_tiles, -1}},
-                            {to},
-                            "fold_with_window"});
-      fold.reads = {units_.root(from.value), addresses};
-      fold.writes = {units_.root(to.value)};
-      behind_.push_back(std::move(fold));
+  /// Those of what begins become the units that begin it; what ends it stands behind the last of them.
+  void start() {
+    std::vector<JoinedFold> folds;
+    for (const Bucket& bucket : started_.buckets) {
+      for (const int u : bucket) joined_[u] = bucket.back();
+      folds.push_back(join_units(units_, bucket));
     }
-    call.outputs = {{addresses, -1}};
-    call.kernel = program_.kernels.adopt(std::make_unique<PutIntoWindow>(program_.group, dtype));
-    call.name = "put_into_window";
-    joined.writes = {addresses};
+    SplitFolds split = split_folds(program_, units_, std::move(folds), started_.pmap);
+    for (std::size_t i = 0; i < split.starts.size(); ++i) {
+      units_.units[started_.buckets[i].back()] = std::move(split.starts[i]);
+    }
+    left_to_start_ = static_cast<int>(split.starts.size());
+    ends_ = std::move(split.ends);
+    for (const int u : started_.sums) units_.units[u].behind_shards = started_.pmap;
   }
 
-  const Kernel* kernel(const Unit& fold, std::int64_t elements) const {
+  const Kernel* kernel(const Unit& fold) const {
     const DType dtype = units_.values[fold.calls[0].inputs[0].value].type.dtype;
+    std::int64_t elements = 0;
+    for (const Ref& ref : fold.calls[0].inputs) elements += units_.values[ref.value].type.size();
     const auto cut = FoldCut::of_whole(elements, dtype, *program_.group);
     if (program_.processes == 2 && program_.group->has_windows() && !cut.is_gathered) return pair_kernel(fold, dtype);
     return program_.kernels.adopt(
@@ -195,31 +178,48 @@ class FoldJoiner {
     return program_.kernels.adopt(std::make_unique<FoldPair>(program_.group, dtype, std::move(tiles)));
   }
 
-  /// Kahn's algorithm, of what is ready the first one first: where nothing was joined the order stays.
+  bool is_start(int u) const {
+    return std::ranges::any_of(started_.buckets, [&](const Bucket& bucket) { return bucket.back() == u; });
+  }
+
+  /// Kahn's algorithm, of what is ready the first one first: where nothing was joined the order stays. What runs behind
+  /// the shards stands right behind what it waits for, and one start behind the other.
   void reorder() {
     const auto node = [&](int u) { return joined_.contains(u) ? joined_.at(u) : u; };
-    IdVector<int> open(size(), 0);
+    // What ends any of them stands behind the last start.
+    const auto writer = [&](int u) { return is_start(node(u)) ? started_.buckets.back().back() : node(u); };
+    IdVector<int> open(size(), 0), place(size(), -1);
     IdVector<std::vector<int>> readers(size());
+    const auto put_behind = [&](int w, int u) {
+      readers[w].push_back(u);
+      ++open[u];
+    };
     for (int u = 0; u < size(); ++u) {
-      for (const int w : writers_[u]) {
-        readers[node(w)].push_back(node(u));
-        ++open[node(u)];
-      }
+      for (const int w : writers_[u]) put_behind(writer(w), node(u));
     }
-    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (std::size_t i = 1; i < started_.buckets.size(); ++i) {
+      put_behind(started_.buckets[i - 1].back(), started_.buckets[i].back());
+    }
+    using Ready = std::pair<int, int>;  // its place, and which
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    const auto add = [&](int u) {
+      if (unit(u).behind_shards < 0) place[u] = u;
+      ready.emplace(place[u], u);
+    };
     for (int u = 0; u < size(); ++u) {
-      if (node(u) == u && open[u] == 0) ready.push(u);
+      if (node(u) == u && open[u] == 0) add(u);
     }
     IdVector<Unit> ordered;
     while (!ready.empty()) {
-      const int u = ready.top();
+      const int u = ready.top().second;
       ready.pop();
       ordered.add(std::move(units_.units[u]));
-      if (u == largest_) {
-        for (Unit& fold : behind_) ordered.add(std::move(fold));
+      if (is_start(u) && --left_to_start_ == 0) {
+        for (Unit& end : ends_) ordered.add(std::move(end));
       }
       for (const int reader : readers[u]) {
-        if (--open[reader] == 0) ready.push(reader);
+        place[reader] = std::max(place[reader], place[u]);
+        if (--open[reader] == 0) add(reader);
       }
     }
     units_.units = std::move(ordered);
@@ -232,11 +232,18 @@ class FoldJoiner {
   IdVector<std::vector<int>> writers_;
   std::map<Key, Bucket> buckets_;
   std::map<int, int> joined_;  // units to the last of their bucket
-  int largest_ = -1;           // the last unit of the bucket that goes through a window
-  std::vector<Unit> behind_;   // its folds
+  StartedFolds started_;
+  std::vector<Unit> ends_;
+  int left_to_start_ = 0;
 };
 
 }  // namespace
+
+const Kernel* chunk_kernel(const Program& program, const ir::Primitive& combine, DType dtype, std::int64_t elements) {
+  const ArrayType chunk{dtype, Shape{elements}, {}};
+  const std::array<ArrayType, 2> operands = {chunk, chunk};
+  return program.kernels.get(combine.name, {}, operands, {&chunk, 1});
+}
 
 ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine, const FoldCut& cut) {
   return {chunk_kernel(program, combine, cut.dtype, cut.chunk),

@@ -26,6 +26,7 @@ ProcessEntries entries_of(const Program& program) {
     entries.emplace_back("the number of devices a process", std::to_string(mesh.devices));
   }
   entries.emplace_back("the precision", name(program.options.precision));
+  entries.emplace_back("LOCKSTEP_BUCKET_BYTES", std::to_string(program.options.bucket_bytes));
   return entries;
 }
 

@@ -41,6 +41,8 @@ struct Unit {
   std::vector<int> writes;  ///< Root values.
   int mesh = -1;
   int pmap = -1;  ///< >= 0: per shard.
+  /// >= 0: once, in a region of that pmap, when all shards have come behind what the unit reads.
+  int behind_shards = -1;
   std::int64_t tiled = 0;
   bool on_caller = false;  ///< Talks to other processes: the calling thread alone does.
   bool together = false;   ///< All devices run it, as a step of its own.
@@ -50,6 +52,9 @@ struct Unit {
   int fence = -1;                            ///< Does not start before the values of that fence are there.
   std::vector<Collective> collectives = {};  ///< That it computes, or the last part of.
   ir::Provenance provenance = {};
+
+  /// >= 0: it stands in a region of that pmap.
+  int region() const { return pmap >= 0 ? pmap : behind_shards; }
 };
 
 /// The program as calls of kernels on values that lie in each other's memory or in their own.
@@ -78,6 +83,8 @@ UnitProgram make_units(const Program& program, const KernelChoices& choices, con
 /// Joins folds over the processes that do not wait for each other, of one op and dtype, to one unit: its operands go
 /// together, in one order on all processes. Units are in a new order then, each behind those it reads.
 void join_folds(const Program& program, UnitProgram& units);
+/// The kernel that combines two chunks of so many elements, and those for the chunks of a cut.
+const Kernel* chunk_kernel(const Program& program, const ir::Primitive& combine, DType dtype, std::int64_t elements);
 ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine, const FoldCut& cut);
 
 /// Values that lie in ones which are no roots, and units without kernels or that read and write what they do not say.
@@ -96,20 +103,6 @@ Unit fold_blocks_unit(const Program& program, int mesh, const ir::Primitive& com
 Ref one_behind_the_other(const Program& program, int mesh, Ref value, const ArrayType& type, int dim, UnitProgram& to);
 /// Bytes from a block to the next one along a dimension of an array with those strides.
 std::int64_t bytes_along(const ArrayType& block, int dim, const Strides& strides);
-/// Joins folds over the processes that do not wait for each other, of one op and dtype, to one unit: its operands go
-/// together, in one order on all processes. Units are in a new order then, each behind those it reads.
-void join_folds(const Program& program, UnitProgram& units);
-ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine, const FoldCut& cut);
-
-/// Values that lie in ones which are no roots, and units without kernels or that read and write what they do not say.
-void verify(const Program& program, const UnitProgram& units, std::string_view behind);
-
-// Used by `make_units` (collective_units.cpp, assemble_units.cpp, join_folds.cpp).
-void add_collective_units(const Program& program, const Item& item, UnitProgram& to);
-void add_assemble_units(const Program& program, const Item& item, UnitProgram& to);
-void add_assemble_whole_units(const Program& program, const Item& item, UnitProgram& to);
-/// The fold over the processes of what `from` has in each of them.
-Unit fold_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to);
 /// Offsets in bytes of each local shard's block of an array that the item's layout cuts, or in which they are stacked.
 std::vector<std::uint64_t> cut_offsets(const Mesh& mesh, const Item& item, const Shape& local, const Strides& strides,
                                        DType dtype);

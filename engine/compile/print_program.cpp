@@ -86,6 +86,7 @@ std::string unit_line(const UnitProgram& units, int u, const Decided& decided) {
     calls.push_back(fmt::format("{} {} -> {}", call.name, names(call.inputs), names(call.outputs)));
   }
   if (unit.pmap >= 0) of.push_back(fmt::format("per shard of {}", unit.pmap));
+  if (unit.behind_shards >= 0) of.push_back(fmt::format("behind the shards of {}", unit.behind_shards));
   if (unit.tiled > 0) of.push_back(fmt::format("tiled {}", unit.tiled));
   if (unit.on_caller) of.emplace_back("on the caller");
   if (unit.together) of.emplace_back("together");

@@ -12,7 +12,8 @@
 #include "engine/ir/def_use.h"
 
 // A topological order of units, by levels (list scheduling). Phases alternate: an even one holds what runs once per
-// process, the odd one behind it a region that runs for every shard. A unit stands in the first phase that has its
+// process, the odd one behind it a region that runs for every shard, and in which what runs once behind the shards stands
+// where they have come so far. A unit stands in the first phase that has its
 // operands. An even phase is cut into waves, one step each: within a wave no device needs what another one computes.
 namespace lockstep::compile {
 namespace {
@@ -69,17 +70,17 @@ class Scheduler {
         if (first < 0) first = last_region + 1;
         phase = first;
       }
-      if (it.pmap >= 0) ++phase;
+      if (it.region() >= 0) ++phase;
       for (int w : writers(u)) phase = std::max(phase, after(w, it));
       when(u).phase = phase;
-      if (it.pmap >= 0) last_region = std::max(last_region, phase);
+      if (it.region() >= 0) last_region = std::max(last_region, phase);
       for (int root : it.writes) chains_.define(root, u);
     }
   }
 
   int after(int writer, const Unit& reader) {
     const int phase = when(writer).phase;
-    return (unit(writer).pmap >= 0) == (reader.pmap >= 0) ? phase : phase + 1;
+    return (unit(writer).region() >= 0) == (reader.region() >= 0) ? phase : phase + 1;
   }
 
   /// Moves work to later phases where less then crosses the regions' ends: all of it as far as what reads it allows, or
@@ -88,7 +89,7 @@ class Scheduler {
     sink_where([&](const Unit& it) { return it.pmap >= 0 && bytes(it.reads, it.pmap) < bytes(it.writes, it.pmap); });
     const IdVector<When> before = whens_;
     const std::int64_t crossing = crossing_bytes();
-    sink_where([](const Unit& it) { return !it.together; });
+    sink_where([](const Unit& it) { return !it.together && it.behind_shards < 0; });
     if (crossing_bytes() >= crossing) whens_ = before;
   }
 
@@ -98,15 +99,15 @@ class Scheduler {
     IdVector<int> last_region(program_.meshes.size(), 0);
     int last_shared = 0;
     for (int u = 0; u < units(); ++u) {
-      int& last = unit(u).pmap < 0 ? last_shared : last_region[unit(u).pmap];
+      int& last = unit(u).region() < 0 ? last_shared : last_region[unit(u).region()];
       last = std::max(last, when(u).phase);
     }
     for (int u = units() - 1; u >= 0; --u) {
       const Unit& it = unit(u);
       int& phase = when(u).phase;
-      const int latest = std::min(limit[u], it.pmap < 0 ? last_shared : last_region[it.pmap]);
+      const int latest = std::min(limit[u], it.region() < 0 ? last_shared : last_region[it.region()]);
       if (sinks(it)) phase = std::max(phase, latest);
-      for (int w : writers(u)) limit[w] = std::min(limit[w], it.pmap == unit(w).pmap ? phase : phase - 1);
+      for (int w : writers(u)) limit[w] = std::min(limit[w], it.region() == unit(w).region() ? phase : phase - 1);
     }
   }
 
@@ -142,7 +143,7 @@ class Scheduler {
   void assign_waves() {
     for (int u = 0; u < units(); ++u) {
       const Unit& it = unit(u);
-      if (it.pmap >= 0) continue;
+      if (it.region() >= 0) continue;
       for (int w : writers(u)) {
         if (when(w).phase != when(u).phase) continue;
         const int wave = when(w).wave;
@@ -159,7 +160,7 @@ class Scheduler {
       const Unit& it = unit(u);
       int& wave = when(u).wave;
       if (it.tiled > 0 && joins_reader[u]) wave = std::max(wave, wanted[u]);
-      if (it.pmap >= 0) continue;
+      if (it.region() >= 0) continue;
       for (int w : writers(u)) {
         if (when(w).phase != when(u).phase) continue;
         const bool joins = share_a_wave(unit(w), it);
@@ -186,7 +187,7 @@ class Scheduler {
       for (int root : unit(u).reads) chains_.use(root, u);
     }
     for (int u = 0; u < units(); ++u) {
-      if (unit(u).pmap >= 0) continue;
+      if (unit(u).region() >= 0) continue;
       for (int root : unit(u).reads) {
         if (!may_become(root, unit(u))) continue;
         for (int reader : chains_.uses(root)) {
@@ -214,7 +215,7 @@ class Scheduler {
     std::vector<int> found = {u};
     IdVector<bool> is_found(units(), false);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (found[i] == before || unit(found[i]).pmap >= 0) return false;
+      if (found[i] == before || unit(found[i]).region() >= 0) return false;
       for (const Behind& next : behind_[found[i]]) {
         if (!is_found[next.unit]) found.push_back(next.unit);
         is_found[next.unit] = true;
@@ -224,7 +225,7 @@ class Scheduler {
   }
 
   void run_behind(int before, int u, bool later) {
-    const bool is_region = unit(before).pmap >= 0;
+    const bool is_region = unit(before).region() >= 0;
     const int phase = is_region ? when(before).phase + 1 : when(before).phase;
     const int wave = is_region ? 0 : when(before).wave + (later ? 1 : 0);
     When& it = when(u);
@@ -243,7 +244,7 @@ class Scheduler {
       const int s = numbers[key(u)];
       result_.time[u].step = s;
       result_.steps[s].units.push_back(u);
-      result_.steps[s].mesh = unit(u).pmap;
+      result_.steps[s].mesh = unit(u).region();
     }
   }
 
@@ -263,7 +264,7 @@ class Scheduler {
       for (int w : writers(u)) {
         if (step(w) == step(u)) join(u, w);
       }
-      if (unit(u).pmap >= 0) join_with_first(first_of_step, u);
+      if (unit(u).region() >= 0) join_with_first(first_of_step, u);
       if (unit(u).on_caller) join_with_first(caller_of_step, u);
     }
     for (int u = 0; u < units(); ++u) result_.time[u].group = find(u);

@@ -77,6 +77,25 @@ std::string print_lane(const Executable& e, const Lane& lane, int number, const 
   return text;
 }
 
+std::string print_region(const Executable& e, const Step& step, const std::string& indent, bool costs) {
+  std::string text;
+  CallRange left = step.region;
+  for (const BehindShards& once : step.behind_shards) {
+    text += print_calls(e, {left.first, once.call}, indent + "    ", costs);
+    left.first = once.call;
+    text += indent + "  behind all shards";
+    if (once.chain < 0) {
+      text += "\n" + print_calls(e, once.calls, indent + "    ", costs);
+      continue;
+    }
+    const Chain& chain = e.chains[static_cast<std::size_t>(once.chain)];
+    text += ": " + std::to_string(chain.tiles) + " tiles\n" +
+            print_calls(e, chain.calls.empty() ? chain.rest_calls : chain.calls, indent + "    ", costs);
+  }
+  if (!step.behind_shards.empty() && !left.empty()) text += indent + "  each shard\n";
+  return text + print_calls(e, left, indent + "    ", costs);
+}
+
 std::string print_result(const Executable& e, std::size_t i) {
   const ResultSource& source = e.results[i];
   std::string text = "out" + std::to_string(i) + " " + to_string(e.result_types[i]);
@@ -106,7 +125,7 @@ std::string Executable::print(const std::string& indent, bool costs) const {
     text += indent + "step " + std::to_string(s);
     if (step.kind == Step::Kind::region) {
       text += ": region, " + std::to_string(step.local_shards) + " shards on " + std::to_string(step.devices) +
-              " devices\n" + print_calls(*this, step.region, indent + "    ", costs);
+              " devices\n" + print_region(*this, step, indent, costs);
     } else if (step.kind == Step::Kind::together) {
       text += ": all devices\n" + print_calls(*this, step.region, indent + "    ", costs);
     } else {
@@ -125,7 +144,9 @@ std::string Executable::print(const std::string& indent, bool costs) const {
 
 bool Executable::communicates() const {
   const auto in_lane = [](const Lane& lane) { return !lane.on_caller.empty(); };
-  const auto in_step = [&](const Step& step) { return std::ranges::any_of(step.lanes, in_lane); };
+  const auto in_step = [&](const Step& step) {
+    return !step.behind_shards.empty() || std::ranges::any_of(step.lanes, in_lane);
+  };
   const auto in_call = [](const Call& call) {
     const auto* control = dynamic_cast<const ControlKernel*>(call.kernel);
     if (control == nullptr) return false;

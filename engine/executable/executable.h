@@ -92,16 +92,24 @@ struct Lane {
   bool empty() const { return on_caller.empty() && parts.empty() && calls.empty(); }
 };
 
+/// Calls, or a chain, that run once in a region: when its last shard has come behind a call of it.
+struct BehindShards {
+  std::uint32_t call = 0;   ///< The first that is not before them.
+  std::int32_t chain = -1;  ///< Its tiles, or:
+  CallRange calls;
+};
+
 /// Work between two barriers: a region run for every shard, work shared by the devices, or a loop or branch that all
 /// devices walk through together, barriers and collectives inside.
 struct Step {
   enum class Kind : std::uint8_t { shared, region, together };
   Kind kind = Kind::shared;
-  int devices = 1;          ///< Of the region's pmap; work that is shared has as many lanes.
-  int local_shards = 0;     ///< Device d's share is [d * local_shards / devices, (d + 1) * local_shards / devices).
-  CallRange region;         ///< region, and together: one call of a ControlKernel
-  std::vector<Lane> lanes;  ///< shared
-  int collectives = 0;      ///< Computed by this step.
+  int devices = 1;       ///< Of the region's pmap; work that is shared has as many lanes.
+  int local_shards = 0;  ///< Device d's share is [d * local_shards / devices, (d + 1) * local_shards / devices).
+  CallRange region;      ///< region, and together: one call of a ControlKernel
+  std::vector<BehindShards> behind_shards;  ///< region, of one device: in order.
+  std::vector<Lane> lanes;                  ///< shared
+  int collectives = 0;                      ///< Computed by this step.
   std::vector<Collective> collective_list;
   bool barrier_after = false;
 };

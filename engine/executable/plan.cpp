@@ -20,6 +20,7 @@ class CostCount {
         const bool for_each_shard = step.kind == Step::Kind::region;
         add_calls(e, step.region, for_each_shard ? times * step.local_shards : times);
       }
+      for (const BehindShards& once : step.behind_shards) add_calls(e, once.calls, times);
       for (const Lane& lane : step.lanes) {
         for (const auto* ranges : {&lane.on_caller, &lane.calls}) {
           for (const CallRange& range : *ranges) add_calls(e, range, times);

@@ -10,6 +10,7 @@
 #include <lockstep/backend/round_up.h>
 
 #include "engine/core/fold_tree.h"
+#include "engine/executable/joined_views.h"
 #include "engine/processes/exchange.h"
 
 namespace lockstep::executable {
@@ -29,35 +30,9 @@ std::span<const std::byte> bytes_of(const void* data, std::size_t n) {
 }
 std::span<std::byte> writable(void* data, std::size_t n) { return {static_cast<std::byte*>(data), n}; }
 
-std::size_t nbytes(const ArrayView& view) { return static_cast<std::size_t>(view.shape.size()) * size_of(view.dtype); }
-
 std::int64_t longest_chunk(DType dtype, const Processes& processes) {
   const std::size_t bytes = processes.has_windows() ? chunk_bytes_in_windows : chunk_bytes_in_messages;
   return static_cast<std::int64_t>(bytes / size_of(dtype));
-}
-
-/// Calls run(data, at, bytes) for what lies between `first` and `last` of the views, as if they were one behind the other;
-/// `at` counts from `first` on. All in bytes.
-template <class Run>
-void for_bytes(std::span<const ArrayView> views, std::size_t first, std::size_t last, const Run& run) {
-  std::size_t begin = 0;
-  for (const ArrayView& view : views) {
-    const std::size_t end = begin + nbytes(view);
-    const std::size_t from = std::max(begin, first);
-    const std::size_t to = std::min(end, last);
-    if (from < to) run(static_cast<std::byte*>(view.data) + (from - begin), from - first, to - from);
-    begin = end;
-  }
-}
-
-void copy_in(std::span<const ArrayView> views, std::size_t first, std::size_t last, std::byte* to) {
-  for_bytes(views, first, last,
-            [&](const std::byte* data, std::size_t at, std::size_t n) { std::memcpy(to + at, data, n); });
-}
-
-void copy_out(const std::byte* from, std::size_t first, std::size_t last, std::span<const ArrayView> views) {
-  for_bytes(views, first, last,
-            [&](std::byte* data, std::size_t at, std::size_t n) { std::memcpy(data, from + at, n); });
 }
 
 }  // namespace
@@ -87,7 +62,11 @@ FoldCut FoldCut::of_blocks(std::int64_t elements, DType dtype, const Processes& 
 // ---- what all have ---------------------------------------------------------------------------------------------------
 
 ProcessFold::ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels)
-    : processes_(std::move(processes)), cut_(cut), kernels_(kernels) {
+    : ProcessFold(processes, cut, kernels, cut.is_gathered || !processes->has_windows()) {}
+
+ProcessFold::ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels,
+                         bool has_messages)
+    : processes_(std::move(processes)), cut_(cut), kernels_(kernels), has_messages_(has_messages) {
   while ((1 << levels_) < cut_.processes) ++levels_;
 }
 
@@ -101,9 +80,8 @@ std::size_t ProcessFold::messages_bytes() const {
 }
 
 std::size_t ProcessFold::scratch_bytes() const {
-  const bool has_messages = cut_.is_gathered || !processes_->has_windows();
   const std::size_t own = std::max(kernels_[0]->scratch_bytes(), kernels_[1]->scratch_bytes());
-  return temporaries_bytes() + (has_messages ? 2 * messages_bytes() : 0) + own;
+  return temporaries_bytes() + (has_messages_ ? 2 * messages_bytes() : 0) + own;
 }
 
 std::span<std::byte> ProcessFold::messages(const KernelArguments& arguments, int side) const {
@@ -122,16 +100,30 @@ std::byte* ProcessFold::sums_window(int process, std::int64_t turn) const {
   return processes_->window(process, 2 + static_cast<int>(turn % 2), chunk_bytes()).data();
 }
 
-template <class Leaf>
+// The head of the first one has a count, and the call that it was last raised in. Where a window is written again, there
+// was a call between, in which this process waited for what all others had begun in it: they had read what came before.
+int ProcessFold::turn_of_call(const Processes& processes, int number, std::size_t bytes) {
+  std::array<std::uint64_t, 2> head{};
+  static_assert(sizeof(head) <= window_head);
+  std::byte* const at = processes.window(processes.rank(), number, window_head + bytes).data();
+  std::memcpy(head.data(), at, sizeof(head));
+  auto& [count, call] = head;
+  if (call != processes.calls()) {
+    call = processes.calls();
+    ++count;
+    std::memcpy(at, head.data(), sizeof(head));
+  }
+  return static_cast<int>(count % 2);
+}
+
 void ProcessFold::fold(std::int64_t piece, const Leaf& leaf, std::byte* result,
                        const KernelArguments& arguments) const {
   const std::int64_t elements = cut_.chunk_of(piece);
   const Kernel& kernel = *kernels_.at(piece + 1 < cut_.pieces ? 0 : 1);
   const Shape shape{elements};
   auto* const temporaries = static_cast<std::byte*>(arguments.scratch);
-  const bool has_messages = cut_.is_gathered || !processes_->has_windows();
-  void* const own = temporaries + temporaries_bytes() + (has_messages ? 2 * messages_bytes() : 0);
-  const auto at_leaf = [&](std::int64_t p, TreeNode) -> const std::byte* { return leaf(static_cast<int>(p)); };
+  void* const own = temporaries + temporaries_bytes() + (has_messages_ ? 2 * messages_bytes() : 0);
+  const auto at_leaf = [&](std::int64_t p, TreeNode) { return leaf(static_cast<int>(p)); };
   const auto combine = [&](const std::byte* left, const std::byte* right, TreeNode node) -> const std::byte* {
     const auto slot = static_cast<std::size_t>(2 * node.level + node.side);
     std::byte* const sum = node.level == 0 ? result : temporaries + slot * round_up(chunk_bytes(), buffer_alignment);
@@ -220,7 +212,7 @@ std::size_t FoldPair::scratch_bytes() const {
   return most;
 }
 
-// A window is written again at the next but one of this process's collectives: at the one between the other process has
+// A window is written again at the next but one time that this process waits for the other: at the one between that has
 // come too, and has read it.
 void FoldPair::run(const KernelArguments& arguments) const {
   const int rank = processes_->rank();
@@ -228,7 +220,7 @@ void FoldPair::run(const KernelArguments& arguments) const {
   for (std::size_t first = 0, last = 0; first < tiles_.size(); first = last) {
     const std::size_t begin = tiles_[first].window;
     while (last < tiles_.size() && tiles_[last].window + bytes(tiles_[last]) <= begin + bytes_in_pair) ++last;
-    const auto turn = static_cast<int>(processes_->collectives() % 2);
+    const auto turn = static_cast<int>(processes_->meetings() % 2);
     const std::size_t end = last == tiles_.size() ? all : tiles_[last].window;
     copy_in(arguments.inputs, begin, end, processes_->window(rank, turn, end - begin).data());
     processes_->meet({"fold: parts in windows", dtype_}, end - begin);
@@ -258,22 +250,21 @@ static_assert(sizeof(Addresses) == 2 * sizeof(std::int64_t));
 
 }  // namespace
 
-// Two windows take turns. This process's count of them lies in front of the first: between two times that one is written
-// the other process has come to a later call, and so has read all that it had to.
 void PutIntoWindow::run(const KernelArguments& arguments) const {
-  constexpr std::size_t head = 64;
-  std::size_t all = 0;
-  for (const ArrayView& view : arguments.inputs) all += nbytes(view);
+  const std::size_t bytes = nbytes(arguments.inputs);
   const int rank = processes_->rank();
-  std::uint64_t count = 0;
-  std::byte* const first = processes_->window(rank, 2, head + all).data();
-  std::memcpy(&count, first, sizeof(count));
-  const int number = 2 + static_cast<int>(count++ % 2);
-  std::memcpy(first, &count, sizeof(count));
-  copy_in(arguments.inputs, 0, all, processes_->window(rank, number, head + all).data() + head);
-  processes_->meet({"fold: parts in windows", dtype_}, all);
-  std::byte* other = processes_->window(1 - rank, number, head + all).data() + head;
+  const int window =
+      ProcessFold::parts_window + ProcessFold::turn_of_call(*processes_, ProcessFold::parts_window, all_);
+  const auto at = [&](int process) {
+    return processes_->window(process, window, ProcessFold::window_head + all_).data() + ProcessFold::window_head +
+           first_;
+  };
+  copy_in(arguments.inputs, 0, bytes, at(rank));
+  const std::uint64_t number = processes_->start_meet({"fold: parts in windows", dtype_}, bytes);
+  std::byte* other = at(1 - rank);
   auto* to = static_cast<std::byte*>(arguments.outputs[0].data);
+  std::memcpy(to, &number, sizeof(number));
+  to += sizeof(number);
   for (const ArrayView& view : arguments.inputs) {
     const Addresses addresses = {static_cast<std::byte*>(view.data), other};
     std::memcpy(to, &addresses, sizeof(addresses));
@@ -283,9 +274,12 @@ void PutIntoWindow::run(const KernelArguments& arguments) const {
 }
 
 void FoldWithWindow::run(const KernelArguments& arguments) const {
+  std::uint64_t number = 0;
   Addresses addresses;
-  std::memcpy(&addresses, static_cast<const std::byte*>(arguments.inputs[1].data) + operand_ * sizeof(addresses),
-              sizeof(addresses));
+  const auto* const given = static_cast<const std::byte*>(arguments.inputs[1].data);
+  std::memcpy(&number, given, sizeof(number));
+  std::memcpy(&addresses, given + sizeof(number) + operand_ * sizeof(addresses), sizeof(addresses));
+  processes_->finish(number);
   const ArrayView& own = arguments.inputs[0];
   const Shape shape{own.shape.size()};
   const auto view = [&](void* data) { return contiguous_view(data, own.dtype, shape); };
@@ -307,8 +301,8 @@ void FoldBlocksAcrossProcesses::run(const KernelArguments& arguments) const {
   for (std::int64_t k = 0; k < cut().pieces; ++k) {
     const std::size_t chunk = cut().bytes(cut().chunk_of(k));
     const std::size_t first = static_cast<std::size_t>(k) * chunk_bytes();
-    // Windows take turns by number of collective, as those of pairs do.
-    const auto turn = static_cast<std::int64_t>(this->processes().collectives());
+    // Windows take turns as those of pairs do.
+    const auto turn = static_cast<std::int64_t>(this->processes().meetings());
     std::byte* const sent = has_windows ? window(rank, turn) : messages(arguments, 0).data();
     for (std::size_t p = 0; p < processes; ++p) std::memcpy(sent + p * chunk, operand + p * block + first, chunk);
     if (has_windows) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -44,8 +45,16 @@ class ProcessFold : public Kernel {
  public:
   ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels);
   std::size_t scratch_bytes() const override;
+  /// Where this process's writing and the others' reading of two windows, of which the first has this number, take turns
+  /// by calls of compiled functions: 0 or 1. What is written lies behind `window_head` bytes.
+  static int turn_of_call(const Processes& processes, int number, std::size_t bytes);
+  static constexpr std::size_t window_head = 64;
+  static constexpr int parts_window = 4;          ///< Two of them, of what goes on while something else runs;
+  static constexpr int sums_of_parts_window = 6;  ///< and of what this process has added up of it.
 
  protected:
+  /// `has_messages`: whether there is room for them in the scratch.
+  ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels, bool has_messages);
   Processes& processes() const { return *processes_; }
   const FoldCut& cut() const { return cut_; }
   std::size_t chunk_bytes() const { return cut_.bytes(cut_.chunk); }
@@ -56,7 +65,7 @@ class ProcessFold : public Kernel {
   /// Where the sums of this process's chunk are read by the others.
   std::byte* sums_window(int process, std::int64_t turn) const;
   /// S of the chunks of a piece, process p's at leaf(p), into `result`.
-  template <class Leaf>
+  using Leaf = std::function<const std::byte*(int process)>;
   void fold(std::int64_t piece, const Leaf& leaf, std::byte* result, const KernelArguments& arguments) const;
 
  private:
@@ -66,6 +75,7 @@ class ProcessFold : public Kernel {
   std::shared_ptr<Processes> processes_;
   FoldCut cut_;
   ChunkKernels kernels_;
+  bool has_messages_;
   int levels_ = 0;
 };
 
@@ -108,28 +118,36 @@ class FoldPair final : public Kernel {
   std::vector<Tile> tiles_;
 };
 
-/// Of two processes with windows: puts the operands of this one where the other reads them, and gives, for each, where it
-/// lies here and where the other's does, as two addresses. At most one of them runs in a call.
+/// Of two processes with windows: puts the operands of this one where the other reads them, begins a collective that says
+/// so, and gives its number and, for each operand, where it lies here and where the other's does, as int64.
 class PutIntoWindow final : public Kernel {
  public:
-  PutIntoWindow(std::shared_ptr<Processes> processes, DType dtype) : processes_(std::move(processes)), dtype_(dtype) {}
+  /// What all of them put there in a call has `all` bytes; this one's operands begin at byte `first` of it.
+  PutIntoWindow(std::shared_ptr<Processes> processes, DType dtype, std::size_t first, std::size_t all)
+      : processes_(std::move(processes)), dtype_(dtype), first_(first), all_(all) {}
   void run(const KernelArguments& arguments) const override;
+  /// Of what is given for so many operands.
+  static std::int64_t given(std::size_t operands) { return 1 + 2 * static_cast<std::int64_t>(operands); }
 
  private:
   std::shared_ptr<Processes> processes_;
   DType dtype_;
+  std::size_t first_;
+  std::size_t all_;
 };
 
-/// An operand, or a tile of it, and the other process's: what those addresses, its second operand, are for.
+/// An operand, or a tile of it, and the other process's, once that has come so far: the second operand is what
+/// PutIntoWindow gave.
 class FoldWithWindow final : public Kernel {
  public:
   /// `operand` is its number among those of PutIntoWindow.
-  FoldWithWindow(const Kernel* fold, std::size_t operand, bool is_first)
-      : fold_(fold), operand_(operand), is_first_(is_first) {}
+  FoldWithWindow(std::shared_ptr<Processes> processes, const Kernel* fold, std::size_t operand, bool is_first)
+      : processes_(std::move(processes)), fold_(fold), operand_(operand), is_first_(is_first) {}
   void run(const KernelArguments& arguments) const override;
   std::size_t scratch_bytes() const override { return fold_->scratch_bytes(); }
 
  private:
+  std::shared_ptr<Processes> processes_;
   const Kernel* fold_;
   std::size_t operand_;
   bool is_first_;  ///< Whether this is process 0.

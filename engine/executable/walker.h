@@ -65,6 +65,7 @@ class Walker {
  private:
   void run_step(const Step& step);
   void run_region(const Step& step);
+  void run_last_shard(const Step& step, std::size_t shard);
   void run_lanes(const Step& step);
   template <class Run>
   void run_shares(const Step& step, std::uint32_t items, Run run);

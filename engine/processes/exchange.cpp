@@ -15,13 +15,13 @@ Exchange::Exchange(Communicator& communicator, const CollectiveHeader& header, s
       own_(header),
       first_(first),
       headers_(static_cast<std::size_t>(communicator.size())),
-      open_(parts.size()) {
+      open_(parts.size()),
+      missing_(parts.size()) {
   sides_.reserve(parts.size());
   for (const Part& part : parts) {
     Side& side = sides_.emplace_back();
     side.part = part;
     FirstMessages& room = first_[static_cast<std::size_t>(part.process)];
-    side.first_received = communicator_.start_receive(Channel::data, part.process, room.received);
     std::memcpy(room.sent.data(), &own_, sizeof(own_));
     std::size_t length = sizeof(own_);
     if (!is_long(part.sent) && !part.sent.empty()) {
@@ -35,11 +35,16 @@ Exchange::Exchange(Communicator& communicator, const CollectiveHeader& header, s
 }
 
 bool Exchange::take_header(Side& side) {
+  if (side.first_received == nullptr) {
+    std::span<std::byte> room = first_[static_cast<std::size_t>(side.part.process)].received;
+    side.first_received = communicator_.start_receive(Channel::data, side.part.process, room);
+  }
   if (!side.first_received->test()) return false;
   const FirstMessages& room = first_[static_cast<std::size_t>(side.part.process)];
   CollectiveHeader& theirs = headers_[static_cast<std::size_t>(side.part.process)];
   std::memcpy(&theirs, room.received.data(), sizeof(theirs));
   side.has_header = true;
+  --missing_;
   if (theirs != own_) {
     if (other_ < 0) other_ = side.part.process;
     return true;
@@ -53,21 +58,20 @@ bool Exchange::take_header(Side& side) {
   return true;
 }
 
-bool Exchange::advance(Side& side) {
-  const bool came = !side.has_header && take_header(side);
-  if (!side.has_header) return came;
+bool Exchange::advance(Side& side, bool may_receive) {
+  const bool came = !side.has_header && may_receive && take_header(side);
   // Each is asked: two processes that both send first may only go on while they receive.
   const bool first_sent = done(side.first_sent), rest_sent = done(side.rest_sent);
   const bool rest_received = done(side.rest_received);
-  if (!first_sent || !rest_sent || !rest_received) return came;
+  if (!side.has_header || !first_sent || !rest_sent || !rest_received) return came;
   side.is_done = true;
   --open_;
   return true;
 }
 
-bool Exchange::advance() {
+bool Exchange::advance(bool may_receive) {
   bool any = false;
-  for (Side& side : sides_) any = (!side.is_done && advance(side)) || any;
+  for (Side& side : sides_) any = (!side.is_done && advance(side, may_receive)) || any;
   return any;
 }
 

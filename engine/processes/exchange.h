@@ -34,14 +34,19 @@ struct FirstMessages {
 };
 
 /// One collective under way: to each process that takes part a message with the header, and, where that is longer, one
-/// with what is moved. It is received once the other's header has come and is the same.
+/// with what is moved. It is received once the other's header has come and is the same. Several may be under way: what
+/// they send goes out at once, and since messages arrive in that order, one receives behind the one before it.
 class Exchange {
  public:
+  /// `first`: room for a message to and from each process, which stays as long as this.
   Exchange(Communicator& communicator, const CollectiveHeader& header, std::span<const Part> parts,
            std::span<FirstMessages> first);
 
-  /// Moves things on, never waits. Whether anything has come or gone.
-  bool advance();
+  /// Moves things on, never waits. Whether anything has come or gone. `may_receive`: all that those before it receive is
+  /// asked for by now.
+  bool advance(bool may_receive = true);
+  /// Whether all that it receives is asked for.
+  bool has_all_headers() const { return missing_ == 0; }
   bool is_done() const { return open_ == 0; }
   /// Bytes that are still to come or to go.
   std::size_t bytes() const;
@@ -61,7 +66,7 @@ class Exchange {
     bool is_done = false;
   };
 
-  bool advance(Side& side);
+  bool advance(Side& side, bool may_receive);
   bool take_header(Side& side);
   bool is_long(std::span<const std::byte> bytes) const { return bytes.size() > FirstMessages::room; }
   const CollectiveHeader& header_of(int process) const { return headers_[static_cast<std::size_t>(process)]; }
@@ -72,6 +77,7 @@ class Exchange {
   std::vector<Side> sides_;
   std::vector<CollectiveHeader> headers_;  ///< By process.
   std::size_t open_;
+  std::size_t missing_;  ///< Processes whose header has not come.
   int other_ = -1;
 };
 

@@ -22,8 +22,13 @@ void FlightRecorder::begin(const CollectiveHeader& collective) {
   event.collective = collective;
 }
 
-void FlightRecorder::end() {
-  if (count_ > 0) events_[(count_ - 1) % capacity].end = Clock::now();
+void FlightRecorder::end(std::uint64_t number) {
+  for (std::size_t i = count_; i > count_ - std::min(count_, capacity); --i) {
+    Event& event = events_[(i - 1) % capacity];
+    if (event.kind != Kind::collective || event.collective.number != number) continue;
+    event.end = Clock::now();
+    return;
+  }
 }
 
 void FlightRecorder::begin_call(std::uint64_t call, std::uint64_t program) {

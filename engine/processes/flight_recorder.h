@@ -18,9 +18,9 @@ class FlightRecorder {
  public:
   static constexpr std::size_t capacity = 1024;
 
-  /// A collective has begun; the newest one has ended.
+  /// A collective has begun; the one with that number has ended.
   void begin(const CollectiveHeader& collective);
-  void end();
+  void end(std::uint64_t number);
   void begin_call(std::uint64_t call, std::uint64_t program);
   void end_call();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,7 +40,6 @@ std::uint64_t hash_of(std::string_view text) {
 Processes::Impl::Impl(std::shared_ptr<backend::Communicator> raw, ProcessOptions given)
     : communicator(std::move(raw)), options(std::move(given)), rank(communicator->rank()), size(communicator->size()) {
   if (size == 1) return;
-  first_.resize(static_cast<std::size_t>(size));
   control_ = std::make_unique<ControlLine>(*communicator);
 }
 
@@ -51,6 +51,16 @@ void Processes::Impl::expect_room(std::size_t given, std::size_t expected, std::
 
 void Processes::Impl::run(CollectiveName name, std::size_t bytes, int root, std::span<const processes::Part> parts,
                           double seconds) {
+  wait_for(start(name, bytes, root, parts), seconds);
+}
+
+void Processes::Impl::wait_for(std::uint64_t last, double seconds) {
+  finish(last, seconds);
+  if (last > 0) ++meetings;
+}
+
+std::uint64_t Processes::Impl::start(CollectiveName name, std::size_t bytes, int root,
+                                     std::span<const processes::Part> parts) {
   if (has_failures && !has_failed) expect_like_failures(name.op);
   if (has_failed) {
     const std::lock_guard lock(failure_mutex);
@@ -67,39 +77,84 @@ void Processes::Impl::run(CollectiveName name, std::size_t bytes, int root, std:
                           .dtype = name.dtype};
   header.set_op(name.op);
   recorder.begin(header);
-  std::unique_ptr<Exchange> exchange;
   try {
-    exchange = std::make_unique<Exchange>(*communicator, header, parts, first_);
-    control_->poll();
-    check_peers(*exchange, header);
-    wait(*exchange, header, options.time_limit + seconds);
+    UnderWay& it = under_way_.emplace_back();
+    it.header = header;
+    if (idle_first_.empty()) idle_first_.emplace_back(static_cast<std::size_t>(size));
+    it.first = std::move(idle_first_.back());
+    idle_first_.pop_back();
+    it.exchange = std::make_unique<Exchange>(*communicator, header, parts, it.first);
+    advance_all();
   } catch (const CommunicatorError& error) {
-    if (exchange != nullptr) failed_exchanges_.push_back(std::move(exchange));
+    give_up(error.what(), true);
+  }
+  return header.number;
+}
+
+void Processes::Impl::finish(std::uint64_t last, double seconds) {
+  if (done >= last) return;
+  if (has_failed) give_up("a collective that was under way is not over", false);
+  try {
+    wait(last, options.time_limit + seconds);
+  } catch (const CommunicatorError& error) {
     if (has_failed) throw;
     give_up(error.what(), true);
   }
-  recorder.end();
-  ++done;
 }
 
-void Processes::Impl::wait(Exchange& exchange, const CollectiveHeader& header, double seconds) {
+void Processes::Impl::advance() {
+  try {
+    advance_all();
+  } catch (const CommunicatorError& error) {
+    give_up(error.what(), true);
+  }
+}
+
+bool Processes::Impl::advance_all() {
+  bool any = false;
+  bool may_receive = true;
+  for (UnderWay& it : under_way_) {
+    if (it.exchange == nullptr) return any;
+    any = it.exchange->advance(may_receive) || any;
+    may_receive = may_receive && it.exchange->has_all_headers() && it.exchange->other_header() == nullptr;
+  }
+  return any;
+}
+
+void Processes::Impl::end_first() {
+  while (!under_way_.empty() && under_way_.front().exchange->is_done()) {
+    UnderWay& first = under_way_.front();
+    recorder.end(first.header.number);
+    idle_first_.push_back(std::move(first.first));
+    under_way_.pop_front();
+    ++done;
+  }
+}
+
+void Processes::Impl::wait(std::uint64_t last, double seconds) {
   constexpr int questions = 32;  // about collectives to one about news
+  control_->poll();
+  check_peers(last);
   processes::Waiting waiting(seconds);
   for (int i = 0;; ++i) {
-    const bool came = exchange.advance();
-    if (exchange.other_header() != nullptr) refuse(exchange, header);
-    if (exchange.is_done()) return;
-    if (came) waiting.progressed(exchange.bytes());
+    const bool came = advance_all();
+    for (const UnderWay& it : under_way_) {
+      if (it.exchange->other_header() != nullptr) refuse(*it.exchange, it.header);
+    }
+    end_first();
+    if (done >= last) return;
+    const Exchange& next = *under_way_.front().exchange;
+    if (came) waiting.progressed(next.bytes());
     if (i % questions == questions - 1) {
       control_->poll();
-      check_peers(exchange, header);
-      if (waiting.is_over() && !exchange.advance()) time_out(exchange, header, seconds);
+      check_peers(last);
+      if (waiting.is_over() && !advance_all()) time_out(next, under_way_.front().header, seconds);
     }
     waiting.pause();
   }
 }
 
-void Processes::Impl::check_peers(const Exchange& exchange, const CollectiveHeader& header) {
+void Processes::Impl::check_peers(std::uint64_t last) {
   if (has_failures) {  // another thread's
     tell_failures();
     const std::lock_guard lock(failure_mutex);
@@ -107,17 +162,20 @@ void Processes::Impl::check_peers(const Exchange& exchange, const CollectiveHead
     has_failed = true;
     throw CommunicatorError(fmt::format("this process has failed: {}", failure));
   }
-  if (const int failed = control_->failed_peer(header.number); failed >= 0) {
-    give_up(fmt::format("process {} failed: {}", failed, control_->peer(failed).failures.front().text), false);
-  }
-  for (const int process : exchange.missing()) {
-    const ControlLine::Peer& peer = control_->peer(process);
-    if (!peer.has_ended || peer.collectives >= header.number) continue;
-    give_up(
-        fmt::format("process {} has ended after {} collectives, and process {} waits for it in {}; let every process "
-                    "make the same calls",
-                    process, peer.collectives, rank, describe(header)),
-        true);
+  for (const auto& [header, first, exchange] : under_way_) {
+    if (header.number > last) return;
+    if (const int failed = control_->failed_peer(header.number); failed >= 0) {
+      give_up(fmt::format("process {} failed: {}", failed, control_->peer(failed).failures.front().text), false);
+    }
+    for (const int process : exchange->missing()) {
+      const ControlLine::Peer& peer = control_->peer(process);
+      if (!peer.has_ended || peer.collectives >= header.number) continue;
+      give_up(
+          fmt::format("process {} has ended after {} collectives, and process {} waits for it in {}; let every process "
+                      "make the same calls",
+                      process, peer.collectives, rank, describe(header)),
+          true);
+    }
   }
 }
 
@@ -164,6 +222,37 @@ void Processes::Impl::give_up(const std::string& text, bool tell) {
   const std::string where = recorder.write(
       {set == nullptr ? "" : set, options.flight_folder, std::filesystem::temp_directory_path(ignored)}, rank, text);
   throw CommunicatorError(fmt::format("{} ({})", text, where));
+}
+
+bool Processes::Impl::will_come(const Exchange& exchange) const {
+  return std::ranges::none_of(exchange.missing(), [&](int process) {
+    const ControlLine::Peer& peer = control_->peer(process);
+    return peer.has_given_up || peer.has_ended;
+  });
+}
+
+// The others may have failed alike, as far into the call: then what they have begun is on its way.
+void Processes::Impl::settle() noexcept {
+  if (under_way_.empty()) return;
+  try {
+    for (processes::Waiting waiting(options.time_limit); !has_failed; waiting.pause()) {
+      control_->poll();
+      const bool came = advance_all();
+      end_first();
+      if (under_way_.empty()) return;
+      const Exchange& next = *under_way_.front().exchange;
+      if (came) waiting.progressed(next.bytes());
+      if (next.other_header() == nullptr && will_come(next) && !waiting.is_over()) continue;
+      const std::string text = fmt::format("{} was under way when a call threw, and not all came to it",
+                                           describe(under_way_.front().header));
+      if (note_failure(text)) control_->tell_all(ControlLine::News::gave_up, done, text);
+    }
+  } catch (const std::exception& error) {
+    note_failure(error.what());
+  }
+  // What they have under way may still be read or written.
+  std::ranges::move(under_way_, std::back_inserter(failed_exchanges_));
+  under_way_.clear();
 }
 
 void Processes::Impl::leave() {

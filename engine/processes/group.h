@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -18,13 +19,23 @@
 
 namespace lockstep {
 
-/// What `Processes` is made of: one collective at a time over a communicator, watched.
+/// What `Processes` is made of: collectives over a communicator, watched. They begin, and are over, in one order.
 struct Processes::Impl {
   Impl(std::shared_ptr<backend::Communicator> raw, ProcessOptions given);
 
   /// Begins the next collective and waits until it is over, `seconds` longer than the time limit if need be.
   void run(CollectiveName name, std::size_t bytes, int root, std::span<const processes::Part> parts,
            double seconds = 0);
+  /// Begins the next collective: its number.
+  std::uint64_t start(CollectiveName name, std::size_t bytes, int root, std::span<const processes::Part> parts);
+  /// Waits until that collective and all before it are over.
+  void finish(std::uint64_t last, double seconds = 0);
+  /// The same of one that has just begun.
+  void wait_for(std::uint64_t last, double seconds = 0);
+  /// Moves on what is under way, never waits.
+  void advance();
+  /// Behind a call: what it has left under way, where it has thrown, is over, or nothing can be communicated any more.
+  void settle() noexcept;
   void expect_room(std::size_t given, std::size_t expected, std::string_view op) const;
   /// This process has failed: the others are told. Where all of them say the same, the next collective goes on.
   void fail(std::string_view text);
@@ -40,7 +51,8 @@ struct Processes::Impl {
   int size;
   processes::FlightRecorder recorder;
   std::atomic<std::uint64_t> number{0};
-  std::atomic<std::uint64_t> done{0};  ///< Collectives that are over.
+  std::atomic<std::uint64_t> done{0};      ///< Collectives that are over: the first ones.
+  std::atomic<std::uint64_t> meetings{0};  ///< Of those that were waited for as they began.
   std::uint64_t calls = 0;
   std::uint64_t program = 0;  ///< Of the call that runs, where `in_call`.
   bool in_call = false;
@@ -57,7 +69,19 @@ struct Processes::Impl {
   void expect_like_failures(std::string_view op);
   processes::ControlLine::Likeness compare_failures(double seconds, int& peer);
 
-  void wait(processes::Exchange& exchange, const processes::CollectiveHeader& header, double seconds);
+  /// A collective under way, with room for its first messages.
+  struct UnderWay {
+    processes::CollectiveHeader header;
+    std::vector<processes::FirstMessages> first;
+    std::unique_ptr<processes::Exchange> exchange;
+  };
+
+  void wait(std::uint64_t last, double seconds);
+  bool advance_all();
+  /// Takes those that are over out of the list.
+  void end_first();
+  void check_peers(std::uint64_t last);
+  bool will_come(const processes::Exchange& exchange) const;
   void check_peers(const processes::Exchange& exchange, const processes::CollectiveHeader& header);
   [[noreturn]] void refuse(const processes::Exchange& exchange, const processes::CollectiveHeader& own);
   [[noreturn]] void time_out(const processes::Exchange& exchange, const processes::CollectiveHeader& header,
@@ -65,11 +89,12 @@ struct Processes::Impl {
   bool note_failure(std::string_view text);
   void tell_failures();
 
-  std::vector<processes::FirstMessages> first_;
+  std::deque<UnderWay> under_way_;                                 ///< In order.
+  std::vector<std::vector<processes::FirstMessages>> idle_first_;  ///< Of those that are over.
   std::unique_ptr<processes::ControlLine> control_;
   std::size_t told_ = 0;  ///< Of `failures`.
   /// Of collectives that failed: what they have under way may still be read or written, so it is not given up.
-  std::vector<std::unique_ptr<processes::Exchange>> failed_exchanges_;
+  std::deque<UnderWay> failed_exchanges_;
 };
 
 }  // namespace lockstep

@@ -59,6 +59,7 @@ int Processes::size() const { return impl_->size; }
 double Processes::time_limit() const { return impl_->options.time_limit; }
 const ProcessEntries& Processes::description() const { return impl_->options.description; }
 std::uint64_t Processes::collectives() const { return impl_->number; }
+std::uint64_t Processes::meetings() const { return impl_->meetings; }
 bool Processes::has_failed() const { return impl_->has_failed || impl_->has_failures; }
 
 void Processes::set_time_limit(double seconds) {
@@ -76,9 +77,25 @@ void Processes::barrier() { meet({"barrier"}, 0); }
 
 void Processes::meet(CollectiveName name, std::size_t bytes) {
   const std::lock_guard lock(impl_->mutex);
-  if (size() == 1) return;
+  impl_->wait_for(start_meet(name, bytes));
+}
+
+std::uint64_t Processes::start_meet(CollectiveName name, std::size_t bytes) {
+  const std::lock_guard lock(impl_->mutex);
+  if (size() == 1) return 0;
   const auto nothing = [](int process) { return Part{process, {}, {}}; };
-  impl_->run(name, bytes, -1, parts_of(size(), rank(), nothing));
+  return impl_->start(name, bytes, -1, parts_of(size(), rank(), nothing));
+}
+
+void Processes::finish(std::uint64_t number) {
+  if (impl_->done >= number) return;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->finish(number);
+}
+
+void Processes::advance() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->advance();
 }
 
 bool Processes::has_windows() const { return impl_->communicator->has_windows(); }
@@ -90,16 +107,28 @@ std::span<std::byte> Processes::window(int process, int number, std::size_t byte
 
 void Processes::all_gather(std::span<const std::byte> sent, std::span<std::byte> received, CollectiveName name) {
   const std::lock_guard lock(impl_->mutex);
+  impl_->wait_for(start_all_gather(sent, received, name));
+}
+
+std::uint64_t Processes::start_all_gather(std::span<const std::byte> sent, std::span<std::byte> received,
+                                          CollectiveName name) {
+  const std::lock_guard lock(impl_->mutex);
   const std::size_t block = sent.size();
   impl_->expect_room(received.size(), block * static_cast<std::size_t>(size()), name.op);
   const auto from = [&](int process) { return received.subspan(static_cast<std::size_t>(process) * block, block); };
   copy(sent, from(rank()));
-  if (size() == 1) return;
+  if (size() == 1) return 0;
   const auto part = [&](int process) { return Part{process, sent, from(process)}; };
-  impl_->run(name, block, -1, parts_of(size(), rank(), part));
+  return impl_->start(name, block, -1, parts_of(size(), rank(), part));
 }
 
 void Processes::all_to_all(std::span<const std::byte> sent, std::span<std::byte> received, CollectiveName name) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->wait_for(start_all_to_all(sent, received, name));
+}
+
+std::uint64_t Processes::start_all_to_all(std::span<const std::byte> sent, std::span<std::byte> received,
+                                          CollectiveName name) {
   const std::lock_guard lock(impl_->mutex);
   const auto processes = static_cast<std::size_t>(size());
   impl_->expect_room(received.size(), sent.size(), name.op);
@@ -110,11 +139,11 @@ void Processes::all_to_all(std::span<const std::byte> sent, std::span<std::byte>
   const std::size_t block = sent.size() / processes;
   const auto at = [&](int process) { return static_cast<std::size_t>(process) * block; };
   copy(sent.subspan(at(rank()), block), received.subspan(at(rank()), block));
-  if (processes == 1) return;
+  if (processes == 1) return 0;
   const auto part = [&](int process) {
     return Part{process, sent.subspan(at(process), block), received.subspan(at(process), block)};
   };
-  impl_->run(name, block, -1, parts_of(size(), rank(), part));
+  return impl_->start(name, block, -1, parts_of(size(), rank(), part));
 }
 
 namespace {
@@ -194,8 +223,14 @@ void Processes::begin_call(std::uint64_t program) {
   impl_->recorder.begin_call(++impl_->calls, program);
 }
 
+std::uint64_t Processes::calls() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->calls;
+}
+
 void Processes::end_call() {
   const std::lock_guard lock(impl_->mutex);
+  impl_->settle();
   impl_->in_call = false;
   impl_->recorder.end_call();
 }

@@ -76,6 +76,20 @@ class LOCKSTEP_API Processes {
   void broadcast(std::span<std::byte> bytes, int root, CollectiveName name = {"broadcast"});
   /// A barrier that says what has been done before it: `bytes` have been written into the windows of every process.
   void meet(CollectiveName name, std::size_t bytes);
+
+  /// Collectives that go on while this process does something else: begun here, in the same order by all, over behind
+  /// `finish` of the number that is returned. Until then what is sent stays as it is, and what is received is not there.
+  /// `meet`, `all_gather` and `all_to_all`, begun.
+  std::uint64_t start_meet(CollectiveName name, std::size_t bytes);
+  std::uint64_t start_all_gather(std::span<const std::byte> sent, std::span<std::byte> received,
+                                 CollectiveName name = {"all_gather"});
+  std::uint64_t start_all_to_all(std::span<const std::byte> sent, std::span<std::byte> received,
+                                 CollectiveName name = {"all_to_all"});
+  /// Waits until the collective with that number, and all before it, are over. The time limit counts from here on.
+  void finish(std::uint64_t number);
+  /// Moves on what is under way, never waits: some networks move bytes only while they are asked.
+  void advance();
+
   /// Whether the processes read each other's windows (Communicator::window): they run on one host.
   bool has_windows() const;
   /// Of process `process`: its own are written before a `meet`, those of others are read behind it.
@@ -98,12 +112,15 @@ class LOCKSTEP_API Processes {
   void fail(std::string_view text) noexcept;
   /// Whether nothing can be communicated, or can only where the others have failed likewise.
   bool has_failed() const;
-  /// So far, in this process.
+  /// So far, in this process: that have begun; and of those, that were waited for as they began.
   std::uint64_t collectives() const;
+  std::uint64_t meetings() const;
 
   /// For compiled functions: the collectives up to `end_call` are those of a call of the program with that hash.
   void begin_call(std::uint64_t program);
   void end_call();
+  /// That have begun so far, in this process.
+  std::uint64_t calls() const;
   const ProcessEntries& description() const;
 
  private:

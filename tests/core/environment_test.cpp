@@ -46,4 +46,23 @@ TEST_CASE("a switch in the environment is on, off or an error; without one, the 
   CHECK_FALSE(environment_flag(name, false));
 }
 
+TEST_CASE("a number in the environment is digits alone, or an error; without one, the default") {
+  const char* name = "LOCKSTEP_TESTED_COUNT";
+  ::setenv(name, "0", 1);
+  CHECK(environment_count(name, 7) == 0);
+  ::setenv(name, "1048576", 1);
+  CHECK(environment_count(name, 7) == 1048576);
+  for (const char* text : {"many", "-1", "1 ", "1.5", "1M", "99999999999999999999"}) {
+    CAPTURE(text);
+    ::setenv(name, text, 1);
+    const std::string message = error_text<ValueError>([&] { environment_count(name, 7); });
+    CHECK(contains(message, std::string(name) + "=" + text));
+    CHECK(contains(message, "write digits alone"));
+  }
+  ::setenv(name, "", 1);
+  CHECK(environment_count(name, 7) == 7);
+  ::unsetenv(name);
+  CHECK(environment_count(name, 7) == 7);
+}
+
 }  // namespace lockstep

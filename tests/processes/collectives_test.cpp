@@ -72,6 +72,51 @@ TEST_CASE("collectives of any size move what they say, between 1 to 5 processes"
   }
 }
 
+TEST_CASE("collectives that are begun go on beside others, and are over in their order") {
+  for (const int count : {1, 2, 3, 5}) {
+    for (const std::size_t bytes : {1, 3968, 70000}) {
+      CAPTURE(count);
+      CAPTURE(bytes);
+      std::atomic<int> right = 0;
+      run_processes(count, [&](const std::shared_ptr<Processes>& processes) {
+        const auto all = static_cast<std::size_t>(count);
+        const auto rank = static_cast<std::size_t>(processes->rank());
+        std::mt19937_64 bits(rank);
+        std::vector<std::vector<std::byte>> sent, received;
+        std::vector<std::uint64_t> numbers;
+        for (std::uint64_t i = 0; i < 6; ++i) {
+          const std::size_t size = i % 2 == 0 ? bytes : 40;
+          sent.push_back(drawn(i % 3 == 0 ? size : size * all, 10 * rank + i));
+          received.emplace_back(size * all);
+        }
+        for (std::size_t i = 0; i < sent.size(); ++i) {
+          numbers.push_back(i % 3 == 0 ? processes->start_all_gather(sent[i], received[i])
+                                       : processes->start_all_to_all(sent[i], received[i]));
+          processes->start_meet({"begun"}, 8);
+          if (bits() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(bits() % 300));
+          if (bits() % 2 == 0) processes->advance();
+          if (i == 3) processes->barrier();
+        }
+        const std::size_t first = bits() % sent.size();
+        processes->finish(numbers[first]);
+        for (const std::uint64_t number : numbers) processes->finish(number);
+        for (std::size_t i = 0; i < sent.size(); ++i) {
+          std::vector<std::vector<std::byte>> blocks;
+          for (std::size_t p = 0; p < all; ++p) {
+            const std::size_t size = i % 2 == 0 ? bytes : 40;
+            const std::vector<std::byte> theirs = drawn(i % 3 == 0 ? size : size * all, 10 * p + i);
+            const auto at = static_cast<std::ptrdiff_t>(i % 3 == 0 ? 0 : rank * size);
+            blocks.emplace_back(theirs.begin() + at, theirs.begin() + at + static_cast<std::ptrdiff_t>(size));
+          }
+          if (received[i] == joined(blocks)) ++right;
+        }
+        processes->barrier();
+      });
+      CHECK(right == 6 * count);
+    }
+  }
+}
+
 TEST_CASE("another collective, size, order or call is an error in all processes that says who is where") {
   using Body = std::function<void(Processes&)>;
   const auto gather = [](std::size_t bytes, DType dtype) {

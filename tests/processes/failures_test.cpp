@@ -67,6 +67,76 @@ TEST_CASE("a failure behind a collective that others have not finished does not 
   }
 }
 
+namespace {
+
+/// A call that begins so many gathers, throws and is caught: what the next collective says.
+std::string next_behind_call(const Group& processes, int begun, const std::string& text = "the loss is NaN") {
+  std::vector<std::vector<std::byte>> received;
+  const std::vector<std::byte> own(70000, static_cast<std::byte>(processes->rank()));
+  processes->begin_call(1);
+  for (int i = 0; i < begun; ++i) {
+    received.emplace_back(own.size() * static_cast<std::size_t>(processes->size()));
+    processes->start_all_gather(own, received.back());
+  }
+  processes->fail(text);
+  processes->end_call();
+  std::string error = next_collective(processes);
+  // What had begun is over, so that its memory may be used again.
+  for (const auto& bytes : received) {
+    if (error.empty() && bytes.back() != static_cast<std::byte>(processes->size() - 1)) error = "not over";
+  }
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("where all fail alike with collectives under way these are over first") {
+  for (const int count : {2, 3}) {
+    CAPTURE(count);
+    std::atomic<int> went_on = 0;
+    run_processes(count, [&](const Group& processes) {
+      for (int i = 0; i < 20; ++i) {
+        if ((i + processes->rank()) % 3 == 0) sleep_milliseconds(3);
+        if (next_behind_call(processes, i % 4).empty()) ++went_on;
+      }
+    });
+    CHECK(went_on == 20 * count);
+  }
+}
+
+TEST_CASE("who fails before others have begun as much, or begins and does not come back, is named within the limit") {
+  std::vector<std::string> said(2);
+  run_processes(
+      2,
+      [&](const Group& processes) {
+        const auto rank = static_cast<std::size_t>(processes->rank());
+        said[rank] = next_behind_call(processes, 1 + processes->rank());
+      },
+      short_limit);
+  CHECK(contains(said[0] + said[1], "process 1"));
+  for (const std::string& text : said) CHECK_FALSE(text.empty());
+  const std::vector<std::string> late = errors_of_processes(
+      2,
+      [](const Group& processes) {
+        const std::uint64_t number = processes->start_meet({"fold: parts in windows"}, 8);
+        if (processes->rank() == 1) sleep_milliseconds(900);
+        processes->finish(number);
+        processes->finish(processes->start_meet({"fold: parts in windows"}, 8));
+      },
+      short_limit);
+  CHECK(contains(late[0], "process 1 did not come within 0.4 s to collective 2, fold: parts in windows of 8 bytes"));
+  const std::vector<std::string> other = errors_of_processes(2, [](const Group& processes) {
+    const std::uint64_t number = processes->start_meet({"fold: parts in windows"}, 8);
+    processes->start_meet({processes->rank() == 0 ? "one" : "another"}, 8);
+    processes->barrier();
+    processes->finish(number);
+  });
+  for (const std::string& text : other) {
+    CHECK(contains(text, "process 0 is in collective 2, one of 8 bytes"));
+    CHECK(contains(text, "process 1 in collective 2, another of 8 bytes"));
+  }
+}
+
 TEST_CASE("a failure of one process, with another text or elsewhere ends all") {
   struct Case {
     std::string what;

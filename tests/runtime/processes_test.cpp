@@ -1,9 +1,14 @@
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <mutex>
 #include <random>
+#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
+
+#include "engine/ops/reference_backend.h"
 
 #include "tests/support/control_flow_program.h"
 #include "tests/support/permissive_backend.h"
@@ -18,22 +23,31 @@ using Values = std::vector<Value>;
 
 ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
-/// The results of every process, by messages and in windows.
-std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments, int count) {
-  std::vector<Bytes> results(2 * static_cast<std::size_t>(count));
-  for (const bool has_windows : {false, true}) {
-    const auto run = [&](const std::shared_ptr<Processes>& processes) {
-      compile::Options options;
-      options.backends = {permissive_backend()};
-      options.processes = processes;
-      const auto executable = compile::lower(f, options);
-      const int place = processes->rank() + (has_windows ? count : 0);
-      for (int i = 0; i < 2; ++i) {
-        results[static_cast<std::size_t>(place)] = bytes_of(runtime::run(*executable, arguments));
-      }
-    };
-    run_processes(
-        count, run, [](int) { return ProcessOptions(); }, has_windows);
+/// The results of every process, by messages and in windows, with all sums at the end and in buckets that begin early.
+/// `begun`: how many of the latter's programs begin some in a region.
+std::vector<Bytes> run_everywhere(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments, int count,
+                                  std::atomic<int>* begun = nullptr) {
+  std::mutex mutex;
+  std::vector<Bytes> results;
+  for (const std::int64_t bucket_bytes : {0, 1, 100}) {
+    for (const bool has_windows : {false, true}) {
+      const auto run = [&](const std::shared_ptr<Processes>& processes) {
+        compile::Options options;
+        options.backends = {permissive_backend()};
+        options.processes = processes;
+        options.bucket_bytes = bucket_bytes;
+        options.verify = true;
+        const auto executable = compile::lower(f, options);
+        if (begun != nullptr && executable->print().find("behind all shards") != std::string::npos) ++*begun;
+        for (int i = 0; i < 3; ++i) {
+          Bytes bytes = bytes_of(runtime::run(*executable, arguments));
+          const std::lock_guard lock(mutex);
+          results.push_back(std::move(bytes));
+        }
+      };
+      run_processes(
+          count, run, [](int) { return ProcessOptions(); }, has_windows);
+    }
   }
   return results;
 }
@@ -207,6 +221,148 @@ TEST_CASE("sums that do not wait for each other cross the processes together, wh
     CAPTURE(plan.text);
     CHECK(folds == 2);  // the last one but one waits for the second
   });
+}
+
+Value product(const Value& x, const Value& y, std::int64_t of_x, std::int64_t of_y) {
+  using Pairs = std::vector<std::vector<std::int64_t>>;
+  return ops::apply_one(ops::primitives::dot_general(), {x, y},
+                        {{"contract", Pairs{{of_x}, {of_y}}}, {"batch", Pairs{{}, {}}}});
+}
+
+/// A chain of weights, as a backward pass is: each one's sum over the shards is final at another place of the region, some
+/// by one shard's values, some by an op between two of them, some in bfloat16; then something is made of all sums.
+ir::FunctionPtr drawn_backward_pass(std::uint64_t seed, const MapSpec& map, std::vector<ArrayType>& types) {
+  std::mt19937_64 bits(seed);
+  MapSpec spec = map;
+  const std::size_t layers = 3 + bits() % 4;
+  types = {{DType::float32, Shape{8, 8}, {}}};
+  spec.in = {{"batch", ""}};
+  for (std::size_t i = 0; i < layers; ++i) {
+    const std::int64_t width = bits() % 4 == 0 ? 2100 : 1 + static_cast<std::int64_t>(bits() % 40);
+    types.push_back({DType::float32, Shape{8, width}, {}});
+    spec.in.push_back({"", ""});
+    spec.out.push_back({"", ""});
+  }
+  spec.out.push_back({""});
+  const bool is_clipped = bits() % 2 == 0;
+  const std::uint64_t kinds = bits();
+  return mapped(types, spec, [=](ir::Builder&, std::span<const Value> x) {
+    Value rows = ops::sin(x[0]);
+    std::vector<Value> sums;
+    for (std::size_t i = 1; i < x.size(); ++i) {
+      const Value weight = ops::pvary(x[i], {"batch"});
+      const Value made = product(rows, weight, 1, 0);
+      Value gradient = product(rows, ops::cos(made), 0, 0);
+      if ((kinds >> i) % 4 == 1) gradient = ops::convert(ops::convert(gradient, DType::bfloat16), DType::float32);
+      sums.push_back(ops::psum(gradient, {"batch"}));
+      rows = ops::sin(rows * ops::broadcast_in_dim(ops::reduce_sum(made, {1}), rows.shape(), {0}));
+    }
+    Value norm = ops::reduce_sum(sums[0] * sums[0], {0, 1});
+    for (std::size_t i = 1; i < sums.size(); ++i) norm = norm + ops::reduce_sum(sums[i] * sums[i], {0, 1});
+    std::vector<Value> results;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const Value step = is_clipped ? sums[i] * ops::broadcast_in_dim(ops::sin(norm), sums[i].shape(), {}) : sums[i];
+      results.push_back(x[i + 1] - step * 0.5);
+    }
+    results.push_back(ops::broadcast_in_dim(norm, Shape{1}, {}));
+    return results;
+  });
+}
+
+TEST_CASE("sums that begin while their region runs have the bits of one process") {
+  std::atomic<int> begun = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    for (const int shards : {2, 4, 8}) {
+      for (const int devices : {1, 2}) {
+        CAPTURE(seed);
+        CAPTURE(shards);
+        CAPTURE(devices);
+        const MapSpec spec{mesh({{"batch", shards}}), devices, {}, {}};
+        std::vector<ArrayType> types;
+        const ir::FunctionPtr f = drawn_backward_pass(seed, spec, types);
+        const std::vector<eval::HostArray> arguments = random_host_arrays(types, seed);
+        const Bytes expected = evaluated(f, arguments);
+        for (const int processes : {2, 4}) {
+          if (shards % (processes * devices) != 0) continue;
+          CAPTURE(processes);
+          std::atomic<int> here = 0;
+          for (const Bytes& result : run_everywhere(f, arguments, processes, &here)) CHECK(result == expected);
+          CHECK((here > 0) == (devices == 1));
+          begun += here;
+        }
+      }
+    }
+  }
+  CHECK(begun > 100);
+}
+
+/// tanh as if something else computed it: it takes a twentieth of a second and no processor.
+class SlowTanh final : public backend::Backend {
+ public:
+  std::string_view name() const override { return "slow"; }
+  bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
+  std::unique_ptr<backend::Kernel> make_kernel(const backend::KernelRequest& request) const override {
+    if (request.op != ops::primitives::tanh().name) return nullptr;
+    return std::make_unique<SlowKernel>(ops::reference_backend()->make_kernel(request));
+  }
+  std::shared_ptr<backend::Buffer> allocate(std::size_t /*nbytes*/, Device /*device*/) const override {
+    return nullptr;
+  }
+
+ private:
+  class SlowKernel final : public backend::Kernel {
+   public:
+    explicit SlowKernel(std::unique_ptr<backend::Kernel> inner) : inner_(std::move(inner)) {}
+    void run(const backend::KernelArguments& arguments) const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      inner_->run(arguments);
+    }
+
+   private:
+    std::unique_ptr<backend::Kernel> inner_;
+  };
+};
+
+/// Seconds of a step of four layers whose sums each take as long as a layer on their way to the other process, and again
+/// back.
+double seconds_of_slow_step(std::int64_t bucket_bytes) {
+  constexpr std::int64_t elements = 16384;
+  const MapSpec spec{mesh({{"batch", 2}}), 1, {{"batch"}}, {{""}, {""}, {""}, {""}, {"batch"}}};
+  const ArrayType type{DType::float32, Shape{2}, {}};
+  const ir::FunctionPtr f = mapped({type}, spec, [](ir::Builder&, std::span<const Value> x) {
+    Value value = x[0];
+    std::vector<Value> results;
+    for (int layer = 0; layer < 4; ++layer) {
+      results.push_back(ops::psum(ops::broadcast_in_dim(value, Shape{elements}, {0}), {"batch"}));
+      value = ops::tanh(value);
+    }
+    results.push_back(value);
+    return results;
+  });
+  std::atomic<double> took = 0;
+  const auto run = [&](const std::shared_ptr<Processes>& processes) {
+    compile::Options options;
+    options.backends = {std::make_shared<SlowTanh>(), permissive_backend()};
+    options.processes = processes;
+    options.bucket_bytes = bucket_bytes;
+    const auto executable = compile::lower(f, options);
+    const std::vector<eval::HostArray> arguments = random_host_arrays({type}, 1);
+    processes->barrier();
+    const auto start = std::chrono::steady_clock::now();
+    runtime::run(*executable, arguments);
+    took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  constexpr double bytes_of_half = 2 * elements;
+  run_processes(
+      2, run, [](int) { return ProcessOptions(); }, false, bytes_of_half / 0.05);
+  return took;
+}
+
+TEST_CASE("what has begun to cross is on its way while the region goes on") {
+  const double late = seconds_of_slow_step(0), early = seconds_of_slow_step(1);
+  MESSAGE("a step of " << late << " s takes " << early << " s with sums that begin early");
+  CHECK(late > 0.55);
+  CHECK(early < 0.85 * late);
 }
 
 TEST_CASE("windows are written again only when they have been read") {

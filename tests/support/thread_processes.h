@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -26,7 +29,9 @@ using backend::Transfer;
 /// Messages by channel, sender and receiver, and windows, where there are such.
 class ThreadMail {
  public:
-  explicit ThreadMail(int size, bool has_windows = false) : size_(size), has_windows_(has_windows) {}
+  /// `bytes_per_second`: of each way from a process to another one; 0: messages take no time.
+  explicit ThreadMail(int size, bool has_windows = false, double bytes_per_second = 0)
+      : size_(size), has_windows_(has_windows), bytes_per_second_(bytes_per_second) {}
   int size() const { return size_; }
   /// How many processes did not wait for the others at their end.
   std::atomic<int> abandoned = 0;
@@ -42,23 +47,54 @@ class ThreadMail {
 
   void put(Channel channel, int from, int to, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    messages_[{channel, from, to}].emplace_back(bytes.begin(), bytes.end());
+    Clock::time_point& free = free_[{channel, from, to}];
+    const double seconds = bytes_per_second_ > 0 ? static_cast<double>(bytes.size()) / bytes_per_second_ : 0;
+    free = std::max(free, Clock::now()) +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    messages_[{channel, from, to}].push_back({free, {bytes.begin(), bytes.end()}});
   }
-  bool take(Channel channel, int from, int to, std::span<std::byte> room) {
+  /// Who receives from there next: its place in the queue.
+  std::uint64_t wait_in_line(Channel channel, int from, int to) {
     const std::lock_guard lock(mutex_);
-    auto& waiting = messages_[{channel, from, to}];
-    if (waiting.empty()) return false;
-    if (!waiting.front().empty()) std::memcpy(room.data(), waiting.front().data(), waiting.front().size());
-    waiting.pop_front();
+    Line& line = lines_[{channel, from, to}];
+    line.waiting.push_back(++line.last);
+    return line.last;
+  }
+  void leave_line(Channel channel, int from, int to, std::uint64_t place) {
+    const std::lock_guard lock(mutex_);
+    std::erase(lines_[{channel, from, to}].waiting, place);
+  }
+  bool take(Channel channel, int from, int to, std::uint64_t place, std::span<std::byte> room) {
+    const std::lock_guard lock(mutex_);
+    auto& messages = messages_[{channel, from, to}];
+    Line& line = lines_[{channel, from, to}];
+    if (messages.empty() || line.waiting.front() != place || Clock::now() < messages.front().arrives) return false;
+    const std::vector<std::byte>& bytes = messages.front().bytes;
+    if (!bytes.empty()) std::memcpy(room.data(), bytes.data(), bytes.size());
+    messages.pop_front();
+    line.waiting.pop_front();
     return true;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Mail {
+    Clock::time_point arrives;
+    std::vector<std::byte> bytes;
+  };
+  struct Line {
+    std::uint64_t last = 0;
+    std::deque<std::uint64_t> waiting;
+  };
+
   int size_;
   bool has_windows_;
+  double bytes_per_second_;
   std::mutex mutex_;
+  std::map<std::tuple<Channel, int, int>, Clock::time_point> free_;  ///< When the way is.
+  std::map<std::tuple<Channel, int, int>, Line> lines_;
   std::map<std::pair<int, int>, std::list<std::vector<std::byte>>> windows_;
-  std::map<std::tuple<Channel, int, int>, std::deque<std::vector<std::byte>>> messages_;
+  std::map<std::tuple<Channel, int, int>, std::deque<Mail>> messages_;
 };
 
 class ThreadCommunicator final : public backend::Communicator {
@@ -87,12 +123,23 @@ class ThreadCommunicator final : public backend::Communicator {
   };
   struct Received final : Transfer {
     Received(std::shared_ptr<ThreadMail> from_mail, Channel of, int sender, int receiver, std::span<std::byte> into)
-        : mail(std::move(from_mail)), channel(of), from(sender), to(receiver), room(into) {}
-    bool test() override { return done = done || mail->take(channel, from, to, room); }
+        : mail(std::move(from_mail)),
+          channel(of),
+          from(sender),
+          to(receiver),
+          place(mail->wait_in_line(of, sender, receiver)),
+          room(into) {}
+    ~Received() override {
+      if (!done) mail->leave_line(channel, from, to, place);
+    }
+    Received(const Received&) = delete;
+    Received& operator=(const Received&) = delete;
+    bool test() override { return done = done || mail->take(channel, from, to, place, room); }
 
     std::shared_ptr<ThreadMail> mail;
     Channel channel;
     int from, to;
+    std::uint64_t place;
     std::span<std::byte> room;
     bool done = false;
   };
@@ -105,9 +152,9 @@ class ThreadCommunicator final : public backend::Communicator {
 /// wait for the others at their end.
 inline int run_processes(
     int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
-    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); },
-    bool has_windows = false) {
-  auto mail = std::make_shared<ThreadMail>(count, has_windows);
+    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }, bool has_windows = false,
+    double bytes_per_second = 0) {
+  auto mail = std::make_shared<ThreadMail>(count, has_windows, bytes_per_second);
   std::vector<std::thread> threads;
   for (int p = 0; p < count; ++p) {
     threads.emplace_back([&, p] {

@@ -25,12 +25,15 @@ namespace lockstep::api {
 
 namespace {
 
+constexpr std::int64_t default_bucket_bytes = std::int64_t{1} << 20;
+
 compile::Options make_options() {
   compile::Options options;
   options.backends = backend::built_backends();
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.processes = world();
   options.fuse = environment_flag("LOCKSTEP_FUSE", true);
+  options.bucket_bytes = environment_count("LOCKSTEP_BUCKET_BYTES", default_bucket_bytes);
 #ifndef NDEBUG
   constexpr bool verifies = true;
 #else

@@ -114,13 +114,22 @@ class Placer {
       return;
     }
     const bool stays = std::ranges::all_of(readers_of(r), [&](int u) { return time_of(u) == time_of(w); });
-    if (stored.pmap != writer.pmap || !stays) {
+    const bool waits = stored.pmap >= 0 && !has_shard_alone(stored) && is_read_behind_shards(r);
+    if (stored.pmap != writer.pmap || !stays || waits) {
       it.place = stored.pmap >= 0 ? Place::shard : Place::arena;
     } else {
       it.place = has_shard_alone(stored) ? Place::shard : Place::scratch;
-      it.per_tile = writer.tiled > 0;
+      // Behind the shards readers do not go tile by tile along with it.
+      const bool is_alone = std::ranges::all_of(readers_of(r), [&](int u) { return u == w; });
+      it.per_tile = writer.tiled > 0 && (writer.behind_shards < 0 || is_alone);
     }
   }
+
+  bool is_read_behind_shards(int r) const {
+    return std::ranges::any_of(readers_of(r), [&](int u) { return unit(u).behind_shards >= 0; });
+  }
+  /// Whether a reader of one group waits for shards for which `u` runs before.
+  bool waits_for_others(int reader, int u) const { return unit(reader).behind_shards >= 0 && unit(u).pmap >= 0; }
 
   /// Whether each device has but one shard, whose block then serves as its scratch too: one plan packs closer than two.
   bool has_shard_alone(const StoredValue& stored) const {
@@ -135,7 +144,7 @@ class Placer {
   bool is_dead_for(int r, int u, const StoredValue& written) {
     for (int reader : readers_of(r)) {
       if (time_of(reader).step < time_of(u).step) continue;
-      if (time_of(reader) != time_of(u) || reader > u) return false;
+      if (time_of(reader) != time_of(u) || reader > u || waits_for_others(reader, u)) return false;
       if (unit(u).pmap >= 0 && !reads_own_block(unit(reader), r, written)) return false;
       if (reader == u && !is_read_in_place(unit(u), r, written.root)) return false;
     }
@@ -325,7 +334,8 @@ class Placer {
 
   bool is_dead_in_group(int r, int u) const {
     return std::ranges::all_of(readers_of(r), [&](int reader) {
-      return time_of(reader).step < time_of(u).step || (time_of(reader) == time_of(u) && reader <= u);
+      return time_of(reader).step < time_of(u).step ||
+             (time_of(reader) == time_of(u) && reader <= u && !waits_for_others(reader, u));
     });
   }
 

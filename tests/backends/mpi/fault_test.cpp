@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -102,9 +103,40 @@ void after_step(const TrainState& state) {
   if (has_fault("saved by all")) checkpoint::save(folder / "saved", to_tree(state), {});
 }
 
+/// How often the derivative between the layers has been computed: once a shard and step.
+std::atomic<int>& backward_passes() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+/// The identity, in whose derivative a process may be killed: of the last of its four shards, in the fault's step, when sums
+/// of the last layer's gradients are under way, but not those of the first one's.
+const CustomOp& between_layers() {
+  const auto same = [](std::span<const ArrayType> operands) { return std::vector<ArrayType>{operands[0]}; };
+  const auto copy = [](const KernelCall& call) {
+    std::ranges::copy(call.operand<float>(0), call.result<float>(0).begin());
+  };
+  static const CustomOp backward({.name = "backward_between", .infer = same, .kernel = [copy](const KernelCall& call) {
+                                    if (++backward_passes() == 4 * (fault_step + 1)) {
+                                      announce_fault();
+                                      if (world()->rank() == world()->size() - 1) std::raise(SIGKILL);
+                                    }
+                                    copy(call);
+                                  }});
+  static const CustomOp forward({.name = "between",
+                                 .infer = same,
+                                 .kernel = copy,
+                                 .vjp = [](std::span<const Array>, std::span<const Array>, std::span<const Array> dy) {
+                                   return std::vector<Array>{backward(dy[0])};
+                                 }});
+  return forward;
+}
+
 Model<Array, Array> small_model(bool other) {
   return Model<Array, Array>([other](const Scope& scope, const Array& x) {
-    const Array h = dense(scope["in"], x, {.units = 8});
+    Array h = dense(scope["in"], x, {.units = 8});
+    if (has_fault("killed between")) h = between_layers()(h);
+    h = dense(scope["middle"], tanh(h), {.units = 8});
     return dense(scope["out"], other ? sin(h) : tanh(h), {.units = 1});
   });
 }
@@ -201,6 +233,9 @@ const std::vector<std::string>& communicators() {
   return names;
 }
 
+/// Sums of gradients begin while the backward pass runs, each by itself.
+const std::string early_sums = "LOCKSTEP_BUCKET_BYTES=16 ";
+
 /// Runs the job as often as is asked for, by each communicator in turn.
 void check_fault(const Fault& fault) {
   FaultTally tally(fault.name, fault.processes);
@@ -209,7 +244,7 @@ void check_fault(const Fault& fault) {
     const TemporaryFolder folder;
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
     const JobEnd end =
-        end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT='" + fault.name +
+        end_of_job(early_sums + "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT='" + fault.name +
                    "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" +
                    folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(fault.processes) + "'" +
                    program + "' -tc=\"what a process with a fault does\"");
@@ -222,10 +257,11 @@ void check_fault(const Fault& fault) {
   }
 }
 
-JobEnd end_of_guarded(const std::string& fault, int processes) {
+JobEnd end_of_guarded(const std::string& fault, int processes, const std::string& settings = {}) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  return end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(processes) + "'" +
-                    program + "' -tc=\"what a process does that catches an error and goes on\"");
+  return end_of_job(settings + "LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " +
+                    mpirun(processes) + "'" + program +
+                    "' -tc=\"what a process does that catches an error and goes on\"");
 }
 
 std::string skipped() { return is_launched() ? "a launched process" : no_launcher(); }
@@ -262,6 +298,7 @@ TEST_CASE("fault: one that is killed or stopped, or comes too late, ends the job
   check_fault({"killed before", {"signal 9"}});
   check_fault({"killed in", {"signal 9"}});
   check_fault({"killed after", {"signal 9"}});
+  check_fault({"killed between", {"signal 9"}});
   check_fault(
       {"stopped", {"process 0 says: process 1 did not come within 2 s to collective ", "the last events are in"}});
   check_fault({"stopped", {"process 3 did not come within 2 s to collective "}, 4});
@@ -310,13 +347,16 @@ TEST_CASE("an error that all processes catch alike, or that nobody was told, end
   };
   for (const int processes : {2, 4}) {
     for (const Outcome& outcome : outcomes) {
-      const JobEnd end = end_of_guarded(outcome.fault, processes);
-      CAPTURE(outcome.fault);
-      CAPTURE(end.output);
-      CHECK(end.succeeded);
-      CHECK(end.left_over.empty());
-      CHECK(contains(end.output, "process 0 " + outcome.first));
-      CHECK(contains(end.output, "process " + std::to_string(processes - 1) + " " + outcome.last));
+      for (const std::string& settings : {std::string(), early_sums, early_sums + "LOCKSTEP_COMMUNICATOR=mpi "}) {
+        const JobEnd end = end_of_guarded(outcome.fault, processes, settings);
+        CAPTURE(outcome.fault);
+        CAPTURE(settings);
+        CAPTURE(end.output);
+        CHECK(end.succeeded);
+        CHECK(end.left_over.empty());
+        CHECK(contains(end.output, "process 0 " + outcome.first));
+        CHECK(contains(end.output, "process " + std::to_string(processes - 1) + " " + outcome.last));
+      }
     }
   }
 }
@@ -331,7 +371,7 @@ TEST_CASE("an error that some processes catch, or other ones each, ends the job,
       {"a bad row, and no step", {"process 0 says: process 0 is in collective ", "and process 1 in collective "}},
   };
   for (const Fault& fault : faults) {
-    const JobEnd end = end_of_guarded(fault.name, fault.processes);
+    const JobEnd end = end_of_guarded(fault.name, fault.processes, early_sums);
     CAPTURE(fault.name);
     CAPTURE(end.output);
     CHECK_FALSE(end.succeeded);

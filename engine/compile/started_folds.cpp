@@ -1,0 +1,248 @@
+#include "engine/compile/started_folds.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <lockstep/backend/round_up.h>
+
+#include "engine/executable/started_folds.h"
+
+namespace lockstep::compile {
+namespace {
+
+/// Of what is under way at once: its windows, or messages, are kept that long. What is more goes when all is final.
+constexpr std::int64_t most_under_way = std::int64_t{64} << 20;
+
+std::int64_t bytes_of(const UnitProgram& units, int u) {
+  return units.values[units.units[u].calls[0].inputs[0].value].type.nbytes();
+}
+
+class StartFinder {
+ public:
+  StartFinder(const Program& program, const UnitProgram& units, const IdVector<std::vector<int>>& writers)
+      : program_(program), units_(units), writers_(writers) {}
+
+  StartedFolds run(const std::vector<int>& folds) {
+    std::vector<std::pair<int, int>> ready;  // when, which
+    std::set<int> sums;
+    std::int64_t left = most_under_way;
+    for (const int u : folds) {
+      Operands operands;
+      if (unit(u).fence >= 0 || !collect(u, operands) || operands.last < 0 || bytes_of(units_, u) > left) continue;
+      left -= bytes_of(units_, u);
+      ready.emplace_back(operands.last, u);
+      sums.insert(operands.sums.begin(), operands.sums.end());
+    }
+    std::ranges::stable_sort(ready, {}, &std::pair<int, int>::first);
+    StartedFolds result;
+    std::int64_t bytes = program_.options.bucket_bytes;
+    for (const auto& [when, u] : ready) {
+      if (bytes >= program_.options.bucket_bytes) {
+        result.buckets.emplace_back();
+        bytes = 0;
+      }
+      result.buckets.back().push_back(u);
+      bytes += bytes_of(units_, u);
+    }
+    if (result.buckets.size() < 2) return {};
+    result.sums.assign(sums.begin(), sums.end());
+    result.pmap = unit(ready[0].second).mesh;
+    return result;
+  }
+
+ private:
+  /// What a fold folds: sums of this process over what units of a region write, up to the last of these.
+  struct Operands {
+    std::set<int> sums;
+    int last = -1;
+  };
+
+  const Unit& unit(int u) const { return units_.units[u]; }
+
+  /// False where it waits for something else than a region of the fold's map.
+  bool collect(int fold, Operands& operands) const {
+    const int mesh = unit(fold).mesh;
+    if (mesh < 0 || program_.meshes[mesh].devices != 1) return false;
+    std::vector<int> open = writers_[fold];
+    while (!open.empty()) {
+      const int u = open.back();
+      open.pop_back();
+      const Unit& it = unit(u);
+      if (it.pmap == mesh && !it.together) {
+        operands.last = std::max(operands.last, u);
+        continue;
+      }
+      const bool is_sum = it.pmap < 0 && !it.together && !it.on_caller && it.fence < 0 && it.collectives.empty();
+      if (!is_sum) return false;
+      if (operands.sums.insert(u).second) std::ranges::copy(writers_[u], std::back_inserter(open));
+    }
+    return true;
+  }
+
+  const Program& program_;
+  const UnitProgram& units_;
+  const IdVector<std::vector<int>>& writers_;
+};
+
+/// Writes what the folds of one program become.
+class FoldSplitter {
+ public:
+  FoldSplitter(const Program& program, UnitProgram& units, int pmap) : program_(program), units_(units), pmap_(pmap) {}
+
+  SplitFolds run(std::vector<JoinedFold> folds) {
+    const bool in_tiles = program_.processes == 2 && program_.group->has_windows();
+    std::vector<StartedFold> under_way;
+    for (const JoinedFold& fold : folds) under_way.push_back(place(fold, in_tiles));
+    for (StartedFold& it : under_way) it.all = all_;
+    SplitFolds result;
+    std::vector<Unit> lasts;
+    for (std::size_t i = 0; i < folds.size(); ++i) {
+      if (in_tiles) {
+        split_into_tiles(folds[i], under_way[i], result);
+      } else {
+        lasts.push_back(split(folds[i], under_way[i], result));
+      }
+    }
+    std::ranges::move(lasts, std::back_inserter(result.ends));
+    return result;
+  }
+
+ private:
+  DType dtype_of(const Unit& fold) const { return units_.values[fold.calls[0].inputs[0].value].type.dtype; }
+  std::int64_t elements_of(const Unit& fold) const {
+    std::int64_t sum = 0;
+    for (const Ref& ref : fold.calls[0].inputs) sum += units_.values[ref.value].type.size();
+    return sum;
+  }
+
+  /// Windows hold the blocks of all one behind the other; in tiles each process adds up all.
+  StartedFold place(const JoinedFold& fold, bool in_tiles) {
+    constexpr std::int64_t granule = 64;  // blocks begin where a vector of any dtype may
+    const std::int64_t processes = in_tiles ? 1 : program_.processes;
+    const DType dtype = dtype_of(fold.unit);
+    const std::int64_t block = round_up(ceil_div(elements_of(fold.unit), processes), granule);
+    const StartedFold placed{program_.group, dtype, static_cast<std::size_t>(block) * size_of(dtype), all_, 0};
+    all_ += placed.block;
+    return placed;
+  }
+
+  int new_bytes(std::int64_t count) { return units_.new_value({DType::uint8, Shape{count}, {}}, -1); }
+
+  /// The unit that begins a fold: `result` is what it gives.
+  Unit start_unit(const Unit& fold, std::unique_ptr<Kernel> kernel, const char* name, int result) {
+    Unit unit = fold;
+    unit.collectives.clear();
+    unit.folds = nullptr;
+    unit.behind_shards = pmap_;
+    unit.writes = {result};
+    unit.calls[0].kernel = program_.kernels.adopt(std::move(kernel));
+    unit.calls[0].name = name;
+    unit.calls[0].outputs = {{result, -1}};
+    return unit;
+  }
+
+  void split_into_tiles(const JoinedFold& fold, const StartedFold& place, SplitFolds& to) {
+    const UnitCall& call = fold.unit.calls[0];
+    const ArrayType type{DType::int64, Shape{PutIntoWindow::given(call.inputs.size())}, {}};
+    const int given = units_.new_value(type, -1);
+    // Read whole by each tile.
+    const int for_tiles = units_.new_view(given, type, {}, 0, -1);
+    to.starts.push_back(start_unit(fold.unit,
+                                   std::make_unique<PutIntoWindow>(program_.group, place.dtype, place.first, place.all),
+                                   "put_into_window", given));
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const Ref from = call.inputs[i], sum = call.outputs[i];
+      const std::int64_t size = units_.values[from.value].type.size();
+      Unit end;
+      end.mesh = fold.unit.mesh;
+      end.provenance = fold.provenances[i];
+      end.tiled = size < tile_elements ? 0 : size;
+      const auto kernel = [&](std::int64_t elements) {
+        const Kernel* const add = chunk_kernel(program_, *fold.unit.folds, place.dtype, elements);
+        return program_.kernels.adopt(std::make_unique<FoldWithWindow>(program_.group, add, i, program_.process == 0));
+      };
+      const std::int64_t rest = end.tiled % tile_elements;
+      end.calls.push_back({kernel(end.tiled == 0 ? size : tile_elements),
+                           rest == 0 ? nullptr : kernel(rest),
+                           {from, {for_tiles, -1}},
+                           {sum},
+                           "fold_with_window"});
+      end.reads = {units_.root(from.value), given};
+      end.writes = {units_.root(sum.value)};
+      if (i + 1 == call.inputs.size()) end.collectives = fold.unit.collectives;
+      to.ends.push_back(std::move(end));
+    }
+  }
+
+  /// Appends what begins it and what adds it up; what ends it is returned.
+  Unit split(const JoinedFold& fold, const StartedFold& place, SplitFolds& to) {
+    const int started = new_bytes(place.started_bytes());
+    const int folded = new_bytes(place.folded_bytes());
+    to.starts.push_back(start_unit(fold.unit, std::make_unique<StartFold>(place), "start_fold", started));
+    const std::int64_t block = static_cast<std::int64_t>(place.block / size_of(place.dtype));
+    const auto cut = FoldCut::of_blocks(block, place.dtype, *program_.group);
+    Unit parts;
+    parts.mesh = fold.unit.mesh;
+    parts.on_caller = true;
+    parts.provenance = fold.unit.provenance;
+    Unit end = parts;
+    const Kernel* const add =
+        program_.kernels.adopt(std::make_unique<FoldParts>(place, cut, chunk_kernels(program_, *fold.unit.folds, cut)));
+    parts.calls.push_back({add, nullptr, {{started, -1}}, {{folded, -1}}, "fold_parts"});
+    parts.reads = {started};
+    parts.writes = {folded};
+    to.ends.push_back(std::move(parts));
+    end.calls.push_back({program_.kernels.adopt(std::make_unique<EndFold>(place)),
+                         nullptr,
+                         {{started, -1}, {folded, -1}},
+                         fold.unit.calls[0].outputs,
+                         "end_fold"});
+    end.reads = {started, folded};
+    end.writes = fold.unit.writes;
+    end.collectives = fold.unit.collectives;
+    return end;
+  }
+
+  const Program& program_;
+  UnitProgram& units_;
+  int pmap_;
+  std::size_t all_ = 0;
+};
+
+}  // namespace
+
+StartedFolds find_started_folds(const Program& program, const UnitProgram& units,
+                                const IdVector<std::vector<int>>& writers, const std::vector<int>& folds) {
+  if (program.options.bucket_bytes <= 0 || !program.is_called) return {};
+  return StartFinder(program, units, writers).run(folds);
+}
+
+JoinedFold join_units(const UnitProgram& units, const std::vector<int>& bucket) {
+  JoinedFold joined{units.units[bucket.back()], {}};
+  Unit& unit = joined.unit;
+  unit.calls[0].inputs.clear();
+  unit.calls[0].outputs.clear();
+  unit.reads.clear();
+  unit.writes.clear();
+  unit.collectives.clear();
+  for (const int u : bucket) {
+    const Unit& it = units.units[u];
+    std::ranges::copy(it.calls[0].inputs, std::back_inserter(unit.calls[0].inputs));
+    std::ranges::copy(it.calls[0].outputs, std::back_inserter(unit.calls[0].outputs));
+    std::ranges::copy(it.reads, std::back_inserter(unit.reads));
+    std::ranges::copy(it.writes, std::back_inserter(unit.writes));
+    std::ranges::copy(it.collectives, std::back_inserter(unit.collectives));
+    joined.provenances.push_back(it.provenance);
+  }
+  return joined;
+}
+
+SplitFolds split_folds(const Program& program, UnitProgram& units, std::vector<JoinedFold> folds, int pmap) {
+  return FoldSplitter(program, units, pmap).run(std::move(folds));
+}
+
+}  // namespace lockstep::compile
