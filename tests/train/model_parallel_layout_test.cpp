@@ -124,6 +124,12 @@ TEST_CASE("each gradient is reduced once, into blocks from stage 2 of zero on") 
     const TrainStep step = step_of({.layouts = megatron, .zero = zero});
     CHECK(reductions(step) == 4);                                      // of two kernels and two biases
     CHECK(plan_of(step).count("psum_scatter") == (zero < 2 ? 0 : 3));  // one bias has a single element
+    const TrainState state = fresh(step);
+    std::int64_t planned = 0;
+    for (const CollectiveCost& cost : step.program(state, batch_of(4)).plan().collective_costs) planned += cost.times;
+    const std::int64_t before = collectives_executed();
+    static_cast<void>(step(state, batch_of(4)));
+    CHECK(collectives_executed() - before == planned);
   }
 }
 
