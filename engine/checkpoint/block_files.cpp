@@ -2,123 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
-#include <lockstep/parallel.h>
-#include <lockstep/processes.h>
 
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
-#include "engine/checkpoint/safetensors.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 using Json = nlohmann::json;
-
-// ---- all processes together
-
-/// Does `work` here; throws everywhere what one process throws.
-void together(const std::function<void()>& work) {
-  std::string failure;
-  try {
-    work();
-  } catch (const std::exception& error) {
-    failure = error.what();
-    if (failure.empty()) failure = "an error without a text";
-  }
-  const std::vector<std::string> failures = world()->all_gather_text(failure);
-  for (std::size_t r = 0; r < failures.size(); ++r) {
-    if (failures[r].empty()) continue;
-    throw CheckpointError(failures.size() == 1 ? failure : "[save] process " + std::to_string(r) + ": " + failures[r]);
-  }
-}
-
-// ---- what a process writes
-
-struct OwnBlock {
-  std::string path;
-  Shape start;
-  Array values;
-};
-
-std::vector<OwnBlock> own_blocks(const Tree& tree) {
-  const int rank = world()->rank();
-  const std::vector<std::string> paths = tree.paths();
-  const std::vector<Array> leaves = tree.leaves();
-  std::vector<OwnBlock> blocks;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (!is_cut(leaves[i])) {
-      const Shape origin(std::vector<std::int64_t>(static_cast<std::size_t>(leaves[i].ndim())));
-      if (rank == 0) blocks.push_back({paths[i], origin, leaves[i]});
-      continue;
-    }
-    for (ArrayBlock& block : local_blocks(leaves[i])) {
-      if (block.owner == rank) blocks.push_back({paths[i], block.start, std::move(block.values)});
-    }
-  }
-  return blocks;
-}
-
-/// Names in the file sort as the blocks follow each other.
-std::string name_of(std::size_t block) {
-  const std::string number = std::to_string(block);
-  return "block" + std::string(8 - std::min<std::size_t>(number.size(), 8), '0') + number;
-}
-
-/// Writes this process's file; the index of its blocks, and what the file is known by, as text.
-std::string write_own(const std::filesystem::path& temporary, const Tree& tree) {
-  const std::vector<OwnBlock> blocks = own_blocks(tree);
-  if (blocks.empty()) return R"({"blocks": [], "files": []})";
-  const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
-  std::map<std::string, Array> named;
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    named.emplace(name_of(i), blocks[i].values);
-    total += static_cast<std::uint64_t>(blocks[i].values.type().nbytes());
-  }
-  const std::vector<std::byte> bytes = write_safetensors(named, Unnamed::in_parts);
-  std::uint64_t offset = bytes.size() - total;
-  const Json known = {{"file", file},
-                      {"size", bytes.size()},
-                      {"header", offset},
-                      {"sha256", digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)))}};
-  Json index = Json::array();
-  for (const OwnBlock& block : blocks) {
-    const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
-    index.push_back({{"path", block.path},
-                     {"start", block.start.to_vector()},
-                     {"shape", block.values.shape().to_vector()},
-                     {"file", file},
-                     {"offset", offset},
-                     {"sha256", digest_of(std::span(bytes).subspan(offset, size))}});
-    offset += size;
-  }
-  write_file(temporary / file, bytes);
-  return Json{{"blocks", index}, {"files", Json::array({known})}}.dump();
-}
-
-Json arrays_of(const Tree& tree) {
-  Json arrays = Json::object();
-  const std::vector<std::string> paths = tree.paths();
-  const std::vector<Array> leaves = tree.leaves();
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    arrays[paths[i]] = {{"dtype", std::string(name(leaves[i].dtype()))}, {"shape", leaves[i].shape().to_vector()}};
-  }
-  return arrays;
-}
-
-std::string index_digest(const Json& arrays, const Json& blocks) { return sha256(arrays.dump() + blocks.dump()); }
-
-// ---- what is read
 
 [[noreturn]] void fail(const std::filesystem::path& folder, const std::string& what) {
   throw CheckpointError("[restore] " + (folder / manifest_file).string() + ": " + what);
@@ -204,40 +103,7 @@ bool overlap(const Box& a, const Box& b) {
 
 }  // namespace
 
-bool has_cut_leaves(const Tree& tree) {
-  return std::ranges::any_of(tree.leaves(), [](const Array& leaf) { return is_cut(leaf); });
-}
-
-void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics) {
-  std::optional<CommittedFolder> committed;
-  std::string own;
-  const bool is_first = world()->rank() == 0;
-  together([&] {
-    if (is_first) committed.emplace(folder);
-  });
-  const std::string temporary = world()->all_gather_text(is_first ? committed->temporary().string() : "").front();
-  together([&] { own = write_own(temporary, tree); });
-  const std::vector<std::string> written = world()->all_gather_text(own);
-  together([&] {
-    if (!is_first) return;
-    Json blocks = Json::array(), files = Json::array();
-    for (const std::string& text : written) {
-      const Json own_part = Json::parse(text);
-      for (const Json& block : own_part["blocks"]) blocks.push_back(block);
-      for (const Json& file : own_part["files"]) files.push_back(file);
-    }
-    const Json arrays = arrays_of(tree);
-    write_manifest(*committed, {.format = block_format,
-                                .sha256 = index_digest(arrays, blocks),
-                                .entries = manifest,
-                                .metrics = metrics,
-                                .array_sums = {},
-                                .more = Json{{"arrays", arrays}, {"blocks", blocks}, {"files", files}}.dump(),
-                                .text = {}});
-    committed->commit();
-  });
-}
+std::string index_digest(const std::string& arrays, const std::string& blocks) { return sha256(arrays + blocks); }
 
 BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : folder_(std::move(folder)) {
   const Json manifest = Json::parse(text);
@@ -245,7 +111,7 @@ BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : 
       !manifest["blocks"].is_array()) {
     fail(folder_, "expected the lists arrays and blocks; the file was changed or damaged");
   }
-  const std::string digest = index_digest(manifest["arrays"], manifest["blocks"]);
+  const std::string digest = index_digest(manifest["arrays"].dump(), manifest["blocks"].dump());
   if (manifest["sha256"] != digest) {
     fail(folder_, "its index has SHA-256 " + digest + ", it says " + manifest["sha256"].dump() +
                       "; the file was changed or damaged");

@@ -6,18 +6,14 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/named.h>
 #include <lockstep/tree.h>
 
 // Checkpoints of arrays that lie cut: files of blocks, one for each process that has some, and an index in the manifest.
+// How they are written stands in block_saves.h.
 namespace lockstep::checkpoint {
 
-/// Whether a leaf lies cut.
-bool has_cut_leaves(const Tree& tree);
-
-/// Saves such a tree, every process together with the others.
-void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics);
+/// What the manifest has for its two lists, as text.
+std::string index_digest(const std::string& arrays, const std::string& blocks);
 
 /// The arrays that such a checkpoint holds, read when they are asked for.
 class BlockFiles {

@@ -5,7 +5,7 @@
 #include <lockstep/processes.h>
 
 #include "engine/checkpoint/array_names.h"
-#include "engine/checkpoint/block_files.h"
+#include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors.h"

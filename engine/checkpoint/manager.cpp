@@ -18,7 +18,7 @@
 #include <lockstep/error.h>
 #include <lockstep/processes.h>
 
-#include "engine/checkpoint/block_files.h"
+#include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/write.h"
@@ -148,25 +148,35 @@ struct Manager::Impl {
     finish();
     if (const std::exception_ptr error = std::exchange(failure, nullptr)) std::rethrow_exception(error);
   }
-  /// In all processes.
+  /// In all processes. Where process 0 tells of this one, it knows better what it was.
   void settle(const std::function<void()>& then) {
-    world()->run_on_first(
-        "checkpoint::Manager of " + folder.string(),
-        [&] {
-          throw_if_failed();
-          then();
-        },
-        std::exchange(seconds, 0));
+    const int rank = world()->rank();
+    if (rank != 0) finish();
+    const std::exception_ptr own = rank != 0 ? std::exchange(failure, nullptr) : nullptr;
+    try {
+      world()->run_on_first(
+          "checkpoint::Manager of " + folder.string(),
+          [&] {
+            throw_if_failed();
+            then();
+          },
+          std::exchange(seconds, 0));
+    } catch (const CheckpointError& error) {
+      if (!own || std::string(error.what()).find(fmt::format("process {}: ", rank)) == std::string::npos) throw;
+      std::rethrow_exception(own);
+    }
+    if (own) std::rethrow_exception(own);
   }
 
-  void start(std::int64_t step, const Tree& tree, const Named<double>& metrics, const Named<std::string>& manifest) {
+  /// `write` runs beside the training, on a snapshot of the tree.
+  void start(const Tree& tree, std::function<void(const Tree&)> write) {
     held = tree;
     has_ended = false;
-    writer = std::thread([this, step, metrics, manifest] {
+    writer = std::thread([this, write = std::move(write)] {
       run_behind_others();
       try {
-        write_whole(path_of(step), held, manifest, metrics);
-        remove_what_no_rule_keeps();
+        write(held);
+        if (world()->rank() == 0) remove_what_no_rule_keeps();
       } catch (...) {
         failure = std::current_exception();
       }
@@ -202,13 +212,20 @@ void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& met
     impl_->open();
     impl_->refuse_saved(step);
   });
-  if (!impl_->options.background || has_cut_leaves(tree)) {
-    save_together(impl_->path_of(step), tree, manifest, metrics);
+  const fs::path target = impl_->path_of(step);
+  if (!impl_->options.background) {
+    save_together(target, tree, manifest, metrics);
     impl_->settle([&] { impl_->remove_what_no_rule_keeps(); });
     return;
   }
   impl_->seconds = writing_seconds(tree);
-  if (world()->rank() == 0) impl_->start(step, tree, metrics, manifest);
+  if (has_cut_leaves(tree)) {
+    impl_->seconds += world()->time_limit();
+    const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics);
+    impl_->start(tree, [blocks, seconds = impl_->seconds](const Tree& held) { blocks->write_alone(held, seconds); });
+  } else if (world()->rank() == 0) {
+    impl_->start(tree, [=](const Tree& held) { write_whole(target, held, manifest, metrics); });
+  }
 }
 
 bool Manager::is_saving() {

@@ -214,4 +214,15 @@ Analysis analyze(const ir::FunctionPtr& function, const std::vector<ValueLayout>
   return Analyzer(function, inputs, outputs, setting).run(zero_inputs);
 }
 
+AnalyzedBodies::BodyPtr AnalyzedBodies::analyzed(const ir::FunctionPtr& body, const std::vector<ValueLayout>& inputs,
+                                                 const WantedOutputs& outputs, const Setting& setting,
+                                                 const std::vector<bool>& zeros) {
+  for (const Known& known : known_[body.get()]) {
+    if (known.inputs == inputs && known.outputs == outputs && known.zeros == zeros) return known.analysis;
+  }
+  auto found = std::make_shared<const Analysis>(analyze(body, inputs, outputs, setting, zeros));
+  known_[body.get()].push_back({inputs, outputs, zeros, found});
+  return found;
+}
+
 }  // namespace lockstep::partition

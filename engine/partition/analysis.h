@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +36,24 @@ using WantedOutputs = std::vector<std::optional<Wish>>;
 
 Analysis analyze(const ir::FunctionPtr& function, const std::vector<ValueLayout>& inputs, const WantedOutputs& outputs,
                  const Setting& setting, const std::vector<bool>& zero_inputs = {});
+
+/// Analyses of sub-functions. Each sweep over a function asks for those of its loops again, and each of theirs for those
+/// inside: without them, nests would take a power of their depth.
+class AnalyzedBodies {
+ public:
+  using BodyPtr = std::shared_ptr<const Analysis>;
+  BodyPtr analyzed(const ir::FunctionPtr& body, const std::vector<ValueLayout>& inputs, const WantedOutputs& outputs,
+                   const Setting& setting, const std::vector<bool>& zeros);
+
+ private:
+  struct Known {
+    std::vector<ValueLayout> inputs;
+    WantedOutputs outputs;
+    std::vector<bool> zeros;
+    BodyPtr analysis;
+  };
+  std::map<const ir::Function*, std::vector<Known>> known_;  // a function lives in its analyses
+};
 
 /// The question an equation poses, with the operands as they are; the op's rule answers it.
 Resolution resolve_equation(const Analysis& analysis, std::size_t equation, std::span<const Wish> wishes,

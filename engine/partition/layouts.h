@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "engine/ir/layout.h"
@@ -12,12 +13,16 @@ namespace lockstep::partition {
 using ir::CutAxes;
 using ir::ValueLayout;
 
+class AnalyzedBodies;
+
 /// What a program is partitioned over, and how its sums are taken.
 struct Setting {
   ir::AxisSizes mesh;
   /// K: what an op adds up is K partial sums over equal blocks, joined by the tree of sums over replicas, however many of
   /// the blocks a shard has; and sums are reduced where they come to be. Then their bits do not depend on layouts. 0: not.
   std::int64_t contraction_blocks = 0;
+  /// What is known of sub-functions already.
+  std::shared_ptr<AnalyzedBodies> bodies = {};
 };
 
 /// Whole on every shard.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "engine/ops/primitives.h"
 #include "engine/partition/sums_in_one_order.h"
@@ -23,7 +24,7 @@ ValueLayout without_single(ValueLayout layout, const ir::AxisSizes& mesh) {
 
 Partitioned partition(const ir::FunctionPtr& whole_function, const ir::AxisSizes& mesh, std::vector<ValueLayout> inputs,
                       std::vector<std::optional<ValueLayout>> outputs, const Options& options) {
-  const Setting setting{mesh, options.contraction_blocks};
+  const Setting setting{mesh, options.contraction_blocks, std::make_shared<AnalyzedBodies>()};
   const ir::FunctionPtr function =
       setting.contraction_blocks > 0 ? sums_in_one_order(whole_function, setting) : whole_function;
   for (ValueLayout& layout : inputs) layout = without_single(std::move(layout), mesh);

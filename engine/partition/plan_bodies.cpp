@@ -17,6 +17,7 @@ using BodyPtr = std::shared_ptr<const Analysis>;
 
 BodyPtr analyzed(const ir::FunctionPtr& body, const std::vector<ValueLayout>& inputs, const WantedOutputs& outputs,
                  const Setting& setting, const std::vector<bool>& zeros = {}) {
+  if (setting.bodies) return setting.bodies->analyzed(body, inputs, outputs, setting, zeros);
   return std::make_shared<const Analysis>(analyze(body, inputs, outputs, setting, zeros));
 }
 

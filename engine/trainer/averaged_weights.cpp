@@ -1,4 +1,8 @@
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,15 +28,54 @@ Tree averaged(const Tree& average, const Tree& weights, double momentum) {
       average, weights);
 }
 
+/// As those of the weights lie, where they do not yet: state may come to be cut in a run's first step.
+Array laid_as(const Array& average, const Array& weights) {
+  if (!is_cut(weights)) return is_cut(average) ? gather(average) : average;
+  if (is_cut(average) && layout_of(average) == layout_of(weights) && mesh_of(average) == mesh_of(weights)) {
+    return average;
+  }
+  return reshard(average, mesh_of(weights), layout_of(weights));
+}
+
+using PathLayouts = std::vector<std::pair<std::string, Layout>>;
+
 }  // namespace
 
+/// The average's next value, compiled; of what lies cut each process computes its own blocks.
 struct AveragedWeights::Update {
-  explicit Update(double momentum)
-      : call([momentum](const Tree& average, const Tree& weights) { return averaged(average, weights, momentum); }) {}
-  Tree operator()(Tree average, const Tree& weights) const { return jitted(std::move(average), weights); }
+  explicit Update(double momentum_of_average) : momentum(momentum_of_average) {}
 
-  std::function<Tree(const Tree&, const Tree&)> call;
-  Jitted<std::function<Tree(const Tree&, const Tree&)>> jitted = jit(call);
+  Tree operator()(Tree average, const Tree& weights) {
+    look_at(weights);
+    if (mesh) average = map(laid_as, average, weights);
+    return (*jitted)(std::move(average), weights);
+  }
+
+  /// Makes the function anew where the weights lie otherwise than before.
+  void look_at(const Tree& weights) {
+    std::optional<Mesh> found;
+    PathLayouts by_path;
+    for (const std::string& path : weights.paths()) {
+      const Array& leaf = weights.at(path).array();
+      by_path.emplace_back(path, layout_of(leaf));
+      if (is_cut(leaf)) found = mesh_of(leaf);
+    }
+    if (jitted && found == mesh && (!mesh || by_path == layouts)) return;
+    mesh = found;
+    layouts = std::move(by_path);
+    Call call = [m = momentum](const Tree& average, const Tree& leaves) { return averaged(average, leaves, m); };
+    if (mesh) {
+      const LeafLayouts cut(layouts);
+      call = pmap(call, {.mesh = *mesh, .in = {cut, cut}, .out = {cut}, .keep_cut = true});
+    }
+    jitted.emplace(jit(std::move(call)));
+  }
+
+  using Call = std::function<Tree(const Tree&, const Tree&)>;
+  double momentum;
+  std::optional<Mesh> mesh;  // of what lies cut
+  PathLayouts layouts;
+  std::optional<Jitted<Call>> jitted;
 };
 
 AveragedWeights::AveragedWeights(AveragedWeightsOptions options) : options_(std::move(options)) {
@@ -47,13 +90,6 @@ AveragedWeights::~AveragedWeights() = default;
 
 void AveragedWeights::on_begin(const StepReport&, const Tree& state) {
   const Tree& weights = state.at(options_.path);
-  for (const Array& leaf : weights.leaves()) {
-    if (!is_cut(leaf)) continue;
-    throw StateError(
-        fmt::format("[averaged_weights] '{}' lies cut over processes; average inside of the step, by "
-                    "optim::average_parameters",
-                    options_.path));
-  }
   if (average_.size() == 0) average_ = weights;
 }
 

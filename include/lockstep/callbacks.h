@@ -276,8 +276,8 @@ struct AveragedWeightsOptions {
   std::string path = "trainable";  ///< Of the state.
 };
 /// An exponential moving average of the weights, average = momentum * average + (1 - momentum) * weights behind every
-/// `every` steps, from the weights at the beginning on. (Keras' use_ema; inside of a step, optim::average_parameters) Throws StateError for
-/// weights that lie cut.
+/// `every` steps, from the weights at the beginning on; of weights that lie cut it lies as they do, and nothing is sent. (Keras' use_ema;
+/// inside of a step, optim::average_parameters)
 class LOCKSTEP_API AveragedWeights final : public Callback {
  public:
   /// Throws ValueError for a momentum that is not in [0, 1) and `every` below 1.

@@ -25,8 +25,8 @@ struct ManagerOptions {
   std::int64_t keep_every = 0;  ///< Those of steps that this divides, for good.
   std::string best_metric = "val_loss";
   Best best = Best::smallest;
-  /// Files are written by a thread beside the training, from a snapshot. Arrays that lie cut are written at once, by all
-  /// processes together.
+  /// Files are written by a thread beside the training, from a snapshot; of arrays that lie cut by one in each process, which
+  /// communicates with the others in the folder alone.
   bool background = true;
 };
 

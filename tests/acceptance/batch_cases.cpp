@@ -68,9 +68,9 @@ Tree scalar_beside_the_rows(const Replicas& replicas) {
 }  // namespace
 
 std::vector<AcceptanceCase> batch_cases() {
-  return {{"33 rows are padded by rows of weight 0", thirty_three_rows},
+  return {{"T78: 33 rows are padded by rows of weight 0", thirty_three_rows},
           {"one row is enough for every number of shards", fewer_rows_than_shards},
-          {"a scalar in a batch of rows is the same for all of them", scalar_beside_the_rows}};
+          {"T79: a scalar in a batch of rows is the same for all of them", scalar_beside_the_rows}};
 }
 
 }  // namespace lockstep::tests

@@ -141,14 +141,14 @@ Tree products_of_blocks(const Replicas& replicas) {
 }  // namespace
 
 std::vector<AcceptanceCase> collective_cases() {
-  return {{"the gradient of a psum inside a map is counted once", gradient_of_a_psum},
-          {"the transpose of a fan-out is one psum, that of a psum none", fan_out_and_fan_in},
-          {"a function of what is not reduced yet is no result", unreduced_value},
-          {"a result that varies along two axes does not keep what its layout promises", promised_result, {8}},
-          {"a collective along an axis that nobody binds says which there are", unknown_axis},
-          {"the gradient of a shift is the shift back", shift_right, {4}},
-          {"[1,1,2,3] is no permutation", bad_permutation, {4}},
-          {"psum_scatter of a square leaves replica i the sum of column i", sums_of_columns},
+  return {{"T50: the gradient of a psum inside a map is counted once", gradient_of_a_psum},
+          {"T51: the transpose of a fan-out is one psum, that of a psum none", fan_out_and_fan_in},
+          {"T52: a function of what is not reduced yet is no result", unreduced_value},
+          {"T53: a result that varies along two axes does not keep what its layout promises", promised_result, {8}},
+          {"T54: a collective along an axis that nobody binds says which there are", unknown_axis},
+          {"T55: the gradient of a shift is the shift back", shift_right, {4}},
+          {"T56: [1,1,2,3] is no permutation", bad_permutation, {4}},
+          {"T57: psum_scatter of a square leaves replica i the sum of column i", sums_of_columns},
           {"a scalar in a cut batch is the same on every replica", scalar_in_a_cut_batch},
           {"products of blocks of any size, and their gradients, have one set of bits", products_of_blocks}};
 }

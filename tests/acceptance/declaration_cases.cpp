@@ -38,7 +38,8 @@ Tree legal_declarations(const Replicas& replicas) {
   std::vector<std::pair<DType, Aggregation>> legal;
   for (const DType dtype : {float16, bfloat16, float32, float64}) legal.emplace_back(dtype, Aggregation::mean);
   for (const DType dtype : {int32, int64, uint32, uint8}) legal.emplace_back(dtype, Aggregation::sum);
-  for (const DType dtype : {float16, float32, int32, uint8, DType::bool_, DType::key}) {
+  for (const DType dtype : {float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32,
+                            uint64, complex64, complex128, DType::bool_, DType::key}) {
     legal.emplace_back(dtype, Aggregation::none);
     legal.emplace_back(dtype, Aggregation::only_first_replica);
   }
@@ -79,11 +80,11 @@ Tree unknown_name(const Replicas&) {
 }  // namespace
 
 std::vector<AcceptanceCase> declaration_cases() {
-  return {{"the mean of integers, bools and keys is refused where it is declared, on a mesh and without",
+  return {{"T01, T02: the mean of integers, bools and keys is refused where it is declared, on a mesh and without",
            mean_of_what_has_none},
-          {"floats have means, integers sums, and everything none and only_first_replica", legal_declarations},
-          {"without a word the aggregation is none, and sum stays sum", default_is_none, {1}},
-          {"\"average\" is no aggregation, and the text lists those there are", unknown_name, {1}}};
+          {"T03: floats have means, integers sums, and everything none and only_first_replica", legal_declarations},
+          {"T04: without a word the aggregation is none, and sum stays sum", default_is_none, {4}},
+          {"T05: average is no aggregation, and the text lists those there are", unknown_name, {4}}};
 }
 
 }  // namespace lockstep::tests

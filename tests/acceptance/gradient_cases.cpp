@@ -131,14 +131,14 @@ Tree momenta_are_seen_once(const Replicas& replicas) {
 }  // namespace
 
 std::vector<AcceptanceCase> gradient_cases() {
-  return {{"the gradient of the whole batch is 15, neither 30 nor 7.5", gradient_of_the_whole_batch},
-          {"each replica gives [1,6,7,2]: their sum, and their mean", every_replica_gives_the_same},
-          {"weight decay is applied once a step", decay_counts_once},
-          {"a regularizer counts once", regularizer_counts_once},
-          {"what declares nothing is differentiated with the loss of the whole batch, by one reduction",
+  return {{"T10: the gradient of the whole batch is 15, neither 30 nor 7.5", gradient_of_the_whole_batch},
+          {"T11: each replica gives [1,6,7,2]: their sum, and their mean", every_replica_gives_the_same},
+          {"T12: weight decay is applied once a step", decay_counts_once},
+          {"T13: a regularizer counts once", regularizer_counts_once},
+          {"T17: what declares nothing is differentiated with the loss of the whole batch, by one reduction",
            without_a_word_the_whole_loss},
-          {"uneven shards give the whole batch's gradient, not the mean of means", uneven_shards},
-          {"the mean over tokens, as shards and as microbatches", mean_over_tokens},
+          {"T20: uneven shards give the whole batch's gradient, not the mean of means", uneven_shards},
+          {"T21: the mean over tokens, as shards and as microbatches", mean_over_tokens},
           {"an optimizer's momenta see each gradient once", momenta_are_seen_once}};
 }
 

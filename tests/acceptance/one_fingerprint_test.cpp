@@ -1,3 +1,7 @@
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -22,6 +26,42 @@ TEST_CASE("8 shards over devices and processes train to one fingerprint a model"
     check_in_processes(processes, {.devices = devices}, "what each launched process trains of the small models",
                        expected);
   }
+}
+
+TEST_CASE("what a process prints of a training whatever threads libraries have") {
+  if (std::getenv("LOCKSTEP_TEST_THREADS") == nullptr) return;
+  const auto model = Model<Array, Array>([](const Scope& scope, const Array& x) {
+    const Array images = conv2d(scope["conv"], x, {.filters = 16});
+    return dense(scope["out"], relu(dense(scope["in"], reshape(images, {x.dim(0), -1}), {.units = 256})), {.units = 4});
+  });
+  const TrainStep step = data_parallel(loss_of(model), optim::adam(0.01), {.devices = devices("cpu:0-1"), .shards = 4});
+  const Batch batch{random::normal(random::key(1), {64, 12, 12, 3}), convert(remainder(iota({64}, 0), 4), int32),
+                    ones({64})};
+  TrainState state = fresh_state(step, model, batch);
+  for (int i = 0; i < 3; ++i) state = step(std::move(state), batch).first;
+  const std::string hash = fingerprint(to_tree(state));
+  if (world()->rank() == 0) std::printf("\ntrained to %s\n", hash.c_str());
+}
+
+TEST_CASE("T87: OMP_NUM_THREADS of 1, 2 and 8 train to the same weights, in one process and in two") {
+  if (is_launched()) return;
+  std::set<std::string> hashes;
+  for (const int processes : {1, 2}) {
+    if (processes > 1 && !no_launcher().empty()) continue;
+    for (const char* threads : {"1", "2", "8"}) {
+      const std::string settings =
+          std::string("LOCKSTEP_TEST_THREADS=1 OMP_NUM_THREADS=") + threads + " MKL_NUM_THREADS=" + threads + " ";
+      const std::string launcher = processes > 1 ? mpirun(processes) : "";
+      const std::string output =
+          output_of(settings + launcher + "'" + std::filesystem::read_symlink("/proc/self/exe").string() +
+                    "' -tc=\"what a process prints of a training whatever threads libraries have\" 2>&1");
+      CAPTURE(output);
+      const std::size_t at = output.find("\ntrained to ");
+      REQUIRE(at != std::string::npos);
+      hashes.insert(output.substr(at + 12, 64));
+    }
+  }
+  CHECK(hashes.size() == 1);
 }
 
 TEST_CASE("more devices than shards are refused by number, in one process and in several") {

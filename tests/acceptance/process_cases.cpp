@@ -123,19 +123,18 @@ Tree other_scalars(const Replicas& replicas) {
 }  // namespace
 
 std::vector<AcceptanceCase> process_cases() {
-  return {
-      {"a mesh without axes, names, sizes or devices, and of another product than its devices, are errors of their own",
-       meshes_that_cannot_be,
-       {1}},
-      {"each process runs its part of the shards, in order", shards_of_a_process, {2, 4, 8}},
-      {"shards that the processes cannot share are an error that says divide",
-       shards_that_processes_cannot_share,
-       {4, 8}},
-      {"processes with other seeds end with an error before the first step", other_seeds, {1, 2, 4, 8}, true},
-      {"processes with other scalars beside the rows end with an error before the first step",
-       other_scalars,
-       {1, 2, 4, 8},
-       true}};
+  return {{"T70: a mesh without axes or names, of other sizes or another product is an error each",
+           meshes_that_cannot_be,
+           {4}},
+          {"T75: each process runs its part of the shards, in order", shards_of_a_process, {2, 4, 8}},
+          {"T75: shards that the processes cannot share are an error that says divide",
+           shards_that_processes_cannot_share,
+           {4, 8}},
+          {"T49: processes with other seeds end with an error before the first step", other_seeds, {1, 2, 4, 8}, true},
+          {"processes with other scalars beside the rows end with an error before the first step",
+           other_scalars,
+           {1, 2, 4, 8},
+           true}};
 }
 
 }  // namespace lockstep::tests

@@ -133,6 +133,54 @@ Tree loops_of_microbatches_reduce_behind(const Replicas& replicas) {
   return {};
 }
 
+/// A psum, or from stage 2 of zero on a psum_scatter where the leaf can be cut; both are of the whole gradient.
+std::int64_t reductions_of(const Plan& plan, const Array& leaf) {
+  std::int64_t times = 0;
+  for (const CollectiveCost& cost : plan.collective_costs) {
+    const bool reduces = cost.op == "psum" || cost.op == "psum_scatter";
+    if (reduces && cost.bytes == leaf.type().nbytes()) times += cost.times;
+  }
+  return times;
+}
+
+/// Layers in a scan of scans, cut over the batch by every stage of zero, in one part and in several.
+Tree partitioned_steps(const Replicas& replicas) {
+  const Batch batch = regression_batch(16, 3, float32);
+  const auto model = nested_layers(Aggregation::none);
+  std::vector<Tree> results;
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const std::int64_t microbatches : {1, 2}) {
+      CAPTURE(zero);
+      CAPTURE(microbatches);
+      const TrainStep step = model_parallel(loss_of(model), optim::adam(0.01),
+                                            {.mesh = Mesh({{"data", replicas.shards}}, cpu_devices(replicas.devices)),
+                                             .zero = zero,
+                                             .microbatches = microbatches});
+      const TrainState state = fresh_state(step, model, batch);
+      const Plan plan = step.program(state, batch).plan();
+      for (const std::string& path : state.trainable.paths()) {
+        CAPTURE(path);
+        CHECK(reductions_of(plan, state.trainable.at(path).array()) == 1);
+      }
+      const std::int64_t before = collectives_executed();
+      const TrainState after = step(state, batch).first;
+      CHECK(collectives_executed() - before == executions(plan));
+      results.push_back(to_tree(gather(to_tree(after))));
+    }
+  }
+  return Tree::list(results);
+}
+
+/// Each step of an accumulation reduces its gradients, and the one that updates no more than the others.
+Tree accumulated_steps(const Replicas& replicas) {
+  const Batch batch = regression_batch(16, 3, float32);
+  const auto model = nested_layers(Aggregation::none);
+  const TrainStep step = data_parallel(loss_of(model), optim::multi_steps(optim::adam(0.01), 2), parallel(replicas));
+  TrainState state = fresh_state(step, model, batch);
+  for (int i = 0; i < 4; ++i) state = reduced_once(step, state, batch);
+  return to_tree(state);
+}
+
 Array axis_sum(const Array& x) { return psum(x, {"batch"}); }
 
 Tree reduced_twice(const Replicas& replicas) {
@@ -199,6 +247,10 @@ std::vector<AcceptanceCase> single_reduction_cases() {
            nested_scans},
           {"each gradient is reduced once in bfloat16, with penalties, clipping and recomputation", other_modes},
           {"each gradient of several losses is reduced once", several_losses},
+          {"each gradient is reduced once where variables lie cut, by every stage of zero and with microbatches",
+           partitioned_steps,
+           {2, 4, 8}},
+          {"each gradient is reduced once a step where steps accumulate", accumulated_steps},
           {"microbatches cost no collective more", loops_of_microbatches_reduce_behind},
           {"reducing what is reduced is an error", reduced_twice},
           {"a reduced loss does not go with an aggregation of its gradients", reduced_and_aggregated},

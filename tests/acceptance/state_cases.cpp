@@ -203,15 +203,15 @@ Tree callbacks_make_no_variables(const Replicas& replicas) {
 }  // namespace
 
 std::vector<AcceptanceCase> state_cases() {
-  return {{"a sum counts one for each replica and step: 20 after 10 steps of two", counters_grow_by_contributions},
-          {"the loss of an identity is the same for 500 steps", losses_stay_finite},
-          {"an accuracy of 0.89 is reported as 0.89", accuracy_is_a_share},
-          {"only_first_replica holds replica 0's value", only_the_first_replica, {2, 4, 8}},
-          {"ten steps count ten", steps_are_counted_once},
-          {"replicas that write different values to what declares none are an error", different_values_of_none},
-          {"dropout has one random state, whose count goes up by one a step", one_random_state},
-          {"BatchNorm is that of the whole batch", batch_norm_of_the_whole_batch},
-          {"BatchNorm of each shard is another model, its statistics averaged", batch_norm_of_each_shard, {2}},
+  return {{"T07: a sum counts one for each replica and step: 20 after 10 steps of two", counters_grow_by_contributions},
+          {"T08: the loss of an identity is the same for 500 steps", losses_stay_finite},
+          {"T09: an accuracy of 0.89 is reported as 0.89", accuracy_is_a_share},
+          {"T14: only_first_replica holds replica 0's value", only_the_first_replica, {2, 4, 8}},
+          {"T15: ten steps count ten", steps_are_counted_once},
+          {"T16: replicas that write different values to what declares none are an error", different_values_of_none},
+          {"T06: dropout has one random state, whose count goes up by one a step", one_random_state},
+          {"T37: BatchNorm is that of the whole batch", batch_norm_of_the_whole_batch},
+          {"T38: BatchNorm of each shard is another model, its statistics averaged", batch_norm_of_each_shard, {2}},
           {"a callback makes no variables", callbacks_make_no_variables}};
 }
 

@@ -39,9 +39,11 @@ JobEnd job(const std::string& first, const std::string& second) {
   return end_of_job("mpirun --allow-run-as-root --oversubscribe " + first + " : " + second);
 }
 
-/// So many seconds behind its start the process gets that signal.
-std::string signalled(const std::string& signal, double seconds) {
-  return "(sleep " + std::to_string(seconds) + "; date +\"fault %s.%N\"; kill -" + signal + " $$) &";
+/// So many seconds behind the run's beginning, when its folder is there, the process gets that signal. One that is stopped
+/// before the processes are connected is waited for five minutes: how late a process starts is no fault.
+std::string signalled(const std::string& signal, const fs::path& run, double seconds) {
+  return "(while [ ! -e " + run.string() + " ]; do sleep 0.05; done; sleep " + std::to_string(seconds) +
+         "; date +\"fault %s.%N\"; kill -" + signal + " $$) &";
 }
 
 constexpr double longest = 60;  // seconds of a job, its start and the machine's other work among them
@@ -95,7 +97,7 @@ TEST_CASE("fault: a training of which a process is killed or stopped at any mome
     for (int i = 0; i < fault_runs(); ++i) {
       const TemporaryFolder folder;
       const fs::path run = folder.path() / "run";
-      const std::string moment = signalled(c.signal, 1 + 0.03 * i);
+      const std::string moment = signalled(c.signal, run, 0.03 * i);
       const JobEnd end = job(process(run, data, "--steps 1000000"), process(run, data, "--steps 1000000", moment));
       CAPTURE(i);
       CAPTURE(end.output);

@@ -52,7 +52,7 @@ TEST_CASE("CIFAR-10 and CIFAR-100 are read with channels last") {
   CHECK(data::elements<std::int32_t>(fine.train.y)[0] == 99);
 }
 
-TEST_CASE("CIFAR files that do not fit the form are refused") {
+TEST_CASE("T86: CIFAR files that do not fit the form are refused") {
   const std::string good = record("\x01", 1, 2, 3);
   const auto says = [](const std::string& name, const std::string& bytes) {
     const TemporaryFolder folder;

@@ -66,7 +66,7 @@ TEST_CASE("read_idx reads plain and gzip files of every element type") {
   CHECK(data::read_idx(folder.write("f64", idx(0x0E, {1}, "wxyzwxyz"))).type.dtype == float64);
 }
 
-TEST_CASE("read_idx refuses what it cannot trust, and says where") {
+TEST_CASE("T86: read_idx refuses what it cannot trust, and says where") {
   const std::string six = "abcdef";
   const std::vector<std::uint32_t> wrapping64(8, 0xFFFFFFFF);
   struct Bad {

@@ -41,7 +41,7 @@ std::vector<T> values(const HostTable& table) {
 
 }  // namespace
 
-TEST_CASE("read_npy reads what NumPy writes") {
+TEST_CASE("T86: read_npy reads what NumPy writes") {
   const HostTable numbers = data::read_npy(samples / "float32.npy");
   CHECK(numbers.type == ArrayType{float32, {2, 3}, {}});
   CHECK(values<float>(numbers) == std::vector<float>{0, 0.5F, 1, 1.5F, 2, 2.5F});

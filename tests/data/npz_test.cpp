@@ -24,7 +24,7 @@ std::string with(std::string bytes, std::size_t at, std::uint64_t value, std::si
 
 }  // namespace
 
-TEST_CASE("read_npz reads stored and deflated archives of NumPy") {
+TEST_CASE("T86: read_npz reads stored and deflated archives of NumPy") {
   const auto stored = data::read_npz(samples / "stored.npz");
   REQUIRE(stored.size() == 2);
   CHECK(stored.at("x").bytes == data::read_npy(samples / "float32.npy").bytes);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <ctime>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -124,6 +126,12 @@ TEST_CASE("each gradient is reduced once, into blocks from stage 2 of zero on") 
     const TrainStep step = step_of({.layouts = megatron, .zero = zero});
     CHECK(reductions(step) == 4);                                      // of two kernels and two biases
     CHECK(plan_of(step).count("psum_scatter") == (zero < 2 ? 0 : 3));  // one bias has a single element
+    const TrainState state = fresh(step);
+    std::int64_t planned = 0;
+    for (const CollectiveCost& cost : step.program(state, batch_of(4)).plan().collective_costs) planned += cost.times;
+    const std::int64_t before = collectives_executed();
+    static_cast<void>(step(state, batch_of(4)));
+    CHECK(collectives_executed() - before == planned);
   }
 }
 
@@ -216,6 +224,29 @@ TEST_CASE("partitioned: any function on whole arrays, with what it takes in a pl
   const auto slope = grad([&](const Array& v) { return sum(partitioned(f, options)(v, x)); })(w);
   CHECK(allclose(slope, grad([&](const Array& v) { return sum(f(v, x)); })(w), 1e-5).item<bool>());
   CHECK(reshard(x, sharded("data")).to_vector<float>() == x.to_vector<float>());
+}
+
+namespace {
+
+/// A loop in a loop, so deep.
+Array nested(int depth, const Array& w, const Array& x) {
+  if (depth == 0) return tanh(matmul(x, w));
+  const auto body = [&](const Array& carry, const Array&) {
+    return std::pair(nested(depth - 1, w, carry), array(0.0F));
+  };
+  return scan(body, x, zeros({2})).first;
+}
+
+}  // namespace
+
+TEST_CASE("partitioned: a nest of loops takes no power of its depth") {
+  const auto f = [](const Array& w, const Array& x) { return nested(8, w, x); };
+  const PartitionOptions options{.mesh = grid(), .in = {sharded("model", 1), sharded("data")}};
+  const Array w = random::normal(random::key(1), {4, 4}), x = random::normal(random::key(2), {8, 4});
+  const std::clock_t before = std::clock();
+  const LayoutPlan plan = layout_plan(f, options, w, x);
+  CHECK(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC < 5);  // 10^8 analyses otherwise
+  CHECK_FALSE(plan.collectives.empty());
 }
 
 TEST_CASE("partitioned: what does not fit is named") {

@@ -105,11 +105,16 @@ TEST_CASE("a state that lies cut is trained, saved by blocks and gone on with un
     auto loader = tests::line_loader();
     const auto halving = std::make_shared<callbacks::ReduceLROnPlateau>(
         callbacks::ReduceLROnPlateauOptions{.monitor = "loss", .factor = 0.5, .patience = 0, .min_delta = 10});
+    const auto average =
+        std::make_shared<callbacks::AveragedWeights>(callbacks::AveragedWeightsOptions{.momentum = 0.5});
     const Tree weights = Tree::dict({{"w", Tree(ones({3, 4}))}, {"v", Tree(ones({4, 1}))}});
     const TrainState state =
         fit(step, step.init(weights, Tree()), loader,
-            {.steps = 7, .checkpoints = manager_of(folder), .save_every = 3, .resume = true}, {halving});
-    return fingerprint(to_tree(state));
+            {.steps = 7, .checkpoints = manager_of(folder), .save_every = 3, .resume = true}, {halving, average});
+    for (const auto& [path, leaf] : {std::pair("w", state.trainable.at("w")), {"v", state.trainable.at("v")}}) {
+      CHECK(layout_of(average->weights().at(path).array()) == layout_of(leaf.array()));
+    }
+    return fingerprint(Tree::dict({{"state", to_tree(state)}, {"average", average->weights()}}));
   };
   const TemporaryFolder folder;
   const std::string expected = run(folder.path(), 1);

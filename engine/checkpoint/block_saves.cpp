@@ -1,0 +1,284 @@
+#include "engine/checkpoint/block_saves.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/error.h>
+#include <lockstep/parallel.h>
+#include <lockstep/processes.h>
+
+#include "engine/checkpoint/block_files.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/safetensors.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+// ---- all processes together
+
+/// Does `work` here; throws everywhere what one process throws.
+void together(const std::function<void()>& work) {
+  std::string failure;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    failure = error.what();
+    if (failure.empty()) failure = "an error without a text";
+  }
+  const std::vector<std::string> failures = world()->all_gather_text(failure);
+  for (std::size_t r = 0; r < failures.size(); ++r) {
+    if (failures[r].empty()) continue;
+    throw CheckpointError(failures.size() == 1 ? failure : "[save] process " + std::to_string(r) + ": " + failures[r]);
+  }
+}
+
+// ---- what a process writes
+
+struct OwnBlock {
+  std::string path;
+  Shape start;
+  Array values;
+};
+
+std::vector<OwnBlock> own_blocks(const Tree& tree) {
+  const int rank = world()->rank();
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  std::vector<OwnBlock> blocks;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!is_cut(leaves[i])) {
+      const Shape origin(std::vector<std::int64_t>(static_cast<std::size_t>(leaves[i].ndim())));
+      if (rank == 0) blocks.push_back({paths[i], origin, leaves[i]});
+      continue;
+    }
+    for (ArrayBlock& block : local_blocks(leaves[i])) {
+      if (block.owner == rank) blocks.push_back({paths[i], block.start, std::move(block.values)});
+    }
+  }
+  return blocks;
+}
+
+/// Names in the file sort as the blocks follow each other.
+std::string name_of(std::size_t block) {
+  const std::string number = std::to_string(block);
+  return "block" + std::string(8 - std::min<std::size_t>(number.size(), 8), '0') + number;
+}
+
+/// Writes this process's file; the index of its blocks, and what the file is known by, as text.
+std::string write_own(const std::filesystem::path& temporary, const Tree& tree) {
+  const std::vector<OwnBlock> blocks = own_blocks(tree);
+  if (blocks.empty()) return R"({"blocks": [], "files": []})";
+  const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
+  std::map<std::string, Array> named;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    named.emplace(name_of(i), blocks[i].values);
+    total += static_cast<std::uint64_t>(blocks[i].values.type().nbytes());
+  }
+  const std::vector<std::byte> bytes = write_safetensors(named, Unnamed::in_parts);
+  std::uint64_t offset = bytes.size() - total;
+  const Json known = {{"file", file},
+                      {"size", bytes.size()},
+                      {"header", offset},
+                      {"sha256", digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)))}};
+  Json index = Json::array();
+  for (const OwnBlock& block : blocks) {
+    const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
+    index.push_back({{"path", block.path},
+                     {"start", block.start.to_vector()},
+                     {"shape", block.values.shape().to_vector()},
+                     {"file", file},
+                     {"offset", offset},
+                     {"sha256", digest_of(std::span(bytes).subspan(offset, size))}});
+    offset += size;
+  }
+  write_file(temporary / file, bytes);
+  return Json{{"blocks", index}, {"files", Json::array({known})}}.dump();
+}
+
+std::string arrays_of(const Tree& tree) {
+  Json arrays = Json::object();
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    arrays[paths[i]] = {{"dtype", std::string(name(leaves[i].dtype()))}, {"shape", leaves[i].shape().to_vector()}};
+  }
+  return arrays.dump();
+}
+
+// ---- how the processes tell each other in the folder that they write
+
+std::filesystem::path written_file(const std::filesystem::path& temporary, int rank) {
+  return temporary / ("written-" + std::to_string(rank));
+}
+std::filesystem::path failed_file(const std::filesystem::path& temporary, int rank) {
+  return temporary / ("failed-" + std::to_string(rank));
+}
+
+/// The file appears with all of its text.
+void tell(const std::filesystem::path& file, const std::string& text) {
+  const std::filesystem::path part = file.string() + ".part";
+  write_file(part, std::as_bytes(std::span(text)));
+  std::error_code error;
+  std::filesystem::rename(part, file, error);
+  if (error) throw CheckpointError("[save] " + file.string() + " cannot be put in place: " + error.message());
+}
+
+/// Or without, where the disk takes no more.
+void tell_failure(const std::filesystem::path& file, const std::string& text) noexcept {
+  try {
+    tell(file, text);
+  } catch (...) {
+    const std::ofstream empty(file);
+  }
+}
+
+bool is_there(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored);
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  const std::vector<std::byte> bytes = read_file(file);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// The index of what a process has written; throws what that one has told, or where nothing comes.
+std::string index_from(const std::filesystem::path& temporary, int rank, Clock::time_point deadline) {
+  constexpr auto pause = std::chrono::milliseconds(2);
+  for (;; std::this_thread::sleep_for(pause)) {
+    if (is_there(written_file(temporary, rank))) return text_of(written_file(temporary, rank));
+    if (is_there(failed_file(temporary, rank))) {
+      const std::string text = text_of(failed_file(temporary, rank));
+      throw CheckpointError(
+          fmt::format("[save] process {}: {}", rank, text.empty() ? "cannot write its blocks" : text));
+    }
+    if (world()->has_failed()) {
+      throw CheckpointError(fmt::format(
+          "[save] process {} has not written its blocks, and the processes communicate no more; resume from the "
+          "checkpoint before",
+          rank));
+    }
+    if (Clock::now() > deadline) {
+      throw CheckpointError(fmt::format(
+          "[save] process {} has not written its blocks in time; all processes must see one folder, or need a longer "
+          "time limit (LOCKSTEP_COLLECTIVE_TIMEOUT)",
+          rank));
+    }
+  }
+}
+
+/// Of all processes, in order, `own` in place of what this one has told nobody. Waits for each before it throws, so that
+/// none still writes into a folder that is taken away.
+std::vector<std::string> indices(const std::filesystem::path& temporary, const std::string& own,
+                                 Clock::time_point deadline) {
+  std::vector<std::string> all = {own};
+  std::exception_ptr failure;
+  for (int rank = 1; rank < world()->size(); ++rank) {
+    try {
+      all.push_back(index_from(temporary, rank, deadline));
+    } catch (const std::exception&) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  return all;
+}
+
+/// Writes the manifest of all that was written, and puts the folder in its place.
+void commit(CommittedFolder& committed, const std::string& arrays, const std::vector<std::string>& written,
+            const Named<std::string>& manifest, const Named<double>& metrics) {
+  Json blocks = Json::array(), files = Json::array();
+  for (const std::string& text : written) {
+    const Json own_part = Json::parse(text);
+    for (const Json& block : own_part["blocks"]) blocks.push_back(block);
+    for (const Json& file : own_part["files"]) files.push_back(file);
+  }
+  write_manifest(committed, {.format = block_format,
+                             .sha256 = index_digest(arrays, blocks.dump()),
+                             .entries = manifest,
+                             .metrics = metrics,
+                             .array_sums = {},
+                             .more = Json{{"arrays", Json::parse(arrays)}, {"blocks", blocks}, {"files", files}}.dump(),
+                             .text = {}});
+  committed.commit();
+}
+
+}  // namespace
+
+bool has_cut_leaves(const Tree& tree) {
+  return std::ranges::any_of(tree.leaves(), [](const Array& leaf) { return is_cut(leaf); });
+}
+
+BlockSave::BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics)
+    : manifest_(std::move(manifest)), metrics_(std::move(metrics)) {
+  const bool is_first = world()->rank() == 0;
+  together([&] {
+    if (is_first) committed_.emplace(folder);
+  });
+  temporary_ = world()->all_gather_text(is_first ? committed_->temporary().string() : "").front();
+}
+
+void BlockSave::write_together(const Tree& tree) {
+  std::string own;
+  together([&] { own = write_own(temporary_, tree); });
+  const std::vector<std::string> written = world()->all_gather_text(own);
+  together([&] {
+    if (committed_) commit(*committed_, arrays_of(tree), written, manifest_, metrics_);
+  });
+}
+
+void BlockSave::write_alone(const Tree& tree, double seconds) {
+  const int rank = world()->rank();
+  if (rank != 0) {
+    try {
+      tell(written_file(temporary_, rank), write_own(temporary_, tree));
+    } catch (const std::exception& error) {
+      tell_failure(failed_file(temporary_, rank), error.what());
+      throw;
+    }
+    return;
+  }
+  const auto wait = [&] {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  std::string own;
+  try {
+    own = write_own(temporary_, tree);
+  } catch (...) {
+    try {
+      static_cast<void>(indices(temporary_, own, wait()));
+    } catch (const std::exception&) {  // the first error is the one to be told
+    }
+    throw;
+  }
+  const std::vector<std::string> written = indices(temporary_, own, wait());
+  for (int other = 1; other < world()->size(); ++other) {
+    std::error_code ignored;
+    std::filesystem::remove(written_file(temporary_, other), ignored);
+  }
+  commit(*committed_, arrays_of(tree), written, manifest_, metrics_);
+}
+
+void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
+                 const Named<double>& metrics) {
+  BlockSave(folder, manifest, metrics).write_together(tree);
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <lockstep/named.h>
+#include <lockstep/tree.h>
+
+#include "engine/checkpoint/committed_folder.h"
+
+// How arrays that lie cut are saved: each process its blocks, process 0 the index of all.
+namespace lockstep::checkpoint {
+
+/// Whether a leaf lies cut.
+bool has_cut_leaves(const Tree& tree);
+
+/// A checkpoint of such a tree on its way. Every process makes one, together with the others, and then writes.
+class BlockSave {
+ public:
+  /// Communicates: process 0 makes the folder that all write into. Throws everywhere where that fails.
+  BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics);
+
+  /// Communicates. Throws everywhere what one process throws.
+  void write_together(const Tree& tree);
+  /// On any thread, beside whatever the processes communicate: they tell each other by small files in the folder that they
+  /// write. Process 0 waits so many seconds for the others, and throws what one of them throws.
+  void write_alone(const Tree& tree, double seconds);
+
+ private:
+  std::optional<CommittedFolder> committed_;  // in process 0
+  std::filesystem::path temporary_;
+  Named<std::string> manifest_;
+  Named<double> metrics_;
+};
+
+/// Saves a tree by blocks at once, every process together with the others.
+void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
+                 const Named<double>& metrics);
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,61 @@
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/checkpoint.h>
+#include <lockstep/ops.h>
+
+#include "tests/support/launcher.h"
+#include "tests/support/temporary_folder.h"
+
+// Files that Python's safetensors has written, and that it reads.
+
+namespace lockstep::tests {
+namespace {
+
+/// What safetensors_again.py writes, to the bit.
+std::map<std::string, Array> written_by_python() {
+  return {{"weight", array(std::vector<float>{1, -2, 3.5F, 0, -0.0F, 1e-40F}, {2, 3})},
+          {"narrow", convert(array({1.0F, -3.0F, std::numeric_limits<float>::infinity()}), bfloat16)},
+          {"count", array(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min(), (1LL << 53) + 1}, {2})},
+          {"scalar", array(0.25F)},
+          {"empty", zeros({0, 3})}};
+}
+
+void check_equal(const std::map<std::string, Array>& found) {
+  const std::map<std::string, Array> expected = written_by_python();
+  REQUIRE(found.size() == expected.size());
+  for (const auto& [name, values] : expected) {
+    CAPTURE(name);
+    REQUIRE(found.contains(name));
+    CHECK(found.at(name).type() == values.type());
+    CHECK(found.at(name).to_bytes() == values.to_bytes());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("T84: tensors of three dtypes, a scalar and an empty one come from Python and go back") {
+  const std::filesystem::path folder = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "checkpoint";
+  check_equal(checkpoint::load_safetensors(folder / "samples" / "python.safetensors"));
+  const TemporaryFolder own;
+  Named<Array> tensors;
+  for (const auto& [name, values] : written_by_python()) tensors.emplace(name, values);
+  checkpoint::save_safetensors(own.path() / "here", tensors);
+  check_equal(checkpoint::load_safetensors(own.path() / "here"));
+  if (output_of("python3 -c 'import ml_dtypes, safetensors.numpy; print(\"there\")' 2>&1") != "there\n") {
+    MESSAGE("no safetensors, numpy and ml_dtypes for python3: what was written here was not read there");
+    return;
+  }
+  const std::string output =
+      output_of("python3 '" + (folder / "safetensors_again.py").string() + "' '" + (own.path() / "here").string() +
+                "' '" + (own.path() / "there").string() + "' 2>&1");
+  CAPTURE(output);
+  check_equal(checkpoint::load_safetensors(own.path() / "there"));
+}
+
+}  // namespace lockstep::tests
