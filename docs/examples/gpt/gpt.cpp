@@ -39,9 +39,9 @@ int main(int argc, char** argv) try {
     if (flag == "--seed" && i + 1 < argc) seed = std::strtoull(argv[++i], nullptr, 10);
     if (flag == "--run" && i + 1 < argc) run.checkpoints = std::make_shared<ls::checkpoint::Manager>(argv[++i]);
   }
-  const ls::Model model([](ls::Scope& s, const ls::Array& tokens) {
-    return ls::models::gpt(s, tokens, {.vocabulary = 128, .blocks = {.width = 32, .depth = 2, .heads = 2}});
-  });
+  const ls::models::GptOptions gpt = {
+      .vocabulary = 128, .positions = length, .blocks = {.width = 32, .depth = 2, .heads = 2}};
+  const ls::Model model([gpt](ls::Scope& s, const ls::Array& tokens) { return ls::models::gpt(s, tokens, gpt); });
   const auto loss = [model](const ls::Tree& weights, const ls::Tree& state, const ls::Batch& batch) {
     auto [logits, next] = model.stateless_call(weights, state, batch.x, true);
     return ls::WithAux{ls::softmax_cross_entropy(logits, batch.y), next, {}};
@@ -53,15 +53,12 @@ int main(int argc, char** argv) try {
   ls::data::TreeLoader rows(windows(), {.batch = 16});
   const double last = ls::evaluate(ls::EvaluateStep(loss, {.shards = 1}), state, rows).at("loss");
 
-  const auto next = ls::jit([model](const ls::Tree& w, const ls::Tree& v, const ls::Array& tokens) {
-    return ls::argmax(model.stateless_call(w, v, tokens, false).first[0][length - 1], 0);
-  });
-  std::string written = text.substr(0, length);
-  for (int i = 0; i < 60; ++i) {
-    const std::vector<std::int32_t> tokens(written.end() - length, written.end());
-    written +=
-        static_cast<char>(next(state.trainable, state.non_trainable, ls::array(tokens, {1, length})).item<int>());
-  }
+  constexpr std::int64_t start = 8;
+  const ls::Array prompt = ls::array(std::vector<std::int32_t>(text.begin(), text.begin() + start), {1, start});
+  const ls::models::Generator write_on(gpt);
+  const auto more = write_on(state.trainable, prompt, ls::random::key(3), {.tokens = length - start + 1}).tokens;
+  std::string written = text.substr(0, start);
+  for (const std::int32_t token : more.to_vector<std::int32_t>()) written += static_cast<char>(token);
   std::printf("%s\nloss %.3f\nfingerprint %s\n", written.c_str(), last, ls::fingerprint(ls::to_tree(state)).c_str());
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
