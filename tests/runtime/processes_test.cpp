@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include "engine/ops/reference_backend.h"
-
 #include "tests/support/control_flow_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
