@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <mpi.h>
@@ -79,6 +82,32 @@ class MpiTransfer final : public Transfer {
   bool receives_;
 };
 
+/// A launcher ends the job where a process ends before it has come: this is for one that hangs.
+constexpr std::chrono::seconds longest_start{300};
+
+/// MPI_Init waits for all processes of the job, and for ever: so a thread calls it, which is given up where one does not
+/// come. The level of threads that MPI provides.
+int init_in_time() {
+  struct Started {
+    int outcome = MPI_SUCCESS;
+    int provided = 0;
+  };
+  auto promised = std::make_shared<std::promise<Started>>();
+  std::future<Started> started = promised->get_future();
+  std::thread([promised] {
+    Started done;
+    done.outcome = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &done.provided);
+    promised->set_value(done);
+  }).detach();
+  if (started.wait_for(longest_start) != std::future_status::ready) {
+    throw CommunicatorError("mpi: a process of this job did not start within " + std::to_string(longest_start.count()) +
+                            " s; look at what the others do, and start the job again.");
+  }
+  const Started done = started.get();
+  check(done.outcome, "MPI_Init_thread");
+  return done.provided;
+}
+
 /// The processes of MPI_COMM_WORLD.
 class Mpi final : public Communicator {
  public:
@@ -86,8 +115,7 @@ class Mpi final : public Communicator {
     int initialized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     if (initialized == 0) {
-      int provided = 0;
-      check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+      const int provided = init_in_time();
       owns_ = true;
       if (provided < MPI_THREAD_SERIALIZED) {
         throw CommunicatorError("mpi: this MPI lets only the main thread communicate; build it with thread support.");

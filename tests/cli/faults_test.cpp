@@ -91,7 +91,7 @@ TEST_CASE("fault: a training of which a process is killed or stopped at any mome
   struct Case {
     std::string signal, part;
   };
-  const std::vector<Case> cases = {{"KILL", "signal 9"}, {"STOP", "did not come within 2 s"}};
+  const std::vector<Case> cases = {{"KILL", "signal 9"}, {"STOP", "process 1 did not come within 2"}};
   for (const Case& c : cases) {
     FaultTally tally("lockstep train, SIG" + c.signal, 2);
     for (int i = 0; i < fault_runs(); ++i) {
