@@ -22,16 +22,24 @@ using lockstep::detail::held;
 
 namespace {
 
+/// The fields of a batch's rows, in order of name. Kept from one batch to the next: memory that the system has just given
+/// costs more than what is written to it.
+using ColumnMemory = std::vector<std::vector<std::byte>>;
+
 /// Rows of one form, one behind the other.
 class Columns {
  public:
-  Columns(Row first, std::int64_t row, std::int64_t size) : first_(std::move(first)), first_row_(row) {
+  Columns(Row first, std::int64_t row, std::int64_t size, ColumnMemory& memory)
+      : first_(std::move(first)), first_row_(row), columns_(memory) {
     if (first_.empty()) {
       throw DataError("[loader] row " + std::to_string(row) + " has no field; give each row one at least");
     }
+    columns_.resize(first_.size());
+    std::size_t k = 0;
     for (const auto& [name, table] : first_) {
       check_bytes(name, table, row);
-      columns_.push_back(memory_for_rows(table.bytes.size(), size));
+      std::vector<std::byte>& column = columns_[k++];
+      if (!has_room(column, table.bytes.size(), size)) column = memory_for_rows(table.bytes.size(), size);
     }
     write(first_, 0);
   }
@@ -73,6 +81,11 @@ class Columns {
   }
 
  private:
+  /// Just as much as that many rows take; the product of the two may not be a number.
+  static bool has_room(const std::vector<std::byte>& column, std::size_t row_bytes, std::int64_t size) {
+    const auto rows = static_cast<std::size_t>(size);
+    return column.size() / rows == row_bytes && column.size() % rows == 0;
+  }
   std::size_t row_bytes(const std::vector<std::byte>& column) const {
     std::size_t k = static_cast<std::size_t>(&column - columns_.data());
     return std::next(first_.begin(), static_cast<std::ptrdiff_t>(k))->second.bytes.size();
@@ -99,7 +112,7 @@ class Columns {
 
   Row first_;
   std::int64_t first_row_;
-  std::vector<std::vector<std::byte>> columns_;  ///< In order of name.
+  ColumnMemory& columns_;
 };
 
 }  // namespace
@@ -154,7 +167,7 @@ class SourceLoader::Batches {
   Tree next() {
     if (prefetch_.threads == 0 || is_elsewhere()) {
       const BatchRows rows = batch_rows(options_, position_, rows_);
-      Tree batch = make(rows.rows, position_.epoch);
+      Tree batch = make(rows.rows, position_.epoch, memory_);
       position_ = rows.next;
       return batch;
     }
@@ -198,6 +211,7 @@ class SourceLoader::Batches {
     work_.notify_all();
   }
   void work() {
+    ColumnMemory memory;
     std::unique_lock lock(mutex_);
     while (true) {
       work_.wait(lock, [&] { return stopped_ || std::ssize(queue_) < prefetch_.ahead; });
@@ -212,7 +226,7 @@ class SourceLoader::Batches {
       Tree batch;
       std::exception_ptr error;
       try {
-        batch = make(rows.rows, at.epoch);
+        batch = make(rows.rows, at.epoch, memory);
       } catch (...) {
         error = std::current_exception();
       }
@@ -224,11 +238,11 @@ class SourceLoader::Batches {
     }
   }
 
-  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch) const {
+  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch, ColumnMemory& memory) const {
     const auto read = [&](std::int64_t row) {
       return source_->row(row, RowKey(options_.seed, static_cast<std::uint64_t>(epoch), row));
     };
-    Columns columns(read(rows[0]), rows[0], options_.batch);
+    Columns columns(read(rows[0]), rows[0], options_.batch, memory);
     for (std::size_t i = 1; i < rows.size(); ++i) columns.add(read(rows[i]), rows[i], i);
     columns.repeat(rows.size());
     Tree batch = columns.tree(options_.batch);
@@ -246,6 +260,7 @@ class SourceLoader::Batches {
   std::int64_t rows_ = 0;
   Position position_;
   const pid_t process_ = ::getpid();
+  ColumnMemory memory_;  ///< Of batches that are made when they are asked for.
 
   std::mutex mutex_;
   std::condition_variable work_;
