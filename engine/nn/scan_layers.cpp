@@ -19,14 +19,14 @@ Tree scan_layers(const Scope& scope, std::int64_t n, const LayerBody& body, cons
   std::shared_ptr<ScopeFrame> found;
   const auto declare = [&](const std::vector<Tree>& arguments) {
     found = ScopeFrame::for_layer(frame, stack, std::nullopt);
-    Tree y = body(Scope(found, scope.path()), arguments[0]);
+    Tree y = body(scope.in(found), arguments[0]);
     found->close();
     return y;
   };
   eval_shape(declare, {x});
   const auto layer = [&](const Tree& carry, const Tree& slices) {
     const auto one = ScopeFrame::for_layer(frame, stack, slices);
-    Tree y = body(Scope(one, scope.path()), carry);
+    Tree y = body(scope.in(one), carry);
     one->close();
     return std::pair(std::move(y), one->changes());
   };

@@ -5,6 +5,7 @@
 #include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 
+#include "engine/nn/precision_in_use.h"
 #include "engine/nn/scope_frame.h"
 
 namespace lockstep {
@@ -30,17 +31,57 @@ Array in_type_of(const detail::Declared& variable, const Array& value, const std
                    ", the value given is " + to_string(value.type()) + "; convert or reshape it");
 }
 
+/// Draws in float32 and rounds: a draw of 16 bits has other numbers, and few of them.
+Initializer drawn_wide(const Initializer& initializer) {
+  return [initializer](const Array& key, const Shape& shape, DType dtype) {
+    return convert(initializer(key, shape, float32), dtype);
+  };
+}
+
 }  // namespace
 
 Scope::Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path)
     : frame_(std::move(frame)), path_(std::move(path)), place_(path_.empty() ? nullptr : detail::enter_layer(path_)) {}
 
-Scope Scope::operator[](std::string_view name) const { return Scope(frame_, joined(path_, name)); }
+Scope Scope::operator[](std::string_view name) const {
+  Scope child(frame_, joined(path_, name));
+  child.precision_ = precision_;
+  return child;
+}
+
+Scope Scope::in(std::shared_ptr<detail::ScopeFrame> frame) const {
+  Scope there(std::move(frame), path_);
+  there.precision_ = precision_;
+  return there;
+}
+
+Scope Scope::with_precision(const PrecisionPolicy& policy) const {
+  Scope scope = *this;
+  scope.precision_ = std::make_shared<detail::PrecisionInUse>(detail::PrecisionInUse{policy});
+  return scope;
+}
+
+Array Scope::in_compute_dtype(const Array& x) const {
+  if (precision_ == nullptr || !is_float(x.dtype())) return x;
+  const PrecisionDTypes dtypes = precision_->of_layer(path_);
+  return detail::held(frame_, "scope").is_widened(dtypes.param) ? x : convert(x, dtypes.compute);
+}
 
 Array Scope::trainable(std::string_view name, const VariableSpec& spec) const {
-  Array value = detail::held(frame_, "scope").declare(joined(path_, name), spec, true).now();
+  detail::ScopeFrame& frame = detail::held(frame_, "scope");
+  const std::string path = joined(path_, name);
+  VariableSpec kept = spec;
+  DType given = spec.dtype;
+  if (precision_ != nullptr && is_float(spec.dtype)) {
+    const PrecisionDTypes dtypes = precision_->of_variable(path);
+    kept.dtype = dtypes.param;
+    if (size_of(dtypes.param) < size_of(float32)) kept.initializer = drawn_wide(spec.initializer);
+    given = spec.cast ? dtypes.compute : dtypes.param;
+  }
+  Array value = frame.declare(path, kept, true).now();
   detail::touch_layer(place_);
-  return value;
+  const bool is_cast = precision_ != nullptr && is_float(spec.dtype) && !frame.is_widened(kept.dtype);
+  return is_cast ? convert(value, given) : value;
 }
 
 Array Scope::non_trainable(std::string_view name, const VariableSpec& spec) const {

@@ -136,6 +136,17 @@ std::shared_ptr<ScopeFrame> ScopeFrame::for_call(Tree trainable, Tree non_traina
   return frame;
 }
 
+bool ScopeFrame::is_widened(DType param) const {
+  if (parent_ != nullptr) return parent_->is_widened(param);
+  if (param == float64 || mode_ == Mode::init) return false;
+  bool found = false;
+  for (const Array& leaf : trainable_.leaves()) {
+    if (is_float(leaf.dtype()) && leaf.dtype() != float64) return false;
+    found = found || leaf.dtype() == float64;
+  }
+  return found;
+}
+
 VariableSpec stacked(VariableSpec spec, const Stacks& stacks) {
   for (auto stack = stacks.rbegin(); stack != stacks.rend(); ++stack) spec.shape = spec.shape.insert(0, stack->count);
   return spec;

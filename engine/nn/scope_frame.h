@@ -58,6 +58,8 @@ class ScopeFrame {
 
   Mode mode() const { return mode_; }
   bool training() const { return training_; }
+  /// Whether a model that keeps its variables in `param` was given all its floats in float64, to be run in that.
+  bool is_widened(DType param) const;
   /// Weights of the rows, or of the one row that an enclosing vmap over the batch goes through. `x`: a layer's input there,
   /// or null.
   Array rows(const Array* x) const;

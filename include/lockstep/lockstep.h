@@ -65,6 +65,7 @@
 #include <lockstep/plan.h>
 #include <lockstep/polynomials.h>
 #include <lockstep/precision.h>
+#include <lockstep/precision_policy.h>
 #include <lockstep/processes.h>
 #include <lockstep/products.h>
 #include <lockstep/profile.h>

@@ -29,6 +29,8 @@ struct VariableSpec {
   Initializer initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;
   std::optional<Layout> layout = std::nullopt;  ///< Where model_parallel trains it: goes before the rules of its map.
+  /// Whether a trainable one is given in the compute dtype of its scope's precision; false: as it is kept.
+  bool cast = true;
 };
 
 /// A declared variable, as `Model::variables` lists it.
@@ -47,12 +49,18 @@ struct CallOptions {
 };
 
 class Scope;
+class PrecisionPolicy;
 namespace detail {
 class ScopeFrame;
+struct PrecisionInUse;
 using LayerBody = std::function<Tree(const Scope&, const Tree&)>;
+using ModelFunction = std::function<Tree(Scope&, const Tree&)>;
 /// What scan_layers of scan_layers.h calls.
 LOCKSTEP_API Tree scan_layers(const Scope& scope, std::int64_t n, const LayerBody& body, const Tree& x,
                               std::int64_t unroll);
+/// What with_precision of precision_policy.h makes of a model's function.
+LOCKSTEP_API Tree call_with_precision(const PrecisionPolicy& policy, const ModelFunction& function, const Scope& scope,
+                                      const Tree& x);
 }  // namespace detail
 
 /// A place in a model's tree of variables, handed down from layer to layer. Variables come to be in `init` only; in
@@ -70,8 +78,15 @@ class LOCKSTEP_API Scope {
   /// What a layer computes while the result lives carries this path: `const NamedScope named = scope.named();`
   NamedScope named() const { return NamedScope::at(path_); }
 
+  /// The scope with another precision for all below it (precision_policy.h).
+  Scope with_precision(const PrecisionPolicy& policy) const;
+  /// A float in the dtype that this layer computes in: what a layer calls first on each of its inputs. Without a
+  /// precision, and for all that is no float, the array itself.
+  Array in_compute_dtype(const Array& x) const;
+
   /// The variable's current value. Two declarations on one path with the same spec share it; other specs throw
-  /// StateError. In `stateless_call` a path that `init` did not make throws StateError.
+  /// StateError. In `stateless_call` a path that `init` did not make throws StateError. Where the scope has a precision,
+  /// trainable floats are kept in its param_dtype, whatever dtype the spec has, and given in its compute_dtype.
   Array trainable(std::string_view name, const VariableSpec& spec) const;
   Array non_trainable(std::string_view name, const VariableSpec& spec) const;
 
@@ -108,14 +123,17 @@ class LOCKSTEP_API Scope {
   random::Placement placement(const Array* x) const;
   friend Tree detail::scan_layers(const Scope& scope, std::int64_t n, const detail::LayerBody& body, const Tree& x,
                                   std::int64_t unroll);
+  friend Tree detail::call_with_precision(const PrecisionPolicy& policy, const detail::ModelFunction& function,
+                                          const Scope& scope, const Tree& x);
+  /// The same place in another frame.
+  Scope in(std::shared_ptr<detail::ScopeFrame> frame) const;
   std::shared_ptr<detail::ScopeFrame> frame_;
   std::string path_;
   std::shared_ptr<const detail::LayerPlace> place_;
+  std::shared_ptr<detail::PrecisionInUse> precision_;  ///< Null: none.
 };
 
 namespace detail {
-
-using ModelFunction = std::function<Tree(Scope&, const Tree&)>;
 
 /// What the functions of Model call, on trees: (trainable, non_trainable).
 LOCKSTEP_API std::pair<Tree, Tree> init(const ModelFunction& function, const Array& key, const Tree& example);

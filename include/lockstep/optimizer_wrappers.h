@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
@@ -36,6 +37,20 @@ LOCKSTEP_API Array has_updated(const Tree& multi_steps_state);
 LOCKSTEP_API Array not_finite(const Tree& gradients);
 /// Whether the sum of squares over all leaves is not below the limit, or NaN. For `skip`. (Optax' skip_large_updates)
 LOCKSTEP_API std::function<Array(const Tree&)> norm_is_not_below(double max_squared_norm);
+
+/// The inner transformation with what it keeps for each element of a parameter (moments, averages, traces) in bfloat16
+/// or float16 between updates, and computed in float32: half the memory. With a seed it is rounded at random
+/// (random::round_stochastically), keyed by seed, number of the update and path, on all replicas alike: without, an
+/// average that changes by less than a 512th of itself, as squares with b2 = 0.999 do, stays where it is. Slots of
+/// complex or float64 parameters stay. Its state is {"count", "inner"}. Throws DtypeError for another dtype. (Optax'
+/// mu_dtype, of all moments)
+LOCKSTEP_API GradientTransformation moments_dtype(GradientTransformation inner, DType dtype,
+                                                  std::optional<std::uint64_t> seed = std::nullopt);
+/// For parameters kept in bfloat16 or float16 without a wider copy, last in a chain: what the inner updates lead to is
+/// rounded up or down at random (random::round_stochastically) and not to the nearest, in which updates smaller than
+/// half a digit of the parameter are lost. Keyed by seed, number of the update, path and element, on all replicas alike.
+/// Wider parameters get the inner updates. Its state is {"count", "inner"}.
+LOCKSTEP_API GradientTransformation stochastic_rounding(GradientTransformation inner, std::uint64_t seed);
 
 /// The inner transformation where all gradients are finite, else no update and its state as it was; after more than
 /// `max_consecutive_errors` such steps in a row they are let through, so that what is wrong shows. Its state is

@@ -69,6 +69,13 @@ LOCKSTEP_API bool key_reuse_checks();  ///< Whether they are on.
 
 /// Unsigned integers of 8, 16, 32 or 64 random bits.
 LOCKSTEP_API Array bits(const ArrayOperand& key, const Shape& shape, int width = 32, const Placement& placement = {});
+/// x in a narrower float dtype, bfloat16 or float16, rounded up or down at random: of the two numbers beside x, the
+/// nearer one more often, so that the mean over draws is x. What the dtype holds stays, as infinities and NaN do; beyond
+/// its largest number is infinity. Element i takes random bits i of the key, whatever devices there are; x is widened or
+/// rounded to float32 first. Throws DtypeError for x that is no float and for other dtypes. (Gupta et al. 2015, "Deep
+/// learning with limited numerical precision")
+LOCKSTEP_API Array round_stochastically(const ArrayOperand& key, const ArrayOperand& x, DType dtype = bfloat16,
+                                        const Placement& placement = {});
 /// Uniform on [low, high), which never is high, whatever is rounded (the number below stands for it; JAX gives high);
 /// low where high is not above low. The two may be farther apart than the dtype's largest number.
 LOCKSTEP_API Array uniform(const ArrayOperand& key, const Shape& shape, DType dtype = float32, const Operand& low = 0.0,

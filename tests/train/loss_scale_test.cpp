@@ -100,6 +100,25 @@ TEST_CASE("a scale of 2 that grows every two finite steps is 32 after eight, als
   }
 }
 
+TEST_CASE("the scales and weights of Keras' LossScaleOptimizer, step by step") {
+  // Keras 3.15.1 with initial_scale 1024 and dynamic_growth_steps 3, on gradients that are finite where there is a 1.
+  const std::string finite = "1110111101001111110111111111";
+  const std::vector<float> scales = {1024, 1024, 2048, 1024, 1024, 1024, 2048, 2048, 1024, 1024,
+                                     512,  256,  256,  256,  512,  512,  512,  1024, 512,  512,
+                                     512,  1024, 1024, 1024, 2048, 2048, 2048, 4096};
+  for (const DataParallelOptions& options : all_options({.initial = 1024, .growth_steps = 3})) {
+    const TrainStep step = data_parallel(product, optim::sgd(0.5), options);
+    TrainState state = start(step);
+    float weight = 3;
+    for (std::size_t i = 0; i < finite.size(); ++i) {
+      state = step(std::move(state), with_last(finite[i] == '1' ? 1 : infinity)).first;
+      if (finite[i] == '1') weight -= 0.5F;
+      CHECK(scale_of(state) == scales[i]);
+      CHECK(state.trainable.at("v").array().item<float>() == weight);
+    }
+  }
+}
+
 TEST_CASE("one row that is not finite stops the step of all replicas, and starts the count anew") {
   for (const DataParallelOptions& options : all_options({.initial = 8, .growth_steps = 2})) {
     const TrainStep step = data_parallel(product, optim::sgd(0.1), options);

@@ -128,9 +128,10 @@ void check_context(const Scope& scope, const Array& x, const AttentionContext& c
 
 }  // namespace
 
-Array multi_head_attention(const Scope& scope, const ArrayOperand& x, const MultiHeadAttentionOptions& options,
+Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const MultiHeadAttentionOptions& options,
                            const AttentionContext& context) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_sequences(scope, x);
   check_context(scope, x, context);
   if (!(options.dropout >= 0 && options.dropout < 1)) {
@@ -139,7 +140,7 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& x, const Mult
   }
   const std::int64_t features = x.dim(-1);
   const Heads heads = heads_of(named_layer(scope), features, options);
-  const Array source = context.keys.value_or(x);
+  const Array source = scope.in_compute_dtype(context.keys.value_or(x));
   Projected p = projected(scope, x, source, heads, options,
                           options.joint_projection && !context.keys && heads.keys == heads.queries);
   if (options.rotary) p = {rotary(p.queries), rotary(p.keys), p.values};
@@ -169,9 +170,10 @@ KvCache empty_cache(const ArrayOperand& x, std::int64_t positions, const MultiHe
   return {none, none, full({}, 0, int32)};
 }
 
-std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOperand& x, const KvCache& cache,
+std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOperand& given, const KvCache& cache,
                                                const MultiHeadAttentionOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_sequences(scope, x);
   const std::int64_t features = x.dim(-1);
   const Heads heads = heads_of(named_layer(scope), features, options);
@@ -185,7 +187,7 @@ std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOp
   const Array start = cache.length;
   if (options.rotary) p = {rotary(p.queries, start), rotary(p.keys, start), p.values};
   const auto with = [&](const Array& kept, const Array& next) {
-    return dynamic_update_slice_in_dim(kept, next, start, 1);
+    return dynamic_update_slice_in_dim(kept, convert(next, kept.dtype()), start, 1);
   };
   const KvCache now{with(cache.keys, p.keys), with(cache.values, p.values), start + static_cast<int>(x.dim(1))};
   const std::int64_t t = x.dim(1), s = cache.keys.dim(1);
@@ -194,7 +196,8 @@ std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOp
     const DType dtype = promote(x.dtype(), float32);
     how.bias = convert(alibi_bias(heads.queries, t, s, start, dtype), x.dtype());
   }
-  const Array y = dot_product_attention(p.queries, now.keys, now.values, how);
+  const auto seen = [&](const Array& kept) { return convert(kept, p.queries.dtype()); };
+  const Array y = dot_product_attention(p.queries, seen(now.keys), seen(now.values), how);
   const Array fits = now.length <= s;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   return {joined(scope, where(fits, y, nan), features, options), now};

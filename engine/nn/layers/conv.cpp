@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-Array conv2d(const Scope& scope, const ArrayOperand& x, const Conv2dOptions& options) {
+Array conv2d(const Scope& scope, const ArrayOperand& given, const Conv2dOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   nn::check_image("conv2d '" + scope.path() + "'", x);
   const std::int64_t channels = x.dim(-1);
   if (options.filters <= 0 || options.groups <= 0 || channels % options.groups != 0 ||

@@ -86,8 +86,9 @@ Array convolved_by_channel(const Call& call, const Windows& windows, const Array
 
 }  // namespace
 
-Array conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+Array conv(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   const Call call{"conv", scope, x, options};
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, options.groups);
@@ -100,8 +101,9 @@ Array conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& op
   return with_bias(call, conv(x, kernel, how));
 }
 
-Array conv_transpose(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+Array conv_transpose(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   const Call call{"conv_transpose", scope, x, options};
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, 1);
@@ -119,8 +121,9 @@ Array conv_transpose(const Scope& scope, const ArrayOperand& x, const ConvLayerO
   return with_bias(call, conv_transpose(x, kernel, how));
 }
 
-Array depthwise_conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+Array depthwise_conv(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   const Call call{"depthwise_conv", scope, x, options};
   const Windows windows = windows_of(call);
   check_counts(call, 1, 1);
@@ -128,8 +131,9 @@ Array depthwise_conv(const Scope& scope, const ArrayOperand& x, const ConvLayerO
   return with_bias(call, convolved_by_channel(call, windows, kernel));
 }
 
-Array separable_conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options) {
+Array separable_conv(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   const Call call{"separable_conv", scope, x, options};
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, 1);

@@ -14,8 +14,9 @@ void check_count(const Scope& scope, std::string_view what, std::int64_t value) 
 
 }  // namespace
 
-Array dense(const Scope& scope, const ArrayOperand& x, const DenseOptions& options) {
+Array dense(const Scope& scope, const ArrayOperand& given, const DenseOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_count(scope, "units", options.units);
   if (x.ndim() == 0 || !is_float(x.dtype())) {
     throw ShapeError("[dense '" + scope.path() + "'] the input is " + to_string(x.type()) +
@@ -45,8 +46,10 @@ Array embedding(const Scope& scope, const ArrayOperand& indices, const Embedding
   }
   const Array table = scope.trainable("embeddings", {.shape = {options.vocabulary, options.features},
                                                      .initializer = options.initializer,
-                                                     .aggregation = options.aggregation});
-  return take_rows(table, indices);
+                                                     .aggregation = options.aggregation,
+                                                     .cast = false});
+  // Rows are rounded, not the table: backward, they are added up in the table's dtype.
+  return scope.in_compute_dtype(take_rows(table, indices));
 }
 
 Array gated_dense(const Scope& scope, const ArrayOperand& x, const GatedDenseOptions& options) {
@@ -59,8 +62,9 @@ Array gated_dense(const Scope& scope, const ArrayOperand& x, const GatedDenseOpt
   return options.gate(halves[0]) * halves[1];
 }
 
-Array prelu(const Scope& scope, const ArrayOperand& x, const PreluOptions& options) {
+Array prelu(const Scope& scope, const ArrayOperand& given, const PreluOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   if (x.ndim() == 0 || !is_float(x.dtype())) {
     throw ShapeError("[prelu '" + scope.path() + "'] the input is " + to_string(x.type()) +
                      "; give floats of shape [..., C]");

@@ -77,8 +77,9 @@ Array spread(const Array& bias, const std::string& result, const std::string& ow
 
 }  // namespace
 
-Array einsum_dense(const Scope& scope, const ArrayOperand& x, const EinsumDenseOptions& options) {
+Array einsum_dense(const Scope& scope, const ArrayOperand& given, const EinsumDenseOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   const Equation equation = parsed(scope, options);
   if (!is_float(x.dtype())) {
     throw ShapeError(

@@ -139,12 +139,14 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
 }
 
 Array gamma(const Scope& scope, const Array& x, Aggregation aggregation) {
-  return scope.trainable(
-      "gamma",
-      {.shape = {x.dim(-1)}, .dtype = x.dtype(), .initializer = initializers::ones(), .aggregation = aggregation});
+  return scope.trainable("gamma", {.shape = {x.dim(-1)},
+                                   .dtype = x.dtype(),
+                                   .initializer = initializers::ones(),
+                                   .aggregation = aggregation,
+                                   .cast = false});
 }
 Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
-  return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation});
+  return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation, .cast = false});
 }
 
 /// In at least float32, rounded once.
@@ -175,8 +177,9 @@ Array normalized_in_groups(const Scope& scope, const Array& x, const GroupNormOp
 
 }  // namespace
 
-Array batch_norm(const Scope& scope, const ArrayOperand& x, const BatchNormOptions& options) {
+Array batch_norm(const Scope& scope, const ArrayOperand& given, const BatchNormOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_normalized("batch_norm", scope, x, options.epsilon);
   const DType statistics = promote(x.dtype(), float32);
   const bool of_all_rows = options.synchronized && !options.per_microbatch;
@@ -217,8 +220,9 @@ Array batch_norm(const Scope& scope, const ArrayOperand& x, const BatchNormOptio
   return convert(y, x.dtype());
 }
 
-Array layer_norm(const Scope& scope, const ArrayOperand& x, const LayerNormOptions& options) {
+Array layer_norm(const Scope& scope, const ArrayOperand& given, const LayerNormOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_normalized("layer_norm", scope, x, options.epsilon);
   Array y = normalized_over(x, Axes{x.ndim() - 1}, options.epsilon);
   if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
@@ -226,14 +230,16 @@ Array layer_norm(const Scope& scope, const ArrayOperand& x, const LayerNormOptio
   return y;
 }
 
-Array group_norm(const Scope& scope, const ArrayOperand& x, const GroupNormOptions& options) {
+Array group_norm(const Scope& scope, const ArrayOperand& given, const GroupNormOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_normalized("group_norm", scope, x, options.epsilon);
   return normalized_in_groups(scope, x, options, options.groups);
 }
 
-Array instance_norm(const Scope& scope, const ArrayOperand& x, const GroupNormOptions& options) {
+Array instance_norm(const Scope& scope, const ArrayOperand& given, const GroupNormOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_normalized("instance_norm", scope, x, options.epsilon);
   return normalized_in_groups(scope, x, options, x.dim(-1));
 }

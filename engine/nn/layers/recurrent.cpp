@@ -47,9 +47,10 @@ nn::Places places_of(std::string_view layer, const Scope& scope, const Array& x,
 
 }  // namespace
 
-std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options,
+std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& given, const LstmOptions& options,
                                  const SequenceOptions<LstmState>& sequence) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   nn::check_sequences("lstm", scope, x, options.units);
   const Kernels kernels = declared(scope, x, options, 4);
   const auto step = [&](const std::vector<Array>& state, const Array& input) {
@@ -70,9 +71,10 @@ Array lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options
   return lstm(scope, x, options, {}).first;
 }
 
-std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& x, const RecurrentOptions& options,
+std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& given, const RecurrentOptions& options,
                             const SequenceOptions<Array>& sequence) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   nn::check_sequences("gru", scope, x, options.units);
   const Kernels kernels = declared(scope, x, options, 3);
   const Array bias = scope.trainable(
@@ -90,9 +92,10 @@ std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& x, const Rec
   return {ys, last[0]};
 }
 
-std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& x, const RecurrentOptions& options,
+std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& given, const RecurrentOptions& options,
                                    const SequenceOptions<Array>& sequence) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   nn::check_sequences("simple_rnn", scope, x, options.units);
   const Kernels kernels = declared(scope, x, options, 1);
   const auto step = [&](const std::vector<Array>& state, const Array& input) {

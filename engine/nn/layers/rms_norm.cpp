@@ -31,8 +31,9 @@ Array divided_by_rms(const Array& x, double epsilon) {
 
 }  // namespace
 
-Array rms_norm(const Scope& scope, const ArrayOperand& x, const RmsNormOptions& options) {
+Array rms_norm(const Scope& scope, const ArrayOperand& given, const RmsNormOptions& options) {
   const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
   check_given(scope, x, options.epsilon);
   const DType dtype = promote(x.dtype(), float32);
   const Array value = convert(x, dtype);
@@ -41,7 +42,8 @@ Array rms_norm(const Scope& scope, const ArrayOperand& x, const RmsNormOptions& 
     const Array gamma = scope.trainable("gamma", {.shape = {x.dim(-1)},
                                                   .dtype = x.dtype(),
                                                   .initializer = initializers::ones(),
-                                                  .aggregation = options.aggregation});
+                                                  .aggregation = options.aggregation,
+                                                  .cast = false});
     y = y * convert(gamma, dtype);
   }
   return convert(y, x.dtype());

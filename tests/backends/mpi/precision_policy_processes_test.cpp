@@ -1,0 +1,77 @@
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/lockstep.h>
+#include <lockstep/processes.h>
+
+#include "tests/support/launcher.h"
+#include "tests/support/replicas.h"
+#include "tests/support/training.h"
+
+// Models of 16 bits over processes: one decision of the loss scale, draws of rounding that know no process, one set of bits.
+namespace lockstep::tests {
+namespace {
+
+Model<Array, Array> network(const char* policy) {
+  return with_precision(Model<Array, Array>([](Scope& s, const Array& x) {
+                          const Array h = relu(batch_norm(s["norm"], dense(s["in"], x, {.units = 16})));
+                          return dense(s["out"], dropout(s["drop"], h, 0.25), {.units = 1});
+                        }),
+                        policy);
+}
+
+/// A hash of states; float16's begin with a scale that is too large, so some steps are skipped.
+std::string run() {
+  std::vector<Tree> all;
+  for (const char* policy : {"mixed_bfloat16", "mixed_float16", "bfloat16"}) {
+    const auto model = network(policy);
+    const Batch batch = regression_batch(32, 6, float32);
+    DataParallelOptions options{.devices = {Device{}}, .shards = 4};
+    options.loss_scale = LossScale{.initial = 0x1p24, .growth_steps = 3};
+    const auto optimizer = optim::stochastic_rounding(optim::moments_dtype(optim::adamw(0.01), bfloat16, 5), 3);
+    const TrainStep step = data_parallel(loss_of(model), optimizer, options);
+    TrainState state = fresh_state(step, model, batch);
+    int skipped = 0;
+    for (int i = 0; i < 24; ++i) {
+      auto [next, logs] = step(std::move(state), batch);
+      state = std::move(next);
+      skipped += logs.at("gradients_finite").item<float>() == 0 ? 1 : 0;
+    }
+    check_replicas("the state", to_tree(state));
+    if (PrecisionPolicy(policy).dtypes().compute == float16) CHECK(skipped > 0);
+    if (PrecisionPolicy(policy).dtypes().compute == bfloat16) CHECK(skipped == 0);
+    CHECK(skipped < 24);
+    all.push_back(to_tree(state));
+  }
+  return fingerprint(Tree::list(all));
+}
+
+}  // namespace
+
+TEST_CASE("what each launched process trains in 16 bits") {
+  if (!is_launched()) return;
+  std::printf("size %d trained %s.\n", world()->size(), run().c_str());
+  world()->barrier();
+}
+
+TEST_CASE("training in 16 bits has one set of bits in 1, 2 and 4 processes") {
+  if (is_launched()) return;
+  if (const std::string reason = no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  const std::string expected = run();
+  for (const int processes : {2, 4}) {
+    const std::string output = launched(processes, "what each launched process trains in 16 bits");
+    CAPTURE(output);
+    CHECK(count(output, "size " + std::to_string(processes) + " trained " + expected + ".") ==
+          static_cast<std::size_t>(processes));
+    CHECK(count(output, "FAILURE") == 0);
+  }
+}
+
+}  // namespace lockstep::tests
