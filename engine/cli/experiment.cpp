@@ -153,14 +153,24 @@ DataSets load(const TrainArguments& a) {
   return {in_dtype(std::move(sets.train), dtype), in_dtype(std::move(sets.test), dtype), digest};
 }
 
+namespace {
+
+/// Whether the model itself computes in 16 bits.
+bool is_mixed(const TrainArguments& a) { return a.precision.starts_with("mixed_"); }
+
+}  // namespace
+
 Model<Array, Array> model_of(const TrainArguments& a, const Dataset& set) {
-  return chosen_model(a.model, set.classes, a.settings);
+  Model<Array, Array> model = chosen_model(a.model, set.classes, a.settings);
+  return is_mixed(a) ? with_precision(model, a.precision) : model;
 }
 
 DataParallelOptions parallel_options(const TrainArguments& a) {
-  DataParallelOptions options{
-      .devices = {}, .shards = a.shards, .debug = {.nans = a.debug_nans}, .precision = parse_precision(a.precision)};
-  if (options.precision != Precision::float32 && parse_dtype(a.dtype) != DType::float32) {
+  DataParallelOptions options{.devices = {}, .shards = a.shards, .debug = {.nans = a.debug_nans}};
+  if (!is_mixed(a)) options.precision = parse_precision(a.precision);
+  // Gradients of float16 vanish below 6e-8, those of bfloat16 where float32's do.
+  if (is_mixed(a) && PrecisionPolicy(a.precision).dtypes().compute == float16) options.loss_scale = LossScale{};
+  if (a.precision != "float32" && parse_dtype(a.dtype) != DType::float32) {
     throw ValueError("[train] --precision " + a.precision + " is one of float32 models, and --dtype is " + a.dtype +
                      "; leave one of the two out");
   }

@@ -47,8 +47,12 @@ void add_what(CLI::App* train, TrainOptions& of) {
   train->add_option("--dtype", a.dtype, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
-  train->add_option("--precision", a.precision, "Of products and convolutions: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
+  train
+      ->add_option(
+          "--precision", a.precision,
+          "float32, bfloat16 (of products and convolutions alone), or mixed_bfloat16, mixed_float16 (the model "
+          "computes in it, from float32 weights)")
+      ->check(CLI::IsMember({"float32", "bfloat16", "mixed_bfloat16", "mixed_float16"}))
       ->capture_default_str();
 }
 

@@ -172,6 +172,22 @@ TEST_CASE("a run in bfloat16 has one fingerprint on 1 and 2 devices, another tha
   CHECK(fingerprint_of(train(folder.path() / "wide", "--steps 3 --devices 2")) != narrow);
 }
 
+TEST_CASE("a model of 16 bits by the command line: recorded, one fingerprint on any devices, resumed and verified") {
+  for (const std::string precision : {"mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(precision);
+    const TemporaryFolder folder;
+    const std::string option = " --precision " + precision;
+    const std::string one = fingerprint_of(train(folder.path() / "one", "--steps 4 --devices 1" + option));
+    CHECK(fingerprint_of(train(folder.path() / "wide", "--steps 4 --devices 1")) != one);
+    const fs::path run = folder.path() / "two";
+    static_cast<void>(fingerprint_of(train(run, "--steps 2 --devices 2" + option)));
+    CHECK(fingerprint_of(train(run, "--steps 4 --devices 2 --resume" + option)) == one);
+    CHECK(nlohmann::json::parse(std::ifstream(run / "manifest.json")).at("precision") == precision);
+    CHECK(run_program("eval " + run.string()).code == 0);
+    CHECK(run_program("verify " + run.string()).code == 0);
+  }
+}
+
 TEST_CASE("two processes of one device equal one process of two") {
   const std::string reason = no_launcher();
   if (!reason.empty() || !has_start(run_program("info"), "communicators            shared_memory")) {

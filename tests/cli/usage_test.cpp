@@ -47,6 +47,8 @@ TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") 
       {"train --steps 1 --seed=-1" + run, "-1 is negative"},
       {train + " --dtype float16", "float16"},
       {train + " --precision float16", "float16"},
+      {train + " --precision mixed_bfloat16 --dtype float64",
+       "--precision mixed_bfloat16 is one of float32 models, and --dtype is float64; leave one of the two out"},
       {train + " --precision bfloat16 --dtype float64",
        "--precision bfloat16 is one of float32 models, and --dtype is float64; leave one of the two out"},
       {train + " --learning-rate=-1", "-1"},
