@@ -5,6 +5,7 @@
 #include <exception>
 #include <numbers>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 #include "workloads.h"
 
-// Trains a workload in float32 and in bfloat16 on the same batches, each of which it sees once, and compares the losses.
+// Trains a workload in float32, in bfloat16 (products alone, and the whole model) and in float16 on the same batches, each of which it sees once, and compares the losses.
 // What is to be learnt is partly chance, so a loss does not go to 0, where a relative difference would say nothing. How
 // far two runs come apart for rounding alone is told by a third one: float32 in another number of shards.
 namespace lockstep::benches {
@@ -29,12 +30,15 @@ struct Arguments {
 
 struct Run {
   std::string_view name;
-  Precision precision;
+  std::string_view precision;
   std::int64_t shards;
 };
 
-constexpr Run runs[] = {
-    {"float32", Precision::float32, 2}, {"float32 V=8", Precision::float32, 8}, {"bfloat16", Precision::bfloat16, 2}};
+constexpr Run runs[] = {{"float32", "float32", 2},
+                        {"float32 V=8", "float32", 8},
+                        {"bfloat16", "bfloat16", 2},
+                        {"mixed_bfloat16", "mixed_bfloat16", 2},
+                        {"mixed_float16", "mixed_float16", 2}};
 
 /// A token tells the next one, except for three in ten, which are any.
 Batch text(const Workload& workload, const Array& key) {
@@ -70,10 +74,10 @@ Batch draw(const Workload& workload, const Array& key) {
 }
 
 std::vector<double> losses_of(const Workload& workload, const Run& run, const Arguments& a) {
-  const TrainStep step = train_step(
-      workload,
-      {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)), .shards = run.shards, .precision = run.precision});
-  auto [weights, state_tree] = workload.model.init(random::key(a.seed), workload.x);
+  DataParallelOptions options{.devices = devices("cpu:0-" + std::to_string(a.devices - 1)), .shards = run.shards};
+  const Workload narrow = in_precision(workload, std::string(run.precision), options);
+  const TrainStep step = train_step(narrow, options);
+  auto [weights, state_tree] = narrow.model.init(random::key(a.seed), workload.x);
   TrainState state = step.init(std::move(weights), std::move(state_tree));
   std::vector<double> losses;
   for (std::int64_t i = 0; i < a.steps; ++i) {
@@ -118,7 +122,7 @@ void print_curves(const std::vector<std::vector<double>>& curves) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Trains in float32 and in bfloat16 and compares the losses", "bench_precision");
+  CLI::App app("Trains in float32 and in 16 bits and compares the losses", "bench_precision");
   Arguments a;
   app.add_option("--workloads", a.workloads)->delimiter(',')->capture_default_str();
   app.add_option("--steps", a.steps)->check(CLI::Range(10, 1 << 20))->capture_default_str();

@@ -59,11 +59,7 @@ void write_inputs(const Arguments& a) {
 class Timing {
  public:
   Timing(const Workload& workload, const Arguments& a, std::shared_ptr<Profile> profile)
-      : step_(train_step(workload, {.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
-                                    .shards = a.shards,
-                                    .debug = {.profile = std::move(profile)},
-                                    .precision = parse_precision(a.precision)})),
-        state_(start(workload, a.folder)) {
+      : step_(step_of(workload, a, std::move(profile))), state_(start(workload, a.folder)) {
     const Tree batches = checkpoint::restore(a.folder / "batches").tree;
     for (std::int64_t i = 0; i < ring; ++i) {
       batches_.push_back({batches.at("x").array()[i], batches.at("y").array()[i], ones({workload.rows()})});
@@ -77,6 +73,14 @@ class Timing {
   }
 
  private:
+  static TrainStep step_of(const Workload& workload, const Arguments& a, std::shared_ptr<Profile> profile) {
+    DataParallelOptions options{.devices = devices("cpu:0-" + std::to_string(a.devices - 1)),
+                                .shards = a.shards,
+                                .debug = {.profile = std::move(profile)}};
+    const Workload narrow = in_precision(workload, a.precision, options);
+    return train_step(narrow, std::move(options));
+  }
+
   TrainState start(const Workload& workload, const std::filesystem::path& folder) const {
     const auto [weights, state] = workload.model.init(random::key(0), workload.x);
     return step_.init(checkpoint::restore(folder / "weights", weights), checkpoint::restore(folder / "state", state));
@@ -107,7 +111,8 @@ int run(int argc, char** argv) {
   app.add_option("--folder", a.folder, "Weights and batches; written where there are none")->required();
   app.add_option("--devices", a.devices)->capture_default_str();
   app.add_option("--shards", a.shards)->capture_default_str();
-  app.add_option("--precision", a.precision, "Of products and convolutions: float32 or bfloat16")
+  app.add_option("--precision", a.precision,
+                 "float32, bfloat16 (products and convolutions), mixed_bfloat16, mixed_float16 (the model)")
       ->capture_default_str();
   app.add_option("--seed", a.seed, "Of the batches, where they are written")->capture_default_str();
   bool draws_only = false;

@@ -46,6 +46,17 @@ TrainStep train_step(const Workload& workload, DataParallelOptions options) {
   return data_parallel(workload.model, loss, workload.optimizer(), std::move(options));
 }
 
+Workload in_precision(Workload workload, const std::string& name, DataParallelOptions& options) {
+  if (!name.starts_with("mixed_")) {
+    options.precision = parse_precision(name);
+    return workload;
+  }
+  const PrecisionPolicy policy(name);
+  if (policy.dtypes().compute == float16) options.loss_scale = LossScale{};
+  workload.model = with_precision(workload.model, policy);
+  return workload;
+}
+
 const std::vector<std::string_view>& workload_names() {
   static const std::vector<std::string_view> names = {"tiny",     "mlp", "cnn",  "resnet20",
                                                       "resnet18", "vit", "lstm", "gpt"};

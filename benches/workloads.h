@@ -27,6 +27,10 @@ struct Workload {
 /// The step of a workload: cross entropy, its gradient and the update.
 TrainStep train_step(const Workload& workload, DataParallelOptions options);
 
+/// The workload in a precision by name: of products and convolutions (float32, bfloat16), which goes into the options, or
+/// of the model (mixed_bfloat16 and the other policies), whose step of float16 has a loss scale.
+Workload in_precision(Workload workload, const std::string& name, DataParallelOptions& options);
+
 /// Throws ValueError listing the names.
 Workload find_workload(std::string_view name);
 const std::vector<std::string_view>& workload_names();
