@@ -54,6 +54,31 @@ std::vector<ArrayType> ExportedFunction::input_types() const {
   return types;
 }
 
+namespace {
+
+/// The structure over the numbers from `first` on, which it moves.
+Tree numbered(const std::string& form, const std::string& file, std::int32_t& first) {
+  std::vector<Array> numbers;
+  for (std::size_t left = leaves_of_form(form, file); left > 0; --left) numbers.push_back(array(first++));
+  return tree_of_form(form, std::move(numbers), file);
+}
+
+}  // namespace
+
+std::vector<Tree> ExportedFunction::argument_structures() const {
+  const Impl& impl = lockstep::detail::held(impl_, "function");
+  std::vector<Tree> structures;
+  std::int32_t next = 0;
+  for (const std::string& form : impl.arguments) structures.push_back(numbered(form, impl.file, next));
+  return structures;
+}
+
+Tree ExportedFunction::result_structure() const {
+  const Impl& impl = lockstep::detail::held(impl_, "function");
+  std::int32_t next = 0;
+  return numbered(impl.result, impl.file, next);
+}
+
 Tree ExportedFunction::call(const std::vector<Tree>& arguments) const {
   const Impl& impl = lockstep::detail::held(impl_, "function");
   if (arguments.size() != impl.arguments.size()) {

@@ -40,6 +40,10 @@ class LOCKSTEP_API ExportedFunction {
   /// Of the arguments' leaves, in order.
   std::vector<ArrayType> input_types() const;
   std::vector<ArrayType> output_types() const;
+  /// The structures of the arguments and of the result: each leaf is the number, an int32 scalar, of its type in
+  /// input_types, or in output_types.
+  std::vector<Tree> argument_structures() const;
+  Tree result_structure() const;
   /// Of the library that wrote the file.
   const std::string& written_by() const;
 

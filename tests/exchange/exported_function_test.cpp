@@ -52,6 +52,14 @@ TEST_CASE("arguments and results keep their structure") {
   const auto [sum, twice] = loaded.operator()<std::pair<Pair, Array>>(xs, named);
   CHECK(sum.at("sum").item<float>() == 3.0f);
   CHECK(twice.item<float>() == 6.0f);
+  // Structures: leaves are the numbers of their types.
+  const std::vector<Tree> structures = loaded.argument_structures();
+  REQUIRE(structures.size() == 2);
+  CHECK(structures[0].at("1").array().item<std::int32_t>() == 1);
+  CHECK(structures[1].at("a").array().item<std::int32_t>() == 2);
+  CHECK(loaded.input_types().size() == 3);
+  CHECK(loaded.result_structure().at("0/sum").array().item<std::int32_t>() == 0);
+  CHECK(loaded.result_structure().at("1").array().item<std::int32_t>() == 1);
   expect_error<StateError>([&] { loaded(xs); }, "takes 2 arguments, 1 are given");
   expect_error<StateError>([&] { loaded(xs, array(1.0f)); }, "argument 1 of the function of",
                            R"(has the structure "leaf"; expected {"dict":{"a":"leaf"}})");
