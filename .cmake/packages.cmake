@@ -69,6 +69,19 @@ lockstep_package(clang-format "clang-format 14, 1 MB"
           d7c1c5e404c58e55f0170f01b3c5611dce6c119e62b5d1020347e0ad97d5a047
           all)
 
+# For the Python module alone. The last two are what its tests import where the Python is 3.11 and has them not.
+lockstep_package(nanobind "nanobind 2.9, 0.2 MB"
+  WHEEL nanobind==2.9.2 manylinux2014_x86_64
+          c37957ffd5eac7eda349cff3622ecd32e5ee1244ecc912c99b5bc8188bafd16e
+          all)
+lockstep_package(numpy "NumPy 2.2 and ml_dtypes 0.5, 22 MB (75 MB unpacked)"
+  WHEEL numpy==2.2.6 manylinux_2_17_x86_64
+          ba10f8411898fc418a521833e014a77d3ca01c15b0c6cdcce6a0d2897e6dbbdf
+          all
+        ml_dtypes==0.5.1 manylinux_2_17_x86_64
+          c09526488c3a9e8b7a23a388d4974b670a9a3dd40c5c8a61db5593ce9b725bab
+          all)
+
 lockstep_package(cuda "CUDA 13 runtime, NVRTC and NCCL, 290 MB (340 MB unpacked)"
   WHEEL nvidia-cuda-runtime==13.0.96 manylinux2014_x86_64
           7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548

@@ -17,6 +17,7 @@ set(third_parties
   "^nlohmann/" "^engine/.*\\.cpp$|^tests/"
   "^openssl/" "^engine/.*\\.cpp$|^tests/"
   "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange)/.*\\.cpp$|^tests/"
+  "^nanobind/" "^engine/python/"
   "^CLI/" "^engine/cli/"
   "^doctest/" "^tests/")
 
