@@ -28,6 +28,6 @@ set_target_properties(lockstep_python PROPERTIES
   OUTPUT_NAME lockstep PREFIX "" SUFFIX ".${Python_SOABI}.so"
   LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/python"
   CXX_VISIBILITY_PRESET hidden
-  INSTALL_RPATH "$ORIGIN/../../..;$ORIGIN/../../../lockstep")
+  INSTALL_RPATH "$ORIGIN/../..;$ORIGIN/../../lockstep")
 install(TARGETS lockstep_python
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}/site-packages")
