@@ -65,6 +65,8 @@ constexpr std::array untested = {
     Untested{"optim::update", "what trajectories of tests/golden/optax are made with"},
     Untested{"optim::monitor", "updates as they come; tests/optim holds what it measures"},
     Untested{"optim::average_parameters", "Optax has none; tests/train holds Keras' numbers"},
+    Untested{"optim::moments_dtype", "Optax has mu_dtype, of one moment; tests/optim holds it against float32"},
+    Untested{"optim::stochastic_rounding", "Optax has none; tests/optim and tests/train hold its mean and its bits"},
     Untested{"optim::below", "a predicate of paths, no array"},
     Untested{"at", "makes a Place, whose members have lines"},
     Untested{"mean_metric", "weighted of losses.h under another name"},
