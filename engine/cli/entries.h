@@ -4,9 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <lockstep/error.h>
 
 // Tables of what the command line names: entries with a member `name`.
@@ -24,7 +21,9 @@ const Entry& entry_of(const Entry (&entries)[count], const char* kind, const std
   for (const Entry& entry : entries) {
     if (entry.name == name) return entry;
   }
-  throw ValueError(fmt::format("[train] no {} '{}'; known are {}", kind, name, fmt::join(names_of(entries), ", ")));
+  std::string known;
+  for (const std::string& one : names_of(entries)) known += (known.empty() ? "" : ", ") + one;
+  throw ValueError("[train] no " + std::string(kind) + " '" + name + "'; known are " + known);
 }
 
 }  // namespace lockstep::cli

@@ -23,8 +23,8 @@
 #include <lockstep/exchange.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
-#include <lockstep/gradient_transformations.h>
 #include <lockstep/generation.h>
+#include <lockstep/gradient_transformations.h>
 #include <lockstep/grids.h>
 #include <lockstep/image.h>
 #include <lockstep/indexing.h>
