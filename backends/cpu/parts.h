@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/backend/backend.h>
+#include <lockstep/backend/row_kernels.h>
 
 #include "backends/cpu/blocks.h"
 
@@ -29,6 +30,16 @@ std::unique_ptr<Kernel> shifted(std::shared_ptr<const Kernel> kernel, const Part
 /// begins. Empty where it gives none.
 std::vector<std::unique_ptr<Kernel>> cut(std::int64_t extent, std::int64_t most, const PartSteps& steps,
                                          const std::function<std::shared_ptr<const Kernel>(std::int64_t)>& make);
+
+/// A kernel that makes a result of images from as many, some at a time, each block as if it were alone.
+class ImageKernel : public RowWriter {
+ public:
+  /// Images in all blocks but perhaps the last.
+  virtual std::int64_t images_at_once() const = 0;
+  /// The same blocks, of the first `count` images: whole blocks or, run where those begin, all from some block on. Not of
+  /// a kernel that sums over images.
+  virtual std::unique_ptr<Kernel> of_images(std::int64_t count) const = 0;
+};
 
 /// Whether parts of a kernel, floats in and out, give its bits: both are run on operands drawn at random. oneDNN blocks a
 /// product's depth by all its extents, so where a part is added up in the same order is for a trial to say.

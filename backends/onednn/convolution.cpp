@@ -11,6 +11,7 @@
 
 #include <lockstep/backend/row_kernels.h>
 
+#include "backends/cpu/blocks.h"
 #include "backends/cpu/convolutions/bfloat16_grads.h"
 #include "backends/cpu/convolutions/convolution_geometry.h"
 #include "backends/cpu/convolutions/depthwise.h"
@@ -148,7 +149,7 @@ class WindowLayout {
     if (from == to) return true;
     const dnnl::reorder::primitive_desc made(cpu_engine(), from, cpu_engine(), to, attributes(), true);
     if (!made) return false;
-    reorder_ = std::make_unique<BoundPrimitive>(
+    reorder_ = std::make_shared<const BoundPrimitive>(
         made, dnnl::reorder(made), std::vector<BoundPrimitive::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
     kernel_bytes_ = cpu::whole_lines(std::max(from.get_size(), to.get_size()));
     return true;
@@ -161,14 +162,14 @@ class WindowLayout {
   std::size_t scratch_bytes() const { return reorder_ == nullptr ? 0 : reorder_->scratch_bytes(); }
 
  private:
-  std::unique_ptr<BoundPrimitive> reorder_;
+  std::shared_ptr<const BoundPrimitive> reorder_;
   Desc from_, to_;
   bool is_bound_ = false;
   std::size_t kernel_bytes_ = 0;
 };
 
 /// A convolution, or the gradient of x, some images at a time; these stay as they are.
-class Convolution final : public RowWriter {
+class Convolution final : public cpu::ImageKernel {
  public:
   /// False where oneDNN has nothing fast.
   bool prepare(const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
@@ -177,7 +178,8 @@ class Convolution final : public RowWriter {
     image_bytes_ = {from.nbytes() / images_, to.nbytes() / images_};
     rows_an_image_ = to.size() / to.shape.dim(-1) / images_;
     // Blocks of other sizes may want another layout of the kernel: then all images are one.
-    if (!bind_blocks(request, geometry, images_at_once()) && !bind_blocks(request, geometry, images_)) return false;
+    if (!bind_blocks(request, geometry, images_for_the_cache()) && !bind_blocks(request, geometry, images_))
+      return false;
     std::size_t scratch = std::max(layout_.scratch_bytes(), whole_->scratch_bytes());
     if (rest_ != nullptr) scratch = std::max(scratch, rest_->scratch_bytes());
     scratch_bytes_ = layout_.kernel_bytes() + scratch;
@@ -202,11 +204,17 @@ class Convolution final : public RowWriter {
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::int64_t images_at_once() const override { return at_once_; }
+  std::unique_ptr<Kernel> of_images(std::int64_t count) const override {
+    auto some = std::make_unique<Convolution>(*this);
+    some->images_ = count;
+    return some;
+  }
   bool is_slow() const { return is_slow_; }
 
  private:
   /// As many as leave a second-level cache room for what else a loop over the result reads; all but the last blocks equal.
-  std::int64_t images_at_once() const {
+  std::int64_t images_for_the_cache() const {
     constexpr std::int64_t most_bytes = std::int64_t{1} << 19;
     return cpu::equal_blocks(images_, most_bytes / std::max<std::int64_t>(image_bytes_[1], 1));
   }
@@ -221,8 +229,8 @@ class Convolution final : public RowWriter {
   }
 
   /// Of so many images; null where oneDNN has nothing fast.
-  std::unique_ptr<BoundPrimitive> bind(const KernelRequest& request, cpu::ConvolutionGeometry geometry,
-                                       std::int64_t images) {
+  std::shared_ptr<const BoundPrimitive> bind(const KernelRequest& request, cpu::ConvolutionGeometry geometry,
+                                             std::int64_t images) {
     geometry.x = geometry.x.with(0, images);
     geometry.y = geometry.y.with(0, images);
     const Description description(request, geometry, true);
@@ -232,7 +240,7 @@ class Convolution final : public RowWriter {
     if (request.op == "conv") {
       if (is_reference(forward) || !layout_.bind(plain, forward.weights_desc())) return nullptr;
       is_slow_ = onednn::is_slow(forward, geometry);
-      return std::make_unique<BoundPrimitive>(
+      return std::make_shared<const BoundPrimitive>(
           forward, dnnl::convolution_forward(forward),
           std::vector<BoundPrimitive::Argument>{{DNNL_ARG_SRC, description.x()},
                                                 {DNNL_ARG_WEIGHTS, forward.weights_desc()},
@@ -241,7 +249,7 @@ class Convolution final : public RowWriter {
     const auto made = description.input_grad();
     if (!made || is_reference(made) || !layout_.bind(plain, made.weights_desc())) return nullptr;
     is_slow_ = onednn::is_slow(made, geometry);
-    return std::make_unique<BoundPrimitive>(
+    return std::make_shared<const BoundPrimitive>(
         made, dnnl::convolution_backward_data(made),
         std::vector<BoundPrimitive::Argument>{{DNNL_ARG_DIFF_DST, description.y()},
                                               {DNNL_ARG_WEIGHTS, made.weights_desc()},
@@ -249,7 +257,7 @@ class Convolution final : public RowWriter {
   }
 
   WindowLayout layout_;
-  std::unique_ptr<BoundPrimitive> whole_, rest_;
+  std::shared_ptr<const BoundPrimitive> whole_, rest_;
   std::int64_t images_ = 0, at_once_ = 0, rows_an_image_ = 0;
   std::array<std::int64_t, 2> image_bytes_{};  ///< Of the first operand and of the result.
   std::size_t scratch_bytes_ = 0;

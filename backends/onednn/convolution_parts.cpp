@@ -25,11 +25,28 @@ std::size_t bytes_each(const ArrayType& type, std::int64_t count) {
   return static_cast<std::size_t>(type.nbytes() / count);
 }
 
+cpu::PartSteps steps_of_images(const KernelRequest& request, std::int64_t images) {
+  return {{bytes_each(request.inputs[0], images), 0}, bytes_each(request.outputs[0], images)};
+}
+
+/// Some of the kernel's own blocks each, which have its bits without a trial. Empty where these are fewer than cores may be.
+Parts cut_blocks(const KernelRequest& request, const Kernel& whole, std::int64_t images, std::int64_t count) {
+  constexpr std::int64_t least_blocks = 8;
+  const auto* blocks = dynamic_cast<const cpu::ImageKernel*>(&whole);
+  if (blocks == nullptr) return {};
+  const std::int64_t at_once = blocks->images_at_once();
+  const std::int64_t most = std::min(count, ceil_div(images, at_once));
+  if (most < std::min(count, least_blocks)) return {};
+  const std::int64_t each = round_up(ceil_div(images, most), at_once);
+  return cpu::cut(images, each, steps_of_images(request, images),
+                  [&](std::int64_t extent) { return blocks->of_images(extent); });
+}
+
 /// Some images each.
 Parts cut_images(const KernelRequest& request, std::int64_t images, std::int64_t count) {
   std::array<ArrayType, 2> inputs = {request.inputs[0], request.inputs[1]};
   ArrayType output = request.outputs[0];
-  const cpu::PartSteps steps{{bytes_each(inputs[0], images), 0}, bytes_each(output, images)};
+  const cpu::PartSteps steps = steps_of_images(request, images);
   return cpu::cut(images, ceil_div(images, count), steps, [&](std::int64_t extent) {
     inputs[0].shape = inputs[0].shape.with(0, extent);
     output.shape = output.shape.with(0, extent);
@@ -134,6 +151,7 @@ Parts make_convolution_parts(const KernelRequest& request, const Kernel& whole) 
     if (rows = same(std::move(rows)); !rows.empty()) return rows;
   }
   if (images < 2) return {};
+  if (Parts blocks = cut_blocks(request, whole, images, std::min(count, images)); !blocks.empty()) return blocks;
   Parts parts = cut_images(request, images, std::min(count, images));
   return parts.empty() ? Parts{} : same(std::move(parts));
 }

@@ -12,6 +12,7 @@
 #include <lockstep/backend/round_up.h>
 #include <lockstep/backend/row_kernels.h>
 
+#include "backends/cpu/parts.h"
 #include "backends/cpu/scratch.h"
 #include "backends/cpu/vector_variants.h"
 #include "backends/onednn/bound_primitive.h"
@@ -119,7 +120,7 @@ struct Matrix {
   std::int64_t size() const { return rows * columns; }
 };
 
-class WindowProduct final : public RowWriter {
+class WindowProduct final : public cpu::ImageKernel {
  public:
   /// False where the product is better left to others.
   bool prepare(const KernelRequest& request, const cpu::ConvolutionGeometry& g, std::int64_t images_at_once) {
@@ -155,14 +156,20 @@ class WindowProduct final : public RowWriter {
   }
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::int64_t images_at_once() const override { return at_once_; }
+  std::unique_ptr<Kernel> of_images(std::int64_t count) const override {
+    auto some = std::make_unique<WindowProduct>(*this);
+    some->images_ = count;
+    return some;
+  }
 
  private:
   /// Some images, whose windows are laid out at once.
   struct ImageBlock {
     Windows windows;
     Matrix columns, y;
-    std::unique_ptr<Kernel> product;
-    std::unique_ptr<BoundPrimitive> adds;  ///< Instead, where a gradient of the kernel sums over blocks.
+    std::shared_ptr<const Kernel> product;
+    std::shared_ptr<const BoundPrimitive> adds;  ///< Instead, where a gradient of the kernel sums over blocks.
 
     std::size_t scratch_bytes() const {
       return product != nullptr ? product->scratch_bytes() : adds != nullptr ? adds->scratch_bytes() : 0;

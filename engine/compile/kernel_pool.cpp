@@ -57,21 +57,21 @@ double flops_of(const KernelRequest& request) {
 
 }  // namespace
 
-const KernelPool::Entry* KernelPool::find_entry(std::string_view op, const Attrs& attrs,
-                                                std::span<const ArrayType> inputs, std::span<const ArrayType> outputs) {
+KernelPool::Entry* KernelPool::find_entry(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                                          std::span<const ArrayType> outputs) {
   std::vector<ArrayType> types;
   for (const ArrayType& type : inputs) types.push_back({type.dtype, type.shape, {}});
   for (const ArrayType& type : outputs) types.push_back({type.dtype, type.shape, {}});
   const std::uint64_t key = hash_of(op, attrs, types);
   for (auto [it, end] = entries_.equal_range(key); it != end; ++it) {
-    const Entry& entry = it->second;
+    Entry& entry = it->second;
     if (entry.op == op && entry.attrs == attrs && entry.types == types) return &entry;
   }
   const std::span<const ArrayType> all(types);
   const KernelRequest request{op, attrs, all.first(inputs.size()), all.subspan(inputs.size()), Device{}};
   const auto enter = [&](std::unique_ptr<Kernel> kernel, Note note, const Backend* backend) {
     const Kernel* kept = adopt(std::move(kernel), std::move(note));
-    return &entries_.emplace(key, Entry{std::string(op), attrs, std::move(types), kept, backend})->second;
+    return &entries_.emplace(key, Entry{std::string(op), attrs, std::move(types), kept, backend, {}})->second;
   };
   if (std::unique_ptr<Kernel> kernel = ir::custom_kernel(request)) {
     return enter(std::move(kernel), Note{"custom", 0}, nullptr);
@@ -93,8 +93,9 @@ const Kernel* KernelPool::find(std::string_view op, const Attrs& attrs, std::spa
 
 std::vector<const Kernel*> KernelPool::parts(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
                                              std::span<const ArrayType> outputs) {
-  const Entry* entry = find_entry(op, attrs, inputs, outputs);
+  Entry* entry = find_entry(op, attrs, inputs, outputs);
   if (entry == nullptr || entry->backend == nullptr) return {};
+  if (entry->parts.has_value()) return *entry->parts;
   const std::span<const ArrayType> types(entry->types);
   std::vector<const Kernel*> result;
   std::vector<std::unique_ptr<Kernel>> made = entry->backend->make_parts(
@@ -103,6 +104,7 @@ std::vector<const Kernel*> KernelPool::parts(std::string_view op, const Attrs& a
   for (std::unique_ptr<Kernel>& part : made) {
     result.push_back(adopt(std::move(part), {whole.backend, whole.flops / static_cast<double>(made.size())}));
   }
+  entry->parts = result;
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,11 +49,12 @@ class KernelPool {
     Attrs attrs;
     std::vector<ArrayType> types;
     const Kernel* kernel;
-    const Backend* backend;  ///< Null for what a custom op brings along.
+    const Backend* backend;                           ///< Null for what a custom op brings along.
+    std::optional<std::vector<const Kernel*>> parts;  ///< What `parts` gave.
   };
 
-  const Entry* find_entry(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
-                          std::span<const ArrayType> outputs);
+  Entry* find_entry(std::string_view op, const Attrs& attrs, std::span<const ArrayType> inputs,
+                    std::span<const ArrayType> outputs);
 
   std::vector<std::shared_ptr<const Backend>> backends_;
   std::vector<std::shared_ptr<const Kernel>> kernels_;

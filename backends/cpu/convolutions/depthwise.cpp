@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include <lockstep/backend/isa.h>
-#include <lockstep/backend/row_kernels.h>
 
 #include "backends/cpu/convolutions/depthwise_blocks.h"
+#include "backends/cpu/parts.h"
 #include "backends/cpu/scratch.h"
 
 namespace lockstep::backend::cpu {
@@ -113,7 +113,7 @@ struct Extents {
 
 /// The convolution, or the gradient of x: of y with places of zero between its own where windows are not next to each
 /// other, with the window turned by half a turn.
-class DepthwiseConvolution final : public RowWriter {
+class DepthwiseConvolution final : public ImageKernel {
  public:
   DepthwiseConvolution(const Extents& plan, bool gives_x) : plan_(plan), turned_(gives_x), windows_(plan.windows) {
     const Side one{};
@@ -156,6 +156,12 @@ class DepthwiseConvolution final : public RowWriter {
   }
 
   std::size_t scratch_bytes() const override { return scratch_.bytes(); }
+  std::int64_t images_at_once() const override { return 1; }
+  std::unique_ptr<Kernel> of_images(std::int64_t count) const override {
+    auto some = std::make_unique<DepthwiseConvolution>(*this);
+    some->plan_.images = count;
+    return some;
+  }
 
  private:
   void pack_window(const float* from, float* to) const {

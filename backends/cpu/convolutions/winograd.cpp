@@ -122,6 +122,7 @@ class WinogradKernel : public Base {
   void run_on(const KernelArguments& arguments, Arrays... arrays) const {
     run_(problem_, arrays..., static_cast<float*>(arguments.scratch));
   }
+  const Problem& problem() const { return problem_; }
 
  private:
   Run run_;
@@ -129,10 +130,10 @@ class WinogradKernel : public Base {
   std::size_t scratch_bytes_;
 };
 
-class WinogradConvolution final : public WinogradKernel<decltype(WinogradLoops::convolve), Winograd, RowWriter> {
+class WinogradConvolution final : public WinogradKernel<decltype(WinogradLoops::convolve), Winograd, ImageKernel> {
  public:
   WinogradConvolution(const WinogradLoops& loops, const Winograd& problem)
-      : WinogradKernel(loops.convolve, problem, winograd_convolve_floats(problem)) {}
+      : WinogradKernel(loops.convolve, problem, winograd_convolve_floats(problem)), loops_(loops) {}
 
   void run_for(const KernelArguments& arguments, RowReader* reader) const override {
     const void* const x = arguments.inputs[0].data;
@@ -142,6 +143,18 @@ class WinogradConvolution final : public WinogradKernel<decltype(WinogradLoops::
         reader};
     run_on(arguments, &x, arguments.inputs[1].data, &y, reader == nullptr ? nullptr : &places);
   }
+
+  /// A tile is the same whichever others are made with it.
+  std::int64_t images_at_once() const override { return 1; }
+  std::unique_ptr<Kernel> of_images(std::int64_t count) const override {
+    Winograd some = problem();
+    some.images = some.images_an_array = count;
+    some.tiles_at_once = std::min(some.tiles_at_once, some.tiles());
+    return std::make_unique<WinogradConvolution>(loops_, some);
+  }
+
+ private:
+  WinogradLoops loops_;
 };
 
 /// x of several arrays, the window, y of as many.
