@@ -1,15 +1,22 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <string>
 
 #include <ATen/core/Tensor.h>
 
+#include <lockstep/backend/round_up.h>
+
 #include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
+#include "backends/cpu/cut_kernel.h"
 #include "backends/cpu/element_types.h"
+#include "backends/cpu/parts.h"
 
 // Kernels that go through LAPACK, matrix by matrix, so that a matrix's bits do not depend on the batch it is in.
 namespace lockstep::backend::aten {
@@ -48,14 +55,30 @@ inline at::Tensor row_at(const ArrayView& view, std::int64_t k) {
 
 inline void fill_nan(at::Tensor&& result) { result.fill_(std::numeric_limits<double>::quiet_NaN()); }
 
+/// A kernel that calls run(arguments, k, block) for each of so many blocks of each matrix of operand 0; large ones are for
+/// several threads.
+template <class Run>
+std::unique_ptr<Kernel> make_in_blocks(const KernelRequest& request, std::int64_t blocks, Run run) {
+  if (!has_lapack(request.inputs[0].dtype)) return nullptr;
+  const Shape& shape = request.inputs[0].shape;
+  const std::int64_t count = matrix_count(shape) * blocks;
+  const std::int64_t work = std::max(shape.size(), request.outputs[0].size()) * std::min(shape.dim(-1), shape.dim(-2));
+  const std::int64_t parts = std::clamp<std::int64_t>(work / cpu::least_part, 1, cpu::most_parts);
+  return cpu::make_cut_kernel(
+      cpu::Cut{count, ceil_div(count, parts)},
+      [op = std::string(request.op), blocks, run](const KernelArguments& arguments, cpu::Range range) {
+        call_tensor_library(op, [&] {
+          for (std::int64_t i = range.first; i < range.last; ++i) run(arguments, i / blocks, i % blocks);
+        });
+      });
+}
+
 /// A kernel that calls run(arguments, k) for each matrix of operand 0.
 template <class Run>
 std::unique_ptr<Kernel> make_by_matrix(const KernelRequest& request, Run run) {
-  if (!has_lapack(request.inputs[0].dtype)) return nullptr;
-  return make_tensor_kernel(request,
-                            [run, count = matrix_count(request.inputs[0].shape)](const KernelArguments& arguments) {
-                              for (std::int64_t k = 0; k < count; ++k) run(arguments, k);
-                            });
+  return make_in_blocks(request, 1, [run](const KernelArguments& arguments, std::int64_t k, std::int64_t /*block*/) {
+    run(arguments, k);
+  });
 }
 
 }  // namespace lockstep::backend::aten

@@ -14,17 +14,23 @@
 
 namespace lockstep::backend::aten {
 
-/// A kernel made of a function `run(const KernelArguments&)` that calls ATen: without its autograd, its errors as ours.
+/// Calls ATen for a kernel of that op: without its autograd, its errors as ours.
+template <class Call>
+void call_tensor_library(const std::string& op, const Call& call) {
+  const c10::InferenceMode no_autograd;
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    throw BackendError("aten kernel of " + op + ": " + error.what_without_backtrace());
+  }
+}
+
+/// A kernel made of a function `run(const KernelArguments&)` that calls ATen, by call_tensor_library.
 template <class Run>
 std::unique_ptr<Kernel> make_tensor_kernel(const KernelRequest& request, Run run, cpu::Promises promises = {}) {
   return cpu::make_function_kernel(
       [op = std::string(request.op), run = std::move(run)](const KernelArguments& arguments) {
-        const c10::InferenceMode no_autograd;
-        try {
-          run(arguments);
-        } catch (const c10::Error& error) {
-          throw BackendError("aten kernel of " + op + ": " + error.what_without_backtrace());
-        }
+        call_tensor_library(op, [&] { run(arguments); });
       },
       promises);
 }
