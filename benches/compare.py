@@ -15,6 +15,8 @@ and one copy say how fast the machine is.
 
 "lockstep 1 device" runs the two shards of "lockstep", which has two devices, on one. adam10m is an optimizer alone: its
 gradient is the same one in each step of each system, as its definition says, and it has neither shards nor products.
+So are those named <optimizer>_weights, of eight matrices with their biases. "--workloads layers" stands for models made of
+one layer each and these optimizers, which JAX and PyTorch alone have beside us.
 """
 
 import argparse
@@ -34,6 +36,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
 LIBTORCH = HERE.parent / "build" / "peers" / "libtorch_step"
 WORKLOADS = "tiny mlp cnn resnet20 resnet18 vit lstm gpt adam10m".split()
+LAYERS = "group_norm instance_norm separable_conv conv_transpose swiglu grouped_attention gru".split()
+OPTIMIZERS = "lion adabelief lamb adafactor muon".split()
 MOST_SPREAD = 1.15  # of a row's median over its best sample; a row with more is measured again, and then does not count
 MOST_FOREIGN_WORK = 0.02  # a share of the machine; a sample taken while others did more does not count
 SAID_FIRST = {"first_call_s", "first_loss_at", "losses", "memory_mib", "versions"}
@@ -42,12 +46,16 @@ LONGEST_START = 1200  # seconds to the first losses, compilation included; a sys
 VARIANTS = ("eager", "eager-tuned", "compiled", "compiled-tuned")
 
 
+def is_optimizer(workload):
+    return workload == "adam10m" or workload.endswith("_weights")
+
+
 def systems(binaries, folder, workload):
     ours = [str(binaries / "bench_train_step"), workload, "--folder", folder]
     peer = lambda script, *arguments: [sys.executable, str(PEERS / script), folder, workload, *arguments]
     devices, shards = ("1", "1") if workload == "tiny" else ("2", "2")
     yield "lockstep", [*ours, "--devices", devices, "--shards", shards]
-    if workload != "adam10m":
+    if not is_optimizer(workload):
         yield "lockstep V=8", [*ours, "--devices", devices, "--shards", "8"]
         if devices != "1":
             yield "lockstep 1 device", [*ours, "--devices", "1", "--shards", shards]
@@ -55,10 +63,12 @@ def systems(binaries, folder, workload):
     yield "jax", peer("jax_step.py")
     for variant in VARIANTS:
         yield f"torch {variant}", peer("torch_step.py", variant)
+    if workload in LAYERS or is_optimizer(workload) and workload != "adam10m":
+        return
     yield "libtorch", [str(LIBTORCH), folder, workload]
     yield "keras", peer("keras_step.py")
     yield "mlx", peer("mlx_step.py")
-    if workload != "adam10m":
+    if not is_optimizer(workload):
         yield "torch autocast", peer("torch_step.py", "eager-tuned-autocast")
         yield "torch compiled autocast", peer("torch_step.py", "compiled-tuned-autocast")
 
@@ -199,7 +209,8 @@ def main():
     a = parser.parse_args()
     pathlib.Path(a.inputs).mkdir(parents=True, exist_ok=True)
     results, versions = {}, {}
-    for workload in a.workloads.split(","):
+    layers = LAYERS + [f"{name}_weights" for name in OPTIMIZERS]
+    for workload in layers if a.workloads == "layers" else a.workloads.split(","):
         before = measure_machine(a.binaries)
         rows, absent, known = measure(a.binaries, a.inputs, workload, a.rounds, a.seconds, a.systems)
         versions |= known

@@ -13,9 +13,9 @@
 #include <lockstep/backend/backend.h>
 #include <lockstep/version.h>
 
-#include "adam.h"
 #include "drawn_model.h"
 #include "memory.h"
+#include "optimizer_step.h"
 #include "protocol.h"
 #include "workloads.h"
 
@@ -38,8 +38,6 @@ struct Arguments {
 
 constexpr std::int64_t ring = 8;
 
-bool is_adam(const Arguments& a) { return a.workload == "adam10m"; }
-
 Workload workload_of(const Arguments& a) {
   const std::filesystem::path drawn = a.folder / "model.json";
   return std::filesystem::exists(drawn) ? read_drawn_model(a.workload, drawn) : find_workload(a.workload);
@@ -47,7 +45,7 @@ Workload workload_of(const Arguments& a) {
 
 void write_inputs(const Arguments& a) {
   std::filesystem::create_directories(a.folder);
-  if (is_adam(a)) return write_adam_inputs(a.folder);
+  if (is_optimizer_workload(a.workload)) return write_optimizer_inputs(a.workload, a.folder);
   const Workload workload = workload_of(a);
   const auto [weights, state] = workload.model.init(random::key(0), workload.x);
   checkpoint::save(a.folder / "weights", weights, {});
@@ -89,7 +87,7 @@ class Timing {
 };
 
 std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Profile>& profile) {
-  if (is_adam(a)) return adam_step(a.folder, profile);
+  if (is_optimizer_workload(a.workload)) return optimizer_step(a.workload, a.folder, profile);
   const auto timing = std::make_shared<Timing>(workload_of(a), a, profile);
   return [timing] { return timing->step(); };
 }

@@ -1,6 +1,9 @@
 #include "workloads.h"
 
+#include <optional>
 #include <utility>
+
+#include "layer_workloads.h"
 
 namespace lockstep::benches {
 
@@ -80,8 +83,11 @@ Workload find_workload(std::string_view name) {
     return make(
         name, [](Scope& s, const Array& x) { return models::gpt(s, x); }, {int32, {8, 128}, {}}, true, 512);
   }
+  if (std::optional<Workload> of_a_layer = find_layer_workload(name)) return *std::move(of_a_layer);
   std::string list;
-  for (const std::string_view known : workload_names()) list += (list.empty() ? "" : ", ") + std::string(known);
+  for (const auto* names : {&workload_names(), &layer_workload_names()}) {
+    for (const std::string_view known : *names) list += (list.empty() ? "" : ", ") + std::string(known);
+  }
   throw ValueError("no workload '" + std::string(name) + "'; known are " + list);
 }
 

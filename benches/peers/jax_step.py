@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from protocol import drawn_spec, inputs, package_versions, serve_function, uses_sgd
+import jax_layers
+from protocol import drawn_spec, inputs, optimizer_inputs, package_versions, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
 wide = sys.argv[3:] == ["float64"]
@@ -174,9 +175,35 @@ def adam():
     serve_function(update, [weights["w"], optimizer.init(weights["w"])], [(gradient,)], versions)
 
 
+OPTIMIZERS = {
+    "lion_weights": lambda: optax.lion(1e-4, 0.9, 0.99, weight_decay=1e-3),
+    "adabelief_weights": lambda: optax.adabelief(1e-3),
+    "lamb_weights": lambda: optax.lamb(1e-3, weight_decay=1e-2),
+    "adafactor_weights": lambda: optax.adafactor(1e-3),
+    "muon_weights": lambda: optax.contrib.muon(1e-3),
+}
+
+
+def update_weights():
+    weights, gradients = jax.tree.map(jnp.asarray, optimizer_inputs(folder, workload))
+    optimizer = OPTIMIZERS[workload]()
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def update(w, slots, g):
+        updates, slots = optimizer.update(g, slots, w)
+        w = optax.apply_updates(w, updates)
+        return w, slots, w["dense_0_bias"][0]
+
+    serve_function(update, [weights, optimizer.init(weights)], [(gradients,)], versions)
+
+
+def layer(w, state, x):
+    return jax_layers.MODELS[workload](w, x), state
+
+
 def main():
     spec = drawn_spec(folder, workload)
-    model = partial(drawn, spec) if spec else MODELS[workload]
+    model = partial(drawn, spec) if spec else layer if workload in jax_layers.MODELS else MODELS[workload]
     weights, state, batches = start()
     optimizer = optax.sgd(0.05, momentum=0.9) if uses_sgd(workload, spec) else optax.adamw(1e-3, weight_decay=1e-2)
 
@@ -193,4 +220,4 @@ def main():
     serve_function(train, (weights, state, optimizer.init(weights)), batches, versions)
 
 
-adam() if workload == "adam10m" else main()
+adam() if workload == "adam10m" else update_weights() if workload.endswith("_weights") else main()

@@ -32,6 +32,13 @@ def inputs(folder, workload):
     return of("weights"), state, list(zip(batches["x"], batches["y"]))
 
 
+def optimizer_inputs(folder, workload):
+    """Weights and their gradients, by path."""
+    global before
+    before = resident_mib("VmRSS")
+    return tuple(load_file(pathlib.Path(folder) / workload / name / "arrays.safetensors") for name in ("weights", "batches"))
+
+
 def drawn_spec(folder, workload):
     """The layers of a model of random_models.py, or None."""
     file = pathlib.Path(folder) / workload / "model.json"

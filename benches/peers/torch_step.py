@@ -22,7 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from protocol import drawn_spec, inputs, package_versions, serve, torch_like_models, uses_sgd
+import torch_layers
+import torch_optimizers
+from protocol import drawn_spec, inputs, optimizer_inputs, package_versions, serve, torch_like_models, uses_sgd
 
 folder, workload, variant = sys.argv[1:4]
 tuned, compiled = "-tuned" in variant, variant.startswith("compiled")
@@ -255,11 +257,29 @@ def adam():
     serve(step, versions)
 
 
+def update_weights():
+    """The rule as a function of lists, compiled whole, or one of torch.optim."""
+    weights, gradients = optimizer_inputs(folder, workload)
+    names = sorted(weights)
+    w = [nn.Parameter(torch.from_numpy(weights[name])) for name in names]
+    g = [torch.from_numpy(gradients[name]) for name in names]
+    update = torch_optimizers.make(workload, w, g, compiled)
+
+    def step():
+        update()
+        return w[0][0].item()
+
+    serve(step, versions)
+
+
 def main():
     weights, _, batches = inputs(folder, workload)
     spec = drawn_spec(folder, workload)
-    model = Drawn(spec) if spec else MODELS[workload]()
-    load(model, weights)
+    if workload in torch_layers.MODELS:
+        model = torch_layers.MODELS[workload](weights)
+    else:
+        model = Drawn(spec) if spec else MODELS[workload]()
+        load(model, weights)
     images = batches[0][0].ndim == 4
     if tuned and images:
         model = model.to(memory_format=torch.channels_last)
@@ -298,4 +318,4 @@ def main():
     serve(step, versions)
 
 
-adam() if workload == "adam10m" else main()
+adam() if workload == "adam10m" else update_weights() if workload.endswith("_weights") else main()
