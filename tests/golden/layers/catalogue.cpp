@@ -224,7 +224,61 @@ Layers drawing() {
   };
 }
 
+/// With values in tests/nn and tests/golden.
+Layers held_elsewhere() {
+  return {
+      {"dense", "dense", {4}, [](S s, X x, A a) { return dense(s, x, {.units = 3, .aggregation = a}); }},
+      {"embedding",
+       "embedding",
+       {3},
+       [](S s, X x, A a) {
+         return embedding(s, convert(abs(x) * 8, int32), {.vocabulary = 9, .features = 2, .aggregation = a});
+       }},
+      {"sequential",
+       "sequential",
+       {4},
+       [](S s, X x, A a) {
+         return sequential(s, x,
+                           {[a](S own, X v) { return dense(own, v, {.units = 3, .aggregation = a}); },
+                            [](S, X v) { return tanh(v); }});
+       }},
+      {"conv2d",
+       "conv2d",
+       {4, 3, 2},
+       [](S s, X x, A a) {
+         return conv2d(s, x, {.filters = 3, .strides = {2, 1}, .aggregation = a});
+       }},
+      {"max_pool2d",
+       "max_pool2d",
+       {4, 4, 2},
+       [](S, X x, A) {
+         return max_pool2d(x, {2, 2});
+       }},
+      {"avg_pool2d",
+       "avg_pool2d",
+       {4, 4, 2},
+       [](S, X x, A) {
+         return avg_pool2d(x, {2, 2});
+       }},
+      {"global_avg_pool2d", "global_avg_pool2d", {4, 3, 2}, [](S, X x, A) { return global_avg_pool2d(x); }},
+      {"batch_norm", "batch_norm", {3, 4}, [](S s, X x, A a) { return batch_norm(s, x, {.aggregation = a}); }},
+      {"layer_norm", "layer_norm", {3, 4}, [](S s, X x, A a) { return layer_norm(s, x, {.aggregation = a}); }},
+      {"rms_norm", "rms_norm", {3, 4}, [](S s, X x, A a) { return rms_norm(s, x, {.aggregation = a}); }},
+      {"dropout", "dropout", {5}, [](S s, X x, A) { return dropout(s, x, 0.3); }, true},
+  };
+}
+
 }  // namespace
+
+const std::vector<CatalogueLayer>& every_layer() {
+  static const Layers all = [] {
+    Layers joined = catalogue();
+    const Layers others = held_elsewhere();
+    joined.insert(joined.end(), others.begin(), others.end());
+    return joined;
+  }();
+  return all;
+}
 
 const std::vector<CatalogueLayer>& catalogue() {
   static const Layers all = [] {
@@ -258,7 +312,13 @@ std::pair<Tree, Tree> filled_variables(const Model<Array, Array>& model, const A
   std::int64_t which = 0;
   trainable = map([&](const Array& v) { return filled(v.shape(), ++which); }, trainable);
   which = 50;
-  state = map([&](const Array& v) { return is_float(v.dtype()) ? filled(v.shape(), ++which) : v; }, state);
+  state = map_with_path(
+      [&](const std::string& path, const Array& v) {
+        if (!is_float(v.dtype())) return v;
+        const Array numbers = filled(v.shape(), ++which);
+        return path.ends_with("variance") ? abs(numbers) : numbers;
+      },
+      state);
   return {trainable, state};
 }
 

@@ -17,6 +17,8 @@ struct CatalogueLayer {
   bool draws = false;  ///< A training call depends on a draw: no stored values.
 };
 const std::vector<CatalogueLayer>& catalogue();
+/// These, and those whose values tests/nn and tests/golden hold by other means.
+const std::vector<CatalogueLayer>& every_layer();
 
 /// Numbers in [-0.7, 0.7] in an order that repeats in no dimension; `which` makes another order of them.
 Array filled(const Shape& shape, std::int64_t which);

@@ -29,6 +29,36 @@ void check_near(const Tree& a, const Tree& b, double room, const std::string& wh
   }
 }
 
+/// A layer in a transform.
+Model<Array, Array> lifted(const CatalogueLayer& layer, const LayerTransform& transform) {
+  return Model<Array, Array>([&layer, transform](Scope& s, const Array& v) {
+    return transform(s["layer"], v,
+                     [&layer](const Scope& own, const Array& u) { return layer.layer(own, u, Aggregation::none); });
+  });
+}
+
+/// Of x and of half of it, one after the other, rows first.
+Array of_both(const Scope& s, const Array& x, const LayerFunction& f) {
+  const Array first = f(s, x);
+  return stack({first, f(s, x * 0.5)}, 1);
+}
+
+/// The same in a scan.
+Array scanned(const Scope& s, const Array& x, const LayerFunction& f) {
+  const auto body = [&](const Array& c, const Array& u) { return std::pair(c * 0.5, f(s, u)); };
+  return swapaxes(scan(body, ones({}, x.dtype()), stack({x, x * 0.5}, 0)).second, 0, 1);
+}
+
+/// The same in a vmap.
+Array mapped(const Scope& s, const Array& x, const LayerFunction& f) {
+  return swapaxes(vmap([&](const Array& u) { return f(s, u); })(stack({x, x * 0.5}, 0)), 0, 1);
+}
+
+/// Those that make lengths or masks of a row's number, which on a shard is another.
+bool counts_rows(const CatalogueLayer& layer) {
+  return layer.name.ends_with("/lengths") || layer.name == "simple_rnn" || layer.name == "multi_head_attention/dropout";
+}
+
 /// Result, new state and gradients of a training call.
 struct Outcome {
   Array y;
@@ -48,15 +78,12 @@ Outcome outcome(const M& model, const Tree& w, const Tree& state, const Array& x
 }  // namespace
 
 TEST_CASE("every layer over 1, 2 and 4 shards: draws, results, state and gradients of one device") {
-  for (const CatalogueLayer& layer : catalogue()) {
+  for (const CatalogueLayer& layer : every_layer()) {
     CAPTURE(layer.name);
     const auto model = model_of(layer);
     const Array x = rows_of(layer, 4);
     const auto [w, state] = filled_variables(model, x);
-    // These make lengths or masks of a row's number, which on a shard is another.
-    const bool by_number =
-        layer.name.ends_with("/lengths") || layer.name == "simple_rnn" || layer.name == "multi_head_attention/dropout";
-    if (by_number) continue;
+    if (counts_rows(layer)) continue;
     const auto [expected, next] = model.stateless_call(w, state, x, true);
     const auto mean_of = [&, state = state](const Tree& v, const Array& rows) {
       const Array y = sin(model.stateless_call(v, state, rows, true).first);
@@ -77,8 +104,44 @@ TEST_CASE("every layer over 1, 2 and 4 shards: draws, results, state and gradien
   }
 }
 
+TEST_CASE("every layer in remat, a scan and a vmap over 1, 2 and 4 shards is the plain one on one device") {
+  struct Form {
+    std::string name;
+    LayerTransform in_transform, plain;
+  };
+  const std::vector<Form> forms = {{"remat", in_remat, once}, {"scan", scanned, of_both}, {"vmap", mapped, of_both}};
+  for (const CatalogueLayer& layer : every_layer()) {
+    if (counts_rows(layer)) continue;
+    const Array x = rows_of(layer, 4);
+    for (const Form& form : forms) {
+      const auto plain = lifted(layer, form.plain), transformed = lifted(layer, form.in_transform);
+      const auto [w, state] = filled_variables(plain, x);
+      if (form.name == "vmap" && (layer.draws || !state.leaves().empty())) continue;
+      const auto [expected, next] = plain.stateless_call(w, state, x, true);
+      const auto mean_of = [&](const auto& model, const Tree& kept) {
+        return [&model, kept](const Tree& v, const Array& rows) {
+          const Array y = sin(model.stateless_call(v, kept, rows, true).first);
+          return value(weighted(reshape(y, {y.dim(0), -1})));
+        };
+      };
+      const Tree slopes = grad(mean_of(plain, state))(w, x);
+      for (const std::int64_t shards : {1, 2, 4}) {
+        const std::string what = layer.name + " in " + form.name + " over " + std::to_string(shards) + " shards";
+        const auto [y, after] = call_on({shards, 1}, transformed, w, state, batch_of(x), true);
+        if (layer.draws) CHECK_MESSAGE(y.to_bytes() == expected.to_bytes(), what);
+        check_near(Tree(y), Tree(expected), 1e-12, what);
+        check_near(after, next, 1e-12, what);
+        const PmapOptions options{
+            .mesh = mesh_of({shards, 1}), .in = {replicated, sharded("batch")}, .out = {replicated}};
+        const auto gradient = pmap(grad(mean_of(transformed, state)), options);
+        check_near(gradient(w, x), slopes, 1e-11, what);
+      }
+    }
+  }
+}
+
 TEST_CASE("every layer declares the aggregation of its options for each variable") {
-  for (const CatalogueLayer& layer : catalogue()) {
+  for (const CatalogueLayer& layer : every_layer()) {
     CAPTURE(layer.name);
     // Kernel functions are told by options of their own.
     const bool of_kernel = layer.name == "lora" || layer.name == "weight_norm";
@@ -91,19 +154,13 @@ TEST_CASE("every layer declares the aggregation of its options for each variable
 }
 
 TEST_CASE("every layer in jit, remat, a scan and a vmap is the plain one, its draws too") {
-  for (const CatalogueLayer& layer : catalogue()) {
+  for (const CatalogueLayer& layer : every_layer()) {
     CAPTURE(layer.name);
     const Array x = rows_of(layer, 2);
-    const auto lifted = [&](const LayerTransform& transform) {
-      return Model<Array, Array>([&layer, transform](Scope& s, const Array& v) {
-        return transform(s["layer"], v,
-                         [&layer](const Scope& own, const Array& u) { return layer.layer(own, u, Aggregation::none); });
-      });
-    };
-    const auto plain = lifted(once);
+    const auto plain = lifted(layer, once);
     const auto [w, state] = filled_variables(plain, x);
     const Outcome expected = outcome(plain, w, state, x);
-    const auto remade = lifted(in_remat);
+    const auto remade = lifted(layer, in_remat);
     const auto same = jit([&, state = state](const Tree& v, const Array& rows) {
       const Outcome o = outcome(remade, v, state, rows);
       return std::tuple(o.y, o.next, o.gradients);
@@ -112,24 +169,14 @@ TEST_CASE("every layer in jit, remat, a scan and a vmap is the plain one, its dr
     check_near(std::get<1>(same), expected.next, 1e-12, layer.name + " in remat and jit");
     check_near(std::get<2>(same), expected.gradients, 1e-11, layer.name + " in remat and jit");
     // Twice in a scan: where the result is no input, of each x anew.
-    const auto scanned = lifted([](const Scope& s, const Array& v, const LayerFunction& f) {
-      return scan([&](const Array& c, const Array& u) { return std::pair(c * 0.5, f(s, u)); }, ones({}, v.dtype()),
-                  stack({v, v * 0.5}, 0))
-          .second;
-    });
-    const auto unrolled = lifted([](const Scope& s, const Array& v, const LayerFunction& f) {
-      const Array first = f(s, v);
-      return stack({first, f(s, v * 0.5)}, 0);
-    });
-    const Outcome looped = outcome(scanned, w, state, x), twice_over = outcome(unrolled, w, state, x);
+    const Outcome looped = outcome(lifted(layer, scanned), w, state, x);
+    const Outcome twice_over = outcome(lifted(layer, of_both), w, state, x);
     check_near(Tree(looped.y), Tree(twice_over.y), 1e-12, layer.name + " in a scan");
     check_near(looped.next, twice_over.next, 1e-12, layer.name + " in a scan");
     check_near(looped.gradients, twice_over.gradients, 1e-11, layer.name + " in a scan");
     if (layer.draws || !state.leaves().empty()) continue;
-    const auto mapped = vmap([&, w = w, state = state](const Array& v) {
-      return plain.stateless_call(w, state, v, true).first;
-    })(stack({x, x * 0.5}, 0));
-    check_near(Tree(mapped), Tree(twice_over.y), 1e-12, layer.name + " in vmap");
+    const Array in_vmap = lifted(layer, mapped).stateless_call(w, state, x, true).first;
+    check_near(Tree(in_vmap), Tree(twice_over.y), 1e-12, layer.name + " in vmap");
   }
 }
 
@@ -137,7 +184,7 @@ TEST_CASE("every layer of bfloat16 gives bfloat16, close to what the same number
   const auto in = [](DType dtype, const Tree& tree) {
     return map([&](const Array& v) { return is_float(v.dtype()) ? convert(v, dtype) : v; }, tree);
   };
-  for (const CatalogueLayer& layer : catalogue()) {
+  for (const CatalogueLayer& layer : every_layer()) {
     CAPTURE(layer.name);
     const auto model = model_of(layer);
     const Array x = convert(rows_of(layer, 2), bfloat16);
@@ -151,7 +198,7 @@ TEST_CASE("every layer of bfloat16 gives bfloat16, close to what the same number
 }
 
 TEST_CASE("layers that draw are the identity in evaluation, and keep mean and spread in training") {
-  for (const CatalogueLayer& layer : catalogue()) {
+  for (const CatalogueLayer& layer : every_layer()) {
     if (!layer.draws || layer.function == "multi_head_attention") continue;
     CAPTURE(layer.name);
     std::vector<std::int64_t> extents = {256};
