@@ -44,6 +44,20 @@ Program layers(int depth) {
   return {fmt::format("gradient of {} layers", depth), grad(loss)};
 }
 
+/// The gradient of so many convolutions, each dilated by one more than the one before.
+Program dilated_convolutions(int count) {
+  const auto loss = [count](const Array& x) {
+    const std::int64_t channels = x.shape()[0];
+    const Array kernel = 0.01 * broadcast_to(x, {3, 3, channels, channels});
+    Array y = broadcast_to(x, {16, 32, 32, channels});
+    for (std::int64_t d = 1; d <= count; ++d) {
+      y = relu(conv_general_dilated(y, kernel, {.padding = "SAME", .rhs_dilation = {d, d}}));
+    }
+    return sum(y);
+  };
+  return {fmt::format("{} dilated convolutions", count), grad(loss)};
+}
+
 double milliseconds(const std::function<void()>& work) {
   const auto start = Clock::now();
   work();
@@ -74,6 +88,7 @@ int main() {
   try {
     for (const int ops : {10, 100, 1000}) time(chain(ops));
     for (const int depth : {1, 10, 100}) time(layers(depth));
+    time(dilated_convolutions(8));
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_compile_time: %s\n", error.what());
