@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -162,8 +163,7 @@ struct Manager::Impl {
   void start(std::int64_t step, const Tree& tree, const Named<double>& metrics, const Named<std::string>& manifest) {
     held = tree;
     has_ended = false;
-    writer = std::thread([this, step, metrics, manifest] {
-      run_behind_others();
+    const auto write = [this, step, metrics, manifest] {
       try {
         write_whole(path_of(step), held, manifest, metrics);
         remove_what_no_rule_keeps();
@@ -171,7 +171,15 @@ struct Manager::Impl {
         failure = std::current_exception();
       }
       has_ended = true;
-    });
+    };
+    try {
+      writer = std::thread([write] {
+        run_behind_others();
+        write();
+      });
+    } catch (const std::system_error&) {
+      write();  // the system has no thread left: the training waits
+    }
   }
 
   fs::path folder;
