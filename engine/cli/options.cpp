@@ -1,6 +1,8 @@
 #include "engine/cli/options.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,9 +17,14 @@
 namespace lockstep::cli {
 namespace {
 
-/// CLI11 would wrap a negative number around.
-std::string not_negative(const std::string& text) {
-  return text.starts_with('-') ? text + " is negative; give 0 to 18446744073709551615" : "";
+/// CLI11 would wrap a negative number around, and take the largest one for a larger.
+std::string whole_number(const std::string& text) {
+  if (text.starts_with('-')) return text + " is negative; give 0 to 18446744073709551615";
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec == std::errc() && read.ptr == end) return "";
+  return "'" + text + "' is no whole number of 64 bits; give 0 to 18446744073709551615";
 }
 
 void add_what(CLI::App* train, TrainOptions& of) {
@@ -29,7 +36,7 @@ void add_what(CLI::App* train, TrainOptions& of) {
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(CLI::Range(1, 4096));
   train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
   train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")
-      ->check(CLI::Validator(not_negative, ""))
+      ->check(CLI::Validator(whole_number, ""))
       ->capture_default_str();
   train->add_option("--batch", a.batch, "Rows a step, over all devices")->check(positive)->capture_default_str();
   auto* steps = train->add_option("--steps", a.steps, "Steps in all")->check(positive);
@@ -65,11 +72,12 @@ void add_how(CLI::App* train, TrainArguments& a) {
       ->check(positive);
   train->add_option("--keep-last", a.keep_last, "Checkpoints that stay, the latest ones; default: all")
       ->check(positive);
-  train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
+  auto* resume = train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
   train
       ->add_option("--accept-change", a.accept_changes,
                    "With --resume: an entry of the manifest that may be another one now, such as processor")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->needs(resume);
   train->add_option("--seeds", a.seeds,
                     "A run for each seed, such as 0-4, in folders of their own, and a report of all");
   train->add_flag("--trace-bits", a.trace_bits,
@@ -104,7 +112,8 @@ TrainArguments finished(const TrainOptions& of) {
 std::string one_line(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
+  constexpr std::size_t longest = 500;
+  return text.size() <= longest ? text : text.substr(0, longest) + "...";
 }
 
 TrainArguments parse_train(const std::vector<std::string>& words) {

@@ -1,9 +1,13 @@
 #include "engine/cli/settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <sstream>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,11 +19,30 @@ namespace {
 
 constexpr const char* owners[] = {"model", "optimizer", "schedule", "data"};
 
-std::vector<CLI::ConfigItem> items_of(const std::string& path) {
+/// The text of a file, without the mark that some editors begin it with.
+std::string config_file(const std::string& path) {
+  constexpr std::uintmax_t largest = std::uintmax_t{1} << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw ValueError(fmt::format("--config {}: there is no such file; give the path of a TOML file", path));
+  }
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > largest) {
+    throw ValueError(
+        fmt::format("--config {}: the file has {} bytes; expected a TOML file of at most {}", path, size, largest));
+  }
   std::ifstream file(path);
-  if (!file) throw ValueError(fmt::format("--config {}: there is no such file, or it cannot be read", path));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw ValueError(fmt::format("--config {}: the file cannot be read; check its permissions", path));
+  if (const std::size_t at = text.find('\0'); at != std::string::npos) {
+    throw ValueError(fmt::format("--config {}: byte {} is NUL; expected the text of a TOML file", path, at));
+  }
+  return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+}
+
+std::vector<CLI::ConfigItem> items_of(std::istream& config, const std::string& path) {
   try {
-    return CLI::ConfigTOML().from_config(file);
+    return CLI::ConfigTOML().from_config(config);
   } catch (const CLI::Error& error) {
     throw ValueError(fmt::format("--config {}: {}", path, error.what()));
   }
@@ -68,6 +91,9 @@ std::vector<std::string> arguments_of(const CLI::ConfigItem& item, const std::st
     if (given.contains("--set " + name)) return {};
     return {"--set", name + "=" + value};
   }
+  if (item.name == "config") {
+    throw ValueError(fmt::format("--config {}: it names another config file; write that one's options into it", path));
+  }
   const std::string name = "--" + item.name;
   if (given.contains(name) || value == "false") return {};
   if (value == "true") return {name};
@@ -97,15 +123,24 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> config_arguments(std::istream& config, const std::string& path,
+                                          const std::vector<std::string>& arguments) {
+  const std::set<std::string> given = given_names(arguments);
+  std::vector<std::string> result;
+  for (const CLI::ConfigItem& item : items_of(config, path)) {
+    const std::vector<std::string> more = arguments_of(item, path, given);
+    result.insert(result.end(), more.begin(), more.end());
+  }
+  return result;
+}
+
 std::vector<std::string> with_config(const std::vector<std::string>& arguments) {
   const std::optional<std::string> path = value_of(arguments, "--config");
   if (!path) return arguments;
+  std::istringstream config(config_file(*path));
   std::vector<std::string> result = arguments;
-  const std::set<std::string> given = given_names(arguments);
-  for (const CLI::ConfigItem& item : items_of(*path)) {
-    const std::vector<std::string> more = arguments_of(item, *path, given);
-    result.insert(result.end(), more.begin(), more.end());
-  }
+  const std::vector<std::string> more = config_arguments(config, *path, arguments);
+  result.insert(result.end(), more.begin(), more.end());
   return result;
 }
 

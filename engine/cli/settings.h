@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <istream>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace lockstep::cli {
 /// Throws ValueError naming file and key for one that cannot be read, for a table in a table, and for lists where the file
 /// has several values.
 std::vector<std::string> with_config(const std::vector<std::string>& arguments);
+/// Those of the file alone, whose text is read from `config`; `path` is what errors call it.
+std::vector<std::string> config_arguments(std::istream& config, const std::string& path,
+                                          const std::vector<std::string>& arguments);
 
 /// A file that `--config` reads back to the same run. `flags`: by long name without the dashes; those with empty texts are
 /// left out.
