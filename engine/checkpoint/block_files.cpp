@@ -146,6 +146,21 @@ BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : 
     check_file(file, entry["size"].get<std::uint64_t>(), entry["header"].get<std::uint64_t>(),
                text_in(entry, "sha256"));
   }
+  check_no_more_files();
+}
+
+void BlockFiles::check_no_more_files() const {
+  std::set<std::string> known;
+  for (const auto& [path, blocks] : blocks_) {
+    for (const Block& block : blocks) known.insert(block.file);
+  }
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with("blocks-") || known.contains(file)) continue;
+    fail(folder_,
+         "its index has no block of " + file + ", which lies beside it; take away what is of another checkpoint");
+  }
 }
 
 void BlockFiles::check_file(const std::string& file, std::uint64_t size, std::uint64_t header,

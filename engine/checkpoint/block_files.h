@@ -19,7 +19,8 @@ std::string index_digest(const std::string& arrays, const std::string& blocks);
 class BlockFiles {
  public:
   /// `manifest`: the text of one. Throws CheckpointError where the index is damaged: a digest that is another one, blocks
-  /// that overlap, leave a part of their array out, or reach out of it; and for a file of another length or header.
+  /// that overlap, leave a part of their array out, or reach out of it; for a file of another length or header, and for one
+  /// that the index does not know.
   BlockFiles(std::filesystem::path folder, const std::string& manifest);
 
   const std::map<std::string, ArrayType>& types() const { return types_; }
@@ -38,6 +39,7 @@ class BlockFiles {
   };
 
   void check_cover(const std::string& path) const;
+  void check_no_more_files() const;
   void check_file(const std::string& file, std::uint64_t size, std::uint64_t header, const std::string& sha256) const;
   std::vector<std::byte> bytes_of(const std::string& path, const Block& block) const;
 

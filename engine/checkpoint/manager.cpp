@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -172,8 +173,7 @@ struct Manager::Impl {
   void start(const Tree& tree, std::function<void(const Tree&)> write) {
     held = tree;
     has_ended = false;
-    writer = std::thread([this, write = std::move(write)] {
-      run_behind_others();
+    const auto save = [this, write = std::move(write)] {
       try {
         write(held);
         if (world()->rank() == 0) remove_what_no_rule_keeps();
@@ -181,7 +181,15 @@ struct Manager::Impl {
         failure = std::current_exception();
       }
       has_ended = true;
-    });
+    };
+    try {
+      writer = std::thread([save] {
+        run_behind_others();
+        save();
+      });
+    } catch (const std::system_error&) {
+      save();  // the system has no thread left: the training waits
+    }
   }
 
   fs::path folder;

@@ -10,6 +10,8 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 
+#include "engine/checkpoint/json_flaws.h"
+
 namespace lockstep::checkpoint {
 namespace {
 
@@ -109,10 +111,13 @@ void write_manifest(CommittedFolder& folder, const Manifest& manifest) {
   folder.write(sums_file, bytes_of(sums_of(manifest, digest_of(bytes_of(text)))));
 }
 
-Manifest read_manifest(const std::filesystem::path& folder) {
-  const std::filesystem::path file = folder / manifest_file;
-  const std::string text = text_in(file);
-  const std::optional<std::string> sums = checked_sums(folder, digest_of(bytes_of(text)));
+Manifest parse_manifest(const std::string& text, const std::filesystem::path& file) {
+  constexpr int deepest = 64;
+  const JsonFlaws flaws = flaws_of(text, deepest);
+  if (flaws.is_too_deep) fail(file, fmt::format("is no manifest: it is nested more than {} deep", deepest));
+  if (!flaws.repeated.empty()) {
+    fail(file, "is no manifest: '" + flaws.repeated.substr(0, 60) + "' appears twice in it");
+  }
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("format") || !json.contains("sha256") || !json["sha256"].is_string() ||
       !json.contains("entries") || !json["entries"].is_object()) {
@@ -122,13 +127,20 @@ Manifest read_manifest(const std::filesystem::path& folder) {
     fail(file,
          fmt::format("has format {}; this version reads {} and {}", json["format"].dump(), whole_format, block_format));
   }
-  Manifest manifest{.format = json["format"].get<std::int64_t>(),
-                    .sha256 = json["sha256"].get<std::string>(),
-                    .entries = texts_of(file, json, "entries"),
-                    .metrics = numbers_of(file, json, "metrics"),
-                    .array_sums = texts_of(file, json, "array_sums"),
-                    .more = {},
-                    .text = text};
+  return {.format = json["format"].get<std::int64_t>(),
+          .sha256 = json["sha256"].get<std::string>(),
+          .entries = texts_of(file, json, "entries"),
+          .metrics = numbers_of(file, json, "metrics"),
+          .array_sums = texts_of(file, json, "array_sums"),
+          .more = {},
+          .text = text};
+}
+
+Manifest read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / manifest_file;
+  const std::string text = text_in(file);
+  const std::optional<std::string> sums = checked_sums(folder, digest_of(bytes_of(text)));
+  Manifest manifest = parse_manifest(text, file);
   if (sums && *sums != sums_of(manifest, digest_of(bytes_of(text)))) {
     fail(folder / sums_file, "is not what was written beside " + manifest_file + "; it was changed or damaged");
   }

@@ -31,6 +31,9 @@ struct Manifest {
 
 /// Throws CheckpointError for text that is no UTF-8.
 void write_manifest(CommittedFolder& folder, const Manifest& manifest);
+/// Of the file's text alone, whatever is said of it elsewhere. Throws CheckpointError naming the file and what in it is
+/// none or of another format.
+Manifest parse_manifest(const std::string& text, const std::filesystem::path& file);
 /// Throws CheckpointError naming the file that is missing, damaged or of another format.
 Manifest read_manifest(const std::filesystem::path& folder);
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include <lockstep/error.h>
+
+#include "engine/checkpoint/json_flaws.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -50,6 +51,20 @@ const std::string dtype_prefix = "lockstep.dtype ";  // then the tensor's name
   throw CheckpointError("[restore] " + file + ": " + what);
 }
 
+/// What a file says, for an error: no longer than a line, and cut where a character ends.
+std::string brief(std::string text) {
+  constexpr std::size_t longest = 60;
+  if (text.size() <= longest) return text;
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+std::string brief(const Json& value) { return brief(value.dump()); }
+
+[[noreturn]] void fail(const std::string& file, const std::string& tensor, const std::string& what) {
+  fail(file, "tensor '" + brief(tensor) + "'" + what);
+}
+
 std::string_view type_name(const std::string& tensor, DType dtype) {
   for (const NamedType& known : type_names) {
     if (known.dtype == dtype) return known.name;
@@ -81,7 +96,7 @@ ArrayType joined_type(const std::string& file, const std::string& tensor, const 
     extents.pop_back();
     return {known.dtype, Shape(extents), {}};
   }
-  fail(file, "tensor '" + tensor + "' is " + to_string(written) + ", which are no parts of a " + text.dump());
+  fail(file, tensor, " is " + to_string(written) + ", which are no parts of a " + brief(text));
 }
 
 DType type_of(const std::string& file, const std::string& tensor, const Json& text) {
@@ -90,17 +105,21 @@ DType type_of(const std::string& file, const std::string& tensor, const Json& te
       if (text.get_ref<const std::string&>() == known.name) return known.dtype;
     }
   }
-  fail(file, "tensor '" + tensor + "' has unknown dtype " + text.dump());
+  std::string known;
+  for (const NamedType& type : type_names) known += (known.empty() ? "" : ", ") + std::string(type.name);
+  fail(file, tensor, " has the dtype " + brief(text) + ", which is not known; expected one of " + known);
 }
 
 std::vector<std::uint64_t> numbers(const std::string& file, const std::string& tensor, const Json& list,
                                    std::string_view field) {
-  if (!list.is_array()) fail(file, "tensor '" + tensor + "': " + std::string(field) + " is no list");
+  if (!list.is_array()) {
+    fail(file, tensor, ": " + std::string(field) + " is " + brief(list) + "; expected a list of whole numbers >= 0");
+  }
   std::vector<std::uint64_t> values;
   for (const Json& item : list) {
     if (!item.is_number_unsigned()) {
-      fail(file, "tensor '" + tensor + "': " + std::string(field) + " holds " + item.dump() +
-                     "; expected whole numbers >= 0");
+      fail(file, tensor,
+           ": " + std::string(field) + " holds " + brief(item) + "; expected whole numbers >= 0 of 64 bits");
     }
     values.push_back(item.get<std::uint64_t>());
   }
@@ -117,17 +136,20 @@ struct Extent {
 Shape shape_of(const std::string& file, const std::string& tensor, const std::vector<std::uint64_t>& dims,
                std::uint64_t longest) {
   if (dims.size() > static_cast<std::size_t>(Shape::max_rank)) {
-    fail(file, "tensor '" + tensor + "' has rank " + std::to_string(dims.size()) + "; at most " +
-                   std::to_string(Shape::max_rank));
+    fail(file, tensor, " has rank " + std::to_string(dims.size()) + "; at most " + std::to_string(Shape::max_rank));
   }
   Shape shape;
   std::uint64_t count = 1;
   for (const std::uint64_t extent : dims) {
     if (extent != 0 && count > longest / extent) {
-      fail(file, "tensor '" + tensor + "': its shape needs more bytes than the file has");
+      fail(file, tensor, ": its shape needs more than the " + std::to_string(longest) + " bytes of data in the file");
     }
     count *= extent;
-    if (extent > longest) fail(file, "tensor '" + tensor + "': extent " + std::to_string(extent) + " is too large");
+    if (extent > longest) {
+      fail(file, tensor,
+           ": extent " + std::to_string(extent) + " is larger than the " + std::to_string(longest) +
+               " bytes of data in the file");
+    }
     shape.append(static_cast<std::int64_t>(extent));
   }
   return shape;
@@ -136,38 +158,40 @@ Shape shape_of(const std::string& file, const std::string& tensor, const std::ve
 Extent extent_of(const std::string& file, const std::string& tensor, const Json& info, std::uint64_t data_bytes) {
   if (!info.is_object() || info.size() != 3 || !info.contains("dtype") || !info.contains("shape") ||
       !info.contains("data_offsets")) {
-    fail(file, "tensor '" + tensor + "' must have exactly dtype, shape and data_offsets");
+    fail(file, tensor, " is " + brief(info) + "; expected an object of exactly dtype, shape and data_offsets");
   }
   const DType dtype = type_of(file, tensor, info["dtype"]);
   const Shape shape = shape_of(file, tensor, numbers(file, tensor, info["shape"], "shape"), data_bytes);
   const std::vector<std::uint64_t> offsets = numbers(file, tensor, info["data_offsets"], "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_bytes) {
-    fail(file, "tensor '" + tensor + "': data_offsets " + info["data_offsets"].dump() + " do not lie in " +
-                   std::to_string(data_bytes) + " bytes of data");
+    fail(file, tensor,
+         ": data_offsets " + brief(info["data_offsets"]) + " are no begin and end in the " +
+             std::to_string(data_bytes) + " bytes of data");
   }
   const std::uint64_t count = static_cast<std::uint64_t>(shape.size());
   if (count > data_bytes || count * size_of(dtype) != offsets[1] - offsets[0]) {
-    fail(file, "tensor '" + tensor + "': " + std::to_string(offsets[1] - offsets[0]) + " bytes for " +
-                   to_string(ArrayType{dtype, shape, {}}));
+    const ArrayType type{dtype, shape, {}};
+    fail(file, tensor,
+         ": " + std::to_string(offsets[1] - offsets[0]) + " bytes for " + to_string(type) + "; expected " +
+             std::to_string(type.nbytes()));
   }
   return {offsets[0], offsets[1], tensor, {dtype, shape, {}}};
 }
 
-/// Refuses a name that appears twice, which the parser would silently merge.
+/// Refuses what the parser would take: a name that appears twice, which it merges silently, blanks before the object, as
+/// other readers of the format do, and lists in lists without end.
 Json parse_header(const std::string& file, std::string_view text) {
-  std::vector<std::set<std::string>> open;
-  std::string repeated;
-  const auto check = [&](int, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second) {
-      repeated = value.get<std::string>();
-    }
-    return true;
-  };
-  const Json header = Json::parse(text.begin(), text.end(), check, false);
-  if (!repeated.empty()) fail(file, "'" + repeated + "' appears twice in the header");
-  if (!header.is_object()) fail(file, "the header is no JSON object");
+  constexpr int deepest = 8;
+  if (!text.starts_with('{')) fail(file, "the header is no JSON object; expected it to begin with '{'");
+  const JsonFlaws flaws = flaws_of(text, deepest);
+  if (flaws.is_too_deep) {
+    fail(file, "the header is nested more than " + std::to_string(deepest) + " deep; expected an object of tensors");
+  }
+  if (!flaws.repeated.empty()) {
+    fail(file, "'" + brief(flaws.repeated) + "' appears twice in the header; expected each name once");
+  }
+  const Json header = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!header.is_object()) fail(file, "the header is no JSON object of UTF-8 text; expected {\"tensor\": {...}, ...}");
   return header;
 }
 
@@ -177,8 +201,9 @@ void check_cover(const std::string& file, std::vector<Extent>& extents, std::uin
   std::uint64_t at = 0;
   for (const Extent& extent : extents) {
     if (extent.begin != at) {
-      fail(file, "tensor '" + extent.name + "' begins at " + std::to_string(extent.begin) + ", expected " +
-                     std::to_string(at) + ": tensors must follow each other without hole or overlap");
+      fail(file, extent.name,
+           " begins at " + std::to_string(extent.begin) + ", expected " + std::to_string(at) +
+               ": tensors must follow each other without hole or overlap");
     }
     at = extent.end;
   }
@@ -232,13 +257,13 @@ std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arr
 std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file,
                                               Unnamed unnamed) {
   if (bytes.size() < length_bytes) {
-    fail(file, std::to_string(bytes.size()) + " bytes; a safetensors file begins with 8 bytes of header length");
+    fail(file, std::to_string(bytes.size()) + " bytes; a safetensors file begins with 8 bytes, its header's length");
   }
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) header_bytes |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
   if (header_bytes > largest_header || header_bytes > bytes.size() - length_bytes) {
-    fail(file,
-         "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) + " bytes");
+    fail(file, "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) +
+                   " bytes; expected at most what follows the length, and at most " + std::to_string(largest_header));
   }
   const auto text = bytes.subspan(length_bytes, static_cast<std::size_t>(header_bytes));
   const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
@@ -246,10 +271,14 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   const Json metadata = header.value(metadata_name, Json::object());
   const bool are_texts =
       metadata.is_object() && std::ranges::all_of(metadata, [](const Json& entry) { return entry.is_string(); });
-  if (!are_texts) fail(file, "'__metadata__' is " + metadata.dump().substr(0, 60) + "; expected a text for each name");
+  if (!are_texts) fail(file, "'__metadata__' is " + brief(metadata) + "; expected an object with a text for each name");
   std::vector<Extent> extents;
   for (const auto& [name, info] : header.items()) {
-    if (name != metadata_name) extents.push_back(extent_of(file, name, info, data.size()));
+    if (name == metadata_name) continue;
+    if (name.empty() || name.find('\0') != std::string::npos) {
+      fail(file, "a tensor's name is empty or holds NUL; expected a text for each");
+    }
+    extents.push_back(extent_of(file, name, info, data.size()));
   }
   check_cover(file, extents, data.size());
   std::map<std::string, Array> arrays;

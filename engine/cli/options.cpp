@@ -67,11 +67,12 @@ void add_how(CLI::App* train, TrainArguments& a) {
       ->check(positive);
   train->add_option("--keep-last", a.keep_last, "Checkpoints that stay, the latest ones; default: all")
       ->check(positive);
-  train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
+  auto* resume = train->add_flag("--resume", a.resume, "Go on from the run folder's latest checkpoint");
   train
       ->add_option("--accept-change", a.accept_changes,
                    "With --resume: an entry of the manifest that may be another one now, such as processor")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->needs(resume);
   train->add_option("--seeds", a.seeds,
                     "A run for each seed, such as 0-4, in folders of their own, and a report of all");
   train->add_flag("--trace-bits", a.trace_bits,
@@ -106,7 +107,8 @@ TrainArguments finished(const TrainOptions& of) {
 std::string one_line(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
+  constexpr std::size_t longest = 500;
+  return text.size() <= longest ? text : text.substr(0, longest) + "...";
 }
 
 TrainArguments parse_train(const std::vector<std::string>& words) {

@@ -50,7 +50,10 @@ std::optional<Manifest> written_manifest(const fs::path& run) {
   if (!json.is_object()) return std::nullopt;
   Manifest manifest;
   for (const auto& [key, value] : json.items()) {
-    manifest.emplace(key, value.is_string() ? value.get<std::string>() : value.dump());
+    // Entries are texts; what is none is shown, but for lists in lists without end.
+    manifest.emplace(key, value.is_string()       ? value.get<std::string>()
+                          : value.is_structured() ? std::string(value.type_name())
+                                                  : value.dump());
   }
   return manifest;
 }

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include <lockstep/checkpoint_manager.h>
+#include <lockstep/data_files.h>
 #include <lockstep/error.h>
 
 #include "engine/cli/named_options.h"
@@ -16,27 +17,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  std::stringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-  if (!line.empty() && line.back() == ',') cells.emplace_back();
-  return cells;
-}
-
+/// A run that has not written a table yet has an empty one.
 RecordTable read_table(const fs::path& path) {
   RecordTable table;
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return table;
-  table.columns = cells_of(line);
-  for (std::int64_t number = 2; std::getline(file, line); ++number) {
-    std::vector<std::string> cells = cells_of(line);
-    if (cells.size() != table.columns.size()) {
-      throw DataError(fmt::format("{}: line {} has {} cells; expected {}, as its first line", path.string(), number,
-                                  cells.size(), table.columns.size()));
-    }
-    table.rows.push_back(std::move(cells));
+  std::error_code ignored;
+  if (!fs::exists(path, ignored) || fs::is_empty(path, ignored)) return table;
+  const data::CsvTable read = data::read_csv(path);
+  table.columns = read.columns();
+  for (std::int64_t row = 0; row < read.rows(); ++row) {
+    table.rows.emplace_back();
+    for (const std::string& column : table.columns) table.rows.back().emplace_back(read.text(row, column));
   }
   return table;
 }

@@ -1,9 +1,13 @@
 #include "engine/cli/settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <sstream>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +20,27 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* owners[] = {"model", "optimizer", "schedule", "data"};
+
+/// The text of a file, without the mark that some editors begin it with.
+std::string config_file(const std::string& path) {
+  constexpr std::uintmax_t largest = std::uintmax_t{1} << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw ValueError(fmt::format("--config {}: there is no such file; give the path of a TOML file", path));
+  }
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > largest) {
+    throw ValueError(
+        fmt::format("--config {}: the file has {} bytes; expected a TOML file of at most {}", path, size, largest));
+  }
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw ValueError(fmt::format("--config {}: the file cannot be read; check its permissions", path));
+  if (const std::size_t at = text.find('\0'); at != std::string::npos) {
+    throw ValueError(fmt::format("--config {}: byte {} is NUL; expected the text of a TOML file", path, at));
+  }
+  return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
+}
 
 /// The value of "--name value" and "--name=value".
 std::optional<std::string> value_of(const std::vector<std::string>& arguments, const std::string& name) {
@@ -45,12 +70,16 @@ std::set<std::string> given_names(const std::vector<std::string>& arguments) {
 }
 
 /// What the entry stands for on the command line; nothing where the command line says it itself.
-std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::set<std::string>& given) {
+std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::string& path,
+                                      const std::set<std::string>& given) {
   const bool names_owner = !entry.table.empty() && entry.name == "name";
   if (!entry.table.empty() && !names_owner) {
     const std::string name = entry.table + "." + entry.name;
     if (given.contains("--set " + name)) return {};
     return {"--set", fmt::format("{}={}", name, fmt::join(entry.values, ","))};
+  }
+  if (entry.name == "config") {
+    throw ValueError(fmt::format("--config {}: it names another config file; write that one's options into it", path));
   }
   const std::string name = "--" + (names_owner ? entry.table : entry.name);
   if (given.contains(name)) return {};
@@ -68,7 +97,7 @@ std::vector<std::string> config_arguments(std::istream& config, const std::strin
   const std::set<std::string> given = given_names(arguments);
   std::vector<std::string> result;
   for (const ConfigEntry& entry : read_config(config, path)) {
-    const std::vector<std::string> more = arguments_of(entry, given);
+    const std::vector<std::string> more = arguments_of(entry, path, given);
     result.insert(result.end(), more.begin(), more.end());
   }
   return result;
@@ -77,10 +106,9 @@ std::vector<std::string> config_arguments(std::istream& config, const std::strin
 std::vector<std::string> with_config(const std::vector<std::string>& arguments) {
   const std::optional<std::string> path = value_of(arguments, "--config");
   if (!path) return arguments;
-  std::ifstream file(*path);
-  if (!file) throw ValueError(fmt::format("--config {}: there is no such file, or it cannot be read", *path));
+  std::istringstream config(config_file(*path));
   std::vector<std::string> result = arguments;
-  const std::vector<std::string> more = config_arguments(file, *path, arguments);
+  const std::vector<std::string> more = config_arguments(config, *path, arguments);
   result.insert(result.end(), more.begin(), more.end());
   return result;
 }

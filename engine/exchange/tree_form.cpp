@@ -48,7 +48,9 @@ class Reader {
       return leaves_[next_++];
     }
     if (!form.is_object() || form.size() != 1) fail(std::string("holds a ") + form.type_name() + " that is none");
-    const auto& [kind, value] = *form.items().begin();
+    const auto entry = form.begin();
+    const std::string& kind = entry.key();
+    const Json& value = entry.value();
     if (kind == "fixed") return fixed(value);
     if (kind == "list" && value.is_array()) {
       std::vector<Tree> items;

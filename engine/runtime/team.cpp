@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <lockstep/error.h>
@@ -19,7 +20,15 @@ Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
       barrier_(devices),
       done_(devices),
       shares_(devices) {
-  for (int d = 1; d < devices; ++d) threads_.emplace_back([this, d] { work(d); });
+  try {
+    for (int d = 1; d < devices; ++d) threads_.emplace_back([this, d] { work(d); });
+  } catch (const std::system_error& error) {
+    const std::size_t made = threads_.size();
+    end();
+    throw BackendError("run: " + std::to_string(devices) + " devices need " + std::to_string(devices - 1) +
+                       " threads, and the system gives " + std::to_string(made) + " (" + error.code().message() +
+                       "); take fewer devices, or raise the limit of processes (ulimit -u)");
+  }
 }
 
 Team::~Team() {
@@ -28,6 +37,10 @@ Team::~Team() {
     static_cast<void>(std::make_unique<std::vector<std::thread>>(std::move(threads_)).release());
     return;
   }
+  end();
+}
+
+void Team::end() {
   stop_.store(true, std::memory_order_release);
   started_.fetch_add(1, std::memory_order_acq_rel);
   started_.notify_all();

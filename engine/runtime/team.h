@@ -23,6 +23,7 @@ using namespace backend;
 /// has entered the given backends (Backend::enter_thread) before its first task.
 class Team {
  public:
+  /// Throws BackendError where the system has not so many threads.
   Team(int devices, std::vector<std::shared_ptr<const Backend>> backends);
   ~Team();
   Team(const Team&) = delete;
@@ -47,6 +48,7 @@ class Team {
 
  private:
   void work(int device);
+  void end();
   void run_on(int device) noexcept;
 
   const std::uint64_t born_ = forks();

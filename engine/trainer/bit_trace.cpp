@@ -27,7 +27,7 @@ void BitTrace::on_step(const StepReport& report, const Tree& state, Requests&) {
   std::string lines;
   for (const std::string& path : state.paths()) {
     const std::string hash = fingerprint(Tree(state.at(path).array()));  // all processes, where it lies cut
-    lines += fmt::format("{}{},{},{}", lines.empty() ? "" : "\n", report.step, path, hash);
+    lines += fmt::format("{}{},{},{}", lines.empty() ? "" : "\n", report.step, detail::csv_cell(path), hash);
   }
   if (file_ != nullptr) file_->append(lines);
 }

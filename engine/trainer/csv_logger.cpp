@@ -30,13 +30,6 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-std::string as_cell(const std::string& name) {
-  if (name.find_first_of(",\"\n") == std::string::npos) return name;
-  std::string text = "\"";
-  for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return text + "\"";
-}
-
 std::optional<std::int64_t> step_in(const std::string& cell) {
   std::int64_t step = 0;
   const char* end = cell.data() + cell.size();
@@ -45,7 +38,7 @@ std::optional<std::int64_t> step_in(const std::string& cell) {
 }
 
 std::vector<std::string> all_as_cells(std::vector<std::string> names) {
-  for (std::string& name : names) name = as_cell(name);
+  for (std::string& name : names) name = detail::csv_cell(name);
   return names;
 }
 
@@ -80,10 +73,10 @@ void CsvLogger::on_step(const StepReport& report, const Tree&, Requests&) {
   if (file_ == nullptr) return;
   std::map<std::string, std::string> row = {{"step", fmt::format("{}", report.step)},
                                             {"epoch", fmt::format("{}", report.epoch)}};
-  for (const auto& [name, value] : report.logs) row.emplace(as_cell(name), fmt::format("{}", value));
+  for (const auto& [name, value] : report.logs) row.emplace(detail::csv_cell(name), fmt::format("{}", value));
   if (!options_.rate.empty()) {
     const double seconds = report.seconds - seconds_;
-    row.emplace(as_cell(options_.rate),
+    row.emplace(detail::csv_cell(options_.rate),
                 fmt::format("{}", seconds > 0 ? static_cast<double>(report.rows - rows_) / seconds : 0));
     seconds_ = report.seconds;
     rows_ = report.rows;

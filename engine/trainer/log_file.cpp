@@ -98,4 +98,11 @@ void LogFile::rewrite(const std::vector<std::string>& lines) {
   open();
 }
 
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + "\"";
+}
+
 }  // namespace lockstep::detail

@@ -33,4 +33,7 @@ class LogFile {
   int descriptor_ = -1;
 };
 
+/// A text as a field of a CSV file (RFC 4180): in quotes where it needs them.
+std::string csv_cell(const std::string& text);
+
 }  // namespace lockstep::detail

@@ -20,8 +20,17 @@ namespace {
 
 constinit std::atomic<bool> counting{false};
 constinit std::atomic<std::int64_t> allocations{0};
+/// How many more succeed before one fails; less than 0: all.
+constinit std::atomic<std::int64_t> until_failure{-1};
+constinit std::atomic<std::size_t> smallest_failing{0};
 
 }  // namespace
+
+void fail_allocation(std::int64_t nth, std::size_t at_least) {
+  smallest_failing = at_least;
+  until_failure = nth;
+}
+bool has_failed() { return until_failure < 0; }
 
 std::int64_t allocations_during(const std::function<void()>& work) {
   allocations = 0;
@@ -79,6 +88,11 @@ void note() noexcept {
 
 }  // namespace
 
+bool fails(std::size_t bytes) noexcept {
+  if (until_failure.load(std::memory_order_relaxed) < 0 || bytes < smallest_failing) return false;
+  return until_failure.fetch_sub(1, std::memory_order_relaxed) == 0;
+}
+
 bool counts_allocations() {
   is_called_by_onednn();  // its first call loads what walks the stack
   return true;
@@ -95,18 +109,22 @@ void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 void* malloc(std::size_t bytes) noexcept {
   lockstep::tests::note();
+  if (lockstep::tests::fails(bytes)) return nullptr;
   return __libc_malloc(bytes);
 }
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
   lockstep::tests::note();
+  if (lockstep::tests::fails(count * bytes)) return nullptr;
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* block, std::size_t bytes) noexcept {
   lockstep::tests::note();
+  if (lockstep::tests::fails(bytes)) return nullptr;
   return __libc_realloc(block, bytes);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   lockstep::tests::note();
+  if (lockstep::tests::fails(bytes)) return nullptr;
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return memalign(alignment, bytes); }

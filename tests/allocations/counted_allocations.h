@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -11,5 +12,10 @@ std::int64_t allocations_during(const std::function<void()>& work);
 
 /// Whether this build counts: a sanitizer brings its own allocator.
 bool counts_allocations();
+
+/// The nth allocation of the process from now on, from 0, of those of so many bytes at least, finds no memory.
+void fail_allocation(std::int64_t nth, std::size_t at_least = 0);
+/// Whether it has been asked for.
+bool has_failed();
 
 }  // namespace lockstep::tests

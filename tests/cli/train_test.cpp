@@ -251,7 +251,7 @@ std::vector<std::string> metrics_of(const fs::path& run) {
 TEST_CASE("a run that is killed, before its first checkpoint and later, goes on to the same bits and metrics") {
   const TemporaryFolder folder;
   const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
-  const std::string options = "--steps 40 --log-every 1 --checkpoint-every 3 --keep-last 2 --devices ";
+  const std::string options = "--steps 40 --log-every 1 --checkpoint-every 3 --keep-last 2 --trace-bits --devices ";
   const std::string expected = fingerprint_of(train(whole, options + "2"));
   const auto killed_when = [&](const std::string& there, const std::string& more) {
     run_shell("sh -c 'trap \"\" TERM; " LOCKSTEP_PROGRAM " " + train_arguments(run, options + more) +
@@ -264,6 +264,7 @@ TEST_CASE("a run that is killed, before its first checkpoint and later, goes on 
   CHECK(fingerprint_of(train(run, options + "2 --resume")) == expected);
   CHECK(metrics_of(run) == metrics_of(whole));
   CHECK(metrics_of(run).size() == 41);
+  CHECK(file_text(run / "bits.csv") == file_text(whole / "bits.csv"));  // each step once
   CHECK(std::distance(fs::directory_iterator(run / "checkpoints"), {}) == 2);
 }
 

@@ -4,9 +4,6 @@
 #include <span>
 #include <string>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
 #include <lockstep/vocabularies.h>
@@ -14,6 +11,7 @@
 #include "engine/data/files/npy.h"
 #include "engine/data/files/npz.h"
 #include "engine/data/vocabularies/vocabulary_form.h"
+#include "tests/fuzz/memory_file.h"
 
 namespace lockstep::tests {
 namespace {
@@ -21,25 +19,6 @@ namespace {
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
-
-/// A file in memory, for readers that take a path.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzzed", MFD_CLOEXEC)) {
-    while (!bytes.empty()) {
-      const ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
-      if (done <= 0) break;
-      bytes.remove_prefix(static_cast<std::size_t>(done));
-    }
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
 
 void read_csv(std::string_view bytes) {
   const data::CsvTable table = data::parse_csv(bytes, "fuzzed");
@@ -75,14 +54,14 @@ void read_words(std::string_view bytes) {
     joined += word;
   }
   if (joined != bytes) throw std::string("the words are not the text");
-  data::read_text(MemoryFile(bytes).path());
+  data::read_text(file_in_memory(bytes));
 }
 
 }  // namespace
 
 const std::vector<Reader>& data_readers() {
   static const std::vector<Reader> readers = {
-      {"idx", [](std::string_view bytes) { data::read_idx(MemoryFile(bytes).path()); }},
+      {"idx", [](std::string_view bytes) { data::read_idx(file_in_memory(bytes)); }},
       {"npy", [](std::string_view bytes) { data::parse_npy(bytes_of(bytes), "fuzzed", "read_npy"); }},
       {"npz", [](std::string_view bytes) { data::parse_npz(bytes_of(bytes), "fuzzed"); }},
       {"csv", read_csv},

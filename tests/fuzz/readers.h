@@ -11,7 +11,8 @@ struct Reader {
   void (*read)(std::string_view bytes);
 };
 
-/// All readers of engine/data: what is in this list is fuzzed.
+/// All readers of engine/data, and those of what stands above it: what is in these lists is fuzzed.
 const std::vector<Reader>& data_readers();
+const std::vector<Reader>& engine_readers();
 
 }  // namespace lockstep::tests

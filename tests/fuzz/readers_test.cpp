@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/data/files/zip_archive.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/support/temporary_folder.h"
 
@@ -38,14 +40,21 @@ void damage(const std::string& good, Read&& read) {
   CHECK(refused > 0);
 }
 
+const std::filesystem::path corpus = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "fuzz" / "corpus";
+
+std::vector<tests::Reader> all_readers() {
+  std::vector<tests::Reader> readers = tests::data_readers();
+  readers.insert(readers.end(), tests::engine_readers().begin(), tests::engine_readers().end());
+  return readers;
+}
+
 }  // namespace
 
-TEST_CASE("damaged files of every reader of data") {
-  for (const tests::Reader& reader : tests::data_readers()) {
+TEST_CASE("damaged files of every reader") {
+  for (const tests::Reader& reader : all_readers()) {
     CAPTURE(reader.name);
     std::uint64_t seed = 0;
-    const auto folder = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "fuzz" / "corpus" / reader.name;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(corpus / reader.name)) {
       const std::string good = tests::file_text(entry.path());
       reader.read(good);
       for (std::uint64_t last = seed + cases / 4; seed < last; ++seed) {
@@ -59,6 +68,27 @@ TEST_CASE("damaged files of every reader of data") {
     }
     CHECK(seed > 0);
   }
+}
+
+TEST_CASE("corpus: what coverage-guided fuzzing found worth keeping ends in a value or a typed error") {
+  int inputs = 0;
+  for (const tests::Reader& reader : all_readers()) {
+    const std::filesystem::path file = corpus / (std::string(reader.name) + ".zip");
+    if (!std::filesystem::exists(file)) continue;
+    const std::string archive = tests::file_text(file);
+    const auto bytes = std::as_bytes(std::span(archive.data(), archive.size()));
+    for (const data::ZipEntry& entry : data::zip_entries(bytes, file.string(), "corpus")) {
+      const std::vector<std::byte> input = data::unpack(bytes, entry, file.string(), "corpus");
+      CAPTURE(file);
+      CAPTURE(entry.name);
+      ++inputs;
+      try {
+        reader.read({reinterpret_cast<const char*>(input.data()), input.size()});
+      } catch (const Error&) {
+      }
+    }
+  }
+  CHECK(inputs > 1000);
 }
 
 TEST_CASE("damaged safetensors files") {

@@ -6,11 +6,11 @@
 
 #include "tests/fuzz/readers.h"
 
-// What libFuzzer calls with one input after the other; LOCKSTEP_FUZZED names the reader.
+// What libFuzzer calls with one input after the other; LOCKSTEP_FUZZED names the reader, LOCKSTEP_READERS the list it is in.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   static const lockstep::tests::Reader reader = [] {
-    for (const lockstep::tests::Reader& known : lockstep::tests::data_readers()) {
+    for (const lockstep::tests::Reader& known : lockstep::tests::LOCKSTEP_READERS()) {
       if (known.name == LOCKSTEP_FUZZED) return known;
     }
     std::abort();

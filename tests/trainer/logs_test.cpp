@@ -171,3 +171,26 @@ TEST_CASE("a run writes all of its logs") {
   CHECK(std::count(lines.begin(), lines.end(), '\n') == 3);
   CHECK(tests::event_records(only_file(folder.path() / "events")).size() == 2 + 2 * 4 + 2 * 5);
 }
+
+TEST_CASE("a trace of bits holds any name of a variable, once for each step") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "bits.csv";
+  const Tree state = Tree::dict({{"a,b", Tree(array(1))}, {"say \"c\"", Tree(array(2))}});
+  const auto trace = [&](std::int64_t from, std::int64_t last) {
+    callbacks::BitTrace bits(file);
+    bits.on_begin({.step = from, .first_step = from}, state);
+    for (std::int64_t step = from + 1; step <= last; ++step) {
+      Requests requests;
+      bits.on_step({.step = step, .first_step = from}, state, requests);
+    }
+    bits.close();
+  };
+  trace(0, 3);
+  trace(2, 4);  // gone on with from a checkpoint of step 2
+  const data::CsvTable table = data::read_csv(file);
+  REQUIRE(table.rows() == 8);
+  for (std::int64_t row = 0; row < table.rows(); ++row) {
+    CHECK(table.text(row, "step") == std::to_string(1 + row / 2));
+    CHECK(table.text(row, "variable") == (row % 2 == 0 ? "a,b" : "say \"c\""));
+  }
+}

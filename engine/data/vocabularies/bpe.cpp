@@ -48,6 +48,21 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelled, const std
   return result;
 }
 
+/// Whether a JSON text has no list or object within another.
+bool is_flat(std::string_view json) {
+  int opened = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size() && opened < 2; ++i) {
+    if (in_text && json[i] == '\\')
+      ++i;
+    else if (json[i] == '"')
+      in_text = !in_text;
+    else if (!in_text && (json[i] == '{' || json[i] == '['))
+      ++opened;
+  }
+  return opened < 2;
+}
+
 struct Merge {
   std::int32_t rank = 0;
   std::int32_t whole = 0;
@@ -90,7 +105,8 @@ class BytePairs final : public Vocabulary::Form {
       }
       return true;
     };
-    const Json vocabulary = Json::parse(text.begin(), text.end(), check, false);
+    // Of lists in lists a parser could make what nobody walks through.
+    const Json vocabulary = is_flat(text) ? Json::parse(text.begin(), text.end(), check, false) : Json();
     if (!vocabulary.is_object() || vocabulary.empty()) {
       fail(file, " is no JSON object of tokens; expected {\"token\": number, ...}");
     }

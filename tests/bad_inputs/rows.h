@@ -1,0 +1,54 @@
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <typeinfo>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/temporary_folder.h"
+
+// The list of bad inputs, row by row: what each ends in, to the letter. A row's number is its place in the list;
+// tests/lint/bad_inputs.cmake counts that none is missing. An input stands for its kind: neighbours have the same number.
+// The texts stand in texts.txt, in the order in which a row's inputs are tried; LOCKSTEP_WRITE_TEXTS=<file> appends them
+// as they are to another file. In them a temporary folder is {folder}, the end of a name that is drawn {drawn}, and where
+// an error was made {place}.
+namespace lockstep::tests {
+
+/// Checks that the next text of row `number` is this one; `hidden`, which no test can know before, is {}.
+void check_text(int number, std::string text, const std::string& hidden);
+
+/// Row `number`: `action` throws an E, and none derived from it, of the row's next text.
+template <class E, class F>
+void refused(int number, const F& action, const std::string& hidden = {}) {
+  CAPTURE(number);
+  try {
+    action();
+  } catch (const E& error) {
+    CHECK(typeid(error) == typeid(E));
+    check_text(number, error.what(), hidden);
+    return;
+  } catch (const std::exception& error) {
+    FAIL_CHECK("another kind of error was thrown: " << std::string(error.what()));
+    return;
+  }
+  FAIL_CHECK("no error was thrown");
+}
+
+/// Row `number`, which is no error here: `check` says what it is.
+template <class F>
+void row(int number, const F& check) {
+  CAPTURE(number);
+  check();
+}
+
+/// Row `number`: `read` of a file that holds `bytes` throws an E.
+template <class E, class F>
+void refused_file(int number, const std::string& bytes, const F& read) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("bad", bytes);
+  refused<E>(number, [&] { read(path); });
+}
+
+}  // namespace lockstep::tests

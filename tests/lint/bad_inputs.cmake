@@ -1,0 +1,33 @@
+# Every row of the list of bad inputs has a test: 1 to 92, and 107 to 116. A test names its row as the first argument of a
+# function whose name ends in "row", "refused" or "refused_file".
+
+cmake_minimum_required(VERSION 3.25)
+
+file(GLOB_RECURSE sources "${SOURCE}/tests/bad_inputs/*.cpp" "${SOURCE}/tests/allocations/*.cpp")
+set(found "")
+foreach(source IN LISTS sources)
+  file(READ "${source}" text)
+  string(REGEX MATCHALL "(row|refused|refused_file)(<[A-Za-z]+>)?\\([ \n]*[0-9]+," calls "${text}")
+  foreach(call IN LISTS calls)
+    string(REGEX REPLACE "^[^(]*\\([ \n]*([0-9]+),$" "\\1" number "${call}")
+    list(APPEND found "${number}")
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES found)
+
+set(missing "")
+foreach(first_last "1;92" "107;116")
+  list(GET first_last 0 first)
+  list(GET first_last 1 last)
+  foreach(number RANGE ${first} ${last})
+    if(NOT number IN_LIST found)
+      list(APPEND missing ${number})
+    endif()
+  endforeach()
+endforeach()
+if(missing)
+  list(JOIN missing ", " missing)
+  message(FATAL_ERROR "bad inputs without a test: ${missing}")
+endif()
+list(LENGTH found count)
+message("${count} rows of bad inputs have tests")
