@@ -33,7 +33,7 @@ Spoken spoken_by(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("T84: Python's safetensors reads what is written here, and what it writes is read here") {
+TEST_CASE("Python's safetensors reads what is written here, and what it writes is read here") {
   const tests::TemporaryFolder folder;
   const Named<Array> tensors = {{"bf16", array({1.5F, -2.0F, 3.140625F}).astype(bfloat16)},
                                 {"bf16_none", zeros({0, 4}, bfloat16)},
