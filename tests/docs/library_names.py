@@ -1,18 +1,43 @@
-"""usage: library_names.py ROOT. Every public name of another library (library_names.txt, as dir() of the module gives them,
-without modules) stands in one of the pages, or is a public name of ours: nothing is left out in silence.
+"""usage: library_names.py ROOT. Every public name of another library (library_names/*.txt, as dir() of its modules gives
+them, without modules) stands in a row of a page, or is a public name of ours: nothing is left out in silence. What
+docs/left_out_libraries.md sets as code is a word of the public headers, and its rows name what those libraries have.
 """
 
 import pathlib
 import re
 import sys
 
-PAGES = ("left_out", "layers", "optimizers", "losses")
 root = pathlib.Path(sys.argv[1])
-pages = "".join((root / "docs" / f"{page}.md").read_text() for page in PAGES)
-known = set(re.findall(r"\w+", pages + (root / "tests/golden/public_names.txt").read_text()))
-lines = (root / "tests/docs/library_names.txt").read_text().splitlines()
-names = [line for line in lines if not line.startswith("#")]
-missing = sorted(name for name in names if name not in known)
-if missing:
-    sys.exit("neither a page of docs nor Lockstep has these names; write a line in docs/left_out.md: " + ", ".join(missing))
-print(f"{len(names)} names")
+docs = root / "docs"
+
+
+def words(text):
+    return set(re.findall(r"\w+", text))
+
+
+def rows(page):
+    return [line for line in (docs / page).read_text().splitlines() if " | " in line]
+
+
+lists = [file.read_text() for file in sorted((root / "tests/docs/library_names").glob("*.txt"))]
+names = words("\n".join(re.sub(r"(?m)^#.*$", "", text) for text in lists))
+left_out = [row.split(" | ", 1) for row in rows("left_out_libraries.md")]
+known = words((root / "tests/golden/public_names.txt").read_text())
+known |= words(" ".join(line.split(" | ")[0] for line in rows("left_out.md") + rows("left_out_libraries.md")))
+known |= words(" ".join(line for page in ("layers.md", "optimizers.md", "losses.md") for line in rows(page)))
+public = words("".join(re.sub(r"//.*", "", file.read_text())
+                       for ending in ("h", "def") for file in (root / "include/lockstep").rglob(f"*.{ending}")))
+
+faults = [f"{name}: neither a row of docs nor Lockstep has it; write it in docs/left_out_libraries.md"
+          for name in sorted(names - known)]
+for given, reason in left_out[1:]:  # the first says what a line is
+    faults += [f"{name}: docs/left_out_libraries.md has it, none of the libraries does"
+               for name in sorted(words(given) - names)]
+    code = " ".join(re.findall(r"`([^`]*)`", reason))
+    faults += [f"{name}: docs/left_out_libraries.md says that for {given[:40]}, no public header does"
+               for name in sorted(words(code) - public) if not name.isdigit()]
+if not names or not left_out:
+    faults.append("there are no names, or no rows")
+if faults:
+    sys.exit("\n".join(faults))
+print(f"{len(names)} names, {len(left_out)} rows")
