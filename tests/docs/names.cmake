@@ -34,7 +34,8 @@ file(GLOB_RECURSE documents "${ROOT}/docs/*.md")
 foreach(document IN LISTS documents ITEMS "${ROOT}/README.md")
   file(READ "${document}" text)
   without_lists("${text}" text)
-  string(REGEX MATCHALL "ls::[A-Za-z0-9_:]*[A-Za-z0-9_]" found "${text}")
+  string(REGEX REPLACE "[A-Za-z0-9_]ls::" " " whole_words "${text}")  # models::find is no ls::find
+  string(REGEX MATCHALL "ls::[A-Za-z0-9_:]*[A-Za-z0-9_]" found "${whole_words}")
   list(APPEND names ${found})
   # Without blocks of code; a newline is a mark of its own, so that a match ends at the end of its line.
   while(text MATCHES "\n```")
