@@ -197,7 +197,7 @@ TEST_CASE("what cannot be meant is said") {
   refused("--schedule step", "no schedule 'step'; known are constant, ");
   refused("--set optimizer.b3=1", "the optimizer 'adamw' has no option 'b3'; it has b1, b2, epsilon, weight_decay");
   refused("--set optimizer.b1=x", "optimizer.b1 is 'x'; expected a number");
-  refused("--set model.width=1", "the model 'mlp' has no option 'width'; it has none");
+  refused("--set model.width=1", "the model 'mlp' has no option 'width'; it has layers, units");
   refused("--set width=1", "expected <thing>.<name>=<value>, such as model.width=128");
   refused("--set layer.width=1", "'layer' has no options; model, optimizer, schedule and data have");
   refused("--set optimizer.b1=0.8 --set optimizer.b1=0.7", "--set optimizer.b1 is given twice");
