@@ -20,8 +20,6 @@ struct Hyperparameter {
   Array value;
 };
 
-std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "/" + key; }
-
 /// Whether that is the state of optim::inject_hyperparams.
 bool holds_hyperparameters(const Tree& tree) {
   return tree.kind() == Tree::Kind::dict && tree.entries().size() == 3 && tree.contains("count") &&

@@ -124,7 +124,10 @@ TEST_CASE("read_npy refuses what it cannot trust, and says where") {
       {npy(dict("<f4", deep.substr(0, 60000)), four),
        "byte 61: header: an extent of 0 to 2^63-1 expected, found '((((((((((((((((((((((((((((((((((((((((...'"},
       {npy(dict("<f4", "(1,)") + "x", four), "byte 68: header: text follows the dict: 'x'"},
-      {npy("{'descr': '\xC3\xA9'}", four, 3), "byte 26: header: descr is '??'" + kinds},
+      {npy("{'descr': '\xC3\xA9'}", four, 3),
+       "byte 26: header: descr is '?"
+       "?'" +
+           kinds},
   };
   for (const Bad& bad : table) {
     CAPTURE(bad.says);
