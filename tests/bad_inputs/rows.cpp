@@ -26,7 +26,7 @@ std::map<int, Texts> read_texts() {
 
 }  // namespace
 
-void check_text(int number, std::string text, const std::string& hidden) {
+bool check_text(int number, std::string text, const std::string& hidden) {
   static std::map<int, Texts> texts = read_texts();
   static const std::regex folder(std::filesystem::temp_directory_path().string() + "/lockstep-test\\.\\w{6}");
   static const std::regex drawn("\\.\\w{6} cannot");
@@ -43,6 +43,7 @@ void check_text(int number, std::string text, const std::string& hidden) {
   const std::string expected = row.next < row.lines.size() ? row.lines[row.next] : "(texts.txt has no further text)";
   ++row.next;
   CHECK(text == expected);
+  return text == expected;
 }
 
 }  // namespace lockstep::tests

@@ -16,24 +16,25 @@
 // an error was made {place}.
 namespace lockstep::tests {
 
-/// Checks that the next text of row `number` is this one; `hidden`, which no test can know before, is {}.
-void check_text(int number, std::string text, const std::string& hidden);
+/// Checks that the next text of row `number` is this one, and tells; `hidden`, which no test can know before, is {}.
+bool check_text(int number, std::string text, const std::string& hidden);
 
-/// Row `number`: `action` throws an E, and none derived from it, of the row's next text.
+/// Row `number`: `action` throws an E, and none derived from it, of the row's next text. Whether it was so, for a forked
+/// process, whose failed checks nobody counts.
 template <class E, class F>
-void refused(int number, const F& action, const std::string& hidden = {}) {
+bool refused(int number, const F& action, const std::string& hidden = {}) {
   CAPTURE(number);
   try {
     action();
   } catch (const E& error) {
     CHECK(typeid(error) == typeid(E));
-    check_text(number, error.what(), hidden);
-    return;
+    return check_text(number, error.what(), hidden) && typeid(error) == typeid(E);
   } catch (const std::exception& error) {
     FAIL_CHECK("another kind of error was thrown: " << std::string(error.what()));
-    return;
+    return false;
   }
   FAIL_CHECK("no error was thrown");
+  return false;
 }
 
 /// Row `number`, which is no error here: `check` says what it is.
