@@ -46,7 +46,9 @@ std::vector<ConfigEntry> read_config(std::istream& config, const std::string& pa
   try {
     parsed = toml::parse(config);
   } catch (const toml::parse_error& error) {
-    refuse(path, error.source(), std::string(error.description()));
+    std::string what(error.description());
+    if (what.ends_with("as table")) what += "; in a table, the thing's own name is its entry 'name'";
+    refuse(path, error.source(), what);
   }
   std::vector<ConfigEntry> entries;
   for (const auto& [key, value] : parsed) {

@@ -89,7 +89,7 @@ TEST_CASE("bad inputs 81 to 85: flags of the command line") {
 TEST_CASE("bad inputs 86 and 87: config files, and options that do not go together") {
   row(86, [] {
     check_runs("", "empty");
-    check_runs("batch = 16\r\noptimizer = \"sgd\"\r\n[optimizer]\r\nmomentum = 0.5\r\n", "crlf");
+    check_runs("batch = 16\r\n[optimizer]\r\nname = \"sgd\"\r\nmomentum = 0.5\r\n", "crlf");
     check_runs(
         "\xEF\xBB\xBF"
         "batch = 16\n",

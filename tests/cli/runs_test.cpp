@@ -211,7 +211,7 @@ TEST_CASE("what cannot be meant is said") {
       {"batch = 16\nbatch = 17", "line 2: "},
       {"[model", "line 1: "},
       {"; batch = 16", "line 1: "},
-      {"optimizer = \"adam\"\n[optimizer]\nb1 = 0.5", "line 2: "},
+      {"optimizer = \"adam\"\n[optimizer]\nb1 = 0.5", "as table; in a table, the thing's own name is its entry 'name'"},
       {"batch = 010", "line 1: "},
       {"batch = []", "line 1: batch is an empty array; leave it out"},
       {"batch = 2024-01-01", "line 1: batch is no text, number, true or false"},
