@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,12 +26,18 @@ namespace lockstep::benches {
 
 namespace {
 
+/// How long to call, and what of the calls' times is said.
+struct Timing {
+  double seconds = 4;
+  bool mean = false;  ///< Where processes take turns, medians leave out the turns of others.
+};
+
 struct StepArguments {
   std::string workload = "gpt";
   std::int64_t shards = 8;
   std::int64_t rows = 0;
   int devices = 1;
-  double seconds = 4;
+  Timing timing;
   bool profile = false;
 };
 
@@ -38,8 +45,8 @@ struct GptArguments {
   std::int64_t vocabulary = 512, width = 256, depth = 4, heads = 4, rows = 1, tokens = 128;
 };
 
-/// Calls `step` for that long, every process equally often, and returns the median of what a call took.
-double seconds_per_step(const std::function<void()>& step, double seconds) {
+/// Calls `step` for that long, every process equally often, and returns the median, or mean, of what a call took.
+double seconds_per_step(const std::function<void()>& step, const Timing& timing) {
   using Clock = std::chrono::steady_clock;
   const auto timed = [&] {
     const auto start = Clock::now();
@@ -49,10 +56,11 @@ double seconds_per_step(const std::function<void()>& step, double seconds) {
   double first = 0;
   for (int i = 0; i < 5; ++i) first = timed();
   // How often is said by the first process: calls that communicate must be as many on all.
-  std::int64_t calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(seconds / first), 15, 20000);
+  std::int64_t calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(timing.seconds / first), 15, 20000);
   world()->broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0);
   std::vector<double> samples;
   for (std::int64_t i = 0; i < calls; ++i) samples.push_back(timed());
+  if (timing.mean) return std::reduce(samples.begin(), samples.end()) / static_cast<double>(samples.size());
   return median(std::move(samples));
 }
 
@@ -98,21 +106,21 @@ Work work_of(const StepArguments& a, const std::shared_ptr<Profile>& profile) {
   return {step, step.init(weights, state), batch, parameters(weights)};
 }
 
-double seconds_of_a_step(Work& work, double seconds) {
+double seconds_of_a_step(Work& work, const Timing& timing) {
   return seconds_per_step(
       [&] {
         auto [next, logs] = work.step(std::move(work.state), work.batch);
         work.state = std::move(next);
         logs.at("loss").item<float>();
       },
-      seconds);
+      timing);
 }
 
 void time_step(const StepArguments& a) {
   const auto profile = a.profile ? std::make_shared<Profile>(ProfileOptions{.skip = 100, .calls = 100}) : nullptr;
   Work work = work_of(a, profile);
   const Plan plan = work.step.program(work.state, work.batch).plan();
-  say(text(plan, work.parameters, seconds_of_a_step(work, a.seconds)));
+  say(text(plan, work.parameters, seconds_of_a_step(work, a.timing)));
   if (profile == nullptr || world()->rank() != 0) return;
   for (const ProfileRow& row : profile->by_op()) {
     fmt::print(stderr, "{:32} {:8} runs {:10.2f} us a step\n", row.name, row.runs,
@@ -125,9 +133,10 @@ void time_comparison(const StepArguments& a) {
   Work work = work_of(a, nullptr);
   const Function program = work.step.program(work.state, work.batch);
   const Tree arguments = Tree::list({to_tree(work.state), to_tree(work.batch)});
-  const double printed = seconds_per_step([&] { static_cast<void>(program.to_string()); }, a.seconds / 8);
-  const double compared = seconds_per_step([&] { check_replicas("the arguments", arguments); }, a.seconds / 8);
-  const double step = seconds_of_a_step(work, a.seconds);
+  const Timing eighth{a.timing.seconds / 8, a.timing.mean};
+  const double printed = seconds_per_step([&] { static_cast<void>(program.to_string()); }, eighth);
+  const double compared = seconds_per_step([&] { check_replicas("the arguments", arguments); }, eighth);
+  const double step = seconds_of_a_step(work, a.timing);
   say(fmt::format(R"({{"text_seconds": {:.6f}, "comparison_seconds": {:.6f}, "step_seconds": {:.6f}, )"
                   R"("share_of_100_steps": {:.6f}}})",
                   printed, compared, step, (printed + compared) / (100 * step)));
@@ -149,7 +158,7 @@ void plan_gpt(const GptArguments& a) {
 }
 
 /// A psum of one shard a process, of several sizes.
-void time_exchanges(double seconds, std::int64_t only) {
+void time_exchanges(const Timing& timing, std::int64_t only) {
   const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
   for (std::int64_t bytes = 1024; bytes <= (std::int64_t{64} << 20); bytes *= 4) {
@@ -161,7 +170,7 @@ void time_exchanges(double seconds, std::int64_t only) {
                   {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
     });
     Array y;
-    const double took = seconds_per_step([&] { y = sum(x); }, seconds);
+    const double took = seconds_per_step([&] { y = sum(x); }, timing);
     say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}}})", bytes, took));
   }
 }
@@ -170,21 +179,23 @@ int run(int argc, char** argv) {
   CLI::App app("Times what several processes do together, and one of them alone", "bench_processes");
   app.require_subcommand(1);
   StepArguments a;
-  double seconds = 0.5;
+  Timing each{.seconds = 0.5};
   std::int64_t only = 0;
   CLI::App* const step = app.add_subcommand("step", "A training step");
   step->add_option("workload", a.workload)->required();
   step->add_option("--shards", a.shards)->capture_default_str();
   step->add_option("--rows", a.rows, "Of a batch; 0: those of the workload")->capture_default_str();
   step->add_option("--devices", a.devices, "Of a process")->capture_default_str();
-  step->add_option("--seconds", a.seconds)->capture_default_str();
+  step->add_option("--seconds", a.timing.seconds)->capture_default_str();
+  step->add_flag("--mean", a.timing.mean, "In place of the median");
   step->add_flag("--profile", a.profile, "What the ops of 100 steps took, on standard error");
   CLI::App* const comparison = app.add_subcommand("comparison", "What is compared before a step's first call");
   comparison->add_option("workload", a.workload)->required();
   comparison->add_option("--shards", a.shards)->capture_default_str();
-  comparison->add_option("--seconds", a.seconds)->capture_default_str();
+  comparison->add_option("--seconds", a.timing.seconds)->capture_default_str();
   CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
-  exchange->add_option("--seconds", seconds, "For each size")->capture_default_str();
+  exchange->add_option("--seconds", each.seconds, "For each size")->capture_default_str();
+  exchange->add_flag("--mean", each.mean, "In place of the median");
   exchange->add_option("--bytes", only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
@@ -201,7 +212,7 @@ int run(int argc, char** argv) {
   if (plan->parsed()) plan_gpt(g);
   if (step->parsed()) time_step(a);
   if (comparison->parsed()) time_comparison(a);
-  if (exchange->parsed()) time_exchanges(seconds, only);
+  if (exchange->parsed()) time_exchanges(each, only);
   return 0;
 }
 

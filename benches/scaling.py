@@ -67,14 +67,15 @@ def measure(arguments):
     worst = 1.0
     for processes in arguments.processes:
         together = [*launcher, "-n", str(processes), program]
-        sums = said([*together, "exchange"]) if processes > 1 else []
+        mean = ["--mean"] if processes > (os.cpu_count() or 1) else []  # they take turns
+        sums = said([*together, "exchange", *mean]) if processes > 1 else []
         for workload in arguments.workloads:
             rows = ROWS[workload]
             local = at_once(
-                [program, "step", workload, "--rows", str(rows // processes), "--shards", str(SHARDS // processes)],
+                [program, "step", workload, "--rows", str(rows // processes), "--shards", str(SHARDS // processes), *mean],
                 processes,
             )
-            whole = said([*together, "step", workload, "--shards", str(SHARDS)])[0]
+            whole = said([*together, "step", workload, "--shards", str(SHARDS), *mean])[0]
             exchange = sum(at_size(sums, size) * times for size, times in whole["collectives"]) if sums else 0.0
             foretold = max(local) + exchange
             ratio = whole["seconds"] / foretold
