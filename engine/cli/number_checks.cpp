@@ -1,28 +1,18 @@
 #include "engine/cli/number_checks.h"
 
-#include <charconv>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "engine/cli/named_options.h"
+
 namespace lockstep::cli {
-namespace {
-
-/// Whether all of the text is a number.
-template <class T>
-bool reads_as(const std::string& text, T& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end;
-}
-
-}  // namespace
-
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return {[=](const std::string& text) {
-            std::uint64_t value = 0;
+            const std::optional<std::uint64_t> value = number_in<std::uint64_t>(text);
             const bool padded = text.size() > 1 && text[0] == '0';
-            if (!padded && reads_as(text, value) && value >= least && value <= most) return std::string();
+            if (!padded && value && *value >= least && *value <= most) return std::string();
             return fmt::format("'{}' is no whole number from {} to {} in decimal digits", text, least, most);
           },
           fmt::format("{} to {}", least, most)};
@@ -31,8 +21,8 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
 CLI::Validator seconds() {
   constexpr double year = 366.0 * 24 * 3600;
   return {[](const std::string& text) {
-            double value = 0;
-            if (reads_as(text, value) && value > 0 && value <= year) return std::string();
+            const std::optional<double> value = number_in<double>(text);
+            if (value && *value > 0 && *value <= year) return std::string();
             return fmt::format("'{}' is no number of seconds above 0 and up to a year", text);
           },
           "SECONDS"};

@@ -12,25 +12,15 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/key_reuse_checks.h"
 
 // A key that is used twice is found, in what is traced and in what is not.
 using namespace lockstep;
 using tests::check_same_bits;
 using tests::expect_error;
+using tests::KeyReuseChecks;
 
 namespace {
-
-/// Checks are on while it lives.
-class Checked {
- public:
-  Checked() { random::set_key_reuse_checks(true); }
-  ~Checked() { random::set_key_reuse_checks(before_); }
-  Checked(const Checked&) = delete;
-  Checked& operator=(const Checked&) = delete;
-
- private:
-  bool before_ = random::key_reuse_checks();
-};
 
 const Array& example() {
   static const Array key = random::key(1);
@@ -186,7 +176,7 @@ TEST_CASE("a key used twice is found in maps, vmap and derivatives") {
 }
 
 TEST_CASE("jit and calls without a trace remember keys while checks are on") {
-  const Checked checked;
+  const KeyReuseChecks checked;
   const Array key = random::key(5);
   const Array keys = random::split(key, 3);
   expect_error<KeyReuseError>([&] { random::uniform(key, {2}); }, "random_bits", "random_split", "clone");

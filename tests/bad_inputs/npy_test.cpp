@@ -5,19 +5,10 @@
 #include <lockstep/error.h>
 
 #include "tests/bad_inputs/rows.h"
+#include "tests/support/file_bytes.h"
 
 namespace lockstep::tests {
 namespace {
-
-std::string little_endian(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
-
-std::string npy(const std::string& header, const std::string& body, char version = 1) {
-  return std::string("\x93NUMPY") + version + '\0' + little_endian(header.size(), version == 1 ? 2 : 4) + header + body;
-}
 
 std::string dict(const std::string& descr, const std::string& shape, const std::string& fortran = "False") {
   return "{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }";

@@ -7,21 +7,10 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/bad_inputs/rows.h"
+#include "tests/support/key_reuse_checks.h"
 
 namespace lockstep::tests {
 namespace {
-
-/// Checks are on while it lives.
-class Checked {
- public:
-  Checked() { random::set_key_reuse_checks(true); }
-  ~Checked() { random::set_key_reuse_checks(before_); }
-  Checked(const Checked&) = delete;
-  Checked& operator=(const Checked&) = delete;
-
- private:
-  bool before_ = random::key_reuse_checks();
-};
 
 void dropout_row(double rate) {
   const Model<Array, Array> model(
@@ -33,7 +22,7 @@ void dropout_row(double rate) {
 
 TEST_CASE("bad inputs 113 and 114: keys that are used twice, seeds, counts") {
   refused<KeyReuseError>(113, [] {
-    const Checked checked;
+    const KeyReuseChecks checked;
     const Array key = random::key(1);
     static_cast<void>(random::uniform(key, {2}));
     static_cast<void>(random::uniform(key, {2}));

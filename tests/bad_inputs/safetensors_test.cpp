@@ -8,19 +8,10 @@
 #include <lockstep/ops.h>
 
 #include "tests/bad_inputs/rows.h"
+#include "tests/support/file_bytes.h"
 
 namespace lockstep::tests {
 namespace {
-
-std::string little_endian(std::uint64_t value) {
-  std::string text;
-  for (int i = 0; i < 8; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
-
-std::string file_of(const std::string& header, const std::string& data = "") {
-  return little_endian(header.size()) + header + data;
-}
 
 std::string info(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
@@ -29,7 +20,7 @@ std::string info(const std::string& dtype, const std::string& shape, const std::
 /// A file of one tensor "a".
 std::string of(const std::string& dtype, const std::string& shape, const std::string& offsets,
                const std::string& data = "abcd") {
-  return file_of("{\"a\":" + info("\"" + dtype + "\"", shape, offsets) + "}", data);
+  return safetensors("{\"a\":" + info("\"" + dtype + "\"", shape, offsets) + "}", data);
 }
 
 void tensors_row(int number, const std::string& bytes) {
@@ -76,50 +67,50 @@ TEST_CASE("bad inputs 44 to 48: lengths of a safetensors file") {
 }
 
 TEST_CASE("bad inputs 49 to 54: headers of a safetensors file") {
-  tensors_row(49, file_of("{\"a\xFF\":" + good + "}", "abcd"));
-  tensors_row(49, file_of("\xFF\xFE{}"));
-  tensors_row(49, file_of("{\"a\xED\xA0\x80\":" + good + "}", "abcd"));
-  tensors_row(50, file_of("[]"));
-  tensors_row(50, file_of("1"));
-  tensors_row(50, file_of("{}x"));
-  tensors_row(50, file_of("{\"a\":" + good + "}{}", "abcd"));
-  tensors_row(50, file_of("{\"a\":"));
-  tensors_row(50, file_of(std::string(100000, '[')));
+  tensors_row(49, safetensors("{\"a\xFF\":" + good + "}", "abcd"));
+  tensors_row(49, safetensors("\xFF\xFE{}"));
+  tensors_row(49, safetensors("{\"a\xED\xA0\x80\":" + good + "}", "abcd"));
+  tensors_row(50, safetensors("[]"));
+  tensors_row(50, safetensors("1"));
+  tensors_row(50, safetensors("{}x"));
+  tensors_row(50, safetensors("{\"a\":" + good + "}{}", "abcd"));
+  tensors_row(50, safetensors("{\"a\":"));
+  tensors_row(50, safetensors(std::string(100000, '[')));
   const std::string nested = std::string(1000000, '[') + std::string(1000000, ']');
-  tensors_row(50, file_of("{\"a\":" + info(nested, "[1]", "[0,4]") + "}", "abcd"));
-  tensors_row(50, file_of("{\"a\":" + info("\"F32\"", "[" + nested + "]", "[0,4]") + "}", "abcd"));
-  tensors_row(50, file_of("{\"__metadata__\":" + nested + "}"));
-  tensors_row(50, file_of("{\"a\":" + nested + "}"));
-  tensors_row(51, file_of(" {\"a\":" + good + "}", "abcd"));
-  tensors_row(51, file_of("\n\t{\"a\":" + good + "}", "abcd"));
-  tensors_row(51, file_of("\xEF\xBB\xBF{\"a\":" + good + "}", "abcd"));
-  row(51, [] { CHECK(names_in(file_of("{\"a\":" + good + "}  ", "abcd")) == std::vector<std::string>{"a"}); });
-  tensors_row(52, file_of("{\"a\":" + good + ",\"a\":" + good + "}", "abcd"));
-  tensors_row(52, file_of("{\"\\u0061\":" + good + ",\"a\":" + good + "}", "abcd"));
-  tensors_row(52, file_of(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"));
-  tensors_row(52, file_of(R"({"__metadata__":{"n":"1","n":"2"}})"));
-  tensors_row(53, file_of(R"({"__metadata__":{"n":1}})"));
-  tensors_row(53, file_of(R"({"__metadata__":{"n":{"m":"x"}}})"));
-  tensors_row(53, file_of(R"({"__metadata__":"x"})"));
-  tensors_row(53, file_of("{\"__metadata__\":" + good + "}", "abcd"));
-  tensors_row(54, file_of("{\"\":" + good + "}", "abcd"));
-  tensors_row(54, file_of("{\"a\\u0000b\":" + good + "}", "abcd"));
+  tensors_row(50, safetensors("{\"a\":" + info(nested, "[1]", "[0,4]") + "}", "abcd"));
+  tensors_row(50, safetensors("{\"a\":" + info("\"F32\"", "[" + nested + "]", "[0,4]") + "}", "abcd"));
+  tensors_row(50, safetensors("{\"__metadata__\":" + nested + "}"));
+  tensors_row(50, safetensors("{\"a\":" + nested + "}"));
+  tensors_row(51, safetensors(" {\"a\":" + good + "}", "abcd"));
+  tensors_row(51, safetensors("\n\t{\"a\":" + good + "}", "abcd"));
+  tensors_row(51, safetensors("\xEF\xBB\xBF{\"a\":" + good + "}", "abcd"));
+  row(51, [] { CHECK(names_in(safetensors("{\"a\":" + good + "}  ", "abcd")) == std::vector<std::string>{"a"}); });
+  tensors_row(52, safetensors("{\"a\":" + good + ",\"a\":" + good + "}", "abcd"));
+  tensors_row(52, safetensors("{\"\\u0061\":" + good + ",\"a\":" + good + "}", "abcd"));
+  tensors_row(52, safetensors(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"));
+  tensors_row(52, safetensors(R"({"__metadata__":{"n":"1","n":"2"}})"));
+  tensors_row(53, safetensors(R"({"__metadata__":{"n":1}})"));
+  tensors_row(53, safetensors(R"({"__metadata__":{"n":{"m":"x"}}})"));
+  tensors_row(53, safetensors(R"({"__metadata__":"x"})"));
+  tensors_row(53, safetensors("{\"__metadata__\":" + good + "}", "abcd"));
+  tensors_row(54, safetensors("{\"\":" + good + "}", "abcd"));
+  tensors_row(54, safetensors("{\"a\\u0000b\":" + good + "}", "abcd"));
   row(54, [] {
     // Names are texts, and nothing is named after them on a disk.
-    CHECK(names_in(file_of("{\"../x\":" + good + "}", "abcd")) == std::vector<std::string>{"../x"});
+    CHECK(names_in(safetensors("{\"../x\":" + good + "}", "abcd")) == std::vector<std::string>{"../x"});
     const std::string large(1000000, 'n');
-    CHECK(names_in(file_of("{\"" + large + "\":" + good + "}", "abcd")) == std::vector<std::string>{large});
+    CHECK(names_in(safetensors("{\"" + large + "\":" + good + "}", "abcd")) == std::vector<std::string>{large});
   });
-  tensors_row(54, file_of("{\"" + std::string(1000000, 'n') + "\":1}"));
+  tensors_row(54, safetensors("{\"" + std::string(1000000, 'n') + "\":1}"));
 }
 
 TEST_CASE("bad inputs 55 to 60: tensors of a safetensors file") {
   tensors_row(55, of("F33", "[1]", "[0,4]"));
   tensors_row(55, of("f32", "[1]", "[0,4]"));
-  tensors_row(55, file_of("{\"a\":" + info("1", "[1]", "[0,4]") + "}", "abcd"));
-  tensors_row(55, file_of(R"({"a":{"dtype":"F32","shape":[1]}})", "abcd"));
-  tensors_row(55, file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})", "abcd"));
-  tensors_row(55, file_of(R"({"a":[]})"));
+  tensors_row(55, safetensors("{\"a\":" + info("1", "[1]", "[0,4]") + "}", "abcd"));
+  tensors_row(55, safetensors(R"({"a":{"dtype":"F32","shape":[1]}})", "abcd"));
+  tensors_row(55, safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})", "abcd"));
+  tensors_row(55, safetensors(R"({"a":[]})"));
   tensors_row(56, of("F32", "[1]", "[4,0]"));
   tensors_row(56, of("F32", "[1]", "[-4,0]"));
   tensors_row(56, of("F32", "[1]", "[0,4e0]"));
@@ -129,15 +120,15 @@ TEST_CASE("bad inputs 55 to 60: tensors of a safetensors file") {
   tensors_row(56, of("F32", "[1]", "4"));
   tensors_row(56, of("F32", "[1]", "[0,18446744073709551616]"));
   tensors_row(57, of("F32", "[1]", "[4,8]", "abcdabcd"));
-  tensors_row(57, file_of("{\"a\":" + good + ",\"b\":" + info("\"F32\"", "[1]", "[8,12]") + "}", "abcdabcdabcd"));
+  tensors_row(57, safetensors("{\"a\":" + good + ",\"b\":" + info("\"F32\"", "[1]", "[8,12]") + "}", "abcdabcdabcd"));
   std::string all;
   for (char c = 'a'; c < 'k'; ++c) {
     all += (c == 'a' ? "{\"" : ",\"") + std::string(1, c) + "\":" + info("\"F32\"", "[4]", "[0,16]");
   }
-  tensors_row(58, file_of(all + "}", std::string(16, 'd')));
-  tensors_row(58, file_of("{\"a\":" + good + ",\"b\":" + info("\"F32\"", "[1]", "[2,6]") + "}", "abcdab"));
+  tensors_row(58, safetensors(all + "}", std::string(16, 'd')));
+  tensors_row(58, safetensors("{\"a\":" + good + ",\"b\":" + info("\"F32\"", "[1]", "[2,6]") + "}", "abcdab"));
   tensors_row(59, of("F32", "[1]", "[0,4]", "abcdx"));
-  tensors_row(59, file_of("{}", "x"));
+  tensors_row(59, safetensors("{}", "x"));
   tensors_row(59, of("F32", "[1]", "[0,4]", "abc"));
   tensors_row(60, of("F32", "[2]", "[0,4]"));
   tensors_row(60, of("F64", "[]", "[0,4]"));
@@ -156,7 +147,7 @@ TEST_CASE("bad inputs 61 to 64: sizes of a safetensors file") {
   }
   std::string many = "{";
   for (int i = 0; i < 1000000; ++i) many += "\"" + std::to_string(i) + "\":" + info("\"U8\"", "[0]", "[0,0]") + ",";
-  tensors_row(64, file_of(many + "\"last\":" + good + "}", "abcde"));
+  tensors_row(64, safetensors(many + "\"last\":" + good + "}", "abcde"));
 }
 
 TEST_CASE("bad inputs 65 and 66: safetensors files that change") {

@@ -10,23 +10,15 @@
 #include <lockstep/error.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/file_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
+using tests::big_endian;
+using tests::idx;
 using tests::TemporaryFolder;
 
 namespace {
-
-std::string big_endian(std::uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
-          static_cast<char>(value)};
-}
-
-std::string idx(char type, const std::vector<std::uint32_t>& extents, const std::string& body) {
-  std::string bytes{'\0', '\0', type, static_cast<char>(extents.size())};
-  for (const std::uint32_t extent : extents) bytes += big_endian(extent);
-  return bytes + body;
-}
 
 std::string gzip(const std::string& plain) {
   z_stream stream{};

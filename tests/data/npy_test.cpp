@@ -8,26 +8,18 @@
 #include <lockstep/error.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/file_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
 using data::HostTable;
+using tests::little_endian;
+using tests::npy;
 using tests::TemporaryFolder;
 
 namespace {
 
 const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
-
-std::string little_endian(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
-
-/// A file of version 1 with this header.
-std::string npy(const std::string& header, const std::string& body, char version = 1) {
-  return std::string("\x93NUMPY") + version + '\0' + little_endian(header.size(), version == 1 ? 2 : 4) + header + body;
-}
 
 std::string dict(const std::string& descr, const std::string& shape) {
   return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }\n";

@@ -9,22 +9,15 @@
 #include <lockstep/ops.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/file_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
+using tests::little_endian;
+using tests::safetensors;
 using tests::TemporaryFolder;
 
 namespace {
-
-std::string little_endian(std::uint64_t value) {
-  std::string text;
-  for (int i = 0; i < 8; ++i) text += static_cast<char>(value >> (8 * i));
-  return text;
-}
-
-std::string file_of(const std::string& header, const std::string& data = "") {
-  return little_endian(header.size()) + header + data;
-}
 
 std::string tensor(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
@@ -57,32 +50,32 @@ TEST_CASE("damaged safetensors files are data errors that name the file") {
       little_endian(std::uint64_t{1} << 63),
       little_endian(~std::uint64_t{0} - 7) + "{}",
       little_endian(50) + "{}",
-      file_of("{\"a\xFF\":" + good + "}", four),
-      file_of("[]"),
-      file_of("{}x"),
-      file_of(std::string(100000, '[')),
-      file_of("{\"a\":" + good + ",\"a\":" + good + "}", four),
-      file_of(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four),
-      file_of("{\"a\":" + tensor("F33", "[1]", "[0,4]") + "}", four),
-      file_of("{\"a\":" + tensor("f32", "[1]", "[0,4]") + "}", four),
-      file_of(R"({"a":{"dtype":"F32","shape":[1]}})", four),
-      file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[4,0]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[-4,0]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[0,4e0]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[0,\"4\"]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[4]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[0,4,4]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1]", "[4,8]") + "}", four + four),
-      file_of("{\"a\":" + good + ",\"b\":" + tensor("F32", "[1]", "[8,12]") + "}", four + four + four),
-      file_of(all + "}", std::string(16, 'd')),
-      file_of("{\"a\":" + good + "}", four + "x"),
-      file_of("{\"a\":" + good + "}", "ddd"),
-      file_of("{\"a\":" + tensor("F32", "[2]", "[0,4]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[4294967296,4294967296]", "[0,4]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[4611686018427387905]", "[0,4]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[-1,-1]", "[0,4]") + "}", four),
-      file_of("{\"a\":" + tensor("F32", "[1.5]", "[0,4]") + "}", four),
+      safetensors("{\"a\xFF\":" + good + "}", four),
+      safetensors("[]"),
+      safetensors("{}x"),
+      safetensors(std::string(100000, '[')),
+      safetensors("{\"a\":" + good + ",\"a\":" + good + "}", four),
+      safetensors(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four),
+      safetensors("{\"a\":" + tensor("F33", "[1]", "[0,4]") + "}", four),
+      safetensors("{\"a\":" + tensor("f32", "[1]", "[0,4]") + "}", four),
+      safetensors(R"({"a":{"dtype":"F32","shape":[1]}})", four),
+      safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[4,0]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[-4,0]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[0,4e0]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[0,\"4\"]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[4]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[0,4,4]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1]", "[4,8]") + "}", four + four),
+      safetensors("{\"a\":" + good + ",\"b\":" + tensor("F32", "[1]", "[8,12]") + "}", four + four + four),
+      safetensors(all + "}", std::string(16, 'd')),
+      safetensors("{\"a\":" + good + "}", four + "x"),
+      safetensors("{\"a\":" + good + "}", "ddd"),
+      safetensors("{\"a\":" + tensor("F32", "[2]", "[0,4]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[4294967296,4294967296]", "[0,4]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[4611686018427387905]", "[0,4]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[-1,-1]", "[0,4]") + "}", four),
+      safetensors("{\"a\":" + tensor("F32", "[1.5]", "[0,4]") + "}", four),
   };
   for (std::size_t i = 0; i < table.size(); ++i) {
     CAPTURE(i);

@@ -13,6 +13,7 @@
 #include <lockstep/transforms.h>
 
 #include "engine/trace/array_state.h"
+#include "tests/support/bits_of_one.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/launcher.h"
 #include "tests/support/resident_memory.h"
@@ -78,8 +79,7 @@ std::string run() {
 TEST_CASE("what each launched process has of a cut state") {
   if (!is_launched()) return;
   const std::string print = run();
-  std::printf("size %d has %s.\n", world()->size(), print.c_str());
-  world()->barrier();
+  say_bits(print);
 }
 
 TEST_CASE("a state that lies cut over 2 and 4 processes has the bits of one, and each has its share alone") {
@@ -89,13 +89,7 @@ TEST_CASE("a state that lies cut over 2 and 4 processes has the bits of one, and
     return;
   }
   const std::string expected = run();
-  for (const int processes : {2, 4}) {
-    const std::string output = launched(processes, "what each launched process has of a cut state");
-    CAPTURE(output);
-    CHECK(count(output, "size " + std::to_string(processes) + " has " + expected + ".") ==
-          static_cast<std::size_t>(processes));
-    CHECK(count(output, "FAILURE") == 0);
-  }
+  check_bits_of_one("what each launched process has of a cut state", expected);
 }
 
 }  // namespace lockstep::tests

@@ -8,6 +8,7 @@
 #include <lockstep/lockstep.h>
 #include <lockstep/processes.h>
 
+#include "tests/support/bits_of_one.h"
 #include "tests/support/launcher.h"
 #include "tests/support/replicas.h"
 #include "tests/support/training.h"
@@ -54,8 +55,7 @@ std::string run() {
 
 TEST_CASE("what each launched process trains in 16 bits") {
   if (!is_launched()) return;
-  std::printf("size %d trained %s.\n", world()->size(), run().c_str());
-  world()->barrier();
+  say_bits(run());
 }
 
 TEST_CASE("training in 16 bits has one set of bits in 1, 2 and 4 processes") {
@@ -65,13 +65,7 @@ TEST_CASE("training in 16 bits has one set of bits in 1, 2 and 4 processes") {
     return;
   }
   const std::string expected = run();
-  for (const int processes : {2, 4}) {
-    const std::string output = launched(processes, "what each launched process trains in 16 bits");
-    CAPTURE(output);
-    CHECK(count(output, "size " + std::to_string(processes) + " trained " + expected + ".") ==
-          static_cast<std::size_t>(processes));
-    CHECK(count(output, "FAILURE") == 0);
-  }
+  check_bits_of_one("what each launched process trains in 16 bits", expected);
 }
 
 }  // namespace lockstep::tests

@@ -9,6 +9,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/bits_of_one.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/launcher.h"
 
@@ -56,20 +57,13 @@ TEST_CASE("what each process on one host does") {
   }
   CHECK_THROWS_WITH_AS(all->broadcast({}, all->size()), doctest::Contains("shared_memory: broadcast from process"),
                        CommunicatorError);
-  std::printf("size %d fingerprint %s.\n", all->size(), fingerprint_of_sums().c_str());
-  all->barrier();
+  say_bits(fingerprint_of_sums());
 }
 
 TEST_CASE("2 and 4 processes of one host give the bits of one, through windows") {
   if (!skipped().empty()) return;
   const std::string expected = fingerprint_of_sums();
-  for (const int processes : {2, 4}) {
-    const std::string output = launched(processes, "what each process on one host does");
-    CAPTURE(output);
-    CHECK(count(output, "size " + std::to_string(processes) + " fingerprint " + expected + ".") ==
-          static_cast<std::size_t>(processes));
-    CHECK(count(output, "FAILURE") == 0);
-  }
+  check_bits_of_one("what each process on one host does", expected);
 }
 
 TEST_CASE("which communicator the environment asks for") {
