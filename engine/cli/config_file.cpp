@@ -65,10 +65,11 @@ std::vector<ConfigEntry> read_config(std::istream& config, const std::string& pa
 }
 
 std::string config_value(const std::string& text) {
+  const bool is_one_word = text.find_first_of("# \t\r\n") == std::string::npos;  // 5 # x reads as 5
   try {
     const toml::table parsed = toml::parse("x = " + text);
     const toml::node& value = *parsed.get("x");
-    if (parsed.size() == 1 && (value.is_number() || value.is_boolean())) return text;
+    if (is_one_word && (value.is_number() || value.is_boolean())) return text;
   } catch (const toml::parse_error&) {
     // A text.
   }

@@ -46,6 +46,14 @@ Array lengths_of(const Array& prompts, const std::optional<Array>& lengths) {
   return lengths ? convert(*lengths, int32) : full({prompts.dim(0)}, prompts.dim(1), int32);
 }
 
+void check_counts(const std::vector<std::int32_t>& counts, std::int64_t most) {
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    if (counts[row] >= 1 && counts[row] <= most) continue;
+    throw ValueError("[generate] the length of prompt " + std::to_string(row) + " is " + std::to_string(counts[row]) +
+                     "; give 1 to " + std::to_string(most) + ", as many tokens as prompts have");
+  }
+}
+
 Array row_keys(const Array& key, std::int64_t rows) {
   if (key.ndim() == 1 && key.dim(0) == rows) return key;
   if (key.ndim() == 0) {
@@ -188,6 +196,7 @@ Generated Generator::operator()(const Tree& weights, const Array& prompts, const
   const std::int64_t rows = prompts.dim(0), chunk = chunk_of(c.gpt, options);
   const std::int64_t length = padded_length(prompts, c.gpt, chunk);
   const std::vector<std::int32_t> given = values_of(prompts), counts = values_of(lengths_of(prompts, lengths));
+  check_counts(counts, prompts.dim(1));
   std::vector<Prefilled> parts;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto begin = given.begin() + row * prompts.dim(1);

@@ -70,6 +70,7 @@ class LOCKSTEP_API Generator {
  public:
   explicit Generator(GptOptions gpt, SamplingOptions sampling = {}, Precision precision = Precision::float32);
   /// As generate with `options`, whose `sampling` is not read, up to where all rows have ended. On arrays alone.
+  /// Throws ValueError for a length below 1 or above the prompts'.
   Generated operator()(const Tree& weights, const Array& prompts, const Array& key, const GenerateOptions& options,
                        const std::optional<Array>& lengths = {}) const;
   std::size_t traces() const;  ///< How many functions were compiled so far.

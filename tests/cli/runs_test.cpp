@@ -174,9 +174,10 @@ TEST_CASE("a configuration is TOML, whose numbers and tables mean what they mean
   const fs::path config = folder.path() / "config.toml", run = folder.path() / "run";
   std::ofstream(config) << "batch = 0x1_0 # sixteen\nsteps = 2\noptimizer = {name = 'sgd', momentum = 5e-1}\n"
                            "data.rows = 64\n\"data\".name = \"\"\"synthetic\"\"\"\n";
-  must_succeed(run_program("train --config " + config.string() + " --run " + run.string()));
+  must_succeed(run_program("train --config " + config.string() + " --data-dir '5 # x' --run " + run.string()));
   const std::string kept = file_text(run / "config.toml");
   CHECK(kept.find("batch = 16\n") != std::string::npos);
+  CHECK(kept.find("data-dir = \"5 # x\"\n") != std::string::npos);
   CHECK(kept.find("[data]\nname = \"synthetic\"\nrows = 64\n") != std::string::npos);
   CHECK(kept.find("[optimizer]\nmomentum = 0.5\nname = \"sgd\"\n") != std::string::npos);
   must_succeed(run_program("verify " + run.string()));

@@ -237,6 +237,13 @@ TEST_CASE("what cannot be generated is refused") {
   };
   tests::expect_error<ShapeError>([&] { made(zeros({2, 3}), {.tokens = 1}); }, "give integer prompts [N, T]");
   tests::expect_error<ShapeError>([&] { made(prompts(2), {.tokens = 1}, zeros({3}, int32)); }, "lengths i32[3]");
+  for (const int length : {0, -1, 12}) {
+    tests::expect_error<ValueError>(
+        [&] {
+          made(prompts(2), {.tokens = 1}, array(std::vector<std::int32_t>{3, length}));
+        },
+        "the length of prompt 1 is " + std::to_string(length), "give 1 to 11");
+  }
   tests::expect_error<ValueError>([&] { made(prompts(2), {.tokens = 0}); }, "tokens is 0");
   tests::expect_error<ValueError>([&] { made(prompts(2), {.tokens = 31}); }, "positions 40; give");
   tests::expect_error<ShapeError>(
