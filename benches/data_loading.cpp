@@ -18,7 +18,7 @@ namespace lockstep::benches {
 namespace {
 
 constexpr std::int64_t batch = 64;
-constexpr int rounds = 15;
+constexpr int rounds = 60;
 constexpr int steps = 20;
 
 using Clock = std::chrono::steady_clock;

@@ -5,6 +5,7 @@
 #include "engine/ir/control_flow.h"
 #include "engine/ops/primitives.h"
 #include "engine/partition/analysis.h"
+#include "engine/partition/derivative_rules.h"
 
 namespace lockstep::partition {
 
@@ -203,6 +204,9 @@ class BodyPlanner {
     }
     for (std::size_t k = 0; k < equation_.outputs.size(); ++k) {
       plan.resolution.results.push_back(layout_of_output(*plan.bodies[0], k));
+    }
+    if (has_derivative_rule(equation_)) {
+      plan.resolution.results = results_of_rule(equation_, arguments, std::move(plan.resolution.results));
     }
     return plan;
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/partition/analysis.h"
+#include "engine/partition/derivative_rules.h"
 #include "engine/partition/moves.h"
 
 // The function of blocks, once every layout is decided.
@@ -45,6 +46,7 @@ class BlockWriter {
   std::vector<Value> while_loop(const ir::Equation& equation, const EquationPlan& plan);
   std::vector<Value> cond(const ir::Equation& equation, const EquationPlan& plan);
   std::vector<Value> call(const ir::Equation& equation, const EquationPlan& plan);
+  Partitioner partitioner_of_rules() const;
   ir::FunctionPtr body_of(const Analysis& body, std::span<const ValueLayout> outputs, std::int64_t times);
   Value as_input(const Value& x, const ArrayType& type);
 

@@ -1,6 +1,7 @@
 #include "engine/ir/control_flow.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/sub_function.h"
+#include "engine/partition/derivative_rules.h"
 #include "engine/partition/write.h"
 
 // Equations with sub-functions on blocks.
@@ -78,20 +79,44 @@ std::vector<Value> BlockWriter::cond(const ir::Equation& equation, const Equatio
   return ops::sub_function::apply_to(builder_, *equation.primitive, operands, choice.attrs());
 }
 
-/// Written out in place, but for a checkpoint, whose body a backward pass computes again.
+/// Written out in place, but for what a derivative has to find: a checkpoint, whose body a backward pass computes again,
+/// and calls with rules of their own.
 std::vector<Value> BlockWriter::call(const ir::Equation& equation, const EquationPlan& plan) {
   std::vector<Value> operands = operands_of(equation, plan.resolution);
   const Analysis& body = *plan.bodies[0];
-  if (equation.primitive != &ops::primitives::checkpoint()) {
+  const bool has_rule = has_derivative_rule(equation);
+  if (!has_rule && equation.primitive != &ops::primitives::checkpoint()) {
     BlockWriter inner(builder_, body, setting_, moves_, times_);
     return inner.write(operands, plan.resolution.results);
   }
   const ir::FunctionPtr block = body_of(body, plan.resolution.results, times_);
+  Attrs attrs = has_rule ? rules_on_blocks(equation, plan.resolution, partitioner_of_rules()) : equation.attrs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], block->type(block->inputs()[i]));
   }
   return ops::sub_function::apply_to(builder_, *equation.primitive, operands,
-                                     equation.attrs.with("body", std::static_pointer_cast<const AttrObject>(block)));
+                                     attrs.with("body", ops::sub_function::attribute(block)));
+}
+
+/// What a rule moves is in no plan, and refused by nobody, as only a derivative runs it.
+Partitioner BlockWriter::partitioner_of_rules() const {
+  return [this](const ir::FunctionPtr& function, const std::vector<ValueLayout>& inputs,
+                const std::vector<std::optional<ValueLayout>>& outputs) {
+    WantedOutputs wanted;
+    for (const auto& layout : outputs) wanted.push_back(layout ? std::optional(wish_for(*layout)) : std::nullopt);
+    const Analysis analysis = analyze(function, inputs, wanted, setting_);
+    OnBlocks result;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      ValueLayout free = analysis.layout(function->outputs()[i]);
+      free.sums = {};
+      result.outputs.push_back(outputs[i].value_or(std::move(free)));
+    }
+    const Options none;
+    Moves unlisted(mesh(), none);
+    ir::Builder builder(mesh());
+    result.function = BlockWriter(builder, analysis, setting_, unlisted, 1).body_of(analysis, result.outputs, 1);
+    return result;
+  };
 }
 
 }  // namespace lockstep::partition

@@ -159,10 +159,10 @@ LOCKSTEP_API Array flatten(const ArrayOperand& x);
 LOCKSTEP_API Array broadcast_to(const ArrayOperand& x, const Shape& shape);
 /// Joined along an axis, promoted to one dtype. Throws ShapeError for scalars and for shapes that differ but along the
 /// axis, ValueError for no array.
-LOCKSTEP_API Array concatenate(const ArrayOperands& arrays, std::int64_t axis);
+LOCKSTEP_API Array concatenate(const ArrayOperands& arrays, std::int64_t axis = 0);
 /// Joined along a new axis at place `axis` of the result, promoted to one dtype. Throws ShapeError unless all have one
 /// shape, ValueError for no array.
-LOCKSTEP_API Array stack(const ArrayOperands& arrays, std::int64_t axis);
+LOCKSTEP_API Array stack(const ArrayOperands& arrays, std::int64_t axis = 0);
 /// That many parts of equal extent along an axis. Throws ShapeError where they do not divide it; array_split does not.
 LOCKSTEP_API std::vector<Array> split(const ArrayOperand& x, std::int64_t parts, std::int64_t axis);
 /// Elements start, start + stride, ... below limit of every dimension; strides are 1 unless given. Nothing counts from

@@ -99,7 +99,12 @@ class Equation {
     for (const Tree& tree : given) residuals = api::joined(std::move(residuals), tree.leaves());
     residuals = api::joined(std::move(residuals), member.traced.captured);
     return [this, adjoint, residuals](const std::vector<Tree>& cotangent) {
-      return tree_of(api::call(adjoint, api::joined(residuals, cotangent[0].leaves())));
+      std::vector<Array> operands = api::joined(residuals, cotangent[0].leaves());
+      // A solver may start from zeros, which vary along no axis of a map.
+      for (std::size_t i = residuals.size(); i < operands.size(); ++i) {
+        operands[i] = pvary(operands[i], adjoint->type(adjoint->inputs()[i]).varying);
+      }
+      return tree_of(api::call(adjoint, std::move(operands)));
     };
   }
 

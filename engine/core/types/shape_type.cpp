@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include <lockstep/error.h>
 #include <lockstep/types.h>
@@ -55,10 +54,9 @@ std::int64_t Shape::size() const {
   if (std::find(begin(), end(), 0) != end()) return 0;
   std::int64_t product = 1;
   for (const std::int64_t extent : *this) {
-    if (product > std::numeric_limits<std::int64_t>::max() / extent) {
+    if (__builtin_mul_overflow(product, extent, &product)) {
       throw ShapeError("shape " + to_string(*this) + " has more elements than fit 63 bits");
     }
-    product *= extent;
   }
   return product;
 }

@@ -132,8 +132,26 @@ std::vector<Value> batch_with(const ir::Primitive& self, const ir::BatchContext&
   return sub_function::apply_to(context.builder, self, operands, ir::map_sub_functions(context.attrs, batched));
 }
 
-/// Everything varies along every axis that anything varies along.
+/// Whether all functions take constants and vectors, and give vectors, that vary just as the operands do.
+bool is_aligned(const ir::Builder& builder, std::span<const ir::Var> operands, const Attrs& attrs) {
+  const std::size_t consts = consts_of(attrs), vectors = operands.size() - consts;
+  for (const FunctionPtr& f : ir::sub_functions(attrs)) {
+    const std::vector<ArrayType> in = f->input_types(), out = f->output_types();
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const ir::Var operand = operands[i < consts ? i : consts + (i - consts) % vectors];
+      if (in[i].varying != builder.type(operand).varying) return false;
+    }
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      if (out[k].varying != builder.type(operands[consts + k]).varying) return false;
+    }
+  }
+  return true;
+}
+
+/// Everything varies along every axis that anything varies along, but where all fits as it is: on the blocks of a
+/// partitioned function, constants vary along axes that the vectors do not.
 ir::Aligned align(ir::Builder& builder, std::span<const ir::Var> operands, const Attrs& attrs) {
+  if (is_aligned(builder, operands, attrs)) return {{operands.begin(), operands.end()}, attrs};
   AxisSet all;
   for (const ir::Var v : operands) all = all.joined(builder.type(v).varying);
   const auto varied = [&](const FunctionPtr& f) {

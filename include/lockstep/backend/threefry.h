@@ -5,24 +5,45 @@
 
 namespace lockstep::backend {
 
+namespace detail {
+
+/// One round. Its rotation is a part of the instruction, so that nothing is looked up.
+template <int bits>
+constexpr void threefry_round(std::uint32_t& x, std::uint32_t& y) {
+  x += y;
+  y = (y << bits) | (y >> (32 - bits));
+  y ^= x;
+}
+
+template <int... bits>
+constexpr void threefry_rounds(std::uint32_t& x, std::uint32_t& y) {
+  (threefry_round<bits>(x, y), ...);
+}
+
+}  // namespace detail
+
 /// The Threefry-2x32 block cipher with 20 rounds: two 32-bit words encrypted under a key of two words. It is the one
 /// source of randomness, and defined here so that every kernel computes the same bits.
 /// Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 constexpr std::array<std::uint32_t, 2> threefry2x32(std::array<std::uint32_t, 2> key,
                                                     std::array<std::uint32_t, 2> counter) {
-  constexpr std::array<std::array<int, 4>, 2> rotations = {{{13, 15, 26, 6}, {17, 29, 16, 24}}};
   const std::array<std::uint32_t, 3> schedule = {key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDAU};
   std::uint32_t x = counter[0] + schedule[0];
   std::uint32_t y = counter[1] + schedule[1];
-  for (std::uint32_t group = 0; group < 5; ++group) {
-    for (const int bits : rotations[group % 2]) {
-      x += y;
-      y = (y << bits) | (y >> (32 - bits));
-      y ^= x;
-    }
-    x += schedule[(group + 1) % 3];
-    y += schedule[(group + 2) % 3] + group + 1;
-  }
+  const auto add_key = [&](std::uint32_t group) {
+    x += schedule[group % 3];
+    y += schedule[(group + 1) % 3] + group;
+  };
+  detail::threefry_rounds<13, 15, 26, 6>(x, y);
+  add_key(1);
+  detail::threefry_rounds<17, 29, 16, 24>(x, y);
+  add_key(2);
+  detail::threefry_rounds<13, 15, 26, 6>(x, y);
+  add_key(3);
+  detail::threefry_rounds<17, 29, 16, 24>(x, y);
+  add_key(4);
+  detail::threefry_rounds<13, 15, 26, 6>(x, y);
+  add_key(5);
   return {x, y};
 }
 
