@@ -29,6 +29,11 @@ void check_count(std::string_view function, std::string_view argument, std::int6
   throw ValueError(fmt::format("[{}] {} is {}; it must be at least {}", function, argument, value, least));
 }
 
+void check_key(std::string_view function, const Array& key) {
+  if (key.dtype() == DType::key && key.shape().rank() == 0) return;
+  throw DtypeError(fmt::format("[{}] the key is {}; give one key, as random::key(7)", function, to_string(key.type())));
+}
+
 void check_real(std::string_view function, const Tree& params) {
   const std::vector<std::string> paths = params.paths();
   const std::vector<Array> leaves = params.leaves();

@@ -17,6 +17,8 @@ void check_not_negative(std::string_view function, std::string_view argument, do
 void check_positive(std::string_view function, std::string_view argument, double value);
 /// At least `least`.
 void check_count(std::string_view function, std::string_view argument, std::int64_t value, std::int64_t least = 1);
+/// Throws DtypeError unless it is one random key.
+void check_key(std::string_view function, const Array& key);
 /// Throws DtypeError naming the first complex leaf.
 void check_real(std::string_view function, const Tree& params);
 

@@ -33,6 +33,16 @@ Tree merged(const Tree& tree, const Tree& changed) {
       tree);
 }
 
+/// The loss as a function of a part of the parameters, the others being where they are.
+KnownLoss of_part(const KnownLoss& loss, const Tree& params, Tree gradients) {
+  KnownLoss part(loss.value);
+  if (loss.function) {
+    part.function = [whole = loss.function, params](const Tree& changed) { return whole(merged(params, changed)); };
+  }
+  part.gradients = std::move(gradients);
+  return part;
+}
+
 using Label = std::function<std::string(const std::string& path, const Array& leaf)>;
 
 /// For each name the leaves labelled so, as a dict from path to leaf.
@@ -102,7 +112,7 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
   };
   const Mask frozen = wrapping(transformations, {}, {}).frozen;
   auto update_all = [transformations, frozen](const Tree& gradients, const Tree& state, const Tree& params,
-                                              const Array& loss) {
+                                              const KnownLoss& loss) {
     if (state.items().size() != transformations.size()) {
       throw StateError("[chain] the state holds " + std::to_string(state.items().size()) + " items for " +
                        std::to_string(transformations.size()) + " transformations; pass the state its init returned");
@@ -125,8 +135,11 @@ GradientTransformation chain(std::vector<GradientTransformation> transformations
 
 GradientTransformation masked(GradientTransformation inner, Mask mask) {
   auto init = [inner, mask](const Tree& params) { return inner.init(taken(params, mask)); };
-  auto update_taken = [inner, mask](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
-    auto [updates, next] = update(inner, taken(gradients, mask), state, taken(params, mask), loss);
+  auto update_taken = [inner, mask](const Tree& gradients, const Tree& state, const Tree& params,
+                                    const KnownLoss& loss) {
+    const KnownLoss known =
+        of_part(loss, params, loss.gradients.kind() == Tree::Kind::none ? Tree() : taken(loss.gradients, mask));
+    auto [updates, next] = update(inner, taken(gradients, mask), state, taken(params, mask), known);
     return std::pair(merged(gradients, updates), std::move(next));
   };
   GradientTransformation some = wrapping({inner}, init, update_taken);
@@ -146,13 +159,16 @@ GradientTransformation partition(Named<GradientTransformation> transformations,
     return Tree::dict(std::move(states));
   };
   auto update_parts = [transformations, label](const Tree& gradients, const Tree& state, const Tree& params,
-                                               const Array& loss) {
+                                               const KnownLoss& loss) {
     const std::map<std::string, Tree> parts = labelled(gradients, transformations, label);
     const std::map<std::string, Tree> part_params = labelled(params, transformations, label);
+    std::map<std::string, Tree> own;
+    if (loss.gradients.kind() != Tree::Kind::none) own = labelled(loss.gradients, transformations, label);
     Tree updates = gradients;
     std::map<std::string, Tree> states;
     for (const auto& [name, t] : transformations) {
-      auto [next, kept] = update(t, parts.at(name), state.at(name), part_params.at(name), loss);
+      const KnownLoss known = of_part(loss, params, own.empty() ? Tree() : own.at(name));
+      auto [next, kept] = update(t, parts.at(name), state.at(name), part_params.at(name), known);
       updates = merged(updates, next);
       states.emplace(name, std::move(kept));
     }

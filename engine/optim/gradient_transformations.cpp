@@ -141,9 +141,7 @@ GradientTransformation ema(double decay, bool debias) {
 GradientTransformation add_noise(double eta, double gamma, const Array& key) {
   check_not_negative("add_noise", "eta", eta);
   check_not_negative("add_noise", "gamma", gamma);
-  if (key.dtype() != DType::key || key.shape().rank() != 0) {
-    throw DtypeError("[add_noise] the key is " + to_string(key.type()) + "; give one key, as random::key(7)");
-  }
+  check_key("add_noise", key);
   auto init = [key](const Tree& params) {
     check_real("add_noise", params);
     return Tree::dict({{"count", Tree(first_count())}, {"key", Tree(random::key_data(key))}});

@@ -52,7 +52,7 @@ GradientTransformation lookahead(GradientTransformation fast, std::int64_t sync_
   auto init = [fast](const Tree& params) {
     return Tree::dict({{"count", Tree(first_count())}, {"slow", widened(params)}, {"fast", fast.init(params)}});
   };
-  auto update_fast = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  auto update_fast = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     auto [updates, after] = update(fast, gradients, state.at("fast"), params, loss);
     const Array count = state.at("count").array() + 1;
     const Array synchronizes = remainder(count, sync_period) == 0;
@@ -74,13 +74,14 @@ GradientTransformation lookahead(GradientTransformation fast, std::int64_t sync_
 GradientTransformation sam(GradientTransformation optimizer, GradientTransformation adversary,
                            std::int64_t sync_period) {
   check_count("sam", "sync_period", sync_period);
+  refuse_function("sam", "its gradients are those uphill of where it starts; give sam another optimizer", optimizer);
   auto init = [=](const Tree& params) {
     return Tree::dict({{"count", Tree(first_count())},
                        {"start", params},
                        {"inner", optimizer.init(params)},
                        {"adversary", adversary.init(params)}});
   };
-  auto update_both = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  auto update_both = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array place = state.at("count").array();
     const Array is_first = place == 0, is_last = place == sync_period - 1;
     const Tree before = choose(is_first, params, state.at("start"));
@@ -117,7 +118,7 @@ GradientTransformation schedule_free(GradientTransformation base, LearningRate r
                        {"z", widened(params)},
                        {"base", base.init(params)}});
   };
-  auto update_base = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  auto update_base = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array count = state.at("count").array() + 1;
     const Array max_rate = maximum(state.at("max_rate").array(), rate.schedule()(count));
     const Array weight = pow(max_rate, full({}, options.weight_power, float64));

@@ -11,7 +11,7 @@ namespace {
 
 std::pair<Tree, Tree> accumulated(const GradientTransformation& inner, const Schedule& k,
                                   const MultiStepsOptions& options, const Tree& gradients, const Tree& state,
-                                  const Tree& params, const Array& loss) {
+                                  const Tree& params, const KnownLoss& loss) {
   const Array mini_step = state.at("mini_step").array(), gradient_step = state.at("gradient_step").array();
   const Array steps = convert(k(gradient_step), int32);
   const Array taken = options.skip ? logical_not(options.skip(gradients)) : full({}, true, bool_);
@@ -37,6 +37,10 @@ GradientTransformation multi_steps(GradientTransformation inner, std::int64_t k,
 }
 
 GradientTransformation multi_steps(GradientTransformation inner, Schedule k, MultiStepsOptions options) {
+  refuse_function("multi_steps",
+                  "its gradients are the mean of several batches, and the loss is that of the last; take "
+                  "DataParallelOptions::microbatches, which are one batch",
+                  inner);
   auto init = [inner](const Tree& params) {
     return Tree::dict({{"mini_step", Tree(first_count())},
                        {"gradient_step", Tree(first_count())},
@@ -44,8 +48,8 @@ GradientTransformation multi_steps(GradientTransformation inner, Schedule k, Mul
                        {"inner", inner.init(params)}});
   };
   const bool linear = inner.linear && !options.skip;
-  auto update_every = [inner, k = std::move(k), options = std::move(options)](const Tree& gradients, const Tree& state,
-                                                                              const Tree& params, const Array& loss) {
+  auto update_every = [inner, k = std::move(k), options = std::move(options)](
+                          const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     return accumulated(inner, k, options, gradients, state, params, loss);
   };
   GradientTransformation all = wrapping({inner}, init, update_every);
@@ -76,7 +80,7 @@ GradientTransformation apply_if_finite(GradientTransformation inner, std::int64_
                        {"last_finite", Tree(full({}, true, bool_))},
                        {"inner", inner.init(params)}});
   };
-  auto update_if = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  auto update_if = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array finite = all_finite(gradients);
     const Array in_a_row = where(finite, 0, state.at("not_finite").array() + 1);
     const Array total = state.at("total_not_finite").array();

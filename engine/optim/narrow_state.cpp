@@ -61,7 +61,7 @@ GradientTransformation moments_dtype(GradientTransformation inner, DType dtype, 
     const Tree state = inner.init(params);
     return Tree::dict({{"count", Tree(first_count())}, {"inner", converted(state, slots_of(state, params), dtype)}});
   };
-  const auto step = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  const auto step = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array count = state.at("count").array();
     const Tree& kept = state.at("inner");
     const std::vector<bool> slots = slots_of(kept, params);
@@ -84,7 +84,7 @@ GradientTransformation stochastic_rounding(GradientTransformation inner, std::ui
   const auto init = [=](const Tree& params) {
     return Tree::dict({{"count", Tree(first_count())}, {"inner", inner.init(params)}});
   };
-  const auto step = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  const auto step = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array count = state.at("count").array();
     auto [updates, next] = update(inner, gradients, state.at("inner"), params, loss);
     std::vector<Array> leaves = updates.leaves();

@@ -4,21 +4,11 @@
 
 #include "engine/optim/adam_family.h"
 #include "engine/optim/arguments.h"
+#include "engine/optim/inner_products.h"
 #include "engine/optim/moments.h"
 #include "engine/optim/wrapping.h"
 
 namespace lockstep::optim {
-namespace {
-
-/// |u|^2 over all leaves.
-Array squared_norm(const Tree& updates) {
-  Array total = full({}, 0.0, float32);
-  for (const Array& leaf : updates.leaves()) total = total + sum(magnitude_squared(wide(leaf)));
-  return total;
-}
-
-}  // namespace
-
 GradientTransformation scale_by_optimistic_gradient(double alpha, double beta) {
   check_not_negative("optimistic_gradient_descent", "alpha", alpha);
   check_not_negative("optimistic_gradient_descent", "beta", beta);
@@ -41,6 +31,12 @@ GradientTransformation optimistic_gradient_descent(LearningRate rate, double alp
   return chain(scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(std::move(rate)));
 }
 
+GradientTransformation optimistic_adam(LearningRate rate, OptimisticAdamOptions options) {
+  const auto rule = options.nesterov ? scale_by_nadam : scale_by_adam;
+  return chain(rule(options.b1, options.b2, options.epsilon), scale_by_optimistic_gradient(options.alpha, options.beta),
+               scale_by_learning_rate(std::move(rate)));
+}
+
 GradientTransformation noisy_sgd(LearningRate rate, double eta, double gamma, const Array& key) {
   return chain(add_noise(eta, gamma, key), scale_by_learning_rate(std::move(rate)));
 }
@@ -48,9 +44,9 @@ GradientTransformation noisy_sgd(LearningRate rate, double eta, double gamma, co
 GradientTransformation scale_by_polyak(PolyakOptions options) {
   check_positive("polyak_sgd", "max_rate", options.max_rate);
   check_not_negative("polyak_sgd", "epsilon", options.epsilon);
-  auto rule = [o = options](const Tree& updates, const Tree& state, const Tree&, const Array& loss) {
+  auto rule = [o = options](const Tree& updates, const Tree& state, const Tree&, const KnownLoss& loss) {
     const Array size = squared_norm(updates) + o.epsilon;
-    Array gap = convert(loss, size.dtype()) - o.least_loss;
+    Array gap = convert(loss.value, size.dtype()) - o.least_loss;
     if (o.positive) gap = maximum(gap, 0.0);
     const Array is_flat = size <= 0x1p-52;
     const Array rate = where(is_flat, 0.0, minimum(gap / where(is_flat, 1.0, size), o.max_rate));

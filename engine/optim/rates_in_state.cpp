@@ -64,8 +64,8 @@ GradientTransformation reduce_on_plateau(PlateauOptions options) {
                        {"count", Tree(first_count())},
                        {"average", Tree(full({}, 0.0, float64))}});
   };
-  auto update = [o = options](const Tree& updates, const Tree& state, const Tree&, const Array& loss) {
-    Tree next = after_loss(o, state, loss);
+  auto update = [o = options](const Tree& updates, const Tree& state, const Tree&, const KnownLoss& loss) {
+    Tree next = after_loss(o, state, loss.value);
     const Array scale = next.at("scale").array();
     return std::pair(map([&](const Array& u) { return times(scale, wide(u)); }, updates), std::move(next));
   };
@@ -94,7 +94,7 @@ GradientTransformation inject_hyperparams(std::function<GradientTransformation(c
     return Tree::dict(
         {{"count", Tree(first_count())}, {"values", at(first_count(), nullptr)}, {"inner", inner.init(params)}});
   };
-  auto update_with = [=](const Tree& gradients, const Tree& state, const Tree& params, const Array& loss) {
+  auto update_with = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array count = state.at("count").array();
     Tree now = at(count, &state.at("values"));
     auto [updates, after] = update(make(standing(now)), gradients, state.at("inner"), params, loss);

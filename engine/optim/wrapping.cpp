@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
@@ -36,13 +38,31 @@ std::vector<Selection> selections_of(const std::vector<GradientTransformation>& 
       "optim::update(transformation, gradients, state, params, loss)");
 }
 
+[[noreturn]] void refuse_without_function() {
+  throw StateError(
+      "[update] this transformation asks for the loss at other parameters (line searches, sophia), but none was given; "
+      "call optim::update(transformation, gradients, state, params, {loss, function}), the function being the loss of "
+      "the same batch");
+}
+
+bool any_needs_function(const std::vector<GradientTransformation>& transformations) {
+  return std::any_of(transformations.begin(), transformations.end(),
+                     [](const GradientTransformation& t) { return t.needs_function; });
+}
+
 }  // namespace
 
 std::pair<Tree, Tree> update(const GradientTransformation& transformation, const Tree& gradients, const Tree& state,
-                             const Tree& params, const Array& loss) {
+                             const Tree& params, const KnownLoss& loss) {
   if (!transformation.update_with_loss) return transformation.update(gradients, state, params);
-  if (!loss.has_value()) refuse_without_loss();
-  return transformation.update_with_loss(gradients, state, params, loss);
+  if (!transformation.needs_function) {
+    if (!loss.value.has_value()) refuse_without_loss();
+    return transformation.update_with_loss(gradients, state, params, loss);
+  }
+  if (!loss.value.has_value() || !loss.function) refuse_without_function();
+  KnownLoss known = loss;
+  if (known.gradients.kind() == Tree::Kind::none) known.gradients = gradients;
+  return transformation.update_with_loss(gradients, state, params, known);
 }
 
 GradientTransformation wrapping(const std::vector<GradientTransformation>& inner, std::function<Tree(const Tree&)> init,
@@ -56,12 +76,26 @@ GradientTransformation wrapping(const std::vector<GradientTransformation>& inner
           .update = std::move(without_loss),
           .frozen = frozen_by(inner),
           .selections = selections_of(inner),
-          .update_with_loss = needs_loss ? std::move(update) : UpdateWithLoss()};
+          .update_with_loss = needs_loss ? std::move(update) : UpdateWithLoss(),
+          .needs_function = any_needs_function(inner)};
 }
 
 GradientTransformation needing_loss(std::function<Tree(const Tree&)> init, UpdateWithLoss update) {
   const auto refused = [](const Tree&, const Tree&, const Tree&) -> std::pair<Tree, Tree> { refuse_without_loss(); };
   return {.init = std::move(init), .update = refused, .update_with_loss = std::move(update)};
+}
+
+GradientTransformation needing_function(std::function<Tree(const Tree&)> init, UpdateWithLoss update) {
+  const auto refused = [](const Tree&, const Tree&, const Tree&) -> std::pair<Tree, Tree> {
+    refuse_without_function();
+  };
+  return {.init = std::move(init), .update = refused, .update_with_loss = std::move(update), .needs_function = true};
+}
+
+void refuse_function(std::string_view function, std::string_view reason, const GradientTransformation& inner) {
+  if (!inner.needs_function) return;
+  throw ValueError(
+      fmt::format("[{}] the inner transformation asks for the loss at other parameters: {}", function, reason));
 }
 
 GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,9 +9,9 @@
 
 namespace lockstep::optim {
 
-/// (gradients, state, params, loss) -> (updates, state'); the loss is nothing where no inner transformation needs it.
+/// (gradients, state, params, loss) -> (updates, state'); nothing is known of the loss where no inner transformation asks.
 using UpdateWithLoss = std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params,
-                                                           const Array& loss)>;
+                                                           const KnownLoss& loss)>;
 
 /// A transformation made of others: it needs the loss where one of them does, freezes what one of them freezes, and has the
 /// selections of all. It is not linear.
@@ -19,6 +20,12 @@ GradientTransformation wrapping(const std::vector<GradientTransformation>& inner
 
 /// A transformation that needs the loss; its `update` throws a StateError that says so.
 GradientTransformation needing_loss(std::function<Tree(const Tree&)> init, UpdateWithLoss update);
+
+/// A transformation that needs the loss at other parameters too.
+GradientTransformation needing_function(std::function<Tree(const Tree&)> init, UpdateWithLoss update);
+
+/// Throws ValueError where the inner transformation asks for the loss at other parameters, for the reason given.
+void refuse_function(std::string_view function, std::string_view reason, const GradientTransformation& inner);
 
 /// A transformation without state that maps each leaf alone, in at least float32.
 GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule);

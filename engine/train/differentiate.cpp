@@ -143,6 +143,20 @@ Tree combined(const LossPoint& point, const Tree& gradients, const Tree& weights
   return combine_gradients(gradients, trained, local);
 }
 
+void refuse_declared(const LossPoint& point) {
+  const std::vector<bool> trained = trained_leaves(point.objective, point.trainable);
+  const std::vector<std::string> paths = point.trainable.paths();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (!trained[i] || !point.declared.contains(paths[i])) continue;
+    throw AggregationError(
+        "[data_parallel] an optimizer asks for the loss at other parameters (line searches, sophia), "
+        "but trainable leaf '" +
+        paths[i] +
+        "' declares how replicas' gradients combine, which is not the loss's derivative; train it by "
+        "another optimizer, or leave the declaration out");
+  }
+}
+
 }  // namespace
 
 Differentiated differentiate(const LossPoint& point) {
@@ -154,6 +168,23 @@ Differentiated differentiate(const LossPoint& point) {
           .gradients = divided(combined(point, gradients, value.items()[1]), point.loss_scale),
           .state = next,
           .metrics = from_tree<std::map<std::string, Array>>(value.items()[3])};
+}
+
+optim::ValueFunction loss_function(const LossPoint& point) {
+  refuse_declared(point);
+  if (point.parts.options.microbatches == 1) {
+    return [point](const Tree& trainable) {
+      return loss_over_batch(point.objective.loss(trainable, point.non_trainable, point.shard).loss);
+    };
+  }
+  std::vector<Array> totals;
+  for (const Array& weight : shard_weights(point)) totals.push_back(total_over_batch(weight));
+  return [point, totals = std::move(totals)](const Tree& trainable) {
+    const auto value = [&](const Tree& rows) {
+      return Tree(loss_over_batch(point.objective.loss(trainable, point.non_trainable, rows).loss, totals));
+    };
+    return sequential_map(value, point.shard, {microbatch_axis, point.parts.options.microbatches, true, true}).array();
+  };
 }
 
 std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,

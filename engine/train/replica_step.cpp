@@ -44,6 +44,15 @@ Array plain_norm(const Tree& gradients) {
   return sqrt(total);
 }
 
+/// The loss as a function of what is trained, as it is kept.
+optim::ValueFunction of_trained_part(optim::ValueFunction loss, const Tree& kept, const std::vector<bool>& trained,
+                                     const VariableLayouts* layouts) {
+  return [=, loss = std::move(loss)](const Tree& part) {
+    const Tree whole = with_part(kept, part, trained);
+    return loss(layouts == nullptr ? whole : layouts->read(whole));
+  };
+}
+
 }  // namespace
 
 std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const TrainState& state, const Tree& shard,
@@ -57,15 +66,17 @@ std::pair<TrainState, Logs> replica_step(const detail::StepParts& parts, const T
   for (const Objective& objective : parts.objectives) {
     const Tree& kept = objective.sees_updates ? next.trainable : state.trainable;
     const Tree seen = layouts == nullptr ? kept : layouts->read(kept);
-    Differentiated d = differentiate({parts, objective, declared, seen, next.non_trainable, shard, scale});
+    const LossPoint point{parts, objective, declared, seen, next.non_trainable, shard, scale};
+    Differentiated d = differentiate(point);
     if (layouts != nullptr) d.gradients = layouts->reduced(d.gradients);
     if (scale.has_value()) finite = logical_and(finite, optim::all_finite(d.gradients));
     for (const auto& [name, metric] : d.metrics) logs[in_objective(objective, name)] = metric;
     logs[in_objective(objective, "loss")] = d.loss;
     logs[in_objective(objective, "grad_norm")] = plain_norm(d.gradients);
     const std::vector<bool> trained = trained_leaves(objective, next.trainable);
-    auto [part, slots] =
-        updated(parts.objectives, objective, {d.gradients, d.loss}, next.optimizer, only(next.trainable, trained));
+    StepGradients given{d.gradients, d.loss};
+    if (needs_function(objective)) given.function = of_trained_part(loss_function(point), kept, trained, layouts);
+    auto [part, slots] = updated(parts.objectives, objective, given, next.optimizer, only(next.trainable, trained));
     next.trainable = with_part(next.trainable, part, trained);
     next.optimizer = std::move(slots);
     next.non_trainable = std::move(d.state);

@@ -34,6 +34,10 @@ struct Differentiated {
 };
 Differentiated differentiate(const LossPoint& point);
 
+/// The loss of the same rows as a function of the whole trainable tree, which starts from the point's: what optimizers ask for
+/// that look further than a gradient. Throws AggregationError where a trained leaf declares how gradients combine.
+optim::ValueFunction loss_function(const LossPoint& point);
+
 /// The losses that are differentiated, of the whole shard, by objective.
 std::vector<Array> replica_losses(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
                                   const Tree& shard);

@@ -1,5 +1,6 @@
 #include "engine/train/trainable_parts.h"
 
+#include <algorithm>
 #include <map>
 
 #include <lockstep/error.h>
@@ -145,6 +146,11 @@ Tree initial_slots(const std::vector<Objective>& objectives, const Tree& trainab
   return slots;
 }
 
+bool needs_function(const Objective& objective) {
+  return std::any_of(objective.optimizers.begin(), objective.optimizers.end(),
+                     [](const auto& entry) { return entry.second.needs_function; });
+}
+
 std::pair<Tree, Tree> updated(const std::vector<Objective>& objectives, const Objective& objective,
                               const StepGradients& given, const Tree& slots, const Tree& part) {
   Tree next_part = part;
@@ -152,7 +158,11 @@ std::pair<Tree, Tree> updated(const std::vector<Objective>& objectives, const Ob
   for (const auto& [path, optimizer] : objective.optimizers) {
     const std::string place = place_of_slots(objectives, objective, path);
     const Tree params = at(part, path);
-    auto [updates, kept] = optim::update(optimizer, at(given.gradients, path), at(slots, place), params, given.loss);
+    optim::KnownLoss loss(given.loss);
+    if (optimizer.needs_function) {
+      loss.function = [&, path = path](const Tree& own) { return given.function(with(part, path, own)); };
+    }
+    auto [updates, kept] = optim::update(optimizer, at(given.gradients, path), at(slots, place), params, loss);
     next_part = with(next_part, path, optim::apply_updates(params, updates));
     next_slots = with(next_slots, place, std::move(kept));
   }

@@ -26,10 +26,13 @@ Tree with_part(const Tree& whole, const Tree& part, const std::vector<bool>& kep
 
 /// Slots of all optimizers for that trainable tree.
 Tree initial_slots(const std::vector<Objective>& objectives, const Tree& trainable);
-/// What optimizers are given.
+/// Whether an optimizer of the objective asks for its loss at other parameters.
+bool needs_function(const Objective& objective);
+/// What optimizers are given; `function` is of the trained part of the trainable tree, empty where none asks for it.
 struct StepGradients {
   Tree gradients;
   Array loss;
+  optim::ValueFunction function = {};
 };
 /// The updated part of the trainable tree, and all slots with those of the objective's optimizers renewed.
 std::pair<Tree, Tree> updated(const std::vector<Objective>& objectives, const Objective& objective,

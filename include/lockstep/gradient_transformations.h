@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
@@ -33,6 +34,24 @@ LOCKSTEP_API GradientTransformation zero_nans();
 /// u, or -p where p + u would be negative: parameters that were not negative stay so. Real leaves; throws DtypeError for
 /// complex ones.
 LOCKSTEP_API GradientTransformation keep_params_nonnegative();
+
+/// The parameters that come out have norms of at most `max_norm` along those dimensions, as if each p + u were multiplied
+/// by min(|p + u|, max_norm) / (|p + u| + 1e-7): along dimension 0 the columns of a matrix [in, out], along {0, 1, 2} the
+/// filters of a kernel [rows, columns, in, out]. Last in a chain, of leaves that have those dimensions (`masked` chooses
+/// them): throws ShapeError naming one that has not, ValueError unless max_norm is > 0. (Keras' MaxNorm)
+LOCKSTEP_API GradientTransformation keep_params_max_norm(double max_norm = 2.0, std::vector<std::int64_t> axes = {0});
+/// How `keep_params_norm_between` bounds norms.
+struct NormBounds {
+  double least = 0.0;    ///< The smallest norm.
+  double largest = 1.0;  ///< The largest norm.
+  double rate = 1.0;     ///< The share of the way to the bound that an update goes, in (0, 1].
+  std::vector<std::int64_t> axes = {0};
+};
+/// Likewise, norms between two bounds. Throws ValueError unless 0 <= least <= largest, largest > 0 and rate is in (0, 1].
+/// (Keras' MinMaxNorm)
+LOCKSTEP_API GradientTransformation keep_params_norm_between(NormBounds bounds = {});
+/// Likewise, norms of 1: (p + u) / (|p + u| + 1e-7). (Keras' UnitNorm)
+LOCKSTEP_API GradientTransformation keep_params_unit_norm(std::vector<std::int64_t> axes = {0});
 
 // ---- norms -----------------------------------------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@
 #include <lockstep/processes.h>
 #include <lockstep/products.h>
 #include <lockstep/profile.h>
+#include <lockstep/projections.h>
 #include <lockstep/random.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>
@@ -77,6 +78,7 @@
 #include <lockstep/remat.h>
 #include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
+#include <lockstep/second_order.h>
 #include <lockstep/sequential_map.h>
 #include <lockstep/signal.h>
 #include <lockstep/solvers.h>

@@ -15,7 +15,7 @@ LOCKSTEP_API Weighted cosine_similarity(const ArrayOperand& predictions, const A
                                         const Array& weight = {});
 
 /// Sums [6, D] of p, y, p^2, y^2, p y and (p - y)^2 over predictions and targets [B, ..., D] or [B] (D = 1), in
-/// float64: what the three below are made of. Throws ShapeError unless both have one shape.
+/// float64: what the four below are made of. Throws ShapeError unless both have one shape.
 LOCKSTEP_API Weighted regression_sums(const ArrayOperand& predictions, const ArrayOperand& targets,
                                       const Array& weight = {});
 /// 1 - (squared errors) / (squared distances of targets from their mean), averaged over the outputs D; 0 where targets
@@ -25,5 +25,7 @@ LOCKSTEP_API Array r2_score(const Weighted& sums);
 LOCKSTEP_API Array explained_variance(const Weighted& sums);
 /// Pearson's correlation of predictions and targets, averaged likewise.
 LOCKSTEP_API Array pearson_correlation(const Weighted& sums);
+/// Lin's concordance of predictions and targets, 2 cov / (var p + var y + (mean p - mean y)^2), averaged likewise. 1989.
+LOCKSTEP_API Array concordance_correlation(const Weighted& sums);
 
 }  // namespace lockstep

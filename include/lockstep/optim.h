@@ -24,6 +24,21 @@ struct Selection {
   Mask mask;
 };
 
+/// The loss of a step's batch as a function of the parameters: a float scalar. It may be differentiated.
+using ValueFunction = std::function<Array(const Tree& params)>;
+
+/// What an update may be told of the loss beside the gradients.
+struct KnownLoss {
+  KnownLoss() = default;
+  KnownLoss(Array at_params) : value(std::move(at_params)) {}  // NOLINT: implicit by design
+  KnownLoss(Array at_params, ValueFunction of_params) : value(std::move(at_params)), function(std::move(of_params)) {}
+
+  Array value = {};            ///< At the parameters; nothing: not known.
+  ValueFunction function = {};  ///< At other parameters; empty: not known.
+  /// Its gradients before any transformation; None: those that `update` is given.
+  Tree gradients = {};
+};
+
 /// A pair of pure functions on trees. `update` maps gradients (already reduced over the mesh) to updates to be added to
 /// the parameters.
 ///
@@ -40,15 +55,18 @@ struct GradientTransformation {
   Mask frozen = {};
   /// Each choice of leaves in it; one that takes none is a finding of `lint`.
   std::vector<Selection> selections = {};
-  /// In place of `update` where the loss, a float scalar, is needed too; empty where it is not. Training steps give it.
-  std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params, const Array& loss)>
+  /// In place of `update` where the loss is needed too; empty where it is not. Training steps give it.
+  std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params,
+                                      const KnownLoss& loss)>
       update_with_loss = {};
-  bool linear = false;  ///< Linear in the gradients; false: it needs reduced ones.
+  bool linear = false;          ///< Linear in the gradients; false: it needs reduced ones.
+  bool needs_function = false;  ///< It asks for the loss at other parameters, `KnownLoss::function`.
 };
 
-/// `update_with_loss` where it has one, else `update`. Throws StateError where it needs a loss and `loss` is nothing.
+/// `update_with_loss` where it has one, else `update`. Throws StateError where it needs the loss, or the loss at other
+/// parameters, and `loss` does not have it.
 LOCKSTEP_API std::pair<Tree, Tree> update(const GradientTransformation& transformation, const Tree& gradients,
-                                          const Tree& state, const Tree& params, const Array& loss = {});
+                                          const Tree& state, const Tree& params, const KnownLoss& loss = {});
 
 /// A constant or a schedule of the number of updates made so far.
 class LOCKSTEP_API LearningRate {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
@@ -114,6 +115,41 @@ LOCKSTEP_API GradientTransformation scale_by_adan(AdanOptions options = {});
 /// scale_by_adan with decoupled decay, then the learning rate.
 LOCKSTEP_API GradientTransformation adan(LearningRate rate, AdanOptions options = {});
 
+/// g / (sqrt(s^) + epsilon) of the s^ before this gradient (the first gradient as it is), s' = b2 s + (1 - b2) |g - m|^2 +
+/// epsilon_root with m before it too, m' = b1 m + (1 - b1) g. Zhuang et al. 2021.
+LOCKSTEP_API GradientTransformation scale_by_acprop(double b1 = 0.9, double b2 = 0.999, double epsilon = 1e-16,
+                                                    double epsilon_root = 1e-16);
+/// scale_by_acprop with decoupled decay, then the learning rate.
+LOCKSTEP_API GradientTransformation acprop(LearningRate rate, double b1 = 0.9, double b2 = 0.999,
+                                           double epsilon = 1e-16, double epsilon_root = 1e-16,
+                                           double weight_decay = 0);
+/// How `scale_by_adopt` averages.
+struct AdoptOptions {
+  double b1 = 0.9;        ///< Share of the old average of directions in the new one.
+  double b2 = 0.9999;     ///< The same of |g|^2.
+  double epsilon = 1e-6;  ///< The least root that is divided by.
+  bool nesterov = false;  ///< The average with this direction once more.
+  bool clips = true;      ///< Elements of the direction within (t - 1)^(1/4).
+};
+/// The average of g / max(sqrt(v), epsilon), v being the average of |g|^2 before this gradient; no step at first.
+/// Taniguchi et al. 2024. Real leaves.
+LOCKSTEP_API GradientTransformation scale_by_adopt(AdoptOptions options = {});
+/// scale_by_adopt, then the learning rate.
+LOCKSTEP_API GradientTransformation adopt(LearningRate rate, AdoptOptions options = {});
+/// How `scale_by_simplified_ademamix` averages.
+struct SimplifiedAdemamixOptions {
+  double b1 = 0.99;           ///< m' = b1 m + g, a sum that forgets.
+  double b2 = 0.95;           ///< Share of the old average of |g|^2 in the new one.
+  LearningRate alpha = 0;     ///< What the gradient counts beside the sum; a number or a schedule.
+  double epsilon = 1e-8;      ///< Added to the root.
+  double epsilon_root = 0;    ///< Added below the root.
+  double weight_decay = 0.0;  ///< Of `simplified_ademamix`: decoupled, the rate multiplies it.
+};
+/// (m + alpha g) / (sqrt(v^ + epsilon_root) + epsilon). Morwani et al. 2025.
+LOCKSTEP_API GradientTransformation scale_by_simplified_ademamix(SimplifiedAdemamixOptions options = {});
+/// scale_by_simplified_ademamix with decoupled decay, then the learning rate.
+LOCKSTEP_API GradientTransformation simplified_ademamix(LearningRate rate, SimplifiedAdemamixOptions options = {});
+
 // ---- layer by layer --------------------------------------------------------------------------------------------------
 
 /// scale_by_adam with decoupled decay, then scale_by_trust_ratio, then the learning rate. You et al. 2020.
@@ -199,6 +235,31 @@ LOCKSTEP_API GradientTransformation rprop(double first_step, RpropOptions option
 LOCKSTEP_API GradientTransformation scale_by_optimistic_gradient(double alpha = 1, double beta = 1);
 /// scale_by_optimistic_gradient, then the learning rate.
 LOCKSTEP_API GradientTransformation optimistic_gradient_descent(LearningRate rate, double alpha = 1, double beta = 1);
+/// How `optimistic_adam` looks ahead.
+struct OptimisticAdamOptions {
+  double alpha = 1;       ///< Share of this direction.
+  double beta = 1;        ///< Share of its difference from the one before.
+  double b1 = 0.9;        ///< Of scale_by_nadam, as are all below.
+  double b2 = 0.999;      ///< Of scale_by_nadam.
+  double epsilon = 1e-8;  ///< Of scale_by_nadam.
+  bool nesterov = true;   ///< false: scale_by_adam.
+};
+/// scale_by_nadam, scale_by_optimistic_gradient, the learning rate. Daskalakis et al. 2018. (Optax' optimistic_adam_v2;
+/// its optimistic_adam is this with rate 1, alpha the rate and beta the optimism)
+LOCKSTEP_API GradientTransformation optimistic_adam(LearningRate rate, OptimisticAdamOptions options = {});
+/// How `ftrl` regularizes.
+struct FtrlOptions {
+  double power = -0.5;      ///< Sums of |g|^2 to the power -power divide; at most 0.
+  double initial = 0.1;     ///< What those sums start from.
+  double l1 = 0;            ///< Weights of less than this are 0.
+  double l2 = 0;            ///< Pulls weights to 0.
+  double l2_shrinkage = 0;  ///< 2 l2_shrinkage p is added to gradients, not to their squares.
+  double beta = 0;          ///< beta / (2 rate) is added to l2.
+};
+/// Follow the regularized leader: p' = (clip(z, -l1, l1) - z) / (n'^-power / rate + 2 l2) of sums n' = n + g^2 and z' = z +
+/// g - (n'^-power - n^-power) / rate p. McMahan et al. 2013. Real leaves. Its state is {"count", "squares", "linear"}.
+/// Throws ValueError for a power above 0, a rate given as the number 0 and options that are negative. (Keras' Ftrl)
+LOCKSTEP_API GradientTransformation ftrl(LearningRate rate, FtrlOptions options = {});
 /// add_noise(eta, gamma, key), then the learning rate.
 LOCKSTEP_API GradientTransformation noisy_sgd(LearningRate rate, double eta, double gamma, const Array& key);
 /// How `scale_by_polyak` bounds its step.
@@ -246,10 +307,74 @@ struct ProdigyOptions {
 /// Optax has NaN. Its state has three slots a leaf and the parameters at the start.
 LOCKSTEP_API GradientTransformation prodigy(LearningRate rate = 1.0, ProdigyOptions options = {});
 
-/// -rate H g, H the inverse curvature from the last `memory` differences of parameters and gradients, by the two-loop
-/// recursion; at first the identity times min(1, 1 / |g|), then times (dp dg) / |dg|^2. Liu and Nocedal 1989. There is no
-/// line search (Optax' zoom needs the loss at other points): take a rate that the problem bears, and whole batches.
-/// Real leaves. Throws ValueError for a memory below 1.
-LOCKSTEP_API GradientTransformation lbfgs(LearningRate rate, std::int64_t memory = 10);
+/// What `dog` starts with.
+enum class DogStart : std::uint8_t {
+  heuristic,  ///< The distance `value` (1 + |p|), of all parameters at `init`.
+  distance,   ///< The distance `value`.
+  rate,       ///< A first factor of `value`.
+};
+/// How `scale_by_dog` begins.
+struct DogOptions {
+  DogStart start = DogStart::heuristic;
+  double value = 1e-6;      ///< What `start` says.
+  double epsilon = 1e-8;    ///< Added to the sum of squares.
+  double weight_decay = 0;  ///< Of `dog`: added to gradients.
+};
+/// u r / sqrt(s + epsilon) of the largest distance r from where parameters started and the sum s of all |u|^2, over all
+/// leaves. Ivgi, Hinder and Carmon 2023. Its state is {"count", "start", "distance", "squares"}.
+LOCKSTEP_API GradientTransformation scale_by_dog(DogOptions options = {});
+/// Decay, scale_by_dog, the learning rate. Average the parameters (`average_parameters`), as its authors do.
+LOCKSTEP_API GradientTransformation dog(LearningRate rate = 1.0, DogOptions options = {});
+/// scale_by_dog leaf by leaf: each has a distance, from `relative` (1 + |p|) on, and a sum of its own. Its state is
+/// {"start", "distance", "squares"}. (Optax' scale_by_distance_over_gradients)
+LOCKSTEP_API GradientTransformation scale_by_distance_over_gradients(double relative = 1e-6, double epsilon = 1e-8);
+/// How `scale_by_dowg` begins.
+struct DowgOptions {
+  double epsilon = 1e-4;                                  ///< Added to the root.
+  std::optional<double> squared_distance = std::nullopt;  ///< The first one; epsilon unless given.
+  double weight_decay = 0;                                ///< Of `dowg`: added to gradients.
+};
+/// u d / (sqrt(s) + epsilon) of the largest squared distance d from where parameters started and the sum s of all d |u|^2.
+/// Khaled, Mishchenko and Jin 2023. Its state is {"start", "squared_distance", "squares"}.
+LOCKSTEP_API GradientTransformation scale_by_dowg(DowgOptions options = {});
+/// Decay, scale_by_dowg, the learning rate.
+LOCKSTEP_API GradientTransformation dowg(LearningRate rate = 1.0, DowgOptions options = {});
+/// How `cocob` bets.
+struct CocobOptions {
+  double alpha = 100;       ///< The more, the smaller the first bets.
+  double epsilon = 1e-8;    ///< The largest gradient there was before the first.
+  double weight_decay = 0;  ///< Of `cocob`: added to gradients.
+};
+/// Each weight is where a gambler's bets on its gradients' signs have led, p' = p_0 + c / (l max(s + l, alpha l)) (l + w) of
+/// the largest |g| l, the sum of all |g| s and of all -g c, and the reward w. Orabona and Tommasi 2017. Real leaves. Its
+/// state is {"start", "sum", "largest", "magnitudes", "reward"}. What it gives is the update itself.
+LOCKSTEP_API GradientTransformation scale_by_cocob(CocobOptions options = {});
+/// Decay, gradients times the rate, scale_by_cocob.
+LOCKSTEP_API GradientTransformation cocob(LearningRate rate = 1.0, CocobOptions options = {});
+/// How `dadapt_adamw` finds its rate.
+struct DadaptOptions {
+  double b1 = 0.9;               ///< Share of the old average of g in the new one.
+  double b2 = 0.999;             ///< The same of |g|^2; its root is that of the sums that estimate the distance.
+  double epsilon = 1e-8;         ///< Added to the root.
+  double first_estimate = 1e-6;  ///< Of the rate.
+  double weight_decay = 0;       ///< Decoupled; estimate and rate multiply it.
+};
+/// Adam whose rate is d * rate, d a lower bound of the distance to the solution, which never falls. Defazio and Mishchenko
+/// 2023. Real leaves. Where all gradients have been 0 it stays, where Optax has NaN. Its state is {"count", "mu", "nu", "sum", "estimate",
+/// "numerator"}.
+LOCKSTEP_API GradientTransformation dadapt_adamw(LearningRate rate = 1.0, DadaptOptions options = {});
+/// How `momo` and `momo_adam` bound their step.
+struct MomoOptions {
+  double least_loss = 0;    ///< What the loss can fall to.
+  bool adapts = false;      ///< That bound is estimated, from least_loss on.
+  double weight_decay = 0;  ///< The rate multiplies it.
+};
+/// -min(rate, (f - least_loss + <m, p> - c) / |m|^2) m of averages m of g, f of the loss and c of <g, p>, which need the loss:
+/// sgd with momentum and a rate from a model of the loss. Schaipp et al. 2024. Real leaves. Its state is {"count", "mu", "loss", "product",
+/// "least_loss"}.
+LOCKSTEP_API GradientTransformation momo(LearningRate rate = 1.0, double beta = 0.9, MomoOptions options = {});
+/// The same in Adam's norm, with corrected averages. Its state has "nu" too.
+LOCKSTEP_API GradientTransformation momo_adam(LearningRate rate = 0.01, double b1 = 0.9, double b2 = 0.999,
+                                              double epsilon = 1e-8, MomoOptions options = {});
 
 }  // namespace lockstep::optim

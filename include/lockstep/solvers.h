@@ -138,6 +138,17 @@ T gmres(const A& a, const T& b, const T& start, const M& preconditioner, const I
   return detail::iterated<T>(detail::Iteration::gmres, a, b, start, preconditioner, options);
 }
 
+/// How `nnls` iterates.
+struct NnlsOptions {
+  std::int64_t iterations = 1000;
+  std::optional<double> norm_bound =
+      std::nullopt;  ///< An upper bound of a^T a's largest eigenvalue; found unless given.
+};
+/// The x >= 0 with the smallest |a x - b|, a [m, n], b [m] or [m, k], by Polyak's fast projected gradient (2015), so many
+/// iterations of it: a fori_loop of a fixed length, differentiable as such. Throws ShapeError for other shapes, DtypeError
+/// for complex numbers, ValueError for options out of range. (optax.nnls)
+LOCKSTEP_API Array nnls(const ArrayOperand& a, const ArrayOperand& b, const NnlsOptions& options = {});
+
 // ---- roots of functions of one number, element by element ------------------------------------------------------------
 
 /// When the search for a root ends: where a step, or half the interval, is at most tolerance (1 + |x|), or after

@@ -47,6 +47,13 @@ TEST_CASE("shares of averages are at least 0 and below 1") {
   refused([] { return muon(0.1, {.beta = 1}); }, "[muon] beta is 1;");
   refused([] { return prodigy(0.1, {.b2 = 1}); }, "[prodigy] b2 is 1;");
   refused([] { return ema(1); }, "[ema] decay is 1;");
+  refused([] { return acprop(0.1, 1); }, "[acprop] b1 is 1;");
+  refused([] { return adopt(0.1, {.b2 = 1}); }, "[adopt] b2 is 1;");
+  refused([] { return simplified_ademamix(0.1, {.b1 = 1}); }, "[simplified_ademamix] b1 is 1;");
+  refused([] { return dadapt_adamw(1, {.b2 = 1}); }, "[dadapt_adamw] b2 is 1;");
+  refused([] { return momo(1, 1); }, "[momo] beta is 1;");
+  refused([] { return momo_adam(1, 0.9, 1); }, "[momo_adam] b2 is 1;");
+  refused([] { return sophia(0.1, random::key(0), {.b1 = 1}); }, "[sophia] b1 is 1;");
   refused([] { return average_parameters(1); }, "[average_parameters] decay is 1;");
   refused([] { return schedule_free_sgd(0.1, {.b1 = 0}); }, "[schedule_free] b1 is 0; it must be above 0 and below 1");
 }
@@ -65,6 +72,14 @@ TEST_CASE("rates, epsilons and decays are finite and not negative") {
   refused([] { return adafactor(0.1, {.squares = {.decay = -1}}); }, "[adafactor] decay is -1;");
   refused([] { return optimistic_gradient_descent(0.1, -1); }, "[optimistic_gradient_descent] alpha is -1;");
   refused([] { return add_noise(-1, 0, random::key(0)); }, "[add_noise] eta is -1;");
+  refused([] { return acprop(0.1, 0.9, 0.9, 0, -1); }, "[acprop] epsilon_root is -1;");
+  refused([] { return dog(1, {.epsilon = -1}); }, "[dog] epsilon is -1;");
+  refused([] { return momo(1, 0.9, {.weight_decay = -1}); }, "[momo] weight_decay is -1;");
+  refused([] { return mechanize(sgd(1), {.weight_decay = -1}); }, "[mechanize] weight_decay is -1;");
+  refused([] { return ftrl(0.1, {.l1 = -1}); }, "[ftrl] l1 is -1;");
+  refused([] { return ftrl(0.1, {.power = 1}); }, "[ftrl] power is 1; it must be finite and at most 0");
+  refused([] { return ftrl(0.0); }, "[ftrl] the learning rate is 0, by which ftrl divides; give one above 0");
+  refused([] { return scale_by_zoom_linesearch({.tolerance = -1}); }, "[scale_by_zoom_linesearch] tolerance is -1;");
   refused([] { return scale(INFINITY); }, "[scale] the factor is inf; it must be finite");
 }
 
@@ -81,6 +96,22 @@ TEST_CASE("limits are above 0, and counts at least 1") {
   refused([] { return lookahead(sgd(0.1), 2, 1.5); }, "[lookahead] slow_step is 1.5; it must be above 0 and at most 1");
   refused([] { return sam(sgd(0.1), sgd(0.1), 0); }, "[sam] sync_period is 0;");
   refused([] { return lbfgs(0.1, 0); }, "[lbfgs] memory is 0;");
+  refused([] { return dog(1, {.value = 0}); }, "[dog] value is 0;");
+  refused([] { return dowg(1, {.squared_distance = 0}); }, "[dowg] squared_distance is 0;");
+  refused([] { return scale_by_distance_over_gradients(0); }, "[scale_by_distance_over_gradients] relative is 0;");
+  refused([] { return cocob(1, {.alpha = 0}); }, "[cocob] alpha is 0;");
+  refused([] { return dadapt_adamw(1, {.first_estimate = 0}); }, "[dadapt_adamw] first_estimate is 0;");
+  refused([] { return mechanize(sgd(1), {.estimates = 0}); }, "[mechanize] estimates is 0;");
+  refused([] { return sophia(0.1, random::key(0), {.interval = 0}); }, "[sophia] interval is 0;");
+  refused([] { return keep_params_max_norm(0); }, "[keep_params_max_norm] max_norm is 0;");
+  refused([] { return keep_params_norm_between({.least = 2}); },
+          "[keep_params_norm_between] least is 2, largest 1 and rate 1; least is at most largest");
+  refused([] { return scale_by_backtracking_linesearch({.max_steps = 0}); },
+          "[scale_by_backtracking_linesearch] max_steps is 0;");
+  refused([] { return scale_by_backtracking_linesearch({.decrease = 1}); },
+          "[scale_by_backtracking_linesearch] decrease is 1 and increase 1.5; decrease is above 0");
+  refused([] { return scale_by_zoom_linesearch({.increase = 1}); },
+          "[scale_by_zoom_linesearch] increase is 1; it must be above 1");
   refused([] { return rprop(0.1, {.shrink = 1}); },
           "[rprop] shrink is 1, grow 1.2, least 1e-06, largest 50; they must");
   refused([] { return reduce_on_plateau({.factor = 1}); }, "[reduce_on_plateau] factor is 1; it must be above 0");
@@ -105,8 +136,11 @@ TEST_CASE("schedules say what they cannot be") {
 
 TEST_CASE("leaves that an optimizer cannot take are named") {
   const Tree params = Tree::dict({{"z", Tree(complex(ones({2}), ones({2})))}});
-  for (const GradientTransformation& t : {rprop(0.1), prodigy(), lbfgs(0.1), scale_by_sm3(), keep_params_nonnegative(),
-                                          add_noise(1, 1, random::key(0))}) {
+  for (const GradientTransformation& t :
+       {rprop(0.1), prodigy(), lbfgs(0.1), scale_by_sm3(), keep_params_nonnegative(), add_noise(1, 1, random::key(0)),
+        cocob(), dadapt_adamw(), momo(), momo_adam(), mechanize(sgd(1)), ftrl(0.1), adopt(0.1), lbfgs(LbfgsOptions{}),
+        scale_by_backtracking_linesearch(), scale_by_zoom_linesearch(), sophia(0.1, random::key(0)),
+        hutchinson_estimator_diag_hessian(random::key(0))}) {
     expect_error<DtypeError>([&] { static_cast<void>(t.init(params)); },
                              "leaf 'z' is c64[2]: it takes real leaves alone");
   }
@@ -119,6 +153,11 @@ TEST_CASE("leaves that an optimizer cannot take are named") {
   expect_error<ShapeError>([&] { static_cast<void>(adaptive_grad_clip(0.1).update(deep, Tree(), deep)); },
                            "[adaptive_grad_clip] a leaf is f32[2,1,1,1,1,2]");
   expect_error<DtypeError>([] { static_cast<void>(add_noise(1, 1, zeros({2}))); }, "[add_noise] the key is f32[2]");
+  expect_error<ShapeError>(
+      [] {
+        static_cast<void>(keep_params_unit_norm({1}).init(Tree::dict({{"b", Tree(zeros({3}))}})));
+      },
+      "[keep_params_unit_norm] leaf 'b' is f32[3], which has no dimension 1", "masked");
 }
 
 TEST_CASE("a label without a transformation, and one that freezes") {
@@ -143,6 +182,55 @@ TEST_CASE("what needs the loss says so where there is none") {
     CHECK(static_cast<bool>(t.update_with_loss));
     expect_error<StateError>([&] { static_cast<void>(t.update(params, t.init(params), params)); },
                              "[update] this transformation needs the loss", "optim::update(");
+  }
+}
+
+TEST_CASE("what asks for the loss at other parameters says so where there is none, and where it cannot be") {
+  const Tree params = Tree(array(1.0));
+  for (const GradientTransformation& t : {lbfgs(LbfgsOptions{}), chain(sgd(1), scale_by_backtracking_linesearch()),
+                                          sophia(0.1, random::key(0)), mechanize(scale_by_zoom_linesearch())}) {
+    CHECK(t.needs_function);
+    expect_error<StateError>([&] { static_cast<void>(update(t, params, t.init(params), params, array(1.0))); },
+                             "[update] this transformation asks for the loss at other parameters", "{loss, function}");
+  }
+  CHECK(!lbfgs(0.1).needs_function);
+  refused([] { return multi_steps(lbfgs(LbfgsOptions{}), 2); },
+          "[multi_steps] the inner transformation asks for the loss at other parameters: its gradients are the mean");
+  refused([] { return sam(lbfgs(LbfgsOptions{}), sgd(1)); },
+          "[sam] the inner transformation asks for the loss at other parameters: its gradients are those uphill");
+}
+
+TEST_CASE("a search in a loop of one's own goes on with the loss and gradient that it came to") {
+  const ValueFunction bowl = [](const Tree& p) { return square(p.at("x").array() - 3.0) + square(p.at("y").array()); };
+  const GradientTransformation t = lbfgs(LbfgsOptions{});
+  Tree params = Tree::dict({{"x", Tree(array(1.0))}, {"y", Tree(array(2.0))}});
+  Tree state = t.init(params);
+  for (int i = 0; i < 4; ++i) {
+    const auto [loss, gradient] = value_and_grad_from_state(bowl, params, state);
+    const auto [expected, slope] = value_and_grad(bowl)(params);
+    CHECK(loss.item<double>() == doctest::Approx(expected.item<double>()).epsilon(1e-12));
+    CHECK(global_norm(map([](const Array& a, const Array& b) { return a - b; }, gradient, slope)).item<double>() <
+          1e-12);
+    auto [updates, next] = update(t, gradient, state, params, {loss, bowl});
+    params = apply_updates(params, updates);
+    state = next;
+  }
+  CHECK(params.at("x").array().item<double>() == doctest::Approx(3).epsilon(1e-6));
+  expect_error<StateError>([&] { static_cast<void>(value_and_grad_from_state(bowl, params, Tree())); },
+                           "has no \"value\" and \"grad\"; give that of scale_by_zoom_linesearch");
+}
+
+TEST_CASE("a search of one part of the parameters leaves the others where they are") {
+  const ValueFunction bowl = [](const Tree& p) { return square(p.at("x").array() - 3.0) + square(p.at("y").array()); };
+  const Tree params = Tree::dict({{"x", Tree(array(1.0))}, {"y", Tree(array(2.0))}});
+  const Tree gradient = grad(bowl)(params);
+  const auto label = [](const std::string& path, const Array&) { return path; };
+  for (const GradientTransformation& t :
+       {chain(masked(lbfgs(LbfgsOptions{}), below("x")), masked(scale(0), below("y"))),
+        partition({{"x", lbfgs(LbfgsOptions{})}, {"y", scale(0)}}, label)}) {
+    const Tree updates = update(t, gradient, t.init(params), params, {bowl(params), bowl}).first;
+    CHECK(updates.at("x").array().item<double>() > 0);
+    CHECK(updates.at("y").array().item<double>() == 0);
   }
 }
 

@@ -62,4 +62,10 @@ Array pearson_correlation(const Weighted& sums) {
   return mean(nn::ratio(m.py - m.p * m.y, spread));
 }
 
+Array concordance_correlation(const Weighted& sums) {
+  const Moments m = moments_of("concordance_correlation", sums);
+  const Array spread = maximum(m.p2 - square(m.p), 0) + maximum(m.y2 - square(m.y), 0) + square(m.p - m.y);
+  return mean(nn::ratio(2 * (m.py - m.p * m.y), spread));
+}
+
 }  // namespace lockstep

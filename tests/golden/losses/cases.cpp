@@ -285,6 +285,9 @@ const std::vector<MetricCase>& metric_cases() {
       of_found(
           "pearson_correlation", {"pearson_correlation"}, [](W p, W y, W) { return regression_sums(p, y); },
           pearson_correlation),
+      of_found(
+          "concordance_correlation", {"concordance_correlation"}, [](W p, W y, W) { return regression_sums(p, y); },
+          concordance_correlation),
   };
   return all;
 }

@@ -200,8 +200,11 @@ METRICS = {
     "cosine_similarity": "km.CosineSimilarity(), wanted, found",
     "r2_score": "km.R2Score(), wanted, found",
     "pearson_correlation": "km.PearsonCorrelation(axis=0), wanted, found",
+    "concordance_correlation": "km.ConcordanceCorrelation(axis=0), wanted, found",
 }
-UNWEIGHTED = {"pearson_correlation"}
+UNWEIGHTED = {"pearson_correlation", "concordance_correlation"}
+# Without the epsilon that Keras adds to the divisor.
+EXACT = {"concordance_correlation"}
 
 
 def numbers(values):
@@ -237,6 +240,7 @@ def loss_lines(by, expression):
 def metric_lines(name, expression):
     metric, labels, predictions = eval(expression, globals(), dict(GIVEN))
     weight = None if name in UNWEIGHTED else GIVEN["importance"]
+    keras.config.set_epsilon(1e-300 if name in EXACT else 1e-7)
     metric.update_state(labels, predictions, sample_weight=weight)
     yield f" value | {numbers(metric.result())}"
 

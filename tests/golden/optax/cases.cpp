@@ -39,6 +39,16 @@ std::vector<Case> with_moments() {
        {"optim::ademamix", "optim::scale_by_ademamix"},
        ademamix(0.1, {.b3 = 0.99, .alpha = schedules::linear(0.0, 5.0, 6), .weight_decay = 0.01})},
       {"adan", {"optim::adan", "optim::scale_by_adan"}, adan(0.1, {.weight_decay = 0.01})},
+      {"acprop", {"optim::acprop", "optim::scale_by_acprop"}, acprop(0.1, 0.9, 0.99, 1e-16, 1e-16, 0.01)},
+      {"adopt", {"optim::adopt", "optim::scale_by_adopt"}, adopt(0.1, {.b2 = 0.99}), false, false},
+      {"adopt_nesterov", {"optim::adopt"}, adopt(0.1, {.b2 = 0.9, .nesterov = true, .clips = false}), false, false},
+      {"simplified_ademamix",
+       {"optim::simplified_ademamix", "optim::scale_by_simplified_ademamix"},
+       simplified_ademamix(0.01, {.b1 = 0.9,
+                                  .b2 = 0.95,
+                                  .alpha = schedules::linear(0.0, 5.0, 6),
+                                  .epsilon_root = 1e-4,
+                                  .weight_decay = 0.01})},
   };
 }
 
@@ -86,6 +96,13 @@ std::vector<Case> others() {
       {"optimistic",
        {"optim::optimistic_gradient_descent", "optim::scale_by_optimistic_gradient"},
        optimistic_gradient_descent(0.1, 0.7, 0.4)},
+      {"optimistic_adam", {"optim::optimistic_adam"}, optimistic_adam(ramp(), {.alpha = 0.7, .beta = 0.4, .b2 = 0.95})},
+      {"ftrl", {"optim::ftrl"}, ftrl(0.1, {.l1 = 0.05, .l2 = 0.02}), false, false},
+      {"ftrl_power",
+       {"optim::ftrl"},
+       ftrl(0.2, {.power = -0.3, .initial = 0.3, .l1 = 0.01, .l2_shrinkage = 0.03, .beta = 0.4}),
+       false,
+       false},
       {"noisy_sgd", {"optim::noisy_sgd", "optim::add_noise"}, noisy_sgd(0.1, 0.02, 0.6, random::key(7)), false, false},
       {"polyak_sgd",
        {"optim::polyak_sgd", "optim::scale_by_polyak"},
@@ -166,6 +183,20 @@ std::vector<Case> transformations() {
        descending(scale_by_trust_ratio({.min_norm = 0.2, .coefficient = 0.5, .epsilon = 0.1}))},
       {"scale_by_param_block_norm", {"optim::scale_by_param_block_norm"}, descending(scale_by_param_block_norm(0.5))},
       {"scale_by_param_block_rms", {"optim::scale_by_param_block_rms"}, descending(scale_by_param_block_rms(0.5))},
+      {"max_norm",
+       {"optim::keep_params_max_norm"},
+       chain(sgd(0.1), masked(keep_params_max_norm(0.8), below("kernel"))),
+       false,
+       true},
+      {"max_norm_of_filters",
+       {"optim::keep_params_max_norm"},
+       chain(sgd(0.1), masked(keep_params_max_norm(0.5, {0, 1, 2}), below("conv")))},
+      {"min_max_norm",
+       {"optim::keep_params_norm_between"},
+       chain(sgd(0.1), masked(keep_params_norm_between({.least = 0.9, .largest = 1.1, .rate = 0.7}), below("kernel")))},
+      {"unit_norm",
+       {"optim::keep_params_unit_norm"},
+       chain(sgd(0.1), masked(keep_params_unit_norm(), below("kernel")))},
   };
 }
 
@@ -174,7 +205,8 @@ std::vector<Case> transformations() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> joined;
-    for (const auto& part : {with_moments(), by_layer(), others(), wrappers(), transformations()}) {
+    for (const auto& part : {with_moments(), by_layer(), others(), rate_free_cases(), second_order_cases(), wrappers(),
+                             transformations()}) {
       joined.insert(joined.end(), part.begin(), part.end());
     }
     return joined;

@@ -3,21 +3,30 @@
 
     python3 tests/golden/optax/optax_trajectories.py
 
-needs JAX 0.10.2 and Optax 0.2.8. Everything is float64. Each transformation is given the same parameters, gradients and
-losses, which the file begins with; tests/golden/optax/cases.cpp has ours under the same names.
+needs JAX 0.10.2, Optax 0.2.8 and Keras 3.15.1. Everything is float64. Each transformation is given the same parameters,
+gradients and losses, which the file begins with, or those of `valley`; tests/golden/optax/cases.cpp and newer_cases.cpp
+have ours under the same names.
 """
 
+import os
 import pathlib
 import sys
 import warnings
 
+os.environ["KERAS_BACKEND"] = "jax"
+
 import jax
 import jax.numpy as jnp
+import keras
 import numpy as np
 import optax
 
 jax.config.update("jax_enable_x64", True)
+keras.config.set_floatx("float64")
 contrib = optax.contrib
+# With 64-bit defaults it would draw other signs than without.
+jax.random.rademacher = lambda key, shape, dtype: (
+    2 * jax.random.bernoulli(key, jnp.float32(0.5), shape).astype(dtype) - 1)
 
 SHAPES = {"bias": (2,), "conv": (2, 1, 1, 2), "kernel": (2, 3), "scale": ()}
 STEPS = 10
@@ -80,6 +89,41 @@ def schedule_free_adamw(rate, weight_decay):
     return contrib.schedule_free(base, rate)
 
 
+def constrained(name, constraint):
+    """sgd, and what Keras makes of the leaf of that name."""
+
+    def update(updates, state, params):
+        moved = constraint(params[name] + updates[name])
+        return {**updates, name: moved - params[name]}, state
+
+    return optax.chain(optax.sgd(0.1), optax.GradientTransformation(lambda params: (), update))
+
+
+def of_keras(make):
+    """An optimizer of Keras as one of Optax."""
+
+    def init(params):
+        optimizer = make()
+        optimizer.build([keras.Variable(params[name], dtype="float64") for name in sorted(params)])
+        return optimizer, [v.value for v in optimizer.variables]
+
+    def update(updates, state, params):
+        optimizer, variables = state
+        names = sorted(params)
+        moved, variables = optimizer.stateless_apply(
+            variables, [jnp.asarray(updates[n]) for n in names], [params[n] for n in names])
+        return {n: new - params[n] for n, new in zip(names, moved)}, (optimizer, variables)
+
+    return optax.GradientTransformation(init, update)
+
+
+def valley(params):
+    """A narrow curved valley over all parameters."""
+    z = jnp.concatenate([jnp.ravel(params[name]) for name in sorted(params)])
+    places = jnp.arange(z.size, dtype="float64")
+    return jnp.sum((places + 1) * (z - jnp.sin(places)) ** 2) / 10 + jnp.sum((z[1:] - z[:-1] ** 2) ** 2)
+
+
 def below(name):
     return lambda tree: {key: key == name for key in tree}
 
@@ -93,6 +137,7 @@ def multi_steps(inner, k, **options):
 
 
 RAMP = exactly(optax.linear_schedule(0.1, 0.01, 8))
+RAMP_OF_TEN = exactly(optax.linear_schedule(1.0, 0.1, 8))
 WARM_UP = exactly(optax.linear_schedule(0.0, 0.1, 4))
 
 CASES = {
@@ -115,6 +160,10 @@ CASES = {
     "yogi": "optax.yogi(0.1)",
     "ademamix": "contrib.ademamix(0.1, b3=0.99, alpha=exactly(optax.linear_schedule(0.0, 5.0, 6)), weight_decay=0.01)",
     "adan": "optax.adan(0.1, weight_decay=0.01)",
+    "acprop": "contrib.acprop(0.1, b2=0.99, weight_decay=0.01)",
+    "adopt": "contrib.adopt(0.1, b2=0.99)",
+    "adopt_nesterov": "contrib.adopt(0.1, b2=0.9, nesterov=True, use_clipping=False)",
+    "simplified_ademamix": "contrib.simplified_ademamix(0.01, b1=0.9, alpha=exactly(optax.linear_schedule(0.0, 5.0, 6)), eps_root=1e-4, weight_decay=0.01)",
     "lamb": "optax.lamb(0.1, weight_decay=0.01)",
     "lars": "optax.lars(0.5, weight_decay=0.01, trust_coefficient=0.1, momentum=0.8)",
     "lars_masked": "optax.lars(0.5, 0.01, below('kernel'), 0.1, 1e-3, below('conv'), 0.8, True)",
@@ -128,12 +177,37 @@ CASES = {
     "signum": "optax.signum(0.01, 0.8)",
     "rprop": "prompt_rprop(0.1)",
     "optimistic": "optax.optimistic_gradient_descent(0.1, alpha=0.7, beta=0.4)",
+    "optimistic_adam": "optax.optimistic_adam_v2(RAMP, alpha=0.7, beta=0.4, b2=0.95)",
+    "ftrl": "of_keras(lambda: keras.optimizers.Ftrl(0.1, l1_regularization_strength=0.05, l2_regularization_strength=0.02))",
+    "ftrl_power": "of_keras(lambda: keras.optimizers.Ftrl(0.2, -0.3, 0.3, 0.01, 0.0, 0.03, 0.4))",
     "noisy_sgd": "optax.noisy_sgd(0.1, eta=0.02, gamma=0.6, key=7)",
     "polyak_sgd": "optax.polyak_sgd(max_learning_rate=0.2, scaling=0.5, f_min=0.1)",
     "muon": "contrib.muon(0.1, weight_decay=0.01)",
     "muon_plain": "contrib.muon(0.1, ns_steps=3, beta=0.8, nesterov=False)",
     "prodigy": "contrib.prodigy(1.0, estim_lr0=0.01, weight_decay=0.01)",
     "prodigy_warmup": "contrib.prodigy(RAMP, estim_lr0=0.01, safeguard_warmup=True)",
+    "dog": "contrib.dog(1.0, ('heuristic', 0.01), weight_decay=0.1)",
+    "dog_distance": "contrib.dog(RAMP_OF_TEN, ('distance', 0.02))",
+    "dog_rate": "contrib.dog(1.0, ('learning_rate', 0.05), eps=1e-4)",
+    "distance_over_gradients": "optax.chain(optax.scale_by_distance_over_gradients(0.01, param_dtype=jnp.float64), optax.scale(-1))",
+    "dowg": "contrib.dowg(1.0, weight_decay=0.1)",
+    "dowg_squared": "contrib.dowg(0.5, 0.04, 1e-3)",
+    "cocob": "contrib.cocob(0.5, 3.0, weight_decay=0.1)",
+    "dadapt_adamw": "contrib.dadapt_adamw(1.0, estim_lr0=0.01, weight_decay=0.01)",
+    "dadapt_adamw_ramp": "contrib.dadapt_adamw(RAMP_OF_TEN, (0.8, 0.9), estim_lr0=0.1)",
+    "momo": "contrib.momo(1.0, lower_bound=0.1, weight_decay=0.01)",
+    "momo_adapts": "contrib.momo(RAMP_OF_TEN, 0.8, lower_bound=-3.0, adapt_lower_bound=True)",
+    "momo_adam": "contrib.momo_adam(0.3, b2=0.99, weight_decay=0.01)",
+    "momo_adam_adapts": "contrib.momo_adam(0.1, 0.8, 0.9, 1e-6, -3.0, 0.0, True)",
+    "mechanize": "contrib.mechanize(optax.adam(0.1), s_init=0.01)",
+    "mechanize_three": "contrib.mechanize(optax.sgd(1.0, 0.9), 0.0, s_init=0.1, num_betas=3)",
+    "backtracking": "optax.chain(optax.sgd(1.0), optax.scale_by_backtracking_linesearch(30))",
+    "backtracking_short": "optax.chain(optax.sgd(0.5), optax.scale_by_backtracking_linesearch(4, 0.1, 0.5, 3.0, 2.0, 0.01, 0.01))",
+    "zoom": "optax.chain(optax.sgd(1.0), optax.scale_by_zoom_linesearch(15))",
+    "zoom_strict": "optax.chain(optax.scale_by_adam(), optax.scale(-1), optax.scale_by_zoom_linesearch(6, 0.3, 1e-3, 1.5, 0.1, 0.2, None, initial_guess_strategy='one'))",
+    "lbfgs_searching": "optax.lbfgs(memory_size=4)",
+    "sophia": "contrib.sophia(0.1, weight_decay=0.01, update_interval=3, hessian_diagonal_fn=contrib.hutchinson_estimator_diag_hessian(jax.random.key(3)))",
+    "sophia_free": "contrib.sophia(0.01, 0.9, 0.5, 0.1, gamma=1.0, clip_threshold=None, update_interval=1, hessian_diagonal_fn=contrib.hutchinson_estimator_diag_hessian(jax.random.key(3)))",
     "lbfgs": "optax.lbfgs(0.1, memory_size=3, linesearch=None)",
     "sam": "contrib.sam(optax.adam(0.1), optax.chain(contrib.normalize(), optax.sgd(0.05)), sync_period=3)",
     "lookahead": "on_fast(optax.lookahead(optax.adam(0.1), 3, 0.4))",
@@ -164,6 +238,10 @@ CASES = {
     "scale_by_trust_ratio": "descending(optax.scale_by_trust_ratio(0.2, 0.5, 0.1))",
     "scale_by_param_block_norm": "descending(optax.scale_by_param_block_norm(0.5))",
     "scale_by_param_block_rms": "descending(optax.scale_by_param_block_rms(0.5))",
+    "max_norm": "constrained('kernel', keras.constraints.MaxNorm(0.8))",
+    "max_norm_of_filters": "constrained('conv', keras.constraints.MaxNorm(0.5, [0, 1, 2]))",
+    "min_max_norm": "constrained('kernel', keras.constraints.MinMaxNorm(0.9, 1.1, 0.7))",
+    "unit_norm": "constrained('kernel', keras.constraints.UnitNorm())",
 }
 
 # With a NaN in the third and the fourth gradient.
@@ -171,6 +249,10 @@ NANS = {"multi_steps_skip", "apply_if_finite", "zero_nans"}
 
 # Given the loss too.
 WITH_LOSS = {"polyak_sgd", "reduce_on_plateau", "reduce_on_plateau_mean"}
+WITH_LOSS |= {"momo", "momo_adapts", "momo_adam", "momo_adam_adapts"}
+
+# Given gradients and losses of `valley`, and valley itself.
+OF_VALLEY = {"backtracking", "backtracking_short", "zoom", "zoom_strict", "lbfgs_searching", "sophia", "sophia_free"}
 
 AT = [*range(13), 50]
 SCHEDULES = {
@@ -209,14 +291,18 @@ def trajectory(name, start, gradients):
         if name in NANS and step in (2, 3):
             given["kernel"] = np.where(np.arange(6).reshape(2, 3) == 1, np.nan, given["kernel"])
         known = {"value": jnp.asarray(LOSSES[step])} if name in WITH_LOSS else {}
+        if name in OF_VALLEY:
+            value, given = jax.value_and_grad(valley)(params)
+            known = {"obj_fn": valley} if "sophia" in name else {"value": value, "grad": given, "value_fn": valley}
         updates, state = transformation.update(given, state, params, **known)
         params = optax.apply_updates(params, updates)
         yield f" {step + 1} | {numbers(flat(params))}"
 
 
 def main():
-    if (jax.__version__, optax.__version__) != ("0.10.2", "0.2.8"):
-        sys.exit(f"this is JAX {jax.__version__} and Optax {optax.__version__}; the values are those of 0.10.2 and 0.2.8")
+    found = (jax.__version__, optax.__version__, keras.__version__)
+    if found != ("0.10.2", "0.2.8", "3.15.1"):
+        sys.exit(f"these are JAX, Optax and Keras {found}; the values are those of 0.10.2, 0.2.8 and 3.15.1")
     warnings.simplefilter("ignore")
     generator = np.random.default_rng(20261126)
     start, gradients = drawn(generator), [drawn(generator) for _ in range(STEPS)]

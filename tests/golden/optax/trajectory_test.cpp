@@ -80,12 +80,18 @@ bool near(const Values& a, const Values& b) {
   return true;
 }
 
+/// An update by the valley's own gradient.
+std::pair<Tree, Tree> down_valley(const Case& c, const Tree& state, const Tree& params) {
+  const auto [loss, gradient] = value_and_grad(valley)(params);
+  return optim::update(c.transformation, gradient, state, params, {loss, valley});
+}
+
 /// The first step behind which parameters are others; 0: none.
 int first_difference(const Case& c, const Lines& given, const Lines& expected) {
   Tree params = tree_of(given.at("parameters"));
   Tree state = c.transformation.init(params);
   const auto step = jit([&c](const Tree& p, const Tree& s, const Tree& g, const Array& loss) {
-    auto [updates, next] = optim::update(c.transformation, g, s, p, loss);
+    auto [updates, next] = c.of_valley ? down_valley(c, s, p) : optim::update(c.transformation, g, s, p, loss);
     return std::pair(optim::apply_updates(p, updates), next);
   });
   for (int i = 1; i <= 10; ++i) {

@@ -1,29 +1,16 @@
 #include <utility>
 
-#include <lockstep/optimizers.h>
+#include <lockstep/second_order.h>
 
 #include "engine/optim/arguments.h"
+#include "engine/optim/inner_products.h"
 #include "engine/optim/moments.h"
 
 namespace lockstep::optim {
 namespace {
 
-/// Sum of products over all leaves.
-Array inner_product(const Tree& a, const Tree& b) {
-  Array total;
-  for (const Array& product : map([](const Array&x, const Array&y) { return sum(x * y); }, a, b).leaves()) {
-    total = total.has_value() ? total + product : product;
-  }
-  return total.has_value() ? total : full({}, 0.0, float32);
-}
-
 Tree difference(const Tree& a, const Tree& b) {
   return map([](const Array& x, const Array& y) { return wide(x) - y; }, a, b);
-}
-
-/// a + factor b.
-Tree plus(const Tree& a, const Array& factor, const Tree& b) {
-  return map([&](const Array& x, const Array& y) { return x + times(factor, y); }, a, b);
 }
 
 /// What the recursion knows of the curvature, oldest first.
@@ -51,7 +38,7 @@ Tree preconditioned(Tree direction, const Curvature& known, const Array& identit
 Tree first_state(const Tree& params, std::int64_t memory) {
   check_real("lbfgs", params);
   const std::vector<Tree> none(static_cast<std::size_t>(memory), zeros_of(params));
-  const Array zero = full({}, 0.0, inner_product(zeros_of(params), zeros_of(params)).dtype());
+  const Array zero = full({}, 0.0, dtype_of_sums(params));
   return Tree::dict({{"count", Tree(first_count())},
                      {"params", zeros_of(params)},
                      {"gradients", zeros_of(params)},
@@ -94,10 +81,17 @@ std::pair<Tree, Tree> lbfgs_update(const Tree& gradients, const Tree& state, con
 
 }  // namespace
 
-GradientTransformation lbfgs(LearningRate rate, std::int64_t memory) {
+GradientTransformation scale_by_lbfgs(std::int64_t memory) {
   check_count("lbfgs", "memory", memory);
-  GradientTransformation rule{[memory](const Tree& params) { return first_state(params, memory); }, lbfgs_update};
-  return chain(std::move(rule), scale_by_learning_rate(std::move(rate)));
+  return {[memory](const Tree& params) { return first_state(params, memory); }, lbfgs_update};
+}
+
+GradientTransformation lbfgs(LearningRate rate, std::int64_t memory) {
+  return chain(scale_by_lbfgs(memory), scale_by_learning_rate(std::move(rate)));
+}
+
+GradientTransformation lbfgs(LbfgsOptions options) {
+  return chain(scale_by_lbfgs(options.memory), scale(-1), scale_by_zoom_linesearch(options.search));
 }
 
 }  // namespace lockstep::optim

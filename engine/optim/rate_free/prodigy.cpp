@@ -5,16 +5,11 @@
 
 #include "engine/optim/adam_family.h"
 #include "engine/optim/arguments.h"
+#include "engine/optim/inner_products.h"
 #include "engine/optim/moments.h"
 
 namespace lockstep::optim {
 namespace {
-
-Array sum_over_leaves(const Tree& tree) {
-  Array total = full({}, 0.0, float32);
-  for (const Array& leaf : tree.leaves()) total = total + sum(leaf);
-  return total;
-}
 
 void check(const ProdigyOptions& options) {
   check_moments("prodigy", options.b1, options.b2, options.epsilon);
@@ -25,7 +20,7 @@ void check(const ProdigyOptions& options) {
 
 Tree first_state(const Tree& params, const ProdigyOptions& options) {
   check_real("prodigy", params);
-  const DType dtype = sum_over_leaves(widened(params)).dtype();
+  const DType dtype = dtype_of_sums(params);
   return first_moments(params)
       .with("sum", zeros_of(params))
       .with("start", widened(params))

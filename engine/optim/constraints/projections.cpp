@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include <lockstep/elementwise.h>
+#include <lockstep/error.h>
+#include <lockstep/linalg.h>
+#include <lockstep/manipulation.h>
+#include <lockstep/projections.h>
+#include <lockstep/ravel_tree.h>
+#include <lockstep/reductions.h>
+
+namespace lockstep::detail {
+namespace {
+
+/// Leaves as real floats.
+Tree real_floats(const Tree& tree) {
+  return map(
+      [](const Array& x) {
+        if (!is_inexact(x.dtype())) return convert(x, float32);
+        if (is_float(x.dtype())) return x;
+        throw DtypeError(
+            fmt::format("projections: a leaf is {}; they take real numbers: project real and imaginary "
+                        "part as leaves of their own",
+                        to_string(x.type())));
+      },
+      tree);
+}
+
+Array scalar_of(const Operand& scale, DType dtype) {
+  const Array value = scale.is_scalar() ? full({}, scale.real(), dtype) : convert(scale.array(), dtype);
+  if (value.ndim() == 0) return value;
+  throw ShapeError(
+      fmt::format("projections: the scale or offset is {}; give a number or a scalar", to_string(value.type())));
+}
+
+/// Onto the simplex: what is above a threshold that leaves the sum `scale`, which sorting finds.
+Array on_simplex(const Array& x, const Array& scale) {
+  const Array descending = sort(x, -1, true);
+  const Array places = arange(1, x.size() + 1, 1, x.dtype());
+  const Array excess = (cumsum(descending) - scale) / places;
+  const Array count = sum(convert(descending > excess, int32));
+  return relu(x - take_rows(excess, count - 1));
+}
+
+Array on_ball(Ball set, const Array& x, const Array& scale) {
+  const auto on_l1_sphere = [&] { return sign(x) * on_simplex(abs(x), scale); };
+  switch (set) {
+    case Ball::simplex:
+      return on_simplex(x, scale);
+    case Ball::l1_sphere:
+      return on_l1_sphere();
+    case Ball::l1:
+      return where(sum(abs(x)) <= scale, x, on_l1_sphere());
+    case Ball::linf:
+      return minimum(maximum(x, -scale), scale);
+    case Ball::l2:
+    case Ball::l2_sphere:
+      break;
+  }
+  const Array squares = sum(square(x));
+  if (set == Ball::l2_sphere) return x * (scale / sqrt(squares));
+  const Array is_outside = squares > square(scale);
+  return where(is_outside, x * (scale / sqrt(where(is_outside, squares, 1))), x);
+}
+
+}  // namespace
+
+Tree project(Ball set, const Tree& tree, const Operand& scale) {
+  const auto [x, unravel] = ravel_tree(real_floats(tree));
+  if (x.size() == 0) return tree;
+  return unravel(on_ball(set, x, scalar_of(scale, x.dtype())));
+}
+
+Tree project_box(const Tree& tree, const Tree& lower, const Tree& upper) {
+  const Tree x = real_floats(tree);
+  const Tree raised =
+      map([](const Array& a, const Array& low) { return maximum(a, convert(low, a.dtype())); }, x, lower);
+  return map([](const Array& a, const Array& high) { return minimum(a, convert(high, a.dtype())); }, raised, upper);
+}
+
+Tree project_plane(Plane set, const Tree& tree, const Tree& normal, const Operand& offset) {
+  const auto [x, unravel] = ravel_tree(real_floats(tree));
+  const Array a = convert(ravel_tree(real_floats(normal)).first, x.dtype());
+  if (a.size() != x.size()) {
+    throw ShapeError(fmt::format("projections: the vector has {} elements, the tree {}; give trees of one structure",
+                                 a.size(), x.size()));
+  }
+  const Array along = sum(a * x), size = sum(square(a));
+  if (set == Plane::vector) return unravel(a * (along / size));
+  Array beyond = along - scalar_of(offset, x.dtype());
+  if (set == Plane::halfspace) beyond = maximum(beyond, 0);
+  return unravel(x - a * (beyond / size));
+}
+
+}  // namespace lockstep::detail
