@@ -1,9 +1,11 @@
 #include "engine/checkpoint/block_saves.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <exception>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <span>
@@ -11,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
@@ -133,17 +137,17 @@ std::filesystem::path failed_file(const std::filesystem::path& temporary, int ra
 void tell(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path part = file.string() + ".part";
   write_file(part, std::as_bytes(std::span(text)));
-  std::error_code error;
-  std::filesystem::rename(part, file, error);
-  if (error) throw CheckpointError("[save] " + file.string() + " cannot be put in place: " + error.message());
+  if (std::rename(part.c_str(), file.c_str()) == 0) return;
+  throw CheckpointError("[save] " + file.string() + " cannot be put in place: " + std::strerror(errno));
 }
 
-/// Or without, where the disk takes no more.
+/// Or without, where the disk takes no more, or there is no memory.
 void tell_failure(const std::filesystem::path& file, const std::string& text) noexcept {
   try {
     tell(file, text);
   } catch (...) {
-    const std::ofstream empty(file);
+    const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor >= 0) close(descriptor);
   }
 }
 

@@ -131,14 +131,17 @@ CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::mo
   remove_remains(parent_of(target_), target_.filename().string(), true);
   std::string pattern = hidden_beside(target_);
   if (mkdtemp(pattern.data()) == nullptr) fail(pattern, "made");
-  temporary_ = pattern;
+  temporary_ = std::move(pattern);
   lock_ = open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0) static_cast<void>(flock(lock_, LOCK_EX | LOCK_NB));  // a disk without locks does without
 }
 
 CommittedFolder::~CommittedFolder() {
-  std::error_code ignored;
-  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+  try {
+    std::error_code ignored;
+    if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+  } catch (const std::bad_alloc&) {  // the next save takes it away
+  }
   if (lock_ >= 0) close(lock_);
 }
 
@@ -150,8 +153,13 @@ void CommittedFolder::commit() {
   if (chmod(temporary_.c_str(), 0755) != 0) fail(temporary_, "made readable");
   sync_folder(temporary_);
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
-  temporary_.clear();
-  sync_folder(parent_of(target_));
+  const std::filesystem::path temporary = std::exchange(temporary_, {});
+  try {
+    sync_folder(parent_of(target_));
+  } catch (...) {  // what is not durable is not there: it may be saved again
+    if (rename(target_.c_str(), temporary.c_str()) == 0) temporary_ = temporary;
+    throw;
+  }
 }
 
 NewFile::NewFile(std::filesystem::path path)

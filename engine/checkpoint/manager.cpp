@@ -163,7 +163,10 @@ struct Manager::Impl {
           },
           std::exchange(seconds, 0));
     } catch (const CheckpointError& error) {
-      if (!own || std::string(error.what()).find(fmt::format("process {}: ", rank)) == std::string::npos) throw;
+      const std::string_view text = error.what();
+      const bool tells_of_this = text.find(fmt::format("process {}: ", rank)) != text.npos ||
+                                 text.find(fmt::format("process {} has not written", rank)) != text.npos;
+      if (!own || !tells_of_this) throw;
       std::rethrow_exception(own);
     }
     if (own) std::rethrow_exception(own);
@@ -172,7 +175,6 @@ struct Manager::Impl {
   /// `write` runs beside the training, on a snapshot of the tree.
   void start(const Tree& tree, std::function<void(const Tree&)> write) {
     held = tree;
-    has_ended = false;
     const auto save = [this, write = std::move(write)] {
       try {
         write(held);
@@ -182,13 +184,14 @@ struct Manager::Impl {
       }
       has_ended = true;
     };
+    has_ended = false;
     try {
       writer = std::thread([save] {
         run_behind_others();
         save();
       });
-    } catch (const std::system_error&) {
-      save();  // the system has no thread left: the training waits
+    } catch (const std::exception&) {
+      save();  // the system has no thread or no memory for one: the training waits
     }
   }
 

@@ -26,10 +26,11 @@ std::string owner_text() {
   return fmt::format("process {} on {}", getpid(), host.data());
 }
 
-std::string text_of(int descriptor) {
+/// What stands in the file, which takes no memory.
+std::array<char, 512> text_of(int descriptor) {
   std::array<char, 512> text{};
-  const ssize_t length = pread(descriptor, text.data(), text.size() - 1, 0);
-  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+  if (pread(descriptor, text.data(), text.size() - 1, 0) <= 0) return {"another process"};
+  return text;
 }
 
 /// Whether the path still leads to that file: its last owner may have taken it away.
@@ -47,10 +48,10 @@ int locked(const std::filesystem::path& path) {
     if (descriptor < 0) refuse(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
-      const std::string owner = text_of(descriptor);
+      const auto owner = text_of(descriptor);
       close(descriptor);
       if (error != EWOULDBLOCK) refuse(path, fmt::format("cannot be locked: {}", std::strerror(error)));
-      refuse(path, owner + " writes this folder; wait for its end, or name another folder");
+      refuse(path, std::string(owner.data()) + " writes this folder; wait for its end, or name another folder");
     }
     if (is_at(path, descriptor)) return descriptor;
     close(descriptor);
@@ -61,7 +62,13 @@ int locked(const std::filesystem::path& path) {
 
 WriterLock::WriterLock(const std::filesystem::path& folder)
     : path_(folder / "writer.lock"), descriptor_(locked(path_)) {
-  const std::string text = owner_text();
+  std::string text;
+  try {
+    text = owner_text();
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
   const bool written = ftruncate(descriptor_, 0) == 0 &&
                        pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   if (written) return;

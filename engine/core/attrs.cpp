@@ -131,6 +131,20 @@ std::uint64_t hash_of(const std::vector<Attrs::Entry>& entries) {
   return hash.value();
 }
 
+/// A copy that says where there is no memory: copying a std::variant of texts and lists ends the process then (libstdc++
+/// 12 takes such a variant for one that always holds a value, and destroys what was never made).
+AttrValue copy_of(const AttrValue& value) {
+  return std::visit([](const auto& held) { return AttrValue(std::in_place_type<std::decay_t<decltype(held)>>, held); },
+                    value);
+}
+
+std::vector<Attrs::Entry> copies_of(std::span<const Attrs::Entry> entries) {
+  std::vector<Attrs::Entry> copies;
+  copies.reserve(entries.size() + 1);
+  for (const Attrs::Entry& entry : entries) copies.push_back({entry.name, copy_of(entry.value)});
+  return copies;
+}
+
 std::vector<Attrs::Entry> sorted(std::vector<Attrs::Entry> entries) {
   std::ranges::sort(entries, {}, &Attrs::Entry::name);
   const auto twice = std::ranges::adjacent_find(entries, {}, &Attrs::Entry::name);
@@ -145,7 +159,7 @@ struct Attrs::Shared {
   std::uint64_t hash;
 };
 
-Attrs::Attrs(std::initializer_list<Entry> entries) : Attrs(of(sorted(entries))) {}
+Attrs::Attrs(std::initializer_list<Entry> entries) : Attrs(of(sorted(copies_of({entries.begin(), entries.size()})))) {}
 
 Attrs Attrs::of(std::vector<Entry> sorted) {
   Attrs result;
@@ -178,7 +192,7 @@ void Attrs::wrong_kind(std::string_view name) const {
 }
 
 Attrs Attrs::with(std::string_view name, AttrValue value) const {
-  std::vector<Entry> changed = entries();
+  std::vector<Entry> changed = copies_of(entries());
   const auto place = std::lower_bound(changed.begin(), changed.end(), name, before);
   if (place != changed.end() && place->name == name) {
     place->value = std::move(value);
@@ -189,7 +203,7 @@ Attrs Attrs::with(std::string_view name, AttrValue value) const {
 }
 
 Attrs Attrs::without(std::string_view name) const {
-  std::vector<Entry> changed = entries();
+  std::vector<Entry> changed = copies_of(entries());
   std::erase_if(changed, [&](const Entry& entry) { return entry.name == name; });
   return of(std::move(changed));
 }

@@ -209,7 +209,11 @@ void Processes::Impl::time_out(const Exchange& exchange, const CollectiveHeader&
 bool Processes::Impl::note_failure(std::string_view text) {
   const std::lock_guard lock(failure_mutex);
   if (has_failed) return false;
-  failure = text;
+  try {
+    failure = text;
+  } catch (const std::bad_alloc&) {  // a failure without a text is one, too
+    failure.clear();
+  }
   has_failed = true;
   return true;
 }
@@ -250,9 +254,14 @@ void Processes::Impl::settle() noexcept {
   } catch (const std::exception& error) {
     note_failure(error.what());
   }
-  // What they have under way may still be read or written.
-  std::ranges::move(under_way_, std::back_inserter(failed_exchanges_));
-  under_way_.clear();
+  // What they have under way may still be read or written. Nothing more is begun, so this happens once; a swap takes no
+  // memory.
+  if (failed_exchanges_.empty()) {
+    failed_exchanges_.swap(under_way_);
+  } else {
+    std::ranges::move(under_way_, std::back_inserter(failed_exchanges_));
+    under_way_.clear();
+  }
 }
 
 void Processes::Impl::leave() {

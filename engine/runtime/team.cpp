@@ -20,6 +20,7 @@ Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
       barrier_(devices),
       done_(devices),
       shares_(devices) {
+  threads_.reserve(static_cast<std::size_t>(devices) - 1);
   try {
     for (int d = 1; d < devices; ++d) threads_.emplace_back([this, d] { work(d); });
   } catch (const std::system_error& error) {
@@ -28,6 +29,9 @@ Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
     throw BackendError("run: " + std::to_string(devices) + " devices need " + std::to_string(devices - 1) +
                        " threads, and the system gives " + std::to_string(made) + " (" + error.code().message() +
                        "); take fewer devices, or raise the limit of processes (ulimit -u)");
+  } catch (...) {
+    end();
+    throw;
   }
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("a disk that fails leaves the checkpoints before, and the error is thr
     expect_error<CheckpointError>([&] { manager.save(4, state_of(4)); }, "File too large");
     unharmed();
   }
-  for (int nth = 0; nth < 4; ++nth) {  // three files and their folder
+  for (int nth = 0; nth < 5; ++nth) {  // three files, their folder and that above
     CAPTURE(nth);
     const FaultyDisk faulty(FaultyDisk::Call::fsync, nth, EIO);
     manager.save(3, state_of(3));
