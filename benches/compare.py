@@ -2,7 +2,7 @@
 
     python benches/compare.py build/release/bin [--workloads tiny,mlp] [--rounds 9] [--seconds 0.5] [--out results]
 
-Python needs benches/peers/requirements.txt, torch.compile and MLX need a C++ compiler, LibTorch a build of its own:
+Python, or what PEERS_PYTHON names, needs benches/peers/requirements.txt, torch.compile and MLX need a C++ compiler, LibTorch a build of its own:
 
     python3 -m venv build/deps/peers && build/deps/peers/bin/pip install -r benches/peers/requirements.txt
     cmake -S benches/peers -B build/peers && cmake --build build/peers
@@ -16,7 +16,8 @@ and one copy say how fast the machine is.
 "lockstep 1 device" runs the two shards of "lockstep", which has two devices, on one. adam10m is an optimizer alone: its
 gradient is the same one in each step of each system, as its definition says, and it has neither shards nor products.
 So are those named <optimizer>_weights, of eight matrices with their biases. "--workloads layers" stands for models made of
-one layer each and these optimizers, which JAX and PyTorch alone have beside us.
+one layer each and these optimizers, which JAX and PyTorch alone have beside us, "--workloads matrices" for calls of linear
+algebra, which are compared with JAX's. "--starts 5" makes first calls medians of five processes, in turn.
 """
 
 import argparse
@@ -34,9 +35,12 @@ from tables import heading, losses_agree, plot, table
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
+PYTHON = os.environ.get("PEERS_PYTHON", sys.executable)
 LIBTORCH = HERE.parent / "build" / "peers" / "libtorch_step"
 WORKLOADS = "tiny mlp cnn resnet20 resnet18 vit lstm gpt adam10m".split()
-LAYERS = "group_norm instance_norm separable_conv conv_transpose swiglu grouped_attention gru".split()
+LAYERS = "group_norm instance_norm separable_conv conv_transpose dilated_conv swiglu grouped_attention gru".split()
+MATRICES = [op + dtype for op in ("cholesky", "cholesky_grad", "triangular_solve", "triangular_solve_grad")
+            for dtype in ("", "_float64")]
 OPTIMIZERS = "lion adabelief lamb adafactor muon".split()
 MOST_SPREAD = 1.15  # of a row's median over its best sample; a row with more is measured again, and then does not count
 MOST_FOREIGN_WORK = 0.02  # a share of the machine; a sample taken while others did more does not count
@@ -50,17 +54,23 @@ def is_optimizer(workload):
     return workload == "adam10m" or workload.endswith("_weights")
 
 
+def has_shards(workload):
+    return not is_optimizer(workload) and workload not in MATRICES
+
+
 def systems(binaries, folder, workload):
     ours = [str(binaries / "bench_train_step"), workload, "--folder", folder]
-    peer = lambda script, *arguments: [sys.executable, str(PEERS / script), folder, workload, *arguments]
+    peer = lambda script, *arguments: [PYTHON, str(PEERS / script), folder, workload, *arguments]
     devices, shards = ("1", "1") if workload == "tiny" else ("2", "2")
     yield "lockstep", [*ours, "--devices", devices, "--shards", shards]
-    if not is_optimizer(workload):
+    if has_shards(workload):
         yield "lockstep V=8", [*ours, "--devices", devices, "--shards", "8"]
         if devices != "1":
             yield "lockstep 1 device", [*ours, "--devices", "1", "--shards", shards]
         yield "lockstep bf16", [*ours, "--devices", devices, "--shards", shards, "--precision", "bfloat16"]
     yield "jax", peer("jax_step.py")
+    if workload in MATRICES:
+        return
     for variant in VARIANTS:
         yield f"torch {variant}", peer("torch_step.py", variant)
     if workload in LAYERS or is_optimizer(workload) and workload != "adam10m":
@@ -86,7 +96,7 @@ def busy():
 
 class Process:
     def __init__(self, name, command):
-        self.name, start = name, time.monotonic()
+        self.name, self.command, start = name, command, time.monotonic()
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
         self.process = subprocess.Popen(command, **pipes)
         alarm = threading.Timer(LONGEST_START, self.process.kill)
@@ -155,8 +165,9 @@ def measure_machine(binaries):
     return json.loads(said)
 
 
-def start(binaries, folder, workload, only):
-    """The processes of the systems, each with its first steps made, and by name why others are absent."""
+def start(binaries, folder, workload, only, starts):
+    """The processes of the systems, each with its first steps made, and by name why others are absent. First calls are
+    medians of so many starts."""
     draw = [str(binaries / "bench_train_step"), workload, "--folder", folder, "--draw"]
     subprocess.run(draw, check=True)  # a process of its own, so that drawing counts in nobody's memory
     running, absent = [], {}
@@ -167,12 +178,20 @@ def start(binaries, folder, workload, only):
             running.append(Process(name, command))
         except (RuntimeError, FileNotFoundError) as error:
             absent[name] = str(error)
+    first_calls = {p.name: [p.first["first_call_s"]] for p in running}
+    for _ in range(starts - 1):
+        for process in running:
+            again = Process(process.name, process.command)
+            again.close()
+            first_calls[process.name].append(again.first["first_call_s"])
+    for process in running:
+        process.first["first_call_s"] = statistics.median(first_calls[process.name])
     return running, absent
 
 
-def measure(binaries, folder, workload, rounds, seconds, only, again=1):
+def measure(binaries, folder, workload, rounds, seconds, only, starts=1, again=1):
     """Rows, absent systems' reasons and versions, by system; `again`: how often what does not count is measured anew."""
-    running, absent = start(binaries, folder, workload, only)
+    running, absent = start(binaries, folder, workload, only, starts)
     take_samples(running, rounds, seconds)
     for _ in range(again):
         if all(p.counts(rounds) for p in running):
@@ -204,15 +223,19 @@ def main():
     parser.add_argument("--systems", type=lambda text: text.split(","), help="of those that there are, only these")
     parser.add_argument("--rounds", type=int, default=9, help=f"at least {LEAST_SAMPLES}, or nothing counts")
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--starts", type=int, default=1)
+    parser.add_argument("--cores", type=int, help="the first so many alone, for every system")
     parser.add_argument("--inputs", default="build/benches", help="weights and batches that all systems start from")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/benches/train_step"))
     a = parser.parse_args()
+    if a.cores:
+        os.sched_setaffinity(0, range(a.cores))
     pathlib.Path(a.inputs).mkdir(parents=True, exist_ok=True)
     results, versions = {}, {}
-    layers = LAYERS + [f"{name}_weights" for name in OPTIMIZERS]
-    for workload in layers if a.workloads == "layers" else a.workloads.split(","):
+    sets = {"layers": LAYERS + [f"{name}_weights" for name in OPTIMIZERS], "matrices": MATRICES}
+    for workload in sets.get(a.workloads) or a.workloads.split(","):
         before = measure_machine(a.binaries)
-        rows, absent, known = measure(a.binaries, a.inputs, workload, a.rounds, a.seconds, a.systems)
+        rows, absent, known = measure(a.binaries, a.inputs, workload, a.rounds, a.seconds, a.systems, a.starts)
         versions |= known
         machine = [before, measure_machine(a.binaries)]
         results[workload] = {"machine": machine, "rows": rows, "absent": absent,

@@ -43,6 +43,13 @@ Array conv_transposes(Scope& scope, const Array& x) {
   });
 }
 
+Array dilated_convs(Scope& scope, const Array& x) {
+  return stacked(scope, x, 8, [](Scope& s, const std::string& i, const Array& h) {
+    const std::int64_t apart = std::stoi(i) + 1;
+    return relu(conv2d(s["conv_" + i], h, {.filters = 64, .dilation = {apart, apart}}));
+  });
+}
+
 Array swiglus(Scope& scope, const Array& x) {
   return stacked(scope, x, 4, [](Scope& s, const std::string& i, const Array& h) {
     const Array gated = gated_dense(s["gate_" + i], rms_norm(s["norm_" + i], h), {.units = 512});
@@ -74,6 +81,7 @@ const std::vector<LayerModel>& layer_models() {
       {"instance_norm", instance_norms, {float32, {32, 32, 32, 32}, {}}},
       {"separable_conv", separable_convs, {float32, {32, 32, 32, 32}, {}}},
       {"conv_transpose", conv_transposes, {float32, {32, 8, 8, 64}, {}}},
+      {"dilated_conv", dilated_convs, {float32, {16, 64, 64, 64}, {}}},
       {"swiglu", swiglus, {float32, {16, 128, 256}, {}}},
       {"grouped_attention", grouped_attention, {float32, {8, 128, 256}, {}}},
       {"gru", grus, {float32, {32, 64, 32}, {}}},

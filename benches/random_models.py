@@ -104,7 +104,7 @@ def measure(a, name, model, systems):
     folder = pathlib.Path(a.inputs) / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.json").write_text(json.dumps(model))
-    rows, absent, versions = compare.measure(a.binaries, a.inputs, name, a.rounds, a.seconds, systems, AGAIN)
+    rows, absent, versions = compare.measure(a.binaries, a.inputs, name, a.rounds, a.seconds, systems, again=AGAIN)
     result = {"model": model, "rows": rows, "absent": absent, "versions": versions,
               "loss_spread": tables.losses_agree(rows, False)}
     medians, best = tables.counting(rows), tables.best_peers(rows)[False]

@@ -14,6 +14,7 @@
 #include <lockstep/version.h>
 
 #include "drawn_model.h"
+#include "matrix_calls.h"
 #include "memory.h"
 #include "optimizer_step.h"
 #include "protocol.h"
@@ -46,6 +47,7 @@ Workload workload_of(const Arguments& a) {
 void write_inputs(const Arguments& a) {
   std::filesystem::create_directories(a.folder);
   if (is_optimizer_workload(a.workload)) return write_optimizer_inputs(a.workload, a.folder);
+  if (is_matrix_workload(a.workload)) return write_matrix_inputs(a.workload, a.folder);
   const Workload workload = workload_of(a);
   const auto [weights, state] = workload.model.init(random::key(0), workload.x);
   checkpoint::save(a.folder / "weights", weights, {});
@@ -92,6 +94,7 @@ class Timing {
 
 std::function<double()> make_step(const Arguments& a, const std::shared_ptr<Profile>& profile) {
   if (is_optimizer_workload(a.workload)) return optimizer_step(a.workload, a.folder, profile);
+  if (is_matrix_workload(a.workload)) return matrix_call(a.workload, a.folder, profile);
   const auto timing = std::make_shared<Timing>(workload_of(a), a, profile);
   return [timing] { return timing->step(); };
 }

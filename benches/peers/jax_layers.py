@@ -47,6 +47,14 @@ def conv_transpose(w, x):
     return head(w, x)
 
 
+def dilated_conv(w, x):
+    for i in range(8):
+        y = jax.lax.conv_general_dilated(x, w[f"conv_{i}/kernel"], (1, 1), "SAME", rhs_dilation=(i + 1, i + 1),
+                                         dimension_numbers=IMAGES)
+        x = jax.nn.relu(y + w[f"conv_{i}/bias"])
+    return head(w, x)
+
+
 def rms_norm(w, i, x):
     return x * jax.lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-6) * w[f"norm_{i}/gamma"]
 
@@ -93,4 +101,5 @@ def gru(w, x):
     return head(w, x[-1])
 
 
-MODELS = {f.__name__: f for f in (group_norm, instance_norm, separable_conv, conv_transpose, swiglu, grouped_attention, gru)}
+MODELS = {f.__name__: f for f in (group_norm, instance_norm, separable_conv, conv_transpose, dilated_conv, swiglu,
+                                  grouped_attention, gru)}

@@ -13,7 +13,7 @@ import jax_layers
 from protocol import drawn_spec, inputs, optimizer_inputs, package_versions, serve_function, uses_sgd
 
 folder, workload = sys.argv[1:3]
-wide = sys.argv[3:] == ["float64"]
+wide = sys.argv[3:] == ["float64"] or workload.endswith("_float64")
 jax.config.update("jax_enable_x64", wide)
 versions = partial(package_versions, "jax", "jaxlib", "optax")
 
@@ -197,6 +197,27 @@ def update_weights():
     serve_function(update, [weights, optimizer.init(weights)], [(gradients,)], versions)
 
 
+CALLS = {
+    "cholesky": lambda a, b, c: jnp.linalg.cholesky(a),
+    "cholesky_grad": jax.grad(lambda a, b, c: (jnp.linalg.cholesky(a) * b).sum()),
+    "triangular_solve": lambda a, b, c: jax.scipy.linalg.solve_triangular(a, b, lower=True),
+    "triangular_solve_grad":
+        jax.grad(lambda a, b, c: (jax.scipy.linalg.solve_triangular(a, b, lower=True) * c).sum(), (0, 1)),
+}
+
+
+def call_on_matrices():
+    weights, given = jax.tree.map(jnp.asarray, optimizer_inputs(folder, workload))
+    function = CALLS[workload.removesuffix("_float64")]
+
+    @jax.jit
+    def call(*operands):
+        result = function(*operands)
+        return result, jax.tree.leaves(result)[0][0, 0]
+
+    serve_function(lambda _, *operands: call(*operands), [None], [(weights["a"], given["b"], given["c"])], versions)
+
+
 def layer(w, state, x):
     return jax_layers.MODELS[workload](w, x), state
 
@@ -220,4 +241,11 @@ def main():
     serve_function(train, (weights, state, optimizer.init(weights)), batches, versions)
 
 
-adam() if workload == "adam10m" else update_weights() if workload.endswith("_weights") else main()
+if workload == "adam10m":
+    adam()
+elif workload.endswith("_weights"):
+    update_weights()
+elif workload.removesuffix("_float64") in CALLS:
+    call_on_matrices()
+else:
+    main()

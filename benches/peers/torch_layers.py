@@ -64,6 +64,16 @@ class ConvTranspose(Layers):
         return self.head(x.mean((2, 3)))
 
 
+class DilatedConv(Layers):
+    def __init__(self, weights):
+        super().__init__(weights, [(f"conv_{i}/kernel", convolution) for i in range(8)])
+
+    def forward(self, x):
+        for i in range(8):
+            x = F.relu(F.conv2d(x, self.w[f"conv_{i}_kernel"], self.w[f"conv_{i}_bias"], 1, i + 1, i + 1))
+        return self.head(x.mean((2, 3)))
+
+
 class Swiglu(Layers):
     def forward(self, x):
         for i in range(4):
@@ -116,6 +126,7 @@ MODELS = {
     "instance_norm": lambda weights: Norms(weights, 64),
     "separable_conv": SeparableConv,
     "conv_transpose": ConvTranspose,
+    "dilated_conv": DilatedConv,
     "swiglu": Swiglu,
     "grouped_attention": GroupedAttention,
     "gru": Gru,
