@@ -6,6 +6,7 @@
 #include "engine/compile/memory/memory_plan.h"
 #include "engine/core/lists.h"
 #include "engine/executable/copy_kernel.h"
+#include "engine/executable/gather_blocks_kernel.h"
 
 // How the shards' blocks of a map's result become what lies outside of it, and how blocks of processes come to lie apart.
 namespace lockstep::compile {
@@ -106,6 +107,21 @@ void add_assemble_units(const Program& program, const Item& item, UnitProgram& t
   if (item.stacked >= 0) return stack(program, item, to);
   if (item.of_part) return assemble_part(program, item, to);
   add_assemble_whole_units(program, item, to);
+}
+
+Unit gather_unit(const Program& program, int mesh, std::vector<Ref> own, Ref to, const ArrayType& block,
+                 std::int64_t blocks, int dim) {
+  GatheredBlocks cut{.blocks = blocks, .row_bytes = size_of(block.dtype)};
+  for (int d = 0; d < block.shape.rank(); ++d) {
+    (d < dim ? cut.rows : cut.row_bytes) *= static_cast<std::size_t>(block.shape[d]);
+  }
+  const Kernel* const kernel = program.kernels.adopt(std::make_unique<GatherBlocks>(program.group, cut));
+  Unit unit;
+  unit.mesh = mesh;
+  unit.on_caller = true;
+  unit.gathers = true;
+  unit.calls.push_back({kernel, nullptr, std::move(own), {to}, "gather_blocks"});
+  return unit;
 }
 
 }  // namespace lockstep::compile

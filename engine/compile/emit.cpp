@@ -384,6 +384,7 @@ std::shared_ptr<Executable> emit(const Program& program, const UnitProgram& unit
   }
   executable->scratch_bytes = placements.scratch_bytes;
   executable->constant_bytes = units.constants.size();
+  executable->window_bytes = units.window_bytes;
   if (!units.constants.empty()) {
     executable->constants = executable->allocate(units.constants.size());
     std::ranges::copy(units.constants, static_cast<std::byte*>(executable->constants->data()));

@@ -59,6 +59,7 @@ class UnitWriter {
     copy_partial_outputs();
     note_roots();
     join_folds(program_, to_);
+    gather_late(program_, to_);
     return std::move(to_);
   }
 

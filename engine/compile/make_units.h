@@ -21,6 +21,8 @@ struct StoredValue : Value {
   int cut = -1;                ///< Per-shard offsets, an index into UnitProgram::cuts.
   Strides strides{};           ///< In elements.
   bool is_one_a_tile = false;  ///< Element i is what tile i of a cut sum gives.
+  /// >= 0: it is written where other processes read it, at that byte of what this one writes for them.
+  std::int64_t in_window = -1;
 
   bool is_contiguous() const { return compile::is_contiguous(type.shape, strides); }
   bool is_uniform() const;  ///< Every stride is 0 (or nothing depends on it).
@@ -48,6 +50,10 @@ struct Unit {
   bool together = false;   ///< All devices run it, as a step of its own.
   /// Its one call folds an operand over the processes by this op: it has a kernel once `join_folds` has run.
   const ir::Primitive* folds = nullptr;
+  /// Its one call gathers blocks of all processes.
+  bool gathers = false;
+  /// Roots that have to be there before it begins, although it reads none of them.
+  std::vector<int> waits_for = {};
   bool in_parts = false;                     ///< Its calls are parts of one kernel, dealt out to the devices.
   int fence = -1;                            ///< Does not start before the values of that fence are there.
   std::vector<Collective> collectives = {};  ///< That it computes, or the last part of.
@@ -65,6 +71,7 @@ struct UnitProgram {
   IdVector<int> outputs;
   IdVector<std::vector<std::uint64_t>> cuts;  ///< By local shard, in bytes.
   std::vector<std::byte> constants;
+  std::size_t window_bytes = 0;  ///< Of all that is written for other processes to read where it lies.
   IdVector<Unit> units;
 
   int root(int value) const { return values[value].root; }
@@ -83,6 +90,9 @@ UnitProgram make_units(const Program& program, const KernelChoices& choices, con
 /// Joins folds over the processes that do not wait for each other, of one op and dtype, to one unit: its operands go
 /// together, in one order on all processes. Units are in a new order then, each behind those it reads.
 void join_folds(const Program& program, UnitProgram& units);
+/// What is gathered of arguments is gathered where it is first read, and again where it is read after others have been:
+/// what no unit reads in between takes no memory. Where each device has one shard, so that regions can end anywhere.
+void gather_late(const Program& program, UnitProgram& units);
 /// The kernel that combines two chunks of so many elements, and those for the chunks of a cut.
 const Kernel* chunk_kernel(const Program& program, const ir::Primitive& combine, DType dtype, std::int64_t elements);
 ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine, const FoldCut& cut);
@@ -90,7 +100,7 @@ ChunkKernels chunk_kernels(const Program& program, const ir::Primitive& combine,
 /// Values that lie in ones which are no roots, and units without kernels or that read and write what they do not say.
 void verify(const Program& program, const UnitProgram& units, std::string_view behind);
 
-// Used by `make_units` (collective_units.cpp, assemble_units.cpp, join_folds.cpp).
+// Used by `make_units` (assemble_units.cpp, and the files of collectives).
 void add_collective_units(const Program& program, const Item& item, UnitProgram& to);
 void add_assemble_units(const Program& program, const Item& item, UnitProgram& to);
 void add_assemble_whole_units(const Program& program, const Item& item, UnitProgram& to);
@@ -99,6 +109,9 @@ Unit fold_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to);
 /// The same of which each process gets its block.
 Unit fold_blocks_unit(const Program& program, int mesh, const ir::Primitive& combine, Ref from, Ref to,
                       const ArrayType& block);
+/// The gather of so many equal blocks of all processes along a dimension, of which this one has `own`.
+Unit gather_unit(const Program& program, int mesh, std::vector<Ref> own, Ref to, const ArrayType& block,
+                 std::int64_t blocks, int dim);
 /// The processes' blocks of a value along a dimension, each in one piece.
 Ref one_behind_the_other(const Program& program, int mesh, Ref value, const ArrayType& type, int dim, UnitProgram& to);
 /// Bytes from a block to the next one along a dimension of an array with those strides.

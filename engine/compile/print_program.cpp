@@ -97,7 +97,7 @@ std::string unit_line(const UnitProgram& units, int u, const Decided& decided) {
 }
 
 std::string place_name(const Placement& placement) {
-  constexpr const char* bases[] = {"arena", "shard", "scratch", "constants", "all shards"};
+  constexpr const char* bases[] = {"arena", "shard", "scratch", "constants", "all shards", "window"};
   const std::string base = placement.base < base::first_argument
                                ? bases[placement.base]
                                : fmt::format("argument or result {}", placement.base - base::first_argument);

@@ -53,6 +53,7 @@ class Scheduler {
       if (w >= 0 && w != u) result.push_back(w);
     };
     for (int root : unit(u).reads) add(root);
+    for (int root : unit(u).waits_for) add(root);
     if (unit(u).fence >= 0) {
       for (int v : program_.fences[unit(u).fence]) add(units_.root(v));
     }
@@ -87,6 +88,8 @@ class Scheduler {
   /// those equations of regions alone that read less than they write.
   void sink() {
     sink_where([&](const Unit& it) { return it.pmap >= 0 && bytes(it.reads, it.pmap) < bytes(it.writes, it.pmap); });
+    // Sums of what was gathered late wait no longer than that.
+    if (std::ranges::any_of(units_.units, [](const Unit& it) { return !it.waits_for.empty(); })) return;
     const IdVector<When> before = whens_;
     const std::int64_t crossing = crossing_bytes();
     sink_where([](const Unit& it) { return !it.together && it.behind_shards < 0; });

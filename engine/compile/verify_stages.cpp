@@ -133,18 +133,22 @@ class PlaceVerifier {
   const UnitTime& time(int u) const { return schedule_.time[u]; }
 
   void collect_roots() {
-    const std::array sizes = {placements_.arena_bytes, placements_.shard_bytes, placements_.scratch_bytes};
+    const auto size = [&](std::uint32_t base) {
+      if (base == base::window) return units_.window_bytes;
+      return std::array{placements_.arena_bytes, placements_.shard_bytes, placements_.scratch_bytes}.at(base);
+    };
     for (int v = 0; v < units_.values.size(); ++v) {
       const StoredValue& value = units_.values[v];
       const Placement& placement = placements_.of_value[v];
-      const bool is_planned = placement.base <= base::scratch && !writers_[v].empty();
+      const bool is_planned =
+          (placement.base <= base::scratch || placement.base == base::window) && !writers_[v].empty();
       if (units_.root(v) != v || value.memory != Memory::own || value.nbytes() == 0 || !is_planned) continue;
       const std::size_t element = size_of(value.type.dtype);
       const std::size_t bytes =
           placement.per_tile ? std::min<std::size_t>(value.nbytes(), tile_elements * element) : value.nbytes();
       Occupied it{v, placement.base, {}, placement.offset, placement.offset + bytes, writers_[v], users_[v]};
-      expect_(it.last <= sizes[placement.base], "value {} reaches {} bytes behind its block", v,
-              it.last - sizes[placement.base]);
+      expect_(it.last <= size(placement.base), "value {} reaches {} bytes behind its block", v,
+              it.last - size(placement.base));
       expect_(it.first % element == 0, "value {} lies askew", v);
       if (placement.base == base::scratch) {
         it.domain = time(it.writers[0]);

@@ -10,7 +10,7 @@ namespace lockstep::executable {
 namespace {
 
 std::string name_of(const Executable& e, std::uint32_t b) {
-  const std::vector<std::string> names = {"arena", "shard", "scratch", "constants", "shards"};
+  const std::vector<std::string> names = {"arena", "shard", "scratch", "constants", "shards", "window"};
   if (b < base::first_argument) return names[b];
   const std::uint32_t number = b - base::first_argument;
   const auto arguments = static_cast<std::uint32_t>(e.argument_types.size());

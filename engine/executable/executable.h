@@ -28,7 +28,8 @@ inline constexpr std::uint32_t shard = 1;       ///< The block of the shard that
 inline constexpr std::uint32_t scratch = 2;     ///< The block of the device that runs.
 inline constexpr std::uint32_t constants = 3;   ///< Part of the executable.
 inline constexpr std::uint32_t all_shards = 4;  ///< The first shard's block; the others follow at `shard_bytes`.
-inline constexpr std::uint32_t first_argument = 5;
+inline constexpr std::uint32_t window = 5;      ///< What this process writes in this call for others to read there.
+inline constexpr std::uint32_t first_argument = 6;
 }  // namespace base
 
 /// Where an operand of a call lies: base + offset + tile * tile_stride + (cut >= 0 ? cuts[cut][shard] : 0).
@@ -193,6 +194,7 @@ class Executable {
   std::size_t shard_bytes = 0;
   std::size_t scratch_bytes = 0;  ///< Kernels' own scratch included.
   std::size_t constant_bytes = 0;
+  std::size_t window_bytes = 0;  ///< Of what lies in the window that the call takes.
 
   std::shared_ptr<ProcessCalls> process_calls;  ///< Null: calls exchange nothing with other processes.
   std::vector<std::shared_ptr<const Backend>> backends;

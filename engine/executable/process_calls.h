@@ -33,6 +33,7 @@ class ProcessCalls {
   /// here: each process has others. `name` may be null.
   void begin(std::span<const std::span<const std::byte>> arguments, const ArgumentName* name);
   void end() { processes_->end_call(); }
+  Processes& processes() const { return *processes_; }
   /// The call has thrown in this process.
   void fail(std::string_view text) {
     processes_->fail(text);

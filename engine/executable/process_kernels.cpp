@@ -100,20 +100,36 @@ std::byte* ProcessFold::sums_window(int process, std::int64_t turn) const {
   return processes_->window(process, 2 + static_cast<int>(turn % 2), chunk_bytes()).data();
 }
 
+namespace {
+
+/// In front of the first of two windows.
+struct TurnHead {
+  std::uint64_t count = 0;  ///< Of calls that took one.
+  std::uint64_t call = 0;   ///< The last of them.
+};
+static_assert(sizeof(TurnHead) <= ProcessFold::window_head);
+
+}  // namespace
+
 // The head of the first one has a count, and the call that it was last raised in. Where a window is written again, there
 // was a call between, in which this process waited for what all others had begun in it: they had read what came before.
 int ProcessFold::turn_of_call(const Processes& processes, int number, std::size_t bytes) {
-  std::array<std::uint64_t, 2> head{};
-  static_assert(sizeof(head) <= window_head);
+  TurnHead head;
   std::byte* const at = processes.window(processes.rank(), number, window_head + bytes).data();
-  std::memcpy(head.data(), at, sizeof(head));
-  auto& [count, call] = head;
-  if (call != processes.calls()) {
-    call = processes.calls();
-    ++count;
-    std::memcpy(at, head.data(), sizeof(head));
+  std::memcpy(&head, at, sizeof(head));
+  if (head.call != processes.calls()) {
+    head.call = processes.calls();
+    ++head.count;
+    std::memcpy(at, &head, sizeof(head));
   }
-  return static_cast<int>(count % 2);
+  return static_cast<int>(head.count % 2);
+}
+
+// A call that throws before it has told the others takes no turn: the next one writes over what nobody was told of.
+int ProcessFold::next_turn(const Processes& processes, int number, std::size_t bytes) {
+  TurnHead head;
+  std::memcpy(&head, processes.window(processes.rank(), number, window_head + bytes).data(), sizeof(head));
+  return static_cast<int>((head.count + (head.call == processes.calls() ? 0 : 1)) % 2);
 }
 
 void ProcessFold::fold(std::int64_t piece, const Leaf& leaf, std::byte* result,
@@ -250,25 +266,32 @@ static_assert(sizeof(Addresses) == 2 * sizeof(std::int64_t));
 
 }  // namespace
 
+std::byte* PutIntoWindow::begin_of_window(const Processes& processes, std::size_t all) {
+  const int turn = ProcessFold::next_turn(processes, ProcessFold::parts_window, all);
+  const std::size_t bytes = ProcessFold::window_head + all;
+  return processes.window(processes.rank(), ProcessFold::parts_window + turn, bytes).data() + ProcessFold::window_head;
+}
+
 void PutIntoWindow::run(const KernelArguments& arguments) const {
-  const std::size_t bytes = nbytes(arguments.inputs);
   const int rank = processes_->rank();
   const int window =
       ProcessFold::parts_window + ProcessFold::turn_of_call(*processes_, ProcessFold::parts_window, all_);
-  const auto at = [&](int process) {
-    return processes_->window(process, window, ProcessFold::window_head + all_).data() + ProcessFold::window_head +
-           first_;
+  const auto begin = [&](int process) {
+    return processes_->window(process, window, ProcessFold::window_head + all_).data() + ProcessFold::window_head;
   };
-  copy_in(arguments.inputs, 0, bytes, at(rank));
-  const std::uint64_t number = processes_->start_meet({"fold: parts in windows", dtype_}, bytes);
-  std::byte* other = at(1 - rank);
+  std::byte* const own = begin(rank);
+  std::byte* const others = begin(1 - rank);
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const ArrayView& view = arguments.inputs[i];
+    if (view.data != own + places_[i]) std::memcpy(own + places_[i], view.data, nbytes(view));
+  }
+  const std::uint64_t number = processes_->start_meet({"fold: parts in windows", dtype_}, nbytes(arguments.inputs));
   auto* to = static_cast<std::byte*>(arguments.outputs[0].data);
   std::memcpy(to, &number, sizeof(number));
   to += sizeof(number);
-  for (const ArrayView& view : arguments.inputs) {
-    const Addresses addresses = {static_cast<std::byte*>(view.data), other};
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Addresses addresses = {static_cast<std::byte*>(arguments.inputs[i].data), others + places_[i]};
     std::memcpy(to, &addresses, sizeof(addresses));
-    other += nbytes(view);
     to += sizeof(addresses);
   }
 }

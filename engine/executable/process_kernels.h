@@ -48,6 +48,8 @@ class ProcessFold : public Kernel {
   /// Where this process's writing and the others' reading of two windows, of which the first has this number, take turns
   /// by calls of compiled functions: 0 or 1. What is written lies behind `window_head` bytes.
   static int turn_of_call(const Processes& processes, int number, std::size_t bytes);
+  /// The one that a call takes which has not written there yet.
+  static int next_turn(const Processes& processes, int number, std::size_t bytes);
   static constexpr std::size_t window_head = 64;
   static constexpr int parts_window = 4;          ///< Two of them, of what goes on while something else runs;
   static constexpr int sums_of_parts_window = 6;  ///< and of what this process has added up of it.
@@ -118,21 +120,24 @@ class FoldPair final : public Kernel {
   std::vector<Tile> tiles_;
 };
 
-/// Of two processes with windows: puts the operands of this one where the other reads them, begins a collective that says
-/// so, and gives its number and, for each operand, where it lies here and where the other's does, as int64.
+/// Of two processes with windows: puts the operands of this one where the other reads them, those that were not written
+/// there at once, begins a collective that says so, and gives its number and, for each operand, where it lies here and
+/// where the other's does, as int64.
 class PutIntoWindow final : public Kernel {
  public:
-  /// What all of them put there in a call has `all` bytes; this one's operands begin at byte `first` of it.
-  PutIntoWindow(std::shared_ptr<Processes> processes, DType dtype, std::size_t first, std::size_t all)
-      : processes_(std::move(processes)), dtype_(dtype), first_(first), all_(all) {}
+  /// What all of them put there in a call has `all` bytes; each operand's begin at one of `places`.
+  PutIntoWindow(std::shared_ptr<Processes> processes, DType dtype, std::vector<std::size_t> places, std::size_t all)
+      : processes_(std::move(processes)), dtype_(dtype), places_(std::move(places)), all_(all) {}
   void run(const KernelArguments& arguments) const override;
+  /// Where this process writes in a call that has begun what it puts there: so many bytes.
+  static std::byte* begin_of_window(const Processes& processes, std::size_t all);
   /// Of what is given for so many operands.
   static std::int64_t given(std::size_t operands) { return 1 + 2 * static_cast<std::int64_t>(operands); }
 
  private:
   std::shared_ptr<Processes> processes_;
   DType dtype_;
-  std::size_t first_;
+  std::vector<std::size_t> places_;
   std::size_t all_;
 };
 

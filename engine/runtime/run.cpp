@@ -7,6 +7,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/executable/process_kernels.h"
 #include "engine/executable/walker.h"
 #include "engine/ir/backend_chain.h"
 #include "engine/runtime/team.h"
@@ -120,6 +121,10 @@ int execute_with_others(const Executable& executable, CallFrame& frame, Record* 
     bytes.emplace_back(data(*arguments[i].buffer), static_cast<std::size_t>(executable.argument_types[i].nbytes()));
   }
   calls.begin(bytes, name);
+  if (executable.window_bytes > 0) {
+    std::byte* const window = executable::PutIntoWindow::begin_of_window(calls.processes(), executable.window_bytes);
+    for (std::vector<std::byte*>& bases : frame.bases) bases[base::window] = window;
+  }
   try {
     const int computed = execute(executable, frame, record);
     calls.end();

@@ -102,10 +102,10 @@ TEST_CASE("a plan shows loops with their bodies indented") {
   const auto executable = compile::lower(scaled_scan(2), options);
   CHECK(executable->plan().kernels == 3 + 2);
   CHECK(executable->print() ==
-        "devices 1, arena 0, shard 0 x 0, scratch 1280, constants 0\n"
+        "devices 1, arena 0, shard 0 x 0, scratch 1344, constants 0\n"
         "step 0: once\n"
         "  device 0\n"
-        "    f32[3]@scratch+1216 = scan f32[3]@arg0 f32[3]@arg1, 3 times\n"
+        "    f32[3]@scratch+1280 = scan f32[3]@arg0 f32[3]@arg1, 3 times\n"
         "      body: devices 1, arena 0, shard 0 x 0, scratch 64, constants 0\n"
         "        step 0: once\n"
         "          device 0\n"
@@ -113,7 +113,7 @@ TEST_CASE("a plan shows loops with their bodies indented") {
         "            f32[3]@out0 = add f32[3]@scratch f32[3]@arg0\n"
         "        out0 f32[3] in arg1 where donated\n"
         "    f32[3]@scratch = full\n"
-        "    f32[3]@out0 = mul f32[3]@scratch+1216 f32[3]@scratch\n"
+        "    f32[3]@out0 = mul f32[3]@scratch+1280 f32[3]@scratch\n"
         "out0 f32[3] in arg0 where donated\n");
 }
 

@@ -13,7 +13,7 @@
 namespace lockstep::compile {
 namespace {
 
-enum class Place : std::uint8_t { none, fixed, result, arena, shard, scratch };
+enum class Place : std::uint8_t { none, fixed, result, window, arena, shard, scratch };
 
 struct Root {
   Place place = Place::none;
@@ -104,6 +104,10 @@ class Placer {
     }
     const int w = writer_of(r);
     if (w < 0) return;
+    if (stored.in_window >= 0) {
+      it.place = Place::window;
+      return;
+    }
     if (it.is_output) {
       it.place = Place::result;
       return;
@@ -402,6 +406,9 @@ class Placer {
           break;
         case Place::result:
           placement.base = first_result + static_cast<std::uint32_t>(result_.result_of_root[r]);
+          break;
+        case Place::window:
+          placement = {base::window, static_cast<std::uint64_t>(value(r).in_window), false};
           break;
         case Place::arena:
           placement.base = base::arena;

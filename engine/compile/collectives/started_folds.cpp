@@ -1,4 +1,4 @@
-#include "engine/compile/started_folds.h"
+#include "engine/compile/collectives/started_folds.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include <lockstep/backend/aligned_memory.h>
 #include <lockstep/backend/round_up.h>
 
 #include "engine/executable/started_folds.h"
@@ -95,17 +96,17 @@ class FoldSplitter {
 
   SplitFolds run(std::vector<JoinedFold> folds) {
     const bool in_tiles = program_.processes == 2 && program_.group->has_windows();
-    std::vector<StartedFold> under_way;
-    for (const JoinedFold& fold : folds) under_way.push_back(place(fold, in_tiles));
-    for (StartedFold& it : under_way) it.all = all_;
     SplitFolds result;
+    if (in_tiles) {
+      split_into_tiles(folds, result);
+      return result;
+    }
+    std::vector<StartedFold> under_way;
+    for (const JoinedFold& fold : folds) under_way.push_back(place(fold));
     std::vector<Unit> lasts;
     for (std::size_t i = 0; i < folds.size(); ++i) {
-      if (in_tiles) {
-        split_into_tiles(folds[i], under_way[i], result);
-      } else {
-        lasts.push_back(split(folds[i], under_way[i], result));
-      }
+      under_way[i].all = all_;
+      lasts.push_back(split(folds[i], under_way[i], result));
     }
     std::ranges::move(lasts, std::back_inserter(result.ends));
     return result;
@@ -119,12 +120,12 @@ class FoldSplitter {
     return sum;
   }
 
-  /// Windows hold the blocks of all one behind the other; in tiles each process adds up all.
-  StartedFold place(const JoinedFold& fold, bool in_tiles) {
+  /// Windows hold the blocks of all one behind the other.
+  StartedFold place(const JoinedFold& fold) {
     constexpr std::int64_t granule = 64;  // blocks begin where a vector of any dtype may
-    const std::int64_t processes = in_tiles ? 1 : program_.processes;
     const DType dtype = dtype_of(fold.unit);
-    const std::int64_t block = round_up(ceil_div(elements_of(fold.unit), processes), granule);
+    const std::int64_t block =
+        round_up(ceil_div(elements_of(fold.unit), static_cast<std::int64_t>(program_.processes)), granule);
     const StartedFold placed{program_.group, dtype, static_cast<std::size_t>(block) * size_of(dtype), all_, 0};
     all_ += placed.block;
     return placed;
@@ -145,14 +146,45 @@ class FoldSplitter {
     return unit;
   }
 
-  void split_into_tiles(const JoinedFold& fold, const StartedFold& place, SplitFolds& to) {
+  /// Each process adds up all: what it has itself to what lies in the other's window, one operand behind the other.
+  void split_into_tiles(const std::vector<JoinedFold>& folds, SplitFolds& to) {
+    std::vector<std::vector<std::size_t>> places;
+    for (const JoinedFold& fold : folds) {
+      std::vector<std::size_t>& of_fold = places.emplace_back();
+      for (const Ref& ref : fold.unit.calls[0].inputs) {
+        of_fold.push_back(all_);
+        all_ += round_up(units_.values[ref.value].nbytes(), backend::buffer_alignment);
+      }
+    }
+    units_.window_bytes = all_;
+    for (std::size_t i = 0; i < folds.size(); ++i) {
+      for (std::size_t k = 0; k < places[i].size(); ++k) {
+        const Ref& ref = folds[i].unit.calls[0].inputs[k];
+        if (may_be_written_there(ref)) units_.values[ref.value].in_window = static_cast<std::int64_t>(places[i][k]);
+      }
+      split_into_tiles(folds[i], places[i], to);
+    }
+  }
+
+  /// Whether an operand has memory of its own that once a process is written alone.
+  bool may_be_written_there(const Ref& ref) const {
+    const StoredValue& value = units_.values[ref.value];
+    if (value.root != ref.value || value.memory != Memory::own || value.pmap >= 0 || value.in_window >= 0) return false;
+    if (ref.shard >= 0 || value.cut >= 0 || value.offset != 0 || !value.is_contiguous()) return false;
+    if (std::ranges::any_of(units_.outputs, [&](int output) { return units_.root(output) == ref.value; })) return false;
+    const auto writes = [&](const Unit& it) { return std::ranges::find(it.writes, ref.value) != it.writes.end(); };
+    return std::ranges::count_if(units_.units, writes) == 1 &&
+           std::ranges::none_of(units_.units, [&](const Unit& it) { return it.pmap >= 0 && writes(it); });
+  }
+
+  void split_into_tiles(const JoinedFold& fold, const std::vector<std::size_t>& places, SplitFolds& to) {
     const UnitCall& call = fold.unit.calls[0];
+    const DType dtype = dtype_of(fold.unit);
     const ArrayType type{DType::int64, Shape{PutIntoWindow::given(call.inputs.size())}, {}};
     const int given = units_.new_value(type, -1);
     // Read whole by each tile.
     const int for_tiles = units_.new_view(given, type, {}, 0, -1);
-    to.starts.push_back(start_unit(fold.unit,
-                                   std::make_unique<PutIntoWindow>(program_.group, place.dtype, place.first, place.all),
+    to.starts.push_back(start_unit(fold.unit, std::make_unique<PutIntoWindow>(program_.group, dtype, places, all_),
                                    "put_into_window", given));
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const Ref from = call.inputs[i], sum = call.outputs[i];
@@ -162,7 +194,7 @@ class FoldSplitter {
       end.provenance = fold.provenances[i];
       end.tiled = size < tile_elements ? 0 : size;
       const auto kernel = [&](std::int64_t elements) {
-        const Kernel* const add = chunk_kernel(program_, *fold.unit.folds, place.dtype, elements);
+        const Kernel* const add = chunk_kernel(program_, *fold.unit.folds, dtype, elements);
         return program_.kernels.adopt(std::make_unique<FoldWithWindow>(program_.group, add, i, program_.process == 0));
       };
       const std::int64_t rest = end.tiled % tile_elements;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compile/collectives/started_folds.h"
 #include "engine/compile/make_units.h"
-#include "engine/compile/started_folds.h"
 #include "engine/executable/process_kernels.h"
 #include "engine/ir/def_use.h"
 

@@ -14,6 +14,9 @@ using ReplicaGroup = std::vector<int>;
 /// All shards of the mesh in groups, ordered by their coordinates along the other axes.
 std::vector<ReplicaGroup> groups_of(const Mesh& mesh, const std::vector<std::string>& axes);
 
+/// Whether each process has as many members of every group, those of process 0 first.
+bool has_equal_parts(const std::vector<ReplicaGroup>& groups, const Mesh& mesh, int processes);
+
 /// Extents of the given axes in mesh order.
 std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes);
 

@@ -3,9 +3,9 @@
 
 #include <lockstep/error.h>
 
+#include "engine/compile/collectives/replica_groups.h"
 #include "engine/compile/make_units.h"
 #include "engine/compile/memory/memory_plan.h"
-#include "engine/compile/replica_groups.h"
 #include "engine/core/fold_tree.h"
 #include "engine/core/lists.h"
 #include "engine/executable/copy_kernel.h"
@@ -46,6 +46,7 @@ class CollectiveWriter {
   void run() {
     std::vector<ReplicaGroup> groups = groups_of(mesh_, reduced_axes(item_));
     if (to_.values[item_.outputs[0]].pmap < 0) keep_one(groups);
+    if (gathers_blocks(groups)) return gather_blocks(groups[0]);
     find_leaves(groups);
     write(groups);
     to_.units.back().collectives = {{exchanged_by(item_).name, type_.nbytes()}};
@@ -122,16 +123,16 @@ class CollectiveWriter {
 
   /// Whether each process adds up its members of every group, and gets its blocks of the sum alone.
   bool scatters_blocks(const std::vector<ReplicaGroup>& groups) const {
-    if (exchange_.exchange != ir::Exchange::reduce_scatter || program_.processes == 1 || !operand_varies())
-      return false;
-    const int members = static_cast<int>(groups[0].size());
-    if (members % program_.processes != 0) return false;
-    return std::ranges::all_of(groups, [&](const ReplicaGroup& group) {
-      for (int i = 0; i < members; ++i) {
-        if (process_of(nth(group, i)) != i / (members / program_.processes)) return false;
-      }
-      return true;
-    });
+    return exchange_.exchange == ir::Exchange::reduce_scatter && program_.processes > 1 && operand_varies() &&
+           has_equal_parts(groups, mesh_, program_.processes);
+  }
+
+  /// Whether one result is made of blocks of all processes, which lie where they can be sent from.
+  bool gathers_blocks(const std::vector<ReplicaGroup>& groups) const {
+    const StoredValue& result = to_.values[item_.outputs[0]];
+    if (exchange_.exchange != ir::Exchange::gather || program_.processes == 1 || !operand_varies()) return false;
+    return result.pmap < 0 && result.is_contiguous() && to_.values[operand_].is_contiguous() &&
+           has_equal_parts(groups, mesh_, program_.processes);
   }
 
   /// Where each shard's operand is read: in place, or, if it may be another process's, from a gathered copy.
@@ -363,6 +364,16 @@ class CollectiveWriter {
         block.shape[dim()] * strides[static_cast<std::size_t>(dim())] * static_cast<std::int64_t>(size_of(type_.dtype));
     const int part = to_.new_view(total, block, strides, static_cast<std::int64_t>(i) * step, -1);
     add_copy(unit, {part, -1}, {item_.outputs[0], local(group[i])});
+  }
+
+  void gather_blocks(const ReplicaGroup& group) {
+    std::vector<Ref> blocks;
+    for (const int shard : group) {
+      if (is_local(shard)) blocks.push_back({operand_, local(shard)});
+    }
+    to_.units.add(gather_unit(program_, item_.mesh, std::move(blocks), {item_.outputs[0], -1}, type_,
+                              static_cast<std::int64_t>(group.size()), dim()));
+    to_.units.back().collectives = {{exchanged_by(item_).name, type_.nbytes()}};
   }
 
   void gather(const std::vector<ReplicaGroup>& groups) {

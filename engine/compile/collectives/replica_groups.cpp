@@ -1,9 +1,10 @@
-#include "engine/compile/replica_groups.h"
+#include "engine/compile/collectives/replica_groups.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "engine/core/lists.h"
 #include "engine/ops/collective/dimension_axes.h"
 
 namespace lockstep::compile {
@@ -28,6 +29,17 @@ std::vector<ReplicaGroup> groups_of(const Mesh& mesh, const std::vector<std::str
   std::vector<ReplicaGroup> result;
   for (auto& [key, group] : groups) result.push_back(std::move(group));
   return result;
+}
+
+bool has_equal_parts(const std::vector<ReplicaGroup>& groups, const Mesh& mesh, int processes) {
+  const int members = static_cast<int>(groups[0].size());
+  if (members % processes != 0) return false;
+  return std::ranges::all_of(groups, [&](const ReplicaGroup& group) {
+    for (int i = 0; i < members; ++i) {
+      if (nth(group, i) / mesh.local_shards != i / (members / processes)) return false;
+    }
+    return true;
+  });
 }
 
 std::vector<std::int64_t> extents_of(const Mesh& mesh, const std::vector<std::string>& axes) {
