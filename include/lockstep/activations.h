@@ -33,6 +33,14 @@ LOCKSTEP_API Array soft_sign(const ArrayOperand& x);                 ///< x / (|
 LOCKSTEP_API Array sparse_plus(const ArrayOperand& x);               ///< 0 below -1, x above 1, (x + 1)^2 / 4 between.
 LOCKSTEP_API Array sparse_sigmoid(const ArrayOperand& x);            ///< Its slope: clip(x + 1, 0, 2) / 2.
 LOCKSTEP_API Array log1mexp(const ArrayOperand& x);                  ///< log(1 - exp(-x)) for x above 0.
+/// x where |x| is above the threshold, else 0. (Keras' hard_shrink)
+LOCKSTEP_API Array hard_shrink(const ArrayOperand& x, double threshold = 0.5);
+/// x moved towards 0 by the threshold, 0 where it is no further away. (Keras' soft_shrink)
+LOCKSTEP_API Array soft_shrink(const ArrayOperand& x, double threshold = 0.5);
+LOCKSTEP_API Array tanh_shrink(const ArrayOperand& x);  ///< x - tanh(x).
+/// max(x - t, 0) with a sum of 1 along the axis: the point of the simplex nearest to x. t is the mean of the elements
+/// above it, less 1 over their number; which these are passes no derivative. Martins and Astudillo 2016.
+LOCKSTEP_API Array sparsemax(const ArrayOperand& x, std::int64_t axis = -1);
 /// x less its mean, over the square root of its variance plus epsilon.
 LOCKSTEP_API Array standardize(const ArrayOperand& x, std::int64_t axis = -1, double epsilon = 1e-5);
 /// Of the elements where `mask` holds; the others get 0. All 0 where none is held.

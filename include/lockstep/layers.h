@@ -6,6 +6,7 @@
 #include <lockstep/layers_dense.h>
 #include <lockstep/layers_normalization.h>
 #include <lockstep/layers_pooling.h>
+#include <lockstep/layers_preprocessing.h>
 #include <lockstep/layers_recurrent.h>
 #include <lockstep/layers_regularization.h>
 #include <lockstep/ops.h>

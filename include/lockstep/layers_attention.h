@@ -61,6 +61,24 @@ LOCKSTEP_API std::pair<Array, KvCache> multi_head_attention(const Scope& scope, 
                                                             const KvCache& cache,
                                                             const MultiHeadAttentionOptions& options);
 
+/// Options of `additive_attention`.
+struct AdditiveAttentionOptions {
+  bool use_scale = true;   ///< Whether there is a variable `scale`; false: 1.
+  bool is_causal = false;  ///< Position t sees positions 0 to t.
+  double dropout = 0;      ///< Of the probabilities, in training; state rng in scope "dropout".
+  Initializer initializer = initializers::glorot_uniform();
+  Aggregation aggregation = Aggregation::none;  ///< Of scale.
+};
+/// Queries [N, T, features] and values [N, S, features'] -> [N, T, features']: means of the values, weighted by the
+/// softmax over s of the sum of scale tanh(q_t + k_s). Keys are `keys` of the context, [N, S, features], or the values
+/// where there are none; `lengths` of it are those of queries, `key_lengths` those of keys and values, mask and bias
+/// broadcast to [N, T, S]. A query that sees no key takes the mean of all values. Variable scale [features]. Throws
+/// ShapeError where shapes do not fit, ValueError for a dropout outside [0, 1). Bahdanau, Cho and Bengio 2015. (Keras'
+/// AdditiveAttention)
+LOCKSTEP_API Array additive_attention(const Scope& scope, const ArrayOperand& queries, const ArrayOperand& values,
+                                      const AdditiveAttentionOptions& options = {},
+                                      const AttentionContext& context = {});
+
 /// Pairs of features (i, i + H / 2) of x[N, T, heads, H] turned by the angle (t + offset) base^(-2 i / H) at position
 /// t, so that products of queries and keys depend on their distance. `offset` is a number or an integer scalar. Throws
 /// ShapeError for odd H. Su et al. 2021.

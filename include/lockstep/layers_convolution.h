@@ -64,5 +64,9 @@ LOCKSTEP_API Array depthwise_conv(const Scope& scope, const ArrayOperand& x, con
 /// depthwise_conv without a bias, then a product at each place. Variables depthwise_kernel, pointwise_kernel [C *
 /// multiplier, filters], bias [filters]. Chollet 2017.
 LOCKSTEP_API Array separable_conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options);
+/// A convolution whose places share no weights: a kernel and a bias for each. Variables kernel [spatial'..., C * window,
+/// filters], in which the window's elements of a channel are next to each other, bias [spatial'..., filters]. `groups`
+/// must be 1. (Flax' ConvLocal, Keras' LocallyConnected)
+LOCKSTEP_API Array conv_local(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options);
 
 }  // namespace lockstep

@@ -8,10 +8,11 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/initializers.h>
+#include <lockstep/layers_convolution.h>
 #include <lockstep/model.h>
 #include <lockstep/tree.h>
 
-// Recurrent layers: one loop over T of sequences [N, T, features].
+// Recurrent layers: one loop over T of sequences [N, T, features], or of images.
 namespace lockstep {
 
 /// How a recurrent layer goes over its sequences.
@@ -63,6 +64,42 @@ LOCKSTEP_API std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand&
 LOCKSTEP_API std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& x,
                                                 const RecurrentOptions& options,
                                                 const SequenceOptions<Array>& sequence = {});
+/// Options of `mgu`.
+struct MguOptions {
+  std::int64_t units = 0;  ///< Of the hidden state; must be given.
+  bool reset_gate = true;  ///< Whether the gate counts in the new state; false: n = x W + b + h U, without d.
+  Initializer kernel_initializer = initializers::lecun_normal();
+  Initializer recurrent_initializer = initializers::orthogonal();
+  Aggregation aggregation = Aggregation::none;  ///< Of both kernels and the biases.
+};
+/// The minimal gated unit: h' = f h + (1 - f) tanh(n), n = x W + b + f (h U + d), the gate f a sigmoid of x V + c + h S.
+/// Variables kernel [features, 2 units], recurrent_kernel [units, 2 units] and bias [2 units] in the order forget f
+/// (whose bias is 1 at first), new n; recurrent_bias [units], which is d. Zhou, Wu, Zhang and Zhou 2016. (Flax' MGUCell)
+LOCKSTEP_API std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand& x, const MguOptions& options,
+                                         const SequenceOptions<Array>& sequence = {});
+
+/// Options of `conv_lstm`; lists have one entry for each spatial dimension, or one for all.
+struct ConvLstmOptions {
+  std::int64_t filters = 0;  ///< Channels of the hidden state; must be given.
+  Axes kernel = {3};         ///< Of both convolutions.
+  Axes strides = {1};        ///< Of the one of the input, as padding and dilation: that of the state is same.
+  Padding padding = Padding::same;
+  Axes dilation = {1};
+  bool use_bias = true;
+  bool unit_forget_bias = true;  ///< The forget gate's bias is 1 at first; false: 0. Jozefowicz et al. 2015.
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer recurrent_initializer = initializers::orthogonal();
+  Aggregation aggregation = Aggregation::none;  ///< Of both kernels and the bias.
+};
+/// lstm whose products are convolutions, over one to three spatial dimensions: x[N, T, spatial..., C] -> the hidden
+/// states [N, T, spatial'..., filters] and the last ones; states, lengths and masks as of lstm. Variables kernel
+/// [window..., C, 4 filters], recurrent_kernel [window..., filters, 4 filters], bias [4 filters]; gates in the order
+/// input, forget, cell, output. Throws ShapeError and ValueError for inputs and options that do not fit. Shi et al.
+/// 2015. (Keras' ConvLSTM1D, ConvLSTM2D, ConvLSTM3D; return_sequences = false is the last h)
+LOCKSTEP_API std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& x,
+                                                   const ConvLstmOptions& options,
+                                                   const SequenceOptions<LstmState>& sequence = {});
+
 /// layer(scope["forward"], x, false) and layer(scope["backward"], x, true), joined along the last dimension; the bool
 /// is the layer's `reverse`. Schuster and Paliwal 1997.
 LOCKSTEP_API Array bidirectional(const Scope& scope, const ArrayOperand& x,

@@ -35,6 +35,7 @@
 #include <lockstep/layers_dense.h>
 #include <lockstep/layers_normalization.h>
 #include <lockstep/layers_pooling.h>
+#include <lockstep/layers_preprocessing.h>
 #include <lockstep/layers_recurrent.h>
 #include <lockstep/layers_regularization.h>
 #include <lockstep/layout_map.h>
@@ -71,6 +72,7 @@
 #include <lockstep/products.h>
 #include <lockstep/profile.h>
 #include <lockstep/projections.h>
+#include <lockstep/quantization.h>
 #include <lockstep/random.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>

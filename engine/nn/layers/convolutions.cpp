@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
 
 #include <lockstep/convolution.h>
+#include <lockstep/einsum.h>
 #include <lockstep/error.h>
 #include <lockstep/layers_convolution.h>
 
@@ -26,20 +26,13 @@ struct Call {
   std::string name() const { return fmt::format("{} '{}'", layer, scope.path()); }
 };
 
-Axes for_each(const Call& call, std::string_view what, const Axes& given, int dimensions) {
-  const bool fits = given.size() == 1 || given.size() == static_cast<std::size_t>(dimensions);
-  if (!fits || std::ranges::any_of(given, [](std::int64_t v) { return v < 1; })) {
-    throw ValueError(fmt::format("[{}] {} are {}; give one number of at least 1, or {}", call.name(), what,
-                                 to_string(Shape(given)), dimensions));
-  }
-  return given.size() == 1 ? Axes(static_cast<std::size_t>(dimensions), given[0]) : given;
-}
-
 Windows windows_of(const Call& call) {
   const int dimensions = nn::spatial_dimensions(call.name(), call.x, 3);
-  return {for_each(call, "kernel", call.options.kernel, dimensions),
-          for_each(call, "strides", call.options.strides, dimensions),
-          for_each(call, "dilation", call.options.dilation, dimensions)};
+  const auto of_each = [&](std::string_view what, const Axes& given) {
+    return nn::for_each_dimension(call.name(), what, given, dimensions);
+  };
+  return {of_each("kernel", call.options.kernel), of_each("strides", call.options.strides),
+          of_each("dilation", call.options.dilation)};
 }
 
 void check_counts(const Call& call, std::int64_t filters, std::int64_t groups) {
@@ -65,13 +58,15 @@ Array kernel_of(const Call& call, std::string_view name, const Axes& window, std
   return last && call.options.kernel_function ? call.options.kernel_function(call.scope, kernel) : kernel;
 }
 
-Array with_bias(const Call& call, const Array& y) {
+Array with_bias(const Call& call, const Array& y, const Shape& shape) {
   if (!call.options.use_bias) return y;
-  return y + call.scope.trainable("bias", {.shape = {y.dim(-1)},
+  return y + call.scope.trainable("bias", {.shape = shape,
                                            .dtype = call.x.dtype(),
                                            .initializer = call.options.bias_initializer,
                                            .aggregation = call.options.aggregation});
 }
+
+Array with_bias(const Call& call, const Array& y) { return with_bias(call, y, Shape{y.dim(-1)}); }
 
 Array convolved_by_channel(const Call& call, const Windows& windows, const Array& kernel) {
   std::vector<std::int64_t> shape = windows.kernel;
@@ -141,6 +136,31 @@ Array separable_conv(const Scope& scope, const ArrayOperand& given, const ConvLa
   const Array y = convolved_by_channel(call, windows, kernel);
   const Array pointwise = kernel_of(call, "pointwise_kernel", {}, y.dim(-1), options.filters);
   return with_bias(call, dot_general(y, pointwise, {{y.ndim() - 1}, {0}}));
+}
+
+Array conv_local(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions& options) {
+  const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
+  const Call call{"conv_local", scope, x, options};
+  const Windows windows = windows_of(call);
+  check_counts(call, options.filters, 1);
+  if (options.groups != 1) {
+    throw ValueError(fmt::format("[{}] there are {} groups; there is one", call.name(), options.groups));
+  }
+  const Array patches = conv_general_dilated_patches(
+      x, windows.kernel,
+      {.strides = windows.strides,
+       .padding = nn::padding_of(options.padding, x, windows.kernel, windows.strides, windows.dilation),
+       .rhs_dilation = windows.dilation});
+  std::vector<std::int64_t> places, shape = {x.dim(0)};
+  for (int d = 1; d + 1 < patches.ndim(); ++d) places.push_back(patches.dim(d));
+  const Array kernel = kernel_of(call, "kernel", places, patches.dim(-1), options.filters);
+  const Array y = einsum("npk,pkf->npf", {reshape(patches, {x.dim(0), -1, patches.dim(-1)}),
+                                          reshape(kernel, {-1, patches.dim(-1), options.filters})});
+  shape.insert(shape.end(), places.begin(), places.end());
+  shape.push_back(options.filters);
+  places.push_back(options.filters);
+  return with_bias(call, reshape(y, shape), Shape(places));
 }
 
 }  // namespace lockstep

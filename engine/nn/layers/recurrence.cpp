@@ -18,6 +18,14 @@ void check_sequences(std::string_view layer, const Scope& scope, const Array& x,
   }
 }
 
+Initializer ones_in_gate(std::int64_t gate, std::int64_t gates) {
+  return [=](const Array&, const Shape& shape, DType dtype) {
+    const std::int64_t units = shape[0] / gates;
+    const Array place = arange(shape[0]);
+    return convert((place >= gate * units) & (place < (gate + 1) * units), dtype);
+  };
+}
+
 Array held_places(std::string_view layer, const Scope& scope, const Array& x, const std::optional<Array>& lengths,
                   const std::optional<Array>& mask) {
   const Shape rows = {x.dim(0)}, places = {x.dim(0), x.dim(1)};
@@ -47,8 +55,10 @@ std::pair<Array, std::vector<Array>> recurrence(const RecurrentStep& step, const
     return {swapaxes(ys, 0, 1), last};
   }
   const auto body = [&](const States& state, const std::pair<Array, Array>& at) {
-    const Array held = expand_dims(at.second, 1);
     States next = step(state, at.first);
+    std::vector<std::int64_t> column(static_cast<std::size_t>(next[0].ndim()), 1);
+    column[0] = at.second.dim(0);
+    const Array held = reshape(at.second, column);
     for (std::size_t i = 0; i < next.size(); ++i) next[i] = where(held, next[i], state[i]);
     const Array h = where(held, next[0], 0);
     return std::pair(std::move(next), h);

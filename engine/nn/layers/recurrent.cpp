@@ -13,7 +13,8 @@ struct Kernels {
 };
 
 template <class Options>
-Kernels declared(const Scope& scope, const Array& x, const Options& options, std::int64_t gates) {
+Kernels declared(const Scope& scope, const Array& x, const Options& options, std::int64_t gates,
+                 const Initializer& bias = initializers::zeros()) {
   const std::int64_t width = gates * options.units;
   return {scope.trainable("kernel", {.shape = {x.dim(-1), width},
                                      .dtype = x.dtype(),
@@ -23,7 +24,8 @@ Kernels declared(const Scope& scope, const Array& x, const Options& options, std
                                                .dtype = x.dtype(),
                                                .initializer = options.recurrent_initializer,
                                                .aggregation = options.aggregation}),
-          scope.trainable("bias", {.shape = {width}, .dtype = x.dtype(), .aggregation = options.aggregation})};
+          scope.trainable(
+              "bias", {.shape = {width}, .dtype = x.dtype(), .initializer = bias, .aggregation = options.aggregation})};
 }
 
 /// One product for all steps; the loop has the recurrent one alone. x is moved, not what is several times as wide.
@@ -104,6 +106,30 @@ std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& given
   const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
   const auto [ys, last] =
       nn::recurrence(step, products_of_inputs(x, kernels), places_of("simple_rnn", scope, x, sequence, {start}));
+  return {ys, last[0]};
+}
+
+std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand& given, const MguOptions& options,
+                            const SequenceOptions<Array>& sequence) {
+  const NamedScope named = scope.named();
+  const Array x = scope.in_compute_dtype(given);
+  nn::check_sequences("mgu", scope, x, options.units);
+  const Kernels kernels = declared(scope, x, options, 2, nn::ones_in_gate(0, 2));
+  const Array bias =
+      options.reset_gate
+          ? scope.trainable("recurrent_bias",
+                            {.shape = {options.units}, .dtype = x.dtype(), .aggregation = options.aggregation})
+          : Array();
+  const auto step = [&](const std::vector<Array>& state, const Array& input) {
+    const Array& h = state[0];
+    const std::vector<Array> of_input = split(input, 2, 1), of_state = split(matmul(h, kernels.recurrent), 2, 1);
+    const Array forget = sigmoid(of_input[0] + of_state[0]);
+    const Array candidate = tanh(of_input[1] + (options.reset_gate ? forget * (of_state[1] + bias) : of_state[1]));
+    return std::vector<Array>{forget * h + (1 - forget) * candidate};
+  };
+  const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
+  const auto [ys, last] =
+      nn::recurrence(step, products_of_inputs(x, kernels), places_of("mgu", scope, x, sequence, {start}));
   return {ys, last[0]};
 }
 

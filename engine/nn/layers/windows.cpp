@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <lockstep/error.h>
 
 namespace lockstep::nn {
@@ -30,6 +32,15 @@ int spatial_dimensions(std::string_view layer, const Array& x, int most) {
   throw ShapeError("[" + std::string(layer) + "] the input is " + to_string(x.type()) +
                    "; give floats [N, spatial..., C] (channels last) of one to " + std::to_string(most) +
                    " spatial dimensions");
+}
+
+Axes for_each_dimension(std::string_view layer, std::string_view what, const Axes& given, int dimensions) {
+  const bool fits = given.size() == 1 || given.size() == static_cast<std::size_t>(dimensions);
+  if (!fits || std::ranges::any_of(given, [](std::int64_t v) { return v < 1; })) {
+    throw ValueError(fmt::format("[{}] {} are {}; give one number of at least 1, or {}", layer, what,
+                                 to_string(Shape(given)), dimensions));
+  }
+  return given.size() == 1 ? Axes(static_cast<std::size_t>(dimensions), given[0]) : given;
 }
 
 std::vector<Pair> padding_of(Padding padding, const Array& x, const Axes& window, const Axes& strides,

@@ -15,6 +15,10 @@ void check_image(std::string_view layer, const Array& x);
 /// Throws ShapeError unless x are floats [N, spatial..., C] of one to `most` spatial dimensions; their number.
 int spatial_dimensions(std::string_view layer, const Array& x, int most);
 
+/// One number for each of so many dimensions, of a list with an entry for each or one for all. Throws ValueError for other
+/// lists and for numbers below 1.
+Axes for_each_dimension(std::string_view layer, std::string_view what, const Axes& given, int dimensions);
+
 /// (before, behind) for each spatial dimension of x.
 std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(Padding padding, const Array& x, const Axes& window,
                                                               const Axes& strides, const Axes& dilation);

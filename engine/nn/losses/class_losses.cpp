@@ -1,6 +1,7 @@
 #include <limits>
 #include <string>
 
+#include <lockstep/activations.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/losses_classification.h>
@@ -78,18 +79,6 @@ Weighted of_dense_labels(const nn::LossCall& of, const Array& given, const Array
   nn::check_dense(of.name, labels, options);
   const Array y = convert(nn::counted(labels, of.weight), scores.dtype());
   return weighted(values(nn::counted(scores, of.weight), smoothed(y, smoothing)), of.weight);
-}
-
-/// max(x - t, 0) with a sum of 1 over the last dimension: t is the mean of the scores above it, less 1 over their
-/// number. Which these are passes no derivative.
-Array sparsemax(const Array& x) {
-  const Array falling = sort(stop_gradient(x), -1, true);
-  const Array counts = convert(arange(x.dim(-1)) + 1, x.dtype());
-  const Array among = 1 + counts * falling > cumsum(falling, -1);
-  const Array least = min(where(among, falling, std::numeric_limits<double>::infinity()), Axes{-1}, true);
-  const Array held = x >= least;
-  const Array threshold = (sum(where(held, x, 0), Axes{-1}, true) - 1) / sum(convert(held, x.dtype()), Axes{-1}, true);
-  return where(held, x - threshold, 0);
 }
 
 /// Of logits and classes, with smoothed labels.

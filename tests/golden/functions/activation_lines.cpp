@@ -43,6 +43,12 @@ Lines activations() {
   add("soft_sign", "nn.soft_sign(x)", [](A x) { return soft_sign(x); });
   add("sparse_plus", "nn.sparse_plus(x)", [](A x) { return sparse_plus(x); });
   add("sparse_sigmoid", "nn.sparse_sigmoid(x)", [](A x) { return sparse_sigmoid(x); });
+  add("hard_shrink", "jnp.where(jnp.abs(x) > 0.5, x, 0)", [](A x) { return hard_shrink(x); });
+  add("hard_shrink", "jnp.where(jnp.abs(x) > 2.5, x, 0)", [](A x) { return hard_shrink(x, 2.5); });
+  add("soft_shrink", "jnp.where(x > 0.5, x - 0.5, jnp.where(x < -0.5, x + 0.5, 0))",
+      [](A x) { return soft_shrink(x); });
+  add("soft_shrink", "jnp.where(x > 2, x - 2, jnp.where(x < -2, x + 2, 0))", [](A x) { return soft_shrink(x, 2); });
+  add("tanh_shrink", "x - jnp.tanh(x)", [](A x) { return tanh_shrink(x); });
   lines.push_back({"log1mexp", "nn.log1mexp(x)", {drawn({3, 4}, 0.01, 7)}, [](A x) { return log1mexp(x); }});
   return lines;
 }
@@ -73,6 +79,9 @@ Lines softmaxes() {
        {.no_derivative = "NaN", .limits = of_one_infinity}},
       {"log_softmax", "nn.log_softmax(x, where=y)", {x, held}, [](A x, A y) { return log_softmax(x, y); }},
       {"log_softmax", "nn.log_softmax(x, 0, where=y)", {x, held}, [](A x, A y) { return log_softmax(x, 0, y); }},
+      {"sparsemax", "sparsemax(x)", {x}, [](A x) { return sparsemax(x); }},
+      {"sparsemax", "sparsemax(x, 0)", {x}, [](A x) { return sparsemax(x, 0); }},
+      {"sparsemax", "sparsemax(x)", {given({1, 1, 0.9, 0.2, 3, 0, 0, 0}, {2, 4})}, [](A x) { return sparsemax(x); }},
       {"standardize", "nn.standardize(x)", {x}, [](A x) { return standardize(x); }},
       {"standardize", "nn.standardize(x, 0, epsilon=0.1)", {x}, [](A x) { return standardize(x, 0, 0.1); }},
       {"one_hot", "nn.one_hot(x, 4)", {whole({0, 3, 4, -1, 2, 2}, {2, 3})}, [](A x) { return one_hot(x, 4); }},

@@ -82,6 +82,8 @@ constexpr std::array untested = {
     Untested{"cohen_kappa", "neither library has it; tests/nn counts by hand"},
     Untested{"matthews_correlation", "neither library has it; tests/nn counts by hand"},
     Untested{"explained_variance", "neither library has it; tests/nn counts by hand"},
+    Untested{"ctc_greedy_decode", "JAX has none; tests/golden/keras holds Keras' values"},
+    Untested{"ctc_beam_search", "JAX has none; tests/golden/keras holds Keras' values"},
     Untested{"check_reduced_alike", "a check of types; tests/train holds it"},
     Untested{"fill_masked_rows", "JAX has none; tests/train holds it against rows left out"},
 };

@@ -47,6 +47,17 @@ def attention_with_residual(query, key, value):
     return jnp.einsum("btns,bsnh->btnh", nn.softmax(logits), value), special.logsumexp(logits, -1)
 
 
+def sparsemax(x, axis=-1):
+    """Keras' (keras.ops.sparsemax on JAX)."""
+    falling = -jnp.sort(-x, axis=axis)
+    total = jnp.cumsum(falling, axis=axis)
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    support = falling - (total - 1) / jnp.arange(1, x.shape[axis] + 1).reshape(shape) > 0
+    tau = (jnp.sum(jnp.where(support, falling, 0), axis=axis, keepdims=True) - 1) / support.sum(axis, keepdims=True)
+    return jnp.maximum(x - tau, 0)
+
+
 # ---- linear algebra
 
 

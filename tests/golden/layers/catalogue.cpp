@@ -82,6 +82,18 @@ Layers convolutions() {
        "separable_conv",
        {3, 3, 2},
        [](S s, X x, A a) { return separable_conv(s, x, {.filters = 2, .multiplier = 2, .aggregation = a}); }},
+      {"conv_local",
+       "conv_local",
+       {5, 2},
+       [](S s, X x, A a) {
+         return conv_local(s, x, {.filters = 3, .strides = {2}, .padding = Padding::valid, .aggregation = a});
+       }},
+      {"conv_local/image",
+       "conv_local",
+       {3, 4, 2},
+       [](S s, X x, A a) {
+         return conv_local(s, x, {.filters = 2, .kernel = {2, 3}, .dilation = {1, 2}, .aggregation = a});
+       }},
   };
 }
 
@@ -121,6 +133,22 @@ Layers attentions() {
              const Array place = iota({1, 1, 4, 4}, 2, x.dtype()), other = iota({1, 1, 4, 4}, 3, x.dtype());
              return AttentionContext{.mask = place != other, .bias = 0.1 * place * other};
            }),
+      {"additive_attention",
+       "additive_attention",
+       {4, 3},
+       [](S s, X x, A a) {
+         const Array values = slice_in_dim(x, 1, 4, 1) * 0.5;
+         return additive_attention(s, x, concatenate({values, square(values)}, -1), {.aggregation = a},
+                                   {.keys = values});
+       }},
+      {"additive_attention/lengths",
+       "additive_attention",
+       {4, 3},
+       [lengths](S s, X x, A a) {
+         const Array rows = *lengths(x).lengths;
+         return additive_attention(s, x, x, {.use_scale = false, .is_causal = true, .aggregation = a},
+                                   {.lengths = rows, .key_lengths = rows});
+       }},
   };
 }
 
@@ -153,6 +181,39 @@ Layers recurrences() {
        "simple_rnn",
        {3, 2},
        [=](S s, X x, A a) { return simple_rnn(s, x, {.units = 2, .aggregation = a}, {.mask = mask(x)}).second; }},
+      {"mgu", "mgu", {3, 2}, [](S s, X x, A a) { return mgu(s, x, {.units = 3, .aggregation = a}).first; }},
+      {"mgu/plain",
+       "mgu",
+       {3, 2},
+       [](S s, X x, A a) {
+         const auto [ys, last] = mgu(s, x, {.units = 2, .reset_gate = false, .aggregation = a}, {.reverse = true});
+         return concatenate({ys, expand_dims(last, 1)}, 1);
+       }},
+      {"conv_lstm/sequence",
+       "conv_lstm",
+       {3, 4, 2},
+       [](S s, X x, A a) {
+         return conv_lstm(s, x, {.filters = 2, .padding = Padding::valid, .aggregation = a}).first;
+       }},
+      {"conv_lstm",
+       "conv_lstm",
+       {3, 4, 3, 2},
+       [](S s, X x, A a) {
+         const auto [ys, last] = conv_lstm(s, x, {.filters = 2, .kernel = {3, 2}, .strides = {2, 1}, .aggregation = a});
+         return concatenate({ys, expand_dims(last.h, 1), expand_dims(last.c, 1)}, 1);
+       }},
+      {"conv_lstm/lengths",
+       "conv_lstm",
+       {3, 4, 2},
+       [=](S s, X x, A a) {
+         return conv_lstm(s, x, {.filters = 2, .use_bias = false, .aggregation = a}, {.lengths = lengths(x)}).first;
+       }},
+      {"conv_lstm/volume",
+       "conv_lstm",
+       {2, 2, 3, 2, 1},
+       [](S s, X x, A a) {
+         return conv_lstm(s, x, {.filters = 1, .kernel = {2}, .aggregation = a}, {.reverse = true}).second.h;
+       }},
       {"bidirectional",
        "bidirectional",
        {3, 2},
@@ -198,6 +259,22 @@ Layers without_variables() {
          }),
       of("resize/sharp", "resize", {7},
          [](X x) { return resize(expand_dims(x, 2), {4}, Interpolation::linear, false); }),
+      of("mel_spectrogram", "mel_spectrogram", {40},
+         [](X x) {
+           return mel_spectrogram(x, {.fft_length = 16, .step = 5, .window = 12, .sampling_rate = 800, .bins = 4});
+         }),
+      of("mel_spectrogram/magnitudes", "mel_spectrogram", {30},
+         [](X x) {
+           return mel_spectrogram(x, {.fft_length = 15,
+                                      .step = 7,
+                                      .sampling_rate = 2000,
+                                      .bins = 3,
+                                      .lowest = 50,
+                                      .highest = 700,
+                                      .exponent = 1,
+                                      .to_decibels = false});
+         }),
+      of("mel_filters", "mel_filters", {9}, [](X x) { return matmul(x, mel_filters(4, 9, 800, 20, 400, x.dtype())); }),
       of("rotary", "rotary", {3, 2, 4}, [](X x) { return rotary(x, 2, 100); }),
       of("sinusoidal_positions", "sinusoidal_positions", {3, 4},
          [](X x) { return x * sinusoidal_positions(3, 4, 10000, x.dtype()); }),

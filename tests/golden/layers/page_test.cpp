@@ -17,8 +17,8 @@ const std::set<std::string> elsewhere = {"empty_cache"};
 
 TEST_CASE("the page of layers has every layer, and the catalogue too") {
   std::set<std::string> declared, rows, held = elsewhere;
-  for (const char* header :
-       {"attention", "convolution", "dense", "normalization", "pooling", "recurrent", "regularization"}) {
+  for (const char* header : {"attention", "convolution", "dense", "normalization", "pooling", "preprocessing",
+                             "recurrent", "regularization"}) {
     add_found(declared, text_of("include/lockstep/layers_" + std::string(header) + ".h"),
               "\nLOCKSTEP_API (?:Array|KvCache|std::pair<Array, \\w+>) (\\w+)\\(");
   }

@@ -1,0 +1,49 @@
+#include <limits>
+
+#include <lockstep/activations.h>
+#include <lockstep/manipulation.h>
+#include <lockstep/ops.h>
+#include <lockstep/reductions.h>
+#include <lockstep/transforms.h>
+
+#include "engine/api/numpy/axes.h"
+#include "engine/api/numpy/operands.h"
+
+// Activations that leave small elements out.
+namespace lockstep {
+namespace {
+
+Array floats(const Array& x) { return convert(x, api::inexact(x.dtype())); }
+
+}  // namespace
+
+Array hard_shrink(const ArrayOperand& x, double threshold) {
+  const Array value = floats(x);
+  return where(abs(value) > threshold, value, 0);
+}
+
+Array soft_shrink(const ArrayOperand& x, double threshold) {
+  const Array value = floats(x);
+  return where(value > threshold, value - threshold, where(value < -threshold, value + threshold, 0));
+}
+
+Array tanh_shrink(const ArrayOperand& x) {
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
+  return convert(value - tanh(value), dtype);
+}
+
+Array sparsemax(const ArrayOperand& x, std::int64_t axis) {
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = moveaxis(convert(x, api::widened(dtype)), axis, -1);
+  const Array falling = sort(stop_gradient(value), -1, true);
+  const Array counts = convert(arange(value.dim(-1)) + 1, value.dtype());
+  const Array among = 1 + counts * falling > cumsum(falling, -1);
+  const Array least = min(where(among, falling, std::numeric_limits<double>::infinity()), Axes{-1}, true);
+  const Array held = value >= least;
+  const Array above = sum(where(held, value, 0), Axes{-1}, true) - 1;
+  const Array threshold = above / sum(convert(held, value.dtype()), Axes{-1}, true);
+  return convert(moveaxis(where(held, value - threshold, 0), -1, axis), dtype);
+}
+
+}  // namespace lockstep
