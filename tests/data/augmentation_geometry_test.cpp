@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -179,6 +180,18 @@ TEST_CASE("a translation by parts of the image, a zoom by the range, a perspecti
       data::perspective_transform(image, {{{0, 0}, {3, 0}, {0, 3}, {3, 3}}}, {{{0, 0}, {3, 0}, {0, 1.5}, {3, 1.5}}});
   CHECK(at(seen, 1, 2) == doctest::Approx(at(image, 2, 2)));
   CHECK(at(seen, 3, 2) == 0);
+}
+
+TEST_CASE("what a projection sees of the vanishing line is the fill") {
+  // The points (x, y) come from (x / (1 - x / 2), y / (1 - x / 2)), which is nowhere for x = 2.
+  const auto source = [](double x, double y) { return std::array<double, 2>{x / (1 - x / 2), y / (1 - x / 2)}; };
+  const data::Corners to = {{{0, 0}, {1, 0}, {0, 3}, {3, 3}}};
+  data::Corners from;
+  for (std::size_t i = 0; i < 4; ++i) from[i] = source(to[i][0], to[i][1]);
+  for (const Outside outside : {Outside::constant, Outside::reflect}) {
+    const HostTable seen = data::perspective_transform(plane(4, 4), from, to, {.outside = outside, .fill = 0.5});
+    for (const float value : data::elements<float>(seen)) CHECK(std::isfinite(value));
+  }
 }
 
 TEST_CASE("a mask takes the key of its image, and no value between its own") {

@@ -53,6 +53,8 @@ struct Neighbours {
 
 Neighbours around(double place, std::int64_t size, const Resampling& how) {
   if (how.order == 0) return {{{{element_at(std::round(place), size, how.outside), 1.0F}}}, 1};
+  // The vanishing line of a projection lies nowhere in the image.
+  if (!std::isfinite(place)) return {{{{std::nullopt, 1.0F}}}, 1};
   const double low = std::floor(place);
   const auto share = static_cast<float>(place - low);
   return {{{{element_at(low, size, how.outside), 1 - share}, {element_at(low + 1, size, how.outside), share}}}, 2};
