@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <lockstep/batches.h>
@@ -8,7 +9,8 @@
 #include <lockstep/sources.h>
 
 /// Changes of one image, [height, width, channels] of uint8 or float32, for map_rows. What is drawn comes from the key,
-/// so from seed, epoch and row; where several are applied, each takes its own: key.fold_in(0), key.fold_in(1). All throw
+/// so from seed, epoch and row; where several are applied, each takes its own: key.fold_in(0), key.fold_in(1).
+/// Colours, geometry and mixtures of changes have headers of their own (augmentation_colors.h and the like). All throw
 /// ShapeError for another rank, DtypeError for another dtype.
 namespace lockstep::data {
 
@@ -34,5 +36,11 @@ LOCKSTEP_API HostTable normalize(const HostTable& image, const std::vector<float
 /// Of another size, bilinearly, pixels being squares around their middles (as JAX's resize without antialiasing). Throws
 /// ValueError for extents below 1.
 LOCKSTEP_API HostTable resize(const HostTable& image, std::int64_t height, std::int64_t width);
+
+/// The first `most` boxes, float32 [n, 4], and labels, [n] of int32 or float32, of an image that
+/// has any number of them; where there are fewer, -1 stands for what is missing, so that rows have one form. Throws
+/// ShapeError for other shapes, DtypeError for other dtypes, ValueError for most < 0. (keras.layers.MaxNumBoundingBoxes)
+LOCKSTEP_API std::pair<HostTable, HostTable> limit_boxes(const HostTable& boxes, const HostTable& labels,
+                                                         std::int64_t most);
 
 }  // namespace lockstep::data

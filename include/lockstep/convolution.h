@@ -54,13 +54,19 @@ LOCKSTEP_API Array conv_general_dilated_patches(const ArrayOperand& x, const Axe
 /// and its features swapped, which makes it the gradient of a convolution.
 struct ConvTransposeOptions {
   Axes strides = {};
+  /// Pairs are of the dilated x: where PyTorch has p, and a window reaches over k places, (k - 1 - p, k - 1 - p).
   ConvPadding padding = std::string("SAME");
   Axes rhs_dilation = {};
   bool transpose_kernel = false;  ///< Makes it the gradient of a convolution with that kernel.
+  std::int64_t groups = 1;        ///< Input and output features in that many equal parts, each on its own.
+  /// Nothing, or for each dimension how many more results there are at its end than the fewest that the convolution
+  /// whose gradient this is may have had: below its stride or dilation. "SAME" then gives (input - 1) * stride + 1 + that
+  /// for an odd window, and one less for an even one, "VALID" (input - 1) * stride + window + that, as Keras.
+  Axes output_padding = {};
 };
-/// x [N, spatial..., C], kernel [window..., C, O] ([window..., O, C] with `transpose_kernel`) -> [N, out..., O]:
-/// padding "SAME" gives input * stride, "VALID" input * stride + max(window - stride, 0). Throws ValueError for another
-/// name.
+/// x [N, spatial..., C], kernel [window..., C / groups, O] ([window..., O / groups, C] with `transpose_kernel`) -> [N,
+/// out..., O]: padding "SAME" gives input * stride, "VALID" input * stride + max(window - stride, 0). Throws ValueError
+/// for another name and for another output padding, ShapeError for groups that do not divide features.
 LOCKSTEP_API Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel,
                                   const ConvTransposeOptions& options = {});
 /// One kernel [window..., 1, C * m] per channel of x [N, spatial..., C].

@@ -44,4 +44,23 @@ struct MapOptions {
 LOCKSTEP_API Array map_coordinates(const ArrayOperand& x, const ArrayOperands& coordinates,
                                    const MapOptions& options = {});
 
+// Images [H, W, C] or batches of them, [N, H, W, C], read between their pixels, whose middles have whole numbers: x to
+// the right, y down. All are differentiable in the image and, of order 1, in the numbers that say where; all throw
+// ShapeError for another rank, for an image without a pixel, and for numbers that do not fit it.
+
+/// The pixel (x, y) is that of the image at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), k = c0 x + c1 y + 1, for
+/// `transform` (a0, a1, a2, b0, b1, b2, c0, c1), of which the last two may be missing; each image of a batch may have
+/// its own, [N, 8]. (keras.ops.image.affine_transform)
+LOCKSTEP_API Array affine_transform(const ArrayOperand& x, const ArrayOperand& transform,
+                                    const MapOptions& options = {});
+/// As a plane is seen from elsewhere: what is at four points `from`, [4, 2] of (x, y) or [N, 4, 2], comes to the points
+/// `to`. NaN where three of the latter lie on one line. (keras.ops.image.perspective_transform)
+LOCKSTEP_API Array perspective_transform(const ArrayOperand& x, const ArrayOperand& from, const ArrayOperand& to,
+                                         const MapOptions& options = {});
+/// Each pixel is read at a place moved by alpha times a normal number times sigma, drawn for either direction and
+/// smoothed by a Gaussian of deviation `sigma`: drawn anew for each image. Throws ValueError for sigma outside of 0 to
+/// 10,000. (keras.ops.image.elastic_transform, which moves both directions alike)
+LOCKSTEP_API Array elastic_transform(const ArrayOperand& key, const ArrayOperand& x, const Operand& alpha = 20.0,
+                                     double sigma = 5, const MapOptions& options = {.outside = Outside::reflect});
+
 }  // namespace lockstep::image

@@ -42,21 +42,22 @@ struct ConvLayerOptions {
   Axes strides = {1};
   Padding padding = Padding::same;
   Axes dilation = {1};
-  std::int64_t groups = 1;      ///< Of conv alone.
+  std::int64_t groups = 1;      ///< Of conv and conv_transpose.
   std::int64_t multiplier = 1;  ///< Features of each channel, of depthwise_conv and separable_conv.
   bool use_bias = true;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;  ///< Of kernels and bias.
   KernelFunction kernel_function = {};          ///< Nothing: the kernel as it is; of separable_conv, the pointwise one.
+  Axes output_padding = {};  ///< Of conv_transpose alone: nothing, or more results at the ends (ConvTransposeOptions).
 };
 // x[N, spatial..., C] of one to three spatial dimensions -> [N, spatial'..., filters]. All throw ShapeError for other
 // inputs and ValueError for options that do not fit.
 /// A convolution. Variables kernel [window..., C / groups, filters], bias [filters].
 LOCKSTEP_API Array conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options);
 /// The gradient of a convolution as a layer: each place spreads over a window. same: extent * stride results, valid:
-/// extent * stride + max(window - stride, 0); no other padding. Variables kernel [window..., filters, C], bias
-/// [filters]. Dumoulin and Visin 2016.
+/// extent * stride + max(window - stride, 0), half: (extent - 1) * stride + 1 for an odd window (PyTorch's padding =
+/// kernel / 2); not causal. Variables kernel [window..., filters / groups, C], bias [filters]. Dumoulin and Visin 2016.
 LOCKSTEP_API Array conv_transpose(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options);
 /// A kernel for each channel: [N, spatial'..., C * multiplier], channel c's features next to each other. Variables
 /// kernel [window..., C, multiplier], bias [C * multiplier]. `filters` is not read.

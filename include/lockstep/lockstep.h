@@ -5,6 +5,7 @@
 #include <lockstep/array.h>
 #include <lockstep/array_view.h>
 #include <lockstep/attention.h>
+#include <lockstep/bounding_boxes.h>
 #include <lockstep/callbacks.h>
 #include <lockstep/cell.h>
 #include <lockstep/checkpoint.h>
@@ -27,6 +28,7 @@
 #include <lockstep/gradient_transformations.h>
 #include <lockstep/grids.h>
 #include <lockstep/image.h>
+#include <lockstep/image_filters.h>
 #include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>

@@ -220,6 +220,11 @@ TEST_CASE("parameters that do not fit are refused") {
       "layout of the result", "\"NW\"");
   expect_error<ValueError>([&] { conv_transpose(x, k, {.padding = "SAME_LOWER"}); }, "conv_transpose", "SAME_LOWER");
   expect_error<ShapeError>([&] { conv_transpose(w, k); }, "conv_transpose", "[4,6]");
+  expect_error<ShapeError>([&] { conv_transpose(x, k, {.groups = 3}); }, "conv_transpose: 3 groups", "divide");
+  expect_error<ShapeError>([&] { conv_transpose(x, k, {.groups = 0}); }, "conv_transpose: 0 groups");
+  expect_error<ValueError>([&] { conv_transpose(x, k, {.strides = {2}, .output_padding = {2}}); },
+                           "output_padding is [2] with strides [2] and dilations [1]", "below one of these");
+  expect_error<ValueError>([&] { conv_transpose(x, k, {.output_padding = {0, 0}}); }, "output_padding is [0,0]");
   expect_error<ShapeError>([&] { depthwise_conv(x, k); }, "depthwise_conv", "[3,2,2]");
   expect_error<ShapeError>([&] { convolve(w, w); }, "convolve", "two vectors");
   expect_error<ValueError>([] { correlate(ones({3}), ones({2}), "all"); }, "correlate", "\"all\"");

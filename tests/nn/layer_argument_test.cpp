@@ -63,9 +63,17 @@ TEST_CASE("convolutions and poolings refuse what does not fit") {
                       "[conv 'l']", "of one to 3 spatial dimensions");
   refuses<ValueError>(
       [](const Scope& s, const Array& v) {
-        return conv_transpose(s, v, Options{.filters = 2, .padding = Padding::half});
+        return conv_transpose(s, v, Options{.filters = 2, .padding = Padding::causal});
       },
-      x, "[conv_transpose 'l']", "same and valid");
+      x, "[conv_transpose 'l']", "the padding is causal; expected same, valid or half");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) {
+        return conv_transpose(s, v, Options{.filters = 2, .strides = {2}, .output_padding = {2}});
+      },
+      x, "output_padding is [2,2] with strides [2,2]");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) { return conv_transpose(s, v, Options{.filters = 3, .groups = 2}); }, x,
+      "groups divides channels and filters");
   refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.multiplier = 0}); }, x,
                       "[depthwise_conv 'l']", "multiplier 0");
   refuses<ValueError>([](const Scope& s, const Array& v) { return separable_conv(s, v, Options{}); }, x,

@@ -279,6 +279,38 @@ Array conv_general_dilated_patches(const ArrayOperand& x, const Axes& window, co
                  windows.shape().erase(windows.ndim() - 1).with(x.ndim() - 1, x.dim(-1) * elements).to_vector());
 }
 
+namespace {
+
+Pairs transposed_padding(std::string_view name, const Axes& reach, const Axes& strides, const Axes& more) {
+  if (name != "SAME" && name != "VALID") {
+    throw ValueError(fmt::format("conv_transpose: padding must be \"SAME\", \"VALID\" or pairs, got \"{}\"", name));
+  }
+  Pairs pairs;
+  for (std::size_t d = 0; d < reach.size(); ++d) {
+    const std::int64_t k = reach[d], s = strides[d];
+    if (name == "VALID") {
+      pairs.emplace_back(k - 1, k - 1 + (more.empty() ? std::max<std::int64_t>(s - k, 0) : more[d]));
+      continue;
+    }
+    const std::int64_t total = more.empty() ? k + s - 2 : k + k % 2 - 2 + more[d];
+    const std::int64_t low = std::min((total + 1) / 2, k - 1);
+    pairs.emplace_back(low, total - low);
+  }
+  return pairs;
+}
+
+void check_output_padding(const Axes& more, const Axes& strides, const Axes& dilation) {
+  for (std::size_t d = 0; d < more.size(); ++d) {
+    if (more.size() == strides.size() && more[d] >= 0 && more[d] < std::max(strides[d], dilation[d])) continue;
+    throw ValueError(
+        fmt::format("conv_transpose: output_padding is [{}] with strides [{}] and dilations [{}]; expected "
+                    "a number for each dimension, of 0 or more and below one of these",
+                    fmt::join(more, ","), fmt::join(strides, ","), fmt::join(dilation, ",")));
+  }
+}
+
+}  // namespace
+
 Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const ConvTransposeOptions& options) {
   if (x.ndim() < 3 || kernel.ndim() != x.ndim()) {
     throw ShapeError(
@@ -288,29 +320,27 @@ Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const Co
   const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
   const Axes strides = entries("conv_transpose", "strides", options.strides, spatial);
   const Axes dilation = entries("conv_transpose", "rhs_dilation", options.rhs_dilation, spatial);
-  ConvPadding padding = options.padding;
+  check_output_padding(options.output_padding, strides, dilation);
+  const std::int64_t groups = options.groups, features = kernel.dim(-1);
+  if (groups < 1 || x.dim(-1) % groups != 0 || features % groups != 0) {
+    throw ShapeError(fmt::format("conv_transpose: {} groups of x {} and kernel {}; groups divide the features of both",
+                                 groups, to_string(x.shape()), to_string(kernel.shape())));
+  }
+  Pairs padding;
   if (const auto* name = std::get_if<std::string>(&options.padding)) {
-    if (*name != "SAME" && *name != "VALID") {
-      throw ValueError(fmt::format("conv_transpose: padding must be \"SAME\", \"VALID\" or pairs, got \"{}\"", *name));
+    Axes reach;
+    for (std::size_t d = 0; d < spatial; ++d) reach.push_back((kernel.dim(static_cast<int>(d)) - 1) * dilation[d] + 1);
+    padding = transposed_padding(*name, reach, strides, options.output_padding);
+  } else {
+    padding = std::get<Pairs>(options.padding);
+    for (std::size_t d = 0; d < std::min(padding.size(), options.output_padding.size()); ++d) {
+      padding[d].second += options.output_padding[d];
     }
-    Pairs pairs;
-    for (std::size_t d = 0; d < spatial; ++d) {
-      const std::int64_t k = (kernel.shape()[static_cast<int>(d)] - 1) * dilation[d] + 1;
-      const std::int64_t s = strides[d];
-      const bool same = *name == "SAME";
-      const std::int64_t total = same ? k + s - 2 : k + s - 2 + std::max<std::int64_t>(k - s, 0);
-      const std::int64_t low = !same || s > k - 1 ? k - 1 : (total + 1) / 2;
-      pairs.emplace_back(low, total - low);
-    }
-    padding = pairs;
   }
-  Array weights = kernel;
-  if (options.transpose_kernel) {
-    Axes axes;
-    for (std::size_t d = 0; d < spatial; ++d) axes.push_back(static_cast<std::int64_t>(d));
-    weights = swapaxes(reverse(kernel, axes), -1, -2);
-  }
-  return conv_general_dilated(x, weights, {.padding = padding, .lhs_dilation = strides, .rhs_dilation = dilation});
+  const Array weights = options.transpose_kernel ? flipped_kernel(kernel, groups) : Array(kernel);
+  return conv_general_dilated(
+      x, weights,
+      {.padding = padding, .lhs_dilation = strides, .rhs_dilation = dilation, .feature_group_count = groups});
 }
 
 Array depthwise_conv(const ArrayOperand& x, const ArrayOperand& kernel, ConvGeneralOptions options) {

@@ -78,67 +78,6 @@ Array nearest_along(const Array& x, std::int64_t dim, std::int64_t out) {
   return take(x, convert(place, int32), dim, IndexMode::clip);
 }
 
-// ---- map_coordinates
-
-/// A neighbour along one dimension, and its share.
-struct Neighbour {
-  Array index;
-  Array share;
-  std::optional<Array> inside;  ///< Nothing: it always is.
-};
-
-/// Mirrored at the first and the last element.
-Array mirrored(const Array& index, std::int64_t size) {
-  const std::int64_t last = size - 1;
-  if (last == 0) return zeros_like(index);
-  return abs(remainder(index + last, 2 * last) - last);
-}
-
-Neighbour fixed(const Array& index, const Array& share, std::int64_t size, Outside outside) {
-  switch (outside) {
-    case Outside::nearest:
-      return {clip(index, 0, size - 1), share, {}};
-    case Outside::wrap:
-      return {remainder(index, size), share, {}};
-    case Outside::mirror:
-      return {mirrored(index, size), share, {}};
-    case Outside::reflect:
-      return {floor_divide(mirrored(2 * index + 1, 2 * size + 1) - 1, 2), share, {}};
-    case Outside::constant:
-      break;
-  }
-  return {clip(index, 0, size - 1), share, logical_and(index >= 0, index < size)};
-}
-
-Array away_from_zero(const Array& x) {
-  if (is_integer(x.dtype())) return x;
-  return sign(x) * floor(abs(x) + 0.5);
-}
-
-std::vector<Neighbour> neighbours(const Array& coordinate, std::int64_t size, const MapOptions& options) {
-  if (options.order == 0) {
-    const Array index = convert(away_from_zero(coordinate), int32);
-    return {fixed(index, ones_like(coordinate), size, options.outside)};
-  }
-  const Array low = floor(coordinate);
-  const Array upper = coordinate - low, index = convert(low, int32);
-  return {fixed(index, 1 - upper, size, options.outside), fixed(index + 1, upper, size, options.outside)};
-}
-
-/// One neighbour in each dimension: its element times all shares.
-Array contribution(const Array& x, const std::vector<Neighbour>& chosen, double cval) {
-  std::vector<Index> indices;
-  Array share = chosen[0].share;
-  std::optional<Array> inside;
-  for (std::size_t d = 0; d < chosen.size(); ++d) {
-    indices.emplace_back(chosen[d].index);
-    if (d > 0) share = share * chosen[d].share;
-    if (chosen[d].inside) inside = inside ? logical_and(*inside, *chosen[d].inside) : *chosen[d].inside;
-  }
-  const Array element = Place(x, indices).get(IndexMode::promise_in_bounds);
-  return share * (inside ? where(*inside, element, cval) : element);
-}
-
 }  // namespace
 
 Array resize(const ArrayOperand& x, const Shape& shape, ResizeMethod method, bool antialias) {
@@ -192,43 +131,6 @@ Array scale_and_translate(const ArrayOperand& x, const Shape& shape, const Axes&
                                  to_string(x.shape()), shape[d]));
   }
   return result;
-}
-
-Array map_coordinates(const ArrayOperand& x, const ArrayOperands& coordinates, const MapOptions& options) {
-  const std::string_view op = "image.map_coordinates";
-  if (options.order != 0 && options.order != 1) {
-    throw ValueError(fmt::format("{}: order is {}; expected 0 (the nearest element) or 1 (linear)", op, options.order));
-  }
-  if (x.ndim() == 0 || coordinates.size() != static_cast<std::size_t>(x.ndim())) {
-    throw ShapeError(fmt::format("{}: {} arrays of coordinates for {}; give one for each dimension", op,
-                                 coordinates.size(), to_string(x.shape())));
-  }
-  std::vector<std::vector<Neighbour>> along;
-  std::size_t count = 1;
-  for (int d = 0; d < x.ndim(); ++d) {
-    const Array& given = nth(coordinates, d);
-    if (given.shape() != coordinates[0].shape()) {
-      throw ShapeError(fmt::format("{}: coordinates are {} and {}; expected one shape", op,
-                                   to_string(coordinates[0].shape()), to_string(given.shape())));
-    }
-    if (x.dim(d) == 0) {
-      throw ShapeError(fmt::format("{}: {} has no elements; expected at least one", op, to_string(x.shape())));
-    }
-    along.push_back(neighbours(convert(given, api::inexact(given.dtype())), x.dim(d), options));
-    count *= along.back().size();
-  }
-  Array total;
-  for (std::size_t n = 0; n < count; ++n) {
-    std::vector<Neighbour> chosen;
-    std::size_t rest = n;
-    for (const auto& choices : along) {
-      chosen.push_back(choices[rest % choices.size()]);
-      rest /= choices.size();
-    }
-    const Array part = contribution(x, chosen, options.cval);
-    total = n == 0 ? part : total + part;
-  }
-  return convert(is_integer(x.dtype()) ? away_from_zero(total) : total, x.dtype());
 }
 
 }  // namespace lockstep::image

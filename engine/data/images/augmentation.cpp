@@ -7,40 +7,10 @@
 #include <lockstep/augmentation.h>
 #include <lockstep/error.h>
 
+#include "engine/data/images/pixels.h"
+
 namespace lockstep::data {
 namespace {
-
-struct Extents {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  std::int64_t channels = 0;
-};
-
-Extents extents_of(const HostTable& image, const std::string& who) {
-  const Shape& shape = image.type.shape;
-  if (shape.rank() != 3) {
-    throw ShapeError("[" + who + "] the image is " + to_string(image.type) + "; expected [height, width, channels]");
-  }
-  if (image.type.dtype != DType::uint8 && image.type.dtype != DType::float32) {
-    throw DtypeError("[" + who + "] the image is " + to_string(image.type) + "; expected uint8 or float32");
-  }
-  if (std::ssize(image.bytes) != image.type.nbytes()) {
-    throw ShapeError("[" + who + "] the image is " + to_string(image.type) + " with " +
-                     std::to_string(image.bytes.size()) + " bytes; give it the bytes of all its elements");
-  }
-  return {shape[0], shape[1], shape[2]};
-}
-
-/// Zeros of this dtype. Throws ValueError for extents below 1, or that no memory holds.
-HostTable blank(DType dtype, const Extents& extents, const std::string& who) {
-  if (extents.height < 1 || extents.width < 1 || extents.height > (1 << 20) || extents.width > (1 << 20)) {
-    throw ValueError("[" + who + "] an image of " + std::to_string(extents.height) + " x " +
-                     std::to_string(extents.width) + "; extents are 1 to 2^20");
-  }
-  HostTable image{{dtype, {extents.height, extents.width, extents.channels}, {}}, {}};
-  image.bytes.resize(static_cast<std::size_t>(image.type.nbytes()));
-  return image;
-}
 
 /// Bytes of a line of an image: most are so few that calling memcpy for them takes longer than they do.
 void copy_line(std::byte* to, const std::byte* from, std::size_t count) {
@@ -262,6 +232,31 @@ HostTable resize(const HostTable& image, std::int64_t height, std::int64_t width
              reinterpret_cast<float*>(result.bytes.data()));
   }
   return result;
+}
+
+std::pair<HostTable, HostTable> limit_boxes(const HostTable& boxes, const HostTable& labels, std::int64_t most) {
+  const std::string who = "limit_boxes";
+  const Shape& shape = boxes.type.shape;
+  if (shape.rank() != 2 || shape[1] != 4 || labels.type.shape != Shape{shape[0]}) {
+    throw ShapeError("[" + who + "] boxes are " + to_string(boxes.type) + ", labels " + to_string(labels.type) +
+                     "; expected [n, 4] and [n]");
+  }
+  const DType label = labels.type.dtype;
+  if (boxes.type.dtype != DType::float32 || (label != DType::float32 && label != DType::int32)) {
+    throw DtypeError("[" + who + "] boxes are " + to_string(boxes.type) + ", labels " + to_string(labels.type) +
+                     "; expected float32, and int32 or float32");
+  }
+  if (most < 0 || most > (1 << 20)) {
+    throw ValueError("[" + who + "] most is " + std::to_string(most) + "; give 0 to 2^20 boxes");
+  }
+  const auto limited = [&](const HostTable& table, Shape to, auto none) {
+    std::vector<decltype(none)> values(static_cast<std::size_t>(ArrayType{table.type.dtype, to, {}}.size()), none);
+    const auto given = elements<decltype(none)>(table);
+    std::copy_n(given.begin(), std::min(values.size(), given.size()), values.begin());
+    return host_table(values, to);
+  };
+  return {limited(boxes, {most, 4}, -1.0F),
+          label == DType::int32 ? limited(labels, {most}, std::int32_t{-1}) : limited(labels, {most}, -1.0F)};
 }
 
 }  // namespace lockstep::data

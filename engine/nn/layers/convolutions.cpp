@@ -101,18 +101,32 @@ Array conv_transpose(const Scope& scope, const ArrayOperand& given, const ConvLa
   const Array x = scope.in_compute_dtype(given);
   const Call call{"conv_transpose", scope, x, options};
   const Windows windows = windows_of(call);
-  check_counts(call, options.filters, 1);
-  if (options.groups != 1 || options.padding == Padding::half || options.padding == Padding::causal) {
+  check_counts(call, options.filters, options.groups);
+  if (options.padding == Padding::causal) {
     throw ValueError(
-        fmt::format("[{}] there are {} groups, or a padding other than same and valid; there is one group "
-                    "and one of these two",
-                    call.name(), options.groups));
+        fmt::format("[{}] the padding is causal; expected same, valid or half: the gradient of a causal convolution "
+                    "would look ahead",
+                    call.name()));
   }
-  const Array kernel = kernel_of(call, "kernel", windows.kernel, options.filters, x.dim(-1));
-  const ConvTransposeOptions how{.strides = windows.strides,
-                                 .padding = std::string(options.padding == Padding::same ? "SAME" : "VALID"),
-                                 .rhs_dilation = windows.dilation,
-                                 .transpose_kernel = true};
+  const Array kernel = kernel_of(call, "kernel", windows.kernel, options.filters / options.groups, x.dim(-1));
+  ConvTransposeOptions how{.strides = windows.strides,
+                           .padding = std::string(options.padding == Padding::same ? "SAME" : "VALID"),
+                           .rhs_dilation = windows.dilation,
+                           .transpose_kernel = true,
+                           .groups = options.groups};
+  if (!options.output_padding.empty()) {
+    const auto dimensions = windows.strides.size();
+    const Axes& given = options.output_padding;
+    how.output_padding = given.size() == 1 ? Axes(dimensions, given[0]) : given;
+  }
+  if (options.padding == Padding::half) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+    for (std::size_t d = 0; d < windows.kernel.size(); ++d) {
+      const std::int64_t reach = (windows.kernel[d] - 1) * windows.dilation[d];
+      pairs.emplace_back(reach - (reach + 1) / 2, reach - (reach + 1) / 2);
+    }
+    how.padding = pairs;
+  }
   return with_bias(call, conv_transpose(x, kernel, how));
 }
 

@@ -56,6 +56,8 @@ constexpr std::array<std::string_view, 39> headers = {"activations",
                                                       "odeint",
                                                       "minimize",
                                                       "polynomials",
+                                                      "image_filters",
+                                                      "bounding_boxes",
                                                       "arithmetic"};
 
 struct Untested {
@@ -85,6 +87,10 @@ constexpr std::array untested = {
     Untested{"ctc_greedy_decode", "JAX has none; tests/golden/keras holds Keras' values"},
     Untested{"ctc_beam_search", "JAX has none; tests/golden/keras holds Keras' values"},
     Untested{"check_reduced_alike", "a check of types; tests/train holds it"},
+    Untested{"image::elastic_transform", "draws; tests/api holds it"},
+    Untested{"image::mix_up", "draws; tests/api holds it"},
+    Untested{"image::cut_mix", "draws; tests/api holds it"},
+    Untested{"bounding_boxes::limit_number", "a slice and a pad; tests/api holds it"},
     Untested{"fill_masked_rows", "JAX has none; tests/train holds it against rows left out"},
 };
 

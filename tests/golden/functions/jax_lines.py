@@ -1,6 +1,6 @@
 """Writes jax/<table>.txt: every line of the tables evaluated, differentiated and batched in JAX 0.10.2.
 
-    pip install jax==0.10.2
+    pip install jax==0.10.2 keras==3.15.1
     python tests/golden/functions/jax_lines.py build/release/bin/tests_golden hypot
 
 A line "<case> <hash of what its values depend on>", then a line "<run> | <type> | <values>" for each result of each run.

@@ -12,6 +12,11 @@ import numpy as np
 from jax import lax, nn
 from jax.scipy import special
 
+try:
+    import keras_images  # noqa: F401: the lines of images and boxes alone need Keras
+except ImportError:
+    pass
+
 __all__ = ["jax", "jnp", "jsp", "lax", "nn", "np", "special"]
 
 
@@ -162,6 +167,19 @@ def conv(x, kernel, strides, padding, lhs=None, rhs=None, groups=1, batch_groups
         feature_group_count=groups,
         batch_group_count=batch_groups,
     )
+
+
+def conv_transpose(x, kernel, strides, padding, more=None, rhs=None, groups=1):
+    """PyTorch's: the gradient of a convolution with that padding, of an input that is `more` longer than it had to be."""
+    rank = len(strides)
+    rhs, more = rhs or (1,) * rank, more or (0,) * rank
+    extents = [
+        (n - 1) * s - 2 * p + (k - 1) * d + 1 + m
+        for n, s, p, k, d, m in zip(x.shape[1:], strides, padding, kernel.shape, rhs, more)
+    ]
+    image = jnp.zeros((x.shape[0], *extents, kernel.shape[-2] * groups), x.dtype)
+    convolved = lambda v: conv(v, kernel, strides, [(p, p) for p in padding], None, rhs, groups)  # noqa: E731
+    return jax.linear_transpose(convolved, image)(x)[0]
 
 
 def window(x, kind, extents, strides, padding, base_dilation=None, window_dilation=None):

@@ -101,6 +101,7 @@ Lines transforms() {
 }
 
 Lines convolutions() {
+  using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
   const Options o = {.room = sums};
   const Input x = drawn({2, 6, 5, 4}), kernel = drawn({3, 2, 4, 6}), line = drawn({2, 9, 4}), narrow = drawn({3, 4, 2});
   const Input channels_first = drawn({2, 4, 6, 5}), outputs_first = drawn({6, 2, 3, 2});
@@ -136,7 +137,6 @@ Lines convolutions() {
        "conv(x, y, (1,), [(-1, 3)], lhs=(2,), rhs=(2,))",
        {line, narrow},
        [](A x, A y) {
-         using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
          return conv_general_dilated(x, y, {.padding = Pairs{{-1, 3}}, .lhs_dilation = {2}, .rhs_dilation = {2}});
        },
        o},
@@ -169,6 +169,39 @@ Lines convolutions() {
        "lax.conv_transpose(x, y, (2,), 'SAME', transpose_kernel=True)",
        {line, drawn({3, 2, 4})},
        [](A x, A y) { return conv_transpose(x, y, {.strides = {2}, .transpose_kernel = true}); },
+       o},
+      {"conv_transpose",
+       "conv_transpose(x, y, (2, 3), (1, 0), (1, 2))",
+       {x, drawn({3, 2, 3, 4})},
+       [](A x, A y) {
+         return conv_transpose(
+             x, y,
+             {.strides = {2, 3}, .padding = Pairs{{1, 1}, {1, 1}}, .transpose_kernel = true, .output_padding = {1, 2}});
+       },
+       o},
+      {"conv_transpose",
+       "conv_transpose(x, y, (2,), (2,), (1,), (2,), groups=2)",
+       {line, drawn({3, 3, 4})},
+       [](A x, A y) {
+         return conv_transpose(x, y,
+                               {.strides = {2},
+                                .padding = Pairs{{2, 2}},
+                                .rhs_dilation = {2},
+                                .transpose_kernel = true,
+                                .groups = 2,
+                                .output_padding = {1}});
+       },
+       o},
+      {"conv_transpose",
+       "jnp.concatenate([lax.conv_transpose(a, b, (2,), 'VALID') for a, b in zip(jnp.split(x, 2, -1), jnp.split(y, 2, "
+       "-1))], -1)",
+       {line, drawn({3, 2, 6})},
+       [](A x, A y) { return conv_transpose(x, y, {.strides = {2}, .padding = "VALID", .groups = 2}); },
+       o},
+      {"conv_transpose",
+       "lax.conv_transpose(x, y, (3,), ((2, 3),))",
+       {line, drawn({3, 4, 2})},
+       [](A x, A y) { return conv_transpose(x, y, {.strides = {3}, .padding = "VALID", .output_padding = {1}}); },
        o},
       {"depthwise_conv",
        "conv(x, y, (1,), 'SAME', groups=4)",

@@ -58,7 +58,8 @@ const Lines& table() {
                                    {"arithmetic", arithmetic_lines},
                                    {"training", training_lines},
                                    {"dtype", dtype_lines},
-                                   {"kink", kink_lines}};
+                                   {"kink", kink_lines},
+                                   {"image", image_lines}};
     for (const Family& family : families) {
       for (Line line : family.lines()) {
         line.family = family.name;

@@ -124,6 +124,7 @@ Lines arithmetic_lines();
 Lines training_lines();
 Lines dtype_lines();
 Lines kink_lines();
+Lines image_lines();
 
 /// All tables, one after the other.
 const Lines& table();

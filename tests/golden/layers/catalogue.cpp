@@ -72,6 +72,27 @@ Layers convolutions() {
        [](S s, X x, A a) {
          return conv_transpose(s, x, {.filters = 2, .strides = {2}, .padding = Padding::valid, .aggregation = a});
        }},
+      {"conv_transpose/output_padding",
+       "conv_transpose",
+       {3, 2, 2},
+       [](S s, X x, A a) {
+         return conv_transpose(
+             s, x, {.filters = 2, .kernel = {3, 2}, .strides = {2, 3}, .aggregation = a, .output_padding = {1, 0}});
+       }},
+      {"conv_transpose/half",
+       "conv_transpose",
+       {3, 2, 2},
+       [](S s, X x, A a) {
+         return conv_transpose(
+             s, x, {.filters = 3, .strides = {2}, .padding = Padding::half, .aggregation = a, .output_padding = {1}});
+       }},
+      {"conv_transpose/groups",
+       "conv_transpose",
+       {4, 4},
+       [](S s, X x, A a) {
+         return conv_transpose(
+             s, x, {.filters = 6, .strides = {2}, .padding = Padding::valid, .groups = 2, .aggregation = a});
+       }},
       {"depthwise_conv",
        "depthwise_conv",
        {4, 3, 2},
