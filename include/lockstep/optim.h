@@ -33,7 +33,7 @@ struct KnownLoss {
   KnownLoss(Array at_params) : value(std::move(at_params)) {}  // NOLINT: implicit by design
   KnownLoss(Array at_params, ValueFunction of_params) : value(std::move(at_params)), function(std::move(of_params)) {}
 
-  Array value = {};            ///< At the parameters; nothing: not known.
+  Array value = {};             ///< At the parameters; nothing: not known.
   ValueFunction function = {};  ///< At other parameters; empty: not known.
   /// Its gradients before any transformation; None: those that `update` is given.
   Tree gradients = {};

@@ -12,11 +12,15 @@
 namespace lockstep {
 
 namespace detail {
+/// What `project` projects onto.
 enum class Ball : std::uint8_t { l1, l2, linf, simplex, l1_sphere, l2_sphere };
-/// On trees, here and below.
+/// On trees, here and below; onto sets around 0.
 LOCKSTEP_API Tree project(Ball set, const Tree& tree, const Operand& scale);
+/// Between two trees like it.
 LOCKSTEP_API Tree project_box(const Tree& tree, const Tree& lower, const Tree& upper);
+/// What `project_plane` projects onto.
 enum class Plane : std::uint8_t { vector, hyperplane, halfspace };
+/// Of that normal vector, a tree like it.
 LOCKSTEP_API Tree project_plane(Plane set, const Tree& tree, const Tree& normal, const Operand& offset);
 }  // namespace detail
 

@@ -35,7 +35,7 @@ Array scalar_of(const Operand& scale, DType dtype) {
 /// Onto the simplex: what is above a threshold that leaves the sum `scale`, which sorting finds.
 Array on_simplex(const Array& x, const Array& scale) {
   const Array descending = sort(x, -1, true);
-  const Array places = arange(1, x.size() + 1, 1, x.dtype());
+  const Array places = detail::arange(std::int64_t{1}, x.size() + 1, std::int64_t{1}, x.dtype());
   const Array excess = (cumsum(descending) - scale) / places;
   const Array count = sum(convert(descending > excess, int32));
   return relu(x - take_rows(excess, count - 1));

@@ -4,8 +4,8 @@
     python3 tests/golden/optax/optax_trajectories.py
 
 needs JAX 0.10.2, Optax 0.2.8 and Keras 3.15.1. Everything is float64. Each transformation is given the same parameters,
-gradients and losses, which the file begins with, or those of `valley`; tests/golden/optax/cases.cpp and newer_cases.cpp
-have ours under the same names.
+gradients and losses, which the file begins with, or those of `valley`; tests/golden/optax/*cases.cpp have ours under the
+same names.
 """
 
 import os
