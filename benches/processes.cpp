@@ -175,6 +175,41 @@ void time_exchanges(const Timing& timing, std::int64_t only) {
   }
 }
 
+/// Arithmetic that the compiler cannot leave out, of no memory.
+double work(std::int64_t rounds) {
+  double x = 1;
+  for (std::int64_t i = 0; i < rounds; ++i) x = x * 0.999999 + 1e-6;
+  return x;
+}
+
+/// What a meeting of all processes takes beside the work that each does before it: where processes share cores, one that is
+/// waited for may not be running, and one that waits takes turns or sleeps. The same work of all processes, first alone.
+void time_meetings(const Timing& timing) {
+  using Clock = std::chrono::steady_clock;
+  double kept = 0;
+  const auto mean = [&](std::int64_t calls, std::int64_t rounds, bool meets) {
+    world()->barrier();
+    const auto start = Clock::now();
+    for (std::int64_t i = 0; i < calls; ++i) {
+      kept += work(rounds);
+      if (meets) world()->barrier();
+    }
+    if (!meets) world()->barrier();  // all of them have done all of it
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return seconds / static_cast<double>(calls);
+  };
+  constexpr std::int64_t some = 1000000;
+  double a_million = mean(10, some, false);
+  world()->broadcast(std::as_writable_bytes(std::span(&a_million, 1)), 0);
+  for (double wanted = 0.5e-3; wanted < 0.05; wanted *= 4) {
+    const auto rounds = static_cast<std::int64_t>(wanted / a_million * some);
+    const auto calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(timing.seconds / wanted), 16, 2000);
+    const double alone = mean(calls, rounds, false);
+    const double together = mean(calls, rounds, true);
+    if (kept > 0) say(fmt::format(R"({{"work": {:.9f}, "late": {:.9f}}})", alone, together - alone));
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Times what several processes do together, and one of them alone", "bench_processes");
   app.require_subcommand(1);
@@ -197,6 +232,8 @@ int run(int argc, char** argv) {
   exchange->add_option("--seconds", each.seconds, "For each size")->capture_default_str();
   exchange->add_flag("--mean", each.mean, "In place of the median");
   exchange->add_option("--bytes", only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
+  CLI::App* const meetings = app.add_subcommand("meetings", "A meeting of all processes, by the work before it");
+  meetings->add_option("--seconds", each.seconds, "For each amount of work")->capture_default_str();
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
   for (const auto& [name, value] :
@@ -213,6 +250,7 @@ int run(int argc, char** argv) {
   if (step->parsed()) time_step(a);
   if (comparison->parsed()) time_comparison(a);
   if (exchange->parsed()) time_exchanges(each, only);
+  if (meetings->parsed()) time_meetings(each);
   return 0;
 }
 

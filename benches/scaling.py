@@ -5,8 +5,8 @@
     python benches/scaling.py predict
 
 `measure`: for P processes of one device each, (a) the step on the rows that one process has, in P processes at once that
-know nothing of each other; (b) sums over P processes by size; (c) the step of all. Foretold is (a) and, for each sum of the
-step, (b) at its size; it stands beside (c). `plans`: memory and operations of small gpts from their plans, a formula fitted
+know nothing of each other; (b) sums over P processes by size; (c) how late a meeting of P processes is, by the work before
+it; (d) the step of all. Foretold is (a), for each sum of the step (b) at its size, and (c) once, at (a); it stands beside (d). `plans`: memory and operations of small gpts from their plans, a formula fitted
 to most of them, and how far it is from the others. `predict`: the tables of docs/scaling.md, from scaling_model.py.
 """
 
@@ -48,27 +48,37 @@ def at_once(command, count):
     return [lines(process.communicate()[0])[0]["seconds"] for process in processes]
 
 
-def at_size(table, payload):
-    """Seconds of a sum of that many bytes, between the sizes that were measured."""
-    points = [(row["bytes"], row["seconds"]) for row in table]
-    if payload <= points[0][0]:
+def between(points, x):
+    """A straight line between the two points around x; before the first one its value, behind the last one in proportion."""
+    if x <= points[0][0]:
         return points[0][1]
     for (low, before), (high, after) in itertools.pairwise(points):
-        if payload <= high:
-            return before + (after - before) * (payload - low) / (high - low)
-    return points[-1][1] * payload / points[-1][0]
+        if x <= high:
+            return before + (after - before) * (x - low) / (high - low)
+    return points[-1][1] * x / points[-1][0]
+
+
+def at_size(table, payload):
+    """Seconds of a sum of that many bytes, between the sizes that were measured."""
+    return between([(row["bytes"], row["seconds"]) for row in table], payload)
+
+
+def late(table, work):
+    """Seconds that processes which have worked so long are late at a meeting, all of them together."""
+    return max(0.0, between([(row["work"], row["late"]) for row in table], work))
 
 
 def measure(arguments):
     program = str(arguments.binaries / "bench_processes")
     launcher = shlex.split(arguments.mpirun)
-    print("| workload | processes | a process alone | exchange | foretold | measured | measured / foretold |")
-    print("|---|---|---|---|---|---|---|")
+    print("| workload | processes | a process alone | exchange | late | foretold | measured | measured / foretold |")
+    print("|---|---|---|---|---|---|---|---|")
     worst = 1.0
     for processes in arguments.processes:
         together = [*launcher, "-n", str(processes), program]
         mean = ["--mean"] if processes > (os.cpu_count() or 1) else []  # they take turns
         sums = said([*together, "exchange", *mean]) if processes > 1 else []
+        meetings = said([*together, "meetings"]) if processes > 1 else []
         for workload in arguments.workloads:
             rows = ROWS[workload]
             local = at_once(
@@ -77,11 +87,12 @@ def measure(arguments):
             )
             whole = said([*together, "step", workload, "--shards", str(SHARDS), *mean])[0]
             exchange = sum(at_size(sums, size) * times for size, times in whole["collectives"]) if sums else 0.0
-            foretold = max(local) + exchange
+            waiting = late(meetings, max(local)) if meetings else 0.0
+            foretold = max(local) + exchange + waiting
             ratio = whole["seconds"] / foretold
             worst = max(worst, ratio, 1 / ratio)
             print(
-                f"| {workload} | {processes} | {1e3 * max(local):.2f} ms | {1e3 * exchange:.2f} ms "
+                f"| {workload} | {processes} | {1e3 * max(local):.2f} ms | {1e3 * exchange:.2f} ms | {1e3 * waiting:.2f} ms "
                 f"| {1e3 * foretold:.2f} ms | {1e3 * whole['seconds']:.2f} ms | {ratio:.2f} |",
                 flush=True,
             )

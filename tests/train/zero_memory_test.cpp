@@ -85,6 +85,7 @@ TEST_CASE("ZeRO 0 to 3 in 4 processes: each has resident what the plan of its st
     MESSAGE("skipped: " << reason);
     return;
   }
+  double least = 1e9;  // of the stages before, in MiB
   for (const auto& [zero, settings] : {std::pair<std::string, std::string>{"0", ""},
                                        {"1", ""},
                                        {"2", ""},
@@ -95,6 +96,12 @@ TEST_CASE("ZeRO 0 to 3 in 4 processes: each has resident what the plan of its st
     CAPTURE(output);
     CHECK(count(output, ", measured ") == 4);
     CHECK(count(output, "FAILURE") == 0);
+    const std::string name = "planned ";
+    const std::size_t found = output.find(name);
+    REQUIRE(found != std::string::npos);
+    const double planned = std::stod(output.substr(found + name.size()));
+    CHECK(planned < least);
+    least = planned;
   }
 }
 

@@ -110,10 +110,8 @@ class CollectiveWriter {
 
   /// Every group has the same result: one of them is enough, at best one that this process has whole.
   void keep_one(std::vector<ReplicaGroup>& groups) const {
-    const auto here =
-        std::find_if(groups.begin(), groups.end(), [&](const ReplicaGroup& group) { return !crosses(group); });
-    const ReplicaGroup kept = here == groups.end() ? groups.front() : *here;
-    groups.assign(1, kept);
+    const auto here = std::ranges::find_if(groups, [&](const ReplicaGroup& group) { return !crosses(group); });
+    groups.assign(1, ReplicaGroup(here == groups.end() ? groups.front() : *here));
   }
 
   /// Whether the reduction is the tree over all shards, cut at the processes.
@@ -140,8 +138,8 @@ class CollectiveWriter {
     const bool all_local = std::all_of(groups.begin(), groups.end(), [&](const ReplicaGroup& group) {
       return std::all_of(group.begin(), group.end(), [&](int s) { return process_of(s) == process_of(group[0]); });
     });
-    if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies()) return;
-    if (scatters_blocks(groups)) return;
+    if (program_.processes == 1 || all_local || is_whole(groups) || !operand_varies() || scatters_blocks(groups))
+      return;
     const Strides strides = contiguous_strides(type_.shape);
     const int stacked = to_.new_value({type_.dtype, type_.shape.insert(0, mesh_.local_shards), {}}, -1);
     gathered_ = to_.new_value({type_.dtype, type_.shape.insert(0, mesh_.shards), {}}, -1);
