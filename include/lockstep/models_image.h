@@ -42,7 +42,7 @@ struct MobilenetOptions {
   double dropout = 0.001;  ///< Of the features of `mobilenet`; mobilenet_v2 has none.
   bool head = true;
 };
-/// Depthwise and pointwise convolutions in turn; images of at least 32 x 32. Howard et al. 2017.
+/// Depthwise and pointwise convolutions in turn. Howard et al. 2017.
 LOCKSTEP_API Array mobilenet(const Scope& scope, const Array& x, const MobilenetOptions& options = {});
 /// Residual blocks that are widest inside, 6 times. Sandler et al. 2018.
 LOCKSTEP_API Array mobilenet_v2(const Scope& scope, const Array& x, const MobilenetOptions& options = {});
