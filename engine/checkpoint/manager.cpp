@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <exception>
 #include <map>
@@ -50,9 +51,15 @@ void run_behind_others() {
 }
 
 void check(const ManagerOptions& o) {
-  for (const auto& [name, count] :
-       {std::pair{"keep_last", o.keep_last}, {"keep_best", o.keep_best}, {"keep_every", o.keep_every}}) {
+  for (const auto& [name, count] : {std::pair{"keep_last", o.keep_last},
+                                    {"keep_best", o.keep_best},
+                                    {"keep_every", o.keep_every},
+                                    {"keep_closest_to_every", o.keep_closest_to_every}}) {
     if (count < 0) throw ValueError(fmt::format("[checkpoint manager] {} is {}; give 0 or more", name, count));
+  }
+  for (const auto& [name, seconds] :
+       {std::pair{"keep_every_seconds", o.keep_every_seconds}, {"keep_seconds", o.keep_seconds}}) {
+    if (!(seconds >= 0)) throw ValueError(fmt::format("[checkpoint manager] {} is {}; give 0 or more", name, seconds));
   }
   if (o.keep_best > 0 && o.best_metric.empty()) {
     throw ValueError("[checkpoint manager] keep_best needs a metric; name it in best_metric");
@@ -104,8 +111,43 @@ struct Manager::Impl {
     return best;
   }
 
+  /// The step of each multiple of `interval` that is closest to it, of equally close ones the later.
+  static void keep_closest(const std::vector<std::int64_t>& all, std::int64_t interval, std::set<std::int64_t>& kept) {
+    std::map<std::int64_t, std::int64_t> closest;  // of the multiples
+    for (const std::int64_t step : all) {
+      const auto apart = [&](std::int64_t other, std::int64_t to) { return std::abs(other - to * interval); };
+      const auto nearest =
+          static_cast<std::int64_t>(std::nearbyint(static_cast<double>(step) / static_cast<double>(interval)));
+      const auto [at, is_new] = closest.emplace(nearest, step);
+      if (!is_new && apart(step, nearest) <= apart(at->second, nearest)) at->second = step;
+    }
+    for (const auto& [multiple, step] : closest) kept.insert(step);
+  }
+
+  void keep_by_time(const std::vector<std::int64_t>& all, std::set<std::int64_t>& kept) const {
+    using Seconds = std::chrono::duration<double>;
+    const fs::file_time_type now = fs::file_time_type::clock::now();
+    std::optional<fs::file_time_type> last;
+    for (const std::int64_t step : all) {
+      std::error_code error;
+      const fs::file_time_type saved = fs::last_write_time(path_of(step), error);
+      if (error) continue;
+      if (options.keep_seconds > 0 && Seconds(now - saved).count() <= options.keep_seconds) kept.insert(step);
+      if (options.keep_every_seconds == 0) continue;
+      if (last && Seconds(saved - *last).count() < options.keep_every_seconds) continue;
+      kept.insert(step);
+      last = saved;
+    }
+  }
+
+  bool has_rules() const {
+    const ManagerOptions& o = options;
+    return o.keep_last > 0 || o.keep_best > 0 || o.keep_every > 0 || o.keep_closest_to_every > 0 ||
+           o.keep_every_seconds > 0 || o.keep_seconds > 0 || !o.keep_steps.empty();
+  }
+
   void remove_what_no_rule_keeps() {
-    if (options.keep_last == 0 && options.keep_best == 0 && options.keep_every == 0) return;
+    if (!has_rules()) return;
     const std::vector<std::int64_t> all = steps();
     const auto last = static_cast<std::size_t>(options.keep_last);
     std::set<std::int64_t> kept(all.end() - static_cast<std::ptrdiff_t>(std::min(last, all.size())), all.end());
@@ -115,6 +157,9 @@ struct Manager::Impl {
       const auto count = std::min(static_cast<std::size_t>(options.keep_best), best.size());
       kept.insert(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(count));
     }
+    if (options.keep_closest_to_every > 0) keep_closest(all, options.keep_closest_to_every, kept);
+    keep_by_time(all, kept);
+    kept.insert(options.keep_steps.begin(), options.keep_steps.end());
     for (const std::int64_t step : all) {
       if (kept.contains(step) || (options.keep_every > 0 && step % options.keep_every == 0)) continue;
       remove_folder(path_of(step));

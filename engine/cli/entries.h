@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,16 +8,16 @@
 // Tables of what the command line names: entries with a member `name`.
 namespace lockstep::cli {
 
-template <class Entry, std::size_t count>
-std::vector<std::string> names_of(const Entry (&entries)[count]) {
+template <class Entries>
+std::vector<std::string> names_of(const Entries& entries) {
   std::vector<std::string> names;
-  for (const Entry& entry : entries) names.emplace_back(entry.name);
+  for (const auto& entry : entries) names.emplace_back(entry.name);
   return names;
 }
 
-template <class Entry, std::size_t count>
-const Entry& entry_of(const Entry (&entries)[count], const char* kind, const std::string& name) {
-  for (const Entry& entry : entries) {
+template <class Entries>
+const auto& entry_of(const Entries& entries, const char* kind, const std::string& name) {
+  for (const auto& entry : entries) {
     if (entry.name == name) return entry;
   }
   std::string known;

@@ -1,3 +1,4 @@
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -5,24 +6,11 @@
 #include <lockstep/models.h>
 
 #include "engine/cli/choices.h"
-#include "engine/cli/entries.h"
+#include "engine/cli/model_entries.h"
 #include "engine/cli/named_options.h"
 
 namespace lockstep::cli {
 namespace {
-
-using Made = Model<Array, Array>;
-
-struct ModelEntry {
-  std::string_view name;
-  Made (*make)(std::int64_t classes, NamedOptions& options);
-};
-
-/// A model of its options.
-template <class Options>
-Made made(Array (*model)(const Scope&, const Array&, const Options&), const Options& options) {
-  return Made([model, options](Scope& s, const Array& x) { return model(s, x, options); });
-}
 
 /// A model that gives something else than classes, as the backbone of a dense layer "classes".
 template <class F>
@@ -92,11 +80,6 @@ constexpr ModelEntry model_entries[] = {
                                                            .bottleneck = o.flag("bottleneck", usual.bottleneck),
                                                            .large_images = o.flag("large_images", false)});
      }},
-    {"resnet50",
-     [](std::int64_t classes, NamedOptions& o) {
-       return made<models::ResnetOptions>(models::resnet50,
-                                          {.classes = classes, .large_images = o.flag("large_images", false)});
-     }},
     {"unet",
      [](std::int64_t classes, NamedOptions& o) {
        const models::UnetOptions own{.filters = o.integers("filters", {16, 32, 64}), .head = false};
@@ -125,7 +108,8 @@ constexpr ModelEntry model_entries[] = {
 
 Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, const GivenOptions& given) {
   NamedOptions options("model", given);
-  Model<Array, Array> model = entry_of(model_entries, "model", name).make(classes, options);
+  const std::vector<ModelEntry> all = with_image_models({std::begin(model_entries), std::end(model_entries)});
+  Model<Array, Array> model = entry_of(all, "model", name).make(classes, options);
   options.check_all_taken("the model '" + name + "'");
   return model;
 }

@@ -1,20 +1,17 @@
+#include <algorithm>
+
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
 #include <lockstep/models.h>
+
+#include "engine/models/images/sizes.h"
 
 namespace lockstep::models {
 
 namespace {
 
-using Build = Array (*)(const Scope&, const Array&);
-
-struct Entry {
-  std::string_view name;
-  Build build;
-};
-
 // Models that give something else than classes are backbones of a dense layer here.
-constexpr Entry known[] = {
+constexpr ModelEntry others[] = {
     {"autoencoder",
      [](const Scope& s, const Array& x) {
        return dense(s["classes"], autoencoder(s, x, {.head = false}), {.units = 10});
@@ -37,12 +34,23 @@ constexpr Entry known[] = {
     {"vit", [](const Scope& s, const Array& x) { return vit(s, x); }},
 };
 
+/// All, by name.
+const std::vector<ModelEntry>& known() {
+  static const std::vector<ModelEntry> all = [] {
+    std::vector<ModelEntry> both(std::begin(others), std::end(others));
+    both.insert(both.end(), image_entries().begin(), image_entries().end());
+    std::ranges::sort(both, {}, &ModelEntry::name);
+    return both;
+  }();
+  return all;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& names() {
   static const std::vector<std::string_view> list = [] {
     std::vector<std::string_view> all;
-    for (const Entry& entry : known) all.push_back(entry.name);
+    for (const ModelEntry& entry : known()) all.push_back(entry.name);
     return all;
   }();
   return list;
@@ -50,7 +58,7 @@ const std::vector<std::string_view>& names() {
 
 Model<Array, Array> find(std::string_view name) {
   std::string list;
-  for (const Entry& entry : known) {
+  for (const ModelEntry& entry : known()) {
     if (entry.name == name) return Model(entry.build);
     list += (list.empty() ? "" : ", ") + std::string(entry.name);
   }

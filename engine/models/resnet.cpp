@@ -57,10 +57,25 @@ Array resnet18(const Scope& scope, const Array& x, const ResnetOptions& options)
   return resnet(scope, x, own);
 }
 
-Array resnet50(const Scope& scope, const Array& x, const ResnetOptions& options) {
-  ResnetOptions own = options;
-  own.filters = {64, 128, 256, 512}, own.blocks = {3, 4, 6, 3}, own.bottleneck = true;
+namespace {
+
+Array bottlenecks(const Scope& scope, const Array& x, ResnetOptions own, const std::vector<std::int64_t>& blocks) {
+  own.filters = {64, 128, 256, 512}, own.blocks = blocks, own.bottleneck = true;
   return resnet(scope, x, own);
+}
+
+}  // namespace
+
+Array resnet50(const Scope& scope, const Array& x, const ResnetOptions& options) {
+  return bottlenecks(scope, x, options, {3, 4, 6, 3});
+}
+
+Array resnet101(const Scope& scope, const Array& x, const ResnetOptions& options) {
+  return bottlenecks(scope, x, options, {3, 4, 23, 3});
+}
+
+Array resnet152(const Scope& scope, const Array& x, const ResnetOptions& options) {
+  return bottlenecks(scope, x, options, {3, 8, 36, 3});
 }
 
 }  // namespace lockstep::models

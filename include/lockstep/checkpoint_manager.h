@@ -18,11 +18,16 @@ namespace lockstep::checkpoint {
 /// Which of a metric's values is the best one.
 enum class Best : std::uint8_t { smallest, largest };
 
-/// Which checkpoints of a folder stay. One stays that any of the three rules keeps; where all are 0, all stay.
+/// Which checkpoints of a folder stay. One stays that any of the rules keeps, as does the last one; where all are 0, all
+/// stay. When one was saved is the time of its folder.
 struct ManagerOptions {
-  std::int64_t keep_last = 0;   ///< The latest so many.
-  std::int64_t keep_best = 0;   ///< The best so many by `best_metric`; of equal ones the earlier.
-  std::int64_t keep_every = 0;  ///< Those of steps that this divides, for good.
+  std::int64_t keep_last = 0;                 ///< The latest so many.
+  std::int64_t keep_best = 0;                 ///< The best so many by `best_metric`; of equal ones the earlier.
+  std::int64_t keep_every = 0;                ///< Those of steps that this divides, for good.
+  std::int64_t keep_closest_to_every = 0;     ///< To each multiple of this the closest, of equally close the later.
+  double keep_every_seconds = 0;              ///< The first, and each saved so long after the last that this keeps.
+  double keep_seconds = 0;                    ///< Those saved in the last so many seconds.
+  std::vector<std::int64_t> keep_steps = {};  ///< Those of these steps.
   std::string best_metric = "val_loss";
   Best best = Best::smallest;
   /// Files are written by a thread beside the training, from a snapshot; of arrays that lie cut by one in each process, which
@@ -40,7 +45,7 @@ enum class Choice : std::uint8_t { latest, best };
 /// next save, by `wait` or by a restore; the checkpoints before it are as they were.
 class LOCKSTEP_API Manager {
  public:
-  /// Throws ValueError for counts below 0, and for keep_best without a metric. Nothing is read or written yet.
+  /// Throws ValueError for counts and seconds below 0, and for keep_best without a metric. Nothing is read or written yet.
   explicit Manager(std::filesystem::path folder, ManagerOptions options = {});
   /// Waits for the save that runs; an error that nobody has asked for is lost, so call `wait` before.
   ~Manager();

@@ -8,5 +8,6 @@
 #include <lockstep/augmentation_policies.h>
 #include <lockstep/batches.h>
 #include <lockstep/data_files.h>
+#include <lockstep/hashed_features.h>
 #include <lockstep/sources.h>
 #include <lockstep/vocabularies.h>

@@ -136,4 +136,30 @@ LOCKSTEP_API SourcePtr image_folder(const std::filesystem::path& folder, int cha
 /// Names of these classes.
 LOCKSTEP_API std::vector<std::string> image_classes(const std::filesystem::path& folder);
 
+/// Sound, as numbers.
+struct Audio {
+  HostTable samples;               ///< float32 [frames, channels], whole numbers of n bits divided by 2^(n - 1).
+  std::int64_t sampling_rate = 0;  ///< Frames a second.
+};
+/// A WAV file (RIFF) of whole numbers of 8, 16, 24 or 32 bits, or of float32. Throws DataError for other formats.
+LOCKSTEP_API Audio read_wav(const std::filesystem::path& path);
+/// One of bytes; `file` is what errors call it.
+LOCKSTEP_API Audio parse_wav(std::span<const std::byte> bytes, const std::string& file);
+/// Options of `audio_folder`.
+struct AudioFolderOptions {
+  std::int64_t frames = 0;         ///< Of each file: cut, or zeros behind it; 0: each as it is.
+  std::int64_t sampling_rate = 0;  ///< That all must have; 0: any.
+};
+/// The WAV files of a folder with one folder for each class, as image_folder: "x" float32 [frames, channels], "y" int32[].
+LOCKSTEP_API SourcePtr audio_folder(const std::filesystem::path& folder, const AudioFolderOptions& options = {});
+/// Names of these classes.
+LOCKSTEP_API std::vector<std::string> audio_classes(const std::filesystem::path& folder);
+
+/// The records of a TFRecord file that stays mapped into memory: "record" uint8[any length]. Lengths are checked by their
+/// CRC-32C here, contents as they are read.
+LOCKSTEP_API SourcePtr tfrecord_rows(const std::filesystem::path& path);
+/// A tf.train.Example as a row: lists of floats as float32[n], of whole numbers as int64[n]; of byte strings uint8 [length]
+/// where there is one, else "<name>/0", "<name>/1" and so on. `record` is what errors call it.
+LOCKSTEP_API Row parse_example(std::span<const std::byte> bytes, const std::string& record);
+
 }  // namespace lockstep::data

@@ -8,6 +8,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/model.h>
+#include <lockstep/models_image.h>
 #include <lockstep/tree.h>
 
 namespace lockstep::models {
@@ -45,7 +46,7 @@ struct LenetOptions {
 /// `classes`; x[N, H, W, C]. LeCun, Bottou, Bengio and Haffner 1998.
 LOCKSTEP_API Array lenet(const Scope& scope, const Array& x, const LenetOptions& options = {});
 
-/// Options of `resnet`, `resnet18` and `resnet50`.
+/// Options of `resnet`, and of those of a number of layers.
 struct ResnetOptions {
   std::int64_t classes = 10;
   std::vector<std::int64_t> filters = {16, 32, 64};  ///< Per stage; each but the first halves height and width.
@@ -62,6 +63,10 @@ LOCKSTEP_API Array resnet(const Scope& scope, const Array& x, const ResnetOption
 LOCKSTEP_API Array resnet18(const Scope& scope, const Array& x, const ResnetOptions& options = {});
 /// The same filters in 3, 4, 6 and 3 bottlenecks, which step in their 3x3 convolution; likewise.
 LOCKSTEP_API Array resnet50(const Scope& scope, const Array& x, const ResnetOptions& options = {});
+/// The same in 3, 4, 23 and 3 bottlenecks.
+LOCKSTEP_API Array resnet101(const Scope& scope, const Array& x, const ResnetOptions& options = {});
+/// The same in 3, 8, 36 and 3 bottlenecks.
+LOCKSTEP_API Array resnet152(const Scope& scope, const Array& x, const ResnetOptions& options = {});
 
 /// Of the blocks of `vit`, `gpt` and `encoder`: features, how many blocks, heads of each.
 struct TransformerOptions {

@@ -94,6 +94,23 @@ LOCKSTEP_API SourcePtr filter_rows(const SourcePtr& source, const std::function<
 /// One source behind the other. Throws DataError for none.
 LOCKSTEP_API SourcePtr concatenate_rows(std::vector<SourcePtr> sources);
 
+/// The rows of [first, last), every `step`th. Throws ValueError unless 0 <= first < last <= rows and step >= 1.
+LOCKSTEP_API SourcePtr slice_rows(SourcePtr source, std::int64_t first, std::int64_t last, std::int64_t step = 1);
+/// All rows so many times over; each time draws anew. Throws ValueError for times below 1.
+LOCKSTEP_API SourcePtr repeat_rows(SourcePtr source, std::int64_t times);
+/// A row of each source in turn, and of those that have some left where others end. Throws DataError for no source.
+LOCKSTEP_API SourcePtr interleave_rows(std::vector<SourcePtr> sources);
+/// Each row once read (with the key of epoch 0) stays in memory, so that a source that draws gives one draw for good.
+LOCKSTEP_API SourcePtr keep_rows(SourcePtr source);
+/// Rows that become several, or none: `count` says how many row i makes, for all of which it is asked once, here; `make`
+/// makes the nth of them, drawing from a key of its own. Throws ValueError for a count below 0, DataError where none is
+/// left.
+LOCKSTEP_API SourcePtr flat_map_rows(SourcePtr source, const std::function<std::int64_t(std::int64_t row)>& count,
+                                     std::function<Row(Row, std::int64_t nth, const RowKey&)> make);
+/// Rows that are batches, `size` each, as single rows: batches of another size are those of a loader. The last may have
+/// fewer. Throws ValueError for a size below 1, DataError for rows without such a dimension.
+LOCKSTEP_API SourcePtr unbatch_rows(SourcePtr source, std::int64_t size);
+
 /// How `mix` draws from several sources.
 struct MixOptions {
   std::vector<double> weights = {};  ///< One a source, in any scale; none: all alike.

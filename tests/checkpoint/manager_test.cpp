@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -92,7 +93,9 @@ TEST_CASE("the last, the best and every nth stay") {
   for (const Case& c : {Case{{}, {1, 2, 3, 4, 5, 6}}, Case{{.keep_last = 2}, {5, 6}},
                         Case{{.keep_best = 1, .best_metric = "m"}, {2, 6}},
                         Case{{.keep_best = 2, .best_metric = "m", .best = checkpoint::Best::largest}, {1, 5, 6}},
-                        Case{{.keep_last = 1, .keep_every = 3}, {3, 6}},
+                        Case{{.keep_last = 1, .keep_every = 3}, {3, 6}}, Case{{.keep_closest_to_every = 3}, {1, 3, 6}},
+                        Case{{.keep_steps = {2, 5}}, {2, 5, 6}}, Case{{.keep_seconds = 3600}, {1, 2, 3, 4, 5, 6}},
+                        Case{{.keep_every_seconds = 3600}, {1, 6}},
                         Case{{.keep_last = 1, .keep_best = 2, .keep_every = 5, .best_metric = "m"}, {2, 4, 5, 6}}}) {
     CAPTURE(c.left.size());
     const TemporaryFolder folder;
@@ -107,6 +110,27 @@ TEST_CASE("the last, the best and every nth stay") {
     CHECK(manager.steps() == c.left);
     CHECK(names_in(folder.path()).size() == c.left.size() + 1);  // and the lock
   }
+}
+
+TEST_CASE("checkpoints stay by when they were saved") {
+  const auto left = [](const checkpoint::ManagerOptions& options) {
+    const TemporaryFolder folder;
+    {
+      Manager manager(folder.path());
+      const auto now = std::filesystem::file_time_type::clock::now();
+      for (const std::int64_t step : {1, 2, 3, 4}) {
+        manager.save(step, state_of(1));
+        manager.wait();
+        std::filesystem::last_write_time(manager.folder_of(step), now - std::chrono::seconds(60 * (5 - step)));
+      }
+    }
+    Manager(folder.path(), options).save(5, state_of(1));
+    return Manager(folder.path()).steps();
+  };
+  CHECK(left({.keep_seconds = 150}) == Steps{3, 4, 5});  // 4, 3, 2 and 1 minutes before
+  CHECK(left({.keep_every_seconds = 110}) == Steps{1, 3, 5});
+  expect_error<ValueError>([] { Manager("x", {.keep_seconds = -1}); }, "keep_seconds is -1; give 0 or more");
+  expect_error<ValueError>([] { Manager("x", {.keep_every_seconds = std::nan("")}); }, "keep_every_seconds is nan");
 }
 
 TEST_CASE("what killed saves have left goes with the first save; a live one's stays; one process alone saves") {

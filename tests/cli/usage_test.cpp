@@ -60,9 +60,7 @@ TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") 
        "--precision bfloat16 is one of float32 models, and --dtype is float64; leave one of the two out"},
       {train + " --learning-rate=-1", "-1"},
       {train + " --learning-rate nan", "nan"},
-      {train + " --model perceptron",
-       "no model 'perceptron'; known are autoencoder, cnn, lenet, lstm, mixer, mlp, "
-       "resnet18, resnet20, resnet50, unet, vae, vit"},
+      {train + " --model perceptron", "no model 'perceptron'; known are autoencoder, cnn, convnext_base, "},
       {train + " --data mnist", "no data set 'mnist'; known are cifar10, cifar100, fashion-mnist, npz, synthetic"},
       {train + " --shards 3", "3"},
       {train + " --shards 8 --devices 3", "3"},
@@ -108,6 +106,8 @@ TEST_CASE("info names versions, processor, devices, backends, communicators and 
   CHECK(has_line(outcome.out, "devices ", "cpu:0-"));
   CHECK(has_line(outcome.out, "communicators ", "single_process"));
   CHECK_FALSE(has_line(outcome.out, "communicators ", "single process"));
-  CHECK(has_line(outcome.out, "models ",
-                 "autoencoder, cnn, lenet, lstm, mixer, mlp, resnet18, resnet20, resnet50, unet, vae, vit"));
+  CHECK(has_line(
+      outcome.out, "models ",
+      "resnet101, resnet101_v2, resnet152, resnet152_v2, resnet18, resnet20, resnet50, resnet50_v2, unet, vae, "
+      "vgg16, vgg19, vit, xception"));
 }

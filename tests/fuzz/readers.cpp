@@ -46,6 +46,11 @@ void read_token_list(std::string_view bytes) {
   if (vocabulary.decode(vocabulary.encode(text)) != text) throw std::string("the text does not come back");
 }
 
+void read_records(std::string_view bytes) {
+  const data::SourcePtr records = data::tfrecord_rows(file_in_memory(bytes));
+  for (std::int64_t i = 0; i < records->rows(); ++i) records->row(i, data::RowKey(0, 0, i));
+}
+
 /// GPT-2's words are the text, cut.
 void read_words(std::string_view bytes) {
   std::string joined;
@@ -70,6 +75,9 @@ const std::vector<Reader>& data_readers() {
       {"bpe", read_bpe},
       {"token_list", read_token_list},
       {"text", read_words},
+      {"wav", [](std::string_view bytes) { data::parse_wav(bytes_of(bytes), "fuzzed"); }},
+      {"tfrecord", read_records},
+      {"tf_example", [](std::string_view bytes) { data::parse_example(bytes_of(bytes), "fuzzed"); }},
   };
   return readers;
 }

@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <utility>
 
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
 
+#include "engine/data/files/class_folders.h"
 #include "engine/data/files/mapped_file.h"
 #include "engine/data/images/image_decoders.h"
 
@@ -15,40 +15,10 @@ void check_channels(int channels) {
   throw ValueError("[read_image] channels is " + std::to_string(channels) + "; expected 1 (grey) or 3 (colours)");
 }
 
-bool is_image(const std::filesystem::path& path) {
-  std::string ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c); });
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
-}
-
-/// What a folder holds, sorted by name: the order that the system gives is another on each machine.
-std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::vector<std::filesystem::path> entries;
-  for (auto at = std::filesystem::directory_iterator(folder, error);
-       !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    entries.push_back(at->path());
-  }
-  if (error) throw DataError("[image_folder] " + folder.string() + " cannot be read: " + error.message());
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
 class ImageFolder final : public Source {
  public:
-  ImageFolder(const std::filesystem::path& folder, int channels) : channels_(channels) {
-    const std::vector<std::string> classes = image_classes(folder);
-    for (std::size_t label = 0; label < classes.size(); ++label) {
-      for (const auto& path : entries_of(folder / classes[label])) {
-        if (is_image(path)) images_.emplace_back(path, static_cast<std::int32_t>(label));
-      }
-    }
-    if (images_.empty()) {
-      throw DataError("[image_folder] " + folder.string() +
-                      " has no image; expected a folder for each class, with files ending in .png, .jpg or .jpeg");
-    }
-  }
+  ImageFolder(const std::filesystem::path& folder, int channels)
+      : channels_(channels), images_(labelled_files(folder, "image_folder", {".png", ".jpg", ".jpeg"}, "image")) {}
   std::int64_t rows() const override { return std::ssize(images_); }
   Row row(std::int64_t i, const RowKey&) const override {
     if (i < 0 || i >= rows()) {
@@ -91,11 +61,7 @@ HostTable read_image(const std::filesystem::path& path, int channels) {
 }
 
 std::vector<std::string> image_classes(const std::filesystem::path& folder) {
-  std::vector<std::string> classes;
-  for (const auto& path : entries_of(folder)) {
-    if (std::filesystem::is_directory(path)) classes.push_back(path.filename().string());
-  }
-  return classes;
+  return class_names(folder, "image_folder");
 }
 
 SourcePtr image_folder(const std::filesystem::path& folder, int channels) {
