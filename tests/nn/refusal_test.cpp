@@ -81,7 +81,8 @@ TEST_CASE("additive_attention and mel_spectrogram say what does not fit") {
 TEST_CASE("quantization says what does not fit") {
   const Array x = zeros({4, 3}), whole = zeros({4, 3}, int32);
   expect_error<DtypeError>([&] { abs_max_quantize(whole); }, "[abs_max_quantize] the operand is i32[4,3]; give floats");
-  expect_error<DtypeError>([&] { abs_max_quantize(x, {0}, {.dtype = float32}); }, "dtype is float32; give an integer one");
+  expect_error<DtypeError>([&] { abs_max_quantize(x, {0}, {.dtype = float32}); },
+                           "dtype is float32; give an integer one");
   expect_error<ValueError>([&] { abs_max_quantize(x, {0}, {.lowest = -129}); },
                            "the range is [-129, 127]; give one that is not empty, in [-128, 127] of int8");
   expect_error<ShapeError>([&] { abs_max_quantize_grouped(zeros({3}), 2); }, "the operand is f32[3]; give a matrix");
