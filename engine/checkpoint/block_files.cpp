@@ -12,6 +12,7 @@
 #include <lockstep/error.h>
 
 #include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/folder_entries.h"
 #include "engine/checkpoint/manifest.h"
 
 namespace lockstep::checkpoint {
@@ -154,9 +155,7 @@ void BlockFiles::check_no_more_files() const {
   for (const auto& [path, blocks] : blocks_) {
     for (const Block& block : blocks) known.insert(block.file);
   }
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
-    const std::string file = entry.path().filename().string();
+  for (const std::string& file : names_in(folder_)) {
     if (!file.starts_with("blocks-") || known.contains(file)) continue;
     fail(folder_,
          "its index has no block of " + file + ", which lies beside it; take away what is of another checkpoint");

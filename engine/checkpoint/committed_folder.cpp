@@ -14,6 +14,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/checkpoint/folder_entries.h"
+
 namespace lockstep::checkpoint {
 namespace {
 
@@ -82,18 +84,19 @@ bool is_hidden_name(const std::string& name, const std::string& target, bool who
 void remove_if_left(const std::filesystem::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return;
-  std::error_code ignored;
-  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) std::filesystem::remove_all(path, ignored);
+  try {
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) static_cast<void>(remove_tree(path));
+  } catch (...) {
+    close(descriptor);
+    throw;
+  }
   close(descriptor);
 }
 
 void remove_remains(const std::filesystem::path& folder, const std::string& target, bool whole) {
-  std::vector<std::filesystem::path> found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (is_hidden_name(entry.path().filename().string(), target, whole)) found.push_back(entry.path());
+  for (const std::string& name : names_in(folder)) {
+    if (is_hidden_name(name, target, whole)) remove_if_left(folder / name);
   }
-  for (const std::filesystem::path& path : found) remove_if_left(path);
 }
 
 }  // namespace
@@ -117,9 +120,9 @@ void remove_folder(const std::filesystem::path& target) {
   const std::filesystem::path hidden = hidden_beside(target, "remove");
   remove_if_left(hidden);
   if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, "removed");
-  std::error_code error;
-  std::filesystem::remove_all(hidden, error);
-  if (error) throw CheckpointError("[checkpoint] " + hidden.string() + " cannot be removed: " + error.message());
+  if (const int error = remove_tree(hidden); error != 0) {
+    throw CheckpointError("[checkpoint] " + hidden.string() + " cannot be removed: " + std::strerror(error));
+  }
 }
 
 CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::move(target)) {
@@ -138,8 +141,7 @@ CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::mo
 
 CommittedFolder::~CommittedFolder() {
   try {
-    std::error_code ignored;
-    if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+    if (!temporary_.empty()) static_cast<void>(remove_tree(temporary_));
   } catch (const std::bad_alloc&) {  // the next save takes it away
   }
   if (lock_ >= 0) close(lock_);

@@ -22,6 +22,7 @@
 
 #include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/folder_entries.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/write.h"
 
@@ -32,8 +33,7 @@ namespace fs = std::filesystem;
 
 const std::string step_prefix = "step-";
 
-std::optional<std::int64_t> step_in(const fs::path& folder) {
-  const std::string name = folder.filename().string();
+std::optional<std::int64_t> step_in(std::string_view name) {
   if (!name.starts_with(step_prefix)) return std::nullopt;
   const char* first = name.data() + step_prefix.size();
   const char* end = name.data() + name.size();
@@ -78,9 +78,8 @@ struct Manager::Impl {
 
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> found;
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      if (const auto step = step_in(entry.path())) found.push_back(*step);
+    for (const std::string& name : names_in(folder)) {
+      if (const auto step = step_in(name)) found.push_back(*step);
     }
     std::ranges::sort(found);
     return found;

@@ -3,9 +3,27 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <lockstep/error.h>
+
+namespace lockstep::cli {
+namespace {
+
+/// What the parser takes for granted of a text does not hold.
+struct UnknownForm {};
+
+constexpr void take_for_granted(bool holds) {
+  if (!holds) throw UnknownForm{};
+}
+
+}  // namespace
+}  // namespace lockstep::cli
+
+// Some texts break what toml++ takes for granted: a header whose name stands on the next line does. Without NDEBUG it asks
+// by this macro, with it the compiler may assume the contrary.
+#undef NDEBUG
+#define TOML_ASSERT(expr) ::lockstep::cli::take_for_granted(static_cast<bool>(expr))
+#include <toml++/toml.h>
 
 namespace lockstep::cli {
 namespace {
@@ -49,6 +67,11 @@ std::vector<ConfigEntry> read_config(std::istream& config, const std::string& pa
     std::string what(error.description());
     if (what.ends_with("as table")) what += "; in a table, the thing's own name is its entry 'name'";
     refuse(path, error.source(), what);
+  } catch (const UnknownForm&) {
+    throw ValueError(
+        fmt::format("--config {}: it is no TOML; expected a name = value on each line, and tables whose header is one "
+                    "line: [model]",
+                    path));
   }
   std::vector<ConfigEntry> entries;
   for (const auto& [key, value] : parsed) {
@@ -72,6 +95,8 @@ std::string config_value(const std::string& text) {
     if (is_one_word && (value.is_number() || value.is_boolean())) return text;
   } catch (const toml::parse_error&) {
     // A text.
+  } catch (const UnknownForm&) {
+    // As well.
   }
   std::ostringstream quoted;
   quoted << toml::toml_formatter(toml::value<std::string>(text), toml::format_flags::none);

@@ -217,6 +217,8 @@ TEST_CASE("what cannot be meant is said") {
       {"batch = []", "line 1: batch is an empty array; leave it out"},
       {"batch = 2024-01-01", "line 1: batch is no text, number, true or false"},
       {"[[optimizer]]\nb1 = 0.5", "optimizer is a table in a table"},
+      {"[\nmodel]\nname = 'mlp'",
+       "it is no TOML; expected a name = value on each line, and tables whose header is one"},
       {"seed = -1", "'-1' is no whole number"}};
   for (const auto& [text, part] : configs) {
     CAPTURE(text);

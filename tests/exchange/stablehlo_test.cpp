@@ -149,6 +149,7 @@ TEST_CASE("what there is not here is refused by name") {
           "a reduction by stablehlo.subtract; there are those by add");
   refused("%0 = \"stablehlo.scatter\"(%arg0, %arg1) : " + types + " -> " + type,
           "it takes one array, indices and updates");
+  refused("%0 = stablehlo.dot_general: () -> ()", "operand 0 is missing");  // no type where one is expected
   const std::string body = "(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> } ";
   expect_error<IrError>([&] { exchange::from_stablehlo("module { func.func @f" + body + "func.func @g" + body + "}"); },
                         "several public functions, and none is called main; name one so");

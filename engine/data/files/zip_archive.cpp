@@ -50,7 +50,8 @@ Directory find_directory(const FileBytes& file) {
   Directory directory{file.number<std::uint32_t>(end + 16, "end record"),
                       file.number<std::uint32_t>(end + 12, "end record"),
                       file.number<std::uint16_t>(end + 10, "end record")};
-  if (file.number<std::uint32_t>(end + 4, "end record") != 0) {
+  if (file.number<std::uint32_t>(end + 4, "end record") != 0 ||
+      file.number<std::uint16_t>(end + 8, "end record") != directory.entries) {
     file.fail(end + 4, "the archive is in several parts; give one whole file");
   }
   if (end >= locator_size &&
@@ -96,6 +97,21 @@ void read_long_sizes(const FileBytes& file, std::uint64_t at, std::uint64_t size
   }
 }
 
+/// No sum guards the directory: a name stands in the entry's local header again, and must be the same there.
+void check_local_header(const FileBytes& file, std::uint64_t local, const ZipEntry& entry) {
+  file.part(local, local_size, "entry's local header");
+  if (file.number<std::uint32_t>(local, "entry's local header") != local_signature) {
+    file.fail(local, "no local header of entry " + shown(entry.name) + " begins here");
+  }
+  const auto size = file.number<std::uint16_t>(local + 26, "entry's local header");
+  const auto bytes = file.part(local + local_size, size, "entry's name");
+  const std::string_view name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (name != entry.name) {
+    file.fail(local + local_size, "entry " + shown(entry.name) + " of the directory is called " + shown(name) +
+                                      " in its local header; the file is damaged");
+  }
+}
+
 /// The entry that stands at `at` of the directory; `at` moves behind it.
 ZipEntry read_entry(const FileBytes& file, std::uint64_t& at) {
   file.part(at, central_size, "directory");
@@ -124,12 +140,8 @@ ZipEntry read_entry(const FileBytes& file, std::uint64_t& at) {
   entry.is_deflated = method == 8;
   read_long_sizes(file, at + central_size + name_size, extra_size, entry, local);
 
-  file.part(local, local_size, "entry's local header");
-  if (file.number<std::uint32_t>(local, "entry's local header") != local_signature) {
-    file.fail(local, "no local header of entry " + shown(entry.name) + " begins here");
-  }
-  entry.begin = local + local_size + file.number<std::uint16_t>(local + 26, "entry's local header") +
-                file.number<std::uint16_t>(local + 28, "entry's local header");
+  check_local_header(file, local, entry);
+  entry.begin = local + local_size + entry.name.size() + file.number<std::uint16_t>(local + 28, "entry's local header");
   file.part(entry.begin, entry.packed, "entry " + shown(entry.name));
   if (entry.is_deflated ? entry.size / largest_ratio > entry.packed : entry.size != entry.packed) {
     file.fail(at + 24, "entry " + shown(entry.name) + " says " + std::to_string(entry.size) + " bytes, which its " +
@@ -153,6 +165,10 @@ std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::s
     if (!names.insert(entries.back().name).second) {
       file.fail(begin, "two entries are called " + shown(entries.back().name));
     }
+  }
+  if (at != directory.begin + directory.size) {
+    file.fail(at, std::to_string(directory.entries) + " entries end here, the directory at byte " +
+                      std::to_string(directory.begin + directory.size) + "; the file is damaged");
   }
   // A few bytes that many entries unpack would take memory without end.
   std::vector<ZipEntry> sorted = entries;
@@ -199,6 +215,10 @@ std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& 
     if (status != Z_STREAM_END) {
       file.fail(entry.begin, "entry " + shown(entry.name) + " is damaged or longer than the " +
                                  std::to_string(entry.size) + " bytes that the directory says");
+    }
+    if (const std::size_t rest = packed.size() - taken + stream.avail_in; rest > 0) {
+      file.fail(entry.begin, "entry " + shown(entry.name) + " ends " + std::to_string(rest) + " bytes before the " +
+                                 std::to_string(entry.packed) + " that the directory says; the file is damaged");
     }
   }
   if (plain.size() != entry.size) {

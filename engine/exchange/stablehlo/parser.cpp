@@ -376,7 +376,8 @@ class Parser {
     }
     read.operands.insert(read.operands.end(), inits.begin(), inits.end());
     read.result_types = signature();
-    if (read.results == 1) read.result_types.erase(read.result_types.begin(), read.result_types.end() - 1);
+    // Of operands' types and the result's the last is the result's.
+    if (read.results == 1 && read.result_types.size() > 1) read.result_types = {read.result_types.back()};
     if (in_.accept_word("reducer")) reducer(read, depth);
   }
   void pretty_word(Op& read) {

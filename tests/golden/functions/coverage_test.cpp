@@ -18,7 +18,7 @@
 namespace lockstep::tests::functions {
 namespace {
 
-constexpr std::array<std::string_view, 38> headers = {"activations",
+constexpr std::array<std::string_view, 40> headers = {"activations",
                                                       "attention",
                                                       "control_flow",
                                                       "convolution",

@@ -1,0 +1,41 @@
+#include "engine/checkpoint/folder_entries.h"
+
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lockstep::checkpoint {
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  errno = 0;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
+  if (open == nullptr && errno == ENOMEM) throw std::bad_alloc();
+  std::vector<std::string> names;
+  while (open != nullptr) {
+    const dirent* entry = readdir(open.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
+int remove_tree(const std::filesystem::path& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return errno == ENOENT ? 0 : errno;
+  if (!S_ISDIR(status.st_mode)) return unlink(path.c_str()) == 0 || errno == ENOENT ? 0 : errno;
+  int error = 0;
+  for (const std::string& name : names_in(path)) {
+    const int failed = remove_tree(path / name);
+    if (error == 0) error = failed;
+  }
+  if (rmdir(path.c_str()) == 0 || errno == ENOENT) return 0;
+  return error == 0 ? errno : error;
+}
+
+}  // namespace lockstep::checkpoint
