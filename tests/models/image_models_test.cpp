@@ -110,6 +110,9 @@ TEST_CASE("classifiers of images refuse what they cannot take") {
   tests::expect_error<ShapeError>(
       [&] { on([](Scope& s, const Array& x) { return vgg(s, x); }, 31); },
       "[vgg] the input is f32[1,31,31,3]; give float images [N, H, W, C] of at least 32 x 32");
+  tests::expect_error<ShapeError>(
+      [&] { on([](Scope& s, const Array& x) { return mobilenet(s, x); }, 28); },
+      "[mobilenet] the input is f32[1,28,28,3]; give float images [N, H, W, C] of at least 32 x 32");
   const auto says = [&](const auto& model, const std::string& text) {
     tests::expect_error<ValueError>([&] { on(model, 32); }, text);
   };
