@@ -96,6 +96,10 @@ constexpr ModelEntry entries[] = {
     {"efficientnet_v2_l", efficientnet_v2<EfficientnetV2Size::l>},
     {"efficientnet_v2_m", efficientnet_v2<EfficientnetV2Size::m>},
     {"efficientnet_v2_s", efficientnet_v2<EfficientnetV2Size::s>},
+    {"inception_resnet_v2",
+     [](std::int64_t classes, NamedOptions&) {
+       return made<models::InceptionResnetV2Options>(models::inception_resnet_v2, {.classes = classes});
+     }},
     {"inception_v3",
      [](std::int64_t classes, NamedOptions&) {
        return made<models::InceptionV3Options>(models::inception_v3, {.classes = classes});
@@ -104,6 +108,16 @@ constexpr ModelEntry entries[] = {
     {"mobilenet_v2", mobilenet_v2},
     {"mobilenet_v3_large", mobilenet_v3<true>},
     {"mobilenet_v3_small", mobilenet_v3<false>},
+    {"nasnet_large",
+     [](std::int64_t classes, NamedOptions&) {
+       return made<models::NasnetOptions>(
+           models::nasnet,
+           {.classes = classes, .filters = 4032, .blocks = 6, .stem_filters = 96, .skip_reduction = true});
+     }},
+    {"nasnet_mobile",
+     [](std::int64_t classes, NamedOptions& o) {
+       return made<models::NasnetOptions>(models::nasnet, {.classes = classes, .filters = o.integer("filters", 1056)});
+     }},
     {"resnet101", resnet<models::resnet101>},
     {"resnet101_v2", resnet_v2<4, 23>},
     {"resnet152", resnet<models::resnet152>},

@@ -125,4 +125,28 @@ struct InceptionV3Options {
 /// Branches of several windows, joined; images of at least 75 x 75. Szegedy et al. 2016.
 LOCKSTEP_API Array inception_v3(const Scope& scope, const Array& x, const InceptionV3Options& options = {});
 
+/// Options of `inception_resnet_v2`.
+struct InceptionResnetV2Options {
+  std::int64_t classes = 10;
+  bool head = true;
+};
+/// The same branches as residuals; images of at least 75 x 75. Szegedy et al. 2017.
+LOCKSTEP_API Array inception_resnet_v2(const Scope& scope, const Array& x,
+                                       const InceptionResnetV2Options& options = {});
+
+/// Options of `nasnet`, NASNet-A. As they are: the mobile one; {.filters = 4032, .blocks = 6, .stem_filters = 96,
+/// .skip_reduction = true}: the large one.
+struct NasnetOptions {
+  std::int64_t classes = 10;
+  std::int64_t filters = 1056;  ///< Of the features; a multiple of 96.
+  std::int64_t blocks = 4;      ///< Normal cells of each of the three stages.
+  std::int64_t stem_filters = 32;
+  bool skip_reduction =
+      false;  ///< Whether the cell behind a reduction reads what came before the reduction's own input.
+  bool head = true;
+};
+/// Cells that a search found; images of at least 32 x 32. Throws ValueError for other numbers of filters or blocks. Zoph
+/// et al. 2018.
+LOCKSTEP_API Array nasnet(const Scope& scope, const Array& x, const NasnetOptions& options = {});
+
 }  // namespace lockstep::models

@@ -54,6 +54,8 @@ std::vector<Backbone> backbones() {
       backbone("vgg", vgg, VggOptions{.blocks = {1, 1}, .units = 8}, image),
       backbone("mobilenet_v3", mobilenet_v3, MobilenetV3Options{.large = false, .width = 0.1, .dropout = 0}, image),
       backbone("convnext", convnext, ConvnextOptions{.depths = {1, 1}, .widths = {4, 6}}, image),
+      backbone("nasnet", nasnet, NasnetOptions{.filters = 96, .blocks = 1, .stem_filters = 4},
+               sin(reshape(arange(8 * 32 * 32), {8, 32, 32, 1}) * 1.3)),
       backbone("vit", vit, VitOptions{.blocks = narrow}, image),
       backbone("mixer", mixer, MixerOptions{.width = 8, .depth = 1, .token_units = 4, .channel_units = 8}, image),
       backbone("lstm", lstm_classifier, LstmClassifierOptions{.units = 8, .layers = 1}, image),

@@ -55,11 +55,14 @@ TEST_CASE("classifiers of images have as many weights as Keras', of 1000 classes
                                                               {"efficientnet_v2_s", 21'612'360},
                                                               {"efficientnet_v2_m", 54'431'388},
                                                               {"efficientnet_v2_l", 119'027'848},
+                                                              {"inception_resnet_v2", 55'873'736},
                                                               {"inception_v3", 23'851'784},
                                                               {"mobilenet", 4'253'864},
                                                               {"mobilenet_v2", 3'538'984},
                                                               {"mobilenet_v3_large", 5'507'432},
                                                               {"mobilenet_v3_small", 2'554'968},
+                                                              {"nasnet_large", 88'949'818},
+                                                              {"nasnet_mobile", 5'326'716},
                                                               {"resnet50_v2", 25'613'800},
                                                               {"resnet101_v2", 44'675'560},
                                                               {"resnet152_v2", 60'380'648},
@@ -123,6 +126,8 @@ TEST_CASE("classifiers of images refuse what they cannot take") {
        "there are 1 depths and 4 widths; give one of each for every stage");
   says([](Scope& s, const Array& x) { return densenet(s, x, {.growth = 0}); },
        "there are 4 stages, growth is 0; give a number of blocks for each stage");
+  says([](Scope& s, const Array& x) { return nasnet(s, x, {.filters = 100}); },
+       "[nasnet] filters is 100, blocks 4; give a multiple of 96, and 1 block or more");
   says([](Scope& s, const Array& x) { return resnet_v2(s, x, {.blocks = {}}); },
        "blocks is empty; give a number for each stage");
 }

@@ -1,49 +1,7 @@
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "engine/models/images/image_layers.h"
+#include "engine/models/images/numbered_convolutions.h"
 
 namespace lockstep::models {
 namespace {
-
-struct Window {
-  std::int64_t filters, height, width;
-  std::int64_t stride = 1;
-  Padding padding = Padding::same;
-};
-
-/// Convolutions, each with a normalization and relu, numbered as Keras numbers layers without a name.
-class Numbered {
- public:
-  explicit Numbered(const Scope& scope) : scope_(scope) {}
-
-  Array operator()(const Array& x, const Window& w) {
-    const std::string ending = number_ == 0 ? "" : "_" + std::to_string(number_);
-    ++number_;
-    const Array y = conv2d(scope_["conv2d" + ending], x,
-                           {.filters = w.filters,
-                            .kernel = {w.height, w.width},
-                            .strides = {w.stride, w.stride},
-                            .padding = w.padding,
-                            .use_bias = false,
-                            .kernel_initializer = initializers::he_normal()});
-    return relu(batch_norm(scope_["batch_normalization" + ending], y, {.scale = false}));
-  }
-  Array operator()(Array x, const std::vector<Window>& windows) {
-    for (const Window& w : windows) x = (*this)(x, w);
-    return x;
-  }
-
- private:
-  const Scope& scope_;
-  int number_ = 0;
-};
-
-Array of_means(const Array& x) {
-  return avg_pool2d(x, {.window = {3, 3}, .strides = {1, 1}, .padding = Padding::same});
-}
-Array of_largest(const Array& x) { return max_pool2d(x, {.window = {3, 3}, .strides = {2, 2}}); }
 
 /// Windows of 1, 5 and twice 3.
 Array small_windows(Numbered& conv, const Array& x, std::int64_t pooled) {

@@ -40,6 +40,8 @@ Array vgg_of(const Scope& s, const Array& x) {
   return vgg(s, x, {.blocks = {2, 2, each, each, each}});
 }
 
+constexpr NasnetOptions nasnet_large{.filters = 4032, .blocks = 6, .stem_filters = 96, .skip_reduction = true};
+
 using V2 = EfficientnetV2Size;
 
 constexpr ModelEntry entries[] = {
@@ -66,11 +68,14 @@ constexpr ModelEntry entries[] = {
     {"efficientnet_v2_l", efficientnet_v2_of<V2::l>},
     {"efficientnet_v2_m", efficientnet_v2_of<V2::m>},
     {"efficientnet_v2_s", efficientnet_v2_of<V2::s>},
+    {"inception_resnet_v2", [](const Scope& s, const Array& x) { return inception_resnet_v2(s, x); }},
     {"inception_v3", [](const Scope& s, const Array& x) { return inception_v3(s, x); }},
     {"mobilenet", [](const Scope& s, const Array& x) { return mobilenet(s, x); }},
     {"mobilenet_v2", [](const Scope& s, const Array& x) { return mobilenet_v2(s, x); }},
     {"mobilenet_v3_large", mobilenet_v3_of<true>},
     {"mobilenet_v3_small", mobilenet_v3_of<false>},
+    {"nasnet_large", [](const Scope& s, const Array& x) { return nasnet(s, x, nasnet_large); }},
+    {"nasnet_mobile", [](const Scope& s, const Array& x) { return nasnet(s, x); }},
     {"resnet101", [](const Scope& s, const Array& x) { return resnet101(s, x); }},
     {"resnet101_v2", resnet_v2_of<4, 23>},
     {"resnet152", [](const Scope& s, const Array& x) { return resnet152(s, x); }},
