@@ -111,6 +111,9 @@ TEST_CASE("bad inputs 86 and 87: config files, and options that do not go togeth
   config_row(86, "[model.inner]\nwidth = 3\n");
   config_row(86, "[modle]\nwidth = 3\n");
   config_row(86, "config = \"config.toml\"\n");
+  for (const char* letter : {"\u00E9", "\u3042", "\uFEDF", "\u00A0"}) {
+    config_row(86, std::string("batch ") + letter + "= 16\n");
+  }
   config_row(86, std::string(100000, '['));
   row(86, [] {
     const fs::path large = folder().path() / "large.toml";
