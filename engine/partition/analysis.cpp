@@ -182,6 +182,23 @@ std::vector<Wish> wishes_of(const Analysis& analysis, const ir::Equation& equati
   return wishes;
 }
 
+WantedOutputs wishes_for(const std::vector<std::optional<ValueLayout>>& outputs) {
+  WantedOutputs wanted;
+  for (const auto& layout : outputs) wanted.push_back(layout ? std::optional(wish_for(*layout)) : std::nullopt);
+  return wanted;
+}
+
+std::vector<ValueLayout> settled_outputs(const Analysis& analysis,
+                                         const std::vector<std::optional<ValueLayout>>& outputs) {
+  std::vector<ValueLayout> layouts;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ValueLayout free = analysis.layout(analysis.function->outputs()[i]);
+    free.sums = {};
+    layouts.push_back(outputs[i].value_or(std::move(free)));
+  }
+  return layouts;
+}
+
 bool is_of_one_replica(const ir::Equation& equation) {
   const ir::Primitive* primitive = equation.primitive;
   if (primitive == &ops::primitives::pmap()) return false;
