@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
@@ -291,6 +294,39 @@ LOCKSTEP_API GradientTransformation scale_by_muon(MuonOptions options = {});
 /// Leaves [n, m] by scale_by_muon, times sqrt(max(1, m / n)), decoupled decay and the learning rate; all others by
 /// nadam with the same rate (adam without `nesterov`). Its state is {"adam", "muon"}.
 LOCKSTEP_API GradientTransformation muon(LearningRate rate, MuonOptions options = {});
+
+/// A leaf as a matrix: its axes, in this order, as rows and as columns; each is in one of both.
+struct MatrixAxes {
+  std::vector<std::int64_t> rows{0};
+  std::vector<std::int64_t> columns{1};
+};
+/// How `galore` projects.
+struct GaloreOptions {
+  std::int64_t rank = 128;          ///< Of the subspace; at most the smaller side of a matrix.
+  std::int64_t update_every = 200;  ///< Updates until the subspace is looked for again.
+  double scale = 1;                 ///< Of what comes back from the subspace.
+  /// In the subspace, of gradients alone; scale_by_adam unless given.
+  std::optional<GradientTransformation> inner = std::nullopt;
+  /// Which leaves are projected, and as what matrix; unless given those of rank 2.
+  std::function<std::optional<MatrixAxes>(const std::string& path, const Array& leaf)> axes = {};
+  double weight_decay = 0;  ///< Of `galore`: decoupled, of whole leaves; the rate multiplies it.
+};
+/// The inner transformation on the gradients of matrices [n, m] in a subspace of their smaller side: p^T g with n >= m,
+/// else g p, p being the singular vectors [max(n, m), rank] of the first gradient and each `update_every`-th from then on;
+/// its updates go back by p. Its slots are as small as the subspace. Zhao et al. 2024. Real leaves. Leaves that are not
+/// projected pass the inner transformation as they are. Its state is {"count", "inner", "projectors"}. Throws ShapeError
+/// where axes do not make a matrix of a leaf, StateError where the inner transformation reads the parameters.
+LOCKSTEP_API GradientTransformation scale_by_galore(GaloreOptions options = {});
+/// scale_by_galore, decoupled decay, the learning rate.
+LOCKSTEP_API GradientTransformation galore(LearningRate rate, GaloreOptions options = {});
+
+/// Averages of where gradients alone would have led from the start: p' = momentum p + (1 - momentum) (p_0 - s / (v^(1/3) +
+/// epsilon)) of sums s of w g and v of w g^2, w = (rate + epsilon) sqrt(t). Defazio and Jelassi 2022. Real leaves. What it
+/// gives is the update itself. Its state is {"count", "squares", "sum", "start"}.
+LOCKSTEP_API GradientTransformation scale_by_madgrad(LearningRate rate, double momentum = 0.9, double epsilon = 1e-6);
+/// Decay added to gradients, scale_by_madgrad.
+LOCKSTEP_API GradientTransformation madgrad(LearningRate rate, double momentum = 0.9, double weight_decay = 0,
+                                            double epsilon = 1e-6);
 
 /// How `prodigy` finds its rate.
 struct ProdigyOptions {

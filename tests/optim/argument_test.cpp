@@ -46,6 +46,7 @@ TEST_CASE("shares of averages are at least 0 and below 1") {
   refused([] { return signum(0.1, 1); }, "[signum] momentum is 1;");
   refused([] { return muon(0.1, {.beta = 1}); }, "[muon] beta is 1;");
   refused([] { return prodigy(0.1, {.b2 = 1}); }, "[prodigy] b2 is 1;");
+  refused([] { return madgrad(0.1, 1); }, "[madgrad] momentum is 1;");
   refused([] { return ema(1); }, "[ema] decay is 1;");
   refused([] { return acprop(0.1, 1); }, "[acprop] b1 is 1;");
   refused([] { return adopt(0.1, {.b2 = 1}); }, "[adopt] b2 is 1;");
@@ -96,6 +97,9 @@ TEST_CASE("limits are above 0, and counts at least 1") {
   refused([] { return lookahead(sgd(0.1), 2, 1.5); }, "[lookahead] slow_step is 1.5; it must be above 0 and at most 1");
   refused([] { return sam(sgd(0.1), sgd(0.1), 0); }, "[sam] sync_period is 0;");
   refused([] { return lbfgs(0.1, 0); }, "[lbfgs] memory is 0;");
+  refused([] { return galore(0.1, {.rank = 0}); }, "[galore] rank is 0;");
+  refused([] { return galore(0.1, {.update_every = 0}); }, "[galore] update_every is 0;");
+  refused([] { return galore(0.1, {.inner = lbfgs(LbfgsOptions{})}); }, "the gradients of its subspace are those at the parameters alone");
   refused([] { return dog(1, {.value = 0}); }, "[dog] value is 0;");
   refused([] { return dowg(1, {.squared_distance = 0}); }, "[dowg] squared_distance is 0;");
   refused([] { return scale_by_distance_over_gradients(0); }, "[scale_by_distance_over_gradients] relative is 0;");
@@ -136,11 +140,26 @@ TEST_CASE("schedules say what they cannot be") {
 
 TEST_CASE("leaves that an optimizer cannot take are named") {
   const Tree params = Tree::dict({{"z", Tree(complex(ones({2}), ones({2})))}});
-  for (const GradientTransformation& t :
-       {rprop(0.1), prodigy(), lbfgs(0.1), scale_by_sm3(), keep_params_nonnegative(), add_noise(1, 1, random::key(0)),
-        cocob(), dadapt_adamw(), momo(), momo_adam(), mechanize(sgd(1)), ftrl(0.1), adopt(0.1), lbfgs(LbfgsOptions{}),
-        scale_by_backtracking_linesearch(), scale_by_zoom_linesearch(), sophia(0.1, random::key(0)),
-        hutchinson_estimator_diag_hessian(random::key(0))}) {
+  for (const GradientTransformation& t : {rprop(0.1),
+                                          prodigy(),
+                                          lbfgs(0.1),
+                                          scale_by_sm3(),
+                                          keep_params_nonnegative(),
+                                          add_noise(1, 1, random::key(0)),
+                                          cocob(),
+                                          dadapt_adamw(),
+                                          momo(),
+                                          momo_adam(),
+                                          mechanize(sgd(1)),
+                                          ftrl(0.1),
+                                          adopt(0.1),
+                                          lbfgs(LbfgsOptions{}),
+                                          scale_by_backtracking_linesearch(),
+                                          scale_by_zoom_linesearch(),
+                                          sophia(0.1, random::key(0)),
+                                          hutchinson_estimator_diag_hessian(random::key(0)),
+                                          madgrad(0.1),
+                                          galore(0.1)}) {
     expect_error<DtypeError>([&] { static_cast<void>(t.init(params)); },
                              "leaf 'z' is c64[2]: it takes real leaves alone");
   }
@@ -149,6 +168,24 @@ TEST_CASE("leaves that an optimizer cannot take are named") {
         static_cast<void>(scale_by_muon().init(Tree::dict({{"b", Tree(zeros({3}))}})));
       },
       "[muon] leaf 'b' is f32[3]: matrices alone", "nadam");
+  for (const MatrixAxes& axes : {MatrixAxes{{0}, {0}}, MatrixAxes{{0}, {1}}, MatrixAxes{{}, {0, 1, 2}}}) {
+    const auto all = [axes](const std::string&, const Array&) { return std::optional(axes); };
+    expect_error<ShapeError>(
+        [&] {
+          static_cast<void>(scale_by_galore({.axes = all}).init(Tree::dict({{"b", Tree(zeros({3, 2, 4}))}})));
+        },
+        "[galore] leaf 'b' is f32[3,2,4]; axes are rows [", "each axis of the leaf must be in one of them, once");
+  }
+  const Tree matrix = Tree::dict({{"b", Tree(ones({3, 2}))}});
+  for (const GradientTransformation& inner :
+       {add_decayed_weights(0.1), adamw(0.1), lamb(0.1)}) {
+    expect_error<StateError>(
+        [&] {
+          const GradientTransformation t = scale_by_galore({.inner = inner});
+          static_cast<void>(t.update(matrix, t.init(matrix), matrix));
+        },
+        "[galore] its inner transformation reads the parameters", "as scale_by_adam");
+  }
   const Tree deep = Tree(zeros({2, 1, 1, 1, 1, 2}));
   expect_error<ShapeError>([&] { static_cast<void>(adaptive_grad_clip(0.1).update(deep, Tree(), deep)); },
                            "[adaptive_grad_clip] a leaf is f32[2,1,1,1,1,2]");

@@ -12,6 +12,11 @@ Schedule ramp() { return schedules::linear(0.1, 0.01, 8); }
 /// 1 while fewer than two updates have been made, then 3.
 Array one_then_three(const Array& updates) { return where(updates < 2, full({}, 1.0, float64), 3.0); }
 
+std::optional<MatrixAxes> matrix_of_conv(const std::string& path, const Array&) {
+  if (path != "conv") return std::nullopt;
+  return MatrixAxes{.rows = {0, 2}, .columns = {3, 1}};
+}
+
 std::vector<Case> with_moments() {
   return {
       {"sgd", {"optim::sgd"}, sgd(0.1, 0.9, true)},
@@ -85,6 +90,16 @@ std::vector<Case> by_layer() {
        false},
       {"muon", {"optim::muon", "optim::scale_by_muon"}, muon(0.1, {.weight_decay = 0.01})},
       {"muon_plain", {"optim::muon"}, muon(0.1, {.beta = 0.8, .nesterov = false, .steps = 3})},
+      {"galore",
+       {"optim::galore", "optim::scale_by_galore"},
+       galore(0.1, {.rank = 1, .update_every = 3, .scale = 0.5, .weight_decay = 0.01}),
+       false,
+       false},
+      {"galore_axes",
+       {"optim::galore"},
+       galore(ramp(), {.rank = 5, .update_every = 4, .inner = scale_by_lion(), .axes = matrix_of_conv}),
+       false,
+       false},
   };
 }
 
@@ -107,6 +122,8 @@ std::vector<Case> others() {
       {"polyak_sgd",
        {"optim::polyak_sgd", "optim::scale_by_polyak"},
        polyak_sgd({.least_loss = 0.1, .max_rate = 0.2}, 0.5)},
+      {"madgrad", {"optim::madgrad", "optim::scale_by_madgrad"}, madgrad(0.1, 0.9, 0.01), false, false},
+      {"madgrad_ramp", {"optim::madgrad"}, madgrad(ramp(), 0.5, 0, 1e-3), false, false},
       {"prodigy", {"optim::prodigy"}, prodigy(1.0, {.first_estimate = 0.01, .weight_decay = 0.01}), false, false},
       {"prodigy_warmup",
        {"optim::prodigy"},

@@ -11,6 +11,7 @@ same names.
 import os
 import pathlib
 import sys
+import types
 import warnings
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -27,6 +28,21 @@ contrib = optax.contrib
 # With 64-bit defaults it would draw other signs than without.
 jax.random.rademacher = lambda key, shape, dtype: (
     2 * jax.random.bernoulli(key, jnp.float32(0.5), shape).astype(dtype) - 1)
+
+
+
+def svd(matrix, full_matrices):
+    """With our signs: in each column of u the first element of at least 0.7 of the largest magnitude is positive."""
+    u, s, vh = jnp.linalg.svd(matrix, full_matrices=full_matrices)
+    first = jnp.argmax(jnp.abs(u) >= 0.7 * jnp.max(jnp.abs(u), axis=0), axis=0)
+    signs = jnp.sign(u[first, jnp.arange(u.shape[1])])
+    return u * signs, s, vh * signs[:, None]
+
+
+# Both compute in float32 whatever is given.
+contrib._galore.jnp = types.SimpleNamespace(
+    **{**vars(jnp), "float32": jnp.float64, "linalg": types.SimpleNamespace(svd=svd)})
+contrib._madgrad.jnp = types.SimpleNamespace(**{**vars(jnp), "sqrt": lambda n: jnp.sqrt(n.astype("float64"))})
 
 SHAPES = {"bias": (2,), "conv": (2, 1, 1, 2), "kernel": (2, 3), "scale": ()}
 STEPS = 10
@@ -128,6 +144,10 @@ def below(name):
     return lambda tree: {key: key == name for key in tree}
 
 
+def matrix_of_conv(tree):
+    return {k: contrib.GaLoreDimensionNumbers((0, 2), (3, 1)) if k == "conv" else None for k in tree}
+
+
 def descending(transformation):
     return optax.chain(transformation, optax.scale(-0.1))
 
@@ -184,6 +204,10 @@ CASES = {
     "polyak_sgd": "optax.polyak_sgd(max_learning_rate=0.2, scaling=0.5, f_min=0.1)",
     "muon": "contrib.muon(0.1, weight_decay=0.01)",
     "muon_plain": "contrib.muon(0.1, ns_steps=3, beta=0.8, nesterov=False)",
+    "galore": "contrib.galore(0.1, rank=1, update_proj_gap=3, scale=0.5, weight_decay=0.01)",
+    "galore_axes": "contrib.galore(RAMP, 5, 4, base_optimizer=optax.scale_by_lion(), weight_dimension_numbers=matrix_of_conv)",
+    "madgrad": "contrib.madgrad(0.1, weight_decay=0.01)",
+    "madgrad_ramp": "contrib.madgrad(RAMP, 0.5, eps=1e-3)",
     "prodigy": "contrib.prodigy(1.0, estim_lr0=0.01, weight_decay=0.01)",
     "prodigy_warmup": "contrib.prodigy(RAMP, estim_lr0=0.01, safeguard_warmup=True)",
     "dog": "contrib.dog(1.0, ('heuristic', 0.01), weight_decay=0.1)",
