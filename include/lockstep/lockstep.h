@@ -66,6 +66,7 @@
 #include <lockstep/parallel.h>
 #include <lockstep/parallel_layers.h>
 #include <lockstep/partitioned.h>
+#include <lockstep/perturbations.h>
 #include <lockstep/plan.h>
 #include <lockstep/polynomials.h>
 #include <lockstep/precision.h>

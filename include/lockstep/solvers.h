@@ -178,4 +178,13 @@ Array newton(const F& f, const Array& start, const RootOptions& options = {}) {
   return detail::newton(detail::tree_function<F, Array>(f), start, options);
 }
 
+// ---- assignment -------------------------------------------------------------------------------------------------------
+
+/// Which column each row takes, int32 [rows], such that no column is taken twice, as many are as can be and the sum of
+/// cost[row, column] is least; -1 for a row that has none. A cost that is NaN or infinite is no pair. In float32 at
+/// least, integers in float64; time grows with rows columns min(rows, columns). It has no derivative: of a loss, that is
+/// of the costs picked, by take_along_axis. Jonker and Volgenant 1987. Throws ShapeError unless cost is a matrix,
+/// DtypeError for bool and complex ones. (scipy.optimize.linear_sum_assignment, optax.assignment.hungarian_algorithm)
+LOCKSTEP_API Array linear_sum_assignment(const ArrayOperand& cost);
+
 }  // namespace lockstep

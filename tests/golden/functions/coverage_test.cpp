@@ -72,6 +72,7 @@ constexpr std::array untested = {
     Untested{"optim::stochastic_rounding", "Optax has none; tests/optim and tests/train hold its mean and its bits"},
     Untested{"optim::value_and_grad_from_state", "two lines around a condition; tests/optim holds it in a loop"},
     Untested{"nnls", "Optax has it, JAX has none; tests/optim holds its values"},
+    Untested{"linear_sum_assignment", "JAX has none; tests/api holds it against all orders"},
     Untested{"optim::below", "a predicate of paths, no array"},
     Untested{"at", "makes a Place, whose members have lines"},
     Untested{"mean_metric", "weighted of losses.h under another name"},
