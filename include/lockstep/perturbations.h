@@ -24,6 +24,7 @@ struct PerturbedOptions {
 };
 
 namespace detail {
+/// On trees; `x` has the leaves that are perturbed.
 LOCKSTEP_API Tree perturbed(const TreeFunction& function, const Array& key, const Tree& x,
                             const PerturbedOptions& options);
 }  // namespace detail

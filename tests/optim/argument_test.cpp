@@ -99,7 +99,8 @@ TEST_CASE("limits are above 0, and counts at least 1") {
   refused([] { return lbfgs(0.1, 0); }, "[lbfgs] memory is 0;");
   refused([] { return galore(0.1, {.rank = 0}); }, "[galore] rank is 0;");
   refused([] { return galore(0.1, {.update_every = 0}); }, "[galore] update_every is 0;");
-  refused([] { return galore(0.1, {.inner = lbfgs(LbfgsOptions{})}); }, "the gradients of its subspace are those at the parameters alone");
+  refused([] { return galore(0.1, {.inner = lbfgs(LbfgsOptions{})}); },
+          "the gradients of its subspace are those at the parameters alone");
   refused([] { return dog(1, {.value = 0}); }, "[dog] value is 0;");
   refused([] { return dowg(1, {.squared_distance = 0}); }, "[dowg] squared_distance is 0;");
   refused([] { return scale_by_distance_over_gradients(0); }, "[scale_by_distance_over_gradients] relative is 0;");
@@ -177,8 +178,7 @@ TEST_CASE("leaves that an optimizer cannot take are named") {
         "[galore] leaf 'b' is f32[3,2,4]; axes are rows [", "each axis of the leaf must be in one of them, once");
   }
   const Tree matrix = Tree::dict({{"b", Tree(ones({3, 2}))}});
-  for (const GradientTransformation& inner :
-       {add_decayed_weights(0.1), adamw(0.1), lamb(0.1)}) {
+  for (const GradientTransformation& inner : {add_decayed_weights(0.1), adamw(0.1), lamb(0.1)}) {
     expect_error<StateError>(
         [&] {
           const GradientTransformation t = scale_by_galore({.inner = inner});

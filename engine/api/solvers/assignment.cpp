@@ -70,8 +70,8 @@ Pairs repriced(const Pairs& pairs, const Search& s, const Array& start) {
   const Array is_paired = pairs.column_of >= 0;
   const Array of_rows = where(is_paired, take(change, maximum(pairs.column_of, 0), 0), 0);
   const Array is_start = arange(pairs.row_price.dim(0)) == start;
-  return {pairs.row_price + where(is_start & is_found, s.length, of_rows), pairs.column_price - change,
-          pairs.column_of, pairs.row_of};
+  return {pairs.row_price + where(is_start & is_found, s.length, of_rows), pairs.column_price - change, pairs.column_of,
+          pairs.row_of};
 }
 
 /// Where the path is being turned round: its rows take the column behind them.
