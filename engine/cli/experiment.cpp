@@ -84,8 +84,7 @@ DataSets in_sets(data::Cifar sets) {
   return {std::move(sets.train), std::move(sets.test)};
 }
 
-/// Throws DataError naming the first label that is no class: a loss would take it for one of no class at all, and its row
-/// for one that teaches nothing.
+/// Throws DataError naming the first label that is no class: it would make the loss NaN, or in int32 be another one.
 template <class T>
 void check_labels(const data::HostTable& labels, std::int64_t classes, const std::filesystem::path& file) {
   const std::span<const T> all = data::elements<T>(labels);
