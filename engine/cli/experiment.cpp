@@ -55,12 +55,12 @@ Dataset synthetic(const SyntheticOptions& o, std::uint64_t draw) {
 }
 
 DataSets load_synthetic(const TrainArguments&, NamedOptions& options) {
-  SyntheticOptions o{.rows = options.integer("rows", 4096),
-                     .classes = options.integer("classes", 10),
-                     .height = options.integer("height", 28),
-                     .width = options.integer("width", 28),
-                     .channels = options.integer("channels", 1)};
-  const std::int64_t test_rows = options.integer("test_rows", 512);
+  SyntheticOptions o{.rows = options.count("rows", 4096),
+                     .classes = options.count("classes", 10),
+                     .height = options.count("height", 28),
+                     .width = options.count("width", 28),
+                     .channels = options.count("channels", 1)};
+  const std::int64_t test_rows = options.count("test_rows", 512);
   Dataset train = synthetic(o, 1);
   o.rows = test_rows;
   return {std::move(train), synthetic(o, 2)};
@@ -84,23 +84,45 @@ DataSets in_sets(data::Cifar sets) {
   return {std::move(sets.train), std::move(sets.test)};
 }
 
-data::HostTable labels_of(const data::HostTable& labels, const std::filesystem::path& file) {
-  if (labels.type.dtype == int32) return labels;
-  if (labels.type.dtype == int64) return converted<std::int32_t, std::int64_t>(labels);
+/// Throws DataError naming the first label that is no class: it would make the loss NaN, or in int32 be another one.
+template <class T>
+void check_labels(const data::HostTable& labels, std::int64_t classes, const std::filesystem::path& file) {
+  const std::span<const T> all = data::elements<T>(labels);
+  const auto wrong = std::ranges::find_if(all, [&](T label) { return label < 0 || label >= classes; });
+  if (wrong == all.end()) return;
+  throw DataError(fmt::format(
+      "{}: y[{}] is {}; expected classes from 0 to {}; give --set data.classes=N for N of them, or write other labels",
+      file.string(), wrong - all.begin(), *wrong, classes - 1));
+}
+
+data::HostTable labels_of(const data::HostTable& labels, std::int64_t classes, const std::filesystem::path& file) {
+  if (labels.type.dtype == int32) {
+    check_labels<std::int32_t>(labels, classes, file);
+    return labels;
+  }
+  if (labels.type.dtype == int64) {
+    check_labels<std::int64_t>(labels, classes, file);
+    return converted<std::int32_t, std::int64_t>(labels);
+  }
   throw DataError(fmt::format("{}: y is {}; expected int32 or int64, the class of each row", file.string(),
                               to_string(labels.type)));
 }
 
-Dataset rows_in(const std::filesystem::path& file) {
+Dataset rows_in(const std::filesystem::path& file, std::int64_t classes) {
   std::map<std::string, data::HostTable> tables = data::read_npz(file);
   for (const char* name : {"x", "y"}) {
     if (!tables.contains(name))
       throw DataError(
           fmt::format("{} has no array '{}'; expected x, rows of inputs, and y, their classes", file.string(), name));
   }
-  Dataset set{std::move(tables.at("x")), labels_of(tables.at("y"), file), 0};
+  Dataset set{std::move(tables.at("x")), labels_of(tables.at("y"), classes, file), classes};
   if (set.x.type.dtype != float32) {
     throw DataError(fmt::format("{}: x is {}; expected float32", file.string(), to_string(set.x.type)));
+  }
+  if (set.x.type.shape.rank() == 0 || set.x.type.shape.dim(0) == 0 ||
+      set.y.type.shape != Shape({set.x.type.shape.dim(0)})) {
+    throw DataError(fmt::format("{}: x is {}, y {}; expected rows, at least one, and the class of each in y, [rows]",
+                                file.string(), to_string(set.x.type), to_string(set.y.type)));
   }
   return set;
 }
@@ -108,8 +130,13 @@ Dataset rows_in(const std::filesystem::path& file) {
 /// train.npz and test.npz, of x and y.
 DataSets load_npz(const TrainArguments& a, NamedOptions& options) {
   const std::filesystem::path folder = folder_of(a, "train.npz and test.npz");
-  DataSets sets{rows_in(folder / "train.npz"), rows_in(folder / "test.npz")};
-  sets.train.classes = sets.test.classes = options.integer("classes", 10);
+  const std::int64_t classes = options.count("classes", 10);
+  DataSets sets{rows_in(folder / "train.npz", classes), rows_in(folder / "test.npz", classes)};
+  const Shape train = sets.train.x.type.shape, test = sets.test.x.type.shape;
+  if (test.with(0, train.dim(0)) != train) {
+    throw DataError(fmt::format("{}: x is {} in train.npz and {} in test.npz; expected rows of one shape in both",
+                                folder.string(), to_string(sets.train.x.type), to_string(sets.test.x.type)));
+  }
   return sets;
 }
 

@@ -34,6 +34,12 @@ std::int64_t NamedOptions::integer(const std::string& name, std::int64_t otherwi
   return parsed(name, otherwise, "an integer");
 }
 
+std::int64_t NamedOptions::count(const std::string& name, std::int64_t otherwise) {
+  const std::int64_t value = integer(name, otherwise);
+  if (value < 1) throw ValueError(fmt::format("{}.{} is {}; it must be at least 1", of_, name, value));
+  return value;
+}
+
 bool NamedOptions::flag(const std::string& name, bool otherwise) {
   const std::string text = word(name, otherwise ? "true" : "false");
   if (text != "true" && text != "false") {

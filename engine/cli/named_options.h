@@ -31,6 +31,8 @@ class NamedOptions {
   /// value.
   double number(const std::string& name, double otherwise);
   std::int64_t integer(const std::string& name, std::int64_t otherwise);
+  /// An integer of at least 1.
+  std::int64_t count(const std::string& name, std::int64_t otherwise);
   bool flag(const std::string& name, bool otherwise);
   std::string word(const std::string& name, const std::string& otherwise);
   /// Integers between commas.

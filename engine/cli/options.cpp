@@ -73,8 +73,9 @@ void add_how(CLI::App* train, TrainArguments& a) {
                    "With --resume: an entry of the manifest that may be another one now, such as processor")
       ->allow_extra_args(false)
       ->needs(resume);
-  train->add_option("--seeds", a.seeds,
-                    "A run for each seed, such as 0-4, in folders of their own, and a report of all");
+  train
+      ->add_option("--seeds", a.seeds, "A run for each seed, such as 0-4, in folders of their own, and a report of all")
+      ->excludes(train->get_option("--seed"));
   train->add_flag("--trace-bits", a.trace_bits,
                   "Write a hash of each variable behind each step, for `lockstep compare`");
   train->add_flag("--tensorboard", a.tensorboard, "Write event files for TensorBoard into the run folder, too");

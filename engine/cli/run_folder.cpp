@@ -80,13 +80,21 @@ RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest) {
   return folder;
 }
 
-RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, const std::vector<std::string>& accepted) {
+RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, const std::vector<std::string>& accepted,
+                            std::int64_t last) {
   RunFolder folder(path);
   const checkpoint::Manager checkpoints(folder.checkpoints());
   const auto latest = checkpoints.latest();
   const std::optional<Manifest> begun = latest ? checkpoints.manifest(*latest) : written_manifest(path);
   if (!begun && !is_new(path)) {
     throw ValueError("[train] " + path.string() + " holds no checkpoint to resume; leave --resume out to start a run");
+  }
+  // What the folder says of the run would be of another one than it is.
+  if (latest && *latest > last) {
+    throw ValueError(
+        fmt::format("[train] {} stands at step {}, and the run would end with step {}; give --steps {} or "
+                    "more",
+                    path.string(), *latest, last, *latest));
   }
   folder.lock_.emplace(path);
   if (begun) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -23,10 +24,11 @@ class RunFolder {
   /// Makes it, to be written by this process alone. Throws ValueError where it exists.
   static RunFolder create(const std::filesystem::path& path, const Manifest& manifest);
   /// Opens one to go on with, likewise: from its latest checkpoint, or from the beginning where a run was cut off before
-  /// its first one. Throws ValueError where it does not exist or no run was there, CheckpointError where an entry that bits
-  /// depend on differs and is not accepted, naming it, and where another process writes the folder.
+  /// its first one, to the step `last`. Throws ValueError where it does not exist, no run was there or it is beyond that
+  /// step, CheckpointError where an entry that bits depend on differs and is not accepted, naming it, and where another
+  /// process writes the folder.
   static RunFolder resume(const std::filesystem::path& path, const Manifest& manifest,
-                          const std::vector<std::string>& accepted);
+                          const std::vector<std::string>& accepted, std::int64_t last);
 
   /// One that process 0 makes or opens, and writes.
   static RunFolder elsewhere(const std::filesystem::path& path) { return RunFolder(path); }

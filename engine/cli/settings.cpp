@@ -83,6 +83,13 @@ std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::strin
   }
   const std::string name = "--" + (names_owner ? entry.table : entry.name);
   if (given.contains(name)) return {};
+  // A run's file names its seed: the one of all that --seeds stands before, and the other way round.
+  if (entry.name == "seed" && given.contains("--seeds")) return {};
+  if (entry.name == "seeds" && given.contains("--seed")) return {};
+  if (std::ranges::find(entry.values, "") != entry.values.end()) {
+    throw ValueError(fmt::format("--config {}: {} is an empty text; give it a value, or leave it out", path,
+                                 names_owner ? entry.table + ".name" : entry.name));
+  }
   if (entry.is_switch) return entry.values[0] == "true" ? std::vector{name} : std::vector<std::string>{};
   std::vector<std::string> each;
   for (const std::string& value : entry.values) each.insert(each.end(), {name, value});
@@ -104,6 +111,13 @@ std::vector<std::string> config_arguments(std::istream& config, const std::strin
 }
 
 std::vector<std::string> with_config(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    // CLI11 takes the next argument for the value.
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
+      throw ValueError(
+          fmt::format("{} has nothing behind the equals sign; write a value there, or leave it out", argument));
+    }
+  }
   const std::optional<std::string> path = value_of(arguments, "--config");
   if (!path) return arguments;
   std::istringstream config(config_file(*path));

@@ -67,10 +67,11 @@ void compare(const DataSets& sets) {
 }
 
 /// The run's folder, which process 0 makes or opens for itself; the others then find it there.
-RunFolder open_run(const TrainArguments& a, const Manifest& manifest) {
+RunFolder open_run(const TrainArguments& a, const Manifest& manifest, std::int64_t steps) {
   RunFolder folder = RunFolder::elsewhere(a.run);
   world()->run_on_first("opening the run's folder", [&] {
-    folder = a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes) : RunFolder::create(a.run, manifest);
+    folder =
+        a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes, steps) : RunFolder::create(a.run, manifest);
   });
   world()->set_flight_folder(a.run);
   return folder;
@@ -114,7 +115,8 @@ int train(const TrainArguments& a) {
   const bool quiet = world()->rank() != 0;
   const Manifest manifest = manifest_of(a, mesh.shards(), train_set->rows(), sets.digest);
 
-  const RunFolder folder = open_run(a, manifest);
+  TrainState begun = initial_state(model, step, a, *train_set);  // a model that cannot be made leaves no folder
+  const RunFolder folder = open_run(a, manifest, steps);
   if (!quiet) {
     write_record(a.run / "config.toml", config_text(flags_of(a), a.settings));
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
@@ -125,7 +127,7 @@ int train(const TrainArguments& a) {
       callbacks_of(a, folder, {.steps = steps, .shards = mesh.shards(), .terminal = isatty(STDOUT_FILENO) == 1});
   if (a.trace_bits) callbacks.push_back(std::make_shared<callbacks::BitTrace>(a.run / "bits.csv"));
   const checkpoint::ManagerOptions keeping{.keep_last = a.keep_last};
-  TrainState state = fit(step, initial_state(model, step, a, *train_set), loader,
+  TrainState state = fit(step, std::move(begun), loader,
                          {.steps = steps,
                           .log_every = a.log_every,
                           .check_one_meaning = a.check,

@@ -18,15 +18,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a run was asked for. Throws ValueError where the folder does not say it.
+fs::path config_of(const fs::path& run) { return run / "config.toml"; }
+
+/// Throws ValueError where the folder does not say what the run was asked for.
+void check_is_run(const fs::path& run) {
+  if (fs::exists(config_of(run))) return;
+  throw ValueError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
+                               config_of(run).string(), run.string()));
+}
+
+/// What a run was asked for. Throws as check_is_run.
 TrainArguments arguments_of(const fs::path& run, const fs::path& data_dir) {
-  const fs::path config = run / "config.toml";
-  if (!fs::exists(config)) {
-    throw ValueError(
-        fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
-                    config.string(), run.string()));
-  }
-  TrainArguments arguments = parse_train({"--config", config.string(), "--run", run.string()});
+  check_is_run(run);
+  TrainArguments arguments = parse_train({"--config", config_of(run).string(), "--run", run.string()});
   if (!data_dir.empty()) arguments.data_dir = data_dir;
   return arguments;
 }
@@ -93,6 +97,7 @@ int predict_run(const UseArguments& a) {
 }
 
 int verify_run(const fs::path& run, const fs::path& data_dir) {
+  check_is_run(run);
   std::ifstream file(run / "result.json");
   const nlohmann::json result = nlohmann::json::parse(file, nullptr, false);
   if (!result.is_object() || !result.contains("fingerprint") || !result["fingerprint"].is_string()) {

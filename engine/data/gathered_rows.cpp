@@ -95,6 +95,14 @@ void check_position(Position position, std::int64_t rows, const std::string& wha
                   " rows; the run was saved with other data");
 }
 
+void check_gives_batches(const LoaderOptions& options, std::int64_t rows) {
+  if (rows < 1) throw DataError("[loader] the data has no rows; give at least one");
+  if (options.drop_last && options.batch > rows) {
+    throw DataError("[loader] a batch of " + std::to_string(options.batch) + " from " + std::to_string(rows) +
+                    " rows; take a smaller batch, or drop_last = false to have the only batch padded");
+  }
+}
+
 void check_batch(std::int64_t batch) {
   if (batch > 0 && batch <= most_rows) return;
   throw ValueError("[loader] the batch is " + std::to_string(batch) + "; it must be at least 1" +

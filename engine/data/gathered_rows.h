@@ -11,6 +11,8 @@ namespace lockstep::data {
 
 /// Throws ValueError unless a batch may have so many rows.
 void check_batch(std::int64_t batch);
+/// Throws DataError where a loader of such options would give no batch of so many rows.
+void check_gives_batches(const LoaderOptions& options, std::int64_t rows);
 
 /// The chosen rows of a table with all its bytes, the last one repeated up to `size`. Throws DataError where memory for
 /// them is not to be had.

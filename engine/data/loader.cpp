@@ -32,11 +32,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
     throw DataError("[loader] the data set is null; give one that was made, by std::make_shared<Dataset>(...) say");
   }
   check_dataset(*dataset_, "loader");
-  if (dataset_->rows() == 0 || (options_.drop_last && options_.batch > dataset_->rows())) {
-    throw DataError("[loader] a batch of " + std::to_string(options_.batch) + " from " +
-                    std::to_string(dataset_->rows()) +
-                    " rows; take a smaller batch, or drop_last = false to have the only batch padded");
-  }
+  check_gives_batches(options_, dataset_->rows());
 }
 
 std::int64_t Loader::batches_per_epoch() const { return batches_of(options_, held(dataset_, "[loader]").rows()); }

@@ -130,10 +130,7 @@ class SourceLoader::Batches {
                        std::to_string(prefetch_.ahead) + "; give 0 threads or more, and 1 batch or more ahead");
     }
     rows_ = source_->rows();
-    if (rows_ < 1 || (options_.drop_last && options_.batch > rows_)) {
-      throw DataError("[loader] a batch of " + std::to_string(options_.batch) + " from " + std::to_string(rows_) +
-                      " rows; take a smaller batch, or drop_last = false to have the only batch padded");
-    }
+    check_gives_batches(options_, rows_);
     if (!options_.drop_last && weight_.empty() && rows_ % options_.batch != 0) {
       throw DataError("[loader] the last batch of " + std::to_string(rows_) + " rows has " +
                       std::to_string(rows_ % options_.batch) + " of " + std::to_string(options_.batch) +

@@ -27,10 +27,7 @@ TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : o
   const bool has_place = !weight.empty() && rows.contains(weight);
   if (has_place && rows.at(weight).is_leaf() && !rows.at(weight).array().has_value()) rows = rows.with(weight, Tree());
   const std::int64_t count = common_rows(rows, "loader", true);
-  if (options_.drop_last && options_.batch > count) {
-    throw DataError("[loader] a batch of " + std::to_string(options_.batch) + " from " + std::to_string(count) +
-                    " rows; take a smaller batch, or drop_last = false to have the only batch padded");
-  }
+  check_gives_batches(options_, count);
   if (!options_.drop_last && !has_place && count % options_.batch != 0) {
     throw DataError(
         "[loader] the last batch of " + std::to_string(count) + " rows has " + std::to_string(count % options_.batch) +

@@ -6,6 +6,11 @@
 
 namespace lockstep::models {
 
+void check_depth(const std::string& model, const std::string& option, std::int64_t depth) {
+  if (depth >= 0) return;
+  throw ValueError("[" + model + "] " + option + " is " + std::to_string(depth) + "; it must be at least 0");
+}
+
 Array block_norm(const Scope& scope, const Array& x) { return layer_norm(scope, x, {.epsilon = 1e-5}); }
 
 MultiHeadAttentionOptions attention_of(const TransformerOptions& options, bool is_causal) {
@@ -25,6 +30,7 @@ Array transformer_block(const Scope& scope, const Array& x, const Attend& attend
 }
 
 Array transformer(const Scope& scope, Array x, const TransformerOptions& options, bool is_causal) {
+  check_depth("transformer", "depth", options.depth);
   const auto attend = [&](const Scope& block, const Array& h) {
     return multi_head_attention(block["attention"], h, attention_of(options, is_causal));
   };

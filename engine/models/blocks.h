@@ -11,6 +11,8 @@ namespace lockstep::models {
 /// What a block does with its normalised input; the scope is the block's.
 using Attend = std::function<Array(const Scope&, const Array&)>;
 
+/// Throws ValueError, naming the model and its option, for a number of layers below 0: a loop would take it for none.
+void check_depth(const std::string& model, const std::string& option, std::int64_t depth);
 /// Of the layers of vit and gpt.
 Array block_norm(const Scope& scope, const Array& x);
 MultiHeadAttentionOptions attention_of(const TransformerOptions& options, bool is_causal);

@@ -35,6 +35,7 @@ Array encoder(const Scope& scope, const Array& tokens, const EncoderOptions& opt
                      (types ? to_string(types->type()) : "not given") + "; give integer tokens [N, T] of at most " +
                      std::to_string(options.positions) + " positions, and types of their shape");
   }
+  check_depth("encoder", "depth", options.blocks.depth);
   const std::int64_t width = options.blocks.width;
   const auto embedded = [&](const char* name, const Array& indices, std::int64_t rows) {
     return embedding(scope[name], indices,

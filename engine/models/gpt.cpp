@@ -58,6 +58,7 @@ GptCache empty_cache(std::int64_t rows, const GptOptions& options) {
     throw ValueError("[empty_cache] rows is " + std::to_string(rows) + ", positions " +
                      std::to_string(options.positions) + "; both must be at least 1");
   }
+  check_depth("empty_cache", "depth", options.blocks.depth);
   GptCache cache;
   const Array x = zeros({rows, 1, options.blocks.width}, options.dtype);
   for (std::int64_t i = 0; i < options.blocks.depth; ++i) {

@@ -2,9 +2,12 @@
 #include <lockstep/layers.h>
 #include <lockstep/models.h>
 
+#include "engine/models/blocks.h"
+
 namespace lockstep::models {
 
 Array lstm_classifier(const Scope& scope, const Array& x, const LstmClassifierOptions& options) {
+  check_depth("lstm_classifier", "layers", options.layers);
   if (x.ndim() < 3) {
     throw ShapeError("[lstm_classifier] the input is " + to_string(x.type()) + "; give sequences [N, T, ...]");
   }

@@ -15,6 +15,7 @@ Array two_layers(const Scope& scope, const Array& x, std::int64_t units) {
 }  // namespace
 
 Array mixer(const Scope& scope, const Array& x, const MixerOptions& options) {
+  check_depth("mixer", "depth", options.depth);
   Array h = patches_of(scope, x, options.patch, options.width, "mixer");
   const auto norm = [](const Scope& s, const Array& v) { return layer_norm(s, v, {.epsilon = 1e-6}); };
   for (std::int64_t i = 0; i < options.depth; ++i) {

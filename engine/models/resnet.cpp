@@ -4,6 +4,8 @@
 #include <lockstep/layers.h>
 #include <lockstep/models.h>
 
+#include "engine/models/blocks.h"
+
 namespace lockstep::models {
 
 namespace {
@@ -37,6 +39,7 @@ Array resnet(const Scope& scope, const Array& x, const ResnetOptions& options) {
     throw ValueError("[resnet] filters has " + std::to_string(stages) + " numbers, blocks " +
                      std::to_string(options.blocks.size()) + "; give one of each for every stage, or one of blocks");
   }
+  for (const std::int64_t blocks : options.blocks) check_depth("resnet", "blocks", blocks);
   Array h = relu(options.large_images ? conv_norm(scope["stem"], x, options.filters[0], 7, 2)
                                       : conv_norm(scope["stem"], x, options.filters[0], 3, 1));
   if (options.large_images) h = max_pool2d(h, {.window = {3, 3}, .strides = {2, 2}, .padding = Padding::half});

@@ -11,24 +11,45 @@
 namespace lockstep::optim {
 namespace {
 
-/// The leaves a mask takes, as a dict from path to leaf.
-Tree taken(const Tree& tree, const Mask& mask) {
-  const std::vector<std::string> paths = tree.paths();
-  const std::vector<Array> leaves = tree.leaves();
+/// The leaves that are kept, at the paths they have, so that inner masks and labels find them there: lists become dicts
+/// by index. None where nothing is kept. `next` counts the leaves met.
+Tree pruned(const Tree& tree, const std::vector<bool>& keeps, std::size_t& next) {
   std::map<std::string, Tree> entries;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    if (mask(paths[i])) entries.emplace(paths[i], Tree(leaves[i]));
+  const auto keep = [&](const std::string& key, const Tree& item) {
+    Tree part = pruned(item, keeps, next);
+    if (part.kind() != Tree::Kind::none) entries.emplace(key, std::move(part));
+  };
+  if (tree.kind() == Tree::Kind::leaf) return keeps[next++] ? tree : Tree();
+  if (tree.kind() == Tree::Kind::dict) {
+    for (const auto& [key, item] : tree.entries()) keep(key, item);
+  } else if (tree.kind() == Tree::Kind::list) {
+    for (std::size_t i = 0; i < tree.items().size(); ++i) keep(std::to_string(i), tree.items()[i]);
   }
-  return Tree::dict(std::move(entries));
+  return entries.empty() ? Tree() : Tree::dict(std::move(entries));
 }
 
-/// The tree with those leaves that `changed`, a dict by path, has.
+Tree kept(const Tree& tree, const std::vector<bool>& keeps) {
+  std::size_t next = 0;
+  Tree part = pruned(tree, keeps, next);
+  return part.kind() == Tree::Kind::none ? Tree::dict({}) : part;
+}
+
+Tree taken(const Tree& tree, const Mask& mask) {
+  std::vector<bool> keeps;
+  for (const std::string& path : tree.paths()) keeps.push_back(mask(path));
+  return kept(tree, keeps);
+}
+
+/// The tree with those leaves that `changed` has, by path.
 Tree merged(const Tree& tree, const Tree& changed) {
-  const TreeEntries entries = changed.entries();
+  const std::vector<std::string> paths = changed.paths();
+  const std::vector<Array> leaves = changed.leaves();
+  std::map<std::string, Array> found;
+  for (std::size_t i = 0; i < paths.size(); ++i) found.emplace(paths[i], leaves[i]);
   return map_with_path(
       [&](const std::string& path, const Array& leaf) {
-        const auto found = entries.find(path);
-        return found == entries.end() ? leaf : found->second.array();
+        const auto other = found.find(path);
+        return other == found.end() ? leaf : other->second;
       },
       tree);
 }
@@ -45,24 +66,24 @@ KnownLoss of_part(const KnownLoss& loss, const Tree& params, Tree gradients) {
 
 using Label = std::function<std::string(const std::string& path, const Array& leaf)>;
 
-/// For each name the leaves labelled so, as a dict from path to leaf.
+/// For each name the leaves labelled so.
 std::map<std::string, Tree> labelled(const Tree& tree, const Named<GradientTransformation>& transformations,
                                      const Label& label) {
-  std::map<std::string, std::map<std::string, Tree>> parts;
-  for (const auto& [name, t] : transformations) parts[name] = {};
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
+  std::map<std::string, std::vector<bool>> keeps;
+  for (const auto& [name, t] : transformations) keeps[name].resize(leaves.size());
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const std::string name = label(paths[i], leaves[i]);
-    const auto part = parts.find(name);
-    if (part == parts.end()) {
+    const auto of = keeps.find(name);
+    if (of == keeps.end()) {
       throw ValueError("[partition] leaf '" + paths[i] + "' is labelled '" + name +
                        "', for which there is no transformation; give one, or label it otherwise");
     }
-    part->second.emplace(paths[i], Tree(leaves[i]));
+    of->second[i] = true;
   }
   std::map<std::string, Tree> trees;
-  for (auto& [name, part] : parts) trees.emplace(name, Tree::dict(std::move(part)));
+  for (const auto& [name, own] : keeps) trees.emplace(name, kept(tree, own));
   return trees;
 }
 

@@ -120,3 +120,13 @@ TEST_CASE("functions of boxes say what does not fit") {
   expect_error<ShapeError>([&] { bounding_boxes::limit_number(boxes, zeros({3}), 2); }, "one label for each box");
   expect_error<ValueError>([&] { bounding_boxes::limit_number(boxes, zeros({2}), -1); }, "most is -1");
 }
+
+TEST_CASE("boxes of float16 in pixels have an overlap, and its derivative") {
+  const Array boxes = convert(array({{0.0F, 0.0F, 640.0F, 512.0F}, {320.0F, 0.0F, 960.0F, 512.0F}}), float16);
+  const Array iou = bounding_boxes::compute_iou(boxes, boxes);
+  CHECK(iou.dtype() == float16);
+  CHECK(convert(iou, float32).to_vector<float>() == std::vector<float>{1, 0x1.554p-2F, 0x1.554p-2F, 1});
+  CHECK(convert(bounding_boxes::compute_ciou(boxes, boxes), float32).to_vector<float>() == std::vector<float>{1, 1});
+  const auto overlap = [&](const Array& b) { return sum(bounding_boxes::compute_iou(b, boxes)); };
+  CHECK(all(is_finite(grad(overlap)(boxes))).item<bool>());
+}

@@ -7,6 +7,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <lockstep/ops.h>
+#include <lockstep/weight_files.h>
+
 #include "tests/cli/program.h"
 
 // What is done with runs once they are there: compared, verified, used, reported. On drawn data, which needs no files.
@@ -169,6 +172,35 @@ TEST_CASE("arrays of NumPy and CIFAR's files are trained on") {
             "--data cifar10 needs --data-dir"));
 }
 
+TEST_CASE("arrays of NumPy that are no rows with their classes are refused before the first step") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const lockstep::Array& x, const std::vector<std::int64_t>& y) {
+    lockstep::exchange::save_npz(folder.path() / name, {{"x", x}, {"y", lockstep::array(y)}});
+  };
+  const auto refused = [&](const std::string& part) {
+    const Outcome outcome = run_program("train --data npz --set data.classes=3 --model mlp --steps 1 --batch 2 --run " +
+                                        (folder.path() / "run").string() + " --data-dir " + folder.path().string());
+    CAPTURE(outcome.err.empty() ? "" : outcome.err[0]);
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome, part));
+    CHECK_FALSE(fs::exists(folder.path() / "run"));
+  };
+  const lockstep::Array x = lockstep::ones({4, 5});
+  write("test.npz", x, {0, 1, 2, 0});
+  for (const std::int64_t label : {std::int64_t{-1}, std::int64_t{3}, (std::int64_t{1} << 32) + 1}) {
+    write("train.npz", x, {0, 1, label, 2});
+    refused("train.npz: y[2] is " + std::to_string(label) +
+            "; expected classes from 0 to 2; give --set data.classes=N");
+  }
+  write("train.npz", x, {0, 1, 2});
+  refused("train.npz: x is f32[4,5], y i32[3]; expected rows, at least one, and the class of each in y, [rows]");
+  write("train.npz", x, {0, 1, 2, 0});
+  write("test.npz", lockstep::ones({4, 6}), {0, 1, 2, 0});
+  refused("x is f32[4,5] in train.npz and f32[4,6] in test.npz; expected rows of one shape in both");
+  write("test.npz", lockstep::ones({0, 5}), {});
+  refused("test.npz: x is f32[0,5], y i32[0]; expected rows, at least one");
+}
+
 TEST_CASE("a configuration is TOML, whose numbers and tables mean what they mean there") {
   const TemporaryFolder folder;
   const fs::path config = folder.path() / "config.toml", run = folder.path() / "run";
@@ -181,6 +213,13 @@ TEST_CASE("a configuration is TOML, whose numbers and tables mean what they mean
   CHECK(kept.find("[data]\nname = \"synthetic\"\nrows = 64\n") != std::string::npos);
   CHECK(kept.find("[optimizer]\nmomentum = 0.5\nname = \"sgd\"\n") != std::string::npos);
   must_succeed(run_program("verify " + run.string()));
+  // Its seed is one of a run alone.
+  must_succeed(run_program("train --config " + (run / "config.toml").string() + " --seeds 1-1 --run " +
+                           (folder.path() / "seeds").string()));
+  std::ofstream(config) << "[optimizer]\nname = ''\n";
+  const Outcome empty = run_program("train --steps 1 --config " + config.string() + " --run x");
+  CHECK(empty.code == 2);
+  CHECK(has(empty, "optimizer.name is an empty text; give it a value, or leave it out"));
 }
 
 TEST_CASE("what cannot be meant is said") {

@@ -231,6 +231,11 @@ TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other ar
 
   CHECK(fingerprint_of(train(run, "--steps 20 --devices 4 --resume")) == whole);
   CHECK(fingerprint_of(train(run, "--steps 20 --devices 1 --resume")) == whole);  // nothing is left to do
+  const Outcome beyond = train(run, "--steps 19 --resume");
+  CHECK(beyond.code == 2);
+  CHECK(beyond.err.at(0).find("stands at step 20, and the run would end with step 19; give --steps 20 or more") !=
+        std::string::npos);
+  CHECK(file_text(run / "result.json").find("\"steps\": 20") != std::string::npos);
 }
 
 namespace {

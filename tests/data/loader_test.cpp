@@ -48,6 +48,13 @@ TEST_CASE("a permutation visits every position once, for every size") {
   }
 }
 
+TEST_CASE("data without rows are refused, whatever becomes of the last batch") {
+  for (const bool drop_last : {false, true}) {
+    tests::expect_error<DataError>([&] { static_cast<void>(Loader(counting(0), {.drop_last = drop_last})); },
+                                   "[loader] the data has no rows; give at least one");
+  }
+}
+
 TEST_CASE("seed and epoch change a permutation, nothing else does") {
   const auto orders = [](std::uint64_t seed, std::uint64_t epoch) {
     const Permutation order(seed, epoch, 1000);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,24 @@ TEST_CASE("what the models cannot take is refused") {
         static_cast<void>(gpt.variables(zeros({4, 4})));
       },
       "give integer tokens [N, T]");
+  // Fewer layers than none.
+  const Array x = zeros({1, 8, 8, 1});
+  const auto refuse = [&](const std::function<Array(const Scope&)>& make, const char* text) {
+    const Model model([&](Scope& s, const Array&) { return make(s); });
+    tests::expect_error<ValueError>([&] { static_cast<void>(model.variables(x)); }, text);
+  };
+  refuse([&](const Scope& s) { return models::mlp(s, x, {.layers = -1}); }, "[mlp] layers is -1; it must be at least");
+  refuse([&](const Scope& s) { return models::lstm_classifier(s, x, {.layers = -2}); }, "layers is -2");
+  refuse([&](const Scope& s) { return models::mixer(s, x, {.depth = -1}); }, "[mixer] depth is -1");
+  refuse([&](const Scope& s) { return models::vit(s, x, {.blocks = {.depth = -1}}); }, "depth is -1");
+  refuse([&](const Scope& s) { return models::resnet(s, x, {.blocks = {1, -1, 1}}); }, "[resnet] blocks is -1");
+  refuse(
+      [](const Scope& s) {
+        return models::encoder(s, zeros({1, 4}, int32), {.blocks = {.depth = -1}});
+      },
+      "[encoder] depth is -1");
+  tests::expect_error<ValueError>(
+      [] { static_cast<void>(models::empty_cache(1, {.positions = 4, .blocks = {.depth = -1}})); }, "depth is -1");
 }
 
 TEST_CASE("an unknown model is refused, with the names there are") {

@@ -127,3 +127,23 @@ TEST_CASE("a class that is almost certain still has its loss and its gradient") 
     }
   }
 }
+
+TEST_CASE("sparsemax and its loss of large elements: only differences count") {
+  const auto values = [](const Array& x) { return convert(x, float64).to_vector<double>(); };
+  const Array x = array({0.5F, 0.75F, 0.25F});
+  for (const float shift : {1e3F, 1e6F}) CHECK(values(sparsemax(x + shift)) == values(sparsemax(x + shift - shift)));
+  const std::vector<double> second = {0, 1, 0};
+  for (const float scale : {1e8F, 1e30F}) {
+    CHECK(values(sparsemax(x * scale)) == second);
+    const Array rows = expand_dims(x * scale, 0);
+    const auto loss = [](const Array& v) { return value(sparsemax_loss(v, array({2}))); };
+    CHECK(loss(rows).item<double>() == doctest::Approx(0.5 * scale).epsilon(1e-6));
+    CHECK(values(grad(loss)(rows)) == std::vector<double>{0, 1, -1});
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  CHECK(values(sparsemax(array({1.0F, -infinity, 0.5F}))) == std::vector<double>{0.75, 0, 0.25});
+  CHECK(value(sparsemax_loss(array({{1.0F, -infinity, 0.5F}}), array({0}))).item<double>() == doctest::Approx(0.0625));
+  for (const float bad : {infinity, std::numeric_limits<float>::quiet_NaN()}) {
+    CHECK(all(isnan(sparsemax(array({1.0F, bad, 0.5F})))).item<bool>());
+  }
+}

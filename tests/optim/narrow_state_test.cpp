@@ -167,3 +167,14 @@ TEST_CASE("what a wrapper of narrow state refuses") {
   expect_error<DtypeError>([] { optim::moments_dtype(optim::adam(1e-3), float32); }, "moments_dtype", "float32",
                            "bfloat16 or float16");
 }
+
+TEST_CASE("moments of what a mask or a label takes are kept in 16 bits as well") {
+  const auto label = [](const std::string&, const Array&) { return "all"; };
+  for (const auto& inner :
+       {optim::masked(optim::adam(0.1), optim::below("layer")), optim::partition({{"all", optim::adam(0.1)}}, label)}) {
+    const Tree state = trained(optim::moments_dtype(inner, bfloat16), ones({4}), ones({4}), 2).second;
+    int narrow = 0;
+    for (const Array& leaf : state.leaves()) narrow += leaf.dtype() == bfloat16 ? 1 : 0;
+    CHECK(narrow == 2);
+  }
+}

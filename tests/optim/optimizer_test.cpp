@@ -134,6 +134,43 @@ TEST_CASE("a frozen sub-tree stays, bit for bit") {
   CHECK(params.at("b").array().to_vector<double>() != Values{3});
 }
 
+TEST_CASE("masks, labels and freezes inside of a mask or a partition meet the paths of the whole tree") {
+  const Tree params = Tree::dict(
+      {{"a", Tree(ones({2}))},
+       {"b", Tree::dict({{"c", Tree(ones({2}))}, {"d", Tree(ones({2}))}})},
+       {"l", Tree::list({Tree(ones({1})), Tree::dict({{"x/y", Tree(ones({1}))}, {"z", Tree(ones({1}))}})})}});
+  using optim::below;
+  const auto moves = [&](const optim::GradientTransformation& t) {
+    std::string moved;
+    for (const std::string& path : {"a", "b/c", "b/d", "l/0", "l/1/x~1y", "l/1/z"}) {
+      const Tree updates = t.update(params, t.init(params), params).first;
+      if (sum(updates.at(path).array()).item<float>() != updates.at(path).array().size()) moved += " " + path;
+    }
+    return moved;
+  };
+  const auto twice = optim::scale(2);
+  CHECK(moves(optim::masked(optim::masked(twice, below("b/c")), below("b"))) == " b/c");
+  CHECK(moves(optim::masked(optim::masked(optim::masked(twice, below("l/1")), below("l")), below(""))) ==
+        " l/1/x~1y l/1/z");
+  CHECK(moves(optim::masked(optim::masked(twice, below("l/1/x~1y")), below("l"))) == " l/1/x~1y");
+  CHECK(moves(optim::masked(optim::chain(twice, optim::freeze(below("b/d"))), below("b"))) == " b/c b/d");
+  CHECK(optim::masked(optim::freeze(below("b/d")), below("b"))
+            .update(params, Tree(), params)
+            .first.at("b/d")
+            .array()
+            .to_vector<float>() == std::vector<float>{0, 0});
+  CHECK(moves(optim::masked(optim::add_decayed_weights(0.5, below("b/c")), below("b"))) == " b/c");
+  const auto own = [](const std::string& path, const Array&) { return path == "b/c" ? "twice" : "once"; };
+  const auto inner = optim::partition({{"twice", twice}, {"once", optim::identity()}}, own);
+  const auto all = [](const std::string&, const Array&) { return "all"; };
+  CHECK(moves(optim::partition({{"all", inner}}, all)) == " b/c");
+  CHECK(optim::masked(optim::trace(0.9), below("b")).init(params).paths() == std::vector<std::string>{"b/c", "b/d"});
+  // A single leaf, and no leaf at all.
+  const Tree one = Tree(ones({2}));
+  CHECK(sum(optim::masked(twice, below("")).update(one, Tree(), one).first.array()).item<float>() == 4);
+  CHECK(sum(optim::masked(twice, below("b")).update(one, Tree(), one).first.array()).item<float>() == 2);
+}
+
 TEST_CASE("below takes a path and what hangs under it") {
   const optim::Mask mask = optim::below("block/conv");
   CHECK(mask("block/conv"));

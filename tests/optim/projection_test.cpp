@@ -22,7 +22,7 @@ Array given() { return array(Values{1.5, -0.7, 0.3, 0.3, -2.0, 0.9}); }
 Array normal() { return array(Values{0.5, 1.0, -1.0, 2.0, 0.25, 0.1}); }
 
 void check_values(const Array& found, const Values& expected) {
-  const Values values = reshape(found, {-1}).to_vector<double>();
+  const Values values = convert(reshape(found, {-1}), float64).to_vector<double>();
   REQUIRE(values.size() == expected.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     CAPTURE(i);
@@ -56,6 +56,24 @@ TEST_CASE("projections are Optax'") {
   check_values(projection_halfspace(x, a, -0.4), {1.4731119019375247, -0.7537761961249505, 0.3537761961249506,
                                                   0.1924476077500988, -2.0134440490312375, 0.894622380387505});
   check_values(projection_halfspace(x, a, 40.0), x.to_vector<double>());
+}
+
+TEST_CASE("projections of large, small and 16-bit vectors") {
+  const Array x = convert(array({0.5F, 0.75F, 0.25F, 0.0F}), float32);
+  for (const float scale : {1e8F, 1e30F}) {
+    check_values(projection_simplex(x * scale), {0, 1, 0, 0});
+    check_values(projection_l1_ball(-x * scale), {0, -1, 0, 0});
+    check_values(projection_l2_sphere(array({3.0F, 4.0F}) * scale, 5.0) * 1e-4, {3e-4, 4e-4});
+    check_values(projection_l2_ball(array({3.0F, 4.0F}) * scale, 5.0) * 1e-4, {3e-4, 4e-4});
+  }
+  check_values(projection_l2_sphere(array({3e-30F, 4e-30F}), 5.0) * 1e-4, {3e-4, 4e-4});
+  CHECK(projection_l2_ball(array({3e-30F, 4e-30F})).to_vector<float>() == std::vector<float>{3e-30F, 4e-30F});
+  const Array many = convert(ones({1000}), bfloat16), half = convert(array({300.0F, 400.0F}), float16);
+  CHECK(all(projection_simplex(many, 1000.0) == many).item<bool>());
+  CHECK(projection_l2_ball(half, 5.0).dtype() == float16);
+  check_values(projection_l2_ball(half, 5.0), {3, 4});
+  check_values(projection_vector(half, half), {300, 400});
+  check_values(projection_hyperplane(half, half, 0.0), {0, 0});
 }
 
 TEST_CASE("projections have derivatives, compile, and take trees") {

@@ -35,7 +35,10 @@ Array tanh_shrink(const ArrayOperand& x) {
 
 Array sparsemax(const ArrayOperand& x, std::int64_t axis) {
   const DType dtype = api::inexact(x.dtype());
-  const Array value = moveaxis(convert(x, api::widened(dtype)), axis, -1);
+  const Array given = moveaxis(convert(x, api::widened(dtype)), axis, -1);
+  // Only differences count. Next to an element of 1e9 the 1 below would be lost, and with it all of the result.
+  const Array peak = stop_gradient(max(given, Axes{-1}, true));
+  const Array value = given - peak;
   const Array falling = sort(stop_gradient(value), -1, true);
   const Array counts = convert(arange(value.dim(-1)) + 1, value.dtype());
   const Array among = 1 + counts * falling > cumsum(falling, -1);
@@ -43,7 +46,8 @@ Array sparsemax(const ArrayOperand& x, std::int64_t axis) {
   const Array held = value >= least;
   const Array above = sum(where(held, value, 0), Axes{-1}, true) - 1;
   const Array threshold = above / sum(convert(held, value.dtype()), Axes{-1}, true);
-  return convert(moveaxis(where(held, value - threshold, 0), -1, axis), dtype);
+  const Array otherwise = peak - peak;  // 0, and NaN where there is no finite largest one
+  return convert(moveaxis(where(held, value - threshold, otherwise), -1, axis), dtype);
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 
 namespace lockstep::bounding_boxes {
@@ -90,6 +91,14 @@ Array boxes_of(const Sides& s, Format format) {
   return joined(s.left, s.top, s.right, s.bottom);
 }
 
+/// Boxes in which areas are computed: those of pixels have no finite one in float16.
+Array wide(const Array& boxes) { return convert(boxes, api::widened(api::inexact(boxes.dtype()))); }
+
+/// What is made of wide boxes, in the dtype that the given ones have in common.
+Array narrowed(const Array& x, const Array& a, const Array& b) {
+  return convert(x, api::inexact(promote(a.dtype(), b.dtype())));
+}
+
 Array area(const Sides& s) { return s.width() * s.height(); }
 
 Array shared_area(const Sides& a, const Sides& b) {
@@ -146,15 +155,16 @@ Array compute_iou(const ArrayOperand& a, const ArrayOperand& b, const IouOptions
       throw ShapeError(
           fmt::format("bounding_boxes.compute_iou: boxes are {}; expected [..., n, 4]", to_string(boxes.type())));
     }
-    return convert_format(boxes, options.format, Format::xyxy, options.image);
+    return convert_format(wide(boxes), options.format, Format::xyxy, options.image);
   };
   const Array first = expand_dims(corners(a), -2), second = expand_dims(corners(b), -3);
   const Sides of_first = sides_of(first, Format::xyxy), of_second = sides_of(second, Format::xyxy);
   const Array both = shared_area(of_first, of_second);
   const Array iou = both / (area(of_first) + area(of_second) - both + epsilon);
-  if (!options.use_masking) return squeeze(iou, Axes{-1});
+  if (!options.use_masking) return narrowed(squeeze(iou, Axes{-1}), a, b);
   const auto is_none = [](const Array& boxes) { return max(boxes, -1, true) < 0; };
-  return squeeze(where(logical_or(is_none(first), is_none(second)), options.mask_value, iou), Axes{-1});
+  const Array masked = where(logical_or(is_none(first), is_none(second)), options.mask_value, iou);
+  return narrowed(squeeze(masked, Axes{-1}), a, b);
 }
 
 Array compute_ciou(const ArrayOperand& a, const ArrayOperand& b, Format format) {
@@ -162,8 +172,8 @@ Array compute_ciou(const ArrayOperand& a, const ArrayOperand& b, Format format) 
     throw ValueError(
         fmt::format("bounding_boxes.compute_ciou: boxes are {}; convert them to pixels first", name(format)));
   }
-  const Sides first = sides_of(convert_format(a, format, Format::xyxy), Format::xyxy);
-  const Sides second = sides_of(convert_format(b, format, Format::xyxy), Format::xyxy);
+  const Sides first = sides_of(convert_format(wide(a), format, Format::xyxy), Format::xyxy);
+  const Sides second = sides_of(convert_format(wide(b), format, Format::xyxy), Format::xyxy);
   const Array height_1 = first.height() + epsilon, height_2 = second.height() + epsilon;
   const Array both = shared_area(first, second);
   const Array iou = both / (first.width() * height_1 + second.width() * height_2 - both + 2 * epsilon);
@@ -175,7 +185,7 @@ Array compute_ciou(const ArrayOperand& a, const ArrayOperand& b, Format format) 
   constexpr double pi = std::numbers::pi;
   const Array v = 4 / (pi * pi) * square(atan(second.width() / height_2) - atan(first.width() / height_1));
   const Array alpha = v / (v - iou + (1 + epsilon));
-  return squeeze(iou - (apart / diagonal + v * alpha), Axes{-1});
+  return narrowed(squeeze(iou - (apart / diagonal + v * alpha), Axes{-1}), a, b);
 }
 
 Array clip_to_image_size(const ArrayOperand& boxes, const ImageSize& image, Format format) {

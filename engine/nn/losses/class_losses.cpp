@@ -152,9 +152,14 @@ Weighted sparsemax_loss(const ArrayOperand& given, const ArrayOperand& labels, c
                         const LabelOptions& options) {
   return of_dense_labels({"sparsemax_loss", weight}, given, labels, 0, options,
                          [](const Array& scores, const Array& y) {
-                           const Array own = sum(one_hot(argmax(y, -1), y.dim(-1), y.dtype()) * scores, Axes{-1}, true);
-                           const Array from_own = scores - own, p = sparsemax(from_own);
-                           return sum(p * from_own - 0.5 * square(p), Axes{-1}) + 0.5;
+                           // Of differences to the largest one: what is in the support is then within 1 of it.
+                           const Array z = scores - stop_gradient(max(scores, Axes{-1}, true));
+                           const Array is_own = one_hot(argmax(y, -1), y.dim(-1), y.dtype()) > 0;
+                           const Array among = stop_gradient(sparsemax(z)) > 0, held = where(among, z, 0);
+                           const Array count = sum(convert(among, z.dtype()), Axes{-1});
+                           const Array threshold = (sum(held, Axes{-1}) - 1) / count;
+                           const Array squares = sum(square(held), Axes{-1}) - count * square(threshold);
+                           return 0.5 * squares + 0.5 - sum(where(is_own, z, 0), Axes{-1});
                          });
 }
 
