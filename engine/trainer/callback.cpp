@@ -12,6 +12,7 @@ void Requests::stop(std::string reason, bool save) {
 Callback::~Callback() = default;
 void Callback::on_check(const std::vector<std::string>&) {}
 void Callback::on_begin(const StepReport&, const Tree&) {}
+void Callback::on_resume(const StepReport&, const Tree&, Requests&) {}
 void Callback::on_step(const StepReport&, const Tree&, Requests&) {}
 void Callback::on_validation(const StepReport&, const Tree&, Requests&) {}
 void Callback::on_epoch(const StepReport&, const Tree&, Requests&) {}

@@ -58,8 +58,16 @@ void EarlyStopping::look(const StepReport& report, const Tree& state, Requests& 
   }
   if (wait_ < options_.patience || (report.epoch == 0 && looks_ == 1)) return;
   stopped_step_ = report.step;
+  stop(requests);
+}
+
+void EarlyStopping::stop(Requests& requests) const {
   requests.stop(fmt::format("early_stopping: {} has not improved on {} since step {}", options_.monitor, best_.value,
                             best_step_));
+}
+
+void EarlyStopping::on_resume(const StepReport& report, const Tree&, Requests& requests) {
+  if (stopped_step_ != 0 && stopped_step_ == report.step && wait_ >= options_.patience) stop(requests);
 }
 
 void EarlyStopping::on_end(const StepReport&, const Tree&, Requests& requests) {

@@ -112,20 +112,25 @@ class Run {
   void begin() {
     if (counts_steps(state_)) report_.step = state_.at("step").array().item<std::int64_t>();
     if (options_.checkpoints != nullptr) options_.checkpoints->open();
-    if (options_.resume) resume();
+    const bool is_resumed = options_.resume && resume();
     report_.first_step = report_.step;
     report_.epoch = source_.position().epoch;
     report_.last_step = last_step();
     for (const auto& callback : callbacks_) callback->on_begin(report_, state_);
+    if (!is_resumed) return;
+    tell(&Callback::on_resume);
+    do_requests();
   }
 
-  void resume() {
+  /// Whether there was a run to go on with.
+  bool resume() {
     auto resumed = trainer::resumed_run(state_, options_, callbacks_);
-    if (!resumed) return;
+    if (!resumed) return false;
     state_ = std::move(resumed->state);
     report_.step = resumed->step;
     saved_step_ = resumed->step;
     source_.seek(resumed->position);
+    return true;
   }
 
   std::int64_t last_step() const {

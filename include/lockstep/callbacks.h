@@ -69,6 +69,9 @@ class LOCKSTEP_API Callback {
   virtual void on_check(const std::vector<std::string>& findings);
   /// Before the first step; of a resumed run, with the state and step that it goes on from.
   virtual void on_begin(const StepReport& report, const Tree& state);
+  /// Behind that, of a resumed run alone: where the one that was saved had come to its end, this one may be stopped before
+  /// it makes a step.
+  virtual void on_resume(const StepReport& report, const Tree& state, Requests& requests);
   /// Every `every()` steps, at the end of each epoch and at the last step.
   virtual void on_step(const StepReport& report, const Tree& state, Requests& requests);
   /// Behind each validation.
@@ -127,11 +130,13 @@ struct EarlyStoppingOptions {
   bool restore_best_weights = false;  ///< In the end, trainable and non-trainable variables are the best look's.
   std::int64_t start_from_epoch = 0;
 };
-/// Ends the run where a metric gets no better. (Keras' EarlyStopping)
+/// Ends the run where a metric gets no better. (Keras' EarlyStopping) One that it has ended is over when it is resumed, too,
+/// but with more patience.
 class LOCKSTEP_API EarlyStopping final : public Callback {
  public:
   /// Throws ValueError for counts below 0.
   explicit EarlyStopping(EarlyStoppingOptions options);
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -145,6 +150,7 @@ class LOCKSTEP_API EarlyStopping final : public Callback {
 
  private:
   void look(const StepReport& report, const Tree& state, Requests& requests);
+  void stop(Requests& requests) const;
 
   EarlyStoppingOptions options_;
   BestValue best_;

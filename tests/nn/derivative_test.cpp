@@ -1,5 +1,8 @@
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -70,4 +73,44 @@ TEST_CASE("the derivative of a net of all layers equals finite differences, leaf
       CHECK(inner(g.at(path).array(), d) == doctest::Approx(slope).epsilon(2e-7).scale(1e-2));
     }
   }
+}
+
+TEST_CASE("what lies behind lengths, in places masked out and behind frames, NaN too, is in no derivative") {
+  const std::int64_t rows = 3, steps = 4, features = 2;
+  const Array lengths = array({4, 0, 2});
+  const Array held = expand_dims(arange(steps), 0) < expand_dims(lengths, 1);
+  const Array x = random::normal(random::key(1), {rows, steps, features});
+  const Array padded = where(expand_dims(held, 2), x, std::numeric_limits<float>::quiet_NaN());
+  const SequenceOptions<LstmState> by_length{.lengths = lengths}, by_mask{.mask = held, .reverse = true};
+  const SequenceOptions<Array> one_state{.lengths = lengths};
+  const auto in_images = [](const Array& v) { return expand_dims(v, -1); };
+  const auto experts = [&](const Scope& s, const Array& v) {
+    const Array kernels = s.trainable("experts", {.shape = {2, 2, 2}, .initializer = initializers::glorot_uniform()});
+    const auto expert = [](const Array& kernel, const Array& tokens) { return matmul(tokens, kernel); };
+    return mixture_of_experts(v, v, kernels, expert, {.mask = held}).y;
+  };
+  using Layer = std::function<Array(const Scope&, const Array&)>;
+  const std::vector<std::pair<std::string, Layer>> layers = {
+      {"lstm", [&](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, by_length).first; }},
+      {"masked lstm", [&](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, by_mask).first; }},
+      {"gru", [&](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, one_state).first; }},
+      {"rnn", [&](const Scope& s, const Array& v) { return simple_rnn(s, v, {.units = 2}, one_state).first; }},
+      {"mgu", [&](const Scope& s, const Array& v) { return mgu(s, v, {.units = 2}, one_state).first; }},
+      {"conv_lstm",
+       [&](const Scope& s, const Array& v) { return conv_lstm(s, in_images(v), {.filters = 2}, by_length).first; }},
+      {"experts", experts}};
+  for (const auto& [name, layer] : layers) {
+    CAPTURE(name);
+    const Model<Array, Array> model([layer = layer](Scope& s, const Array& v) { return layer(s["layer"], v); });
+    const auto [weights, state] = model.init(random::key(0), x);
+    const auto loss = [&, state = state](const Tree& w, const Array& v) {
+      return sum(square(model.stateless_call(w, state, v, true).first));
+    };
+    CHECK(fingerprint(grad<0>(loss)(weights, padded)) == fingerprint(grad<0>(loss)(weights, x)));
+    CHECK(all(grad<1>(loss)(weights, padded) == grad<1>(loss)(weights, x)).item<bool>());
+  }
+  const auto spelled = [&](const Array& logits) {
+    return value(ctc(logits, lengths, ones({rows, 1}, int32), array({1, 0, 1})));
+  };
+  CHECK(all(grad(spelled)(padded) == grad(spelled)(x)).item<bool>());
 }

@@ -207,6 +207,32 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
       "two callbacks are named");
 }
 
+TEST_CASE("a run that early stopping has ended is over when it is resumed, and goes on with more patience") {
+  const tests::TemporaryFolder folder;
+  const auto steps_of = [&](std::int64_t patience) {
+    const TrainStep step = line_step();
+    auto loader = line_loader();
+    const callbacks::EarlyStoppingOptions options{.min_delta = 100, .patience = patience, .restore_best_weights = true};
+    const detail::Callbacks all = {std::make_shared<callbacks::EarlyStopping>(options),
+                                   std::make_shared<callbacks::CsvLogger>(folder.path() / "metrics.csv")};
+    const TrainState state = fit(step, line_start(step), loader,
+                                 {.steps = 40,
+                                  .validate = tests::line_validation,
+                                  .validate_every = 2,
+                                  .checkpoints = std::make_shared<checkpoint::Manager>(folder.path() / "checkpoints"),
+                                  .save_every = 3,
+                                  .resume = true},
+                                 all);
+    return std::pair(state.step.item<std::int64_t>(), fingerprint(to_tree(state)));
+  };
+  const auto first = steps_of(2);
+  CHECK(first.first == 6);
+  const std::string table = tests::file_text(folder.path() / "metrics.csv");
+  for (int i = 0; i < 2; ++i) CHECK(steps_of(2) == first);
+  CHECK(tests::file_text(folder.path() / "metrics.csv") == table);
+  CHECK(steps_of(4).first == 10);
+}
+
 namespace {
 
 /// Four batches, the one at `bad` full of NaN.

@@ -79,7 +79,8 @@ std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& gi
   }
   const Axes window =
       nn::for_each_dimension(fmt::format("conv_lstm '{}'", scope.path()), "kernel", options.kernel, dimensions);
-  const Array inputs = convolutions_of_inputs(scope, x, window, options);
+  const Array held = nn::held_places("conv_lstm", scope, x, sequence.lengths, sequence.mask);
+  const Array inputs = convolutions_of_inputs(scope, nn::held_inputs(x, held), window, options);
   const Array recurrent =
       kernel_of(scope, "recurrent_kernel", window, x, options.filters, options, options.recurrent_initializer);
   const Axes ones(window.size(), 1);
@@ -92,9 +93,8 @@ std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& gi
   };
   const Shape shape = inputs.shape().erase(0).with(inputs.ndim() - 2, options.filters);
   const LstmState start = sequence.initial.value_or(LstmState{});
-  const nn::Places places{{start_of(scope, shape, x.dtype(), start.h), start_of(scope, shape, x.dtype(), start.c)},
-                          nn::held_places("conv_lstm", scope, x, sequence.lengths, sequence.mask),
-                          sequence.reverse};
+  const nn::Places places{
+      {start_of(scope, shape, x.dtype(), start.h), start_of(scope, shape, x.dtype(), start.c)}, held, sequence.reverse};
   const auto [ys, last] = nn::recurrence(step, inputs, places);
   return {ys, {last[0], last[1]}};
 }

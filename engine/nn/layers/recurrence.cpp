@@ -42,6 +42,14 @@ Array held_places(std::string_view layer, const Scope& scope, const Array& x, co
   return held.has_value() ? held & given : given;
 }
 
+Array held_inputs(const Array& x, const Array& held) {
+  if (!held.has_value()) return x;
+  std::vector<std::int64_t> places(static_cast<std::size_t>(x.ndim()), 1);
+  places[0] = x.dim(0);
+  places[1] = x.dim(1);
+  return where(reshape(swapaxes(held, 0, 1), places), x, 0);
+}
+
 std::pair<Array, std::vector<Array>> recurrence(const RecurrentStep& step, const Array& inputs, const Places& places) {
   using States = std::vector<Array>;
   const ScanOptions order{.reverse = places.reverse};

@@ -26,6 +26,10 @@ struct Places {
 Array held_places(std::string_view layer, const Scope& scope, const Array& x, const std::optional<Array>& lengths,
                   const std::optional<Array>& mask);
 
+/// x [N, T, ...] with zeros at places that are not held: what lies there, NaN too, must not come into gradients of
+/// kernels, as 0 times it.
+Array held_inputs(const Array& x, const Array& held);
+
 using RecurrentStep = std::function<std::vector<Array>(const std::vector<Array>& state, const Array& input)>;
 /// Hidden states [N, T, ..., units], 0 at places that are not held, and the final states: `step` makes the states of an
 /// input [N, ...], of which there are T; the first state is the hidden one.

@@ -29,8 +29,8 @@ Kernels declared(const Scope& scope, const Array& x, const Options& options, std
 }
 
 /// One product for all steps; the loop has the recurrent one alone. x is moved, not what is several times as wide.
-Array products_of_inputs(const Array& x, const Kernels& kernels) {
-  return dot_general(swapaxes(x, 0, 1), kernels.input, {{2}, {0}}) + kernels.bias;
+Array products_of_inputs(const Array& x, const Kernels& kernels, const nn::Places& places) {
+  return dot_general(swapaxes(nn::held_inputs(x, places.held), 0, 1), kernels.input, {{2}, {0}}) + kernels.bias;
 }
 
 /// The given state, or zeros. Throws ShapeError for another shape.
@@ -65,7 +65,7 @@ std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& given, 
   const auto places =
       places_of("lstm", scope, x, sequence,
                 {start_of(scope, x, options.units, start.h), start_of(scope, x, options.units, start.c)});
-  const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels), places);
+  const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, {last[0], last[1]}};
 }
 
@@ -89,8 +89,8 @@ std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& given, const
     return std::vector<Array>{update * h + (1 - update) * candidate};
   };
   const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
-  const auto [ys, last] =
-      nn::recurrence(step, products_of_inputs(x, kernels), places_of("gru", scope, x, sequence, {start}));
+  const nn::Places places = places_of("gru", scope, x, sequence, {start});
+  const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
 }
 
@@ -104,8 +104,8 @@ std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& given
     return std::vector<Array>{tanh(input + matmul(state[0], kernels.recurrent))};
   };
   const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
-  const auto [ys, last] =
-      nn::recurrence(step, products_of_inputs(x, kernels), places_of("simple_rnn", scope, x, sequence, {start}));
+  const nn::Places places = places_of("simple_rnn", scope, x, sequence, {start});
+  const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
 }
 
@@ -128,8 +128,8 @@ std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand& given, const
     return std::vector<Array>{forget * h + (1 - forget) * candidate};
   };
   const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
-  const auto [ys, last] =
-      nn::recurrence(step, products_of_inputs(x, kernels), places_of("mgu", scope, x, sequence, {start}));
+  const nn::Places places = places_of("mgu", scope, x, sequence, {start});
+  const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
 }
 

@@ -99,7 +99,9 @@ Weighted ctc(const ArrayOperand& logits, const ArrayOperand& frames, const Array
   const Array fits = (in_row >= 0) & (in_row <= labels.dim(1)) & (ticks >= 0) & (ticks <= logits.dim(1));
   const Array known = all(spelled | behind, Axes{1}) & fits;
   const Array classes = where(behind, 0, found.classes);
-  const Array total = log_likelihood(log_softmax(scores), ticks, classes, in_row, options.blank);
+  // What lies behind the frames is not read, by the derivative neither.
+  const Array in_frames = iota({logits.dim(0), logits.dim(1), 1}, 1) < reshape(ticks, {-1, 1, 1});
+  const Array total = log_likelihood(log_softmax(where(in_frames, scores, 0)), ticks, classes, in_row, options.blank);
   const double otherwise = options.zero_impossible ? 0 : std::numeric_limits<double>::infinity();
   const Array losses = where(total > never / 2, -total, otherwise);
   return weighted(nn::with_unknown_as_nan(losses, {.classes = classes, .known = known, .counted = {}}), weight);

@@ -144,7 +144,10 @@ MixtureResult mixture_of_experts(const Array& x, const Array& logits, const Tree
   const Array gates = e.choices > 1 ? largest / sum(largest, Axes{-1}, true) : largest;
 
   const Routes routes = routes_of(gates, convert(chosen, int32), counts, e);
-  const Array made = through_experts(rows_at(x, tokens_in_slots(routes, counts, e)), function, e, options.axis);
+  Array tokens = rows_at(x, tokens_in_slots(routes, counts, e));
+  // A row of which no token counts has none to fill room with.
+  if (options.mask) tokens = where(reshape(lockstep::any(counts, Axes{1}), {e.rows, 1, 1}), tokens, 0);
+  const Array made = through_experts(tokens, function, e, options.axis);
   const Array slot = minimum(routes.slot, e.experts * e.room - 1);
   const Array found_rows = where(expand_dims(routes.taken, -1), rows_at(made, slot), 0);
   const Array of_choices = found_rows * expand_dims(convert(routes.gate, made.dtype()), -1);
