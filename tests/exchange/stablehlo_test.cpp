@@ -161,6 +161,13 @@ TEST_CASE("what there is not here is refused by name") {
   expect_error<IrError>([] { exchange::from_stablehlo(""); }, "no public function; expected the text of a module");
 }
 
+TEST_CASE("arguments of any size take no memory to read") {
+  const Function read = exchange::from_stablehlo(
+      "module { func.func public @main(%a: tensor<4x3777777777xf32>) -> tensor<4x3777777777xf32> { return %a : "
+      "tensor<4x3777777777xf32> } }");
+  CHECK(read.input_types()[0].shape == Shape{4, 3777777777});
+}
+
 TEST_CASE("damaged modules") {
   int refused_ones = 0;
   for (const std::string name : {"scan", "branches", "generic_conv_grad"}) {
