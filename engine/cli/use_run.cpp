@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <lockstep/lockstep.h>
@@ -12,6 +11,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/compare.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/run_folder.h"
 
 namespace lockstep::cli {
 namespace {
@@ -93,9 +93,8 @@ int predict_run(const UseArguments& a) {
 }
 
 int verify_run(const fs::path& run, const fs::path& data_dir) {
-  std::ifstream file(run / "result.json");
-  const nlohmann::json result = nlohmann::json::parse(file, nullptr, false);
-  if (!result.is_object() || !result.contains("fingerprint") || !result["fingerprint"].is_string()) {
+  const std::optional<std::string> fingerprint = written_fingerprint(run);
+  if (!fingerprint) {
     throw ValueError(fmt::format("{} holds no fingerprint: the run has not come to its end; go on with --resume first",
                                  (run / "result.json").string()));
   }
@@ -118,9 +117,9 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   std::string made;
   try {
     train(arguments);
-    made = nlohmann::json::parse(std::ifstream(anew / "result.json")).at("fingerprint").get<std::string>();
+    made = written_fingerprint(anew).value_or("none");
     const RunRecord again = read_run(anew);
-    if (made != result["fingerprint"]) {
+    if (made != *fingerprint) {
       for (const std::string& line : compare(recorded, again).lines) fmt::print("{}\n", line);
     }
   } catch (...) {
@@ -128,9 +127,8 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
     throw;
   }
   remove();
-  const bool is_equal = made == result["fingerprint"];
-  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified",
-             result["fingerprint"].get<std::string>(), made);
+  const bool is_equal = made == *fingerprint;
+  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", *fingerprint, made);
   if (!is_equal && differing > 0) fmt::print("the entries above differ: other bits are to be expected there\n");
   return is_equal ? success : failure;
 }
