@@ -158,6 +158,8 @@ TEST_CASE("what there is not here is refused by name") {
   expect_error<IrError>([] { exchange::from_stablehlo("module { stablehlo.add }"); },
                         "'stablehlo.add' stands in a module, where functions are expected");
   expect_error<IrError>([] { exchange::from_stablehlo("module {"); }, "line 1: expected 'a name', found ''");
+  // What is expected may stand there in so many letters.
+  expect_error<IrError>([] { exchange::from_stablehlo("f %x# a number"); }, "expected 'a number', found");
   expect_error<IrError>([] { exchange::from_stablehlo(""); }, "no public function; expected the text of a module");
 }
 
