@@ -12,6 +12,7 @@
 #include "engine/cli/compare.h"
 #include "engine/cli/experiment.h"
 #include "engine/cli/run_folder.h"
+#include "engine/files/folder_entries.h"
 
 namespace lockstep::cli {
 namespace {
@@ -110,10 +111,7 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   TrainArguments arguments = arguments_of(run, data_dir);
   const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
   arguments.run = anew;
-  const auto remove = [&] {
-    std::error_code error;
-    fs::remove_all(anew, error);
-  };
+  const auto remove = [&] { static_cast<void>(files::remove_tree(anew)); };
   std::string made;
   try {
     train(arguments);
