@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "engine/ops/constants/zeros.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::partition {
@@ -13,15 +14,9 @@ namespace {
 /// says anything of takes two.
 constexpr int sweeps = 3;
 
-bool is_zero_number(const AttrValue& value) {
-  const auto* real = std::get_if<double>(&value);
-  const auto* integer = std::get_if<std::int64_t>(&value);
-  return (real != nullptr && *real == 0) || (integer != nullptr && *integer == 0);
-}
-
 /// Whether results are zeros because operand 0 is, which is moved or converted; or because they are made so.
 bool makes_zeros(const ir::Equation& equation, const std::vector<bool>& zeros) {
-  if (equation.primitive == &ops::primitives::full()) return is_zero_number(equation.attrs.at("value"));
+  if (ops::writes_zeros(equation)) return true;
   const bool keeps = ir::moves_one(equation.primitive->traits) || equation.primitive == &ops::primitives::convert();
   return keeps && zeros[equation.inputs[0].id];
 }
@@ -180,6 +175,23 @@ std::vector<Wish> wishes_of(const Analysis& analysis, const ir::Equation& equati
     wishes.push_back(analysis.wishes[v.id].value_or(Wish(rank)));
   }
   return wishes;
+}
+
+WantedOutputs wishes_for(const std::vector<std::optional<ValueLayout>>& outputs) {
+  WantedOutputs wanted;
+  for (const auto& layout : outputs) wanted.push_back(layout ? std::optional(wish_for(*layout)) : std::nullopt);
+  return wanted;
+}
+
+std::vector<ValueLayout> settled_outputs(const Analysis& analysis,
+                                         const std::vector<std::optional<ValueLayout>>& outputs) {
+  std::vector<ValueLayout> layouts;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ValueLayout free = analysis.layout(analysis.function->outputs()[i]);
+    free.sums = {};
+    layouts.push_back(outputs[i].value_or(std::move(free)));
+  }
+  return layouts;
 }
 
 bool is_of_one_replica(const ir::Equation& equation) {

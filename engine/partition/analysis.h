@@ -70,5 +70,10 @@ EquationPlan plan_bodies(const Analysis& analysis, const ir::Equation& equation,
 
 /// A layout with each dimension asked for.
 Wish wish_for(const ValueLayout& layout);
+/// Likewise of outputs; nothing where any layout will do.
+WantedOutputs wishes_for(const std::vector<std::optional<ValueLayout>>& outputs);
+/// The layouts that a function's outputs then get: those asked for, or as they come, reduced.
+std::vector<ValueLayout> settled_outputs(const Analysis& analysis,
+                                         const std::vector<std::optional<ValueLayout>>& outputs);
 
 }  // namespace lockstep::partition

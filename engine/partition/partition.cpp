@@ -28,20 +28,14 @@ Partitioned partition(const ir::FunctionPtr& whole_function, const ir::AxisSizes
   const ir::FunctionPtr function =
       setting.contraction_blocks > 0 ? sums_in_one_order(whole_function, setting) : whole_function;
   for (ValueLayout& layout : inputs) layout = without_single(std::move(layout), mesh);
-  WantedOutputs wanted;
   for (std::optional<ValueLayout>& layout : outputs) {
     if (layout) layout = without_single(*std::move(layout), mesh);
-    wanted.push_back(layout ? std::optional(wish_for(*layout)) : std::nullopt);
   }
-  const Analysis analysis = analyze(function, inputs, wanted, setting);
+  const Analysis analysis = analyze(function, inputs, wishes_for(outputs), setting);
 
   Partitioned result;
   result.inputs = inputs;
-  for (std::size_t i = 0; i < function->outputs().size(); ++i) {
-    ValueLayout free = analysis.layout(function->outputs()[i]);
-    free.sums = {};
-    result.outputs.push_back(outputs[i].value_or(std::move(free)));
-  }
+  result.outputs = settled_outputs(analysis, outputs);
   ir::Builder builder(mesh);
   std::vector<Value> blocks;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -102,20 +102,12 @@ std::vector<Value> BlockWriter::call(const ir::Equation& equation, const Equatio
 Partitioner BlockWriter::partitioner_of_rules() const {
   return [this](const ir::FunctionPtr& function, const std::vector<ValueLayout>& inputs,
                 const std::vector<std::optional<ValueLayout>>& outputs) {
-    WantedOutputs wanted;
-    for (const auto& layout : outputs) wanted.push_back(layout ? std::optional(wish_for(*layout)) : std::nullopt);
-    const Analysis analysis = analyze(function, inputs, wanted, setting_);
-    OnBlocks result;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      ValueLayout free = analysis.layout(function->outputs()[i]);
-      free.sums = {};
-      result.outputs.push_back(outputs[i].value_or(std::move(free)));
-    }
+    const Analysis analysis = analyze(function, inputs, wishes_for(outputs), setting_);
+    std::vector<ValueLayout> layouts = settled_outputs(analysis, outputs);
     const Options none;
     Moves unlisted(mesh(), none);
-    ir::Builder builder(mesh());
-    result.function = BlockWriter(builder, analysis, setting_, unlisted, 1).body_of(analysis, result.outputs, 1);
-    return result;
+    const ir::FunctionPtr blocks = BlockWriter(builder_, analysis, setting_, unlisted, 1).body_of(analysis, layouts, 1);
+    return OnBlocks{blocks, std::move(layouts)};
   };
 }
 

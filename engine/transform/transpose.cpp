@@ -3,6 +3,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ops/constants/zeros.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/values.h"
 #include "engine/transform/replay.h"
@@ -20,13 +21,6 @@ using ir::Function;
 using ir::Tangent;
 using ir::Value;
 using ir::Var;
-
-bool is_zero(const AttrValue& value) {
-  if (const auto* real = std::get_if<double>(&value)) return *real == 0;
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer == 0;
-  if (const auto* boolean = std::get_if<bool>(&value)) return !*boolean;
-  return false;
-}
 
 /// Runs the equations of a linear function backwards, cotangents beside the values.
 class Backward {
@@ -86,7 +80,7 @@ class Backward {
   }
 
   bool gives_zero(const Equation& equation) const {
-    if (equation.primitive == &ops::primitives::full()) return is_zero(equation.attrs.at("value"));
+    if (ops::writes_zeros(equation)) return true;
     if (equation.primitive->derivative.kind != Derivative::Kind::linear || equation.inputs.empty()) return false;
     for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
       if (linear_in(equation.primitive->derivative, i) && !zero_[equation.inputs[i].id]) return false;

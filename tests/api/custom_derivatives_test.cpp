@@ -288,6 +288,25 @@ TEST_CASE("a rule that is not linear in the tangents has no reverse mode") {
   expect_error<TraceError>([&] { grad(summed(squared))(x); }, "linear");
 }
 
+TEST_CASE("a rule that takes a tangent in places alone has reverse mode in each argument alone") {
+  const auto larger = [](const Array& x, const Array& y) { return where(x > y, x, y); };
+  const auto rule = [larger](const std::tuple<Array, Array>& at, const std::tuple<Array, Array>& along) {
+    const auto& [x, y] = at;
+    const auto& [dx, dy] = along;
+    const Array of_x = where(x > y, dx * 3, 0), of_y = where(x > y, 0, broadcast_to(dy, x.shape()) * 5);
+    return std::pair(larger(x, y), of_x + of_y);
+  };
+  const auto f = custom_jvp(larger, rule, unchecked);
+  const Array x = array({1.0F, 4.0F, 2.0F}), y = array({2.0F, 3.0F, 2.0F});
+  check_equal(grad<0>([&](const Array& a, const Array& b) { return sum(f(a, b)); })(x, y), array({0.0F, 3.0F, 0.0F}));
+  check_equal(grad<1>([&](const Array& a, const Array& b) { return sum(f(a, b)); })(x, y), array({5.0F, 0.0F, 5.0F}));
+  check_equal(jit(grad<1>([&](const Array& a, const Array& b) { return sum(f(a, b)); }))(x, y),
+              array({5.0F, 0.0F, 5.0F}));
+  const auto of_level = grad([&](const Array& b) { return sum(f(x, b)); });
+  CHECK(of_level(full({}, 1.5F)).item<float>() == 5);
+  check_equal(vmap(of_level)(array({0.0F, 1.5F, 5.0F})), array({0.0F, 5.0F, 15.0F}));
+}
+
 TEST_CASE("inside a map a rule's result may not vary where the function's does not") {
   const auto f = custom_vjp([](const Array& v) { return psum(sum(v), {"batch"}); },
                             [](const Array& v) { return std::pair(sum(v), v); },

@@ -10,21 +10,6 @@
 #include "engine/data/images/pixels.h"
 
 namespace lockstep::data {
-namespace {
-
-/// Bytes of a line of an image: most are so few that calling memcpy for them takes longer than they do.
-void copy_line(std::byte* to, const std::byte* from, std::size_t count) {
-  constexpr std::size_t piece = 16;
-  if (count < piece || count > 8 * piece) {
-    std::memcpy(to, from, count);
-    return;
-  }
-  for (std::size_t at = 0; at + piece < count; at += piece) std::memcpy(to + at, from + at, piece);
-  std::memcpy(to + count - piece, from + count - piece, piece);
-}
-
-}  // namespace
-
 HostTable crop(const HostTable& image, std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width) {
   const Extents from = extents_of(image, "crop");
   HostTable window = blank(image.type.dtype, {height, width, from.channels}, "crop");
@@ -38,9 +23,9 @@ HostTable crop(const HostTable& image, std::int64_t top, std::int64_t left, std:
   const std::int64_t columns = left >= from.width ? 0 : std::min(width, from.width - left);
   if (columns <= first_column) return window;
   for (std::int64_t row = first_row; row < rows; ++row) {
-    copy_line(window.bytes.data() + (row * width + first_column) * pixel,
-              image.bytes.data() + ((row + top) * from.width + first_column + left) * pixel,
-              static_cast<std::size_t>((columns - first_column) * pixel));
+    std::memcpy(window.bytes.data() + (row * width + first_column) * pixel,
+                image.bytes.data() + ((row + top) * from.width + first_column + left) * pixel,
+                static_cast<std::size_t>((columns - first_column) * pixel));
   }
   return window;
 }

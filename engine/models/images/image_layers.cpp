@@ -32,6 +32,12 @@ Array convolved_by_channel(const Scope& scope, const std::string& name, const Ar
                          .kernel_initializer = initializers::he_normal()});
 }
 
+Array means_of_neighbours(const Array& x) {
+  return avg_pool2d(x, {.window = {3, 3}, .strides = {1, 1}, .padding = Padding::same});
+}
+
+Array largest_of_neighbours(const Array& x) { return max_pool2d(x, {.window = {3, 3}, .strides = {2, 2}}); }
+
 Array classes_of_features(const Scope& scope, const Array& features, std::int64_t classes, bool head) {
   return head ? dense(scope["head"], features, {.units = classes}) : features;
 }

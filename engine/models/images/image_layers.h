@@ -24,6 +24,10 @@ struct Convolution {
 Array convolved(const Scope& scope, const std::string& name, const Array& x, const Convolution& how);
 Array convolved_by_channel(const Scope& scope, const std::string& name, const Array& x, const Convolution& how);
 
+/// The means (the largest) of windows of 3x3, one at each place (one at every other place of what they fit in).
+Array means_of_neighbours(const Array& x);
+Array largest_of_neighbours(const Array& x);
+
 /// The mean over the image, then the layer "head", if there is one.
 Array classes_of(const Scope& scope, const Array& x, std::int64_t classes, bool head);
 /// The layer "head", if there is one.

@@ -37,22 +37,20 @@ Array inception_resnet_v2(const Scope& scope, const Array& x, const InceptionRes
   check_image("inception_resnet_v2", x, 75);
   constexpr Padding valid = Padding::valid;
   Numbered conv(scope);
-  Array h = conv(x, {{32, 3, 3, 2, valid}, {32, 3, 3, 1, valid}, {64, 3, 3}});
-  h = conv(of_largest(h), {{80, 1, 1, 1, valid}, {192, 3, 3, 1, valid}});
-  h = of_largest(h);
+  Array h = inception_stem(conv, x);
   const Array small = branched(conv, h, {{{96, 1, 1}}, {{48, 1, 1}, {64, 5, 5}}, {{64, 1, 1}, {96, 3, 3}, {96, 3, 3}}});
-  h = concatenate({small, conv(of_means(h), Window{64, 1, 1})}, -1);
+  h = concatenate({small, conv(means_of_neighbours(h), Window{64, 1, 1})}, -1);
   h = residual_blocks(
       scope, conv, h,
       {"block35", 10, 0.17, {{{32, 1, 1}}, {{32, 1, 1}, {32, 3, 3}}, {{32, 1, 1}, {48, 3, 3}, {64, 3, 3}}}});
   const Array first = branched(conv, h, {{{384, 3, 3, 2, valid}}, {{256, 1, 1}, {256, 3, 3}, {384, 3, 3, 2, valid}}});
-  h = concatenate({first, of_largest(h)}, -1);
+  h = concatenate({first, largest_of_neighbours(h)}, -1);
   h = residual_blocks(scope, conv, h, {"block17", 20, 0.1, {{{192, 1, 1}}, {{128, 1, 1}, {160, 1, 7}, {192, 7, 1}}}});
   const Array second = branched(conv, h,
                                 {{{256, 1, 1}, {384, 3, 3, 2, valid}},
                                  {{256, 1, 1}, {288, 3, 3, 2, valid}},
                                  {{256, 1, 1}, {288, 3, 3}, {320, 3, 3, 2, valid}}});
-  h = concatenate({second, of_largest(h)}, -1);
+  h = concatenate({second, largest_of_neighbours(h)}, -1);
   h = residual_blocks(scope, conv, h, {"block8", 10, 0.2, {{{192, 1, 1}}, {{192, 1, 1}, {224, 1, 3}, {256, 3, 1}}}},
                       true);
   h = convolved(scope, "conv_7b", h, {.filters = 1536});

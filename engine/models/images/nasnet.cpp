@@ -64,10 +64,6 @@ class Cell {
   std::int64_t filters_;
 };
 
-Array of_means(const Array& x) {
-  return avg_pool2d(x, {.window = {3, 3}, .strides = {1, 1}, .padding = Padding::same});
-}
-
 /// Figure 4 of the paper, the cell on the left.
 Array normal_cell(const Scope& scope, const std::string& name, const Array& x, const std::optional<Array>& before,
                   std::int64_t filters) {
@@ -77,7 +73,8 @@ Array normal_cell(const Scope& scope, const std::string& name, const Array& x, c
   const Array first = cell.separable("normal_left1", h, 5) + cell.separable("normal_right1", p, 3);
   const Array second = cell.separable("normal_left2", p, 5) + cell.separable("normal_right2", p, 3);
   const Array fifth = cell.separable("normal_left5", h, 3) + h;
-  return concatenate({p, first, second, of_means(h) + p, of_means(p) + of_means(p), fifth}, -1);
+  return concatenate(
+      {p, first, second, means_of_neighbours(h) + p, means_of_neighbours(p) + means_of_neighbours(p), fifth}, -1);
 }
 
 /// The cell on the right, which halves the image.
@@ -88,13 +85,13 @@ Array reduction_cell(const Scope& scope, const std::string& name, const Array& x
   const Array h = cell.squeezed("reduction", x);
   // Zeros around it, that count: as many as a convolution with a step has.
   const Array framed = pad(h, 0.0, {0, h.dim(1) % 2, h.dim(2) % 2, 0}, {0, 1, 1, 0});
-  const Array largest = max_pool2d(framed, {.window = {3, 3}, .strides = {2, 2}});
+  const Array largest = largest_of_neighbours(framed);
   const Array means = avg_pool2d(framed, {.window = {3, 3}, .strides = {2, 2}});
   const Array first = cell.separable("reduction_left1", h, 5, 2) + cell.separable("reduction_right1", p, 7, 2);
   const Array second = largest + cell.separable("reduction_right2", p, 7, 2);
   const Array third = means + cell.separable("reduction_right3", p, 5, 2);
   const Array fifth = cell.separable("reduction_left4", first, 3) + largest;
-  return concatenate({second, third, second + of_means(first), fifth}, -1);
+  return concatenate({second, third, second + means_of_neighbours(first), fifth}, -1);
 }
 
 }  // namespace

@@ -42,11 +42,7 @@ class Numbered {
   int number_ = 0;
 };
 
-/// Of windows of 3x3, one at each place.
-inline Array of_means(const Array& x) {
-  return avg_pool2d(x, {.window = {3, 3}, .strides = {1, 1}, .padding = Padding::same});
-}
-/// Halves the image.
-inline Array of_largest(const Array& x) { return max_pool2d(x, {.window = {3, 3}, .strides = {2, 2}}); }
+/// What Inception networks begin with: an image of an eighth of the extents, 192 channels.
+Array inception_stem(Numbered& conv, const Array& x);
 
 }  // namespace lockstep::models

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 
 #include <lockstep/error.h>
 
+#include "engine/ops/constants/zeros.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/samples.h"
 
@@ -100,25 +102,35 @@ std::vector<Value> inlined(ir::Builder& builder, const ir::Function& f, std::spa
 
 namespace {
 
-/// Whether zeros in these operands make the equation's results zeros.
-bool gives_zeros(const ir::Equation& equation, const std::vector<bool>& zero) {
+/// Whether the equation's results are zeros because operands are absent, beside constants of zeros (`zero`: of either
+/// kind). Of factors one must be absent: constant zeros times infinity are NaN.
+bool gives_zeros(const ir::Equation& equation, const std::vector<bool>& absent, const std::vector<bool>& zero) {
   const ir::Derivative& derivative = equation.primitive->derivative;
   using Kind = ir::Derivative::Kind;
-  const auto is_zero = [&](std::size_t i) { return bool(zero[i]); };
+  const auto none_is_left = [&](const auto& operands) {
+    return std::ranges::all_of(operands, [&](std::size_t i) { return bool(zero[i]); }) &&
+           std::ranges::any_of(operands, [&](std::size_t i) { return bool(absent[i]); });
+  };
   switch (derivative.kind) {
     case Kind::bilinear:
-      return is_zero(0) || is_zero(1);
+      return absent[0] || absent[1];
     case Kind::linear:
     case Kind::jvp:
       if (derivative.linear_in.empty()) {
-        return derivative.kind == Kind::linear && std::ranges::find(zero, false) == zero.end();
+        return derivative.kind == Kind::linear && none_is_left(std::views::iota(std::size_t{0}, zero.size()));
       }
-      return std::ranges::all_of(derivative.linear_in, [&](int i) { return is_zero(static_cast<std::size_t>(i)); });
+      return none_is_left(derivative.linear_in);
     case Kind::zero:
     case Kind::joint:
       return false;
   }
   return false;
+}
+
+/// Whether they are constants of zeros: written so, or moved and converted.
+bool keeps_zeros(const ir::Equation& equation, const std::vector<bool>& zero) {
+  return writes_zeros(equation) || (equation.primitive->derivative.kind == ir::Derivative::Kind::linear &&
+                                    !zero.empty() && std::ranges::find(zero, false) == zero.end());
 }
 
 /// The one term of a sum whose other is zero, or nothing where the equation is no sum.
@@ -134,16 +146,19 @@ std::vector<ir::Tangent> inlined_without_zeros(ir::Builder& builder, const ir::F
                                                std::span<const ir::Tangent> operands) {
   std::vector<ir::Tangent> values(f.types().size());
   for (std::size_t i = 0; i < operands.size(); ++i) values[f.inputs()[i].id] = operands[i];
+  std::vector<bool> zeros(f.types().size());  // constants, as where(c, tangent, 0) has them
   for (const ir::Equation& equation : f.equations()) {
     std::vector<ir::Tangent> given;
-    std::vector<bool> zero;
+    std::vector<bool> absent, zero;
     for (const ir::Var v : equation.inputs) {
       given.push_back(values[v.id]);
-      zero.push_back(!given.back());
+      absent.push_back(!given.back());
+      zero.push_back(absent.back() || zeros[v.id]);
     }
-    const bool any_zero = std::ranges::find(zero, true) != zero.end();
-    if (any_zero && gives_zeros(equation, zero)) continue;
-    if (const ir::Tangent term = any_zero ? remaining_term(equation, given) : std::nullopt) {
+    if (gives_zeros(equation, absent, zero)) continue;
+    for (const ir::Var v : equation.outputs) zeros[v.id] = keeps_zeros(equation, zero);
+    const bool any_absent = std::ranges::find(absent, true) != absent.end();
+    if (const ir::Tangent term = any_absent ? remaining_term(equation, given) : std::nullopt) {
       values[equation.outputs[0].id] = pvary(*term, f.type(equation.outputs[0]).varying);
       continue;
     }

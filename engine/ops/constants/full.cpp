@@ -3,6 +3,7 @@
 #include <string>
 #include <variant>
 
+#include "engine/ops/constants/zeros.h"
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/layout.h"
 
@@ -80,6 +81,14 @@ const Primitive& primitives::full() {
       .traits = {},
       .layout = layout::constant()};
   return op;
+}
+
+bool writes_zeros(const ir::Equation& equation) {
+  if (equation.primitive != &primitives::full()) return false;
+  const AttrValue& value = equation.attrs.at("value");
+  const auto* real = std::get_if<double>(&value);
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  return (real != nullptr && *real == 0) || (integer != nullptr && *integer == 0);
 }
 
 }  // namespace lockstep::ops

@@ -7,20 +7,9 @@
 #include "engine/optim/arguments.h"
 #include "engine/optim/inner_products.h"
 #include "engine/optim/moments.h"
+#include "engine/optim/rate_free/distance_estimate.h"
 
 namespace lockstep::optim {
-namespace {
-
-Tree first_state(const Tree& params, const DadaptOptions& options) {
-  check_real("dadapt_adamw", params);
-  const DType dtype = dtype_of_sums(params);
-  return first_moments(params)
-      .with("sum", zeros_of(params))
-      .with("estimate", Tree(full({}, options.first_estimate, dtype)))
-      .with("numerator", Tree(full({}, 0.0, dtype)));
-}
-
-}  // namespace
 
 GradientTransformation dadapt_adamw(LearningRate rate, DadaptOptions options) {
   check_moments("dadapt_adamw", options.b1, options.b2, options.epsilon);
@@ -30,8 +19,7 @@ GradientTransformation dadapt_adamw(LearningRate rate, DadaptOptions options) {
     const Array before = state.at("count").array(), count = before + 1;
     const Array old = state.at("estimate").array();
     const double b3 = std::sqrt(o.b2);
-    const Array factor = rate.schedule()(before) * correction(o.b1, count) / sqrt(correction(o.b2, count));
-    const Array step = old * convert(factor, old.dtype());
+    const Array step = corrected_step(rate, before, o.b1, o.b2, old);
     const auto over_root = [&](const Array& x, const Array& v) { return x / (sqrt(v) + o.epsilon); };
     const Tree g = widened(gradients);
     const Array agreement = inner_product(g, map(over_root, state.at("sum"), state.at("nu")));
@@ -58,7 +46,9 @@ GradientTransformation dadapt_adamw(LearningRate rate, DadaptOptions options) {
                                                      {"estimate", Tree(estimate)},
                                                      {"numerator", Tree(numerator)}}));
   };
-  return {[o = options](const Tree& params) { return first_state(params, o); }, update};
+  return {
+      [o = options](const Tree& params) { return first_distance_estimate("dadapt_adamw", params, o.first_estimate); },
+      update};
 }
 
 }  // namespace lockstep::optim

@@ -7,6 +7,7 @@
 #include "engine/optim/arguments.h"
 #include "engine/optim/inner_products.h"
 #include "engine/optim/moments.h"
+#include "engine/optim/rate_free/distance_estimate.h"
 
 namespace lockstep::optim {
 namespace {
@@ -18,16 +19,6 @@ void check(const ProdigyOptions& options) {
   check_not_negative("prodigy", "weight_decay", options.weight_decay);
 }
 
-Tree first_state(const Tree& params, const ProdigyOptions& options) {
-  check_real("prodigy", params);
-  const DType dtype = dtype_of_sums(params);
-  return first_moments(params)
-      .with("sum", zeros_of(params))
-      .with("start", widened(params))
-      .with("estimate", Tree(full({}, options.first_estimate, dtype)))
-      .with("numerator", Tree(full({}, 0.0, dtype)));
-}
-
 }  // namespace
 
 GradientTransformation prodigy(LearningRate rate, ProdigyOptions options) {
@@ -36,8 +27,7 @@ GradientTransformation prodigy(LearningRate rate, ProdigyOptions options) {
     const Array before = state.at("count").array(), count = before + 1;
     const Array old = state.at("estimate").array();
     const double b3 = std::sqrt(o.b2);
-    const Array factor = rate.schedule()(before) * correction(o.b1, count) / sqrt(correction(o.b2, count));
-    const Array step = old * convert(factor, old.dtype());
+    const Array step = corrected_step(rate, before, o.b1, o.b2, old);
     const Tree scaled = map([&](const Array& g) { return times(old, wide(g)); }, gradients);
     Tree mu = next_averages(o.b1, state.at("mu"), scaled);
     Tree nu = next_square_averages(o.b2, state.at("nu"), scaled);
@@ -67,7 +57,10 @@ GradientTransformation prodigy(LearningRate rate, ProdigyOptions options) {
                             {"numerator", Tree(numerator)}});
     return std::pair(std::move(updates), std::move(next));
   };
-  return {[o = options](const Tree& params) { return first_state(params, o); }, update};
+  return {[o = options](const Tree& params) {
+            return first_distance_estimate("prodigy", params, o.first_estimate).with("start", widened(params));
+          },
+          update};
 }
 
 }  // namespace lockstep::optim
