@@ -6,44 +6,51 @@
 #include <set>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 
 #include "engine/checkpoint/committed_folder.h"
-#include "engine/checkpoint/folder_entries.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/files/folder_entries.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
+using json::Value;
 
 [[noreturn]] void fail(const std::filesystem::path& folder, const std::string& what) {
   throw CheckpointError("[restore] " + (folder / manifest_file).string() + ": " + what);
 }
 
-std::optional<Shape> shape_of(const Json& list) {
-  constexpr std::int64_t longest = std::int64_t{1} << 48;
-  if (!list.is_array() || list.size() > static_cast<std::size_t>(Shape::max_rank)) return std::nullopt;
+/// Of the entry of that name.
+std::optional<Shape> shape_in(const Value& entry, std::string_view field) {
+  constexpr std::uint64_t longest = std::uint64_t{1} << 48;
+  const Value* found = entry.find(field);
+  const Value::List* list = found == nullptr ? nullptr : found->items();
+  if (list == nullptr || list->size() > static_cast<std::size_t>(Shape::max_rank)) return std::nullopt;
   std::vector<std::int64_t> extents;
-  std::int64_t size = 1;
-  for (const Json& item : list) {
-    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > static_cast<std::uint64_t>(longest))
-      return std::nullopt;
-    extents.push_back(item.get<std::int64_t>());
-    if (extents.back() != 0 && size > longest / extents.back()) return std::nullopt;
-    size *= std::max<std::int64_t>(extents.back(), 1);
+  std::uint64_t size = 1;
+  for (const Value& item : *list) {
+    const std::optional<std::uint64_t> extent = item.whole();
+    if (!extent || *extent > longest || (*extent != 0 && size > longest / *extent)) return std::nullopt;
+    extents.push_back(static_cast<std::int64_t>(*extent));
+    size *= std::max<std::uint64_t>(*extent, 1);
   }
   return Shape(extents);
 }
 
-std::string text_in(const Json& entry, const char* field) {
-  return entry.contains(field) && entry[field].is_string() ? entry[field].get<std::string>() : std::string();
+std::string text_in(const Value& entry, std::string_view field) {
+  const Value* found = entry.find(field);
+  return found == nullptr || found->text() == nullptr ? std::string() : *found->text();
 }
 
-std::optional<DType> dtype_of(const Json& entry) {
+std::optional<std::uint64_t> whole_in(const Value& entry, std::string_view field) {
+  const Value* found = entry.find(field);
+  return found == nullptr ? std::nullopt : found->whole();
+}
+
+std::optional<DType> dtype_of(const Value& entry) {
   try {
     return parse_dtype(text_in(entry, "dtype"));
   } catch (const DtypeError&) {
@@ -58,9 +65,8 @@ struct Box {
 };
 
 /// That of a block, where it lies in an array of that shape.
-std::optional<Box> box_of(const Json& entry, const Shape& whole) {
-  const std::optional<Shape> start = entry.contains("start") ? shape_of(entry["start"]) : std::nullopt;
-  const std::optional<Shape> shape = entry.contains("shape") ? shape_of(entry["shape"]) : std::nullopt;
+std::optional<Box> box_of(const Value& entry, const Shape& whole) {
+  const std::optional<Shape> start = shape_in(entry, "start"), shape = shape_in(entry, "shape");
   if (!start || !shape || start->rank() != whole.rank() || shape->rank() != whole.rank()) return std::nullopt;
   for (int d = 0; d < whole.rank(); ++d) {
     if ((*shape)[d] > whole[d] || (*start)[d] > whole[d] - (*shape)[d]) return std::nullopt;
@@ -107,47 +113,51 @@ bool overlap(const Box& a, const Box& b) {
 std::string index_digest(const std::string& arrays, const std::string& blocks) { return sha256(arrays + blocks); }
 
 BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : folder_(std::move(folder)) {
-  const Json manifest = Json::parse(text);
-  if (!manifest.contains("arrays") || !manifest["arrays"].is_object() || !manifest.contains("blocks") ||
-      !manifest["blocks"].is_array()) {
+  const std::optional<Value> manifest = json::parse(text).value;
+  const auto field = [&](std::string_view name) { return manifest ? manifest->find(name) : nullptr; };
+  const Value *arrays = field("arrays"), *blocks = field("blocks"), *written = field("sha256");
+  if (arrays == nullptr || arrays->entries() == nullptr || blocks == nullptr || blocks->items() == nullptr ||
+      written == nullptr) {
     fail(folder_, "expected the lists arrays and blocks; the file was changed or damaged");
   }
-  const std::string digest = index_digest(manifest["arrays"].dump(), manifest["blocks"].dump());
-  if (manifest["sha256"] != digest) {
-    fail(folder_, "its index has SHA-256 " + digest + ", it says " + manifest["sha256"].dump() +
-                      "; the file was changed or damaged");
+  const std::string digest = index_digest(arrays->to_string(), blocks->to_string());
+  if (written->text() == nullptr || *written->text() != digest) {
+    fail(folder_,
+         "its index has SHA-256 " + digest + ", it says " + written->to_string() + "; the file was changed or damaged");
   }
-  for (const auto& [path, info] : manifest["arrays"].items()) {
-    const std::optional<Shape> shape =
-        info.is_object() && info.contains("shape") ? shape_of(info["shape"]) : std::nullopt;
-    const std::optional<DType> dtype = info.is_object() ? dtype_of(info) : std::nullopt;
+  for (const auto& [path, info] : *arrays->entries()) {
+    const std::optional<Shape> shape = shape_in(info, "shape");
+    const std::optional<DType> dtype = dtype_of(info);
     if (!shape || !dtype) fail(folder_, "array '" + path + "' must have a dtype and a shape");
     types_.emplace(path, ArrayType{*dtype, *shape, {}});
   }
-  for (const Json& entry : manifest["blocks"]) {
-    const std::string path = entry.is_object() ? text_in(entry, "path") : "";
+  for (const Value& entry : *blocks->items()) {
+    const std::string path = text_in(entry, "path");
     if (!types_.contains(path)) fail(folder_, "a block belongs to '" + path + "', which is none of its arrays");
     const auto box = box_of(entry, types_.at(path).shape);
     const std::string file = text_in(entry, "file");
-    const bool has_offset = entry.contains("offset") && entry["offset"].is_number_unsigned();
-    if (!box || !has_offset || file.empty() || std::filesystem::path(file).filename() != file) {
+    const std::optional<std::uint64_t> offset = whole_in(entry, "offset");
+    if (!box || !offset || file.empty() || std::filesystem::path(file).filename() != file) {
       fail(folder_, "a block of '" + path + "' must have start and shape within " + to_string(types_.at(path)) +
                         ", file, offset and sha256");
     }
-    blocks_[path].push_back(
-        {box->start, box->shape, file, entry["offset"].get<std::uint64_t>(), text_in(entry, "sha256")});
+    blocks_[path].push_back({box->start, box->shape, file, *offset, text_in(entry, "sha256")});
   }
   for (const auto& [path, type] : types_) check_cover(path);
-  for (const Json& entry : manifest.value("files", Json::array())) {  // older ones have no such list
-    const std::string file = entry.is_object() ? text_in(entry, "file") : "";
-    if (file.empty() || std::filesystem::path(file).filename() != file || !entry.contains("size") ||
-        !entry["size"].is_number_unsigned() || !entry.contains("header") || !entry["header"].is_number_unsigned()) {
+  if (field("files") != nullptr) check_files(*field("files"));  // older ones have no such list
+  check_no_more_files();
+}
+
+void BlockFiles::check_files(const json::Value& files) const {
+  const Value::List none(1);
+  for (const Value& entry : files.items() == nullptr ? none : *files.items()) {
+    const std::string file = text_in(entry, "file");
+    const std::optional<std::uint64_t> size = whole_in(entry, "size"), header = whole_in(entry, "header");
+    if (file.empty() || std::filesystem::path(file).filename() != file || !size || !header) {
       fail(folder_, "one of its files must have a name, size, header and sha256");
     }
-    check_file(file, entry["size"].get<std::uint64_t>(), entry["header"].get<std::uint64_t>(),
-               text_in(entry, "sha256"));
+    check_file(file, *size, *header, text_in(entry, "sha256"));
   }
-  check_no_more_files();
 }
 
 void BlockFiles::check_no_more_files() const {
@@ -155,7 +165,7 @@ void BlockFiles::check_no_more_files() const {
   for (const auto& [path, blocks] : blocks_) {
     for (const Block& block : blocks) known.insert(block.file);
   }
-  for (const std::string& file : names_in(folder_)) {
+  for (const std::string& file : files::names_in(folder_)) {
     if (!file.starts_with("blocks-") || known.contains(file)) continue;
     fail(folder_,
          "its index has no block of " + file + ", which lies beside it; take away what is of another checkpoint");

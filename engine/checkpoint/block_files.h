@@ -8,6 +8,8 @@
 
 #include <lockstep/tree.h>
 
+#include "engine/files/json_value.h"
+
 // Checkpoints of arrays that lie cut: files of blocks, one for each process that has some, and an index in the manifest.
 // How they are written stands in block_saves.h.
 namespace lockstep::checkpoint {
@@ -40,6 +42,7 @@ class BlockFiles {
 
   void check_cover(const std::string& path) const;
   void check_no_more_files() const;
+  void check_files(const json::Value& files) const;
   void check_file(const std::string& file, std::uint64_t size, std::uint64_t header, const std::string& sha256) const;
   std::vector<std::byte> bytes_of(const std::string& path, const Block& block) const;
 

@@ -15,7 +15,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <lockstep/checkpoint.h>
@@ -26,11 +25,12 @@
 #include "engine/checkpoint/block_files.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
+using json::Value;
 
 // ---- all processes together
 
@@ -95,33 +95,39 @@ std::string write_own(const std::filesystem::path& temporary, const Tree& tree) 
   }
   const std::vector<std::byte> bytes = write_safetensors(named, Unnamed::in_parts);
   std::uint64_t offset = bytes.size() - total;
-  const Json known = {{"file", file},
-                      {"size", bytes.size()},
-                      {"header", offset},
-                      {"sha256", digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)))}};
-  Json index = Json::array();
+  Value written;
+  Value known;
+  known["file"] = file;
+  known["size"] = bytes.size();
+  known["header"] = offset;
+  known["sha256"] = digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)));
+  written["files"].push_back(std::move(known));
   for (const OwnBlock& block : blocks) {
     const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
-    index.push_back({{"path", block.path},
-                     {"start", block.start.to_vector()},
-                     {"shape", block.values.shape().to_vector()},
-                     {"file", file},
-                     {"offset", offset},
-                     {"sha256", digest_of(std::span(bytes).subspan(offset, size))}});
+    Value entry;
+    entry["path"] = block.path;
+    entry["start"] = block.start.to_vector();
+    entry["shape"] = block.values.shape().to_vector();
+    entry["file"] = file;
+    entry["offset"] = offset;
+    entry["sha256"] = digest_of(std::span(bytes).subspan(offset, size));
+    written["blocks"].push_back(std::move(entry));
     offset += size;
   }
   write_file(temporary / file, bytes);
-  return Json{{"blocks", index}, {"files", Json::array({known})}}.dump();
+  return written.to_string();
 }
 
 std::string arrays_of(const Tree& tree) {
-  Json arrays = Json::object();
+  Value arrays = Value::object();
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    arrays[paths[i]] = {{"dtype", std::string(name(leaves[i].dtype()))}, {"shape", leaves[i].shape().to_vector()}};
+    Value& info = arrays[paths[i]];
+    info["dtype"] = name(leaves[i].dtype());
+    info["shape"] = leaves[i].shape().to_vector();
   }
-  return arrays.dump();
+  return arrays.to_string();
 }
 
 // ---- how the processes tell each other in the folder that they write
@@ -208,18 +214,21 @@ std::vector<std::string> indices(const std::filesystem::path& temporary, const s
 /// Writes the manifest of all that was written, and puts the folder in its place.
 void commit(CommittedFolder& committed, const std::string& arrays, const std::vector<std::string>& written,
             const Named<std::string>& manifest, const Named<double>& metrics) {
-  Json blocks = Json::array(), files = Json::array();
+  Value more;
+  more["arrays"] = json::parse(arrays).value.value();
+  for (const char* list : {"blocks", "files"}) more[list] = Value::list();
   for (const std::string& text : written) {
-    const Json own_part = Json::parse(text);
-    for (const Json& block : own_part["blocks"]) blocks.push_back(block);
-    for (const Json& file : own_part["files"]) files.push_back(file);
+    Value own_part = json::parse(text).value.value();
+    for (const char* list : {"blocks", "files"}) {
+      for (Value& entry : *own_part[list].items()) more[list].push_back(std::move(entry));
+    }
   }
   write_manifest(committed, {.format = block_format,
-                             .sha256 = index_digest(arrays, blocks.dump()),
+                             .sha256 = index_digest(arrays, more["blocks"].to_string()),
                              .entries = manifest,
                              .metrics = metrics,
                              .array_sums = {},
-                             .more = Json{{"arrays", Json::parse(arrays)}, {"blocks", blocks}, {"files", files}}.dump(),
+                             .more = more.to_string(),
                              .text = {}});
   committed.commit();
 }

@@ -14,7 +14,7 @@
 
 #include <lockstep/error.h>
 
-#include "engine/checkpoint/folder_entries.h"
+#include "engine/files/folder_entries.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -85,7 +85,7 @@ void remove_if_left(const std::filesystem::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return;
   try {
-    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) static_cast<void>(remove_tree(path));
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) static_cast<void>(files::remove_tree(path));
   } catch (...) {
     close(descriptor);
     throw;
@@ -94,7 +94,7 @@ void remove_if_left(const std::filesystem::path& path) {
 }
 
 void remove_remains(const std::filesystem::path& folder, const std::string& target, bool whole) {
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : files::names_in(folder)) {
     if (is_hidden_name(name, target, whole)) remove_if_left(folder / name);
   }
 }
@@ -120,7 +120,7 @@ void remove_folder(const std::filesystem::path& target) {
   const std::filesystem::path hidden = hidden_beside(target, "remove");
   remove_if_left(hidden);
   if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, "removed");
-  if (const int error = remove_tree(hidden); error != 0) {
+  if (const int error = files::remove_tree(hidden); error != 0) {
     throw CheckpointError("[checkpoint] " + hidden.string() + " cannot be removed: " + std::strerror(error));
   }
 }
@@ -141,7 +141,7 @@ CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::mo
 
 CommittedFolder::~CommittedFolder() {
   try {
-    if (!temporary_.empty()) static_cast<void>(remove_tree(temporary_));
+    if (!temporary_.empty()) static_cast<void>(files::remove_tree(temporary_));
   } catch (const std::bad_alloc&) {  // the next save takes it away
   }
   if (lock_ >= 0) close(lock_);

@@ -22,9 +22,9 @@
 
 #include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
-#include "engine/checkpoint/folder_entries.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/write.h"
+#include "engine/files/folder_entries.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -78,7 +78,7 @@ struct Manager::Impl {
 
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> found;
-    for (const std::string& name : names_in(folder)) {
+    for (const std::string& name : files::names_in(folder)) {
       if (const auto step = step_in(name)) found.push_back(*step);
     }
     std::ranges::sort(found);

@@ -5,17 +5,16 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 
-#include "engine/checkpoint/json_flaws.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
+using json::Value;
 
 const std::string sums_file = "SHA256SUMS";
 
@@ -39,18 +38,19 @@ std::string text_in(const std::filesystem::path& file) {
   throw CheckpointError("[restore] " + file.string() + " " + what);
 }
 
-Named<std::string> texts_of(const std::filesystem::path& file, const Json& manifest, const std::string& field) {
+Named<std::string> texts_of(const std::filesystem::path& file, const Value& manifest, const std::string& field) {
   Named<std::string> texts;
-  if (!manifest.contains(field)) return texts;
-  if (!manifest[field].is_object()) fail(file, "is no manifest; expected an object as " + field);
-  for (const auto& [key, value] : manifest[field].items()) {
-    if (!value.is_string()) fail(file, "is no manifest: '" + key + "' of its " + field + " is no text");
-    texts.emplace(key, value.get<std::string>());
+  const Value* found = manifest.find(field);
+  if (found == nullptr) return texts;
+  if (found->entries() == nullptr) fail(file, "is no manifest; expected an object as " + field);
+  for (const auto& [key, value] : *found->entries()) {
+    if (value.text() == nullptr) fail(file, "is no manifest: '" + key + "' of its " + field + " is no text");
+    texts.emplace(key, *value.text());
   }
   return texts;
 }
 
-Named<double> numbers_of(const std::filesystem::path& file, const Json& manifest, const std::string& field) {
+Named<double> numbers_of(const std::filesystem::path& file, const Value& manifest, const std::string& field) {
   Named<double> numbers;
   for (const auto& [key, text] : texts_of(file, manifest, field)) {
     double number = 0;
@@ -93,17 +93,17 @@ std::string quick_sum(std::span<const std::byte> bytes) {
 }
 
 void write_manifest(CommittedFolder& folder, const Manifest& manifest) {
-  Json described = manifest.more.empty() ? Json::object() : Json::parse(manifest.more);
-  const Named<std::string>::Map& entries = manifest.entries;
+  Value described = manifest.more.empty() ? Value::object() : json::parse(manifest.more).value.value();
   described["format"] = manifest.format;
   described["sha256"] = manifest.sha256;
-  described["entries"] = entries;
+  Value& entries = described["entries"] = Value::object();
+  for (const auto& [name, text] : manifest.entries) entries[name] = text;
   for (const auto& [name, value] : manifest.metrics) described["metrics"][name] = fmt::format("{}", value);
   for (const auto& [path, sum] : manifest.array_sums) described["array_sums"][path] = sum;
   const std::string text = [&] {
     try {
-      return described.dump(2) + "\n";
-    } catch (const Json::type_error&) {
+      return described.to_string(2) + "\n";
+    } catch (const DataError&) {
       throw CheckpointError("[save] the manifest holds what is no UTF-8 text; write its entries so");
     }
   }();
@@ -113,25 +113,27 @@ void write_manifest(CommittedFolder& folder, const Manifest& manifest) {
 
 Manifest parse_manifest(const std::string& text, const std::filesystem::path& file) {
   constexpr int deepest = 64;
-  const JsonFlaws flaws = flaws_of(text, deepest);
-  if (flaws.is_too_deep) fail(file, fmt::format("is no manifest: it is nested more than {} deep", deepest));
-  if (!flaws.repeated.empty()) {
-    fail(file, "is no manifest: '" + flaws.repeated.substr(0, 60) + "' appears twice in it");
+  const json::Parsed parsed = json::parse(text, deepest);
+  if (parsed.is_too_deep) fail(file, fmt::format("is no manifest: it is nested more than {} deep", deepest));
+  if (!parsed.repeated.empty()) {
+    fail(file, "is no manifest: '" + parsed.repeated.substr(0, 60) + "' appears twice in it");
   }
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("format") || !json.contains("sha256") || !json["sha256"].is_string() ||
-      !json.contains("entries") || !json["entries"].is_object()) {
+  const Value none;
+  const Value& manifest = parsed.value ? *parsed.value : none;
+  const Value *format = manifest.find("format"), *sha256 = manifest.find("sha256"), *entries = manifest.find("entries");
+  if (format == nullptr || sha256 == nullptr || sha256->text() == nullptr || entries == nullptr ||
+      entries->entries() == nullptr) {
     fail(file, "is no manifest; expected a JSON object with format, sha256 and entries");
   }
-  if (json["format"] != whole_format && json["format"] != block_format) {
+  if (format->integer() != whole_format && format->integer() != block_format) {
     fail(file,
-         fmt::format("has format {}; this version reads {} and {}", json["format"].dump(), whole_format, block_format));
+         fmt::format("has format {}; this version reads {} and {}", format->to_string(), whole_format, block_format));
   }
-  return {.format = json["format"].get<std::int64_t>(),
-          .sha256 = json["sha256"].get<std::string>(),
-          .entries = texts_of(file, json, "entries"),
-          .metrics = numbers_of(file, json, "metrics"),
-          .array_sums = texts_of(file, json, "array_sums"),
+  return {.format = *format->integer(),
+          .sha256 = *sha256->text(),
+          .entries = texts_of(file, manifest, "entries"),
+          .metrics = numbers_of(file, manifest, "metrics"),
+          .array_sums = texts_of(file, manifest, "array_sums"),
           .more = {},
           .text = text};
 }

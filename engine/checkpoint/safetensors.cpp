@@ -4,16 +4,14 @@
 #include <array>
 #include <cstring>
 
-#include <nlohmann/json.hpp>
-
 #include <lockstep/error.h>
 
-#include "engine/checkpoint/json_flaws.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-using Json = nlohmann::json;
+using json::Value;
 
 constexpr std::uint64_t largest_header = 100'000'000;
 constexpr std::size_t length_bytes = 8;
@@ -59,7 +57,7 @@ std::string brief(std::string text) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
   return text.substr(0, end) + "...";
 }
-std::string brief(const Json& value) { return brief(value.dump()); }
+std::string brief(const Value& value) { return brief(value.to_string()); }
 
 [[noreturn]] void fail(const std::string& file, const std::string& tensor, const std::string& what) {
   fail(file, "tensor '" + brief(tensor) + "'" + what);
@@ -87,10 +85,10 @@ ArrayType written_type(const ArrayType& type, Unnamed unnamed) {
 }
 
 /// The type of which a tensor holds the parts.
-ArrayType joined_type(const std::string& file, const std::string& tensor, const ArrayType& written, const Json& text) {
+ArrayType joined_type(const std::string& file, const std::string& tensor, const ArrayType& written, const Value& text) {
   for (const DtypeInParts& known : dtypes_in_parts) {
     const int rank = written.shape.rank();
-    if (!text.is_string() || text.get_ref<const std::string&>() != name(known.dtype)) continue;
+    if (text.text() == nullptr || *text.text() != name(known.dtype)) continue;
     if (written.dtype != known.parts || rank == 0 || written.shape[rank - 1] != 2) break;
     std::vector<std::int64_t> extents = written.shape.to_vector();
     extents.pop_back();
@@ -99,10 +97,10 @@ ArrayType joined_type(const std::string& file, const std::string& tensor, const 
   fail(file, tensor, " is " + to_string(written) + ", which are no parts of a " + brief(text));
 }
 
-DType type_of(const std::string& file, const std::string& tensor, const Json& text) {
-  if (text.is_string()) {
+DType type_of(const std::string& file, const std::string& tensor, const Value& text) {
+  if (text.text() != nullptr) {
     for (const NamedType& known : type_names) {
-      if (text.get_ref<const std::string&>() == known.name) return known.dtype;
+      if (*text.text() == known.name) return known.dtype;
     }
   }
   std::string known;
@@ -110,18 +108,18 @@ DType type_of(const std::string& file, const std::string& tensor, const Json& te
   fail(file, tensor, " has the dtype " + brief(text) + ", which is not known; expected one of " + known);
 }
 
-std::vector<std::uint64_t> numbers(const std::string& file, const std::string& tensor, const Json& list,
+std::vector<std::uint64_t> numbers(const std::string& file, const std::string& tensor, const Value& list,
                                    std::string_view field) {
-  if (!list.is_array()) {
+  if (list.items() == nullptr) {
     fail(file, tensor, ": " + std::string(field) + " is " + brief(list) + "; expected a list of whole numbers >= 0");
   }
   std::vector<std::uint64_t> values;
-  for (const Json& item : list) {
-    if (!item.is_number_unsigned()) {
+  for (const Value& item : *list.items()) {
+    if (!item.whole()) {
       fail(file, tensor,
            ": " + std::string(field) + " holds " + brief(item) + "; expected whole numbers >= 0 of 64 bits");
     }
-    values.push_back(item.get<std::uint64_t>());
+    values.push_back(*item.whole());
   }
   return values;
 }
@@ -155,18 +153,20 @@ Shape shape_of(const std::string& file, const std::string& tensor, const std::ve
   return shape;
 }
 
-Extent extent_of(const std::string& file, const std::string& tensor, const Json& info, std::uint64_t data_bytes) {
-  if (!info.is_object() || info.size() != 3 || !info.contains("dtype") || !info.contains("shape") ||
-      !info.contains("data_offsets")) {
+Extent extent_of(const std::string& file, const std::string& tensor, const Value& info, std::uint64_t data_bytes) {
+  const Value *written_dtype = info.find("dtype"), *written_shape = info.find("shape"),
+              *written_offsets = info.find("data_offsets");
+  if (written_dtype == nullptr || written_shape == nullptr || written_offsets == nullptr ||
+      info.entries()->size() != 3) {
     fail(file, tensor, " is " + brief(info) + "; expected an object of exactly dtype, shape and data_offsets");
   }
-  const DType dtype = type_of(file, tensor, info["dtype"]);
-  const Shape shape = shape_of(file, tensor, numbers(file, tensor, info["shape"], "shape"), data_bytes);
-  const std::vector<std::uint64_t> offsets = numbers(file, tensor, info["data_offsets"], "data_offsets");
+  const DType dtype = type_of(file, tensor, *written_dtype);
+  const Shape shape = shape_of(file, tensor, numbers(file, tensor, *written_shape, "shape"), data_bytes);
+  const std::vector<std::uint64_t> offsets = numbers(file, tensor, *written_offsets, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_bytes) {
     fail(file, tensor,
-         ": data_offsets " + brief(info["data_offsets"]) + " are no begin and end in the " +
-             std::to_string(data_bytes) + " bytes of data");
+         ": data_offsets " + brief(*written_offsets) + " are no begin and end in the " + std::to_string(data_bytes) +
+             " bytes of data");
   }
   const std::uint64_t count = static_cast<std::uint64_t>(shape.size());
   if (count > data_bytes || count * size_of(dtype) != offsets[1] - offsets[0]) {
@@ -180,19 +180,18 @@ Extent extent_of(const std::string& file, const std::string& tensor, const Json&
 
 /// Refuses what the parser would take: a name that appears twice, which it merges silently, blanks before the object, as
 /// other readers of the format do, and lists in lists without end.
-Json parse_header(const std::string& file, std::string_view text) {
+Value parse_header(const std::string& file, std::string_view text) {
   constexpr int deepest = 8;
   if (!text.starts_with('{')) fail(file, "the header is no JSON object; expected it to begin with '{'");
-  const JsonFlaws flaws = flaws_of(text, deepest);
-  if (flaws.is_too_deep) {
+  json::Parsed parsed = json::parse(text, deepest);
+  if (parsed.is_too_deep) {
     fail(file, "the header is nested more than " + std::to_string(deepest) + " deep; expected an object of tensors");
   }
-  if (!flaws.repeated.empty()) {
-    fail(file, "'" + brief(flaws.repeated) + "' appears twice in the header; expected each name once");
+  if (!parsed.repeated.empty()) {
+    fail(file, "'" + brief(parsed.repeated) + "' appears twice in the header; expected each name once");
   }
-  const Json header = Json::parse(text.begin(), text.end(), nullptr, false);
-  if (!header.is_object()) fail(file, "the header is no JSON object of UTF-8 text; expected {\"tensor\": {...}, ...}");
-  return header;
+  if (!parsed.value) fail(file, "the header is no JSON object of UTF-8 text; expected {\"tensor\": {...}, ...}");
+  return std::move(*parsed.value);
 }
 
 void check_cover(const std::string& file, std::vector<Extent>& extents, std::uint64_t data_bytes) {
@@ -212,10 +211,10 @@ void check_cover(const std::string& file, std::vector<Extent>& extents, std::uin
   }
 }
 
-std::string text_of(const Json& header) {
+std::string text_of(const Value& header) {
   try {
-    return header.dump();
-  } catch (const Json::type_error&) {
+    return header.to_string();
+  } catch (const DataError&) {
     throw CheckpointError(
         "[save] a path of the tree is no UTF-8 text, which the file format asks for; name it otherwise");
   }
@@ -224,14 +223,15 @@ std::string text_of(const Json& header) {
 }  // namespace
 
 std::vector<std::byte> safetensors_header(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
-  Json header = Json::object();
+  Value header = Value::object();
   std::size_t total = 0;
   for (const auto& [name, array] : arrays) {
     const ArrayType type = written_type(array.type(), unnamed);
     const auto bytes = static_cast<std::size_t>(type.nbytes());
-    header[name] = {{"dtype", type_name(name, type.dtype)},
-                    {"shape", type.shape.to_vector()},
-                    {"data_offsets", {total, total + bytes}}};
+    Value& info = header[name];
+    info["dtype"] = type_name(name, type.dtype);
+    info["shape"] = type.shape.to_vector();
+    info["data_offsets"] = std::vector{total, total + bytes};
     if (type.dtype != array.dtype()) {
       header[metadata_name][dtype_prefix + name] = std::string(lockstep::name(array.dtype()));
     }
@@ -267,13 +267,16 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   }
   const auto text = bytes.subspan(length_bytes, static_cast<std::size_t>(header_bytes));
   const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
-  const Json header = parse_header(file, {reinterpret_cast<const char*>(text.data()), text.size()});
-  const Json metadata = header.value(metadata_name, Json::object());
+  const Value header = parse_header(file, {reinterpret_cast<const char*>(text.data()), text.size()});
+  const Value none = Value::object();
+  const Value* written_metadata = header.find(metadata_name);
+  const Value& metadata = written_metadata == nullptr ? none : *written_metadata;
   const bool are_texts =
-      metadata.is_object() && std::ranges::all_of(metadata, [](const Json& entry) { return entry.is_string(); });
+      metadata.entries() != nullptr &&
+      std::ranges::all_of(*metadata.entries(), [](const auto& entry) { return entry.second.text() != nullptr; });
   if (!are_texts) fail(file, "'__metadata__' is " + brief(metadata) + "; expected an object with a text for each name");
   std::vector<Extent> extents;
-  for (const auto& [name, info] : header.items()) {
+  for (const auto& [name, info] : *header.entries()) {
     if (name == metadata_name) continue;
     if (name.empty() || name.find('\0') != std::string::npos) {
       fail(file, "a tensor's name is empty or holds NUL; expected a text for each");
@@ -283,9 +286,8 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   check_cover(file, extents, data.size());
   std::map<std::string, Array> arrays;
   for (const Extent& extent : extents) {
-    const bool is_joined = unnamed == Unnamed::in_parts && metadata.contains(dtype_prefix + extent.name);
-    const ArrayType type =
-        is_joined ? joined_type(file, extent.name, extent.type, metadata[dtype_prefix + extent.name]) : extent.type;
+    const Value* joined = unnamed == Unnamed::in_parts ? metadata.find(dtype_prefix + extent.name) : nullptr;
+    const ArrayType type = joined == nullptr ? extent.type : joined_type(file, extent.name, extent.type, *joined);
     arrays.emplace(extent.name, from_bytes(type, data.subspan(static_cast<std::size_t>(extent.begin),
                                                               static_cast<std::size_t>(extent.end - extent.begin))));
   }

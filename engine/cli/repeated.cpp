@@ -1,18 +1,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <lockstep/lockstep.h>
 
 #include "engine/cli/commands.h"
 #include "engine/cli/experiment.h"
 #include "engine/cli/named_options.h"
+#include "engine/cli/run_folder.h"
 
 // Trainings made several times: a run for each seed, and steps that are timed.
 namespace lockstep::cli {
@@ -45,8 +44,7 @@ int train_seeds(const TrainArguments& arguments) {
     one.run = arguments.run / fmt::format("seed-{}", seed);
     one.resume = arguments.resume && std::filesystem::exists(one.run);
     if (const int code = train(one); code != success) return code;
-    std::ifstream file(one.run / "result.json");
-    if (world()->rank() == 0) fingerprints += nlohmann::json::parse(file).at("fingerprint").get<std::string>();
+    if (world()->rank() == 0) fingerprints += written_fingerprint(one.run).value_or("none");
     all.runs.push_back(one.run);
   }
   if (world()->rank() != 0) return success;

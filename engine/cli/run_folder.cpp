@@ -5,11 +5,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <lockstep/checkpoint_manager.h>
 #include <lockstep/error.h>
 #include <lockstep/trainer.h>
+
+#include "engine/files/folder_entries.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::cli {
 namespace {
@@ -22,7 +24,9 @@ fs::path manifest_of(const fs::path& run) { return run / "manifest.json"; }
 void write_manifest(const fs::path& run, const Manifest& manifest) {
   const fs::path beside = run / ".manifest.json.anew";
   std::ofstream file(beside);
-  file << nlohmann::json(manifest).dump(2) << '\n';
+  json::Value entries = json::Value::object();
+  for (const auto& [name, value] : manifest) entries[name] = value;
+  file << entries.to_string(2) << '\n';
   file.close();
   std::error_code error;
   if (file) fs::rename(beside, manifest_of(run), error);
@@ -35,9 +39,8 @@ void write_manifest(const fs::path& run, const Manifest& manifest) {
 /// Whether nothing is there but what a run makes before its manifest.
 bool is_new(const fs::path& run) {
   std::error_code error;
-  fs::directory_iterator entries(run, error);
-  return !error && std::all_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
-    const std::string name = entry.path().filename().string();
+  const std::vector<std::string> names = files::names_in(run, error);
+  return !error && std::ranges::all_of(names, [](const std::string& name) {
     return name == "writer.lock" || name == "checkpoints" || name.starts_with(".manifest.json.");
   });
 }
@@ -45,17 +48,23 @@ bool is_new(const fs::path& run) {
 }  // namespace
 
 std::optional<Manifest> written_manifest(const fs::path& run) {
-  std::ifstream file(manifest_of(run));
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
+  const std::optional<json::Value> read = json::parse_file(manifest_of(run));
+  if (!read || read->entries() == nullptr) return std::nullopt;
   Manifest manifest;
-  for (const auto& [key, value] : json.items()) {
-    // Entries are texts; what is none is shown, but for lists in lists without end.
-    manifest.emplace(key, value.is_string()       ? value.get<std::string>()
-                          : value.is_structured() ? std::string(value.type_name())
-                                                  : value.dump());
+  for (const auto& [key, value] : *read->entries()) {
+    // Entries are texts; what is none is shown.
+    const bool has_parts = value.items() != nullptr || value.entries() != nullptr;
+    manifest.emplace(key, value.text() != nullptr ? *value.text()
+                          : has_parts             ? std::string(value.type_name())
+                                                  : value.to_string());
   }
   return manifest;
+}
+
+std::optional<std::string> written_fingerprint(const fs::path& run) {
+  const std::optional<json::Value> read = json::parse_file(run / "result.json");
+  const json::Value* found = read ? read->find("fingerprint") : nullptr;
+  return found == nullptr || found->text() == nullptr ? std::nullopt : std::optional(*found->text());
 }
 
 bool write_text(const fs::path& path, const std::string& text) {

@@ -15,6 +15,8 @@ using Manifest = std::map<std::string, std::string>;
 
 /// What stands in a manifest.json; nothing where there is none or it is damaged.
 std::optional<Manifest> written_manifest(const std::filesystem::path& run);
+/// The fingerprint in a result.json; nothing where there is none: the run has not come to its end.
+std::optional<std::string> written_fingerprint(const std::filesystem::path& run);
 /// Whether the whole file could be written.
 [[nodiscard]] bool write_text(const std::filesystem::path& path, const std::string& text);
 

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <lockstep/lockstep.h>
@@ -12,6 +11,8 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/compare.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/run_folder.h"
+#include "engine/files/folder_entries.h"
 
 namespace lockstep::cli {
 namespace {
@@ -98,9 +99,8 @@ int predict_run(const UseArguments& a) {
 
 int verify_run(const fs::path& run, const fs::path& data_dir) {
   check_is_run(run);
-  std::ifstream file(run / "result.json");
-  const nlohmann::json result = nlohmann::json::parse(file, nullptr, false);
-  if (!result.is_object() || !result.contains("fingerprint") || !result["fingerprint"].is_string()) {
+  const std::optional<std::string> fingerprint = written_fingerprint(run);
+  if (!fingerprint) {
     throw ValueError(fmt::format("{} holds no fingerprint: the run has not come to its end; go on with --resume first",
                                  (run / "result.json").string()));
   }
@@ -116,16 +116,13 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   TrainArguments arguments = arguments_of(run, data_dir);
   const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
   arguments.run = anew;
-  const auto remove = [&] {
-    std::error_code error;
-    fs::remove_all(anew, error);
-  };
+  const auto remove = [&] { static_cast<void>(files::remove_tree(anew)); };
   std::string made;
   try {
     train(arguments);
-    made = nlohmann::json::parse(std::ifstream(anew / "result.json")).at("fingerprint").get<std::string>();
+    made = written_fingerprint(anew).value_or("none");
     const RunRecord again = read_run(anew);
-    if (made != result["fingerprint"]) {
+    if (made != *fingerprint) {
       for (const std::string& line : compare(recorded, again).lines) fmt::print("{}\n", line);
     }
   } catch (...) {
@@ -133,9 +130,8 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
     throw;
   }
   remove();
-  const bool is_equal = made == result["fingerprint"];
-  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified",
-             result["fingerprint"].get<std::string>(), made);
+  const bool is_equal = made == *fingerprint;
+  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", *fingerprint, made);
   if (!is_equal && differing > 0) fmt::print("the entries above differ: other bits are to be expected there\n");
   return is_equal ? success : failure;
 }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <lockstep/error.h>
 #include <lockstep/exported_function.h>
@@ -16,11 +15,12 @@
 #include "engine/data/files/zip_archive.h"
 #include "engine/exchange/tree_form.h"
 #include "engine/exchange/zip_writer.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::exchange {
 namespace {
 
-using Json = nlohmann::json;
+using json::Value;
 
 constexpr std::string_view format = "lockstep.function";
 constexpr std::int64_t format_version = 1;
@@ -112,12 +112,16 @@ void detail::export_function(const std::filesystem::path& file, const TreeFuncti
   for (const Array& constant : lockstep::detail::captured_arrays(program)) {
     constants.emplace(constant_name(constants.size()), constant);
   }
-  Json arguments = Json::array();
+  Value manifest;
+  manifest["format"] = format;
+  manifest["version"] = format_version;
+  manifest["lockstep"] = version();
+  Value& arguments = manifest["arguments"] = Value::list();
   for (const Tree& example : examples) arguments.push_back(tree_form(example));
-  const Json manifest = {{"format", format},       {"version", format_version}, {"lockstep", version()},
-                         {"arguments", arguments}, {"result", result},          {"constants", constants.size()}};
+  manifest["result"] = result;
+  manifest["constants"] = constants.size();
   ZipWriter zip("export_function", file.string());
-  zip.add(manifest_name, manifest.dump(2) + "\n");
+  zip.add(manifest_name, manifest.to_string(2) + "\n");
   zip.add(program_name, program.to_string() + "\n");
   zip.add(constants_name, checkpoint::write_safetensors(constants));
   checkpoint::replace_file(file, std::move(zip).finish());
@@ -141,29 +145,43 @@ class FunctionFile {
     if (found == entries_.end()) fail("no " + name + " in it; expected what export_function writes");
     return data::unpack(bytes_, *found, file_.name(), "load_function");
   }
-  std::string text(const std::string& name) const { return std::string(data::as_text(entry(name))); }
+  std::string entry_text(const std::string& name) const { return std::string(data::as_text(entry(name))); }
 
-  Json manifest() const {
-    Json manifest = Json::parse(text(manifest_name), nullptr, false);
-    if (!manifest.is_object() || manifest.value("format", Json()) != format) {
+  /// What manifest.json says, and the program.
+  ExportedFunction::Impl without_constants() const {
+    const std::optional<Value> read = json::parse(entry_text(manifest_name)).value;
+    const Value none;
+    const Value& manifest = read ? *read : none;
+    const auto text_of = [&](const char* name) {
+      const Value* found = manifest.find(name);
+      return found == nullptr ? nullptr : found->text();
+    };
+    if (text_of("format") == nullptr || *text_of("format") != format) {
       fail("manifest.json is not of the format 'lockstep.function'; expected what export_function writes");
     }
-    const Json version = manifest.value("version", Json());
-    if (!version.is_number_integer() || version > format_version || version < 1) {
-      fail("it is of version " + (version.is_number() ? version.dump() : std::string(version.type_name())) +
-           " of the format; this library reads version 1: take a newer one");
-    }
-    const Json arguments = manifest.value("arguments", Json());
-    const bool are_texts = arguments.is_array() &&
-                           std::ranges::all_of(arguments, [](const Json& argument) { return argument.is_string(); });
-    if (!are_texts || !manifest.value("result", Json()).is_string() ||
-        !manifest.value("lockstep", Json()).is_string()) {
+    check_version(manifest.find("version"));
+    const Value* arguments = manifest.find("arguments");
+    const std::string *result = text_of("result"), *written_by = text_of("lockstep");
+    const auto is_text = [](const Value& argument) { return argument.text() != nullptr; };
+    if (arguments == nullptr || arguments->items() == nullptr || !std::ranges::all_of(*arguments->items(), is_text) ||
+        result == nullptr || written_by == nullptr) {
       fail("manifest.json has no arguments, result and lockstep; the file is damaged");
     }
-    return manifest;
+    ExportedFunction::Impl impl{parse_function(entry_text(program_name)), {}, {}, *result, *written_by, name()};
+    for (const Value& argument : *arguments->items()) impl.arguments.push_back(*argument.text());
+    return impl;
   }
 
  private:
+  void check_version(const Value* version) const {
+    const std::optional<std::int64_t> number = version == nullptr ? std::nullopt : version->integer();
+    if (number && *number >= 1 && *number <= format_version) return;
+    const bool is_number = version != nullptr && version->number();
+    const std::string given = version == nullptr ? "null" : std::string(version->type_name());
+    fail("it is of version " + (is_number ? version->to_string() : given) +
+         " of the format; this library reads version 1: take a newer one");
+  }
+
   data::MappedFile file_;
   std::span<const std::byte> bytes_;
   std::vector<data::ZipEntry> entries_;
@@ -191,13 +209,7 @@ void check_counts(const FunctionFile& file, const Function& program, const Expor
 
 ExportedFunction load_function(const std::filesystem::path& path) {
   const FunctionFile file(path);
-  const Json manifest = file.manifest();
-  ExportedFunction::Impl impl{parse_function(file.text(program_name)),
-                              {},
-                              manifest["arguments"],
-                              manifest["result"],
-                              manifest["lockstep"],
-                              file.name()};
+  ExportedFunction::Impl impl = file.without_constants();
   for (auto& [name, constant] : checkpoint::read_safetensors(file.entry(constants_name), file.name())) {
     impl.constants.push_back(std::move(constant));
   }

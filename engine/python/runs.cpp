@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,11 +14,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <nlohmann/json.hpp>
 
 #include <lockstep/lockstep.h>
 
 #include "engine/cli/experiment.h"
+#include "engine/cli/run_folder.h"
 #include "engine/cli/run_record.h"
 #include "engine/python/bindings.h"
 #include "engine/python/numpy_arrays.h"
@@ -53,12 +52,7 @@ class Run {
     return {part("trainable"), part("non_trainable")};
   }
 
-  std::optional<std::string> recorded_fingerprint() const {
-    std::ifstream file(record_.folder / "result.json");
-    const nlohmann::json result = nlohmann::json::parse(file, nullptr, false);
-    if (!result.is_object() || !result.contains("fingerprint") || !result["fingerprint"].is_string()) return {};
-    return result["fingerprint"].get<std::string>();
-  }
+  std::optional<std::string> recorded_fingerprint() const { return cli::written_fingerprint(record_.folder); }
 
   /// The model's output, in evaluation.
   Array predict(const Array& x, std::int64_t step) {

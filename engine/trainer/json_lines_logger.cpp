@@ -2,11 +2,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <lockstep/callbacks.h>
 #include <lockstep/processes.h>
 
+#include "engine/files/json_reader.h"
 #include "engine/trainer/log_file.h"
 #include "engine/trainer/monitor.h"
 
@@ -21,19 +21,22 @@ JsonLinesLogger::~JsonLinesLogger() = default;
 void JsonLinesLogger::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() != 0) return;
   file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
-    const nlohmann::json row = nlohmann::json::parse(line, nullptr, false);
-    return row.is_object() && row.contains("step") && row["step"].is_number_integer() && row["step"] > 0 &&
-           row["step"] <= report.step;
+    const json::Parsed row = json::parse(line);
+    const json::Value* found = row.value ? row.value->find("step") : nullptr;
+    const std::int64_t step = found == nullptr ? 0 : found->integer().value_or(0);
+    return step > 0 && step <= report.step;
   });
 }
 
 void JsonLinesLogger::on_step(const StepReport& report, const Tree&, Requests&) {
   if (file_ == nullptr) return;
-  nlohmann::json row = {{"step", report.step}, {"epoch", report.epoch}};
+  json::Value row;
+  row["step"] = report.step;
+  row["epoch"] = report.epoch;
   for (const auto& [name, value] : report.logs) {
-    row[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::format("{}", value));
+    row[name] = std::isfinite(value) ? json::Value(value) : json::Value(fmt::format("{}", value));
   }
-  file_->append(row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  file_->append(row.to_string(std::nullopt, json::Utf8::replaced));
 }
 
 void JsonLinesLogger::close() { file_.reset(); }

@@ -90,7 +90,9 @@ void note() noexcept {
 
 bool fails(std::size_t bytes) noexcept {
   if (until_failure.load(std::memory_order_relaxed) < 0 || bytes < smallest_failing) return false;
-  return until_failure.fetch_sub(1, std::memory_order_relaxed) == 0;
+  if (until_failure.fetch_sub(1, std::memory_order_relaxed) != 0) return false;
+  errno = ENOMEM;
+  return true;
 }
 
 bool counts_allocations() {

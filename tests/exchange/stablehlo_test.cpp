@@ -158,7 +158,16 @@ TEST_CASE("what there is not here is refused by name") {
   expect_error<IrError>([] { exchange::from_stablehlo("module { stablehlo.add }"); },
                         "'stablehlo.add' stands in a module, where functions are expected");
   expect_error<IrError>([] { exchange::from_stablehlo("module {"); }, "line 1: expected 'a name', found ''");
+  // What is expected may stand there in so many letters.
+  expect_error<IrError>([] { exchange::from_stablehlo("f %x# a number"); }, "expected 'a number', found");
   expect_error<IrError>([] { exchange::from_stablehlo(""); }, "no public function; expected the text of a module");
+}
+
+TEST_CASE("arguments of any size take no memory to read") {
+  const Function read = exchange::from_stablehlo(
+      "module { func.func public @main(%a: tensor<4x3777777777xf32>) -> tensor<4x3777777777xf32> { return %a : "
+      "tensor<4x3777777777xf32> } }");
+  CHECK(read.input_types()[0].shape == Shape{4, 3777777777});
 }
 
 TEST_CASE("damaged modules") {

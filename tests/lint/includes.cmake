@@ -14,7 +14,7 @@ set(third_parties
   "^nccl\\.h$" "^(backends|tests/backends)/nccl/"
   "^(cuda|nvrtc|cublas|cudnn)" "^(backends|tests/backends)/(cuda|nccl)/"
   "^fmt/" "\\.cpp$"
-  "^nlohmann/" "^engine/.*\\.cpp$|^tests/"
+  "^nlohmann/" "^engine/files/.*\\.cpp$|^tests/"
   "^openssl/" "^engine/.*\\.cpp$|^tests/"
   "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange)/.*\\.cpp$|^tests/"
   "^nanobind/" "^engine/python/"

@@ -4,7 +4,9 @@
 #include <lockstep/exported_function.h>
 #include <lockstep/function.h>
 #include <lockstep/moved_from.h>
+#include <lockstep/ops.h>
 #include <lockstep/random.h>
+#include <lockstep/traced_types.h>
 
 #include "engine/api/inspection/lint.h"
 #include "engine/api/random/key_tracking.h"
@@ -122,6 +124,14 @@ Function trace(const TreeFunction& function, const std::vector<Tree>& examples) 
   api::Cuts cuts = api::cuts_of(api::joined(arguments.leaves(), traced.captured));
   return Function(std::make_shared<Function::Impl>(
       Function::Impl{api::without_cells(traced), std::move(traced.captured), std::move(cuts)}));
+}
+
+Function detail::trace_at(const TreeFunction& function, const std::vector<ArrayType>& types) {
+  std::vector<Tree> places;
+  for (const ArrayType& type : types) places.emplace_back(zeros({}, type.dtype));
+  api::TracedTree traced = api::trace_tree(function, api::FlatArguments(places), types);
+  return Function(
+      std::make_shared<Function::Impl>(Function::Impl{api::without_cells(traced), std::move(traced.captured), {}}));
 }
 
 Function parse_function(std::string_view text) {

@@ -7,16 +7,15 @@
 
 #include <lockstep/error.h>
 
+#include "engine/files/folder_entries.h"
+
 namespace lockstep::data {
 namespace {
 
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, const std::string& who) {
   std::error_code error;
   std::vector<std::filesystem::path> entries;
-  for (auto at = std::filesystem::directory_iterator(folder, error);
-       !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    entries.push_back(at->path());
-  }
+  for (const std::string& name : files::names_in(folder, error)) entries.push_back(folder / name);
   if (error) throw DataError(fmt::format("[{}] {} cannot be read: {}", who, folder.string(), error.message()));
   std::sort(entries.begin(), entries.end());
   return entries;

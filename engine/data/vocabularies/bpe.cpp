@@ -2,11 +2,8 @@
 #include <map>
 #include <optional>
 #include <queue>
-#include <set>
 #include <tuple>
 #include <unordered_map>
-
-#include <nlohmann/json.hpp>
 
 #include <lockstep/error.h>
 
@@ -14,11 +11,10 @@
 #include "engine/data/files/mapped_file.h"
 #include "engine/data/vocabularies/unicode_classes.h"
 #include "engine/data/vocabularies/vocabulary_form.h"
+#include "engine/files/json_reader.h"
 
 namespace lockstep::data {
 namespace {
-
-using Json = nlohmann::json;
 
 [[noreturn]] void fail(const std::string& file, const std::string& what) {
   throw DataError("[read_bpe_vocabulary] " + file + what);
@@ -46,21 +42,6 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelled, const std
     at += c.size;
   }
   return result;
-}
-
-/// Whether a JSON text has no list or object within another.
-bool is_flat(std::string_view json) {
-  int opened = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < json.size() && opened < 2; ++i) {
-    if (in_text && json[i] == '\\')
-      ++i;
-    else if (json[i] == '"')
-      in_text = !in_text;
-    else if (!in_text && (json[i] == '{' || json[i] == '['))
-      ++opened;
-  }
-  return opened < 2;
 }
 
 struct Merge {
@@ -97,28 +78,20 @@ class BytePairs final : public Vocabulary::Form {
 
  private:
   void read_tokens(std::string_view text, const std::string& file, const std::map<char32_t, char>& bytes) {
-    std::set<std::string> keys;
-    std::string repeated;
-    const auto check = [&](int, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::key && !keys.insert(value.get<std::string>()).second) {
-        repeated = value.get<std::string>();
-      }
-      return true;
-    };
-    // Of lists in lists a parser could make what nobody walks through.
-    const Json vocabulary = is_flat(text) ? Json::parse(text.begin(), text.end(), check, false) : Json();
-    if (!vocabulary.is_object() || vocabulary.empty()) {
+    const json::Parsed parsed = json::parse(text, 1);
+    if (!parsed.repeated.empty()) fail(file, ": token " + shown(parsed.repeated) + " appears twice");
+    if (!parsed.value || parsed.value->entries() == nullptr || parsed.value->entries()->empty()) {
       fail(file, " is no JSON object of tokens; expected {\"token\": number, ...}");
     }
-    if (!repeated.empty()) fail(file, ": token " + shown(repeated) + " appears twice");
+    const json::Value::Entries& vocabulary = *parsed.value->entries();
     tokens_.resize(vocabulary.size());
     std::vector<bool> taken(vocabulary.size());
-    for (const auto& [spelled, number] : vocabulary.items()) {
-      if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= vocabulary.size()) {
-        fail(file, ": token " + shown(spelled) + " has number " + shown(number.dump()) + "; expected 0 to " +
+    for (const auto& [spelled, number] : vocabulary) {
+      if (number.whole().value_or(vocabulary.size()) >= vocabulary.size()) {
+        fail(file, ": token " + shown(spelled) + " has number " + shown(number.to_string()) + "; expected 0 to " +
                        std::to_string(vocabulary.size() - 1));
       }
-      const auto place = number.get<std::size_t>();
+      const auto place = static_cast<std::size_t>(*number.whole());
       if (taken[place]) fail(file, ": number " + std::to_string(place) + " is given to two tokens");
       taken[place] = true;
       // A special token may be spelled with anything; it stands for its own text.

@@ -6,8 +6,8 @@
 
 #include <lockstep/error.h>
 #include <lockstep/function.h>
-#include <lockstep/model.h>
 #include <lockstep/stablehlo.h>
+#include <lockstep/traced_types.h>
 #include <lockstep/tree.h>
 
 #include "engine/exchange/stablehlo/element_wise.h"
@@ -223,9 +223,7 @@ Function from_stablehlo(std::string_view text) {
   const std::vector<mlir::Func> funcs = mlir::parse_module(text);
   Importer importer(funcs);
   const mlir::Func& entry = importer.entry();
-  std::vector<Tree> examples;
-  for (const ArrayType& type : entry.body.types) examples.emplace_back(lockstep::detail::example_of(type));
-  return trace(
+  return lockstep::detail::trace_at(
       [&](const std::vector<Tree>& arguments) {
         std::vector<Array> arrays;
         for (const Tree& argument : arguments) arrays.push_back(argument.array());
@@ -233,7 +231,7 @@ Function from_stablehlo(std::string_view text) {
         for (const Array& result : importer.call(entry, arrays, 1)) results.emplace_back(result);
         return Tree::list(std::move(results));
       },
-      examples);
+      entry.body.types);
 }
 
 }  // namespace lockstep::exchange

@@ -55,17 +55,20 @@ bool Scanner::accept(std::string_view mark) {
 }
 
 void Scanner::expect(std::string_view mark) {
-  if (accept(mark)) return;
+  if (!accept(mark)) fail_expecting(mark);
+}
+
+void Scanner::fail_expecting(std::string_view what) const {
   std::string found(text_.substr(std::min(at_, text_.size()), 20));
   std::ranges::replace_if(
       found, [](char c) { return c < ' ' || c > '~'; }, ' ');
-  fail(fmt::format("expected '{}', found '{}'", mark, found));
+  fail(fmt::format("expected '{}', found '{}'", what, found));
 }
 
 bool Scanner::next_is_word() { return is_letter(peek()); }
 
 std::string Scanner::word() {
-  if (!next_is_word()) expect("a name");
+  if (!next_is_word()) fail_expecting("a name");
   const std::size_t begin = at_;
   while (at_ < text_.size() && is_in_word(text_[at_])) ++at_;
   return std::string(text_.substr(begin, at_ - begin));
@@ -97,7 +100,7 @@ bool Scanner::next_is_number() {
 }
 
 std::string Scanner::number() {
-  if (!next_is_number()) expect("a number");
+  if (!next_is_number()) fail_expecting("a number");
   const std::size_t begin = at_++;
   while (at_ < text_.size()) {
     const char c = text_[at_], before = text_[at_ - 1];

@@ -34,6 +34,8 @@ class Scanner {
 
   std::int64_t line() const;
   [[noreturn]] void fail(const std::string& what) const;
+  /// Says what stands there instead.
+  [[noreturn]] void fail_expecting(std::string_view what) const;
 
  private:
   void skip_space();

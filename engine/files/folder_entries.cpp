@@ -1,4 +1,4 @@
-#include "engine/checkpoint/folder_entries.h"
+#include "engine/files/folder_entries.h"
 
 #include <cerrno>
 #include <memory>
@@ -9,19 +9,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace lockstep::checkpoint {
+namespace lockstep::files {
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return names_in(folder, ignored);
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error) {
   errno = 0;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
   if (open == nullptr && errno == ENOMEM) throw std::bad_alloc();
   std::vector<std::string> names;
   while (open != nullptr) {
+    errno = 0;
     const dirent* entry = readdir(open.get());
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
+  error = std::error_code(errno, std::generic_category());
   return names;
 }
 
@@ -38,4 +45,4 @@ int remove_tree(const std::filesystem::path& path) {
   return error == 0 ? errno : error;
 }
 
-}  // namespace lockstep::checkpoint
+}  // namespace lockstep::files

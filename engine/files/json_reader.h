@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/files/json_value.h"
+
+namespace lockstep::json {
+
+/// A text that was read.
+struct Parsed {
+  std::optional<Value> value;  ///< None where the text is no JSON of UTF-8, or has a flaw.
+  std::string repeated;        ///< A name that entries have twice: all but the last would be lost.
+  bool is_too_deep = false;    ///< Nobody could walk through it, for want of stack.
+};
+
+/// `deepest`: how many lists and objects may be in each other. Throws std::bad_alloc.
+Parsed parse(std::string_view text, int deepest = 64);
+
+/// What a file holds; none where it is not there or no such text.
+std::optional<Value> parse_file(const std::filesystem::path& file);
+
+}  // namespace lockstep::json
