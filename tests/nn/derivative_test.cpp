@@ -89,8 +89,44 @@ TEST_CASE("what lies behind lengths, in places masked out and behind frames, NaN
     const auto expert = [](const Array& kernel, const Array& tokens) { return matmul(tokens, kernel); };
     return mixture_of_experts(v, v, kernels, expert, {.mask = held}).y;
   };
+  const auto attended = [&](const Scope& s, const Array& v, const MultiHeadAttentionOptions& options) {
+    return multi_head_attention(s, v, options, {.lengths = lengths});
+  };
+  const Array mask = reshape(held, {rows, 1, 1, steps});
+  const auto counted = [&](const Array& y) { return where(expand_dims(held, 2), y, 0); };
   using Layer = std::function<Array(const Scope&, const Array&)>;
   const std::vector<std::pair<std::string, Layer>> layers = {
+      {"attention",
+       [&](const Scope& s, const Array& v) { return attended(s, v, {.heads = 2, .joint_projection = false}); }},
+      {"causal attention",
+       [&](const Scope& s, const Array& v) { return attended(s, v, {.heads = 1, .is_causal = true}); }},
+      {"attention with dropout",
+       [&](const Scope& s, const Array& v) { return attended(s, v, {.heads = 1, .dropout = 0.3}); }},
+      {"attention to keys",
+       [&](const Scope& s, const Array& v) {
+         return counted(
+             multi_head_attention(s, ones({rows, steps, 2}), {.heads = 1}, {.keys = v, .key_lengths = lengths}));
+       }},
+      {"attention with a mask",
+       [&](const Scope& s, const Array& v) {
+         return counted(multi_head_attention(s, v, {.heads = 2}, {.mask = mask}));
+       }},
+      {"additive attention",
+       [&](const Scope& s, const Array& v) {
+         return additive_attention(s, v, v, {}, {.lengths = lengths, .key_lengths = lengths});
+       }},
+      {"additive attention with a mask",
+       [&](const Scope& s, const Array& v) {
+         return counted(
+             additive_attention(s, ones({rows, steps, 2}), v, {}, {.mask = reshape(held, {rows, 1, steps})}));
+       }},
+      {"attention without a layer",
+       [&](const Scope& s, const Array& v) {
+         const Array scale = s.trainable("scale", {.shape = {2}, .initializer = initializers::ones()});
+         const Array q = expand_dims(v, 2);
+         const AttentionOptions options{.query_seq_lengths = lengths, .key_value_seq_lengths = lengths};
+         return scale * squeeze(dot_product_attention(q, q, q, options), Axes{2});
+       }},
       {"lstm", [&](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, by_length).first; }},
       {"masked lstm", [&](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, by_mask).first; }},
       {"gru", [&](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, one_state).first; }},

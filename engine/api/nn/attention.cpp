@@ -43,6 +43,14 @@ Array before_length(const Array& lengths, std::int64_t batch, std::int64_t exten
   return less(iota({batch, extent}, 1, lengths.dtype()), expand_dims(lengths, -1));
 }
 
+/// x [B, length, N, H] where it is seen or finite, else 0: NaN that nobody sees would come into sums as 0 times it.
+Array without_unseen(const Array& x, const Array& seen) {
+  return where(reshape(seen, {seen.dim(0), seen.dim(1), 1, 1}) | is_finite(x), x, 0);
+}
+
+/// Whether `mask` hides keys from all queries and heads alike, as padding is said.
+bool is_of_keys(const Array& mask) { return mask.dim(1) == 1 && mask.dim(2) == 1 && mask.dim(3) != 1; }
+
 /// The window of keys that a query sees, -1: no bound.
 Axes window_of(const AttentionOptions& options) {
   Axes window = {-1, -1};
@@ -65,20 +73,27 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
                                                             const AttentionOptions& options) {
   const Operand a = query, b = key, c = value;
   const DType dtype = api::inexact(api::common_dtype({&a, &b, &c}));
-  const Array q = convert(with_batch(query, "the query"), dtype);
-  const Array k = convert(with_batch(key, "the key"), dtype);
-  const Array v = convert(with_batch(value, "the value"), dtype);
+  Array q = convert(with_batch(query, "the query"), dtype);
+  Array k = convert(with_batch(key, "the key"), dtype);
+  Array v = convert(with_batch(value, "the value"), dtype);
   const std::int64_t batch = q.dim(0), queries = q.dim(1), keys = k.dim(1);
   const Array bias = options.bias ? convert(at_logits(*options.bias, "bias"), dtype) : zeros({1, 1, 1, 1}, dtype);
   Array mask = options.mask ? at_logits(*options.mask, "mask") : full({1, 1, 1, 1}, true, bool_);
+  const auto hide = [&](const Array& seen) {
+    k = without_unseen(k, seen);
+    v = without_unseen(v, seen);
+  };
+  if (options.mask && is_of_keys(mask)) hide(reshape(mask != 0, {mask.dim(0), mask.dim(3)}));
   Array asked;  // queries that count
   if (options.key_value_seq_lengths) {
     const Array seen = before_length(*options.key_value_seq_lengths, batch, keys, "key_value_seq_lengths");
     mask = mask & reshape(seen, {batch, 1, 1, keys});
+    hide(seen);
   }
   if (options.query_seq_lengths) {
     asked = before_length(*options.query_seq_lengths, batch, queries, "query_seq_lengths");
     mask = mask & reshape(asked, {batch, 1, queries, 1});
+    q = without_unseen(q, asked);
   }
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(-1), 1))));
   std::vector<Array> results = api::bind(ops::primitives::attention(), std::vector<Array>{q, k, v, bias, mask},

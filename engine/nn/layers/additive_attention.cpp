@@ -5,6 +5,8 @@
 #include <lockstep/layers_regularization.h>
 #include <lockstep/ops.h>
 
+#include "engine/nn/layers/unseen_places.h"
+
 namespace lockstep {
 namespace {
 
@@ -27,19 +29,18 @@ void check_operands(const Scope& scope, const Array& q, const Array& k, const Ar
   }
 }
 
-/// bool [N, positions]: those within the lengths.
-Array within(const Array& lengths, std::int64_t positions) {
-  return expand_dims(arange(positions, lengths.dtype()), 0) < expand_dims(lengths, 1);
-}
-
 }  // namespace
 
 Array additive_attention(const Scope& scope, const ArrayOperand& queries, const ArrayOperand& values,
                          const AdditiveAttentionOptions& options, const AttentionContext& context) {
   const NamedScope named = scope.named();
-  const Array q = scope.in_compute_dtype(queries), v = scope.in_compute_dtype(values);
-  const Array k = scope.in_compute_dtype(context.keys.value_or(v));
+  Array q = scope.in_compute_dtype(queries), v = scope.in_compute_dtype(values);
+  Array k = scope.in_compute_dtype(context.keys.value_or(v));
   check_operands(scope, q, k, v, context);
+  const std::optional<Array> seen_alike = nn::seen_keys(context.key_lengths, context.mask, k.dim(1));
+  k = nn::without_unseen(k, seen_alike);
+  v = nn::without_unseen(v, seen_alike);
+  if (context.lengths) q = nn::without_unseen(q, nn::within(*context.lengths, q.dim(1)));
   const std::int64_t t = q.dim(1), s = k.dim(1);
   Array sums = tanh(expand_dims(q, 2) + expand_dims(k, 1));
   if (options.use_scale) {
@@ -53,13 +54,13 @@ Array additive_attention(const Scope& scope, const ArrayOperand& queries, const 
   if (context.bias) logits = logits + convert(*context.bias, wide);
   Array seen = full({1, t, s}, true, bool_);
   if (options.is_causal) seen = iota({1, t, s}, 1) >= iota({1, t, s}, 2);
-  if (context.key_lengths) seen = seen & expand_dims(within(*context.key_lengths, s), 1);
+  if (context.key_lengths) seen = seen & expand_dims(nn::within(*context.key_lengths, s), 1);
   if (context.mask) seen = seen & (*context.mask != 0);
   // Not -inf: a query that sees no key takes the mean of all.
   Array weights = softmax(where(seen, logits, -1e30));
   if (options.dropout != 0) weights = dropout(scope["dropout"], weights, options.dropout);
   const Array y = convert(matmul(weights, convert(v, wide)), q.dtype());
-  return context.lengths ? where(expand_dims(within(*context.lengths, t), 2), y, 0) : y;
+  return context.lengths ? where(expand_dims(nn::within(*context.lengths, t), 2), y, 0) : y;
 }
 
 }  // namespace lockstep

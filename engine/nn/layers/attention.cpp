@@ -14,6 +14,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "engine/nn/layers/unseen_places.h"
+
 namespace lockstep {
 namespace {
 
@@ -76,11 +78,6 @@ Array joined(const Scope& scope, const Array& y, std::int64_t features, const Mu
   return dense(scope["out"], reshape(y, {y.dim(0), y.dim(1), -1}), projection(features, options));
 }
 
-/// bool [N, 1, 1, S]: positions within the lengths.
-Array within(const Array& lengths, std::int64_t positions) {
-  return reshape(arange(positions, lengths.dtype()), {1, 1, 1, positions}) < reshape(lengths, {-1, 1, 1, 1});
-}
-
 /// With dropped probabilities, which need the matrix of logits.
 Array attention_with_dropout(const Scope& scope, const Projected& p, const AttentionOptions& options, double rate) {
   const std::int64_t groups = p.queries.dim(2) / p.keys.dim(2), features = p.queries.dim(3);
@@ -99,7 +96,8 @@ Array attention_with_dropout(const Scope& scope, const Projected& p, const Atten
   Array seen = full({1, 1, t, s}, true, bool_);
   if (options.is_causal) seen = iota({1, 1, t, s}, 2) >= iota({1, 1, t, s}, 3);
   if (options.mask) seen = seen & *options.mask;
-  if (options.key_value_seq_lengths) seen = seen & within(*options.key_value_seq_lengths, s);
+  if (options.key_value_seq_lengths)
+    seen = seen & reshape(nn::within(*options.key_value_seq_lengths, s), {-1, 1, 1, s});
   // Not -inf: a query that sees no key takes the mean of all, as elsewhere.
   const Array weights = dropout(scope["dropout"], softmax(where(seen, logits, -1e30)), rate);
   const Array y = swapaxes(matmul(weights, v), 1, 2);
@@ -117,8 +115,7 @@ Array attended(const Array& queries, const Array& keys, const Array& values, Att
 /// Rows of queries behind the lengths are 0.
 Array cut_at(const Array& y, const std::optional<Array>& lengths) {
   if (!lengths) return y;
-  const Array held = expand_dims(arange(y.dim(1), lengths->dtype()), 0) < expand_dims(*lengths, 1);
-  return where(reshape(held, {y.dim(0), y.dim(1), 1, 1}), y, 0);
+  return where(reshape(nn::within(*lengths, y.dim(1)), {y.dim(0), y.dim(1), 1, 1}), y, 0);
 }
 
 void check_context(const Scope& scope, const Array& x, const AttentionContext& context) {
@@ -157,7 +154,7 @@ Array written_by_row(const Array& kept, const Array& next, const Array& start) {
 Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const MultiHeadAttentionOptions& options,
                            const AttentionContext& context) {
   const NamedScope named = scope.named();
-  const Array x = scope.in_compute_dtype(given);
+  Array x = scope.in_compute_dtype(given);
   check_sequences(scope, x);
   check_context(scope, x, context);
   if (!(options.dropout >= 0 && options.dropout < 1)) {
@@ -166,7 +163,16 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const 
   }
   const std::int64_t features = x.dim(-1);
   const Heads heads = heads_of(named_layer(scope), features, options);
-  const Array source = scope.in_compute_dtype(context.keys.value_or(x));
+  Array source = scope.in_compute_dtype(context.keys.value_or(x));
+  const std::optional<Array> key_lengths = context.key_lengths ? context.key_lengths
+                                           : context.keys      ? std::optional<Array>()
+                                                               : context.lengths;
+  source = nn::without_unseen(source, nn::seen_keys(key_lengths, context.mask, source.dim(1)));
+  if (!context.keys) {
+    x = source;  // one product makes queries, keys and values
+  } else if (context.lengths) {
+    x = nn::without_unseen(x, nn::within(*context.lengths, x.dim(1)));
+  }
   Projected p = projected(scope, x, source, heads, options,
                           options.joint_projection && !context.keys && heads.keys == heads.queries);
   if (options.rotary) p = {rotary(p.queries), rotary(p.keys), p.values};
@@ -175,9 +181,7 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const 
     const Array slopes = alibi_bias(heads.queries, x.dim(1), source.dim(1), 0, promote(x.dtype(), float32));
     how.bias = convert(how.bias ? *how.bias + slopes : slopes, x.dtype());
   }
-  how.key_value_seq_lengths = context.key_lengths ? context.key_lengths
-                              : context.keys      ? std::optional<Array>()
-                                                  : context.lengths;
+  how.key_value_seq_lengths = key_lengths;
   if (options.dropout > 0) {
     const Array y = attention_with_dropout(scope, p, how, options.dropout);
     return joined(scope, cut_at(y, context.lengths), features, options);
