@@ -53,7 +53,8 @@ auto tangent(F slope, Value (*self)(const Value&)) {
 /// pi x^2 / 2 less whole turns, with what x^2 loses in rounding.
 Value quarter_turns(const Value& x) {
   const Value square = x * x;
-  return (ops::rem(square, full_like(x, 4)) + ops::fma(x, x, -square)) * (std::numbers::pi / 2);
+  const Value whole = ops::round(square * 0.25) * 4;
+  return (square - whole + ops::fma(x, x, -square)) * (std::numbers::pi / 2);
 }
 
 std::vector<ArrayType> order_infer(const ir::InferContext& context) {
