@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 
@@ -51,5 +52,6 @@ double bessel_i1e(double x) {
 
 double bessel_j0(double x) { return ::j0(x); }
 double bessel_j1(double x) { return ::j1(x); }
+double bessel_jn(std::int64_t n, double x) { return ::jn(static_cast<int>(n), x); }
 
 }  // namespace lockstep::backend::special

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 
@@ -52,7 +53,35 @@ double asymptotic(double x) {
   return static_cast<double>(sum);
 }
 
+/// E_n(x) for 0 < x <= 1: (-x)^(n-1) / (n-1)! (psi(n) - log x) less the sum of (-x)^k / ((k - n + 1) k!) over k other than
+/// n - 1.
+double power_series_of_order(std::int64_t n, double x) {
+  long double power = 1, sum = 0, psi = -std::numbers::egamma_v<long double>;
+  for (std::int64_t k = 1; k < n; ++k) psi += 1.0L / static_cast<long double>(k);
+  for (std::int64_t k = 0; k < n + 30; ++k) {
+    const auto away = static_cast<long double>(k - n + 1);
+    sum += away == 0 ? power * (psi - std::log(static_cast<long double>(x))) : -power / away;
+    power *= -x / static_cast<long double>(k + 1);
+    if (k >= n && power == 0) break;
+  }
+  return static_cast<double>(sum);
+}
+
 }  // namespace
+
+double expn(std::int64_t n, double x) {
+  if (!(x >= 0) || n < 0) return nan;
+  if (n == 0) return x == 0 ? infinity : x > 750 ? 0 : times_exp(-x, 1 / x);
+  if (n == 1) return exp1(x);
+  if (x == 0) return 1 / static_cast<double>(n - 1);
+  if (x <= 1) return power_series_of_order(n, x);
+  if (x > 750) return 0;
+  const auto order = static_cast<double>(n);
+  const int depth = 12 + static_cast<int>(120 / x);
+  double fraction = x + order + 2 * depth;
+  for (int k = depth; k >= 1; --k) fraction = x + order + 2 * (k - 1) - k * (order + k - 1) / fraction;
+  return times_exp(-x, 1 / fraction);
+}
 
 double exp1(double x) {
   if (!(x >= 0)) return nan;

@@ -114,6 +114,24 @@ LOCKSTEP_API Array random_gamma_grad(const Operand& a, const Operand& x);
 /// is not.
 LOCKSTEP_API Array i0(const Operand& x);
 LOCKSTEP_API Array i1(const Operand& x);  ///< The same of order 1, an odd function; scaled it is bessel_i1e.
+/// The Bessel function of the first kind, order n >= 0 (ValueError else).
+LOCKSTEP_API Array bessel_jn(std::int64_t n, const Operand& x);
+/// Gauss' hypergeometric function F(a, b; c; x) of floats, the sum of (a)_k (b)_k / (c)_k x^k / k! and what continues it
+/// below -1. Infinite, as in JAX and SciPy, for x above 1 and where c is 0 or a negative integer, unless the sum ends
+/// before. Its derivative is in x alone: TraceError in a, b and c.
+LOCKSTEP_API Array hyp2f1(const Operand& a, const Operand& b, const Operand& c, const Operand& x);
+/// The exponential integral of order n >= 0 (ValueError else), of exp(-x t) / t^n from 1 on; NaN for x below 0.
+LOCKSTEP_API Array expn(std::int64_t n, const Operand& x);
+/// The sine integral of x and the cosine integral of |x|: sin_integral and cos_integral.
+LOCKSTEP_API std::pair<Array, Array> sici(const Operand& x);
+/// Fresnel's integrals of sin(pi t^2 / 2) and of cos(pi t^2 / 2) from 0 to x, in this order: fresnel_s and fresnel_c.
+LOCKSTEP_API std::pair<Array, Array> fresnel(const Operand& x);
+/// The Faddeeva function exp(-z^2) erfc(-i z) of complex z, to 1e-13 of its size. Weideman, "Computation of the complex
+/// error function", 1994.
+LOCKSTEP_API Array wofz(const Operand& z);
+/// The spherical harmonic of degree n >= 0 and order |m| <= n (ValueError else) at the polar angle theta and the azimuth
+/// phi: sqrt((2n + 1) (n - m)! / (4 pi (n + m)!)) P_n^m(cos(theta)) exp(i m phi), with Condon and Shortley's sign. Complex.
+LOCKSTEP_API Array sph_harm_y(std::int64_t n, std::int64_t m, const Operand& theta, const Operand& phi);
 LOCKSTEP_API Array xlogy(const Operand& x, const Operand& y);     ///< x log(y), 0 where x is 0.
 LOCKSTEP_API Array xlog1py(const Operand& x, const Operand& y);   ///< x log(1 + y), 0 where x is 0.
 LOCKSTEP_API Array entr(const Operand& x);                        ///< -x log(x), -inf below 0; slope 0 at 0.

@@ -60,7 +60,8 @@ Arrays differences(const FunctionPtr& function, const Arrays& x, const Arrays& d
 
 /// Operands that an op refuses to differentiate in.
 const std::set<std::size_t>& refused_operands(const ir::Primitive& op) {
-  static const std::map<std::string, std::set<std::size_t>> refused = {{"igamma_grad_a", {0}}, {"betainc", {0, 1}}};
+  static const std::map<std::string, std::set<std::size_t>> refused = {
+      {"igamma_grad_a", {0}}, {"betainc", {0, 1}}, {"hyp1f1", {0, 1}}, {"hyp2f1", {0, 1, 2}}};
   static const std::set<std::size_t> none;
   const auto found = refused.find(op.name);
   return found == refused.end() ? none : found->second;
@@ -214,6 +215,16 @@ TEST_CASE("an op without a derivative in an operand says which") {
         "betainc has no derivative in its operand a; put stop_gradient on that operand");
   CHECK(refusal(ops::primitives::betainc(), 3, 1) ==
         "betainc has no derivative in its operand b; put stop_gradient on that operand");
+  CHECK(refusal(ops::primitives::hyp1f1(), 3, 0) ==
+        "hyp1f1 has no derivative in its operand a; put stop_gradient on that operand");
+  CHECK(refusal(ops::primitives::hyp1f1(), 3, 1) ==
+        "hyp1f1 has no derivative in its operand b; put stop_gradient on that operand");
+  CHECK(refusal(ops::primitives::hyp2f1(), 4, 0) ==
+        "hyp2f1 has no derivative in its operand a; put stop_gradient on that operand");
+  CHECK(refusal(ops::primitives::hyp2f1(), 4, 1) ==
+        "hyp2f1 has no derivative in its operand b; put stop_gradient on that operand");
+  CHECK(refusal(ops::primitives::hyp2f1(), 4, 2) ==
+        "hyp2f1 has no derivative in its operand c; put stop_gradient on that operand");
 }
 
 }  // namespace lockstep::tests

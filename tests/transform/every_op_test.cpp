@@ -20,7 +20,8 @@ Arrays directions(const std::vector<ArrayType>& types, std::uint64_t seed) {
 
 /// Nothing flows through these operands: the op refuses to.
 bool refuses(const ir::Primitive& op, std::size_t operand) {
-  return (op.name == "igamma_grad_a" && operand == 0) || (op.name == "betainc" && operand < 2);
+  if (op.name == "igamma_grad_a") return operand == 0;
+  return ((op.name == "betainc" || op.name == "hyp1f1") && operand < 2) || (op.name == "hyp2f1" && operand < 3);
 }
 
 Arrays from(const Arrays& a, std::size_t first) { return {a.begin() + static_cast<std::ptrdiff_t>(first), a.end()}; }

@@ -33,7 +33,8 @@ class Gradient {
  public:
   Gradient(const ir::Primitive& op, const ir::Sample& sample) : sample_(sample), f_(primal_function(op, sample)) {
     for (const ArrayType& type : f_->input_types()) {
-      const bool refused = op.name == "betainc" && active_.size() < 2;
+      const bool refused = ((op.name == "betainc" || op.name == "hyp1f1") && active_.size() < 2) ||
+                           (op.name == "hyp2f1" && active_.size() < 3);
       active_.push_back(is_double(type.dtype) && !refused);
       if (active_.back()) dx_.push_back(direction(whole_type(type, sample.axes), 20 + active_.size()));
     }

@@ -28,6 +28,16 @@ std::unique_ptr<Kernel> make_special_binary(const KernelRequest& request, F) {
 }
 
 template <class F>
+std::unique_ptr<Kernel> make_special_ternary(const KernelRequest& request, F) {
+  if (!is_float(request.inputs[0].dtype)) return nullptr;
+  return with_float(request.inputs[0].dtype, [&]<class T>() {
+    return make_map<T, T, T, T>(request, [](T a, T b, T x) {
+      return static_cast<T>(F{}(static_cast<double>(a), static_cast<double>(b), static_cast<double>(x)));
+    });
+  });
+}
+
+template <class F>
 std::unique_ptr<Kernel> make_special_with(const KernelRequest& request, F f) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
   return with_float(request.inputs[0].dtype, [&]<class T>() {
@@ -65,6 +75,37 @@ std::unique_ptr<Kernel> spence(const KernelRequest& request) {
   return make_special(request, [](double x) { return special::spence(x); });
 }
 
+std::unique_ptr<Kernel> dawsn(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::dawsn(x); });
+}
+std::unique_ptr<Kernel> erfcx(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::erfcx(x); });
+}
+std::unique_ptr<Kernel> sin_integral(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::sin_integral(x); });
+}
+std::unique_ptr<Kernel> cos_integral(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::cos_integral(x); });
+}
+std::unique_ptr<Kernel> fresnel_s(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::fresnel_s(x); });
+}
+std::unique_ptr<Kernel> fresnel_c(const KernelRequest& request) {
+  return make_special(request, [](double x) { return special::fresnel_c(x); });
+}
+
+std::unique_ptr<Kernel> bessel_jn(const KernelRequest& request) {
+  return make_special_with(request,
+                           [n = request.attrs.get<std::int64_t>("n")](double x) { return special::bessel_jn(n, x); });
+}
+std::unique_ptr<Kernel> expn(const KernelRequest& request) {
+  return make_special_with(request,
+                           [n = request.attrs.get<std::int64_t>("n")](double x) { return special::expn(n, x); });
+}
+
+std::unique_ptr<Kernel> owens_t(const KernelRequest& request) {
+  return make_special_binary(request, [](double h, double a) { return special::owens_t(h, a); });
+}
 std::unique_ptr<Kernel> igamma(const KernelRequest& request) {
   return make_special_binary(request, [](double a, double x) { return special::igamma(a, x); });
 }
@@ -76,10 +117,17 @@ std::unique_ptr<Kernel> igamma_grad_a(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> betainc(const KernelRequest& request) {
+  return make_special_ternary(request, [](double a, double b, double x) { return special::betainc(a, b, x); });
+}
+std::unique_ptr<Kernel> hyp1f1(const KernelRequest& request) {
+  return make_special_ternary(request, [](double a, double b, double x) { return special::hyp1f1(a, b, x); });
+}
+std::unique_ptr<Kernel> hyp2f1(const KernelRequest& request) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
   return with_float(request.inputs[0].dtype, [&]<class T>() {
-    return make_map<T, T, T, T>(request, [](T a, T b, T x) {
-      return static_cast<T>(special::betainc(static_cast<double>(a), static_cast<double>(b), static_cast<double>(x)));
+    return make_map<T, T, T, T, T>(request, [](T a, T b, T c, T x) {
+      return static_cast<T>(special::hyp2f1(static_cast<double>(a), static_cast<double>(b), static_cast<double>(c),
+                                            static_cast<double>(x)));
     });
   });
 }

@@ -181,6 +181,63 @@ Array log_gamma_ratio(const Array& a, const Array& b) {
   return sub(sub(stirling_rest(b), stirling_rest(both)), powers);
 }
 
+Array of_order(std::string_view op, const ir::Primitive& primitive, std::int64_t n, const Operand& x) {
+  if (n < 0 || n > 1000000) {
+    throw ValueError(fmt::format("{}: n is {}; expected an order of 0 to 1000000", op, n));
+  }
+  return api::bind_one(primitive, {inexact_of(op, x)}, {{"n", n}});
+}
+
+/// Weideman's expansion in powers of (l + i z) / (l - i z), highest first.
+struct Faddeeva {
+  static constexpr int terms = 44;
+  double l = std::sqrt(terms / std::numbers::sqrt2);
+  std::array<double, terms> coefficients{};
+
+  Faddeeva() {
+    constexpr int half = 2 * terms;
+    for (int n = 1; n <= terms; ++n) {
+      long double sum = 0;
+      for (int k = 1 - half; k < half; ++k) {
+        const long double angle = k * std::numbers::pi_v<long double> / half;
+        const long double t = l * std::tan(angle / 2);
+        sum += std::exp(-t * t) * (l * l + t * t) * std::cos(n * angle);
+      }
+      coefficients[static_cast<std::size_t>(terms - n)] = static_cast<double>(sum / (2 * half));
+    }
+  }
+};
+
+/// w(z) for z in the upper half plane.
+Array upper_faddeeva(const Array& z) {
+  static const Faddeeva by;
+  const Array turned = complex(-imag(z), real(z));  // i z
+  const Array below = sub(by.l, turned), ratio = div(add(by.l, turned), below);
+  Array sum = full_like(z, by.coefficients[0]);
+  for (std::size_t k = 1; k < Faddeeva::terms; ++k) sum = add(mul(sum, ratio), by.coefficients[k]);
+  return div(add(div(mul(2, sum), below), std::numbers::inv_sqrtpi), below);
+}
+
+/// sqrt((2n + 1) (n - m)! / (4 pi (n + m)!)) P_n^m of the cosine, m >= 0, by recurrence in n, whose coefficients keep the
+/// values' size.
+Array normalized_legendre(std::int64_t n, std::int64_t m, const Array& cosine, const Array& sine) {
+  double first = std::sqrt(0.25 * std::numbers::inv_pi);
+  for (std::int64_t k = 1; k <= m; ++k) {
+    const auto order = static_cast<double>(k);
+    first *= -std::sqrt((2 * order + 1) / (2 * order));
+  }
+  Array before = zeros_like(cosine), value = full_like(cosine, first);
+  for (std::int64_t k = 0; k < m; ++k) value = mul(value, sine);
+  const auto squared = [](std::int64_t k) { return static_cast<double>(k * k); };
+  for (std::int64_t k = m + 1; k <= n; ++k) {
+    const double here = std::sqrt((4 * squared(k) - 1) / (squared(k) - squared(m)));
+    const double last = k == m + 1 ? 0 : std::sqrt((squared(k - 1) - squared(m)) / (4 * squared(k - 1) - 1));
+    Array next = mul(here, sub(mul(cosine, value), mul(last, before)));
+    before = std::exchange(value, std::move(next));
+  }
+  return value;
+}
+
 }  // namespace
 
 Array zeta(double s, const Operand& q) {
@@ -342,6 +399,53 @@ Array boxcox(const Operand& x, const Operand& lambda) {
 Array boxcox1p(const Operand& x, const Operand& lambda) {
   return in_wide(inexact_pair("boxcox1p", x, lambda),
                  [](const Array& value, const Array& power) { return power_of_logarithm(log1p(value), power); });
+}
+
+Array hyp2f1(const Operand& a, const Operand& b, const Operand& c, const Operand& x) {
+  const std::vector<Array> operands =
+      api::aligned(__func__, {&a, &b, &c, &x}, api::inexact(api::common_dtype({&a, &b, &c, &x})));
+  return api::bind(ops::primitives::hyp2f1(), operands).front();
+}
+
+Array bessel_jn(std::int64_t n, const Operand& x) { return of_order(__func__, ops::primitives::bessel_jn(), n, x); }
+
+Array expn(std::int64_t n, const Operand& x) { return of_order(__func__, ops::primitives::expn(), n, x); }
+
+std::pair<Array, Array> sici(const Operand& x) {
+  const Array value = inexact_of(__func__, x);
+  return {sin_integral(value), cos_integral(abs(value))};
+}
+
+std::pair<Array, Array> fresnel(const Operand& x) {
+  const Array value = inexact_of(__func__, x);
+  return {fresnel_s(value), fresnel_c(value)};
+}
+
+Array wofz(const Operand& z) {
+  Array value = inexact_of(__func__, z);
+  if (!is_complex(value.dtype())) value = complex(value, zeros_like(value));
+  const Array is_lower = less(imag(value), 0);
+  const Array folded = where(is_lower, neg(value), value), none = zeros_like(value);
+  // i / (sqrt(pi) z) far out, where the expansion's powers overflow.
+  const Array is_far = greater(abs(stop_gradient(folded)), 1e8);
+  const Array far = div(complex(zeros_like(real(none)), full_like(real(none), std::numbers::inv_sqrtpi)),
+                        where(is_far, folded, ones_like(value)));
+  const Array upper = where(is_far, far, upper_faddeeva(where(is_far, none, folded)));
+  const Array lower = where(is_lower, value, none);
+  return where(is_lower, sub(mul(2, exp(neg(mul(lower, lower)))), upper), upper);
+}
+
+Array sph_harm_y(std::int64_t n, std::int64_t m, const Operand& theta, const Operand& phi) {
+  const std::int64_t order = m < 0 ? -m : m;
+  if (n < 0 || order > n) {
+    throw ValueError(fmt::format("sph_harm_y: n is {} and m {}; expected n of 0 or more and m of -n to n", n, m));
+  }
+  const std::vector<Array> angles =
+      api::aligned(__func__, {&theta, &phi}, api::inexact(api::common_dtype({&theta, &phi})));
+  const Array size = normalized_legendre(n, order, cos(angles[0]), sin(angles[0]));
+  const Array turns = mul(static_cast<double>(m), angles[1]);
+  const double sign = m < 0 && order % 2 == 1 ? -1 : 1;
+  return complex(mul(size, mul(sign, cos(turns))), mul(size, mul(sign, sin(turns))));
 }
 
 }  // namespace lockstep

@@ -1,5 +1,4 @@
 #include <lockstep/backend/special_functions.h>
-#include <lockstep/error.h>
 
 #include "engine/ops/rules/define.h"
 
@@ -22,16 +21,8 @@ Value beta_density(const Value& a, const Value& b, const Value& x) {
   return exp(logarithm + lgamma(a + b) - lgamma(a) - lgamma(b));
 }
 
-[[noreturn]] void no_derivative(std::string_view op, std::string_view operand) {
-  throw TraceError(std::string(op) + " has no derivative in its operand " + std::string(operand) +
-                   "; put stop_gradient on that operand");
-}
-
 using Contribution = derivative::Contribution;
-
-Contribution refuses(std::string_view op, std::string_view operand) {
-  return [op, operand](const JvpContext&, const Value&) -> Tangent { no_derivative(op, operand); };
-}
+using derivative::refused;
 
 template <class F>
 Primitive of_two_floats(std::string name, PrimitiveGetter self, F f, Contribution in_a, Contribution in_x) {
@@ -74,7 +65,7 @@ const Primitive& primitives::igammac() {
 
 const Primitive& primitives::igamma_grad_a() {
   static const Primitive op =
-      of_two_floats("igamma_grad_a", igamma_grad_a, backend::special::igamma_grad_a, refuses("igamma_grad_a", "a"),
+      of_two_floats("igamma_grad_a", igamma_grad_a, backend::special::igamma_grad_a, refused("igamma_grad_a", "a"),
                     [](const JvpContext& context, const Value& dx) -> Tangent {
                       const Value &a = context.inputs[0], &x = context.inputs[1];
                       return dx * (gamma_density(a, x) * (ops::log(x) - ops::digamma(a)));
@@ -86,7 +77,7 @@ const Primitive& primitives::betainc() {
   static const Primitive op{
       .name = "betainc",
       .infer = infer::same_shape(infer::floating, 3),
-      .derivative = derivative::per_operand({refuses("betainc", "a"), refuses("betainc", "b"),
+      .derivative = derivative::per_operand({refused("betainc", "a"), refused("betainc", "b"),
                                              [](const JvpContext& context, const Value& dx) -> Tangent {
                                                return dx * beta_density(context.inputs[0], context.inputs[1],
                                                                         context.inputs[2]);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <lockstep/error.h>
+
 namespace lockstep::ops::derivative {
 
 Derivative zero() { return {}; }
@@ -25,6 +27,12 @@ ir::JvpRule sum_of(std::vector<Contribution> contributions) {
 }
 
 Derivative per_operand(std::vector<Contribution> contributions) { return jvp(sum_of(std::move(contributions))); }
+
+Contribution refused(std::string op, std::string operand) {
+  return [op = std::move(op), operand = std::move(operand)](const JvpContext&, const Value&) -> Tangent {
+    throw TraceError(op + " has no derivative in its operand " + operand + "; put stop_gradient on that operand");
+  };
+}
 
 Derivative unary(std::function<Value(const Value&, const Value&, const Value&)> rule) {
   return jvp([rule = std::move(rule)](const JvpContext& context) -> std::vector<Tangent> {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/ir/primitive.h"
@@ -25,6 +26,8 @@ using Contribution = std::function<Tangent(const JvpContext&, const Value& tange
 /// The sum of the contributions of the operands that have a tangent.
 ir::JvpRule sum_of(std::vector<Contribution> contributions);
 Derivative per_operand(std::vector<Contribution> contributions);
+/// Of an operand of `op` in which it has no derivative: TraceError.
+Contribution refused(std::string op, std::string operand);
 
 /// One operand: (x, y, dx) -> dy.
 Derivative unary(std::function<Value(const Value& x, const Value& y, const Value& dx)> rule);

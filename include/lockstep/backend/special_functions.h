@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <lockstep/export.h>
 
 // Special functions of one number in double. They are defined here, once, so that the references of the ops and every
@@ -39,6 +41,40 @@ LOCKSTEP_API double bessel_j0(double x);
 /// Of order 1; likewise.
 LOCKSTEP_API double bessel_j1(double x);
 
+/// Of order n, any n that an int holds; likewise.
+LOCKSTEP_API double bessel_jn(std::int64_t n, double x);
+
+/// Dawson's integral exp(-x^2) times the integral of exp(t^2) from 0 to x. Power series, DLMF 7.6.2 times exp(-x^2);
+/// Rybicki's sum (1989); asymptotic series, 7.12.1.
+LOCKSTEP_API double dawsn(double x);
+/// exp(x^2) erfc(x); infinite far below 0. In long double; asymptotic series, DLMF 7.12.1.
+LOCKSTEP_API double erfcx(double x);
+/// Owen's function T(h, a), the integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, over 2 pi. By Gauss and
+/// Legendre's rule; beyond |a| = 1 from T(a h, 1 / a) (Owen 1956).
+LOCKSTEP_API double owens_t(double h, double a);
+
+/// Si(x), the integral of sin(t) / t from 0 to x. Power series, DLMF 6.6.5; continued fraction of E1(i x), 6.9.1.
+LOCKSTEP_API double sin_integral(double x);
+/// Ci(x), Euler's constant + log(x) + the integral of (cos(t) - 1) / t from 0 to x; -infinity at 0, NaN below.
+LOCKSTEP_API double cos_integral(double x);
+/// The integral of sin(pi t^2 / 2) from 0 to x. Power series, DLMF 7.6.6; continued fraction of erfc, 7.9.1.
+LOCKSTEP_API double fresnel_s(double x);
+/// The same of cos(pi t^2 / 2).
+LOCKSTEP_API double fresnel_c(double x);
+
+/// The confluent hypergeometric function M(a, b, x), the sum of (a)_k / (b)_k x^k / k!; infinite where b is 0 or a negative
+/// integer, unless the sum ends before. Power series, DLMF 13.2.2, in long double, from there its differential equation,
+/// 13.2.1, by Taylor series; Kummer's transformation, 13.2.39; asymptotic series, 13.7.1.
+LOCKSTEP_API double hyp1f1(double a, double b, double x);
+/// Gauss' hypergeometric function F(a, b; c; x), the sum of (a)_k (b)_k / (c)_k x^k / k! and what continues it below -1;
+/// infinite where c is 0 or a negative integer and for x above 1, unless the sum ends or is a real power times one that
+/// does. Power series, DLMF 15.2.1, and differential equation, 15.10.1, likewise; Euler's and Pfaff's transformations,
+/// 15.8.1.
+LOCKSTEP_API double hyp2f1(double a, double b, double c, double x);
+
+/// The exponential integral of order n >= 0, of exp(-x t) / t^n from 1 on, x >= 0. Power series, DLMF 8.19.8; continued
+/// fraction, 8.19.17.
+LOCKSTEP_API double expn(std::int64_t n, double x);
 /// The exponential integral E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below. Power series, DLMF
 /// 6.6.2, or Stieltjes' continued fraction, 6.9.1.
 LOCKSTEP_API double exp1(double x);

@@ -12,9 +12,9 @@ def number(attr):
 def in_wide(function):
     """A function that has no 16-bit floats."""
 
-    def f(x):
-        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        return function(wide).astype(x.dtype)
+    def f(*x):
+        wide = [operand.astype(jnp.promote_types(operand.dtype, jnp.float32)) for operand in x]
+        return function(*wide).astype(x[0].dtype)
 
     return f
 
@@ -34,11 +34,35 @@ def zeta(q, *, s):
     return of(number(s))(q)
 
 
+def expn(x, *, n):
+    """JAX's, whose derivative is one of functions of an array n alone."""
+    if n == 0:
+        return in_wide(lambda wide: jnp.exp(-wide) / wide)(x)
+
+    @jax.custom_jvp
+    def function(wide):
+        return jax.scipy.special.expn(n, wide)
+
+    function.defjvp(lambda wide, dwide: (function(*wide), -expn(wide[0], n=n - 1) * dwide[0]))
+    return in_wide(function)(x)
+
+
 SPECIAL = {
     "bessel_j0": lambda x: bessel_j(x, 0),
     "bessel_j1": lambda x: bessel_j(x, 1),
+    "bessel_jn": lambda x, *, n: bessel_j(x, n),
+    "cos_integral": in_wide(lambda x: jax.scipy.special.sici(x)[1]),
+    "dawsn": in_wide(jax.scipy.special.dawsn),
+    "erfcx": in_wide(jax.scipy.special.erfcx),
     "exp1": in_wide(jax.scipy.special.exp1),
     "expi": in_wide(jax.scipy.special.expi),
+    "expn": expn,
+    "fresnel_c": in_wide(lambda x: jax.scipy.special.fresnel(x)[1]),
+    "fresnel_s": in_wide(lambda x: jax.scipy.special.fresnel(x)[0]),
+    "hyp1f1": in_wide(jax.scipy.special.hyp1f1),
+    "hyp2f1": in_wide(jax.scipy.special.hyp2f1),
+    "owens_t": in_wide(jax.scipy.special.owens_t),
+    "sin_integral": in_wide(lambda x: jax.scipy.special.sici(x)[0]),
     "spence": in_wide(jax.scipy.special.spence),
     "zeta": zeta,
 }

@@ -90,6 +90,16 @@ void add_special(Map& map) {
   map["exp1"] = of_one(exp1);
   map["expi"] = of_one(expi);
   map["spence"] = of_one(spence);
+  map["dawsn"] = of_one(dawsn);
+  map["erfcx"] = of_one(erfcx);
+  map["sin_integral"] = of_one(sin_integral);
+  map["cos_integral"] = of_one(cos_integral);
+  map["fresnel_s"] = of_one(fresnel_s);
+  map["fresnel_c"] = of_one(fresnel_c);
+  map["expn(3)"] = [](const Arrays& x) { return expn(3, x[0]); };
+  map["bessel_jn(4)"] = [](const Arrays& x) { return bessel_jn(4, x[0]); };
+  map["hyp1f1(0.5,1.25)"] = [](const Arrays& x) { return hyp1f1(0.5, 1.25, x[0]); };
+  map["hyp2f1(0.5,0.75,1.25)"] = [](const Arrays& x) { return hyp2f1(0.5, 0.75, 1.25, x[0]); };
   map["entr"] = of_one(entr);
   map["logit"] = of_one(logit);
   map["ndtr"] = of_one(ndtr);

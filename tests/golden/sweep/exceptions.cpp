@@ -27,6 +27,8 @@ const std::vector<Exception>& exceptions() {
       {"bessel_i0e", wide, 1, 256, -all, all, difference_of_two},
       {"bessel_i1e", wide, 1, 256, -all, all, difference_of_two},
       {"bessel_j1", "f64", 0, 8, -7, 7, root_of_value},
+      {"dawsn", wide, 1, 512, -7, 7, difference_of_two},
+      {"erfcx", wide, 1, 512, 0, 7, difference_of_two},
       {"digamma", "f64", 0, 16, 1, 2, root_of_value},
       {"lgamma", "f64", 1, 16, 1, 2, root_of_slope},
       {"betaln", "f64", 1, 16, 0, 2, root_of_slope},

@@ -109,10 +109,15 @@ def spence(x):
     return -mp.re(mp.polylog(2, 1 - 1 / x)) - mp.log(x) ** 2 / 2
 
 
+def dawson(x):
+    return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
+
+
 def special():
     reals = smooth()
     near, positive = within(-41, 41), [v for v in within(0, 41) if v > 1e-50]
     bounded = [v for v in within(-1, 1) if v == 0 or abs(v) > 1e-15]
+    away = [v for v in near if v == 0 or abs(v) > 1e-5]
     shapes = [v for v in positive if 1e-3 < v < 30]
     return [
         Function("logistic", sigmoid, reals),
@@ -132,6 +137,16 @@ def special():
         Function("exp1", mp.e1, [v for v in within(0, 750) if v > 1e-50], digits=170),
         Function("expi", mp.ei, [v for v in within(-750, 41) if abs(v) > 1e-50] + [0.375, 50.0, 700.0], digits=170),
         Function("spence", spence, [v for v in within(0, 1e6) if v > 1e-50], digits=170),
+        Function("dawsn", dawson, away, digits=170),
+        Function("erfcx", lambda x: mp.exp(x * x) * mp.erfc(x), [v for v in away if v > -26], digits=170),
+        Function("sin_integral", mp.si, away, digits=170),
+        Function("cos_integral", mp.ci, [v for v in away if v > 0], digits=170),
+        Function("fresnel_s", mp.fresnels, [v for v in away if v != round(v)], digits=170),
+        Function("fresnel_c", mp.fresnelc, [v for v in away if v == 0 or v != round(v)], digits=170),
+        Function("expn(3)", lambda x: mp.expint(3, x), [v for v in away if v > 0 and v != 2], digits=170),
+        Function("bessel_jn(4)", lambda x: mp.besselj(4, x), [v for v in away if v != 0], digits=170),
+        Function("hyp1f1(0.5,1.25)", lambda x: mp.hyp1f1(0.5, 1.25, x), away, digits=170),
+        Function("hyp2f1(0.5,0.75,1.25)", lambda x: mp.hyp2f1(0.5, 0.75, 1.25, x), [v for v in away if v < 1], digits=170),
         Function("entr", lambda x: -x * mp.log(x), within(0, INF, INF), ends={0.0: 1}),
         Function("logit", lambda x: mp.log(x / (1 - x)), within(0, 1), ends={0.0: 1, 1.0: -1}),
         Function("ndtr", ndtr, near),

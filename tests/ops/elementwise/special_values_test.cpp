@@ -98,6 +98,18 @@ TEST_CASE("special values of element-wise ops") {
       {"bessel_j0", float64, {{0, infinity, -infinity, nan}}, {1, 0, 0, nan}},
       {"bessel_j1", float64, {{0, -0.0, infinity, nan}}, {0, -0.0, 0, nan}},
       {"exp1", float64, {{0, -0.5, infinity, 1000, nan}}, {infinity, nan, 0, 0, nan}},
+      {"dawsn", float64, {{0, -0.0, infinity, -infinity, nan}}, {0, -0.0, 0, -0.0, nan}},
+      {"erfcx", float64, {{0, infinity, -30, nan}}, {1, 0, infinity, nan}},
+      {"sin_integral", float64, {{0, -0.0, infinity, -infinity, nan}}, {0, -0.0, pi / 2, -pi / 2, nan}},
+      {"cos_integral", float64, {{0, -1, infinity, nan}}, {-infinity, nan, 0, nan}},
+      {"fresnel_s", float64, {{0, infinity, -infinity, nan}}, {0, 0.5, -0.5, nan}},
+      {"fresnel_c", float64, {{0, infinity, -infinity, nan}}, {0, 0.5, -0.5, nan}},
+      {"owens_t", float64, {{0, infinity, 1, nan}, {1, 1, 0, 1}}, {0.125, 0, 0, nan}},
+      {"hyp1f1", float64, {{2, 1, 1, 0}, {2, 0, -1, 3}, {0, 1, 1, 5}}, {1, infinity, infinity, 1}},
+      {"hyp1f1", float64, {{-1, 2, 1, nan}, {-2, 3, 2, 1}, {1, -infinity, infinity, 1}}, {1.5, 0, infinity, nan}},
+      {"hyp2f1", float64, {{0, 2, 1, 1}, {1, 2, 1, 1}, {1, 0, -1, 3}, {5, 0, 0.5, 1}}, {1, 1, infinity, 2}},
+      {"hyp2f1", float64, {{1, 1, -2, nan}, {1, 1, 1, 1}, {2, 1.5, 1, 1}, {1, 2, 3, 0}}, {infinity, infinity, 4, nan}},
+      {"hyp2f1", float64, {{1, -1, 1}, {2, 1, 1}, {3, 1, 2}, {-infinity, -infinity, -0.0}}, {0, infinity, 1}},
       {"expi", float64, {{0, infinity, -infinity, 1000, nan}}, {-infinity, infinity, -0.0, infinity, nan}},
       {"spence", float64, {{0, 1, -0.5, infinity, nan}}, {pi * pi / 6, 0, nan, -infinity, nan}},
       {"atan2", float64, {{0, -0.0, 1, infinity}, {1, 1, 0, infinity}}, {0, -0.0, pi / 2, pi / 4}},
@@ -217,6 +229,9 @@ TEST_CASE("integer_pow, zeta and reduce_precision by their attributes") {
   CHECK(power(int8, {-128, 16, 3}, 2) == Elements{0, 0, 9});
   CHECK(power(uint8, {3, 255}, 6) == Elements{217, 1});
   CHECK(apply_op("zeta", float64, {{0, -1}}, {{"s", 2.0}}) == Elements{infinity, infinity});
+  CHECK(same(apply_op("expn", float64, {{0, -1, infinity}}, {{"n", std::int64_t{3}}}), {0.5, nan, 0}));
+  CHECK(apply_op("expn", float64, {{0, 0.0}}, {{"n", std::int64_t{0}}}) == Elements{infinity, infinity});
+  CHECK(apply_op("bessel_jn", float64, {{0, infinity}}, {{"n", std::int64_t{3}}}) == Elements{0, 0});
   const Attrs half{{"exponent_bits", std::int64_t{5}}, {"mantissa_bits", std::int64_t{10}}};
   CHECK(same(apply_op("reduce_precision", float32, {{70000, 1e-6, -1e-6, nan}}, half), {infinity, 0, -0.0, nan}));
 }
