@@ -30,6 +30,7 @@ const std::vector<Room>& rooms() {
       {"igamma", DType::float32, 1e-5, 1e-4, series},
       {"igammac", DType::float32, 1e-5, 1e-4, series},
       {"betainc", DType::float32, 1e-5, 1e-4, series},
+      {"hyp1f1", DType::float32, 1e-4, 1e-3, series},
       {"exp2", DType::float16, 3e-3, 1e-2, "JAX rounds x log(2) to float16"},
       {"lgamma", DType::float32, 1e-5, 1e-5, "JAX's sum loses digits between 1 and 2"},
       {"erf_inv", DType::float32, 1e-5, 1e-4, "JAX's polynomial is off by 5e-6 in the tails"},
@@ -51,12 +52,14 @@ bool is_of_complex(const ir::Sample& sample) { return is_complex(sample.inputs[0
 
 bool is_negative(const ir::Sample& sample) { return sample.inputs[0].high <= 0; }
 
-bool is_below_minus_one(const ir::Sample& sample) { return sample.inputs[3].high < -1; }
-
 bool reduces_nothing(const ir::Sample& sample) { return sample.inputs[0].type.size() == 0; }
 
 bool is_narrow_or_far(const ir::Sample& sample) {
   return size_of(sample.inputs[0].type.dtype) < 8 || sample.inputs[0].high > 10;
+}
+
+bool is_far_in_float32(const ir::Sample& sample) {
+  return size_of(sample.inputs[0].type.dtype) == 4 && sample.inputs[0].high > 10;
 }
 
 bool is_derivative(Way way) { return way != Way::forward && way != Way::vmap; }
@@ -68,9 +71,9 @@ std::span<const Difference> differences() {
       {"bessel_j0", {}, {}, "JAX's recurrence overflows in float32 and needs more steps far out", is_narrow_or_far},
       {"bessel_j1", {}, {}, "JAX's recurrence overflows in float32 and needs more steps far out", is_narrow_or_far},
       {"bessel_jn", {}, {}, "JAX's recurrence overflows in float32 and needs more steps far out", is_narrow_or_far},
+      {"erfcx", {}, {}, "in float32 JAX's is 0 near 9.4, where erfc underflows", is_far_in_float32},
       {"hyp1f1", {}, {0, 1}, "an error here; JAX has series that end after 250 terms"},
-      {"hyp2f1", {}, {0, 1, 2}, "an error here; JAX has series that end after 250 terms"},
-      {"hyp2f1", {}, {}, "JAX's series diverges below -1", is_below_minus_one},
+      {"hyp2f1", {}, {}, "JAX takes minutes to compile its samples; tests/golden/functions has its values and slopes"},
       {"collective_start",
        {},
        {},
