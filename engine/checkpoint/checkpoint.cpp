@@ -1,3 +1,4 @@
+#include <span>
 #include <utility>
 
 #include <lockstep/checkpoint.h>
@@ -5,6 +6,7 @@
 #include <lockstep/processes.h>
 
 #include "engine/checkpoint/array_names.h"
+#include "engine/checkpoint/array_parts.h"
 #include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
@@ -23,16 +25,19 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
   CommittedFolder committed(folder);
   NewFile file(committed.temporary() / arrays_file);
   Sha256 digest;
-  const auto put = [&](const std::vector<std::byte>& bytes) {
+  const auto put = [&](std::span<const std::byte> bytes) {
     digest.add(bytes.data(), bytes.size());
     file.write(bytes);
   };
   put(safetensors_header(named, Unnamed::in_parts));
   Manifest described;
-  for (const auto& [name, array] : named) {  // an array at a time, so that no copy of all is made
-    const std::vector<std::byte> bytes = array.to_bytes();
-    described.array_sums.emplace(path_of(name), quick_sum(bytes));
-    put(bytes);
+  for (const auto& [name, array] : named) {
+    QuickSum sum(static_cast<std::uint64_t>(array.type().nbytes()));
+    for_each_part(array, [&](std::span<const std::byte> bytes) {
+      sum.add(bytes);
+      put(bytes);
+    });
+    described.array_sums.emplace(path_of(name), sum.hex());
   }
   file.finish();
   described.sha256 = digest.hex();

@@ -79,17 +79,25 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::string quick_sum(std::span<const std::byte> bytes) {
+void QuickSum::add(std::span<const std::byte> bytes) {
   // Each word is mixed in by a map that is one to one, so one word that is another one is always seen.
   constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;
-  std::uint64_t sum = bytes.size();
+  std::uint64_t sum = sum_;
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
     sum = (sum ^ word) * odd;
     sum ^= sum >> 32;
   }
-  return fmt::format("{:016x}", sum);
+  sum_ = sum;
+}
+
+std::string QuickSum::hex() const { return fmt::format("{:016x}", sum_); }
+
+std::string quick_sum(std::span<const std::byte> bytes) {
+  QuickSum sum(bytes.size());
+  sum.add(bytes);
+  return sum.hex();
 }
 
 void write_manifest(CommittedFolder& folder, const Manifest& manifest) {

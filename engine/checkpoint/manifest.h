@@ -38,7 +38,18 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& fi
 Manifest read_manifest(const std::filesystem::path& folder);
 
 std::string digest_of(std::span<const std::byte> bytes);
-/// Quickly made of bytes; another one where a few of them are others.
+/// Quickly made of so many bytes, given in parts, all but the last of which are multiples of 8; another one where a few of
+/// the bytes are others.
+class QuickSum {
+ public:
+  explicit QuickSum(std::uint64_t bytes) : sum_(bytes) {}
+  void add(std::span<const std::byte> bytes);
+  std::string hex() const;
+
+ private:
+  std::uint64_t sum_;
+};
+/// That of all bytes.
 std::string quick_sum(std::span<const std::byte> bytes);
 
 }  // namespace lockstep::checkpoint

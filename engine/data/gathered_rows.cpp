@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -14,28 +15,24 @@ namespace {
 // Padding a batch takes memory for all its rows.
 constexpr std::int64_t most_rows = std::int64_t{1} << 40;
 
-[[noreturn]] void refuse(std::size_t row_bytes, std::int64_t size) {
-  throw DataError("[loader] a batch of " + std::to_string(size) + " rows of " + std::to_string(row_bytes) +
-                  " bytes does not fit the memory; take a smaller batch");
-}
-
 template <class T>
 std::vector<T> memory_of(std::size_t row_elements, std::int64_t size) {
   std::size_t count = 0;
-  if (__builtin_mul_overflow(row_elements, static_cast<std::size_t>(size), &count)) refuse(row_elements, size);
+  if (__builtin_mul_overflow(row_elements, static_cast<std::size_t>(size), &count)) refuse_rows(row_elements, size);
   try {
     return std::vector<T>(count);
   } catch (const std::bad_alloc&) {
-    refuse(row_elements * sizeof(T), size);
+    refuse_rows(row_elements * sizeof(T), size);
   } catch (const std::length_error&) {
-    refuse(row_elements * sizeof(T), size);
+    refuse_rows(row_elements * sizeof(T), size);
   }
 }
 
 }  // namespace
 
-std::vector<std::byte> memory_for_rows(std::size_t row_bytes, std::int64_t size) {
-  return memory_of<std::byte>(row_bytes, size);
+void refuse_rows(std::size_t row_bytes, std::int64_t size) {
+  throw DataError("[loader] a batch of " + std::to_string(size) + " rows of " + std::to_string(row_bytes) +
+                  " bytes does not fit the memory; take a smaller batch");
 }
 
 void check_dataset(const Dataset& dataset, const std::string& who) {
@@ -75,9 +72,13 @@ std::int64_t common_rows(const Tree& rows, const std::string& who, bool takes_sc
 
 BatchRows batch_rows(const LoaderOptions& options, Position at, std::int64_t rows) {
   const std::int64_t end = std::min(at.row + options.batch, rows);
-  const Permutation order(options.seed, static_cast<std::uint64_t>(at.epoch), rows);
   BatchRows batch;
-  for (std::int64_t row = at.row; row < end; ++row) batch.rows.push_back(options.shuffle ? order(row) : row);
+  batch.rows.resize(static_cast<std::size_t>(end - at.row));
+  if (options.shuffle) {
+    permute(options.seed, static_cast<std::uint64_t>(at.epoch), rows, at.row, batch.rows);
+  } else {
+    std::iota(batch.rows.begin(), batch.rows.end(), at.row);
+  }
   const std::int64_t left = rows - end;
   const bool ends = left == 0 || (options.drop_last && left < options.batch);
   batch.next = ends ? Position{at.epoch + 1, 0} : Position{at.epoch, end};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ void check_source(const SourcePtr& source, const std::string& who);
 /// The number of rows that all leaves have. Throws DataError where they differ, or there is none.
 std::int64_t common_rows(const Tree& rows, const std::string& who, bool takes_scalars = false);
 
+/// Writes what Permutation(seed, epoch, n) has at `first` and the positions behind it, which are below n.
+void permute(std::uint64_t seed, std::uint64_t epoch, std::int64_t n, std::int64_t first, std::span<std::int64_t> rows);
+
 /// Rows of the batch that begins at a position, and where the next one begins.
 struct BatchRows {
   std::vector<std::int64_t> rows;
@@ -35,8 +39,8 @@ std::int64_t batches_of(const LoaderOptions& options, std::int64_t rows);
 /// Throws DataError for a position beyond the rows; `what` says of what.
 void check_position(Position position, std::int64_t rows, const std::string& what);
 
-/// Memory for `size` rows of so many bytes. Throws DataError where it is not to be had.
-std::vector<std::byte> memory_for_rows(std::size_t row_bytes, std::int64_t size);
+/// Throws DataError: there is no memory for `size` rows of so many bytes.
+[[noreturn]] void refuse_rows(std::size_t row_bytes, std::int64_t size);
 
 /// 1 for the first `real` rows, then 0: f32[size].
 Array real_rows(std::size_t real, std::int64_t size);

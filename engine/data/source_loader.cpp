@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -14,108 +14,12 @@
 #include <lockstep/ops.h>
 #include <lockstep/sources.h>
 
+#include "engine/data/batch_columns.h"
 #include "engine/data/gathered_rows.h"
 
 namespace lockstep::data {
 
 using lockstep::detail::held;
-
-namespace {
-
-/// The fields of a batch's rows, in order of name. Kept from one batch to the next: memory that the system has just given
-/// costs more than what is written to it.
-using ColumnMemory = std::vector<std::vector<std::byte>>;
-
-/// Rows of one form, one behind the other.
-class Columns {
- public:
-  Columns(Row first, std::int64_t row, std::int64_t size, ColumnMemory& memory)
-      : first_(std::move(first)), first_row_(row), columns_(memory) {
-    if (first_.empty()) {
-      throw DataError("[loader] row " + std::to_string(row) + " has no field; give each row one at least");
-    }
-    columns_.resize(first_.size());
-    std::size_t k = 0;
-    for (const auto& [name, table] : first_) {
-      check_bytes(name, table, row);
-      std::vector<std::byte>& column = columns_[k++];
-      if (!has_room(column, table.bytes.size(), size)) column = memory_for_rows(table.bytes.size(), size);
-    }
-    write(first_, 0);
-  }
-
-  void add(const Row& row, std::int64_t number, std::size_t place) {
-    auto expected = first_.begin();
-    for (const auto& [name, table] : row) {
-      if (expected == first_.end() || expected->first != name || !(expected->second.type == table.type)) break;
-      check_bytes(name, table, number);
-      ++expected;
-    }
-    if (expected != first_.end() || row.size() != first_.size()) {
-      throw DataError("[loader] row " + std::to_string(number) + " is " + said(row) + ", row " +
-                      std::to_string(first_row_) + " is " + said(first_) +
-                      "; give all rows the same fields, dtypes and shapes: map_rows can crop, resize or pad them");
-    }
-    write(row, place);
-  }
-
-  /// The last row once more, up to the end.
-  void repeat(std::size_t real) {
-    for (std::vector<std::byte>& column : columns_) {
-      const std::size_t bytes = row_bytes(column);
-      for (std::size_t at = real * bytes; bytes > 0 && at < column.size(); at += bytes) {
-        std::memcpy(column.data() + at, column.data() + (real - 1) * bytes, bytes);
-      }
-    }
-  }
-
-  Tree tree(std::int64_t size) const {
-    Tree batch = Tree::dict({});
-    std::size_t k = 0;
-    for (const auto& [name, table] : first_) {
-      Shape shape{size};
-      for (const std::int64_t extent : table.type.shape) shape.append(extent);
-      batch = batch.with(name, Tree(from_bytes({table.type.dtype, shape, {}}, columns_[k++])));
-    }
-    return batch;
-  }
-
- private:
-  /// Just as much as that many rows take; the product of the two may not be a number.
-  static bool has_room(const std::vector<std::byte>& column, std::size_t row_bytes, std::int64_t size) {
-    const auto rows = static_cast<std::size_t>(size);
-    return column.size() / rows == row_bytes && column.size() % rows == 0;
-  }
-  std::size_t row_bytes(const std::vector<std::byte>& column) const {
-    std::size_t k = static_cast<std::size_t>(&column - columns_.data());
-    return std::next(first_.begin(), static_cast<std::ptrdiff_t>(k))->second.bytes.size();
-  }
-  static void check_bytes(const std::string& name, const HostTable& table, std::int64_t row) {
-    if (std::ssize(table.bytes) == table.type.nbytes()) return;
-    throw DataError("[loader] row " + std::to_string(row) + ": '" + name + "' is " + to_string(table.type) + " with " +
-                    std::to_string(table.bytes.size()) + " bytes; give it the bytes of all its elements");
-  }
-  static std::string said(const Row& row) {
-    std::string text;
-    for (const auto& [name, table] : row) text += (text.empty() ? "'" : ", '") + name + "' " + to_string(table.type);
-    return "{" + text + "}";
-  }
-  void write(const Row& row, std::size_t place) {
-    std::size_t k = 0;
-    for (const auto& [name, table] : row) {
-      if (!table.bytes.empty()) {
-        std::memcpy(columns_[k].data() + place * table.bytes.size(), table.bytes.data(), table.bytes.size());
-      }
-      ++k;
-    }
-  }
-
-  Row first_;
-  std::int64_t first_row_;
-  ColumnMemory& columns_;
-};
-
-}  // namespace
 
 /// Batches in order. Threads take the next position that nobody has taken; a batch waits in the queue until it is its
 /// turn.
@@ -164,7 +68,7 @@ class SourceLoader::Batches {
   Tree next() {
     if (prefetch_.threads == 0 || is_elsewhere()) {
       const BatchRows rows = batch_rows(options_, position_, rows_);
-      Tree batch = make(rows.rows, position_.epoch, memory_);
+      Tree batch = make(rows.rows, position_.epoch);
       position_ = rows.next;
       return batch;
     }
@@ -208,7 +112,6 @@ class SourceLoader::Batches {
     work_.notify_all();
   }
   void work() {
-    ColumnMemory memory;
     std::unique_lock lock(mutex_);
     while (true) {
       work_.wait(lock, [&] { return stopped_ || std::ssize(queue_) < prefetch_.ahead; });
@@ -223,7 +126,7 @@ class SourceLoader::Batches {
       Tree batch;
       std::exception_ptr error;
       try {
-        batch = make(rows.rows, at.epoch, memory);
+        batch = make(rows.rows, at.epoch);
       } catch (...) {
         error = std::current_exception();
       }
@@ -235,14 +138,18 @@ class SourceLoader::Batches {
     }
   }
 
-  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch, ColumnMemory& memory) const {
-    const auto read = [&](std::int64_t row) {
-      return source_->row(row, RowKey(options_.seed, static_cast<std::uint64_t>(epoch), row));
+  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch) const {
+    const std::vector<RowKey> keys = RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(epoch), rows);
+    constexpr std::size_t ahead = 3;
+    const auto read = [&](std::size_t i) {
+      if (i + ahead < rows.size()) source_->expect(rows[i + ahead]);
+      return source_->row(rows[i], keys[i]);
     };
-    Columns columns(read(rows[0]), rows[0], options_.batch, memory);
-    for (std::size_t i = 1; i < rows.size(); ++i) columns.add(read(rows[i]), rows[i], i);
+    for (std::size_t i = 0; i < std::min(ahead, rows.size()); ++i) source_->expect(rows[i]);
+    BatchColumns columns(read(0), rows[0], options_.batch, memory_);
+    for (std::size_t i = 1; i < rows.size(); ++i) columns.add(read(i), rows[i], i);
     columns.repeat(rows.size());
-    Tree batch = columns.tree(options_.batch);
+    Tree batch = columns.take();
     if (weight_.empty()) return batch;
     const Array real = real_rows(rows.size(), options_.batch);
     if (!batch.contains(weight_)) return batch.with(weight_, Tree(real));
@@ -257,7 +164,7 @@ class SourceLoader::Batches {
   std::int64_t rows_ = 0;
   Position position_;
   const pid_t process_ = ::getpid();
-  ColumnMemory memory_;  ///< Of batches that are made when they are asked for.
+  const std::shared_ptr<BatchMemory> memory_ = std::make_shared<BatchMemory>();
 
   std::mutex mutex_;
   std::condition_variable work_;

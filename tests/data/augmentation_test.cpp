@@ -49,6 +49,23 @@ TEST_CASE_TEMPLATE("a crop is a window, with zeros outside", T, float, std::uint
       }
     }
   }
+  // As wide as its image, where lines are copied in one piece.
+  for (const std::int64_t width : {1, 3, 4, 9, 40}) {
+    const HostTable image = counted_image<T>(5, width, 1);
+    for (std::int64_t top = -6; top <= 6; ++top) {
+      for (std::int64_t left = -width - 1; left <= width + 1; ++left) {
+        for (const std::int64_t height : {3, 5, 7}) {
+          const HostTable window = data::crop(image, top, left, height, width);
+          for (std::int64_t y = 0; y < height; ++y) {
+            for (std::int64_t x = 0; x < width; ++x) {
+              const bool inside = y + top >= 0 && y + top < 5 && x + left >= 0 && x + left < width;
+              REQUIRE(at<T>(window, y, x) == (inside ? at<T>(image, y + top, x + left) : T{0}));
+            }
+          }
+        }
+      }
+    }
+  }
   const HostTable far = data::crop(whole, INT64_MIN, INT64_MAX, 1, 1);
   CHECK(at<T>(far, 0, 0) == 0);
 }
@@ -74,6 +91,18 @@ TEST_CASE("what is drawn depends on the key alone, and reaches all there is") {
   const HostTable flipped = data::random_flip(counted_image<std::uint8_t>(2, 3, 2), RowKey(1, 0, 0), 1);
   CHECK(at<std::uint8_t>(flipped, 1, 0, 1) == 100 + 20 + 2);
   CHECK(at<std::uint8_t>(flipped, 1, 1, 0) == 100 + 10 + 1);
+}
+
+TEST_CASE("a flip turns lines of every width round") {
+  for (std::int64_t width = 1; width <= 50; ++width) {
+    const HostTable whole = counted_image<std::uint8_t>(2, width, 1);
+    const HostTable flipped = data::random_flip(whole, RowKey(1, 0, 0), 1);
+    for (std::int64_t y = 0; y < 2; ++y) {
+      for (std::int64_t x = 0; x < width; ++x) {
+        REQUIRE(at<std::uint8_t>(flipped, y, x) == at<std::uint8_t>(whole, y, width - 1 - x));
+      }
+    }
+  }
 }
 
 TEST_CASE("cutout clears a square that may reach over the edge") {

@@ -8,9 +8,11 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/checkpoint.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/forked.h"
@@ -83,6 +85,65 @@ TEST_CASE("batches are those of a Loader, however many threads make them") {
     CHECK(batch.x.to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
     CHECK(batch.weight.to_vector<float>() == std::vector<float>(8, 1.0F));
   }
+}
+
+TEST_CASE("batches have the rows of a permutation, of any number of rows") {
+  for (const std::int64_t rows : {1, 2, 3, 31, 33, 64, 65, 100, 257, 1000}) {
+    SourceLoader loader(counting(rows), {.batch = rows, .seed = 9}, {.threads = 0});
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      const std::vector<float> x = loader.next().at("x").array().to_vector<float>();
+      const data::Permutation order(9, epoch, rows);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        REQUIRE(x[static_cast<std::size_t>(i)] == static_cast<float>(order(i)));
+      }
+    }
+  }
+  // More rows than 32 bits count.
+  const std::int64_t many = (std::int64_t{1} << 40) + 3;
+  SourceLoader loader(data::generated(many,
+                                      [](std::int64_t i, const RowKey&) {
+                                        return Row{{"x", data::host_table(std::vector<std::int64_t>{i}, Shape{})}};
+                                      }),
+                      {.batch = 50, .seed = 2}, {.threads = 0});
+  loader.seek({1, 1012345678901});
+  const std::vector<std::int64_t> x = loader.next().at("x").array().to_vector<std::int64_t>();
+  const data::Permutation order(2, 1, many);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(x[i] == order(1012345678901 + static_cast<std::int64_t>(i)));
+}
+
+TEST_CASE("batches keep what they hold while others are made, behind the loader's end, and over threads") {
+  for (const int threads : {0, 2}) {
+    std::vector<Tree> batches;
+    {
+      SourceLoader loader(counting(64), {.batch = 8, .seed = 5}, {.threads = threads});
+      for (int i = 0; i < 8; ++i) batches.push_back(loader.next());
+      for (int i = 0; i < 8; ++i) std::thread([dropped = loader.next()] {}).join();
+    }
+    SourceLoader again(counting(64), {.batch = 8, .seed = 5}, {.threads = 0});
+    for (const Tree& batch : batches) CHECK(fingerprint(batch) == fingerprint(again.next()));
+  }
+}
+
+TEST_CASE("rows of every dtype become batches") {
+  const auto batch_of = [](const Array& values) {
+    const data::HostTable table{{values.dtype(), Shape{3}, {}}, values.to_bytes()};
+    SourceLoader loader(data::generated(4,
+                                        [table](std::int64_t, const RowKey&) {
+                                          return Row{{"x", table}};
+                                        }),
+                        {.batch = 2}, {.threads = 0});
+    return loader.next().at("x").array();
+  };
+  for (const DType dtype : {DType::bool_, DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8,
+                            DType::uint16, DType::uint32, DType::uint64, DType::float16, DType::bfloat16,
+                            DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+    const Array values = convert(array(std::vector<float>{0, 1, 1}), dtype);
+    const Array batch = batch_of(values);
+    CHECK(batch.dtype() == dtype);
+    CHECK(batch.shape() == Shape{2, 3});
+    CHECK(batch[1].to_bytes() == values.to_bytes());
+  }
+  CHECK(batch_of(random::split(random::key(3), 3)).dtype() == DType::key);
 }
 
 TEST_CASE("a loader goes on from a position, with other threads, and with batches of another size") {

@@ -63,6 +63,29 @@ TEST_CASE("a row's key depends on seed, epoch and row, and gives other numbers f
   tests::expect_error<ValueError>([] { static_cast<void>(RowKey(0, 0, 0).below(0)); }, "n is 0");
 }
 
+TEST_CASE("keys of several rows are those of each, and rows that are expected stay what they are") {
+  std::vector<std::int64_t> rows(77);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i * i * 0x1000'0001);
+  const std::vector<RowKey> keys = RowKey::of_rows(0x1'2345'6789, 7, rows);
+  REQUIRE(keys.size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(keys[i] == RowKey(0x1'2345'6789, 7, rows[i]));
+  CHECK(RowKey::of_rows(1, 2, {}).empty());
+
+  const SourcePtr memory =
+      data::in_memory(data::Dataset{data::host_table(std::vector<float>{1, 2, 3}, Shape{3}),
+                                    data::host_table(std::vector<std::int32_t>{4, 5, 6}, Shape{3})});
+  const SourcePtr changed =
+      data::slice_rows(data::filter_rows(data::map_rows(memory, [](Row row, const RowKey&) { return row; }),
+                                         [](const Row& row) { return data::elements<float>(row.at("x"))[0] > 1; }),
+                       1, 2);
+  for (const SourcePtr& source : {memory, changed}) {
+    for (const std::int64_t i : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{3}, INT64_MAX}) {
+      source->expect(i);
+    }
+  }
+  CHECK(data::elements<float>(changed->row(0, RowKey(0, 0, 0)).at("x"))[0] == 3);
+}
+
 TEST_CASE("rows are mapped, filtered and put one behind the other") {
   const SourcePtr doubled = data::map_rows(numbered(10), [](Row row, const RowKey&) {
     data::elements<float>(row.at("x"))[0] *= 2;

@@ -10,6 +10,20 @@
 #include "engine/data/images/pixels.h"
 
 namespace lockstep::data {
+namespace {
+
+/// A window as wide as its image, of bytes: what is copied lies in one piece, of which the ends of lines that lie beside the
+/// image are taken out. They are few, and one of each line is written at a time.
+void crop_of_equal_width(const std::byte* from, std::byte* to, std::int64_t rows, std::int64_t line,
+                         std::int64_t copied) {
+  std::memcpy(to, from, static_cast<std::size_t>((rows - 1) * line + copied));
+  for (std::int64_t at = copied; at < line; ++at) {
+    for (std::int64_t row = 0; row + 1 < rows; ++row) to[row * line + at] = std::byte{0};
+  }
+}
+
+}  // namespace
+
 HostTable crop(const HostTable& image, std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width) {
   const Extents from = extents_of(image, "crop");
   HostTable window = blank(image.type.dtype, {height, width, from.channels}, "crop");
@@ -21,7 +35,14 @@ HostTable crop(const HostTable& image, std::int64_t top, std::int64_t left, std:
   const std::int64_t first_column = left < 0 ? (left <= -width ? width : -left) : 0;
   const std::int64_t rows = top >= from.height ? 0 : std::min(height, from.height - top);
   const std::int64_t columns = left >= from.width ? 0 : std::min(width, from.width - left);
-  if (columns <= first_column) return window;
+  if (columns <= first_column || rows <= first_row) return window;
+  constexpr std::int64_t fewer_than_a_copy = 16;
+  if (width == from.width && (width - columns + first_column) * pixel <= fewer_than_a_copy) {
+    crop_of_equal_width(image.bytes.data() + ((first_row + top) * width + first_column + left) * pixel,
+                        window.bytes.data() + (first_row * width + first_column) * pixel, rows - first_row,
+                        width * pixel, (columns - first_column) * pixel);
+    return window;
+  }
   for (std::int64_t row = first_row; row < rows; ++row) {
     std::memcpy(window.bytes.data() + (row * width + first_column) * pixel,
                 image.bytes.data() + ((row + top) * from.width + first_column + left) * pixel,
@@ -47,10 +68,10 @@ HostTable random_crop(const HostTable& image, std::int64_t height, std::int64_t 
 
 namespace {
 
-/// A line of bytes the other way round, eight at a time from both ends as long as they do not meet.
+/// A line of bytes the other way round, eight at a time from both ends until they meet; the last two may overlap.
 void reverse_bytes(std::byte* line, std::int64_t width) {
   std::byte* end = line + width;
-  for (; end - line >= 16; line += 8, end -= 8) {
+  for (; end - line >= 8; line += 8, end -= 8) {
     std::uint64_t front = 0, back = 0;
     std::memcpy(&front, line, 8);
     std::memcpy(&back, end - 8, 8);
@@ -59,7 +80,7 @@ void reverse_bytes(std::byte* line, std::int64_t width) {
     std::memcpy(line, &back, 8);
     std::memcpy(end - 8, &front, 8);
   }
-  std::reverse(line, end);
+  if (line < end) std::reverse(line, end);
 }
 
 }  // namespace

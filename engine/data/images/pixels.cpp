@@ -7,24 +7,26 @@
 
 namespace lockstep::data {
 
-Extents extents_of(const HostTable& image, const std::string& who) {
+Extents extents_of(const HostTable& image, std::string_view who) {
   const Shape& shape = image.type.shape;
   if (shape.rank() != 3) {
-    throw ShapeError("[" + who + "] the image is " + to_string(image.type) + "; expected [height, width, channels]");
+    throw ShapeError("[" + std::string(who) + "] the image is " + to_string(image.type) +
+                     "; expected [height, width, channels]");
   }
   if (image.type.dtype != DType::uint8 && image.type.dtype != DType::float32) {
-    throw DtypeError("[" + who + "] the image is " + to_string(image.type) + "; expected uint8 or float32");
+    throw DtypeError("[" + std::string(who) + "] the image is " + to_string(image.type) +
+                     "; expected uint8 or float32");
   }
   if (std::ssize(image.bytes) != image.type.nbytes()) {
-    throw ShapeError("[" + who + "] the image is " + to_string(image.type) + " with " +
+    throw ShapeError("[" + std::string(who) + "] the image is " + to_string(image.type) + " with " +
                      std::to_string(image.bytes.size()) + " bytes; give it the bytes of all its elements");
   }
   return {shape[0], shape[1], shape[2]};
 }
 
-HostTable blank(DType dtype, const Extents& extents, const std::string& who) {
+HostTable blank(DType dtype, const Extents& extents, std::string_view who) {
   if (extents.height < 1 || extents.width < 1 || extents.height > (1 << 20) || extents.width > (1 << 20)) {
-    throw ValueError("[" + who + "] an image of " + std::to_string(extents.height) + " x " +
+    throw ValueError("[" + std::string(who) + "] an image of " + std::to_string(extents.height) + " x " +
                      std::to_string(extents.width) + "; extents are 1 to 2^20");
   }
   HostTable image{{dtype, {extents.height, extents.width, extents.channels}, {}}, {}};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/batches.h>
@@ -18,10 +19,10 @@ struct Extents {
 };
 
 /// Throws ShapeError unless it is [height, width, channels] with all its bytes, DtypeError unless it is uint8 or float32.
-Extents extents_of(const HostTable& image, const std::string& who);
+Extents extents_of(const HostTable& image, std::string_view who);
 
 /// Zeros of this dtype. Throws ValueError for extents below 1, or that no memory holds.
-HostTable blank(DType dtype, const Extents& extents, const std::string& who);
+HostTable blank(DType dtype, const Extents& extents, std::string_view who);
 
 /// An image as float32, row-major, channels last. White is `top`: 255 of uint8, 1 of float32.
 struct Pixels {

@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include <lockstep/backend/threefry.h>
 #include <lockstep/error.h>
 #include <lockstep/sources.h>
+
+#include "engine/data/threefry_loop.h"
 
 namespace lockstep::data {
 namespace {
@@ -10,17 +14,40 @@ namespace {
 /// Keeps these keys apart from those of Permutation and of random::fold_in.
 constexpr std::uint32_t domain = 0x7F4A'7C15;
 
+std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
+  return backend::threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
+                               {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
+}
+
 }  // namespace
 
 RowKey::RowKey(std::uint64_t seed, std::uint64_t epoch, std::int64_t row) {
   const auto index = static_cast<std::uint64_t>(row);
-  const auto of_epoch =
-      backend::threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
-                            {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
-  const auto words =
-      backend::threefry2x32(of_epoch, {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
+  const auto words = backend::threefry2x32(
+      key_of(seed, epoch), {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
   words_[0] = words[0];
   words_[1] = words[1];
+}
+
+std::vector<RowKey> RowKey::of_rows(std::uint64_t seed, std::uint64_t epoch, std::span<const std::int64_t> rows) {
+  constexpr std::size_t lanes = 32;
+  const auto of_epoch = key_of(seed, epoch);
+  std::vector<RowKey> keys(rows.size(), RowKey());
+  std::uint32_t x[lanes], y[lanes];
+  for (std::size_t first = 0; first < rows.size(); first += lanes) {
+    const std::size_t count = std::min(lanes, rows.size() - first);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto row = static_cast<std::uint64_t>(rows[first + i]);
+      x[i] = static_cast<std::uint32_t>(row >> 32);
+      y[i] = static_cast<std::uint32_t>(row);
+    }
+    threefry_each(of_epoch, x, y, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      keys[first + i].words_[0] = x[i];
+      keys[first + i].words_[1] = y[i];
+    }
+  }
+  return keys;
 }
 
 RowKey RowKey::fold_in(std::uint32_t n) const {

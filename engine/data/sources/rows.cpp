@@ -30,6 +30,9 @@ class Placed final : public Source {
     check_row(who_, i, rows_);
     return source_->row(place_(i), key);
   }
+  void expect(std::int64_t i) const override {
+    if (i >= 0 && i < rows_) source_->expect(place_(i));
+  }
 
  private:
   const char* who_;

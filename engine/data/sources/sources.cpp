@@ -11,9 +11,9 @@
 namespace lockstep::data {
 namespace {
 
-void check_row(const std::string& who, std::int64_t i, std::int64_t rows) {
+void check_row(std::string_view who, std::int64_t i, std::int64_t rows) {
   if (i >= 0 && i < rows) return;
-  throw DataError("[" + who + "] row " + std::to_string(i) + " of a source of " + std::to_string(rows) +
+  throw DataError("[" + std::string(who) + "] row " + std::to_string(i) + " of a source of " + std::to_string(rows) +
                   " rows; give rows from 0 on, below that");
 }
 
@@ -24,6 +24,7 @@ class Tables final : public Source {
       Shape shape;
       for (int d = 1; d < table.type.shape.rank(); ++d) shape.append(table.type.shape[d]);
       types_.push_back({table.type.dtype, shape, {}});
+      bytes_.push_back(static_cast<std::size_t>(types_.back().nbytes()));
     }
   }
   std::int64_t rows() const override { return tables_[0].second.rows(); }
@@ -31,16 +32,27 @@ class Tables final : public Source {
     check_row("in_memory", i, rows());
     Row row;
     for (std::size_t k = 0; k < tables_.size(); ++k) {
-      const auto bytes = static_cast<std::size_t>(types_[k].nbytes());
-      const std::byte* from = tables_[k].second.bytes.data() + static_cast<std::size_t>(i) * bytes;
-      row.emplace_hint(row.end(), tables_[k].first, HostTable{types_[k], {from, from + bytes}});
+      const std::byte* from = tables_[k].second.bytes.data() + static_cast<std::size_t>(i) * bytes_[k];
+      row.emplace_hint(row.end(), tables_[k].first, HostTable{types_[k], {from, from + bytes_[k]}});
     }
     return row;
+  }
+  /// Into the cache. Of long rows the beginning: the processor sees by itself how it goes on.
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows()) return;
+    constexpr std::size_t line = 64, longest = 4096;
+    for (std::size_t k = 0; k < tables_.size(); ++k) {
+      // No function of its own, whose calls the compiler would drop: none has an effect.
+      const std::byte* from = tables_[k].second.bytes.data() + static_cast<std::size_t>(i) * bytes_[k];
+      const std::size_t bytes = std::min(bytes_[k], longest);
+      for (std::size_t at = 0; at < bytes + line; at += line) __builtin_prefetch(from + std::min(at, bytes));
+    }
   }
 
  private:
   std::vector<std::pair<std::string, HostTable>> tables_;
-  std::vector<ArrayType> types_;
+  std::vector<ArrayType> types_;    ///< Of one row.
+  std::vector<std::size_t> bytes_;  ///< Of one row.
 };
 
 class Generated final : public Source {
@@ -67,6 +79,7 @@ class Mapped final : public Source {
   Row row(std::int64_t i, const RowKey& key) const override {
     return function_(source_->row(i, key.fold_in(1)), key.fold_in(0));
   }
+  void expect(std::int64_t i) const override { source_->expect(i); }
 
  private:
   SourcePtr source_;
@@ -80,6 +93,9 @@ class Chosen final : public Source {
   Row row(std::int64_t i, const RowKey& key) const override {
     check_row("filter_rows", i, rows());
     return source_->row(chosen_[static_cast<std::size_t>(i)], key);
+  }
+  void expect(std::int64_t i) const override {
+    if (i >= 0 && i < rows()) source_->expect(chosen_[static_cast<std::size_t>(i)]);
   }
 
  private:
@@ -108,6 +124,7 @@ class Concatenated final : public Source {
 }  // namespace
 
 Source::~Source() = default;
+void Source::expect(std::int64_t /*i*/) const {}
 
 void check_source(const SourcePtr& source, const std::string& who) {
   if (source == nullptr) throw DataError("[" + who + "] the source is null; give one that was made, by in_memory say");

@@ -1,0 +1,186 @@
+#include "engine/data/batch_columns.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <lockstep/backend/aligned_memory.h>
+#include <lockstep/dlpack.h>
+#include <lockstep/error.h>
+
+#include "engine/data/gathered_rows.h"
+
+namespace lockstep::data {
+
+// ---- memory
+
+void BatchMemory::Block::swap(Block& other) noexcept {
+  memory_.swap(other.memory_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+}
+
+BatchMemory::Block::~Block() {
+  if (memory_ != nullptr) memory_->give(data_, bytes_);
+}
+
+BatchMemory::~BatchMemory() {
+  for (const Kept& block : kept_) backend::free_aligned(block.data);
+}
+
+BatchMemory::Block BatchMemory::take(std::size_t bytes) {
+  // Whoever holds it, perhaps a thread that fork left behind: nobody waits for it.
+  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) {
+    const auto fits = std::ranges::find(kept_, bytes, &Kept::bytes);
+    if (fits != kept_.end()) {
+      std::byte* const data = fits->data;
+      kept_.erase(fits);
+      return {shared_from_this(), data, bytes};
+    }
+  }
+  return {shared_from_this(), static_cast<std::byte*>(backend::allocate_aligned(bytes)), bytes};
+}
+
+void BatchMemory::give(std::byte* data, std::size_t bytes) noexcept {
+  constexpr int most_of_a_size =
+      2;  // of the batch that was used, and of one that is used up before the next is asked for
+  try {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock() && std::ranges::count(kept_, bytes, &Kept::bytes) < most_of_a_size) {
+      kept_.push_back({data, bytes});
+      return;
+    }
+  } catch (const std::exception&) {  // without memory for the list, it goes back to the system
+  }
+  backend::free_aligned(data);
+}
+
+namespace {
+
+/// What DLPack says of the elements; nothing of those that it does not know.
+std::optional<dlpack::DataType> exchanged_type(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
+  if (dtype == DType::key) return std::nullopt;
+  if (dtype == DType::bool_) return dlpack::DataType{6, 8, 1};
+  if (dtype == DType::bfloat16) return dlpack::DataType{4, bits, 1};
+  if (is_complex(dtype)) return dlpack::DataType{5, bits, 1};
+  if (is_float(dtype)) return dlpack::DataType{2, bits, 1};
+  return dlpack::DataType{static_cast<std::uint8_t>(is_signed_integer(dtype) ? 0 : 1), bits, 1};
+}
+
+/// A block, given to an array.
+struct Lent {
+  dlpack::ManagedTensor managed;
+  std::vector<std::int64_t> shape;
+  BatchMemory::Block block;
+};
+
+}  // namespace
+
+Array BatchMemory::array_over(const ArrayType& type, Block block) {
+  const std::optional<dlpack::DataType> elements = exchanged_type(type.dtype);
+  if (!elements || block.bytes() == 0) return from_bytes(type, {block.data(), block.bytes()});
+  auto lent = std::make_unique<Lent>();
+  lent->shape = type.shape.to_vector();
+  lent->block = std::move(block);
+  dlpack::Tensor& tensor = lent->managed.tensor;
+  tensor.data = lent->block.data();
+  tensor.ndim = type.shape.rank();
+  tensor.dtype = *elements;
+  tensor.shape = lent->shape.data();
+  lent->managed.context = lent.get();
+  lent->managed.deleter = [](dlpack::ManagedTensor* managed) {
+    const std::unique_ptr<Lent> last(static_cast<Lent*>(managed->context));
+  };
+  return from_dlpack(dlpack::Managed(&lent.release()->managed));
+}
+
+// ---- rows
+
+namespace {
+
+void check_bytes(const std::string& name, const HostTable& table, std::int64_t row) {
+  if (std::ssize(table.bytes) == table.type.nbytes()) return;
+  throw DataError("[loader] row " + std::to_string(row) + ": '" + name + "' is " + to_string(table.type) + " with " +
+                  std::to_string(table.bytes.size()) + " bytes; give it the bytes of all its elements");
+}
+
+std::string said(const Row& row) {
+  std::string text;
+  for (const auto& [name, table] : row) text += (text.empty() ? "'" : ", '") + name + "' " + to_string(table.type);
+  return "{" + text + "}";
+}
+
+}  // namespace
+
+BatchColumns::BatchColumns(Row first, std::int64_t row, std::int64_t size, const std::shared_ptr<BatchMemory>& memory)
+    : first_(std::move(first)), first_row_(row), size_(size) {
+  if (first_.empty()) {
+    throw DataError("[loader] row " + std::to_string(row) + " has no field; give each row one at least");
+  }
+  for (const auto& [name, table] : first_) {
+    check_bytes(name, table, row);
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(table.bytes.size(), static_cast<std::size_t>(size), &bytes) || bytes > PTRDIFF_MAX) {
+      refuse_rows(table.bytes.size(), size);
+    }
+    try {
+      blocks_.push_back(memory->take(bytes));
+    } catch (const std::bad_alloc&) {
+      refuse_rows(table.bytes.size(), size);
+    }
+  }
+  write(first_, 0);
+}
+
+void BatchColumns::add(const Row& row, std::int64_t number, std::size_t place) {
+  auto expected = first_.begin();
+  for (const auto& [name, table] : row) {
+    if (expected == first_.end() || expected->first != name || !(expected->second.type == table.type)) break;
+    if (expected->second.bytes.size() != table.bytes.size()) check_bytes(name, table, number);
+    ++expected;
+  }
+  if (expected != first_.end() || row.size() != first_.size()) {
+    throw DataError("[loader] row " + std::to_string(number) + " is " + said(row) + ", row " +
+                    std::to_string(first_row_) + " is " + said(first_) +
+                    "; give all rows the same fields, dtypes and shapes: map_rows can crop, resize or pad them");
+  }
+  write(row, place);
+}
+
+void BatchColumns::repeat(std::size_t real) {
+  auto block = blocks_.begin();
+  for (const auto& [name, table] : first_) {
+    const std::size_t bytes = table.bytes.size();
+    for (std::size_t at = real * bytes; bytes > 0 && at < block->bytes(); at += bytes) {
+      std::memcpy(block->data() + at, block->data() + (real - 1) * bytes, bytes);
+    }
+    ++block;
+  }
+}
+
+Tree BatchColumns::take() {
+  auto block = blocks_.begin();
+  Tree batch = Tree::dict({});
+  for (const auto& [name, table] : first_) {
+    batch = batch.with(name, Tree(BatchMemory::array_over({table.type.dtype, table.type.shape.insert(0, size_), {}},
+                                                          std::move(*block++))));
+  }
+  blocks_.clear();
+  return batch;
+}
+
+void BatchColumns::write(const Row& row, std::size_t place) {
+  auto block = blocks_.begin();
+  for (const auto& [name, table] : row) {
+    if (!table.bytes.empty()) {
+      std::memcpy(block->data() + place * table.bytes.size(), table.bytes.data(), table.bytes.size());
+    }
+    ++block;
+  }
+}
+
+}  // namespace lockstep::data
