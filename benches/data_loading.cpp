@@ -13,12 +13,11 @@
 
 // What data loading costs a training step: the cnn's on batches of 64 images of 28 x 28, read from memory and augmented
 // (crop, flip, shift, cutout, normalize), made when they are asked for or by threads ahead of time, beside the step on one
-// batch that is always there. `bench_data_loading <devices>`; the medians of rounds in which all take turns.
+// batch that is always there. `bench_data_loading <devices> <rounds>`; all take turns in rounds.
 namespace lockstep::benches {
 namespace {
 
 constexpr std::int64_t batch = 64;
-constexpr int rounds = 60;
 constexpr int steps = 20;
 
 using Clock = std::chrono::steady_clock;
@@ -54,7 +53,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void run(int devices_used) {
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+void run(int devices_used, int rounds) {
   const Workload workload = find_workload("cnn");
   const auto step =
       train_step(workload, {.devices = devices("cpu:0-" + std::to_string(devices_used - 1)), .shards = 2});
@@ -89,8 +94,9 @@ void run(int devices_used) {
   std::printf("devices %d, a batch alone %.3f ms\n", devices_used,
               std::chrono::duration<double>(Clock::now() - start).count() / 200 * 1e3);
   for (const Way& way : ways) {
-    std::printf("%-24s %.3f ms a step, %.3f of the first\n", way.name.c_str(), median(way.seconds) * 1e3,
-                median(way.seconds) / median(ways[0].seconds));
+    std::printf("%-24s %.3f ms a step, medians %.4f, means %.4f of the first\n", way.name.c_str(),
+                median(way.seconds) * 1e3, median(way.seconds) / median(ways[0].seconds),
+                mean(way.seconds) / mean(ways[0].seconds));
   }
 }
 
@@ -99,7 +105,7 @@ void run(int devices_used) {
 
 int main(int argc, char** argv) {
   try {
-    lockstep::benches::run(argc > 1 ? std::atoi(argv[1]) : 1);
+    lockstep::benches::run(argc > 1 ? std::atoi(argv[1]) : 1, argc > 2 ? std::atoi(argv[2]) : 60);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

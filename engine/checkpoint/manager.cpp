@@ -42,10 +42,11 @@ std::optional<std::int64_t> step_in(std::string_view name) {
   return error == std::errc() && last == end && step >= 0 ? std::optional(step) : std::nullopt;
 }
 
-/// The thread that writes gives way to those that train.
+/// The thread that writes gives way to those that train. Where they take every core, it gets about 1.5 % of one: with a
+/// tenth of it, devices that wait for one another lost a quarter of their time while it wrote.
 void run_behind_others() {
 #ifdef __linux__
-  constexpr int politeness = 10;
+  constexpr int politeness = 19;
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), politeness));
 #endif
 }
