@@ -7,11 +7,13 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <lockstep/lockstep.h>
 #include <lockstep/profile.h>
@@ -45,8 +47,42 @@ struct GptArguments {
   std::int64_t vocabulary = 512, width = 256, depth = 4, heads = 4, rows = 1, tokens = 128;
 };
 
+/// What the calls took of the machine, of all processes together.
+struct Use {
+  double cpu_seconds = 0;
+  double sleeps = 0;    ///< Times that one slept.
+  double turns = 0;     ///< Times that its core was taken, or given up for another's turn.
+  double meetings = 0;  ///< Of each.
+};
+
+Use use_of_this_process() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return {seconds(used.ru_utime) + seconds(used.ru_stime), static_cast<double>(used.ru_nvcsw),
+          static_cast<double>(used.ru_nivcsw), static_cast<double>(world()->collectives())};
+}
+
+/// Of all processes, for each of the calls since.
+Use use_since(const Use& before, std::int64_t calls) {
+  const Use now = use_of_this_process();
+  const Use own{now.cpu_seconds - before.cpu_seconds, now.sleeps - before.sleeps, now.turns - before.turns};
+  std::vector<Use> all(static_cast<std::size_t>(world()->size()));
+  world()->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  const auto n = static_cast<double>(calls);
+  Use sum{.meetings = (now.meetings - before.meetings) / n};
+  for (const Use& use : all) {
+    sum.cpu_seconds += use.cpu_seconds / n;
+    sum.sleeps += use.sleeps / n;
+    sum.turns += use.turns / n;
+  }
+  return sum;
+}
+
 /// Calls `step` for that long, every process equally often, and returns the median, or mean, of what a call took.
-double seconds_per_step(const std::function<void()>& step, const Timing& timing) {
+double seconds_per_step(const std::function<void()>& step, const Timing& timing, Use* use = nullptr) {
   using Clock = std::chrono::steady_clock;
   const auto timed = [&] {
     const auto start = Clock::now();
@@ -59,7 +95,9 @@ double seconds_per_step(const std::function<void()>& step, const Timing& timing)
   std::int64_t calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(timing.seconds / first), 15, 20000);
   world()->broadcast(std::as_writable_bytes(std::span(&calls, 1)), 0);
   std::vector<double> samples;
+  const Use before = use_of_this_process();
   for (std::int64_t i = 0; i < calls; ++i) samples.push_back(timed());
+  if (use != nullptr) *use = use_since(before, calls);
   if (timing.mean) return std::reduce(samples.begin(), samples.end()) / static_cast<double>(samples.size());
   return median(std::move(samples));
 }
@@ -75,15 +113,16 @@ std::int64_t parameters(const Tree& weights) {
 }
 
 /// One line of JSON.
-std::string text(const Plan& plan, std::int64_t parameters, double seconds) {
+std::string text(const Plan& plan, std::int64_t parameters, double seconds, const Use& use = {}) {
   std::string collectives;
   for (const CollectiveCost& cost : plan.collective_costs) {
     collectives += fmt::format("{}[{}, {}]", collectives.empty() ? "" : ", ", cost.bytes, cost.times);
   }
   return fmt::format(
       R"({{"seconds": {:.9f}, "flops": {:.9g}, "parameters": {}, "collectives": [{}], "shard_bytes": {}, )"
-      R"("scratch_bytes": {}, "arena_bytes": {}}})",
-      seconds, plan.flops, parameters, collectives, plan.shard_bytes, plan.scratch_bytes, plan.arena_bytes);
+      R"("scratch_bytes": {}, "arena_bytes": {}, "cpu_seconds": {:.9f}, "sleeps": {:.2f}, "turns": {:.2f}, "meetings": {:.2f}}})",
+      seconds, plan.flops, parameters, collectives, plan.shard_bytes, plan.scratch_bytes, plan.arena_bytes,
+      use.cpu_seconds, use.sleeps, use.turns, use.meetings);
 }
 
 /// A workload's step, with what goes into it.
@@ -106,21 +145,23 @@ Work work_of(const StepArguments& a, const std::shared_ptr<Profile>& profile) {
   return {step, step.init(weights, state), batch, parameters(weights)};
 }
 
-double seconds_of_a_step(Work& work, const Timing& timing) {
+double seconds_of_a_step(Work& work, const Timing& timing, Use* use = nullptr) {
   return seconds_per_step(
       [&] {
         auto [next, logs] = work.step(std::move(work.state), work.batch);
         work.state = std::move(next);
         logs.at("loss").item<float>();
       },
-      timing);
+      timing, use);
 }
 
 void time_step(const StepArguments& a) {
   const auto profile = a.profile ? std::make_shared<Profile>(ProfileOptions{.skip = 100, .calls = 100}) : nullptr;
   Work work = work_of(a, profile);
   const Plan plan = work.step.program(work.state, work.batch).plan();
-  say(text(plan, work.parameters, seconds_of_a_step(work, a.timing)));
+  Use use;
+  const double seconds = seconds_of_a_step(work, a.timing, &use);
+  say(text(plan, work.parameters, seconds, use));
   if (profile == nullptr || world()->rank() != 0) return;
   for (const ProfileRow& row : profile->by_op()) {
     fmt::print(stderr, "{:32} {:8} runs {:10.2f} us a step\n", row.name, row.runs,
@@ -157,10 +198,43 @@ void plan_gpt(const GptArguments& a) {
   say(text(step.program(step.init(weights, state), batch).plan(), parameters(weights), 0));
 }
 
-/// A psum of one shard a process, of several sizes.
-void time_exchanges(const Timing& timing, std::int64_t only) {
+/// What a step does between two sums: products over memory of its own, more than a core's second cache keeps.
+class Products {
+ public:
+  /// About so long, as often on every process.
+  explicit Products(double seconds) {
+    constexpr std::int64_t some = 20;
+    walk(some);
+    const double before = use_of_this_process().cpu_seconds;
+    walk(some);
+    const double one = std::max((use_of_this_process().cpu_seconds - before) / some, 1e-6);
+    rounds_ = static_cast<std::int64_t>(seconds / one);
+    world()->broadcast(std::as_writable_bytes(std::span(&rounds_, 1)), 0);
+  }
+
+  void run() { walk(rounds_); }
+
+ private:
+  static constexpr std::size_t bytes = std::size_t{2} << 20;
+
+  void walk(std::int64_t rounds) {
+    for (std::int64_t i = 0; i < rounds; ++i) {
+      for (float& value : values_) value = value * 0.999F + 1e-3F;
+    }
+  }
+
+  std::vector<float> values_ = std::vector<float>(bytes / sizeof(float), 1.0F);
+  std::int64_t rounds_ = 0;
+};
+
+/// A psum of one shard a process, of several sizes. `behind`: seconds of products before each, which are not counted; where
+/// processes take turns, those are what the processes' cores need for them.
+void time_exchanges(const Timing& timing, std::int64_t only, double behind) {
   const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
+  const double cores = std::min<double>(processes, std::thread::hardware_concurrency());
+  Products products(behind);
+  const Timing part{timing.seconds / 9, timing.mean};
   for (std::int64_t bytes = 1024; bytes <= (std::int64_t{64} << 20); bytes *= 4) {
     if (only > 0 && bytes != only) continue;
     const std::int64_t elements = bytes / 4;
@@ -170,43 +244,21 @@ void time_exchanges(const Timing& timing, std::int64_t only) {
                   {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
     });
     Array y;
-    const double took = seconds_per_step([&] { y = sum(x); }, timing);
-    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}}})", bytes, took));
-  }
-}
-
-/// Arithmetic that the compiler cannot leave out, of no memory.
-double work(std::int64_t rounds) {
-  double x = 1;
-  for (std::int64_t i = 0; i < rounds; ++i) x = x * 0.999999 + 1e-6;
-  return x;
-}
-
-/// What a meeting of all processes takes beside the work that each does before it: where processes share cores, one that is
-/// waited for may not be running, and one that waits takes turns or sleeps. The same work of all processes, first alone.
-void time_meetings(const Timing& timing) {
-  using Clock = std::chrono::steady_clock;
-  double kept = 0;
-  const auto mean = [&](std::int64_t calls, std::int64_t rounds, bool meets) {
-    world()->barrier();
-    const auto start = Clock::now();
-    for (std::int64_t i = 0; i < calls; ++i) {
-      kept += work(rounds);
-      if (meets) world()->barrier();
+    Use use;
+    std::vector<double> samples;
+    for (int i = 0; i < 9; ++i) {
+      double before = 0;
+      if (behind > 0) {
+        before = seconds_per_step([&] { products.run(); }, part, &use);
+        if (timing.mean) before = use.cpu_seconds / cores;
+      }
+      const auto both = [&] {
+        if (behind > 0) products.run();
+        y = sum(x);
+      };
+      samples.push_back(seconds_per_step(both, part, &use) - before);
     }
-    if (!meets) world()->barrier();  // all of them have done all of it
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    return seconds / static_cast<double>(calls);
-  };
-  constexpr std::int64_t some = 1000000;
-  double a_million = mean(10, some, false);
-  world()->broadcast(std::as_writable_bytes(std::span(&a_million, 1)), 0);
-  for (double wanted = 0.5e-3; wanted < 0.05; wanted *= 4) {
-    const auto rounds = static_cast<std::int64_t>(wanted / a_million * some);
-    const auto calls = std::clamp<std::int64_t>(static_cast<std::int64_t>(timing.seconds / wanted), 16, 2000);
-    const double alone = mean(calls, rounds, false);
-    const double together = mean(calls, rounds, true);
-    if (kept > 0) say(fmt::format(R"({{"work": {:.9f}, "late": {:.9f}}})", alone, together - alone));
+    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "meetings": {:.2f}}})", bytes, median(samples), use.meetings));
   }
 }
 
@@ -216,6 +268,7 @@ int run(int argc, char** argv) {
   StepArguments a;
   Timing each{.seconds = 0.5};
   std::int64_t only = 0;
+  double behind = 0;
   CLI::App* const step = app.add_subcommand("step", "A training step");
   step->add_option("workload", a.workload)->required();
   step->add_option("--shards", a.shards)->capture_default_str();
@@ -232,8 +285,7 @@ int run(int argc, char** argv) {
   exchange->add_option("--seconds", each.seconds, "For each size")->capture_default_str();
   exchange->add_flag("--mean", each.mean, "In place of the median");
   exchange->add_option("--bytes", only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
-  CLI::App* const meetings = app.add_subcommand("meetings", "A meeting of all processes, by the work before it");
-  meetings->add_option("--seconds", each.seconds, "For each amount of work")->capture_default_str();
+  exchange->add_option("--behind", behind, "Seconds of products before each sum")->capture_default_str();
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
   for (const auto& [name, value] :
@@ -249,8 +301,7 @@ int run(int argc, char** argv) {
   if (plan->parsed()) plan_gpt(g);
   if (step->parsed()) time_step(a);
   if (comparison->parsed()) time_comparison(a);
-  if (exchange->parsed()) time_exchanges(each, only);
-  if (meetings->parsed()) time_meetings(each);
+  if (exchange->parsed()) time_exchanges(each, only, behind);
   return 0;
 }
 

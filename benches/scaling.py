@@ -5,9 +5,11 @@
     python benches/scaling.py predict
 
 `measure`: for P processes of one device each, (a) the step on the rows that one process has, in P processes at once that
-know nothing of each other; (b) sums over P processes by size; (c) how late a meeting of P processes is, by the work before
-it; (d) the step of all. Foretold is (a), for each sum of the step (b) at its size, and (c) once, at (a); it stands beside (d). `plans`: memory and operations of small gpts from their plans, a formula fitted
-to most of them, and how far it is from the others. `predict`: the tables of docs/scaling.md, from scaling_model.py.
+know nothing of each other: its time, or, where P are more than the cores, the processor's time of all over the cores; (b)
+sums over P processes by size, where they take turns each behind a millisecond of products; (c) the step of all. Foretold is
+(a) and, for each sum of the step or, where they take turns, for all bytes at once, (b); it stands beside (c). `plans`:
+memory and operations of small gpts from their plans, a formula fitted to most of them, and how far it is from the others.
+`predict`: the tables of docs/scaling.md, from scaling_model.py.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from scaling_model import Gpt, Layout, Link, Machine, efficiency, powers, predic
 
 SHARDS = 8
 ROWS = {"mlp": 128, "cnn": 64, "gpt": 8, "lstm": 32, "vit": 32, "resnet20": 64}
+BEHIND = 1e-3  # seconds of products before a sum that is timed, where processes take turns
 ENOUGH = 0.5  # of a device's time spent on its share of the model: below it a layout does not pay
 
 
@@ -45,7 +48,7 @@ def said(command):
 
 def at_once(command, count):
     processes = [start(command) for _ in range(count)]
-    return [lines(process.communicate()[0])[0]["seconds"] for process in processes]
+    return [lines(process.communicate()[0])[0] for process in processes]
 
 
 def between(points, x):
@@ -63,36 +66,50 @@ def at_size(table, payload):
     return between([(row["bytes"], row["seconds"]) for row in table], payload)
 
 
-def late(table, work):
-    """Seconds that processes which have worked so long are late at a meeting, all of them together."""
-    return max(0.0, between([(row["work"], row["late"]) for row in table], work))
+def exchange_seconds(table, whole, takes_turns):
+    """Of a step: each of its sums at its size; where processes take turns one of all bytes, since what is made in turn is
+    joined, and the other meetings, which have a few bytes."""
+    if not table:
+        return 0.0
+    if not takes_turns:
+        return sum(at_size(table, size) * times for size, times in whole["collectives"])
+    payload = sum(size * times for size, times in whole["collectives"])
+    others = whole["meetings"] - between([(row["bytes"], row["meetings"]) for row in table], payload)
+    return at_size(table, payload) + max(0.0, others) * table[0]["seconds"] / table[0]["meetings"]
+
+
+def alone_seconds(local, processes):
+    """Of the same step without its exchange: the slowest process, or, where they take turns, what their cores need for all."""
+    cores = min(processes, os.cpu_count() or 1)
+    if processes <= cores:
+        return max(one["seconds"] for one in local)
+    return sum(one["cpu_seconds"] for one in local) / cores
 
 
 def measure(arguments):
     program = str(arguments.binaries / "bench_processes")
     launcher = shlex.split(arguments.mpirun)
-    print("| workload | processes | a process alone | exchange | late | foretold | measured | measured / foretold |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| workload | processes | a process alone | exchange | foretold | measured | measured / foretold |")
+    print("|---|---|---|---|---|---|---|")
     worst = 1.0
     for processes in arguments.processes:
         together = [*launcher, "-n", str(processes), program]
-        mean = ["--mean"] if processes > (os.cpu_count() or 1) else []  # they take turns
-        sums = said([*together, "exchange", *mean]) if processes > 1 else []
-        meetings = said([*together, "meetings"]) if processes > 1 else []
+        timing = ["--seconds", str(arguments.seconds)]
+        takes_turns = processes > (os.cpu_count() or 1)
+        mean = ["--mean"] if takes_turns else []  # medians leave out the turns of others
+        behind = ["--behind", str(BEHIND), "--seconds", "1"] if takes_turns else []
+        sums = said([*together, "exchange", *behind, *mean]) if processes > 1 else []
         for workload in arguments.workloads:
-            rows = ROWS[workload]
-            local = at_once(
-                [program, "step", workload, "--rows", str(rows // processes), "--shards", str(SHARDS // processes), *mean],
-                processes,
-            )
-            whole = said([*together, "step", workload, "--shards", str(SHARDS), *mean])[0]
-            exchange = sum(at_size(sums, size) * times for size, times in whole["collectives"]) if sums else 0.0
-            waiting = late(meetings, max(local)) if meetings else 0.0
-            foretold = max(local) + exchange + waiting
+            rows, shards = ROWS[workload] // processes, SHARDS // processes
+            part = [program, "step", workload, "--rows", str(rows), "--shards", str(shards), *timing, *mean]
+            local = alone_seconds(at_once(part, processes), processes)
+            whole = said([*together, "step", workload, "--shards", str(SHARDS), *timing, *mean])[0]
+            exchange = exchange_seconds(sums, whole, takes_turns)
+            foretold = local + exchange
             ratio = whole["seconds"] / foretold
             worst = max(worst, ratio, 1 / ratio)
             print(
-                f"| {workload} | {processes} | {1e3 * max(local):.2f} ms | {1e3 * exchange:.2f} ms | {1e3 * waiting:.2f} ms "
+                f"| {workload} | {processes} | {1e3 * local:.2f} ms | {1e3 * exchange:.2f} ms "
                 f"| {1e3 * foretold:.2f} ms | {1e3 * whole['seconds']:.2f} ms | {ratio:.2f} |",
                 flush=True,
             )
@@ -230,6 +247,7 @@ def main():
     command.add_argument("binaries", type=pathlib.Path)
     command.add_argument("--workloads", type=of_list(str), default=["mlp", "cnn", "gpt"])
     command.add_argument("--processes", type=of_list(int), default=[1, 2, 4])
+    command.add_argument("--seconds", type=float, default=4, help="of steps, for each number")
     command.add_argument("--mpirun", default="mpirun --oversubscribe")
     command.set_defaults(run=measure)
     command = commands.add_parser("plans")
