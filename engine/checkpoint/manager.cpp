@@ -43,7 +43,7 @@ std::optional<std::int64_t> step_in(std::string_view name) {
 }
 
 /// The thread that writes gives way to those that train. Where they take every core, it gets about 1.5 % of one: with a
-/// tenth of it, devices that wait for one another lost a quarter of their time while it wrote.
+/// tenth of it, devices that wait for one another lost a quarter of their time and more while it wrote.
 void run_behind_others() {
 #ifdef __linux__
   constexpr int politeness = 19;

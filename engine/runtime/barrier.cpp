@@ -17,9 +17,10 @@ void pause_briefly() {
 #endif
 }
 
-// About 40 us of pauses on current processors: longer than what usually stands between two barriers of a step, much
-// shorter than a scheduler's slice.
-constexpr int spins_with_a_core_each = 2000;
+// About 100 us of pauses on current processors: longer than what usually stands between two barriers of a step, and than
+// the making of a batch between two steps, behind which a device that had gone to sleep cost as much again; much shorter
+// than a scheduler's slice.
+constexpr int spins_with_a_core_each = 5000;
 constexpr int spins_when_crowded = 20;
 
 }  // namespace
