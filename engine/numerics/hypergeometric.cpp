@@ -17,6 +17,10 @@ using Wide = long double;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr Wide bearable_loss = 300;
+constexpr Wide beyond = std::numeric_limits<Wide>::infinity();  // a loss of all digits
+// What parameters in the thousands need. Larger ones, for which neither a sum nor a way ends within these, give NaN.
+constexpr int most_terms = 20000;
+constexpr int most_steps = 5000;
 
 bool is_integer(Wide x) { return x == std::floor(x); }
 bool ends(Wide x) { return x <= 0 && is_integer(x); }
@@ -30,15 +34,19 @@ struct Known {
 template <class Ratio>
 Known power_series(Ratio ratio, Wide x, Wide settled) {
   Wide term = 1, sum = 1, slope = 0, largest = 1;
-  for (int k = 0; k < 200000; ++k) {
+  const auto known = [&] {
+    return Known{sum, x == 0 ? ratio(0) : slope / x, largest / std::max(std::abs(sum), std::abs(slope))};
+  };
+  if (!(settled < most_terms)) return {nan, nan, beyond};
+  for (int k = 0; k < most_terms; ++k) {
     term *= ratio(k) * x;
     sum += term;
     slope += (k + 1) * term;
     largest = std::max(largest, std::abs(term));
-    if (term == 0 || !std::isfinite(sum)) break;
-    if (k > settled && (k + 1) * std::abs(term) < 1e-21L * std::max(std::abs(sum), std::abs(slope))) break;
+    if (term == 0 || !std::isfinite(sum)) return known();
+    if (k > settled && (k + 1) * std::abs(term) < 1e-21L * std::max(std::abs(sum), std::abs(slope))) return known();
   }
-  return {sum, x == 0 ? ratio(0) : slope / x, largest / std::max(std::abs(sum), std::abs(slope))};
+  return {nan, nan, beyond};
 }
 
 /// p y'' + ... = 0 from one point to the next, which lies `step` away: y's terms there are
@@ -97,7 +105,9 @@ struct Gauss {
   Wide follow(Known known, Wide begin, Wide rest) const {
     const Wide edge = 1e-21L / (1 + std::abs(a * b));
     Wide x = begin, here = 1 - begin;
-    while (here > rest && here > edge) {
+    for (int steps = 0; here > rest && here > edge; ++steps) {
+      if (!std::isfinite(known.value)) return known.value;
+      if (steps == most_steps) return nan;
       const Wide whole = here - rest;
       const Wide longest = std::min({whole, part_of(x, c), part_of(here, c - a - b)});
       const auto [next, by] = careful_step(longest, [&](Wide size) { return step(known, x, here, size); });
@@ -122,7 +132,10 @@ struct Kummer {
   }
 
   Wide follow(Known known, Wide begin, Wide end) const {
-    for (Wide x = begin; x != end;) {
+    int steps = 0;
+    for (Wide x = begin; x != end; ++steps) {
+      if (!std::isfinite(known.value)) return known.value;
+      if (steps == most_steps) return nan;
       const Wide whole = end - x;
       const Wide longest = std::copysign(std::min({std::abs(whole), part_of(std::abs(x), b), 8.0L}), whole);
       const auto [next, by] = careful_step(longest, [&](Wide size) {
@@ -159,15 +172,17 @@ Wide better(const Gauss& first, const Gauss& second, Wide x, Wide rest) {
 
 /// 1 + r_0 x (1 + r_1 x (...)), the sum that ends with the power -a.
 Wide horner(const Gauss& gauss, Wide x) {
+  if (-gauss.a > most_terms) return nan;
   Wide sum = 1;
-  for (int k = static_cast<int>(std::min(-gauss.a, 200000.0L)) - 1; k >= 0; --k) sum = 1 + gauss.ratio(k) * x * sum;
+  for (int k = static_cast<int>(-gauss.a) - 1; k >= 0; --k) sum = 1 + gauss.ratio(k) * x * sum;
   return sum;
 }
 
 /// (x)_n / (y)_n
 Wide quotient_of_powers(Wide x, Wide y, Wide n) {
+  if (n > most_terms) return nan;
   Wide product = 1;
-  for (int k = 0; k < std::min(n, 200000.0L); ++k) product *= (x + k) / (y + k);
+  for (int k = 0; k < n; ++k) product *= (x + k) / (y + k);
   return product;
 }
 
