@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/processes.h>
@@ -77,6 +78,13 @@ void check_resumes(const Named<std::string>& saved, const Named<std::string>& no
                    const std::vector<std::string>& accepted, const std::string& where, const std::string& how) {
   Named<std::string>::Map keys = saved;
   keys.insert(now.begin(), now.end());
+  for (const std::string& one : accepted) {
+    if (one == "*" || keys.contains(one)) continue;
+    std::vector<std::string> names;
+    for (const auto& [key, unused] : keys) names.push_back(key);
+    throw ValueError(fmt::format("[resume] {} names '{}', which is no entry of the manifest; its entries are {}", how,
+                                 one, fmt::join(names, ", ")));
+  }
   const auto is_accepted = [&](const std::string& key) {
     return std::ranges::any_of(accepted, [&](const std::string& one) { return one == key || one == "*"; });
   };

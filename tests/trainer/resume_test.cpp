@@ -146,6 +146,12 @@ TEST_CASE("a resume under what changes bits is refused, and says how to go on al
   run({{"seed", "4"}, {"shards", "4"}}, {}, 4);
   run({{"processor", "x"}}, {"*"}, 5);
   expect_error<ValueError>(
+      [&] {
+        run({{"processor", "x"}}, {"procesor"}, 6);
+      },
+      "[resume] TrainerOptions::accept_changes names 'procesor', which is no entry of the manifest",
+      "its entries are processor");
+  expect_error<ValueError>(
       [] {
         const TrainStep step = tests::line_step();
         auto loader = tests::line_loader();

@@ -28,6 +28,9 @@ std::vector<Array> leaves_with_rows(const api::FlatArguments& flat) {
 }
 
 void check_rows(const api::FlatArguments& rows, const SequentialMapOptions& options) {
+  if (options.axis.empty()) {
+    throw ValueError("sequential_map: the axis has no name; give one, {.axis = \"part\"} say, for psum and axis_index");
+  }
   if (options.parts < 1) {
     throw ValueError(fmt::format("sequential_map: parts is {}; it must be at least 1", options.parts));
   }
