@@ -106,7 +106,7 @@ TEST_CASE("drawn assignments are as many and as cheap as the best of all, in jit
 }
 
 TEST_CASE("assignments of no rows or columns, of costs alike and of large integers") {
-  CHECK(linear_sum_assignment(zeros({0, 3})).type() == ArrayType(int32, {0}));
+  CHECK(to_string(linear_sum_assignment(zeros({0, 3})).type()) == "i32[0]");
   CHECK(columns_of(linear_sum_assignment(zeros({2, 0}))) == std::vector<int>{-1, -1});
   CHECK(worth({{0, 0}, {0, 0}}, columns_of(linear_sum_assignment(zeros({2, 2})))) == std::pair(2, 0.0));
   const std::int64_t large = (std::int64_t{1} << 40);

@@ -87,7 +87,7 @@ bool has_repeated_names(const std::string& text) {
     if (event == Event::key) found = !open.back().insert(value.get<std::string>()).second || found;
     return true;
   };
-  static_cast<void>(nlohmann::json::parse(text, check, false));
+  [[maybe_unused]] const nlohmann::json parsed = nlohmann::json::parse(text, check, false);
   return found;
 }
 

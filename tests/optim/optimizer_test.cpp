@@ -142,7 +142,7 @@ TEST_CASE("masks, labels and freezes inside of a mask or a partition meet the pa
   using optim::below;
   const auto moves = [&](const optim::GradientTransformation& t) {
     std::string moved;
-    for (const std::string& path : {"a", "b/c", "b/d", "l/0", "l/1/x~1y", "l/1/z"}) {
+    for (const std::string path : {"a", "b/c", "b/d", "l/0", "l/1/x~1y", "l/1/z"}) {
       const Tree updates = t.update(params, t.init(params), params).first;
       if (sum(updates.at(path).array()).item<float>() != updates.at(path).array().size()) moved += " " + path;
     }
