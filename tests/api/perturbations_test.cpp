@@ -98,6 +98,24 @@ TEST_CASE("a perturbed function means the same in jit, vmap, scan, remat and for
   check_near(grad(in_scan)(x), (2 * expected).to_vector<double>());
 }
 
+TEST_CASE("in a pmap each replica folds its index into the key, and has what vmap gives") {
+  const auto loss = [](const Array& x, const Array& i) {
+    const Array key = random::fold_in(random::key(3), i);
+    return sum(arange(4, float32) * perturbed(top, {.samples = 8})(key, x));
+  };
+  const Array x = random::normal(random::key(1), {4, 4});
+  const Array expected = vmap(grad<0>(loss))(x, arange(4));
+  for (const char* devices : {"cpu:0", "cpu:0-1", "cpu:0-3"}) {
+    const Mesh mesh({{"batch", 4}}, lockstep::devices(devices));
+    const auto own = [&](const Array& row) {
+      const auto of_row = [&](const Array& r) { return loss(squeeze(r, {0}), axis_index("batch")); };
+      return grad(of_row)(row);
+    };
+    const auto mapped = pmap(own, {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
+    CHECK(fingerprint(to_tree(mapped(x))) == fingerprint(to_tree(expected)));
+  }
+}
+
 TEST_CASE("narrow floats are perturbed in their dtype, and sizes 0 and 1 pass") {
   const auto total = [](const Array& x) { return sum(x); };
   for (const DType dtype : {float16, bfloat16, float32, float64}) {
