@@ -10,6 +10,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "timing.h"
 #include "workloads.h"
 
 // What saves beside the training cost it: a workload's steps in rounds without a save, with one a round, and with one as soon
@@ -32,17 +33,6 @@ struct Way {
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
 
 class Run {
  public:
@@ -125,7 +115,7 @@ void run(const std::string& name, int devices_used, int steps, int rounds) {
           "%.1f ms, costs %.2f ms\n",
           way.name, median(way.rounds) / steps * 1e3, median(way.rounds) / median(ways[0].rounds),
           mean(way.rounds) / mean(ways[0].rounds), median(way.longest) * 1e3, median(ways[0].longest) * 1e3,
-          median(way.saving) * 1e3, way.count == 0 ? 0 : lost / way.count * 1e3);
+          way.saving.empty() ? 0 : median(way.saving) * 1e3, way.count == 0 ? 0 : lost / way.count * 1e3);
     }
   }
   fs::remove_all(folder);

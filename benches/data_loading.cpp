@@ -9,6 +9,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "timing.h"
 #include "workloads.h"
 
 // What data loading costs a training step: the cnn's on batches of 64 images of 28 x 28, read from memory and augmented
@@ -47,17 +48,6 @@ struct Way {
   std::function<Batch()> next;
   std::vector<double> seconds;
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
 
 void run(int devices_used, int rounds) {
   const Workload workload = find_workload("cnn");

@@ -12,6 +12,12 @@ inline double median(std::vector<double> samples) {
   return samples[samples.size() / 2];
 }
 
+inline double mean(const std::vector<double>& samples) {
+  double sum = 0;
+  for (const double sample : samples) sum += sample;
+  return sum / static_cast<double>(samples.size());
+}
+
 /// Median over 21 samples of the seconds that one call of `f` takes; a sample makes `at_once` calls until it has lasted.
 template <class F>
 double seconds_per_call(const F& f, int at_once = 1) {

@@ -16,19 +16,19 @@ constexpr int rounds = 6;
 /// Keeps these keys apart from those that random::fold_in derives from the same seed.
 constexpr std::uint32_t domain = 0x9E37'79B9;
 
-/// A network over at least n values, on two halves.
+/// A network over a power of two, on two halves.
 struct Feistel {
-  Feistel(std::uint64_t seed, std::uint64_t epoch, std::int64_t n)
-      : key(backend::threefry2x32(
-            {static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
-            {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)})) {
-    const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));
-    half_bits = bits < 2 ? 1 : (bits + 1) / 2;
-  }
-
   std::array<std::uint32_t, 2> key;
   int half_bits = 0;
 };
+
+/// Over at least n values.
+Feistel network_of(std::uint64_t seed, std::uint64_t epoch, std::int64_t n) {
+  const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));
+  return {backend::threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
+                                {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)}),
+          bits < 2 ? 1 : (bits + 1) / 2};
+}
 
 constexpr std::size_t lanes = 32;  ///< Values that are enciphered together.
 
@@ -58,7 +58,7 @@ Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t n
   if (n <= 0) {
     throw ValueError("[permutation] n is " + std::to_string(n) + "; there must be at least one position");
   }
-  const Feistel network(seed, epoch, n);
+  const Feistel network = network_of(seed, epoch, n);
   key_[0] = network.key[0];
   key_[1] = network.key[1];
   half_bits_ = network.half_bits;
@@ -69,25 +69,17 @@ std::int64_t Permutation::operator()(std::int64_t position) const {
     throw ValueError("[permutation] position " + std::to_string(position) + " is outside [0, " + std::to_string(n_) +
                      ")");
   }
-  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
+  const Feistel network{{key_[0], key_[1]}, half_bits_};
   auto value = static_cast<std::uint64_t>(position);
   do {
-    std::uint64_t left = value >> half_bits_;
-    std::uint64_t right = value & mask;
-    for (std::uint32_t round = 0; round < rounds; ++round) {
-      const auto words = backend::threefry2x32({key_[0], key_[1]}, {round, static_cast<std::uint32_t>(right)});
-      const std::uint64_t mixed = left ^ (words[0] & mask);
-      left = right;
-      right = mixed;
-    }
-    value = left << half_bits_ | right;
+    encipher(network, &value, 1);
   } while (value >= static_cast<std::uint64_t>(n_));  // cycle-walking: the block cipher permutes a larger power of two
   return static_cast<std::int64_t>(value);
 }
 
 void permute(std::uint64_t seed, std::uint64_t epoch, std::int64_t n, std::int64_t first,
              std::span<std::int64_t> rows) {
-  const Feistel network(seed, epoch, n);
+  const Feistel network = network_of(seed, epoch, n);
   std::uint64_t values[lanes] = {};
   std::size_t places[lanes] = {};
   std::size_t walking = 0;  // values that are not yet below n, in front

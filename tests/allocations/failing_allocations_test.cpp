@@ -164,22 +164,30 @@ TEST_CASE("memory that is not there, at allocations of what is traced and compil
       stride_of(23));
 }
 
-TEST_CASE("memory that is not there, at allocations of what is saved and restored") {
-  if (!counts_allocations()) return;
-  const TemporaryFolder folder;
-  const Tree state = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
-  checkpoint::save(folder.path() / "before", state, {});
-  const std::string expected = fingerprint(state);
+namespace {
+
+/// Of a state that is saved there and restored.
+void check_saves(const fs::path& saved, const Tree& state) {
   check_every_allocation(
       [&] {
         return [&](std::int64_t) {
-          const fs::path saved = folder.path() / "saved";
           static_cast<void>(files::remove_tree(saved));
           checkpoint::save(saved, state, {{"seed", "7"}});
           return fingerprint(checkpoint::restore(saved, state));
         };
       },
       1);
+}
+
+}  // namespace
+
+TEST_CASE("memory that is not there, at allocations of what is saved and restored") {
+  if (!counts_allocations()) return;
+  const TemporaryFolder folder;
+  const Tree state = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
+  checkpoint::save(folder.path() / "before", state, {});
+  const std::string expected = fingerprint(state);
+  check_saves(folder.path() / "saved", state);
   CHECK(fingerprint(checkpoint::restore(folder.path() / "before", state)) == expected);
   fs::remove_all(folder.path() / "saved");
   checkpoint::save(folder.path() / "saved", state, {});  // takes away what is left of those before
@@ -229,16 +237,7 @@ TEST_CASE("memory that is not there, at allocations of what is saved of arrays t
   const TemporaryFolder folder;
   const Tree whole = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
   const Tree state = reshard(whole, Mesh({{"data", 2}}, {Device{}}), {{"w", sharded("data")}, {"b", replicated}});
-  check_every_allocation(
-      [&] {
-        return [&](std::int64_t) {
-          const fs::path saved = folder.path() / "saved";
-          static_cast<void>(files::remove_tree(saved));
-          checkpoint::save(saved, state, {{"seed", "7"}});
-          return fingerprint(checkpoint::restore(saved, state));
-        };
-      },
-      1);
+  check_saves(folder.path() / "saved", state);
 }
 
 TEST_CASE("memory that is not there, at allocations of a folder of images") {
