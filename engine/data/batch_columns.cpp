@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include <lockstep/backend/aligned_memory.h>
@@ -60,17 +59,6 @@ void BatchMemory::give(std::byte* data, std::size_t bytes) noexcept {
 
 namespace {
 
-/// What DLPack says of the elements; nothing of those that it does not know.
-std::optional<dlpack::DataType> exchanged_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  if (dtype == DType::key) return std::nullopt;
-  if (dtype == DType::bool_) return dlpack::DataType{6, 8, 1};
-  if (dtype == DType::bfloat16) return dlpack::DataType{4, bits, 1};
-  if (is_complex(dtype)) return dlpack::DataType{5, bits, 1};
-  if (is_float(dtype)) return dlpack::DataType{2, bits, 1};
-  return dlpack::DataType{static_cast<std::uint8_t>(is_signed_integer(dtype) ? 0 : 1), bits, 1};
-}
-
 /// A block, given to an array.
 struct Lent {
   dlpack::ManagedTensor managed;
@@ -81,15 +69,14 @@ struct Lent {
 }  // namespace
 
 Array BatchMemory::array_over(const ArrayType& type, Block block) {
-  const std::optional<dlpack::DataType> elements = exchanged_type(type.dtype);
-  if (!elements || block.bytes() == 0) return from_bytes(type, {block.data(), block.bytes()});
+  if (type.dtype == DType::key || block.bytes() == 0) return from_bytes(type, {block.data(), block.bytes()});
   auto lent = std::make_unique<Lent>();
   lent->shape = type.shape.to_vector();
   lent->block = std::move(block);
   dlpack::Tensor& tensor = lent->managed.tensor;
   tensor.data = lent->block.data();
   tensor.ndim = type.shape.rank();
-  tensor.dtype = *elements;
+  tensor.dtype = dlpack::data_type(type.dtype);
   tensor.shape = lent->shape.data();
   lent->managed.context = lent.get();
   lent->managed.deleter = [](dlpack::ManagedTensor* managed) {

@@ -13,7 +13,6 @@ namespace lockstep::data {
 namespace {
 
 constexpr int rounds = 6;
-/// Keeps these keys apart from those that random::fold_in derives from the same seed.
 constexpr std::uint32_t domain = 0x9E37'79B9;
 
 /// A network over a power of two, on two halves.
@@ -25,9 +24,7 @@ struct Feistel {
 /// Over at least n values.
 Feistel network_of(std::uint64_t seed, std::uint64_t epoch, std::int64_t n) {
   const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));
-  return {backend::threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
-                                {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)}),
-          bits < 2 ? 1 : (bits + 1) / 2};
+  return {epoch_key(seed, epoch, domain), bits < 2 ? 1 : (bits + 1) / 2};
 }
 
 constexpr std::size_t lanes = 32;  ///< Values that are enciphered together.

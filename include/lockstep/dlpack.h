@@ -23,6 +23,8 @@ struct DataType {
   std::uint8_t bits = 0;
   std::uint16_t lanes = 1;  ///< Elements of a vector; 1.
 };
+/// What DLPack calls the elements of an array. Throws DtypeError for keys, which it does not know.
+LOCKSTEP_API DataType data_type(DType dtype);
 
 /// DLTensor: a view of memory.
 struct Tensor {

@@ -125,6 +125,7 @@ TEST_CASE("DLPack: every dtype goes through") {
           from_bytes({dtype, shape, {}},
                      std::vector<std::byte>(static_cast<std::size_t>(shape.size()) * size_of(dtype), std::byte{1}));
       check_same_bits(from_dlpack(to_dlpack(x)), x);
+      CHECK(to_dlpack(x)->tensor.dtype.code == dlpack::data_type(dtype).code);
     }
   }
 }
@@ -181,6 +182,7 @@ TEST_CASE("DLPack: what cannot be exchanged") {
   newer->version.major = 2;
   expect_error<ValueError>([&] { from_dlpack(std::move(newer)); }, "DLPack 2.0", "1.x");
   expect_error<DtypeError>([] { to_dlpack(random::key(1)); }, "to_dlpack", "key_data");
+  expect_error<DtypeError>([] { dlpack::data_type(DType::key); }, "to_dlpack", "key_data");
   expect_error<TraceError>(
       [] {
         jit([](const Array& x) {

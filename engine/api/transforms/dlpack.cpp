@@ -16,14 +16,8 @@
 
 namespace lockstep {
 
-namespace {
-
-constexpr std::int32_t cpu = 1;
-constexpr std::int32_t pinned = 3;
-
-enum Code : std::uint8_t { integer = 0, unsigned_integer = 1, real = 2, bfloat = 4, complex = 5, boolean = 6 };
-
-dlpack::DataType element_type(DType dtype) {
+dlpack::DataType dlpack::data_type(DType dtype) {
+  enum Code : std::uint8_t { integer = 0, unsigned_integer = 1, real = 2, bfloat = 4, complex = 5, boolean = 6 };
   const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
   if (dtype == DType::bool_) return {boolean, bits, 1};
   if (dtype == DType::bfloat16) return {bfloat, bits, 1};
@@ -34,10 +28,15 @@ dlpack::DataType element_type(DType dtype) {
       fmt::format("to_dlpack: DLPack has no element type for {}; export random::key_data(key)", name(dtype)));
 }
 
+namespace {
+
+constexpr std::int32_t cpu = 1;
+constexpr std::int32_t pinned = 3;
+
 DType dtype_of_element(const dlpack::DataType& type) {
   for (int i = 0; i < static_cast<int>(DType::key); ++i) {
     const auto dtype = static_cast<DType>(i);
-    const dlpack::DataType own = element_type(dtype);
+    const dlpack::DataType own = dlpack::data_type(dtype);
     if (own.code == type.code && own.bits == type.bits && type.lanes == 1) return dtype;
   }
   throw DtypeError(fmt::format(
@@ -59,7 +58,7 @@ struct Export {
 template <class T>
 std::unique_ptr<T, dlpack::Release> exported(const Array& array) {
   const eval::HostArray host = api::host_array(array);
-  const dlpack::DataType type = element_type(array.dtype());
+  const dlpack::DataType type = dlpack::data_type(array.dtype());
   auto owner = std::make_unique<Export<T>>();
   owner->buffer = host.buffer;
   owner->shape = array.shape().to_vector();

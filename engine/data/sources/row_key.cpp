@@ -11,27 +11,21 @@
 namespace lockstep::data {
 namespace {
 
-/// Keeps these keys apart from those of Permutation and of random::fold_in.
 constexpr std::uint32_t domain = 0x7F4A'7C15;
-
-std::array<std::uint32_t, 2> key_of(std::uint64_t seed, std::uint64_t epoch) {
-  return backend::threefry2x32({static_cast<std::uint32_t>(seed >> 32), static_cast<std::uint32_t>(seed)},
-                               {static_cast<std::uint32_t>(epoch >> 32) ^ domain, static_cast<std::uint32_t>(epoch)});
-}
 
 }  // namespace
 
 RowKey::RowKey(std::uint64_t seed, std::uint64_t epoch, std::int64_t row) {
   const auto index = static_cast<std::uint64_t>(row);
   const auto words = backend::threefry2x32(
-      key_of(seed, epoch), {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
+      epoch_key(seed, epoch, domain), {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
   words_[0] = words[0];
   words_[1] = words[1];
 }
 
 std::vector<RowKey> RowKey::of_rows(std::uint64_t seed, std::uint64_t epoch, std::span<const std::int64_t> rows) {
   constexpr std::size_t lanes = 32;
-  const auto of_epoch = key_of(seed, epoch);
+  const auto of_epoch = epoch_key(seed, epoch, domain);
   std::vector<RowKey> keys(rows.size(), RowKey());
   std::uint32_t x[lanes], y[lanes];
   for (std::size_t first = 0; first < rows.size(); first += lanes) {
