@@ -22,9 +22,11 @@
 #include <lockstep/parallel.h>
 #include <lockstep/processes.h>
 
+#include "engine/checkpoint/array_parts.h"
 #include "engine/checkpoint/block_files.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/sha256.h"
 #include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
@@ -88,33 +90,35 @@ std::string write_own(const std::filesystem::path& temporary, const Tree& tree) 
   if (blocks.empty()) return R"({"blocks": [], "files": []})";
   const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
   std::map<std::string, Array> named;
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    named.emplace(name_of(i), blocks[i].values);
-    total += static_cast<std::uint64_t>(blocks[i].values.type().nbytes());
-  }
-  const std::vector<std::byte> bytes = write_safetensors(named, Unnamed::in_parts);
-  std::uint64_t offset = bytes.size() - total;
+  for (std::size_t i = 0; i < blocks.size(); ++i) named.emplace(name_of(i), blocks[i].values);
+  const std::vector<std::byte> header = safetensors_header(named, Unnamed::in_parts);
+  NewFile target(temporary / file);
+  target.write(header);
+  std::uint64_t offset = header.size();
   Value written;
-  Value known;
-  known["file"] = file;
-  known["size"] = bytes.size();
-  known["header"] = offset;
-  known["sha256"] = digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)));
-  written["files"].push_back(std::move(known));
   for (const OwnBlock& block : blocks) {
-    const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
+    Sha256 digest;
+    for_each_part(block.values, [&](std::span<const std::byte> bytes) {
+      digest.add(bytes.data(), bytes.size());
+      target.write(bytes);
+    });
     Value entry;
     entry["path"] = block.path;
     entry["start"] = block.start.to_vector();
     entry["shape"] = block.values.shape().to_vector();
     entry["file"] = file;
     entry["offset"] = offset;
-    entry["sha256"] = digest_of(std::span(bytes).subspan(offset, size));
+    entry["sha256"] = digest.hex();
     written["blocks"].push_back(std::move(entry));
-    offset += size;
+    offset += static_cast<std::uint64_t>(block.values.type().nbytes());
   }
-  write_file(temporary / file, bytes);
+  target.finish();
+  Value known;
+  known["file"] = file;
+  known["size"] = offset;
+  known["header"] = header.size();
+  known["sha256"] = digest_of(header);
+  written["files"].push_back(std::move(known));
   return written.to_string();
 }
 

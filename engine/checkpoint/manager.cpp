@@ -171,9 +171,18 @@ struct Manager::Impl {
   void open() {
     if (lock) return;
     make_folder(folder);
-    WriterLock locked(folder);
-    remove_remains(folder, step_prefix);
-    lock.emplace(std::move(locked));
+    lock.emplace(folder);
+  }
+  /// What a save that was cut off has left goes with the first one that follows: who only reads changes nothing.
+  void prepare() {
+    open();
+    if (!std::exchange(has_remains, false)) return;
+    try {
+      remove_remains(folder, step_prefix);
+    } catch (...) {
+      has_remains = true;
+      throw;
+    }
   }
 
   void refuse_saved(std::int64_t step) const {
@@ -243,6 +252,7 @@ struct Manager::Impl {
   fs::path folder;
   ManagerOptions options;
   std::optional<WriterLock> lock;
+  bool has_remains = true;
   std::map<std::int64_t, std::optional<double>> ranks;
   Tree held;  // the snapshot that the thread writes
   std::thread writer;
@@ -265,7 +275,7 @@ void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& met
                    const Named<std::string>& manifest) {
   if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
   impl_->settle([&] {
-    impl_->open();
+    impl_->prepare();
     impl_->refuse_saved(step);
   });
   const fs::path target = impl_->path_of(step);

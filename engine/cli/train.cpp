@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,15 +68,24 @@ void compare(const DataSets& sets) {
 }
 
 /// The run's folder, which process 0 makes or opens for itself; the others then find it there.
-RunFolder open_run(const TrainArguments& a, const Manifest& manifest, std::int64_t steps) {
+RunFolder open_run(const TrainArguments& a, const Manifest& manifest, const std::string& config, std::int64_t steps) {
   RunFolder folder = RunFolder::elsewhere(a.run);
   world()->run_on_first("opening the run's folder", [&] {
-    folder =
-        a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes, steps) : RunFolder::create(a.run, manifest);
+    folder = a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes, steps)
+                      : RunFolder::create(a.run, manifest, config);
   });
-  world()->set_flight_folder(a.run);
   return folder;
 }
+
+/// What is done once nothing refuses the run: the state was made, or restored in all processes.
+class Accepted final : public Callback {
+ public:
+  explicit Accepted(std::function<void()> then) : then_(std::move(then)) {}
+  void on_begin(const StepReport&, const Tree&) override { then_(); }
+
+ private:
+  std::function<void()> then_;
+};
 
 /// Speaks and writes: of process 0.
 detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder, const ReportOptions& report) {
@@ -104,7 +114,8 @@ int train(const TrainArguments& a) {
   DataParallelOptions options = parallel_options(a);
   if (!a.profile.empty()) {
     options.debug.profile = std::make_shared<Profile>();
-    options.debug.profile->write_chrome_trace(a.profile);  // a file that cannot be written fails before the first step
+    // A file that cannot be written fails before the first step.
+    if (!a.resume) options.debug.profile->write_chrome_trace(a.profile);
   }
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
   const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
@@ -116,15 +127,20 @@ int train(const TrainArguments& a) {
   const Manifest manifest = manifest_of(a, mesh.shards(), train_set->rows(), sets.digest);
 
   TrainState begun = initial_state(model, step, a, *train_set);  // a model that cannot be made leaves no folder
-  const RunFolder folder = open_run(a, manifest, steps);
-  if (!quiet) {
-    write_record(a.run / "config.toml", config_text(flags_of(a), a.settings));
+  const std::string config = config_text(flags_of(a), a.settings);
+  const RunFolder folder = open_run(a, manifest, config, steps);
+  detail::Callbacks callbacks = {std::make_shared<Accepted>([&] {
+    world()->set_flight_folder(a.run);
+    if (a.resume && options.debug.profile != nullptr) options.debug.profile->write_chrome_trace(a.profile);
+    if (quiet) return;
+    if (a.resume) folder.write(manifest, config);
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);
     print_placement(mesh);
-  }
-  detail::Callbacks callbacks =
+  })};
+  const detail::Callbacks reporting =
       callbacks_of(a, folder, {.steps = steps, .shards = mesh.shards(), .terminal = isatty(STDOUT_FILENO) == 1});
+  callbacks.insert(callbacks.end(), reporting.begin(), reporting.end());
   if (a.trace_bits) callbacks.push_back(std::make_shared<callbacks::BitTrace>(a.run / "bits.csv"));
   const checkpoint::ManagerOptions keeping{.keep_last = a.keep_last};
   TrainState state = fit(step, std::move(begun), loader,
