@@ -21,7 +21,11 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
   std::map<std::string, Array> named;
-  for (std::size_t i = 0; i < paths.size(); ++i) named.emplace(name_of(paths[i]), leaves[i]);
+  std::map<std::string, ArrayType> types;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    types.emplace(name_of(paths[i]), leaves[i].type());
+    named.emplace(name_of(paths[i]), leaves[i]);
+  }
   CommittedFolder committed(folder);
   NewFile file(committed.temporary() / arrays_file);
   Sha256 digest;
@@ -29,7 +33,7 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
     digest.add(bytes.data(), bytes.size());
     file.write(bytes);
   };
-  put(safetensors_header(named, Unnamed::in_parts));
+  put(safetensors_header(types, Unnamed::in_parts));
   Manifest described;
   for (const auto& [name, array] : named) {
     QuickSum sum(static_cast<std::uint64_t>(array.type().nbytes()));
