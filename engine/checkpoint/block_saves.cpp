@@ -91,13 +91,13 @@ std::string name_of(std::size_t block) {
 }
 
 /// Writes this process's file; the index of its blocks, and what the file is known by, as text.
-std::string write_own(const std::filesystem::path& temporary, const Tree& tree) {
+std::string write_own(const std::filesystem::path& temporary, const Tree& tree, Pace* pace = nullptr) {
   std::map<std::string, ArrayType> types;
   for_each_own_block(tree, [&](const OwnBlock& block) { types.emplace(name_of(types.size()), block.type); });
   if (types.empty()) return R"({"blocks": [], "files": []})";
   const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
   const std::vector<std::byte> header = safetensors_header(types, Unnamed::in_parts);
-  NewFile target(temporary / file);
+  NewFile target(temporary / file, pace);
   target.write(header);
   std::uint64_t offset = header.size();
   Value written;
@@ -266,11 +266,11 @@ void BlockSave::write_together(const Tree& tree) {
   });
 }
 
-void BlockSave::write_alone(const Tree& tree, double seconds) {
+void BlockSave::write_alone(const Tree& tree, double seconds, Pace& pace) {
   const int rank = world()->rank();
   if (rank != 0) {
     try {
-      tell(written_file(temporary_, rank), write_own(temporary_, tree));
+      tell(written_file(temporary_, rank), write_own(temporary_, tree, &pace));
     } catch (const std::exception& error) {
       tell_failure(failed_file(temporary_, rank), error.what());
       throw;
@@ -282,7 +282,7 @@ void BlockSave::write_alone(const Tree& tree, double seconds) {
   };
   std::string own;
   try {
-    own = write_own(temporary_, tree);
+    own = write_own(temporary_, tree, &pace);
   } catch (...) {
     try {
       static_cast<void>(indices(temporary_, own, wait()));

@@ -17,7 +17,7 @@
 namespace lockstep::checkpoint {
 
 void write_whole(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics) {
+                 const Named<double>& metrics, Pace* pace) {
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
   std::map<std::string, Array> named;
@@ -27,7 +27,7 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
     named.emplace(name_of(paths[i]), leaves[i]);
   }
   CommittedFolder committed(folder);
-  NewFile file(committed.temporary() / arrays_file);
+  NewFile file(committed.temporary() / arrays_file, pace);
   Sha256 digest;
   const auto put = [&](std::span<const std::byte> bytes) {
     digest.add(bytes.data(), bytes.size());

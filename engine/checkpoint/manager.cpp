@@ -23,6 +23,7 @@
 #include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/pace.h"
 #include "engine/checkpoint/write.h"
 #include "engine/files/folder_entries.h"
 
@@ -196,6 +197,7 @@ struct Manager::Impl {
   /// Joins the thread; its error stays. What it held is let go here and not there: whether an array has one owner is asked
   /// by the thread that steps.
   void finish() {
+    pace.hurry();
     if (writer.joinable()) writer.join();
     held = Tree();
   }
@@ -239,12 +241,14 @@ struct Manager::Impl {
       has_ended = true;
     };
     has_ended = false;
+    pace.begin(world()->size());
     try {
       writer = std::thread([save] {
         run_behind_others();
         save();
       });
     } catch (const std::exception&) {
+      pace.hurry();
       save();  // the system has no thread or no memory for one: the training waits
     }
   }
@@ -255,6 +259,7 @@ struct Manager::Impl {
   bool has_remains = true;
   std::map<std::int64_t, std::optional<double>> ranks;
   Tree held;  // the snapshot that the thread writes
+  Pace pace;
   std::thread writer;
   std::atomic<bool> has_ended = true;
   std::exception_ptr failure;  // of the thread, read when it is joined
@@ -288,9 +293,11 @@ void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& met
   if (has_cut_leaves(tree)) {
     impl_->seconds += world()->time_limit();
     const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics);
-    impl_->start(tree, [blocks, seconds = impl_->seconds](const Tree& held) { blocks->write_alone(held, seconds); });
+    impl_->start(tree, [this, blocks, seconds = impl_->seconds](const Tree& held) {
+      blocks->write_alone(held, seconds, impl_->pace);
+    });
   } else if (world()->rank() == 0) {
-    impl_->start(tree, [=](const Tree& held) { write_whole(target, held, manifest, metrics); });
+    impl_->start(tree, [=, this](const Tree& held) { write_whole(target, held, manifest, metrics, &impl_->pace); });
   }
 }
 

@@ -11,6 +11,7 @@
 #include <lockstep/error.h>
 #include <lockstep/trainer.h>
 
+#include "engine/cli/given_paths.h"
 #include "engine/files/folder_entries.h"
 #include "engine/files/json_reader.h"
 
@@ -113,13 +114,12 @@ void RunFolder::write(const Manifest& manifest, const std::string& config) const
 }
 
 RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, const std::string& config) {
-  if (fs::exists(path)) {
-    throw ValueError("[train] the run folder " + path.string() + " exists already; name a new one, or give --resume");
-  }
+  check_new_run(path);
   std::error_code error;
   fs::create_directories(path, error);
   if (error) {
-    throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}", path.string(), error.message()));
+    throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}; name another one in --run",
+                                      path.string(), error.message()));
   }
   RunFolder folder(path);
   folder.lock_.emplace(path);
@@ -129,6 +129,10 @@ RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, cons
 
 RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, const std::vector<std::string>& accepted,
                             std::int64_t last) {
+  if (const std::string why = not_a_folder(path); !why.empty()) {
+    throw ValueError(fmt::format("[train] {} holds no checkpoint to resume: {}; leave --resume out to start a run",
+                                 path.string(), why));
+  }
   RunFolder folder(path);
   const checkpoint::Manager checkpoints(folder.checkpoints());
   const auto latest = checkpoints.latest();

@@ -10,6 +10,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 #include "engine/cli/settings.h"
@@ -104,10 +105,15 @@ void write_record(const std::filesystem::path& path, const std::string& text) {
   if (!write_text(path, text)) throw CheckpointError(path.string() + " cannot be written; free the disk");
 }
 
+void write_trace(const TrainArguments& a, const Profile& profile) {
+  write_file(a.profile, profile.chrome_trace(), "name another file in --profile");
+}
+
 }  // namespace
 
 int train(const TrainArguments& a) {
   meet_others(a);
+  check_is_utf8(a.data_dir, "--data-dir");
   DataSets sets = load(a);
   compare(sets);
   const Model<Array, Array> model = model_of(a, sets.train);
@@ -115,7 +121,7 @@ int train(const TrainArguments& a) {
   if (!a.profile.empty()) {
     options.debug.profile = std::make_shared<Profile>();
     // A file that cannot be written fails before the first step.
-    if (!a.resume) options.debug.profile->write_chrome_trace(a.profile);
+    if (!a.resume) write_trace(a, *options.debug.profile);
   }
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
   const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
@@ -131,7 +137,7 @@ int train(const TrainArguments& a) {
   const RunFolder folder = open_run(a, manifest, config, steps);
   detail::Callbacks callbacks = {std::make_shared<Accepted>([&] {
     world()->set_flight_folder(a.run);
-    if (a.resume && options.debug.profile != nullptr) options.debug.profile->write_chrome_trace(a.profile);
+    if (a.resume && options.debug.profile != nullptr) write_trace(a, *options.debug.profile);
     if (quiet) return;
     if (a.resume) folder.write(manifest, config);
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
@@ -156,7 +162,7 @@ int train(const TrainArguments& a) {
                           .accept_changes = {"*"}},  // the folder was opened under what was accepted
                          callbacks);
   if (options.debug.profile != nullptr && !quiet) {
-    options.debug.profile->write_chrome_trace(a.profile);
+    write_trace(a, *options.debug.profile);
     fmt::print("\nprofile: {}", options.debug.profile->table(measure_peak()));
   }
   const std::string bits = fingerprint(to_tree(std::move(state)));
