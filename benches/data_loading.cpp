@@ -69,7 +69,8 @@ void run(int devices_used, int rounds) {
     ways.push_back({threads ? name : "by default", [loader = loaders.back()] { return loader->next<Batch>(); }, {}});
   }
   for (int round = 0; round < rounds; ++round) {
-    for (Way& way : ways) {
+    for (std::size_t turn = 0; turn < ways.size(); ++turn) {
+      Way& way = ways[(turn + static_cast<std::size_t>(round)) % ways.size()];  // none is always behind the same one
       const auto start = Clock::now();
       for (int i = 0; i < steps; ++i) {
         auto [next, logs] = step(std::move(state), way.next());

@@ -241,7 +241,7 @@ struct Manager::Impl {
       has_ended = true;
     };
     has_ended = false;
-    pace.begin(world()->size());
+    pace.begin();
     try {
       writer = std::thread([save] {
         run_behind_others();

@@ -10,8 +10,8 @@ namespace lockstep::checkpoint {
 /// processor time. One long burst would keep a device waiting, and all others wait for that one.
 class Pace {
  public:
-  /// For a save that a new thread will make; so many processes share the machine's cores.
-  void begin(int processes);
+  /// For a save that a new thread will make.
+  void begin();
   /// Behind a part.
   void rest();
   /// Somebody waits: no rest from now on, and an end to the one that lasts. On any thread.

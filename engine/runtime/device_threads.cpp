@@ -16,7 +16,11 @@
 namespace lockstep::backend {
 namespace {
 
-int cores_of_machine() { return static_cast<int>(std::thread::hardware_concurrency()); }
+/// Asked once: the system reads a file for it.
+int cores_of_machine() {
+  static const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return cores;
+}
 
 /// That this thread may run on.
 int own_cores() {

@@ -115,8 +115,8 @@ TEST_CASE("what is made of other rows expects the row that it will read") {
   const std::vector<SourcePtr> made = {
       data::concatenate_rows({a, b}),
       data::interleave_rows({a, b}),
-      data::mix({a, b}, {.weights = {2, 1}, .seed = 4}),
-      data::mix({a, b}, {.weights = {0.5, 0.5}, .seed = 4, .rows = 500}),
+      data::mix({a, b}, {.weights = {1, 1}, .seed = 4}),
+      data::mix({a, b}, {.weights = {2, 1}, .seed = 4, .rows = 500}),
       data::flat_map_rows(
           a, [](std::int64_t row) { return row % 3; }, [](Row row, std::int64_t, const RowKey&) { return row; }),
       data::unbatch_rows(a, 2),
