@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 #include "workloads.h"
 
 // What data loading costs a training step: the cnn's on batches of 64 images of 28 x 28, read from memory and augmented
-// (crop, flip, shift, cutout, normalize), made when they are asked for or by threads ahead of time, beside the step on one
-// batch that is always there. `bench_data_loading <devices> <rounds>`; all take turns in rounds.
+// (crop, flip, shift, cutout, normalize), made as loaders do by default, when they are asked for, or by threads ahead of
+// time, beside the step on one batch that is always there. `bench_data_loading <devices> <rounds>`; all take turns in rounds.
 namespace lockstep::benches {
 namespace {
 
@@ -60,15 +61,16 @@ void run(int devices_used, int rounds) {
   std::vector<Way> ways;
   const Batch fixed = data::SourceLoader(source, {.batch = batch}, {.threads = 0}).next<Batch>();
   ways.push_back({"one batch that is there", [&] { return fixed; }, {}});
-  for (const int threads : {0, 1, 2}) {
+  for (const std::optional<int> threads : {std::optional<int>(), {0}, {1}, {2}}) {
     loaders.push_back(std::make_shared<data::SourceLoader>(source, data::LoaderOptions{.batch = batch},
                                                            data::PrefetchOptions{threads}));
-    ways.push_back({threads == 0 ? "made when asked for" : std::to_string(threads) + " threads ahead",
-                    [loader = loaders.back()] { return loader->next<Batch>(); },
-                    {}});
+    const std::string name =
+        threads.value_or(0) > 0 ? std::to_string(*threads) + " threads ahead" : "made when asked for";
+    ways.push_back({threads ? name : "by default", [loader = loaders.back()] { return loader->next<Batch>(); }, {}});
   }
   for (int round = 0; round < rounds; ++round) {
-    for (Way& way : ways) {
+    for (std::size_t turn = 0; turn < ways.size(); ++turn) {
+      Way& way = ways[(turn + static_cast<std::size_t>(round)) % ways.size()];  // none is always behind the same one
       const auto start = Clock::now();
       for (int i = 0; i < steps; ++i) {
         auto [next, logs] = step(std::move(state), way.next());

@@ -22,9 +22,11 @@
 #include <lockstep/parallel.h>
 #include <lockstep/processes.h>
 
+#include "engine/checkpoint/array_parts.h"
 #include "engine/checkpoint/block_files.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/sha256.h"
 #include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
@@ -55,25 +57,31 @@ void together(const std::function<void()>& work) {
 struct OwnBlock {
   std::string path;
   Shape start;
+  ArrayType type;
   Array values;
 };
 
-std::vector<OwnBlock> own_blocks(const Tree& tree) {
+/// Those of a leaf that this process writes.
+std::vector<OwnBlock> own_blocks(const std::string& path, const Array& leaf) {
   const int rank = world()->rank();
-  const std::vector<std::string> paths = tree.paths();
-  const std::vector<Array> leaves = tree.leaves();
+  if (!is_cut(leaf)) {
+    if (rank != 0) return {};
+    return {{path, Shape(std::vector<std::int64_t>(static_cast<std::size_t>(leaf.ndim()))), leaf.type(), leaf}};
+  }
   std::vector<OwnBlock> blocks;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (!is_cut(leaves[i])) {
-      const Shape origin(std::vector<std::int64_t>(static_cast<std::size_t>(leaves[i].ndim())));
-      if (rank == 0) blocks.push_back({paths[i], origin, leaves[i]});
-      continue;
-    }
-    for (ArrayBlock& block : local_blocks(leaves[i])) {
-      if (block.owner == rank) blocks.push_back({paths[i], block.start, std::move(block.values)});
-    }
+  for (ArrayBlock& block : local_blocks(leaf)) {
+    if (block.owner == rank) blocks.push_back({path, block.start, block.values.type(), std::move(block.values)});
   }
   return blocks;
+}
+
+/// Calls visit(block) in the order of the file; of the blocks that had to be copied, those of one leaf are there at a time.
+void for_each_own_block(const Tree& tree, const std::function<void(const OwnBlock&)>& visit) {
+  const std::vector<std::string> paths = tree.paths();
+  const std::vector<Array> leaves = tree.leaves();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    for (const OwnBlock& block : own_blocks(paths[i], leaves[i])) visit(block);
+  }
 }
 
 /// Names in the file sort as the blocks follow each other.
@@ -83,38 +91,39 @@ std::string name_of(std::size_t block) {
 }
 
 /// Writes this process's file; the index of its blocks, and what the file is known by, as text.
-std::string write_own(const std::filesystem::path& temporary, const Tree& tree) {
-  const std::vector<OwnBlock> blocks = own_blocks(tree);
-  if (blocks.empty()) return R"({"blocks": [], "files": []})";
+std::string write_own(const std::filesystem::path& temporary, const Tree& tree, Pace* pace = nullptr) {
+  std::map<std::string, ArrayType> types;
+  for_each_own_block(tree, [&](const OwnBlock& block) { types.emplace(name_of(types.size()), block.type); });
+  if (types.empty()) return R"({"blocks": [], "files": []})";
   const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
-  std::map<std::string, Array> named;
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    named.emplace(name_of(i), blocks[i].values);
-    total += static_cast<std::uint64_t>(blocks[i].values.type().nbytes());
-  }
-  const std::vector<std::byte> bytes = write_safetensors(named, Unnamed::in_parts);
-  std::uint64_t offset = bytes.size() - total;
+  const std::vector<std::byte> header = safetensors_header(types, Unnamed::in_parts);
+  NewFile target(temporary / file, pace);
+  target.write(header);
+  std::uint64_t offset = header.size();
   Value written;
-  Value known;
-  known["file"] = file;
-  known["size"] = bytes.size();
-  known["header"] = offset;
-  known["sha256"] = digest_of(std::span(bytes).first(static_cast<std::size_t>(offset)));
-  written["files"].push_back(std::move(known));
-  for (const OwnBlock& block : blocks) {
-    const auto size = static_cast<std::uint64_t>(block.values.type().nbytes());
+  for_each_own_block(tree, [&](const OwnBlock& block) {
+    Sha256 digest;
+    for_each_part(block.values, [&](std::span<const std::byte> bytes) {
+      digest.add(bytes.data(), bytes.size());
+      target.write(bytes);
+    });
     Value entry;
     entry["path"] = block.path;
     entry["start"] = block.start.to_vector();
-    entry["shape"] = block.values.shape().to_vector();
+    entry["shape"] = block.type.shape.to_vector();
     entry["file"] = file;
     entry["offset"] = offset;
-    entry["sha256"] = digest_of(std::span(bytes).subspan(offset, size));
+    entry["sha256"] = digest.hex();
     written["blocks"].push_back(std::move(entry));
-    offset += size;
-  }
-  write_file(temporary / file, bytes);
+    offset += static_cast<std::uint64_t>(block.type.nbytes());
+  });
+  target.finish();
+  Value known;
+  known["file"] = file;
+  known["size"] = offset;
+  known["header"] = header.size();
+  known["sha256"] = digest_of(header);
+  written["files"].push_back(std::move(known));
   return written.to_string();
 }
 
@@ -257,11 +266,11 @@ void BlockSave::write_together(const Tree& tree) {
   });
 }
 
-void BlockSave::write_alone(const Tree& tree, double seconds) {
+void BlockSave::write_alone(const Tree& tree, double seconds, Pace& pace) {
   const int rank = world()->rank();
   if (rank != 0) {
     try {
-      tell(written_file(temporary_, rank), write_own(temporary_, tree));
+      tell(written_file(temporary_, rank), write_own(temporary_, tree, &pace));
     } catch (const std::exception& error) {
       tell_failure(failed_file(temporary_, rank), error.what());
       throw;
@@ -273,7 +282,7 @@ void BlockSave::write_alone(const Tree& tree, double seconds) {
   };
   std::string own;
   try {
-    own = write_own(temporary_, tree);
+    own = write_own(temporary_, tree, &pace);
   } catch (...) {
     try {
       static_cast<void>(indices(temporary_, own, wait()));

@@ -12,6 +12,8 @@
 // How arrays that lie cut are saved: each process its blocks, process 0 the index of all.
 namespace lockstep::checkpoint {
 
+class Pace;
+
 /// Whether a leaf lies cut.
 bool has_cut_leaves(const Tree& tree);
 
@@ -25,7 +27,7 @@ class BlockSave {
   void write_together(const Tree& tree);
   /// On any thread, beside whatever the processes communicate: they tell each other by small files in the folder that they
   /// write. Process 0 waits so many seconds for the others, and throws what one of them throws.
-  void write_alone(const Tree& tree, double seconds);
+  void write_alone(const Tree& tree, double seconds, Pace& pace);
 
  private:
   std::optional<CommittedFolder> committed_;  // in process 0

@@ -17,19 +17,23 @@
 namespace lockstep::checkpoint {
 
 void write_whole(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics) {
+                 const Named<double>& metrics, Pace* pace) {
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
   std::map<std::string, Array> named;
-  for (std::size_t i = 0; i < paths.size(); ++i) named.emplace(name_of(paths[i]), leaves[i]);
+  std::map<std::string, ArrayType> types;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    types.emplace(name_of(paths[i]), leaves[i].type());
+    named.emplace(name_of(paths[i]), leaves[i]);
+  }
   CommittedFolder committed(folder);
-  NewFile file(committed.temporary() / arrays_file);
+  NewFile file(committed.temporary() / arrays_file, pace);
   Sha256 digest;
   const auto put = [&](std::span<const std::byte> bytes) {
     digest.add(bytes.data(), bytes.size());
     file.write(bytes);
   };
-  put(safetensors_header(named, Unnamed::in_parts));
+  put(safetensors_header(types, Unnamed::in_parts));
   Manifest described;
   for (const auto& [name, array] : named) {
     QuickSum sum(static_cast<std::uint64_t>(array.type().nbytes()));

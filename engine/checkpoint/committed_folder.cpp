@@ -14,6 +14,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/checkpoint/pace.h"
 #include "engine/files/folder_entries.h"
 
 namespace lockstep::checkpoint {
@@ -164,8 +165,10 @@ void CommittedFolder::commit() {
   }
 }
 
-NewFile::NewFile(std::filesystem::path path)
-    : path_(std::move(path)), descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
+NewFile::NewFile(std::filesystem::path path, Pace* pace)
+    : path_(std::move(path)),
+      pace_(pace),
+      descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
   if (descriptor_ < 0) fail(path_, "opened");
 }
 
@@ -173,11 +176,15 @@ NewFile::~NewFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void NewFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, path_, bytes); }
+void NewFile::write(std::span<const std::byte> bytes) {
+  write_all(descriptor_, path_, bytes);
+  if (pace_ != nullptr) pace_->rest();
+}
 
 void NewFile::finish() {
   if (fsync(descriptor_) != 0) fail(path_, "synced");
   if (close(std::exchange(descriptor_, -1)) != 0) fail(path_, "closed");
+  if (pace_ != nullptr) pace_->rest();
 }
 
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {

@@ -8,6 +8,8 @@
 
 namespace lockstep::checkpoint {
 
+class Pace;
+
 /// A folder that appears whole or not at all: files are written and synced into a temporary folder beside it, which
 /// `commit` syncs, renames and makes durable in its parent. Without commit it vanishes. While it lives it is locked, so
 /// that a folder which a killed process has left is told from one that is being written.
@@ -41,10 +43,11 @@ void remove_remains(const std::filesystem::path& folder, const std::string& begi
 /// Removes a folder so that no half of it is ever seen under its name.
 void remove_folder(const std::filesystem::path& target);
 
-/// A new file that is written piece by piece. Throws CheckpointError naming file and system error.
+/// A new file that is written piece by piece, with a rest behind each where there is a pace. Throws CheckpointError naming
+/// file and system error.
 class NewFile {
  public:
-  explicit NewFile(std::filesystem::path path);
+  explicit NewFile(std::filesystem::path path, Pace* pace = nullptr);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -55,6 +58,7 @@ class NewFile {
 
  private:
   std::filesystem::path path_;
+  Pace* pace_;
   int descriptor_;
 };
 

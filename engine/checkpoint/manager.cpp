@@ -23,6 +23,7 @@
 #include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/pace.h"
 #include "engine/checkpoint/write.h"
 #include "engine/files/folder_entries.h"
 
@@ -171,9 +172,18 @@ struct Manager::Impl {
   void open() {
     if (lock) return;
     make_folder(folder);
-    WriterLock locked(folder);
-    remove_remains(folder, step_prefix);
-    lock.emplace(std::move(locked));
+    lock.emplace(folder);
+  }
+  /// What a save that was cut off has left goes with the first one that follows: who only reads changes nothing.
+  void prepare() {
+    open();
+    if (!std::exchange(has_remains, false)) return;
+    try {
+      remove_remains(folder, step_prefix);
+    } catch (...) {
+      has_remains = true;
+      throw;
+    }
   }
 
   void refuse_saved(std::int64_t step) const {
@@ -187,6 +197,7 @@ struct Manager::Impl {
   /// Joins the thread; its error stays. What it held is let go here and not there: whether an array has one owner is asked
   /// by the thread that steps.
   void finish() {
+    pace.hurry();
     if (writer.joinable()) writer.join();
     held = Tree();
   }
@@ -230,12 +241,14 @@ struct Manager::Impl {
       has_ended = true;
     };
     has_ended = false;
+    pace.begin();
     try {
       writer = std::thread([save] {
         run_behind_others();
         save();
       });
     } catch (const std::exception&) {
+      pace.hurry();
       save();  // the system has no thread or no memory for one: the training waits
     }
   }
@@ -243,8 +256,10 @@ struct Manager::Impl {
   fs::path folder;
   ManagerOptions options;
   std::optional<WriterLock> lock;
+  bool has_remains = true;
   std::map<std::int64_t, std::optional<double>> ranks;
   Tree held;  // the snapshot that the thread writes
+  Pace pace;
   std::thread writer;
   std::atomic<bool> has_ended = true;
   std::exception_ptr failure;  // of the thread, read when it is joined
@@ -265,7 +280,7 @@ void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& met
                    const Named<std::string>& manifest) {
   if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
   impl_->settle([&] {
-    impl_->open();
+    impl_->prepare();
     impl_->refuse_saved(step);
   });
   const fs::path target = impl_->path_of(step);
@@ -278,9 +293,11 @@ void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& met
   if (has_cut_leaves(tree)) {
     impl_->seconds += world()->time_limit();
     const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics);
-    impl_->start(tree, [blocks, seconds = impl_->seconds](const Tree& held) { blocks->write_alone(held, seconds); });
+    impl_->start(tree, [this, blocks, seconds = impl_->seconds](const Tree& held) {
+      blocks->write_alone(held, seconds, impl_->pace);
+    });
   } else if (world()->rank() == 0) {
-    impl_->start(tree, [=](const Tree& held) { write_whole(target, held, manifest, metrics); });
+    impl_->start(tree, [=, this](const Tree& held) { write_whole(target, held, manifest, metrics, &impl_->pace); });
   }
 }
 

@@ -222,18 +222,18 @@ std::string text_of(const Value& header) {
 
 }  // namespace
 
-std::vector<std::byte> safetensors_header(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
+std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>& arrays, Unnamed unnamed) {
   Value header = Value::object();
   std::size_t total = 0;
-  for (const auto& [name, array] : arrays) {
-    const ArrayType type = written_type(array.type(), unnamed);
+  for (const auto& [name, given] : arrays) {
+    const ArrayType type = written_type(given, unnamed);
     const auto bytes = static_cast<std::size_t>(type.nbytes());
     Value& info = header[name];
     info["dtype"] = type_name(name, type.dtype);
     info["shape"] = type.shape.to_vector();
     info["data_offsets"] = std::vector{total, total + bytes};
-    if (type.dtype != array.dtype()) {
-      header[metadata_name][dtype_prefix + name] = std::string(lockstep::name(array.dtype()));
+    if (type.dtype != given.dtype) {
+      header[metadata_name][dtype_prefix + name] = std::string(lockstep::name(given.dtype));
     }
     total += bytes;
   }
@@ -246,7 +246,9 @@ std::vector<std::byte> safetensors_header(const std::map<std::string, Array>& ar
 }
 
 std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays, Unnamed unnamed) {
-  std::vector<std::byte> file = safetensors_header(arrays, unnamed);
+  std::map<std::string, ArrayType> types;
+  for (const auto& [name, array] : arrays) types.emplace(name, array.type());
+  std::vector<std::byte> file = safetensors_header(types, unnamed);
   for (const auto& [name, array] : arrays) {
     const std::vector<std::byte> bytes = array.to_bytes();
     file.insert(file.end(), bytes.begin(), bytes.end());

@@ -19,7 +19,7 @@ enum class Unnamed : std::uint8_t {
 
 /// The length of the header and the header of a file in the safetensors format with these arrays (by name), whose data
 /// follow in order of name, one behind the other.
-std::vector<std::byte> safetensors_header(const std::map<std::string, Array>& arrays,
+std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>& arrays,
                                           Unnamed unnamed = Unnamed::refused);
 /// A file's bytes as the safetensors format lays out these arrays (by name): length of the header, JSON header, data.
 std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays,

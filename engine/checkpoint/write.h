@@ -8,9 +8,11 @@
 
 namespace lockstep::checkpoint {
 
+class Pace;
+
 /// Writes a checkpoint of whole arrays, by this process alone, on any thread.
 void write_whole(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics);
+                 const Named<double>& metrics, Pace* pace = nullptr);
 /// Saves a tree of either kind, every process together with the others.
 void save_together(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
                    const Named<double>& metrics);

@@ -12,6 +12,7 @@
 #include <lockstep/lockstep.h>
 
 #include "engine/cli/choices.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/named_options.h"
 
 #ifndef LOCKSTEP_FASHION_MNIST_DIR
@@ -66,15 +67,22 @@ DataSets load_synthetic(const TrainArguments&, NamedOptions& options) {
   return {std::move(train), synthetic(o, 2)};
 }
 
+/// Throws DataError where it is no folder.
+const std::filesystem::path& checked_folder(const std::filesystem::path& folder) {
+  const std::string why = not_a_folder(folder);
+  if (why.empty()) return folder;
+  throw DataError(fmt::format("[train] --data-dir {}: {}", folder.string(), why));
+}
+
 /// A folder that must be named. Throws ValueError.
 std::filesystem::path folder_of(const TrainArguments& a, const char* what) {
-  if (!a.data_dir.empty()) return a.data_dir;
+  if (!a.data_dir.empty()) return checked_folder(a.data_dir);
   throw ValueError(fmt::format("[train] --data {} needs --data-dir, the folder of {}", a.data, what));
 }
 
 DataSets load_fashion_mnist(const TrainArguments& a, NamedOptions&) {
-  data::FashionMnist sets =
-      data::load_fashion_mnist(a.data_dir.empty() ? std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) : a.data_dir);
+  data::FashionMnist sets = data::load_fashion_mnist(
+      a.data_dir.empty() ? std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) : checked_folder(a.data_dir));
   return {std::move(sets.train), std::move(sets.test)};
 }
 

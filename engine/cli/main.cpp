@@ -43,6 +43,7 @@ class Commands {
     add_trainings();
     add_uses_of_runs();
     add("info", "Versions, processor, devices, backends", info);
+    for (CLI::App* command : app.get_subcommands({})) refuse_empty(command);
   }
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;

@@ -12,6 +12,7 @@
 
 #include "engine/cli/choices.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/number_checks.h"
 #include "engine/cli/settings.h"
 
@@ -99,6 +100,13 @@ void add_train_options(CLI::App* command, TrainOptions& of, bool needs_run) {
   add_how(command, of.arguments);
 }
 
+void refuse_empty(CLI::App* command) {
+  for (CLI::Option* option :
+       command->get_options([](const CLI::Option* o) { return o->get_items_expected_max() > 0; })) {
+    option->check(not_empty());
+  }
+}
+
 TrainArguments finished(const TrainOptions& of) {
   TrainArguments arguments = of.arguments;
   arguments.settings = parse_settings(of.settings);
@@ -116,6 +124,7 @@ TrainArguments parse_train(const std::vector<std::string>& words) {
   CLI::App app("lockstep train");
   TrainOptions of;
   add_train_options(&app, of, true);
+  refuse_empty(&app);
   std::vector<std::string> all = with_config(words);
   std::ranges::reverse(all);
   try {

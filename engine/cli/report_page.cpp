@@ -12,6 +12,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/curves.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/run_folder.h"
 
 namespace lockstep::cli {
@@ -114,11 +115,6 @@ std::string manifest_table(const std::vector<RunRecord>& runs) {
   return shown == 0 ? std::string("<p>The manifests do not differ.</p>\n") : html + "</table>\n";
 }
 
-void write_page(const std::filesystem::path& path, const std::string& text) {
-  if (write_text(path, text)) return;
-  throw DataError(path.string() + " cannot be written; free the disk, or name another file in --out");
-}
-
 }  // namespace
 
 std::string curves_svg(const RunRecord& run) {
@@ -152,10 +148,10 @@ std::vector<std::filesystem::path> write_reports(const ReportArguments& argument
   for (const std::filesystem::path& folder : arguments.runs) runs.push_back(read_run(folder));
   std::vector<std::filesystem::path> written = {arguments.out.empty() ? arguments.runs.front() / "report.html"
                                                                       : arguments.out};
-  write_page(written[0], report_html(runs));
+  write_file(written[0], report_html(runs), "name another file in --out");
   for (const RunRecord& run : runs) {
     written.push_back(run.folder / "curves.svg");
-    write_page(written.back(), curves_svg(run));
+    write_file(written.back(), curves_svg(run), "let the run's folder be written, or report a copy of it");
   }
   return written;
 }

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <lockstep/checkpoint_manager.h>
 #include <lockstep/error.h>
 #include <lockstep/trainer.h>
 
+#include "engine/cli/given_paths.h"
 #include "engine/files/folder_entries.h"
 #include "engine/files/json_reader.h"
 
@@ -20,19 +22,52 @@ namespace fs = std::filesystem;
 
 fs::path manifest_of(const fs::path& run) { return run / "manifest.json"; }
 
-/// Whole or not at all: a killed run leaves none that is half written.
-void write_manifest(const fs::path& run, const Manifest& manifest) {
-  const fs::path beside = run / ".manifest.json.anew";
-  std::ofstream file(beside);
+fs::path config_of(const fs::path& run) { return run / "config.toml"; }
+
+/// Where a text waits until it takes its file's place: a killed run leaves none that is half written.
+fs::path beside(const fs::path& file) { return file.parent_path() / ("." + file.filename().string() + ".anew"); }
+
+std::string text_of(const Manifest& manifest) {
   json::Value entries = json::Value::object();
   for (const auto& [name, value] : manifest) entries[name] = value;
-  file << entries.to_string(2) << '\n';
-  file.close();
+  return entries.to_string(2) + '\n';
+}
+
+/// All of them or none.
+void replace_texts(const std::vector<std::pair<fs::path, std::string>>& texts) {
   std::error_code error;
-  if (file) fs::rename(beside, manifest_of(run), error);
-  if (!file || error) {
-    throw CheckpointError(fmt::format("[train] {} cannot be written; free the disk, or name another folder in --run",
-                                      manifest_of(run).string()));
+  for (const auto& [file, text] : texts) {
+    if (write_text(beside(file), text)) continue;
+    for (const auto& [any, unused] : texts) fs::remove(beside(any), error);
+    throw CheckpointError(
+        fmt::format("[train] {} cannot be written; free the disk, or name another folder in --run", file.string()));
+  }
+  for (const auto& [file, text] : texts) {
+    fs::rename(beside(file), file, error);
+    if (!error) continue;
+    const std::string why = error.message();
+    for (const auto& [any, unused] : texts) fs::remove(beside(any), error);
+    throw CheckpointError(
+        fmt::format("[train] {} cannot be replaced: {}; make it a file that may be written, or name "
+                    "another folder in --run",
+                    file.string(), why));
+  }
+}
+
+/// Throws CheckpointError where something that a run writes anew is no file, or may not be written.
+void check_writable(const fs::path& run) {
+  const auto refuse = [](const fs::path& path, const std::string& what) {
+    throw CheckpointError(
+        fmt::format("[train] {} cannot be written: it is {}; take it away, or let it be written", path.string(), what));
+  };
+  if (::access(run.c_str(), W_OK | X_OK) != 0) refuse(run, "a folder that this user may not write");
+  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "bits.csv", "result.json"}) {
+    std::error_code error;
+    const fs::path path = run / name;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) continue;
+    if (!fs::is_regular_file(status)) refuse(path, fs::is_directory(status) ? "a folder" : "no regular file");
+    if (::access(path.c_str(), W_OK) != 0) refuse(path, "a file that this user may not write");
   }
 }
 
@@ -41,7 +76,7 @@ bool is_new(const fs::path& run) {
   std::error_code error;
   const std::vector<std::string> names = files::names_in(run, error);
   return !error && std::ranges::all_of(names, [](const std::string& name) {
-    return name == "writer.lock" || name == "checkpoints" || name.starts_with(".manifest.json.");
+    return name == "writer.lock" || name == "checkpoints" || name == "config.toml" || name.ends_with(".anew");
   });
 }
 
@@ -74,23 +109,30 @@ bool write_text(const fs::path& path, const std::string& text) {
   return static_cast<bool>(file);
 }
 
-RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest) {
-  if (fs::exists(path)) {
-    throw ValueError("[train] the run folder " + path.string() + " exists already; name a new one, or give --resume");
-  }
+void RunFolder::write(const Manifest& manifest, const std::string& config) const {
+  replace_texts({{config_of(path_), config}, {manifest_of(path_), text_of(manifest)}});
+}
+
+RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, const std::string& config) {
+  check_new_run(path);
   std::error_code error;
   fs::create_directories(path, error);
   if (error) {
-    throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}", path.string(), error.message()));
+    throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}; name another one in --run",
+                                      path.string(), error.message()));
   }
   RunFolder folder(path);
   folder.lock_.emplace(path);
-  write_manifest(path, manifest);
+  folder.write(manifest, config);
   return folder;
 }
 
 RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, const std::vector<std::string>& accepted,
                             std::int64_t last) {
+  if (const std::string why = not_a_folder(path); !why.empty()) {
+    throw ValueError(fmt::format("[train] {} holds no checkpoint to resume: {}; leave --resume out to start a run",
+                                 path.string(), why));
+  }
   RunFolder folder(path);
   const checkpoint::Manager checkpoints(folder.checkpoints());
   const auto latest = checkpoints.latest();
@@ -105,12 +147,12 @@ RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, cons
                     "more",
                     path.string(), *latest, last, *latest));
   }
+  check_writable(path);
   folder.lock_.emplace(path);
   if (begun) {
     check_resumes(*begun, manifest, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_of(path)).string(),
                   "--accept-change");
   }
-  if (!begun || *begun != manifest) write_manifest(path, manifest);
   return folder;
 }
 

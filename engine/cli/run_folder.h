@@ -20,20 +20,23 @@ std::optional<std::string> written_fingerprint(const std::filesystem::path& run)
 /// Whether the whole file could be written.
 [[nodiscard]] bool write_text(const std::filesystem::path& path, const std::string& text);
 
-/// A run's folder: manifest.json, metrics.csv, speed.csv, checkpoints/step-N.
+/// A run's folder: manifest.json, config.toml, metrics.csv, speed.csv, checkpoints/step-N.
 class RunFolder {
  public:
   /// Makes it, to be written by this process alone. Throws ValueError where it exists.
-  static RunFolder create(const std::filesystem::path& path, const Manifest& manifest);
+  static RunFolder create(const std::filesystem::path& path, const Manifest& manifest, const std::string& config);
   /// Opens one to go on with, likewise: from its latest checkpoint, or from the beginning where a run was cut off before
-  /// its first one, to the step `last`. Throws ValueError where it does not exist, no run was there or it is beyond that
+  /// its first one, to the step `last`. Nothing in it changes before `write`. Throws ValueError where it does not exist, no run was there or it is beyond that
   /// step, CheckpointError where an entry that bits depend on differs and is not accepted, naming it, and where another
-  /// process writes the folder.
+  /// process writes the folder or this one may not.
   static RunFolder resume(const std::filesystem::path& path, const Manifest& manifest,
                           const std::vector<std::string>& accepted, std::int64_t last);
 
   /// One that process 0 makes or opens, and writes.
   static RunFolder elsewhere(const std::filesystem::path& path) { return RunFolder(path); }
+
+  /// What bits depend on, and what was asked for: both or neither. Throws CheckpointError where the disk takes them not.
+  void write(const Manifest& manifest, const std::string& config) const;
 
   std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
   /// Apart from the metrics, which two runs of the same bits have alike to the last byte.

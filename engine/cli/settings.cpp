@@ -26,7 +26,10 @@ std::string config_file(const std::string& path) {
   constexpr std::uintmax_t largest = std::uintmax_t{1} << 20;
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw ValueError(fmt::format("--config {}: there is no such file; give the path of a TOML file", path));
+    const char* what = path.empty()                           ? "'': it is an empty text"
+                       : std::filesystem::exists(path, error) ? "{}: it is no file"
+                                                              : "{}: there is no such file";
+    throw ValueError("--config " + fmt::format(fmt::runtime(what), path) + "; give the path of a TOML file");
   }
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size > largest) {

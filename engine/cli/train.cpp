@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 #include "engine/cli/settings.h"
@@ -67,15 +69,24 @@ void compare(const DataSets& sets) {
 }
 
 /// The run's folder, which process 0 makes or opens for itself; the others then find it there.
-RunFolder open_run(const TrainArguments& a, const Manifest& manifest, std::int64_t steps) {
+RunFolder open_run(const TrainArguments& a, const Manifest& manifest, const std::string& config, std::int64_t steps) {
   RunFolder folder = RunFolder::elsewhere(a.run);
   world()->run_on_first("opening the run's folder", [&] {
-    folder =
-        a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes, steps) : RunFolder::create(a.run, manifest);
+    folder = a.resume ? RunFolder::resume(a.run, manifest, a.accept_changes, steps)
+                      : RunFolder::create(a.run, manifest, config);
   });
-  world()->set_flight_folder(a.run);
   return folder;
 }
+
+/// What is done once nothing refuses the run: the state was made, or restored in all processes.
+class Accepted final : public Callback {
+ public:
+  explicit Accepted(std::function<void()> then) : then_(std::move(then)) {}
+  void on_begin(const StepReport&, const Tree&) override { then_(); }
+
+ private:
+  std::function<void()> then_;
+};
 
 /// Speaks and writes: of process 0.
 detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder, const ReportOptions& report) {
@@ -95,17 +106,23 @@ void write_record(const std::filesystem::path& path, const std::string& text) {
   if (!write_text(path, text)) throw CheckpointError(path.string() + " cannot be written; free the disk");
 }
 
+void write_trace(const TrainArguments& a, const Profile& profile) {
+  write_file(a.profile, profile.chrome_trace(), "name another file in --profile");
+}
+
 }  // namespace
 
 int train(const TrainArguments& a) {
   meet_others(a);
+  check_is_utf8(a.data_dir, "--data-dir");
   DataSets sets = load(a);
   compare(sets);
   const Model<Array, Array> model = model_of(a, sets.train);
   DataParallelOptions options = parallel_options(a);
   if (!a.profile.empty()) {
     options.debug.profile = std::make_shared<Profile>();
-    options.debug.profile->write_chrome_trace(a.profile);  // a file that cannot be written fails before the first step
+    // A file that cannot be written fails before the first step.
+    if (!a.resume) write_trace(a, *options.debug.profile);
   }
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
   const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
@@ -117,15 +134,20 @@ int train(const TrainArguments& a) {
   const Manifest manifest = manifest_of(a, mesh.shards(), train_set->rows(), sets.digest);
 
   TrainState begun = initial_state(model, step, a, *train_set);  // a model that cannot be made leaves no folder
-  const RunFolder folder = open_run(a, manifest, steps);
-  if (!quiet) {
-    write_record(a.run / "config.toml", config_text(flags_of(a), a.settings));
+  const std::string config = config_text(flags_of(a), a.settings);
+  const RunFolder folder = open_run(a, manifest, config, steps);
+  detail::Callbacks callbacks = {std::make_shared<Accepted>([&] {
+    world()->set_flight_folder(a.run);
+    if (a.resume && options.debug.profile != nullptr) write_trace(a, *options.debug.profile);
+    if (quiet) return;
+    if (a.resume) folder.write(manifest, config);
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);
     print_placement(mesh);
-  }
-  detail::Callbacks callbacks =
+  })};
+  const detail::Callbacks reporting =
       callbacks_of(a, folder, {.steps = steps, .shards = mesh.shards(), .terminal = isatty(STDOUT_FILENO) == 1});
+  callbacks.insert(callbacks.end(), reporting.begin(), reporting.end());
   if (a.trace_bits) callbacks.push_back(std::make_shared<callbacks::BitTrace>(a.run / "bits.csv"));
   const checkpoint::ManagerOptions keeping{.keep_last = a.keep_last};
   TrainState state = fit(step, std::move(begun), loader,
@@ -141,7 +163,7 @@ int train(const TrainArguments& a) {
                           .accept_changes = {"*"}},  // the folder was opened under what was accepted
                          callbacks);
   if (options.debug.profile != nullptr && !quiet) {
-    options.debug.profile->write_chrome_trace(a.profile);
+    write_trace(a, *options.debug.profile);
     fmt::print("\nprofile: {}", options.debug.profile->table(measure_peak()));
   }
   const std::string bits = fingerprint(to_tree(std::move(state)));

@@ -11,6 +11,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/compare.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/run_folder.h"
 #include "engine/files/folder_entries.h"
 
@@ -23,7 +24,8 @@ fs::path config_of(const fs::path& run) { return run / "config.toml"; }
 
 /// Throws ValueError where the folder does not say what the run was asked for.
 void check_is_run(const fs::path& run) {
-  if (fs::exists(config_of(run))) return;
+  std::error_code error;
+  if (fs::exists(config_of(run), error)) return;
   throw ValueError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
                                config_of(run).string(), run.string()));
 }
@@ -90,9 +92,7 @@ int predict_run(const UseArguments& a) {
   std::string text = "row,class,label\n";
   for (std::size_t i = 0; i < rows.size(); ++i) text += fmt::format("{},{},{}\n", i, rows[i], labels[i]);
   const fs::path out = a.out.empty() ? a.run / "predictions.csv" : a.out;
-  if (!write_text(out, text)) {
-    throw DataError(out.string() + " cannot be written; free the disk, or name another file in --out");
-  }
+  write_file(out, text, "name another file in --out");
   fmt::print("{}\n", out.string());
   return success;
 }

@@ -9,9 +9,11 @@
 
 #include <unistd.h>
 
+#include <lockstep/backend/device_threads.h>
 #include <lockstep/error.h>
 #include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
+#include <lockstep/processes.h>
 #include <lockstep/sources.h>
 
 #include "engine/data/batch_columns.h"
@@ -29,9 +31,10 @@ class SourceLoader::Batches {
       : source_(std::move(source)), options_(options), prefetch_(prefetch), weight_(std::move(weight)) {
     check_batch(options_.batch);
     check_source(source_, "loader");
-    if (prefetch_.threads < 0 || prefetch_.ahead < 1) {
-      throw ValueError("[loader] threads is " + std::to_string(prefetch_.threads) + ", ahead " +
-                       std::to_string(prefetch_.ahead) + "; give 0 threads or more, and 1 batch or more ahead");
+    const int threads = prefetch_.threads.value_or(1);
+    if (threads < 0 || prefetch_.ahead < 1) {
+      throw ValueError("[loader] threads is " + std::to_string(threads) + ", ahead " + std::to_string(prefetch_.ahead) +
+                       "; give 0 threads or more, and 1 batch or more ahead");
     }
     rows_ = source_->rows();
     check_gives_batches(options_, rows_);
@@ -66,13 +69,8 @@ class SourceLoader::Batches {
   }
 
   Tree next() {
-    if (prefetch_.threads == 0 || is_elsewhere()) {
-      const BatchRows rows = batch_rows(options_, position_, rows_);
-      Tree batch = make(rows.rows, position_.epoch);
-      position_ = rows.next;
-      return batch;
-    }
-    start();
+    if (is_elsewhere()) return made_now(false);
+    if ((!reads_ahead() && !has_begun()) || !start()) return made_now(!prefetch_.threads);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return !queue_.empty() && queue_.front()->done; });
     const std::shared_ptr<Slot> slot = queue_.front();
@@ -96,14 +94,44 @@ class SourceLoader::Batches {
     bool done = false;
   };
 
-  void start() {
-    if (!threads_.empty()) return;
+  /// Whether threads are to make batches now; one that the loader has started for itself rests meanwhile.
+  bool reads_ahead() {
+    if (prefetch_.threads) return *prefetch_.threads > 0;
+    if (processes_ == 0) processes_ = world()->size();
+    const bool wanted = backend::spare_cores(processes_) > 0;
+    if (wanted == !rests_) return wanted;
+    const std::lock_guard lock(mutex_);
+    rests_ = !wanted;
+    if (wanted) work_.notify_all();
+    return wanted;
+  }
+  /// Whether threads have begun batches that are not given out.
+  bool has_begun() {
+    const std::lock_guard lock(mutex_);
+    return !queue_.empty();
+  }
+  Tree made_now(bool on_waiting_threads) {
+    const BatchRows rows = batch_rows(options_, position_, rows_);
+    Tree batch = make(rows.rows, position_.epoch, on_waiting_threads);
+    position_ = rows.next;
+    if (threads_.empty() || is_elsewhere()) return batch;
+    const std::lock_guard lock(mutex_);
+    ahead_ = position_;
+    return batch;
+  }
+
+  /// Whether there are threads now.
+  bool start() {
+    if (!threads_.empty()) return true;
     ahead_ = position_;
     try {
-      for (int i = 0; i < prefetch_.threads; ++i) threads_.emplace_back([this] { work(); });
+      for (int i = 0; i < prefetch_.threads.value_or(1); ++i) threads_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
-      if (threads_.empty()) throw ValueError("[loader] no thread can be started; take threads = 0");
+      if (threads_.empty() && prefetch_.threads) {
+        throw ValueError("[loader] no thread can be started; take threads = 0");
+      }
     }
+    return !threads_.empty();
   }
   void restart() {
     const std::lock_guard lock(mutex_);
@@ -114,7 +142,7 @@ class SourceLoader::Batches {
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
-      work_.wait(lock, [&] { return stopped_ || std::ssize(queue_) < prefetch_.ahead; });
+      work_.wait(lock, [&] { return stopped_ || (!rests_ && std::ssize(queue_) < prefetch_.ahead); });
       if (stopped_) return;
       const Position at = ahead_;
       const BatchRows rows = batch_rows(options_, at, rows_);
@@ -126,7 +154,7 @@ class SourceLoader::Batches {
       Tree batch;
       std::exception_ptr error;
       try {
-        batch = make(rows.rows, at.epoch);
+        batch = make(rows.rows, at.epoch, false);
       } catch (...) {
         error = std::current_exception();
       }
@@ -138,16 +166,27 @@ class SourceLoader::Batches {
     }
   }
 
-  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch) const {
+  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch, bool on_waiting_threads) const {
     const std::vector<RowKey> keys = RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(epoch), rows);
-    constexpr std::size_t ahead = 3;
-    const auto read = [&](std::size_t i) {
-      if (i + ahead < rows.size()) source_->expect(rows[i + ahead]);
-      return source_->row(rows[i], keys[i]);
+    const auto expect = [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) source_->expect(rows[i]);
     };
-    for (std::size_t i = 0; i < std::min(ahead, rows.size()); ++i) source_->expect(rows[i]);
-    BatchColumns columns(read(0), rows[0], options_.batch, memory_);
-    for (std::size_t i = 1; i < rows.size(); ++i) columns.add(read(i), rows[i], i);
+    constexpr std::size_t ahead = 3;
+    expect(0, std::min(ahead, rows.size()));
+    BatchColumns columns(source_->row(rows[0], keys[0]), rows[0], options_.batch, memory_);
+    const auto read = [&](std::size_t first, std::size_t last) {
+      expect(first, std::min(first + ahead, last));
+      for (std::size_t i = first; i < last; ++i) {
+        if (i + ahead < last) source_->expect(rows[i + ahead]);
+        columns.add(source_->row(rows[i], keys[i]), rows[i], i);
+      }
+    };
+    const std::size_t left = rows.size() - 1;
+    const std::size_t parts = on_waiting_threads ? std::min<std::size_t>(left, 16) : 1;
+    backend::on_waiting_threads(static_cast<int>(parts), [&](int i) {
+      const auto part = static_cast<std::size_t>(i);
+      read(1 + left * part / parts, 1 + left * (part + 1) / parts);
+    });
     columns.repeat(rows.size());
     Tree batch = columns.take();
     if (weight_.empty()) return batch;
@@ -164,6 +203,7 @@ class SourceLoader::Batches {
   std::int64_t rows_ = 0;
   Position position_;
   const pid_t process_ = ::getpid();
+  int processes_ = 0;  ///< That share the cores; 0: not asked.
   const std::shared_ptr<BatchMemory> memory_ = std::make_shared<BatchMemory>();
 
   std::mutex mutex_;
@@ -172,6 +212,7 @@ class SourceLoader::Batches {
   std::deque<std::shared_ptr<Slot>> queue_;
   Position ahead_;  ///< Of the next batch to be made.
   bool stopped_ = false;
+  bool rests_ = false;
   std::vector<std::thread> threads_;
 };
 

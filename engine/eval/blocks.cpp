@@ -30,6 +30,19 @@ void for_each_row(const Block& block, const Copy& copy) {
 
 }  // namespace
 
+std::optional<std::size_t> begin_of_unbroken(const Block& block) {
+  const int rank = block.shape.rank();
+  int inner = rank;  // from here on the block has all of the whole
+  while (inner > 0 && block.shape[inner - 1] == block.whole[inner - 1]) --inner;
+  for (int d = 0; d < inner - 1; ++d) {
+    if (block.shape[d] != 1) return std::nullopt;
+  }
+  std::int64_t position = 0;
+  const std::vector<std::int64_t> strides = row_major_strides(block.whole);
+  for (int d = 0; d < rank; ++d) position += block.offset[d] * nth(strides, d);
+  return static_cast<std::size_t>(position) * block.element_size;
+}
+
 void cut_block(const Block& block, const void* whole, void* part) {
   const auto* from = static_cast<const std::byte*>(whole);
   auto* to = static_cast<std::byte*>(part);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include <lockstep/types.h>
@@ -15,6 +16,8 @@ struct Block {
   std::size_t element_size;
 };
 
+/// The byte at which a block begins whose bytes follow each other in the whole array; nothing where they do not.
+std::optional<std::size_t> begin_of_unbroken(const Block& block);
 /// Copies the block out of the whole array.
 void cut_block(const Block& block, const void* whole, void* part);
 /// Copies the block into the whole array.

@@ -1,6 +1,7 @@
 #include "engine/runtime/team.h"
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,11 @@
 #include "engine/ir/backend_chain.h"
 
 namespace lockstep::runtime {
+namespace {
+
+constinit std::atomic<int> widest{1};
+
+}  // namespace
 
 Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
     : devices_(devices),
@@ -20,6 +26,9 @@ Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
       barrier_(devices),
       done_(devices),
       shares_(devices) {
+  for (int before = widest.load(std::memory_order_relaxed);
+       before < devices && !widest.compare_exchange_weak(before, devices, std::memory_order_relaxed);) {
+  }
   threads_.reserve(static_cast<std::size_t>(devices) - 1);
   try {
     for (int d = 1; d < devices; ++d) threads_.emplace_back([this, d] { work(d); });
@@ -118,6 +127,19 @@ class Pool {
     return nullptr;
   }
 
+  /// Of any key, with how to put it back.
+  std::pair<std::unique_ptr<Team>, std::size_t> take_any(int most_devices) {
+    for (Slot& slot : slots_) {
+      const std::size_t key = slot.key.load(std::memory_order_acquire);
+      if (key == 0) break;
+      std::unique_ptr<Team> team(slot.team.exchange(nullptr, std::memory_order_acq_rel));
+      if (team == nullptr || team->is_of_parent()) continue;
+      if (team->devices() > 1 && team->devices() <= most_devices) return {std::move(team), key};
+      put(key, std::move(team));
+    }
+    return {};
+  }
+
   void put(std::size_t key, std::unique_ptr<Team> team) {
     if (team->is_of_parent()) return;
     for (Slot& slot : slots_) {
@@ -164,6 +186,16 @@ TeamLease::TeamLease(int devices, const std::vector<std::shared_ptr<const Backen
   team_ = pool().take(key_);
   if (team_ == nullptr) team_ = std::make_unique<Team>(devices, backends);
 }
+
+TeamLease::TeamLease(std::unique_ptr<Team> team, std::size_t key) : team_(std::move(team)), key_(key) {}
+
+std::unique_ptr<TeamLease> TeamLease::of_idle(int most_devices) {
+  auto [team, key] = pool().take_any(most_devices);
+  if (team == nullptr) return nullptr;
+  return std::unique_ptr<TeamLease>(new TeamLease(std::move(team), key));
+}
+
+int widest_team() { return widest.load(std::memory_order_relaxed); }
 
 TeamLease::~TeamLease() { pool().put(key_, std::move(team_)); }
 

@@ -72,6 +72,8 @@ class TeamLease {
  public:
   /// A team of `devices` threads whose workers have entered `backends`.
   TeamLease(int devices, const std::vector<std::shared_ptr<const Backend>>& backends);
+  /// One that some call has left idle, of at most so many threads and at least two, for what any thread can do; or null.
+  static std::unique_ptr<TeamLease> of_idle(int most_devices);
   ~TeamLease();
   TeamLease(const TeamLease&) = delete;
   TeamLease& operator=(const TeamLease&) = delete;
@@ -79,8 +81,13 @@ class TeamLease {
   Team& team() { return *team_; }
 
  private:
+  TeamLease(std::unique_ptr<Team> team, std::size_t key);
+
   std::unique_ptr<Team> team_;
   std::size_t key_;
 };
+
+/// The most threads that a team of this process has had; 1 before there is any.
+int widest_team();
 
 }  // namespace lockstep::runtime

@@ -90,10 +90,15 @@ void LogFile::rewrite(const std::vector<std::string>& lines) {
     write_all(descriptor, text, beside);
   } catch (...) {
     ::close(descriptor);
+    ::unlink(beside.c_str());
     throw;
   }
   ::close(descriptor);
-  if (std::rename(beside.c_str(), path_.c_str()) != 0) fail(path_, "written", errno);
+  if (std::rename(beside.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(beside.c_str());
+    fail(path_, "written", error);
+  }
   is_empty_ = lines.empty();
   open();
 }

@@ -57,6 +57,7 @@ std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& op
       if (!callback->name().empty()) callback->restore(restored.at("callbacks").entries().at(callback->name()));
     }
   }
+  world()->barrier();  // nobody goes on, and writes, unless all could restore it
   return ResumedRun{
       step,
       saved.at("state"),

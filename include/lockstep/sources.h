@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -146,13 +147,16 @@ LOCKSTEP_API SourcePtr pack(SourcePtr documents, PackOptions options = {});
 
 /// How many threads make batches before they are asked for.
 struct PrefetchOptions {
-  int threads = 1;  ///< 0: a batch is made when it is asked for.
-  int ahead = 2;    ///< Batches that are made in advance.
+  /// 0: a batch is made when it is asked for, on the thread that asks. Nothing, the default: one thread where there is a
+  /// core that devices leave it; where they take all, a batch is made when it is asked for, by the threads of devices that
+  /// wait for it meanwhile.
+  std::optional<int> threads = std::nullopt;
+  int ahead = 2;  ///< Batches that threads make in advance.
 };
 
 /// Batches of a source's rows, made in advance by threads. The order is that of a Loader with the same options and as many
-/// rows, whatever the number of threads; a saved position goes on anywhere. Names of a row are paths of the batch; the
-/// path `weight` holds 1 for real rows and 0 for padding (nothing where the name is empty).
+/// rows, whatever makes them; a saved position goes on anywhere. Names of a row are paths of the batch; the path `weight`
+/// holds 1 for real rows and 0 for padding (nothing where the name is empty).
 class LOCKSTEP_API SourceLoader {
  public:
   /// Throws ValueError for a batch <= 0, threads < 0 or ahead < 1, DataError for no source, and for a batch above the rows

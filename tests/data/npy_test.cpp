@@ -144,6 +144,8 @@ TEST_CASE("rows of mapped .npy files are those of the arrays, and a file that is
   const auto y = folder.write("y.npy", npy(dict("<i4", "(3,)"), body.substr(12)));
   const data::SourcePtr rows = data::npy_rows({{"x", x}, {"y", y}});
   CHECK(rows->rows() == 3);
+  for (const std::int64_t i : {INT64_MIN, std::int64_t{-1}, std::int64_t{1}, std::int64_t{3}, INT64_MAX})
+    rows->expect(i);
   const data::Row row = rows->row(1, data::RowKey(0, 0, 1));
   CHECK(values<std::int32_t>(row.at("x")) == std::vector<std::int32_t>{2, 3});
   CHECK(row.at("y").type == ArrayType{int32, {}, {}});

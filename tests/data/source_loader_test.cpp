@@ -2,18 +2,21 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/backend/device_threads.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
+#include "engine/runtime/team.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/forked.h"
 
@@ -85,6 +88,31 @@ TEST_CASE("batches are those of a Loader, however many threads make them") {
     CHECK(batch.x.to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
     CHECK(batch.weight.to_vector<float>() == std::vector<float>(8, 1.0F));
   }
+}
+
+TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and by devices that take all cores") {
+  const LoaderOptions options{.batch = 24, .seed = 3, .drop_last = false};
+  SourceLoader plain(counting(200), options, {.threads = 0});
+  const Read expected = read(plain, 40);
+  SourceLoader loader(counting(200), options), moved_on(counting(200), options);
+  Read found = read(loader, 7);
+  static_cast<void>(read(moved_on, 3));
+  // From here on no core is left: what threads have begun is given out first.
+  runtime::TeamLease(static_cast<int>(std::thread::hardware_concurrency()), {}).team().run([](int) {});
+  REQUIRE(backend::spare_cores() <= 0);
+  const Read rest = read(loader, 33);
+  found.x.insert(found.x.end(), rest.x.begin(), rest.x.end());
+  found.noise.insert(found.noise.end(), rest.noise.begin(), rest.noise.end());
+  found.positions.insert(found.positions.end(), rest.positions.begin(), rest.positions.end());
+  CHECK(found == expected);
+  moved_on.seek(expected.positions[20]);
+  CHECK(moved_on.next().at("x").array().to_vector<float>() == expected.x[20]);
+  SourceLoader anew(counting(200), options);
+  CHECK(read(anew, 40) == expected);
+  SourceLoader before_fork(counting(200), options);
+  static_cast<void>(before_fork.next());
+  CHECK(tests::forked([&] { return before_fork.next().at("x").array().to_vector<float>() == expected.x[1] ? 1 : 0; }) ==
+        1);
 }
 
 TEST_CASE("batches have the rows of a permutation, of any number of rows") {
@@ -197,9 +225,9 @@ TEST_CASE("what a row's function throws is thrown by next, and the rows can be a
     if (*fails && data::elements<float>(row.at("x"))[0] == 5) throw ValueError("row five");
     return row;
   });
-  for (const int threads : {0, 1, 3}) {
+  for (const std::optional<int> threads : {std::optional<int>(), {0}, {1}, {3}}) {
     *fails = true;
-    SourceLoader loader(source, {.batch = 4, .shuffle = false}, {.threads = threads});
+    SourceLoader loader(source, {.batch = 4, .shuffle = false}, {threads});
     CHECK(loader.next().at("x").array().to_vector<float>()[3] == 3);
     tests::expect_error<ValueError>([&] { static_cast<void>(loader.next()); }, "row five");
     CHECK(loader.position() == Position{0, 4});

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -10,6 +13,7 @@
 #include <lockstep/ops.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
 using data::Row;
@@ -84,6 +88,82 @@ TEST_CASE("keys of several rows are those of each, and rows that are expected st
     }
   }
   CHECK(data::elements<float>(changed->row(0, RowKey(0, 0, 0)).at("x"))[0] == 3);
+}
+
+namespace {
+
+/// Notes which row was read last, and which was expected.
+struct Watched final : data::Source {
+  Watched(std::int64_t rows, float first) : count(rows), first(first) {}
+  std::int64_t rows() const override { return count; }
+  Row row(std::int64_t i, const RowKey&) const override {
+    read = first + static_cast<float>(i);
+    return {{"x", data::host_table(std::vector<float>{read, read}, Shape{2})}};
+  }
+  void expect(std::int64_t i) const override { expected = first + static_cast<float>(i); }
+
+  std::int64_t count;
+  float first;
+  static inline float read = -1, expected = -1;
+};
+
+}  // namespace
+
+TEST_CASE("what is made of other rows expects the row that it will read") {
+  const auto a = std::make_shared<Watched>(60, 0.0F), b = std::make_shared<Watched>(30, 1000.0F);
+  const auto same = [](Row row, const RowKey&) { return row; };
+  const std::vector<SourcePtr> made = {
+      data::concatenate_rows({a, b}),
+      data::interleave_rows({a, b}),
+      data::mix({a, b}, {.weights = {1, 1}, .seed = 4}),
+      data::mix({a, b}, {.weights = {2, 1}, .seed = 4, .rows = 500}),
+      data::flat_map_rows(
+          a, [](std::int64_t row) { return row % 3; }, [](Row row, std::int64_t, const RowKey&) { return row; }),
+      data::unbatch_rows(a, 2),
+      data::repeat_rows(data::slice_rows(data::map_rows(b, same), 3, 20, 2), 3),
+      data::filter_rows(a, [](const Row& row) { return data::elements<float>(row.at("x"))[0] > 11; })};
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    CAPTURE(k);
+    for (std::int64_t i = 0; i < made[k]->rows(); ++i) {
+      made[k]->expect(i);
+      static_cast<void>(made[k]->row(i, RowKey(0, 0, i)));
+      REQUIRE(Watched::expected == Watched::read);
+    }
+    Watched::expected = -1;
+    for (const std::int64_t i : {INT64_MIN, std::int64_t{-1}, made[k]->rows(), INT64_MAX}) made[k]->expect(i);
+    CHECK(Watched::expected == -1);
+  }
+}
+
+TEST_CASE("rows of files are the same where they were expected, beyond the end and behind a cut, too") {
+  const tests::TemporaryFolder folder;
+  std::vector<std::int32_t> tokens(100'000);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 31 % 60'000);
+  data::write_tokens(folder.path() / "tokens", tokens);
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += "line " + std::to_string(i) + "\n";
+  folder.write("text", text);
+  const auto sources = [&] {
+    return std::vector<SourcePtr>{data::token_windows(folder.path() / "tokens", {.length = 64}),
+                                  data::text_documents(folder.path() / "text", data::byte_vocabulary())};
+  };
+  const std::vector<SourcePtr> plain = sources(), expected = sources();
+  for (std::size_t k = 0; k < plain.size(); ++k) {
+    for (const std::int64_t i : {INT64_MIN, std::int64_t{-1}, plain[k]->rows(), INT64_MAX}) expected[k]->expect(i);
+    for (std::int64_t n = 0; n < plain[k]->rows(); ++n) {
+      const std::int64_t i = n * 37 % plain[k]->rows();
+      expected[k]->expect(i);
+      const Row one = row_of(plain[k], i), other = row_of(expected[k], i);
+      REQUIRE(one.size() == other.size());
+      for (const auto& [name, table] : one) {
+        REQUIRE(other.at(name).type == table.type);
+        REQUIRE(other.at(name).bytes == table.bytes);
+      }
+    }
+  }
+  std::filesystem::resize_file(folder.path() / "tokens", 1000);
+  expected[0]->expect(500);
+  tests::expect_error<DataError>([&] { row_of(expected[0], 500); }, "it was cut while it was in use");
 }
 
 TEST_CASE("rows are mapped, filtered and put one behind the other") {

@@ -61,6 +61,7 @@ TEST_CASE("tfrecord_rows gives the bytes of records") {
   const TemporaryFolder folder;
   const data::SourcePtr records = data::tfrecord_rows(folder.write("two.tfrecord", file()));
   REQUIRE(records->rows() == 2);
+  for (const std::int64_t i : {-1, 0, 1, 2}) records->expect(i);
   const data::Row first = records->row(0, data::RowKey(0, 0, 0));
   CHECK(first.at("record").type == ArrayType{uint8, {3}, {}});
   CHECK(std::memcmp(first.at("record").bytes.data(), "abc", 3) == 0);

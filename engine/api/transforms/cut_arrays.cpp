@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <lockstep/backend/aligned_memory.h>
 #include <lockstep/error.h>
 #include <lockstep/processes.h>
 
@@ -200,14 +202,46 @@ Tree reshard(const Tree& tree, const Mesh& mesh, const LeafLayouts& layouts) {
   return map([&](const Array& leaf) { return reshard(leaf, mesh, layouts.of(paths[next++], op)); }, tree);
 }
 
+namespace {
+
+/// Memory that lies in another buffer, which others read too.
+class PartOfBuffer final : public backend::Buffer {
+ public:
+  PartOfBuffer(std::shared_ptr<backend::Buffer> whole, std::size_t begin, std::size_t bytes)
+      : whole_(std::move(whole)), begin_(begin), bytes_(bytes) {}
+  void* data() const override { return static_cast<std::byte*>(whole_->data()) + begin_; }
+  std::size_t nbytes() const override { return bytes_; }
+  Device device() const override { return whole_->device(); }
+  bool writable() const override { return false; }
+
+ private:
+  std::shared_ptr<backend::Buffer> whole_;
+  std::size_t begin_;
+  std::size_t bytes_;
+};
+
+/// A block where it lies, where it lies in one piece that kernels can read; else copied.
+std::shared_ptr<backend::Buffer> buffer_of_block(const eval::Block& block,
+                                                 const std::shared_ptr<backend::Buffer>& whole, std::size_t bytes) {
+  const std::optional<std::size_t> begin = eval::begin_of_unbroken(block);
+  if (begin && bytes > 0 && *begin % backend::buffer_alignment == 0) {
+    return std::make_shared<PartOfBuffer>(whole, *begin, bytes);
+  }
+  auto copy = api::allocate(bytes);
+  eval::cut_block(block, whole->data(), copy->data());
+  return copy;
+}
+
+}  // namespace
+
 std::vector<ArrayBlock> local_blocks(const Array& array) {
   const CutLayout& cut = cut_of(array, "local_blocks");
   const Blocks blocks(array.type(), mesh_of(array), cut.layout, "local_blocks");
   std::vector<ArrayBlock> list;
   for (const std::int64_t shard : blocks.part().distinct_shards()) {
     const ArrayType type{array.dtype(), blocks.shape(), {}};
-    auto buffer = api::allocate(static_cast<std::size_t>(type.nbytes()));
-    eval::cut_block(blocks.in_part(shard), array.state()->buffer->data(), buffer->data());
+    auto buffer =
+        buffer_of_block(blocks.in_part(shard), array.state()->buffer, static_cast<std::size_t>(type.nbytes()));
     list.push_back({blocks.start(shard), make_array(type, std::move(buffer)), blocks.owner(shard)});
   }
   return list;

@@ -12,6 +12,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/data/prefetch.h"
+
 namespace lockstep::data {
 namespace {
 
@@ -36,12 +38,21 @@ std::pair<int, std::size_t> open_regular(const std::string& name, const std::str
   return {descriptor, static_cast<std::size_t>(status.st_size)};
 }
 
+/// Of a file, that are read ahead at once: a multiple of a page.
+constexpr std::size_t piece = std::size_t{1} << 16;
+
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::string who)
     : who_(std::move(who)), name_(path.string()) {
   std::tie(descriptor_, size_) = open_regular(name_, who_);
   if (size_ == 0) return;
+  try {
+    is_read_ahead_ = std::make_unique<std::atomic<bool>[]>((size_ + piece - 1) / piece);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
   void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
   if (memory == MAP_FAILED) {
     const int error = errno;
@@ -64,6 +75,16 @@ std::span<const std::byte> MappedFile::bytes(std::size_t begin, std::size_t size
              std::to_string(status.st_size) + " in all; it was cut while it was in use");
   }
   return {begin_ + begin, size};
+}
+
+void MappedFile::expect(std::size_t begin, std::size_t size) const noexcept {
+  if (size == 0 || begin > size_ || size > size_ - begin) return;
+  for (std::size_t k = begin / piece; k <= (begin + size - 1) / piece; ++k) {
+    if (is_read_ahead_[k].load(std::memory_order_relaxed) || is_read_ahead_[k].exchange(true)) continue;
+    void* const from = const_cast<std::byte*>(begin_ + k * piece);
+    static_cast<void>(::madvise(from, std::min(piece, size_ - k * piece), MADV_WILLNEED));
+  }
+  prefetch(begin_ + begin, size);
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path, const std::string& who) {

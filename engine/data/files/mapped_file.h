@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +26,9 @@ class MappedFile {
   /// would end the process, so it is a DataError.
   std::span<const std::byte> bytes(std::size_t begin, std::size_t size) const;
   std::span<const std::byte> bytes() const { return bytes(0, size_); }
+  /// A part will be read in a moment: the system is told to read it ahead, once for each piece of the file, and what it has
+  /// comes into the cache. Nothing where it reaches beyond the end.
+  void expect(std::size_t begin, std::size_t size) const noexcept;
 
  private:
   std::string who_;
@@ -31,6 +36,7 @@ class MappedFile {
   int descriptor_ = -1;
   const std::byte* begin_ = nullptr;
   std::size_t size_ = 0;
+  std::unique_ptr<std::atomic<bool>[]> is_read_ahead_;  ///< Of each piece.
 };
 
 /// All bytes of a file, read rather than mapped: nothing that is done to the file later matters. Throws likewise.

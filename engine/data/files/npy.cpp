@@ -272,11 +272,14 @@ class NpyRows final : public Source {
     }
     Row row;
     for (const Field& field : fields_) {
-      const auto size = static_cast<std::size_t>(field.row.nbytes());
-      const auto bytes = field.file->bytes(field.header.data + static_cast<std::size_t>(i) * size, size);
+      const auto bytes = field.file->bytes(field.begin(i), field.bytes());
       row.emplace_hint(row.end(), field.name, HostTable{field.row, {bytes.begin(), bytes.end()}});
     }
     return row;
+  }
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows()) return;
+    for (const Field& field : fields_) field.file->expect(field.begin(i), field.bytes());
   }
 
  private:
@@ -285,6 +288,9 @@ class NpyRows final : public Source {
     std::unique_ptr<MappedFile> file;
     NpyHeader header;
     ArrayType row;
+
+    std::size_t bytes() const { return static_cast<std::size_t>(row.nbytes()); }
+    std::size_t begin(std::int64_t i) const { return header.data + static_cast<std::size_t>(i) * bytes(); }
   };
   std::vector<Field> fields_;
 };

@@ -49,6 +49,11 @@ class TextDocuments final : public Source {
     const std::vector<std::int32_t> tokens = vocabulary_.encode(as_text(file_.bytes(begin, size)));
     return {{"tokens", host_table(tokens, Shape{std::ssize(tokens)})}};
   }
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows()) return;
+    const auto [begin, size] = lines_[static_cast<std::size_t>(i)];
+    file_.expect(begin, size);
+  }
 
  private:
   MappedFile file_;
@@ -86,7 +91,7 @@ class TokenWindows final : public Source {
       throw DataError("[token_windows] row " + std::to_string(i) + " of " + std::to_string(rows_) + " windows");
     }
     const auto length = static_cast<std::size_t>(options_.length);
-    const std::size_t begin = static_cast<std::size_t>(i) * length * width_;
+    const std::size_t begin = begin_of(i);
     const auto bytes = file_.bytes(begin, (length + 1) * width_);
     std::vector<std::int32_t> x(length), y(length);
     for (std::size_t t = 0; t <= length; ++t) {
@@ -96,8 +101,12 @@ class TokenWindows final : public Source {
     }
     return {{"x", host_table(x, Shape{options_.length})}, {"y", host_table(y, Shape{options_.length})}};
   }
+  void expect(std::int64_t i) const override {
+    if (i >= 0 && i < rows_) file_.expect(begin_of(i), static_cast<std::size_t>(options_.length + 1) * width_);
+  }
 
  private:
+  std::size_t begin_of(std::int64_t i) const { return static_cast<std::size_t>(i * options_.length) * width_; }
   std::int32_t token_at(std::span<const std::byte> bytes, std::size_t t, std::size_t begin) const {
     std::int64_t token = 0;
     if (options_.dtype == DType::int32) {

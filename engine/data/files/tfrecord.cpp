@@ -68,6 +68,11 @@ class Records final : public Source {
     return {
         {"record", HostTable{{DType::uint8, {static_cast<std::int64_t>(length)}, {}}, {record.begin(), record.end()}}}};
   }
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows()) return;
+    const auto [at, length] = records_[static_cast<std::size_t>(i)];
+    file_.expect(at, length + sum_bytes);
+  }
 
  private:
   MappedFile file_;

@@ -49,11 +49,22 @@ class Mixed final : public Source {
     run_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
   }
   std::int64_t rows() const override { return rows_; }
-  /// Run i / run_ has a random order of its own; which row of its source a place in it gets follows by counting.
   Row row(std::int64_t i, const RowKey& key) const override {
     if (i < 0 || i >= rows_) {
       throw DataError("[mix] row " + std::to_string(i) + " of a source of " + std::to_string(rows_) + " rows");
     }
+    const auto [source, place] = found(i);
+    return source->row(place, key);
+  }
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows_) return;
+    const auto [source, place] = found(i);
+    source->expect(place);
+  }
+
+ private:
+  /// Run i / run_ has a random order of its own; which row of its source a place in it gets follows by counting.
+  std::pair<const Source*, std::int64_t> found(std::int64_t i) const {
     const std::int64_t run = i / run_;
     std::int64_t place = Permutation(seed_, static_cast<std::uint64_t>(run), run_)(i % run_);
     std::size_t k = 0;
@@ -63,10 +74,9 @@ class Mixed final : public Source {
     // A seed of its own for each source; its passes are the epochs of that.
     const std::uint64_t seed = RowKey(seed_, 0, static_cast<std::int64_t>(k)).bits();
     const Permutation order(seed, static_cast<std::uint64_t>(nth / rows), rows);
-    return sources_[k]->row(order(nth % rows), key);
+    return {sources_[k].get(), order(nth % rows)};
   }
 
- private:
   std::vector<SourcePtr> sources_;
   std::vector<std::int64_t> counts_;
   std::uint64_t seed_;

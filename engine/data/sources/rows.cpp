@@ -49,6 +49,19 @@ class Interleaved final : public Source {
   std::int64_t rows() const override { return rows_before(longest_); }
   Row row(std::int64_t i, const RowKey& key) const override {
     check_row("interleave_rows", i, rows());
+    const auto [source, place] = found(i);
+    if (source != nullptr) return source->row(place, key);
+    throw DataError(fmt::format("[interleave_rows] row {}: a source has other rows than before", i));
+  }
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows()) return;
+    const auto [source, place] = found(i);
+    if (source != nullptr) source->expect(place);
+  }
+
+ private:
+  /// Null where the sources have other rows than they had.
+  std::pair<const Source*, std::int64_t> found(std::int64_t i) const {
     std::int64_t first = 0, last = longest_;  // the last turn before which there are no more than i rows
     while (last - first > 1) {
       const std::int64_t middle = first + (last - first) / 2;
@@ -56,12 +69,10 @@ class Interleaved final : public Source {
     }
     std::int64_t left = i - rows_before(first);
     for (const SourcePtr& source : sources_) {
-      if (source->rows() > first && left-- == 0) return source->row(first, key);
+      if (source->rows() > first && left-- == 0) return {source.get(), first};
     }
-    throw DataError(fmt::format("[interleave_rows] row {}: a source has other rows than before", i));
+    return {nullptr, 0};
   }
-
- private:
   /// How many rows the first so many turns have.
   std::int64_t rows_before(std::int64_t turn) const {
     std::int64_t rows = 0;
@@ -103,12 +114,18 @@ class FlatMapped final : public Source {
   /// What is below draws from another key than this function.
   Row row(std::int64_t i, const RowKey& key) const override {
     check_row("flat_map_rows", i, rows());
-    const auto place = std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin();
+    const std::int64_t place = maker(i);
     const std::int64_t before = place == 0 ? 0 : ends_[static_cast<std::size_t>(place - 1)];
     return make_(source_->row(place, key.fold_in(1)), i - before, key.fold_in(0));
   }
+  void expect(std::int64_t i) const override {
+    if (i >= 0 && i < rows()) source_->expect(maker(i));
+  }
 
  private:
+  /// The row that makes row i.
+  std::int64_t maker(std::int64_t i) const { return std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin(); }
+
   SourcePtr source_;
   std::vector<std::int64_t> ends_;  ///< Behind the rows that each row of the source makes.
   MakeRow make_;

@@ -7,6 +7,7 @@
 #include <lockstep/sources.h>
 
 #include "engine/data/gathered_rows.h"
+#include "engine/data/prefetch.h"
 
 namespace lockstep::data {
 namespace {
@@ -37,15 +38,10 @@ class Tables final : public Source {
     }
     return row;
   }
-  /// Into the cache. Of long rows the beginning: the processor sees by itself how it goes on.
   void expect(std::int64_t i) const override {
     if (i < 0 || i >= rows()) return;
-    constexpr std::size_t line = 64, longest = 4096;
     for (std::size_t k = 0; k < tables_.size(); ++k) {
-      // No function of its own, whose calls the compiler would drop: none has an effect.
-      const std::byte* from = tables_[k].second.bytes.data() + static_cast<std::size_t>(i) * bytes_[k];
-      const std::size_t bytes = std::min(bytes_[k], longest);
-      for (std::size_t at = 0; at < bytes + line; at += line) __builtin_prefetch(from + std::min(at, bytes));
+      prefetch(tables_[k].second.bytes.data() + static_cast<std::size_t>(i) * bytes_[k], bytes_[k]);
     }
   }
 
@@ -111,12 +107,22 @@ class Concatenated final : public Source {
   std::int64_t rows() const override { return ends_.back(); }
   Row row(std::int64_t i, const RowKey& key) const override {
     check_row("concatenate_rows", i, rows());
-    const auto place = std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin();
-    const std::int64_t before = place == 0 ? 0 : ends_[static_cast<std::size_t>(place - 1)];
-    return sources_[static_cast<std::size_t>(place)]->row(i - before, key);
+    const auto [source, place] = found(i);
+    return source->row(place, key);
+  }
+  void expect(std::int64_t i) const override {
+    if (i < 0 || i >= rows()) return;
+    const auto [source, place] = found(i);
+    source->expect(place);
   }
 
  private:
+  std::pair<const Source*, std::int64_t> found(std::int64_t i) const {
+    const auto place = std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin();
+    const std::int64_t before = place == 0 ? 0 : ends_[static_cast<std::size_t>(place - 1)];
+    return {sources_[static_cast<std::size_t>(place)].get(), i - before};
+  }
+
   std::vector<SourcePtr> sources_;
   std::vector<std::int64_t> ends_;
 };
