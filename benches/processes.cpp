@@ -227,36 +227,76 @@ class Products {
   std::int64_t rounds_ = 0;
 };
 
-/// A psum of one shard a process, of several sizes. `behind`: seconds of products before each, which are not counted; where
-/// processes take turns, those are what the processes' cores need for them.
-void time_exchanges(const Timing& timing, std::int64_t only, double behind) {
+/// What is timed of an exchange: with it, and all the same without, where something is made of what is summed.
+struct Exchanged {
+  std::function<void()> with;
+  std::function<void()> without;
+};
+
+/// A psum of one shard a process, by itself.
+Exchanged sum_alone(std::int64_t elements) {
   const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
-  const double cores = std::min<double>(processes, std::thread::hardware_concurrency());
-  Products products(behind);
-  const Timing part{timing.seconds / 9, timing.mean};
-  for (std::int64_t bytes = 1024; bytes <= (std::int64_t{64} << 20); bytes *= 4) {
-    if (only > 0 && bytes != only) continue;
-    const std::int64_t elements = bytes / 4;
-    const Array x = ones({processes, elements});
-    const auto sum = jit([&](const Array& a) {
-      return pmap([](const Array& block) { return psum(block, {"batch"}); },
-                  {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
-    });
-    Array y;
+  const auto sum = jit([mesh](const Array& a) {
+    return pmap([](const Array& block) { return psum(block, {"batch"}); },
+                {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
+  });
+  return {[sum, x = ones({processes, elements})] { sum(x); }, [] {}};
+}
+
+/// What a step does around a sum: a product of a few rows gives a gradient, and the sum of all moves a weight.
+Exchanged sum_of_gradients(std::int64_t elements) {
+  constexpr std::int64_t columns = 256, rows = 8;
+  const std::int64_t shards = 2 * world()->size();  // of which a process has two, as a step has several
+  const Mesh mesh({{"batch", shards}}, devices("cpu:0-0"));
+  const auto moved = [](const Array& w, const Array& gradient) { return w - 1e-3 * gradient; };
+  const auto gradient = [](const Array& x, const Array& y) { return matmul(transpose(x), y); };
+  const auto together = jit([=](const Array& w, const Array& x, const Array& y) {
+    return pmap(
+        [=](const Array& v, const Array& a, const Array& b) { return moved(v, psum(gradient(a, b), {"batch"})); },
+        {.mesh = mesh, .in = {replicated, sharded("batch"), sharded("batch")}, .out = {replicated}})(w, x, y);
+  });
+  const auto alone = jit([=](const Array& w, const Array& x, const Array& y) { return moved(w, gradient(x, y)); });
+  const auto called = [=](const auto& step, std::int64_t all) {
+    const auto w = std::make_shared<Array>(zeros({elements / columns, columns}));
+    return [step, w, x = ones({all, elements / columns}), y = ones({all, columns})] { *w = step(std::move(*w), x, y); };
+  };
+  return {called(together, shards * rows), called(alone, 2 * rows)};
+}
+
+struct ExchangeArguments {
+  Timing timing{.seconds = 0.5};
+  std::int64_t only = 0;
+  double behind = 0;  ///< Seconds of products before each, which are not counted.
+  bool of_gradients = false;
+};
+
+/// Sums of several sizes. Where processes take turns, what is not counted is what the processes' cores need for it.
+void time_exchanges(const ExchangeArguments& a) {
+  const double cores = std::min<double>(world()->size(), std::thread::hardware_concurrency());
+  Products products(a.behind);
+  const Timing part{a.timing.seconds / 9, a.timing.mean};
+  const std::int64_t most = std::int64_t{a.of_gradients ? 16 : 64} << 20;
+  for (std::int64_t bytes = 1024; bytes <= most; bytes *= 4) {
+    if (a.only > 0 && bytes != a.only) continue;
+    const Exchanged exchanged = a.of_gradients ? sum_of_gradients(bytes / 4) : sum_alone(bytes / 4);
+    const auto seconds = [&](const std::function<void()>& call, Use& use) {
+      return seconds_per_step(
+          [&] {
+            if (a.behind > 0) products.run();
+            call();
+          },
+          part, &use);
+    };
     Use use;
     std::vector<double> samples;
     for (int i = 0; i < 9; ++i) {
       double before = 0;
-      if (behind > 0) {
-        before = seconds_per_step([&] { products.run(); }, part, &use);
-        if (timing.mean) before = use.cpu_seconds / cores;
+      if (a.behind > 0 || a.of_gradients) {
+        before = seconds(exchanged.without, use);
+        if (a.timing.mean) before = use.cpu_seconds / cores;
       }
-      const auto both = [&] {
-        if (behind > 0) products.run();
-        y = sum(x);
-      };
-      samples.push_back(seconds_per_step(both, part, &use) - before);
+      samples.push_back(seconds(exchanged.with, use) - before);
     }
     say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "meetings": {:.2f}}})", bytes, median(samples), use.meetings));
   }
@@ -266,9 +306,7 @@ int run(int argc, char** argv) {
   CLI::App app("Times what several processes do together, and one of them alone", "bench_processes");
   app.require_subcommand(1);
   StepArguments a;
-  Timing each{.seconds = 0.5};
-  std::int64_t only = 0;
-  double behind = 0;
+  ExchangeArguments e;
   CLI::App* const step = app.add_subcommand("step", "A training step");
   step->add_option("workload", a.workload)->required();
   step->add_option("--shards", a.shards)->capture_default_str();
@@ -282,10 +320,11 @@ int run(int argc, char** argv) {
   comparison->add_option("--shards", a.shards)->capture_default_str();
   comparison->add_option("--seconds", a.timing.seconds)->capture_default_str();
   CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
-  exchange->add_option("--seconds", each.seconds, "For each size")->capture_default_str();
-  exchange->add_flag("--mean", each.mean, "In place of the median");
-  exchange->add_option("--bytes", only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
-  exchange->add_option("--behind", behind, "Seconds of products before each sum")->capture_default_str();
+  exchange->add_option("--seconds", e.timing.seconds, "For each size")->capture_default_str();
+  exchange->add_flag("--mean", e.timing.mean, "In place of the median");
+  exchange->add_option("--bytes", e.only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
+  exchange->add_option("--behind", e.behind, "Seconds of products before each sum")->capture_default_str();
+  exchange->add_flag("--of-gradients", e.of_gradients, "Of products, moving weights, less the same without a sum");
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
   for (const auto& [name, value] :
@@ -301,7 +340,7 @@ int run(int argc, char** argv) {
   if (plan->parsed()) plan_gpt(g);
   if (step->parsed()) time_step(a);
   if (comparison->parsed()) time_comparison(a);
-  if (exchange->parsed()) time_exchanges(each, only, behind);
+  if (exchange->parsed()) time_exchanges(e);
   return 0;
 }
 

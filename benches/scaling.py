@@ -6,8 +6,9 @@
 
 `measure`: for P processes of one device each, (a) the step on the rows that one process has, in P processes at once that
 know nothing of each other: its time, or, where P are more than the cores, the processor's time of all over the cores; (b)
-sums over P processes by size, where they take turns each behind a millisecond of products; (c) the step of all. Foretold is
-(a) and, for each sum of the step or, where they take turns, for all bytes at once, (b); it stands beside (c). `plans`:
+sums over P processes by size, each of a product that is made there and moves a weight, behind a millisecond of other
+products, less the same without a sum; (c) the step of all. Foretold is (a) and (b) of all bytes of the step's sums at once;
+it stands beside (c). `plans`:
 memory and operations of small gpts from their plans, a formula fitted to most of them, and how far it is from the others.
 `predict`: the tables of docs/scaling.md, from scaling_model.py.
 """
@@ -25,7 +26,7 @@ from scaling_model import Gpt, Layout, Link, Machine, efficiency, powers, predic
 
 SHARDS = 8
 ROWS = {"mlp": 128, "cnn": 64, "gpt": 8, "lstm": 32, "vit": 32, "resnet20": 64}
-BEHIND = 1e-3  # seconds of products before a sum that is timed, where processes take turns
+BEHIND = 1e-3  # seconds of products before a sum that is timed
 ENOUGH = 0.5  # of a device's time spent on its share of the model: below it a layout does not pay
 
 
@@ -61,21 +62,14 @@ def between(points, x):
     return points[-1][1] * x / points[-1][0]
 
 
-def at_size(table, payload):
-    """Seconds of a sum of that many bytes, between the sizes that were measured."""
-    return between([(row["bytes"], row["seconds"]) for row in table], payload)
-
-
-def exchange_seconds(table, whole, takes_turns):
-    """Of a step: each of its sums at its size; where processes take turns one of all bytes, since what is made in turn is
-    joined, and the other meetings, which have a few bytes."""
+def exchange_seconds(table, whole):
+    """Of a step: one sum of all its bytes, since its sums go together, and the other meetings, which have a few bytes."""
     if not table:
         return 0.0
-    if not takes_turns:
-        return sum(at_size(table, size) * times for size, times in whole["collectives"])
     payload = sum(size * times for size, times in whole["collectives"])
     others = whole["meetings"] - between([(row["bytes"], row["meetings"]) for row in table], payload)
-    return at_size(table, payload) + max(0.0, others) * table[0]["seconds"] / table[0]["meetings"]
+    one = between([(row["bytes"], row["seconds"]) for row in table], payload)
+    return one + max(0.0, others) * table[0]["seconds"] / table[0]["meetings"]
 
 
 def alone_seconds(local, processes):
@@ -97,14 +91,14 @@ def measure(arguments):
         timing = ["--seconds", str(arguments.seconds)]
         takes_turns = processes > (os.cpu_count() or 1)
         mean = ["--mean"] if takes_turns else []  # medians leave out the turns of others
-        behind = ["--behind", str(BEHIND), "--seconds", "1"] if takes_turns else []
+        behind = ["--of-gradients", "--behind", str(BEHIND), "--seconds", "1"]
         sums = said([*together, "exchange", *behind, *mean]) if processes > 1 else []
         for workload in arguments.workloads:
             rows, shards = ROWS[workload] // processes, SHARDS // processes
             part = [program, "step", workload, "--rows", str(rows), "--shards", str(shards), *timing, *mean]
             local = alone_seconds(at_once(part, processes), processes)
             whole = said([*together, "step", workload, "--shards", str(SHARDS), *timing, *mean])[0]
-            exchange = exchange_seconds(sums, whole, takes_turns)
+            exchange = exchange_seconds(sums, whole)
             foretold = local + exchange
             ratio = whole["seconds"] / foretold
             worst = max(worst, ratio, 1 / ratio)

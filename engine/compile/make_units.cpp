@@ -50,6 +50,7 @@ class UnitWriter {
       } else {
         write(i);
       }
+      if (!item.collectives.empty()) to_.units.back().collectives = item.collectives;
       const bool is_sum = grouped_[i].product >= 0;
       for (int u = first; u < to_.units.size(); ++u) {
         to_.units[u].fence = item.fence;

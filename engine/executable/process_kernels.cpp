@@ -59,6 +59,35 @@ FoldCut FoldCut::of_blocks(std::int64_t elements, DType dtype, const Processes& 
   return cut;
 }
 
+namespace {
+
+/// S of what lies at leaf(p), of `slot` bytes or less. `temporaries` have room for two of them a level of the tree.
+void fold_over_processes(int processes, const Kernel& combine, const ArrayType& type, const ProcessFold::Leaf& leaf,
+                         std::byte* result, std::byte* temporaries, std::size_t slot, void* scratch) {
+  const auto view = [&](const std::byte* data) {
+    return contiguous_view(const_cast<std::byte*>(data), type.dtype, type.shape);
+  };
+  const auto at_leaf = [&](std::int64_t p, TreeNode) { return leaf(static_cast<int>(p)); };
+  const auto combined = [&](const std::byte* left, const std::byte* right, TreeNode node) -> const std::byte* {
+    const auto number = static_cast<std::size_t>(2 * node.level + node.side);
+    std::byte* const sum = node.level == 0 ? result : temporaries + number * slot;
+    const std::array<ArrayView, 2> inputs = {view(left), view(right)};
+    const std::array<ArrayView, 1> outputs = {view(sum)};
+    combine.run({inputs, outputs, scratch});
+    return sum;
+  };
+  fold_tree<const std::byte*>(0, processes, at_leaf, combined);
+}
+
+/// Of two temporaries a level.
+std::size_t slots(int processes) {
+  std::size_t levels = 0;
+  while ((1 << levels) < processes) ++levels;
+  return 2 * (levels + 1);
+}
+
+}  // namespace
+
 // ---- what all have ---------------------------------------------------------------------------------------------------
 
 ProcessFold::ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels)
@@ -66,13 +95,10 @@ ProcessFold::ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cu
 
 ProcessFold::ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels,
                          bool has_messages)
-    : processes_(std::move(processes)), cut_(cut), kernels_(kernels), has_messages_(has_messages) {
-  while ((1 << levels_) < cut_.processes) ++levels_;
-}
+    : processes_(std::move(processes)), cut_(cut), kernels_(kernels), has_messages_(has_messages) {}
 
-// Two temporaries a level.
 std::size_t ProcessFold::temporaries_bytes() const {
-  return static_cast<std::size_t>(2 * (levels_ + 1)) * round_up(chunk_bytes(), buffer_alignment);
+  return slots(cut_.processes) * round_up(chunk_bytes(), buffer_alignment);
 }
 
 std::size_t ProcessFold::messages_bytes() const {
@@ -134,22 +160,11 @@ int ProcessFold::next_turn(const Processes& processes, int number, std::size_t b
 
 void ProcessFold::fold(std::int64_t piece, const Leaf& leaf, std::byte* result,
                        const KernelArguments& arguments) const {
-  const std::int64_t elements = cut_.chunk_of(piece);
-  const Kernel& kernel = *kernels_.at(piece + 1 < cut_.pieces ? 0 : 1);
-  const Shape shape{elements};
   auto* const temporaries = static_cast<std::byte*>(arguments.scratch);
   void* const own = temporaries + temporaries_bytes() + (has_messages_ ? 2 * messages_bytes() : 0);
-  const auto at_leaf = [&](std::int64_t p, TreeNode) { return leaf(static_cast<int>(p)); };
-  const auto combine = [&](const std::byte* left, const std::byte* right, TreeNode node) -> const std::byte* {
-    const auto slot = static_cast<std::size_t>(2 * node.level + node.side);
-    std::byte* const sum = node.level == 0 ? result : temporaries + slot * round_up(chunk_bytes(), buffer_alignment);
-    const std::array<ArrayView, 2> inputs = {contiguous_view(const_cast<std::byte*>(left), cut_.dtype, shape),
-                                             contiguous_view(const_cast<std::byte*>(right), cut_.dtype, shape)};
-    const std::array<ArrayView, 1> outputs = {contiguous_view(sum, cut_.dtype, shape)};
-    kernel.run({inputs, outputs, own});
-    return sum;
-  };
-  fold_tree<const std::byte*>(0, cut_.processes, at_leaf, combine);
+  fold_over_processes(cut_.processes, *kernels_.at(piece + 1 < cut_.pieces ? 0 : 1),
+                      {cut_.dtype, Shape{cut_.chunk_of(piece)}, {}}, leaf, result, temporaries,
+                      round_up(chunk_bytes(), buffer_alignment), own);
 }
 
 // ---- to all ----------------------------------------------------------------------------------------------------------
@@ -255,14 +270,37 @@ void FoldPair::run(const KernelArguments& arguments) const {
   }
 }
 
+// ---- where it lies in windows ----------------------------------------------------------------------------------------
+
 namespace {
 
-/// Where an operand lies: here, and of the other process. As two int64 in a value of the program.
-struct Addresses {
-  std::byte* here = nullptr;
-  std::byte* other = nullptr;
+/// What PutIntoWindow gives, as int64.
+class GivenByPut {
+ public:
+  explicit GivenByPut(const ArrayView& view, int processes)
+      : at_(static_cast<const std::byte*>(view.data)), processes_(static_cast<std::size_t>(processes)) {}
+  std::uint64_t number() const { return read<std::uint64_t>(0); }
+  std::byte* window(int process) const { return read<std::byte*>(1 + static_cast<std::size_t>(process)); }
+  /// Where an operand lies in this process.
+  std::byte* here(std::size_t operand) const { return read<std::byte*>(1 + processes_ + operand); }
+
+  template <class T>
+  static void write(const ArrayView& view, std::size_t number, T value) {
+    static_assert(sizeof(T) == sizeof(std::int64_t));
+    std::memcpy(static_cast<std::byte*>(view.data) + number * sizeof(T), &value, sizeof(T));
+  }
+
+ private:
+  template <class T>
+  T read(std::size_t number) const {
+    T value{};
+    std::memcpy(&value, at_ + number * sizeof(T), sizeof(T));
+    return value;
+  }
+
+  const std::byte* at_;
+  std::size_t processes_;
 };
-static_assert(sizeof(Addresses) == 2 * sizeof(std::int64_t));
 
 }  // namespace
 
@@ -273,43 +311,85 @@ std::byte* PutIntoWindow::begin_of_window(const Processes& processes, std::size_
 }
 
 void PutIntoWindow::run(const KernelArguments& arguments) const {
-  const int rank = processes_->rank();
   const int window =
       ProcessFold::parts_window + ProcessFold::turn_of_call(*processes_, ProcessFold::parts_window, all_);
   const auto begin = [&](int process) {
     return processes_->window(process, window, ProcessFold::window_head + all_).data() + ProcessFold::window_head;
   };
-  std::byte* const own = begin(rank);
-  std::byte* const others = begin(1 - rank);
+  std::byte* const own = begin(processes_->rank());
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const ArrayView& view = arguments.inputs[i];
     if (view.data != own + places_[i]) std::memcpy(own + places_[i], view.data, nbytes(view));
   }
-  const std::uint64_t number = processes_->start_meet({"fold: parts in windows", dtype_}, nbytes(arguments.inputs));
-  auto* to = static_cast<std::byte*>(arguments.outputs[0].data);
-  std::memcpy(to, &number, sizeof(number));
-  to += sizeof(number);
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    const Addresses addresses = {static_cast<std::byte*>(arguments.inputs[i].data), others + places_[i]};
-    std::memcpy(to, &addresses, sizeof(addresses));
-    to += sizeof(addresses);
-  }
+  const ArrayView& given = arguments.outputs[0];
+  std::size_t next = 0;
+  GivenByPut::write(given, next++,
+                    processes_->start_meet({"fold: parts in windows", dtype_}, nbytes(arguments.inputs)));
+  for (int p = 0; p < processes_->size(); ++p) GivenByPut::write(given, next++, begin(p));
+  for (const ArrayView& view : arguments.inputs) GivenByPut::write(given, next++, view.data);
+}
+
+TileFold::TileFold(int processes, DType dtype, std::int64_t elements, const Kernel* combine)
+    : processes_(processes), dtype_(dtype), elements_(elements), combine_(combine) {}
+
+namespace {
+
+/// Of two processes the one sum is the result.
+std::size_t temporaries_bytes_of_tile(int processes, std::size_t bytes) {
+  return processes == 2 ? 0 : slots(processes) * round_up(bytes, buffer_alignment);
+}
+
+}  // namespace
+
+std::size_t TileFold::scratch_bytes() const {
+  const std::size_t bytes = static_cast<std::size_t>(elements_) * size_of(dtype_);
+  return temporaries_bytes_of_tile(processes_, bytes) + combine_->scratch_bytes();
+}
+
+void TileFold::run(const ProcessFold::Leaf& leaf, std::byte* result, void* scratch) const {
+  const std::size_t bytes = static_cast<std::size_t>(elements_) * size_of(dtype_);
+  auto* const temporaries = static_cast<std::byte*>(scratch);
+  fold_over_processes(processes_, *combine_, {dtype_, Shape{elements_}, {}}, leaf, result, temporaries,
+                      round_up(bytes, buffer_alignment), temporaries + temporaries_bytes_of_tile(processes_, bytes));
 }
 
 void FoldWithWindow::run(const KernelArguments& arguments) const {
-  std::uint64_t number = 0;
-  Addresses addresses;
-  const auto* const given = static_cast<const std::byte*>(arguments.inputs[1].data);
-  std::memcpy(&number, given, sizeof(number));
-  std::memcpy(&addresses, given + sizeof(number) + operand_ * sizeof(addresses), sizeof(addresses));
-  processes_->finish(number);
-  const ArrayView& own = arguments.inputs[0];
-  const Shape shape{own.shape.size()};
-  const auto view = [&](void* data) { return contiguous_view(data, own.dtype, shape); };
-  void* const other = addresses.other + (static_cast<std::byte*>(own.data) - addresses.here);
-  const std::array<ArrayView, 2> inputs = {view(is_first_ ? own.data : other), view(is_first_ ? other : own.data)};
-  const std::array<ArrayView, 1> sums = {view(arguments.outputs[0].data)};
-  fold_->run({inputs, sums, arguments.scratch});
+  const GivenByPut given(arguments.inputs[1], processes_->size());
+  processes_->finish(given.number());
+  auto* const own = static_cast<std::byte*>(arguments.inputs[0].data);
+  const std::size_t at = place_ + static_cast<std::size_t>(own - given.here(operand_));
+  const auto leaf = [&](int p) { return p == processes_->rank() ? own : given.window(p) + at; };
+  fold_.run(leaf, static_cast<std::byte*>(arguments.outputs[0].data), arguments.scratch);
+}
+
+std::size_t FoldDealtTiles::scratch_bytes() const {
+  std::size_t most = 0;
+  for (const Tile& tile : tiles_) most = std::max(most, tile.fold.scratch_bytes());
+  return most;
+}
+
+// The others read the sums until this process waits for them in the next call that puts something there, which takes the
+// other window.
+void FoldDealtTiles::run(const KernelArguments& arguments) const {
+  const ArrayView& given = arguments.inputs[0];
+  const GivenByPut put(given, processes_->size());
+  processes_->finish(put.number());
+  std::byte* const own = put.window(processes_->rank());
+  for (const Tile& tile : tiles_) {
+    const auto leaf = [&](int p) { return put.window(p) + tile.place; };
+    tile.fold.run(leaf, own + tile.place, arguments.scratch);
+  }
+  std::memcpy(arguments.outputs[0].data, given.data, nbytes(given));
+  GivenByPut::write(arguments.outputs[0], 0, processes_->start_meet({"fold: sums in windows", dtype_}, bytes_));
+}
+
+void TakeFromWindow::run(const KernelArguments& arguments) const {
+  const GivenByPut given(arguments.inputs[1], processes_->size());
+  processes_->finish(given.number());
+  const auto* const own = static_cast<const std::byte*>(arguments.inputs[0].data);
+  const auto at = static_cast<std::size_t>(own - given.here(operand_));
+  const ArrayView& sum = arguments.outputs[0];
+  std::memcpy(sum.data, given.window(owners_[at / tile_bytes_]) + place_ + at, nbytes(sum));
 }
 
 // ---- to each its block -----------------------------------------------------------------------------------------------

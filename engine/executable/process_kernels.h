@@ -43,6 +43,7 @@ using ChunkKernels = std::array<const Kernel*, 2>;
 /// calling thread, and read the others' windows where there are such.
 class ProcessFold : public Kernel {
  public:
+  using Leaf = std::function<const std::byte*(int process)>;
   ProcessFold(std::shared_ptr<Processes> processes, const FoldCut& cut, const ChunkKernels& kernels);
   std::size_t scratch_bytes() const override;
   /// Where this process's writing and the others' reading of two windows, of which the first has this number, take turns
@@ -51,8 +52,7 @@ class ProcessFold : public Kernel {
   /// The one that a call takes which has not written there yet.
   static int next_turn(const Processes& processes, int number, std::size_t bytes);
   static constexpr std::size_t window_head = 64;
-  static constexpr int parts_window = 4;          ///< Two of them, of what goes on while something else runs;
-  static constexpr int sums_of_parts_window = 6;  ///< and of what this process has added up of it.
+  static constexpr int parts_window = 4;  ///< Two of them, of what is folded where it lies.
 
  protected:
   /// `has_messages`: whether there is room for them in the scratch.
@@ -67,7 +67,6 @@ class ProcessFold : public Kernel {
   /// Where the sums of this process's chunk are read by the others.
   std::byte* sums_window(int process, std::int64_t turn) const;
   /// S of the chunks of a piece, process p's at leaf(p), into `result`.
-  using Leaf = std::function<const std::byte*(int process)>;
   void fold(std::int64_t piece, const Leaf& leaf, std::byte* result, const KernelArguments& arguments) const;
 
  private:
@@ -78,7 +77,6 @@ class ProcessFold : public Kernel {
   FoldCut cut_;
   ChunkKernels kernels_;
   bool has_messages_;
-  int levels_ = 0;
 };
 
 /// Every process gets S(0, V). Any number of operands of one dtype go together, as if they were one.
@@ -120,9 +118,9 @@ class FoldPair final : public Kernel {
   std::vector<Tile> tiles_;
 };
 
-/// Of two processes with windows: puts the operands of this one where the other reads them, those that were not written
-/// there at once, begins a collective that says so, and gives its number and, for each operand, where it lies here and
-/// where the other's does, as int64.
+/// Of processes with windows: puts the operands of this one where the others read them, those that were not written there
+/// at once, begins a collective that says so, and gives its number, where each process's window begins and where each
+/// operand lies here, as int64 (`GivenByPut`).
 class PutIntoWindow final : public Kernel {
  public:
   /// What all of them put there in a call has `all` bytes; each operand's begin at one of `places`.
@@ -131,8 +129,10 @@ class PutIntoWindow final : public Kernel {
   void run(const KernelArguments& arguments) const override;
   /// Where this process writes in a call that has begun what it puts there: so many bytes.
   static std::byte* begin_of_window(const Processes& processes, std::size_t all);
-  /// Of what is given for so many operands.
-  static std::int64_t given(std::size_t operands) { return 1 + 2 * static_cast<std::int64_t>(operands); }
+  /// Numbers that are given for so many operands.
+  static std::int64_t given(int processes, std::size_t operands) {
+    return 1 + processes + static_cast<std::int64_t>(operands);
+  }
 
  private:
   std::shared_ptr<Processes> processes_;
@@ -141,21 +141,80 @@ class PutIntoWindow final : public Kernel {
   std::size_t all_;
 };
 
-/// An operand, or a tile of it, and the other process's, once that has come so far: the second operand is what
+/// S over the processes of so many elements, which lie somewhere of each.
+class TileFold {
+ public:
+  /// `combine` is of two times so many elements.
+  TileFold(int processes, DType dtype, std::int64_t elements, const Kernel* combine);
+  std::size_t scratch_bytes() const;
+  /// Of what lies at leaf(p); `result` may be one of these places.
+  void run(const ProcessFold::Leaf& leaf, std::byte* result, void* scratch) const;
+
+ private:
+  int processes_;
+  DType dtype_;
+  std::int64_t elements_;
+  const Kernel* combine_;
+};
+
+/// An operand, or a tile of it, with those of all other processes, once they have come so far: the second operand is what
 /// PutIntoWindow gave.
 class FoldWithWindow final : public Kernel {
  public:
-  /// `operand` is its number among those of PutIntoWindow.
-  FoldWithWindow(std::shared_ptr<Processes> processes, const Kernel* fold, std::size_t operand, bool is_first)
-      : processes_(std::move(processes)), fold_(fold), operand_(operand), is_first_(is_first) {}
+  /// `operand` is its number among those of PutIntoWindow, `place` where it begins in windows.
+  FoldWithWindow(std::shared_ptr<Processes> processes, const TileFold& fold, std::size_t operand, std::size_t place)
+      : processes_(std::move(processes)), fold_(fold), operand_(operand), place_(place) {}
   void run(const KernelArguments& arguments) const override;
-  std::size_t scratch_bytes() const override { return fold_->scratch_bytes(); }
+  std::size_t scratch_bytes() const override { return fold_.scratch_bytes(); }
 
  private:
   std::shared_ptr<Processes> processes_;
-  const Kernel* fold_;
+  TileFold fold_;
   std::size_t operand_;
-  bool is_first_;  ///< Whether this is process 0.
+  std::size_t place_;
+};
+
+/// Once all processes have come so far: adds up the tiles that were dealt to this one, of what PutIntoWindow put, in place of
+/// its own part, which nobody else reads. Begins a collective that says so, and gives what PutIntoWindow gave with its number.
+class FoldDealtTiles final : public Kernel {
+ public:
+  struct Tile {
+    std::size_t place;  ///< In windows.
+    TileFold fold;
+  };
+  /// `bytes`: of all tiles, whoever has them.
+  FoldDealtTiles(std::shared_ptr<Processes> processes, DType dtype, std::vector<Tile> tiles, std::size_t bytes)
+      : processes_(std::move(processes)), dtype_(dtype), tiles_(std::move(tiles)), bytes_(bytes) {}
+  void run(const KernelArguments& arguments) const override;
+  std::size_t scratch_bytes() const override;
+
+ private:
+  std::shared_ptr<Processes> processes_;
+  DType dtype_;
+  std::vector<Tile> tiles_;
+  std::size_t bytes_;
+};
+
+/// The sum of an operand, or a tile of it, from the window of the process that has added it up, once that has: operands as
+/// those of FoldWithWindow, the second from FoldDealtTiles.
+class TakeFromWindow final : public Kernel {
+ public:
+  /// `owners`: by tile of so many bytes, who has it.
+  TakeFromWindow(std::shared_ptr<Processes> processes, std::size_t operand, std::size_t place, std::vector<int> owners,
+                 std::size_t tile_bytes)
+      : processes_(std::move(processes)),
+        operand_(operand),
+        place_(place),
+        owners_(std::move(owners)),
+        tile_bytes_(tile_bytes) {}
+  void run(const KernelArguments& arguments) const override;
+
+ private:
+  std::shared_ptr<Processes> processes_;
+  std::size_t operand_;
+  std::size_t place_;
+  std::vector<int> owners_;
+  std::size_t tile_bytes_;
 };
 
 /// Every process gets its block of S(0, V): the operand has a block for each, one behind the other.

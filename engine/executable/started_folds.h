@@ -7,22 +7,18 @@
 
 #include "engine/executable/process_kernels.h"
 
-// A fold over the processes in three calls, between which this process does something else: its parts go to the others,
-// it adds up its block of what they sent, and the blocks' sums come back. What each call leaves to the next one lies in a
-// value of the program.
+// A fold over the processes by messages in three calls, between which this process does something else: its parts go to the
+// others, it adds up its block of what they sent, and the blocks' sums come back. What each call leaves to the next one lies
+// in a value of the program.
 namespace lockstep::executable {
 
-/// A fold among those that are under way in a call: `block` bytes of it are added up by each process. Where there are
-/// windows, those before it have blocks of `first` bytes there, and all of `all`.
+/// A fold among those that are under way in a call: `block` bytes of it are added up by each process.
 struct StartedFold {
   std::shared_ptr<Processes> processes;
   DType dtype = DType::float32;
   std::size_t block = 0;
-  std::size_t first = 0;
-  std::size_t all = 0;
 
   std::size_t size() const { return static_cast<std::size_t>(processes->size()); }
-  bool has_windows() const { return processes->has_windows(); }
   /// Bytes of what StartFold and FoldParts give.
   std::int64_t started_bytes() const;
   std::int64_t folded_bytes() const;

@@ -110,10 +110,10 @@ class FoldJoiner {
     }
   }
 
-  /// Two processes of one host: what they have most to add up of is added up tile by tile where it is used. What is not
-  /// used here goes in pieces, which the caches hold.
+  /// Processes of one host: what they have most to add up of is added up tile by tile where it is used, or taken there.
+  /// What is not used here goes in pieces, which the caches hold.
   void find_largest() {
-    if (program_.processes != 2 || !program_.group->has_windows() || !program_.is_called) return;
+    if (program_.processes < 2 || !program_.group->has_windows() || !program_.is_called) return;
     std::int64_t most = FoldPair::longest_tile;
     for (auto& [key, bucket] : buckets_) {
       const std::int64_t sum = bytes(bucket);

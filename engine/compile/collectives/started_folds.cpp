@@ -18,6 +18,10 @@ namespace {
 /// Of what is under way at once: its windows, or messages, are kept that long. What is more goes when all is final.
 constexpr std::int64_t most_under_way = std::int64_t{64} << 20;
 
+/// What lies in windows is added up by every process, all of it, where there are two or where it has so few bytes; else each
+/// adds up its share, and the others wait for it: one meeting more, and less to read.
+constexpr std::size_t longest_added_by_all = std::size_t{256} << 10;
+
 std::int64_t bytes_of(const UnitProgram& units, int u) {
   return units.values[units.units[u].calls[0].inputs[0].value].type.nbytes();
 }
@@ -95,18 +99,12 @@ class FoldSplitter {
   FoldSplitter(const Program& program, UnitProgram& units, int pmap) : program_(program), units_(units), pmap_(pmap) {}
 
   SplitFolds run(std::vector<JoinedFold> folds) {
-    const bool in_tiles = program_.processes == 2 && program_.group->has_windows();
     SplitFolds result;
-    if (in_tiles) {
-      split_into_tiles(folds, result);
-      return result;
-    }
-    std::vector<StartedFold> under_way;
-    for (const JoinedFold& fold : folds) under_way.push_back(place(fold));
     std::vector<Unit> lasts;
-    for (std::size_t i = 0; i < folds.size(); ++i) {
-      under_way[i].all = all_;
-      lasts.push_back(split(folds[i], under_way[i], result));
+    if (program_.group->has_windows()) {
+      split_into_tiles(folds, result, lasts);
+    } else {
+      for (const JoinedFold& fold : folds) lasts.push_back(split(fold, place(fold), result));
     }
     std::ranges::move(lasts, std::back_inserter(result.ends));
     return result;
@@ -120,15 +118,12 @@ class FoldSplitter {
     return sum;
   }
 
-  /// Windows hold the blocks of all one behind the other.
-  StartedFold place(const JoinedFold& fold) {
+  StartedFold place(const JoinedFold& fold) const {
     constexpr std::int64_t granule = 64;  // blocks begin where a vector of any dtype may
     const DType dtype = dtype_of(fold.unit);
     const std::int64_t block =
         round_up(ceil_div(elements_of(fold.unit), static_cast<std::int64_t>(program_.processes)), granule);
-    const StartedFold placed{program_.group, dtype, static_cast<std::size_t>(block) * size_of(dtype), all_, 0};
-    all_ += placed.block;
-    return placed;
+    return {program_.group, dtype, static_cast<std::size_t>(block) * size_of(dtype)};
   }
 
   int new_bytes(std::int64_t count) { return units_.new_value({DType::uint8, Shape{count}, {}}, -1); }
@@ -146,8 +141,8 @@ class FoldSplitter {
     return unit;
   }
 
-  /// Each process adds up all: what it has itself to what lies in the other's window, one operand behind the other.
-  void split_into_tiles(const std::vector<JoinedFold>& folds, SplitFolds& to) {
+  /// Operands lie in the windows of all processes, one behind the other. `lasts`: what stands behind all other ends.
+  void split_into_tiles(const std::vector<JoinedFold>& folds, SplitFolds& to, std::vector<Unit>& lasts) {
     std::vector<std::vector<std::size_t>> places;
     for (const JoinedFold& fold : folds) {
       std::vector<std::size_t>& of_fold = places.emplace_back();
@@ -162,9 +157,11 @@ class FoldSplitter {
         const Ref& ref = folds[i].unit.calls[0].inputs[k];
         if (may_be_written_there(ref)) units_.values[ref.value].in_window = static_cast<std::int64_t>(places[i][k]);
       }
-      split_into_tiles(folds[i], places[i], to);
+      split_into_tiles(folds[i], places[i], to, lasts);
     }
   }
+
+  bool is_added_by_all() const { return program_.processes == 2 || all_ <= longest_added_by_all; }
 
   /// Whether an operand has memory of its own that once a process is written alone.
   bool may_be_written_there(const Ref& ref) const {
@@ -172,20 +169,28 @@ class FoldSplitter {
     if (value.root != ref.value || value.memory != Memory::own || value.pmap >= 0 || value.in_window >= 0) return false;
     if (ref.shard >= 0 || value.cut >= 0 || value.offset != 0 || !value.is_contiguous()) return false;
     if (std::ranges::any_of(units_.outputs, [&](int output) { return units_.root(output) == ref.value; })) return false;
+    const auto reads = [&](const Unit& it) { return std::ranges::find(it.reads, ref.value) != it.reads.end(); };
+    if (!is_added_by_all() && std::ranges::count_if(units_.units, reads) != 1) return false;  // sums take their place
     const auto writes = [&](const Unit& it) { return std::ranges::find(it.writes, ref.value) != it.writes.end(); };
     return std::ranges::count_if(units_.units, writes) == 1 &&
            std::ranges::none_of(units_.units, [&](const Unit& it) { return it.pmap >= 0 && writes(it); });
   }
 
-  void split_into_tiles(const JoinedFold& fold, const std::vector<std::size_t>& places, SplitFolds& to) {
+  void split_into_tiles(const JoinedFold& fold, const std::vector<std::size_t>& places, SplitFolds& to,
+                        std::vector<Unit>& lasts) {
     const UnitCall& call = fold.unit.calls[0];
     const DType dtype = dtype_of(fold.unit);
-    const ArrayType type{DType::int64, Shape{PutIntoWindow::given(call.inputs.size())}, {}};
-    const int given = units_.new_value(type, -1);
-    // Read whole by each tile.
-    const int for_tiles = units_.new_view(given, type, {}, 0, -1);
+    int given = new_given(call.inputs.size());
     to.starts.push_back(start_unit(fold.unit, std::make_unique<PutIntoWindow>(program_.group, dtype, places, all_),
                                    "put_into_window", given));
+    std::vector<std::vector<int>> owners;
+    if (!is_added_by_all()) {
+      owners = deal(call.inputs);
+      const int put = std::exchange(given, new_given(call.inputs.size()));
+      to.ends.push_back(fold_dealt_tiles(fold, places, owners, put, given));
+    }
+    // Read whole by each tile.
+    const int for_tiles = units_.new_view(given, units_.values[given].type, {}, 0, -1);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const Ref from = call.inputs[i], sum = call.outputs[i];
       const std::int64_t size = units_.values[from.value].type.size();
@@ -193,21 +198,79 @@ class FoldSplitter {
       end.mesh = fold.unit.mesh;
       end.provenance = fold.provenances[i];
       end.tiled = size < tile_elements ? 0 : size;
-      const auto kernel = [&](std::int64_t elements) {
-        const Kernel* const add = chunk_kernel(program_, *fold.unit.folds, dtype, elements);
-        return program_.kernels.adopt(std::make_unique<FoldWithWindow>(program_.group, add, i, program_.process == 0));
+      const auto kernel = [&](std::int64_t elements) -> const Kernel* {
+        if (is_added_by_all()) {
+          return program_.kernels.adopt(
+              std::make_unique<FoldWithWindow>(program_.group, tile_fold(fold, elements), i, places[i]));
+        }
+        return program_.kernels.adopt(
+            std::make_unique<TakeFromWindow>(program_.group, i, places[i], owners[i], tile_elements * size_of(dtype)));
       };
       const std::int64_t rest = end.tiled % tile_elements;
       end.calls.push_back({kernel(end.tiled == 0 ? size : tile_elements),
                            rest == 0 ? nullptr : kernel(rest),
                            {from, {for_tiles, -1}},
                            {sum},
-                           "fold_with_window"});
+                           is_added_by_all() ? "fold_with_window" : "take_from_window"});
       end.reads = {units_.root(from.value), given};
       end.writes = {units_.root(sum.value)};
       if (i + 1 == call.inputs.size()) end.collectives = fold.unit.collectives;
-      to.ends.push_back(std::move(end));
+      lasts.push_back(std::move(end));
     }
+  }
+
+  int new_given(std::size_t operands) {
+    return units_.new_value({DType::int64, Shape{PutIntoWindow::given(program_.processes, operands)}, {}}, -1);
+  }
+
+  TileFold tile_fold(const JoinedFold& fold, std::int64_t elements) const {
+    const DType dtype = dtype_of(fold.unit);
+    return {program_.processes, dtype, elements, chunk_kernel(program_, *fold.unit.folds, dtype, elements)};
+  }
+
+  /// Of each operand's tiles, who adds them up: the process that has the fewest bytes so far, the same in all processes.
+  std::vector<std::vector<int>> deal(const std::vector<Ref>& operands) {
+    dealt_.resize(static_cast<std::size_t>(program_.processes));
+    std::vector<std::vector<int>> owners;
+    for (const Ref& ref : operands) {
+      std::vector<int>& of_operand = owners.emplace_back();
+      const ArrayType& type = units_.values[ref.value].type;
+      for (std::int64_t first = 0; first == 0 || first < type.size(); first += tile_elements) {
+        const auto least = std::ranges::min_element(dealt_);
+        of_operand.push_back(static_cast<int>(least - dealt_.begin()));
+        *least += std::min(type.size() - first, tile_elements) * static_cast<std::int64_t>(size_of(type.dtype));
+      }
+    }
+    return owners;
+  }
+
+  Unit fold_dealt_tiles(const JoinedFold& fold, const std::vector<std::size_t>& places,
+                        const std::vector<std::vector<int>>& owners, int put, int given) {
+    const DType dtype = dtype_of(fold.unit);
+    std::vector<FoldDealtTiles::Tile> tiles;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::int64_t size = units_.values[fold.unit.calls[0].inputs[i].value].type.size();
+      for (std::size_t t = 0; t < owners[i].size(); ++t) {
+        if (owners[i][t] != program_.process) continue;
+        const std::int64_t first = static_cast<std::int64_t>(t) * tile_elements;
+        tiles.push_back({places[i] + static_cast<std::size_t>(first) * size_of(dtype),
+                         tile_fold(fold, std::min(size - first, tile_elements))});
+      }
+    }
+    const auto bytes = static_cast<std::size_t>(elements_of(fold.unit)) * size_of(dtype);
+    Unit unit;
+    unit.mesh = fold.unit.mesh;
+    unit.on_caller = true;
+    unit.provenance = fold.unit.provenance;
+    unit.calls.push_back(
+        {program_.kernels.adopt(std::make_unique<FoldDealtTiles>(program_.group, dtype, std::move(tiles), bytes)),
+         nullptr,
+         {{put, -1}},
+         {{given, -1}},
+         "fold_dealt_tiles"});
+    unit.reads = {put};
+    unit.writes = {given};
+    return unit;
   }
 
   /// Appends what begins it and what adds it up; what ends it is returned.
@@ -243,6 +306,7 @@ class FoldSplitter {
   UnitProgram& units_;
   int pmap_;
   std::size_t all_ = 0;
+  std::vector<std::int64_t> dealt_;  ///< Bytes, by process.
 };
 
 }  // namespace

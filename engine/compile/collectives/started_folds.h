@@ -32,7 +32,7 @@ struct SplitFolds {
   std::vector<Unit> starts;
   std::vector<Unit> ends;
 };
-/// Of two processes with windows, what ends a fold is tiled as any other sum; of others it runs on the caller.
+/// Where there are windows, what ends a fold is tiled as any other sum; else it runs on the caller.
 /// `pmap`: in whose region they begin, or -1.
 SplitFolds split_folds(const Program& program, UnitProgram& units, std::vector<JoinedFold> folds, int pmap);
 

@@ -68,8 +68,10 @@ class Writer {
   int fence_number_ = -1;
 };
 
-// Used by the writer (write_out.cpp, write_control.cpp, hoist_axis_index.cpp).
+// Used by the writer (write_out.cpp, write_control.cpp, hoist_axis_index.cpp, known_sums.cpp).
 
+/// Sums over all shards of what is little to compute from arguments that lie whole are computed by every process itself.
+void add_known_sums(Program& program);
 /// A value that is the function's next argument.
 int add_argument(Program& program, const ArrayType& type);
 /// Whether the equation's sub-functions have maps or collectives, so that all devices must run them together.

@@ -43,7 +43,7 @@ class LOCKSTEP_API Communicator {
   /// others read where it lies. What a message says that was sent behind the writing, they find there. They may lie
   /// elsewhere once more bytes are asked for. Empty where there are none.
   virtual std::span<std::byte> window(int process, int number, std::size_t bytes);
-  static constexpr int windows = 7;  ///< Of a process.
+  static constexpr int windows = 6;  ///< Of a process.
   /// The processes have failed: nothing that waits for others may be done any more, the destructor included.
   virtual void abandon() = 0;
 };
