@@ -171,4 +171,34 @@ TEST_CASE("an optimizer's update is one loop, in tiles, written in place") {
   }
 }
 
+TEST_CASE("norms stand in the loop of the update that they are of, in tiles, with the bits of sums apart") {
+  for (const std::int64_t rows : {64, 300, 1000}) {
+    CAPTURE(rows);
+    const ArrayType type{DType::float32, Shape{rows, 331}, {}};
+    const ArrayType scalar{DType::float32, Shape{}, {}};
+    const ir::FunctionPtr f = make_function({type, type, type, scalar}, [&](ir::Builder&, std::span<const Value> x) {
+      const auto spread = [&](const Value& v) { return ops::broadcast_in_dim(v, type.shape, {}); };
+      const auto norm = [](const Value& v) { return ops::sqrt(ops::reduce_sum(v * v, {0, 1})); };
+      const Value m = x[1] * 0.9 + x[2] * 0.1;
+      const Value u = m * spread(ops::exp(x[3])) + x[0] * 0.01;
+      return Values{x[0] - spread(ops::div(norm(x[0]), norm(u))) * u, m};
+    });
+    check_equal(f, 7);
+    for (const backend::Isa isa : usable_sets()) {
+      const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
+      compile::Options options;
+      options.backends = {backend};
+      options.threads = 2;
+      options.verify = true;
+      const auto executable = compile::lower(f, options);
+      const std::string text = executable->print();
+      INFO(text);
+      CHECK(executable->chains.size() == 2);  // up to the norms, and behind them
+      CHECK(text.find("= reduce_sum") == std::string::npos);
+      CHECK(text.find("join_sums") != std::string::npos);
+      CHECK(executable->results[1].donor == 1);
+    }
+  }
+}
+
 }  // namespace lockstep::tests
