@@ -139,6 +139,27 @@ TEST_CASE("random element-wise programs: fused, not fused, and equation by equat
   if (!usable_sets().empty()) CHECK(loops > 80);
 }
 
+TEST_CASE("arithmetic of bfloat16 in one loop is rounded behind each op") {
+  const Shape shape{37, 129};
+  const ArrayType narrow{DType::bfloat16, shape, {}}, row{DType::bfloat16, Shape{129}, {}};
+  const auto normalized = [&](std::span<const Value> x) {
+    const Value scale = ops::broadcast_in_dim(x[2], shape, {1});
+    const Value a = x[0] * scale + x[1] * 0.3;
+    const Value b = ops::tanh(a * a) - ops::div(x[1], ops::exp(a) + 1.0);
+    const Value shown = ops::greater(a, b);
+    const Value c = ops::select(shown, ops::neg(a), ops::maximum(b, scale));
+    const Value wide = ops::convert(c, DType::float32);
+    return Values{c * ops::convert(shown, DType::bfloat16), wide * wide, ops::logistic(c), shown,
+                  ops::reduce_sum(wide, {0})};
+  };
+  const ir::FunctionPtr f =
+      make_function({narrow, narrow, row}, [&](ir::Builder&, std::span<const Value> x) { return normalized(x); });
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const int loops = check_equal(f, seed);
+    if (!usable_sets().empty()) CHECK(loops == 1);
+  }
+}
+
 TEST_CASE("random shard bodies: fused, not fused, and equation by equation") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
