@@ -21,7 +21,7 @@ namespace jit {
 namespace {
 
 /// Of the functions of functions.h and of the order of sums: what bits depend on.
-constexpr std::string_view functions_version = "3";
+constexpr std::string_view functions_version = "4";
 
 /// The loop that an op alone is: operands of one shape.
 std::shared_ptr<const ElementLoop> loop_of_one(const KernelRequest& request) {

@@ -1,5 +1,6 @@
 #include "backends/jit/expand.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -7,12 +8,13 @@
 #include <utility>
 #include <variant>
 
+#include "backends/cpu/element_types.h"
 #include "backends/jit/functions.h"
 
 namespace lockstep::backend::jit {
 namespace {
 
-/// What lanes hold.
+/// What lanes hold; a brain is a float whose last 16 bits are 0, or what was rounded to one (Op::round_bfloat16).
 enum class Kind : std::uint8_t { real, integer, natural, mask, brain };
 constexpr std::array kinds = {std::pair{DType::float32, Kind::real}, std::pair{DType::int32, Kind::integer},
                               std::pair{DType::uint32, Kind::natural}, std::pair{DType::bool_, Kind::mask},
@@ -44,6 +46,10 @@ struct Call {
   int step(Op op, int a, int b = -1, int c = -1) const { return code.step(op, a, b, c); }
   int flipped(int mask) const { return step(Op::bit_xor, mask, code.constant(0xFFFFFFFFU)); }
   bool is_real() const { return from == Kind::real; }
+  float number(double value) const {
+    if (instruction.dtype != DType::bfloat16) return static_cast<float>(value);
+    return cpu::rounded<cpu::Bfloat16>(value);
+  }
   bool is_word() const { return from == Kind::integer || from == Kind::natural; }
 };
 
@@ -107,8 +113,6 @@ int widened(Code& code, int x) { return code[x].op == Op::round_bfloat16 ? code.
 int convert(const Call& c) {
   const int x = c.x[0];
   if (c.from == c.to) return x;
-  if (c.from == Kind::brain) return c.to == Kind::real ? widened(c.code, x) : none;
-  if (c.to == Kind::brain) return c.is_real() ? c.step(Op::round_bfloat16, x) : none;
   if (c.from == Kind::mask) {
     return c.step(Op::bit_and, x, c.code.constant(c.to == Kind::real ? one : 1U));
   }
@@ -137,7 +141,7 @@ int integer_power(const Call& c) {
 
 int full(const Call& c) {
   const AttrValue& value = c.instruction.attrs.at("value");
-  if (const auto* real = std::get_if<double>(&value)) return c.code.number(static_cast<float>(*real));
+  if (const auto* real = std::get_if<double>(&value)) return c.code.number(c.number(*real));
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {
     return c.code.constant(static_cast<std::uint32_t>(*integer));
   }
@@ -202,22 +206,40 @@ const std::map<std::string_view, Rule>& rules() {
   return table;
 }
 
+/// Computed as floats and rounded once. Integers have no way to bfloat16 that rounds once, bits are not a float32's.
+bool computes_brains(std::string_view op, Kind from, Kind to) {
+  const auto is_word = [](Kind kind) { return kind == Kind::integer || kind == Kind::natural; };
+  return !is_word(from) && !is_word(to) && op != "fma" && op != "bitcast_convert";
+}
+
+/// Whether the result is a brain without rounding: a constant, or an operand that is one, but for its sign.
+bool is_brain_already(const ElementLoop& loop, const ElementLoop::Instruction& instruction) {
+  constexpr std::array chosen = {"abs", "full", "neg", "select", "stop_gradient", "maximum", "minimum"};
+  if (std::ranges::count(chosen, instruction.op) != 0) return true;
+  return instruction.op == "convert" && loop.dtype(instruction.operands.at(0)) != DType::float32;
+}
+
 std::optional<int> expand_one(Code& code, const ElementLoop& loop, const ElementLoop::Instruction& instruction,
                               const std::vector<int>& values) {
   const auto rule = rules().find(instruction.op);
   const std::optional<Kind> to = kind_of(instruction.dtype);
   if (rule == rules().end() || !to || instruction.operands.size() > 3) return std::nullopt;
-  bool is_brain = *to == Kind::brain;
-  Call call{code, instruction, *to, *to, {-1, -1, -1}};
+  const bool gives_brain = *to == Kind::brain;
+  const Kind computed = gives_brain ? Kind::real : *to;
+  Call call{code, instruction, computed, computed, {-1, -1, -1}};
   for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
     const std::optional<Kind> from = kind_of(loop.dtype(instruction.operands[i]));
     if (!from) return std::nullopt;
-    is_brain = is_brain || *from == Kind::brain;
-    call.from = *from;
-    call.x[i] = values[static_cast<std::size_t>(instruction.operands[i])];
+    const int x = values[static_cast<std::size_t>(instruction.operands[i])];
+    const bool is_brain = *from == Kind::brain;
+    if ((is_brain || gives_brain) && !computes_brains(instruction.op, *from, *to)) return std::nullopt;
+    call.from = is_brain ? Kind::real : *from;
+    call.x[i] = is_brain ? widened(code, x) : x;
   }
-  if (is_brain && instruction.op != "convert") return std::nullopt;  // bfloat16 is what memory holds, not computed in
   const int step = rule->second(call);
+  if (step != none && gives_brain && !is_brain_already(loop, instruction)) {
+    return code.step(Op::round_bfloat16, step);
+  }
   if (step == none) return std::nullopt;
   return step;
 }

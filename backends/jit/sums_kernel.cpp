@@ -84,7 +84,8 @@ class SumsKernel final : public RowLoop {
   }
   bool accepts_in_place(int input) const override { return may_share(input, 0); }
   std::int64_t summed_apart() const override {
-    return sums_.size() == arrays() - operands_ && has_rows_ && matrix_.rows == 1 ? longest : 0;
+    const auto is_of_all = [](const Sum& sum) { return !sum.of_columns; };
+    return matrix_.rows == 1 && std::ranges::all_of(sums_, is_of_all) ? longest : 0;
   }
 
   void run(const KernelArguments& arguments) const override {

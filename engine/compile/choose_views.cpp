@@ -104,18 +104,22 @@ class ViewChooser {
     }
     std::vector<ArrayType> types = program_.types(item.inputs);
     for (int v : item.outputs) types.push_back(program_.type(v));
-    const std::int64_t elements = types.back().size();
-    if (item.pointwise && item.pmap < 0 && program_.is_shared && elements >= tile_elements) {
+    const std::span<const ArrayType> all(types);
+    const auto inputs = all.first(item.inputs.size()), outputs = all.subspan(item.inputs.size());
+    const ElementLoop* loop = element_loop(item.attrs);
+    const std::int64_t elements = (loop == nullptr ? types.back().shape : loop->shape(inputs, outputs)).size();
+    const bool has_sums = loop != nullptr && loop->has_sums();
+    bool is_cut = item.pointwise && item.pmap < 0 && program_.is_shared && elements >= tile_elements;
+    if (!is_cut || has_sums) choice.kernel = program_.kernels.get(item.op, item.attrs, inputs, outputs);
+    if (has_sums) is_cut = is_cut && may_be_summed_in_tiles(*choice.kernel);
+    if (is_cut) {
       choice.tiled = elements;
-      choice.kernel = flat_kernel(item, types, tile_elements);
+      choice.kernel = flat_kernel(item, types, elements, tile_elements);
       const std::int64_t rest = elements % tile_elements;
-      choice.rest_kernel = rest == 0 ? nullptr : flat_kernel(item, types, rest);
-    } else {
-      const std::span<const ArrayType> all(types);
-      choice.kernel =
-          program_.kernels.get(item.op, item.attrs, all.first(item.inputs.size()), all.subspan(item.inputs.size()));
+      choice.rest_kernel = rest == 0 ? nullptr : flat_kernel(item, types, elements, rest);
     }
-    if (item.primitive == &ops::primitives::reduce_sum() && may_be_summed_in_tiles(item, *choice.kernel, types[0])) {
+    if (item.primitive == &ops::primitives::reduce_sum() && item.pmap < 0 && program_.is_shared &&
+        types[0].size() >= tile_elements && may_be_summed_in_tiles(*choice.kernel)) {
       cut_sum(item, choice, types);
     }
     for (int v : item.inputs) {
@@ -124,11 +128,11 @@ class ViewChooser {
     }
   }
 
-  /// A large sum over all elements, whose kernel says that those of tiles give its bits.
-  bool may_be_summed_in_tiles(const Item& item, const Kernel& kernel, const ArrayType& operand) const {
+  /// Whether the kernel, of sums over all elements, says that those of tiles give their bits.
+  static bool may_be_summed_in_tiles(const Kernel& kernel) {
     const std::int64_t apart = kernel.summed_apart();
-    return item.pmap < 0 && program_.is_shared && operand.size() >= tile_elements && apart > 0 &&
-           tile_elements % apart == 0 && std::has_single_bit(static_cast<std::uint64_t>(tile_elements / apart));
+    return apart > 0 && tile_elements % apart == 0 &&
+           std::has_single_bit(static_cast<std::uint64_t>(tile_elements / apart));
   }
 
   void cut_sum(const Item& item, KernelChoice& choice, const std::vector<ArrayType>& types) {
@@ -142,8 +146,7 @@ class ViewChooser {
     choice.rest_kernel = kernel(choice.tiled % tile_elements);
   }
 
-  const Kernel* flat_kernel(const Item& item, std::vector<ArrayType> types, std::int64_t elements) {
-    const std::int64_t whole = types.back().size();
+  const Kernel* flat_kernel(const Item& item, std::vector<ArrayType> types, std::int64_t whole, std::int64_t elements) {
     std::vector<bool> is_full;
     for (ArrayType& type : types) {
       is_full.push_back(type.size() == whole);

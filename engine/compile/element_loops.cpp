@@ -37,7 +37,8 @@ class LoopWriter {
     }
     LoweredLoop lowered;
     lowered.inputs = inputs_;
-    lowered.is_flat = sums_.empty() && std::ranges::all_of(inputs_, [&](std::size_t i) {
+    const auto is_of_all = [&](const auto& sum) { return body_.type(sum.first).size() == 1; };
+    lowered.is_flat = std::ranges::all_of(sums_, is_of_all) && std::ranges::all_of(inputs_, [&](std::size_t i) {
                         const ArrayType& type = body_.type(body_.inputs()[i]);
                         return type.shape == shape_ || type.size() == 1;
                       });
@@ -100,7 +101,11 @@ LoweredLoop lower_loop(const ir::Function& body) { return LoopWriter(body).run()
 std::shared_ptr<const ElementLoop> flattened(const ElementLoop& loop, const std::vector<bool>& is_full) {
   std::vector<ElementLoop::Operand> operands = loop.operands();
   for (std::size_t k = 0; k < operands.size(); ++k) operands[k].dims = is_full[k] ? Dims{0} : Dims{};
-  return std::make_shared<const ElementLoop>(std::move(operands), loop.instructions(), loop.results());
+  std::vector<ElementLoop::Result> results = loop.results();
+  for (ElementLoop::Result& result : results) {
+    if (!result.sum_over.empty()) result.sum_over = {0};
+  }
+  return std::make_shared<const ElementLoop>(std::move(operands), loop.instructions(), std::move(results));
 }
 
 }  // namespace lockstep::compile

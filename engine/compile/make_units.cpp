@@ -78,8 +78,8 @@ class UnitWriter {
       add_assemble_units(program_, item, to_);
     } else if (is_collective(item)) {
       add_collective_units(program_, item, to_);
-    } else if (item.primitive == &ops::primitives::reduce_sum() && choice.tiled > 0) {
-      add_cut_sum(item, choice);
+    } else if (has_sums(item) && choice.tiled > 0) {
+      add_with_cut_sums(item, choice);
     } else {
       add_kernel_unit(item, choice);
     }
@@ -161,24 +161,46 @@ class UnitWriter {
 
   // ---- units -----------------------------------------------------------------------------------------------------
 
-  /// A sum over all elements: of each tile, then of the tiles.
-  void add_cut_sum(const Item& item, const KernelChoice& choice) {
-    const DType dtype = to_.values[item.outputs[0]].type.dtype;
-    const int sums = to_.new_value({dtype, Shape{ceil_div(choice.tiled, tile_elements)}, {}}, -1);
+  /// What a cut unit writes for a sum over all elements: that of each tile.
+  int sums_of_tiles(int sum, std::int64_t elements) {
+    const int sums = to_.new_value({to_.values[sum].type.dtype, Shape{ceil_div(elements, tile_elements)}, {}}, -1);
     to_.values[sums].is_one_a_tile = true;
-    Unit tiles;
-    tiles.mesh = item.mesh;
-    tiles.tiled = choice.tiled;
-    tiles.calls.push_back({choice.kernel, choice.rest_kernel, refs(item.inputs), {{sums, -1}}, item.op});
-    to_.units.add(std::move(tiles));
+    return sums;
+  }
+
+  void add_join(const Item& item, int sums, int sum) {
     Unit join;
     join.mesh = item.mesh;
     join.calls.push_back({program_.kernels.adopt(std::make_unique<PairwiseSumKernel>()),
                           nullptr,
                           {{sums, -1}},
-                          refs(item.outputs),
+                          {{sum, -1}},
                           "join_sums"});
     to_.units.add(std::move(join));
+  }
+
+  /// A sum over all elements, or a loop with such sums: of each tile, then of the tiles.
+  void add_with_cut_sums(const Item& item, const KernelChoice& choice) {
+    const ElementLoop* loop = element_loop(item.attrs);
+    Unit tiles;
+    tiles.mesh = item.mesh;
+    tiles.tiled = choice.tiled;
+    UnitCall call{choice.kernel, choice.rest_kernel, refs(item.inputs), {}, label(item)};
+    std::vector<std::pair<int, int>> joined;  // sums of tiles, and their sum
+    for (std::size_t r = 0; r < item.outputs.size(); ++r) {
+      const int output = item.outputs[r];
+      const bool is_sum = loop == nullptr || !loop->results()[r].sum_over.empty();
+      if (is_sum) joined.emplace_back(sums_of_tiles(output, choice.tiled), output);
+      call.outputs.push_back({is_sum ? joined.back().first : output, -1});
+    }
+    tiles.calls.push_back(std::move(call));
+    to_.units.add(std::move(tiles));
+    for (const auto& [sums, sum] : joined) add_join(item, sums, sum);
+  }
+
+  static bool has_sums(const Item& item) {
+    const ElementLoop* loop = element_loop(item.attrs);
+    return item.primitive == &ops::primitives::reduce_sum() || (loop != nullptr && loop->has_sums());
   }
 
   /// Adds the call of an op's kernel: as the calls of its parts, where it is large and several devices are there.

@@ -24,15 +24,17 @@ namespace {
 constexpr std::size_t most_members = 64;
 constexpr std::size_t most_reads = 28;
 constexpr std::size_t most_sums = 8;
-/// Work outside of maps is cut into tiles, so that all devices share it; sums are not. Arrays from that size on are
-/// rather cut.
+/// Work outside of maps is cut into tiles, so that all devices share it, with sums over all elements, whose tiles' sums
+/// are joined; other sums are not. Arrays from that size on are rather cut.
 constexpr std::int64_t most_summed_outside = 1 << 16;
+
+bool is_cut_outside(const ArrayType& type) { return type.varying.empty() && type.size() >= most_summed_outside; }
 
 bool is_sum(const ir::Function& f, const Equation& e) {
   if (!ir::is_loop_sum(e.primitive, e.attrs)) return false;
   const ArrayType& type = f.type(e.inputs[0]);
   return e.primitive->traits.in_loops(type.dtype, f.type(e.outputs[0]).dtype) &&
-         (!type.varying.empty() || type.size() < most_summed_outside) &&
+         (!is_cut_outside(type) || f.type(e.outputs[0]).size() == 1) &&
          backend::sum_as_matrix(type.shape, e.attrs.get<std::vector<std::int64_t>>("axes")).has_value();
 }
 
@@ -64,6 +66,7 @@ ElementGroups::ElementGroups(const ir::Function& function)
   for (std::size_t i = 0; i < equations().size(); ++i) visit(static_cast<int>(i));
   raise_groups();
   group_neighbours();
+  join_later_neighbours();
   raise_groups();
   sink();
   take_sums();
@@ -259,8 +262,7 @@ int ElementGroups::lowest_reader(int own, const std::vector<Var>& values) {
     for (const int reader : readers(v)) {
       const int g = reader == none ? own : group_that_holds(reader);
       if (g == own) continue;
-      const std::vector<Var>& given = equation(reader).outputs;
-      const int level = g != none ? group(g).level : given.empty() ? 0 : level_[given[0].id];
+      const int level = level_at(reader);
       if (level == lowest && g != result) result = none;
       if (level < lowest) result = g;
       lowest = std::min(level, lowest);
@@ -283,6 +285,56 @@ void ElementGroups::group_neighbours() {
     }
     for (const Var v : group(g).reads) reader[v.id] = g;
   }
+}
+
+/// Gives members to a later group that reads all of memory that they read, where nothing waits for them before: an
+/// optimizer's norm of the weights goes to the loop that reads the weights anyway. Nothing lives longer then.
+void ElementGroups::join_later_neighbours() {
+  for (int g = 0; g < count(); ++g) {
+    if (group(g).members.empty() || !type_of(g).varying.empty()) continue;
+    const std::vector<Var> values = values_of(g);
+    const int to = later_neighbour(g, first_read(g, values));
+    if (to == none) continue;
+    for (const Var v : values) level_[v.id] = group(to).level;
+    take_members(g, to);
+  }
+}
+
+/// The lowest level at which others read these values of group `own`.
+int ElementGroups::first_read(int own, const std::vector<Var>& values) {
+  int lowest = std::numeric_limits<int>::max();
+  for (const Var v : values) {
+    for (const int reader : readers(v)) {
+      const int g = reader == none ? own : group_that_holds(reader);
+      if (g != own) lowest = std::min(lowest, level_at(reader));
+    }
+  }
+  return lowest;
+}
+
+int ElementGroups::level_at(int reader) {
+  const int g = group_that_holds(reader);
+  const std::vector<Var>& given = equation(reader).outputs;
+  return g != none ? group(g).level : given.empty() ? 0 : level_[given[0].id];
+}
+
+/// The lowest group above `g` and below level `before` with which it can be one, without reading more memory.
+int ElementGroups::later_neighbour(int g, int before) {
+  int result = none;
+  for (const Var read : group(g).reads) {
+    if (spreading(read) != nullptr) continue;
+    for (const int reader : readers(read)) {
+      const int to = reader == none ? none : group_that_holds(reader);
+      if (to == none || group(to).level <= group(g).level || group(to).level >= before) continue;
+      if (result != none && group(to).level >= group(result).level) continue;
+      const bool reads_all = std::ranges::all_of(group(g).reads, [&](Var v) {
+        const Equation* spread = spreading(v);
+        return contains(group(to).reads, v) || (spread != nullptr && f_.type(spread->inputs[0]).size() == 1);
+      });
+      if (reads_all && fits(to, type_of(g)) && can_be_grouped({g}, group(to))) result = to;
+    }
+  }
+  return result;
 }
 
 /// Moves an equation to the group that alone reads it, where less memory is read and written then.
@@ -374,6 +426,9 @@ bool ElementGroups::sums_fit(const ElementGroup& it) const {
   for (int d = *rows; d < shape.rank(); ++d) columns *= shape[d];
   if (has[0] && has[1] && columns <= backend::narrow_columns) return false;
   const auto is_whole = [&](Var v) { return spreading(v) == nullptr; };
+  const bool is_cut = is_cut_outside(f_.type(equation(it.sums[0]).inputs[0]));
+  const auto is_one = [&](Var v) { return f_.type(spreading(v)->inputs[0]).size() == 1; };
+  if (is_cut && !std::ranges::all_of(it.reads, [&](Var v) { return is_whole(v) || is_one(v); })) return false;
   return it.sums.size() <= most_sums && std::ranges::any_of(it.reads, is_whole) &&
          std::ranges::all_of(it.reads, [&](Var v) { return is_whole(v) || spreads_whole_rows(v, *rows); });
 }

@@ -86,6 +86,10 @@ class ElementGroups {
   void group_neighbours();
   std::vector<ir::Var> values_of(int g);
   int lowest_reader(int own, const std::vector<ir::Var>& values);
+  int level_at(int reader);
+  void join_later_neighbours();
+  int first_read(int own, const std::vector<ir::Var>& values);
+  int later_neighbour(int g, int before);
   void sink();
   int only_reader(ir::Var v);
   ElementGroup alone(int i) const;

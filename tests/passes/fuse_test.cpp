@@ -53,6 +53,58 @@ constexpr Golden table[] = {
               d:f32[6,4] = broadcast_in_dim[dims=[1] shape=[6,4]] c
               e:f32[6,4] = div b d
           in (e,) }] a c in (e,) })"},
+    {"a large sum over all elements, outside of maps",
+     R"({ lambda a:f32[512,256]. let b:f32[512,256] = mul a a
+        c:f32[] = reduce_sum[axes=[0,1]] b in (c,) })",
+     R"({ lambda a:f32[512,256]. let c:f32[] = fused[body={ lambda a:f32[512,256].
+          let b:f32[512,256] = mul a a
+              c:f32[] = reduce_sum[axes=[0,1]] b
+          in (c,) }] a in (c,) })"},
+    {"none over a part of the dimensions, and none of what is not cut",
+     R"({ lambda a:f32[512,256] b:f32[256]. let c:f32[512,256] = mul a a
+        d:f32[256] = reduce_sum[axes=[0]] c
+        e:f32[512,256] = broadcast_in_dim[dims=[1] shape=[512,256]] b
+        f:f32[512,256] = mul c e
+        g:f32[512,256] = neg f
+        h:f32[] = reduce_sum[axes=[0,1]] g in (d,h) })",
+     R"({ lambda a:f32[512,256] b:f32[256]. let c:f32[512,256] g:f32[512,256] = fused[body={ lambda a:f32[512,256] b:f32[256].
+          let c:f32[512,256] = mul a a
+              e:f32[512,256] = broadcast_in_dim[dims=[1] shape=[512,256]] b
+              f:f32[512,256] = mul c e
+              g:f32[512,256] = neg f
+          in (c,g) }] a b
+        d:f32[256] = reduce_sum[axes=[0]] c
+        h:f32[] = reduce_sum[axes=[0,1]] g in (d,h) })"},
+    {"what nothing waits for is computed where all that it reads is read again",
+     R"({ lambda a:f32[4] b:f32[4] s:f32[]. let c:f32[4] = mul a a
+        d:f32[] = reduce_sum[axes=[0]] c
+        e:f32[] = cos s
+        f:f32[4] = broadcast_in_dim[dims=[] shape=[4]] e
+        g:f32[4] = mul a f
+        h:f32[4] = add g b
+        i:f32[] = reduce_sum[axes=[0]] h
+        j:f32[] = div d i in (h,j) })",
+     R"({ lambda a:f32[4] b:f32[4] s:f32[]. let e:f32[] = cos s
+        h:f32[4] d:f32[] i:f32[] = fused[body={ lambda a:f32[4] e:f32[] b:f32[4].
+          let c:f32[4] = mul a a
+              f:f32[4] = broadcast_in_dim[dims=[] shape=[4]] e
+              g:f32[4] = mul a f
+              h:f32[4] = add g b
+              d:f32[] = reduce_sum[axes=[0]] c
+              i:f32[] = reduce_sum[axes=[0]] h
+          in (h,d,i) }] a e b
+        j:f32[] = div d i in (h,j) })"},
+    {"not where another has to wait, or memory lives longer",
+     R"({ lambda a:f32[4] b:f32[4] s:f32[1]. let c:f32[4] = mul a b
+        d:f32[1] = cumsum[axis=0 reverse=false] s
+        e:f32[4] = broadcast_in_dim[dims=[0] shape=[4]] d
+        f:f32[4] = mul a e in (c,f) })",
+     R"({ lambda a:f32[4] b:f32[4] s:f32[1]. let c:f32[4] = mul a b
+        d:f32[1] = cumsum[axis=0 reverse=false] s
+        f:f32[4] = fused[body={ lambda a:f32[4] d:f32[1].
+          let e:f32[4] = broadcast_in_dim[dims=[0] shape=[4]] d
+              f:f32[4] = mul a e
+          in (f,) }] a d in (c,f) })"},
     {"bits are as quick to compute again as sums are",
      R"({ lambda a:i32[6,4]. let b:i32[6,4] = bitwise_and a a
         x:f32[6,4] = convert[dtype=f32] b

@@ -136,7 +136,7 @@ const Primitive& primitives::neg() {
       .samples = samples::both(samples::unary(-3, 3, samples::all_floats),
                                samples::unary(0, 9, {DType::int32, DType::uint8, DType::complex64, DType::complex128})),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
-      .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>),
+      .traits = loops::with(exact_traits, loops::same<loops::floating | loops::word>),
       .equal_to = algebra::involution(neg)};
   return op;
 }
@@ -153,7 +153,7 @@ const Primitive& primitives::abs() {
                                samples::both(samples::unary(-9, 9, {DType::int32, DType::int64, DType::int8}),
                                              samples::unary(0, 200, {DType::uint8}))),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
-      .traits = loops::with(exact_traits, loops::same<loops::real>)};
+      .traits = loops::with(exact_traits, loops::same<loops::floating>)};
   return op;
 }
 
@@ -169,7 +169,7 @@ const Primitive& primitives::sign() {
                                samples::both(samples::unary(-2, 3, {DType::int32, DType::int64, DType::int8}),
                                              samples::unary(0, 3, {DType::uint8}))),
       .error_samples = samples::elementwise_errors(1, DType::float32, DType::bool_),
-      .traits = loops::with(exact_traits, loops::same<loops::real>)};
+      .traits = loops::with(exact_traits, loops::same<loops::floating>)};
   return op;
 }
 
@@ -188,7 +188,7 @@ const Primitive& primitives::add() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>),
+                            .traits = loops::with(exact_traits, loops::same<loops::floating | loops::word>),
                             .of_truths = bitwise_or};
   return op;
 }
@@ -208,7 +208,7 @@ const Primitive& primitives::sub() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>)};
+                            .traits = loops::with(exact_traits, loops::same<loops::floating | loops::word>)};
   return op;
 }
 
@@ -224,7 +224,7 @@ const Primitive& primitives::mul() {
                             }),
                             .samples = samples::both(numeric_samples(), complex_samples(-2, 2)),
                             .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-                            .traits = loops::with(exact_traits, loops::same<loops::real | loops::word>),
+                            .traits = loops::with(exact_traits, loops::same<loops::floating | loops::word>),
                             .of_truths = bitwise_and,
                             .equal_to = algebra::neutral(1, {1, 0})};
   return op;
@@ -239,7 +239,7 @@ const Primitive& primitives::div() {
       .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) { return quotient(a, b); }),
       .samples = samples::both(quotient_samples(), complex_samples(0.5, 2)),
       .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
-      .traits = {.pointwise = true, .exact = true, .steps = 5, .in_loops = loops::same<loops::real>},
+      .traits = {.pointwise = true, .exact = true, .steps = 5, .in_loops = loops::same<loops::floating>},
       .equal_to = algebra::neutral(1, {1})};
   return op;
 }

@@ -23,7 +23,7 @@ Primitive ordering(std::string name, PrimitiveGetter self, F f) {
           .reference = reference::binary<double, std::int64_t, std::uint64_t, bool>(f),
           .samples = comparison_samples(),
           .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-          .traits = loops::with(exact_traits, loops::predicate<loops::real | loops::integer>)};
+          .traits = loops::with(exact_traits, loops::predicate<loops::floating | loops::integer>)};
 }
 
 template <class F>
@@ -35,7 +35,7 @@ Primitive equality(std::string name, PrimitiveGetter self, F f) {
           .reference = reference::binary<double, std::int64_t, std::uint64_t, bool, Complex>(f),
           .samples = comparison_samples(),
           .error_samples = samples::elementwise_errors(2, DType::float32, DType::key),
-          .traits = loops::with(exact_traits, loops::predicate<loops::real | loops::word | loops::truth>)};
+          .traits = loops::with(exact_traits, loops::predicate<loops::floating | loops::word | loops::truth>)};
 }
 
 }  // namespace

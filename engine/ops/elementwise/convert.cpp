@@ -10,11 +10,12 @@ namespace lockstep::ops {
 
 namespace {
 
-/// Memory may hold bfloat16; a lane of 32 bits has no instruction between floats and unsigned words.
+/// A lane of 32 bits has no instruction between floats and unsigned words; integers become bfloat16 by way of float32.
 bool in_loops(DType operand, DType result) {
   const auto is = [&](DType a, DType b) { return (operand == a && result == b) || (operand == b && result == a); };
-  if (is(DType::bfloat16, DType::float32)) return true;
-  return loops::class_of(operand) != 0 && loops::class_of(result) != 0 && !is(DType::float32, DType::uint32);
+  const unsigned from = loops::class_of(operand), to = loops::class_of(result);
+  if (from == loops::brain || to == loops::brain) return ((from | to) & loops::word) == 0 && from != 0 && to != 0;
+  return from != 0 && to != 0 && !is(DType::float32, DType::uint32);
 }
 
 std::vector<ArrayType> convert_infer(const ir::InferContext& context) {

@@ -70,7 +70,7 @@ const Primitive& primitives::exp() {
       "exp", exp, [](auto x) { return std::exp(x); },
       [](const Value&, const Value& y, const Value& dx) { return dx * y; },
       samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 
@@ -78,7 +78,7 @@ const Primitive& primitives::exp2() {
   static const Primitive op = pointwise::of_floats(
       "exp2", exp2, [](double x) { return std::exp2(x); },
       [](const Value&, const Value& y, const Value& dx) { return dx * (y * std::numbers::ln2); },
-      samples::unary(-3, 3, samples::all_floats), loops::with(pointwise_traits, loops::same<loops::real>));
+      samples::unary(-3, 3, samples::all_floats), loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 
@@ -87,7 +87,7 @@ const Primitive& primitives::expm1() {
       "expm1", expm1, [](auto x) { return less_one(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx * ops::exp(x); },
       samples::both(samples::inexact(-2, 2), samples::inexact(-1e-4, 1e-4)),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 
@@ -96,7 +96,7 @@ const Primitive& primitives::log() {
       "log", log, [](auto x) { return std::log(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx / x; },
       samples::both(samples::unary(0.1, 4, samples::all_floats), samples::unary(0.5, 2, samples::complexes)),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 
@@ -105,7 +105,7 @@ const Primitive& primitives::log1p() {
       "log1p", log1p, [](auto x) { return of_one_more(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx / (x + 1); },
       samples::both(samples::inexact(-0.8, 3), samples::inexact(-1e-4, 1e-4)),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 
@@ -124,7 +124,7 @@ const Primitive& primitives::logistic() {
         return dx * (is_complex(x.dtype()) ? y * (1.0 - y) : slopes::logistic(x));
       },
       samples::both(samples::unary(-6, 6), samples::unary(-2, 2, samples::complexes)),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 

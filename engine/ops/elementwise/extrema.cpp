@@ -46,7 +46,7 @@ const Primitive& primitives::maximum() {
           [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x > y; }); }),
       .samples = ordered_samples(),
       .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-      .traits = loops::with(quick_traits, loops::same<loops::real | loops::integer | loops::truth>)};
+      .traits = loops::with(quick_traits, loops::same<loops::floating | loops::integer | loops::truth>)};
   return op;
 }
 
@@ -60,7 +60,7 @@ const Primitive& primitives::minimum() {
           [](auto a, auto b) { return extremum(a, b, [](auto x, auto y) { return x < y; }); }),
       .samples = ordered_samples(),
       .error_samples = samples::elementwise_errors(2, DType::float32, DType::complex64),
-      .traits = loops::with(quick_traits, loops::same<loops::real | loops::integer | loops::truth>)};
+      .traits = loops::with(quick_traits, loops::same<loops::floating | loops::integer | loops::truth>)};
   return op;
 }
 

@@ -26,7 +26,7 @@ const Primitive& primitives::tanh() {
         return dx * (is_complex(x.dtype()) ? 1.0 - y * y : slopes::tanh(x, y));
       },
       samples::both(samples::unary(-3, 3, samples::all_floats), samples::unary(-1, 1, samples::complexes)),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 

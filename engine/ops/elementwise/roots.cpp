@@ -78,7 +78,7 @@ const Primitive& primitives::sqrt() {
       "sqrt", sqrt, [](auto x) { return std::sqrt(x); },
       [](const Value&, const Value& y, const Value& dx) { return dx * (full_like(y, 0.5) / y); },
       samples::inexact(0.2, 4, samples::all_floats),
-      {.pointwise = true, .exact = true, .steps = 5, .in_loops = loops::same<loops::real>});
+      {.pointwise = true, .exact = true, .steps = 5, .in_loops = loops::same<loops::floating>});
   return op;
 }
 
@@ -86,7 +86,7 @@ const Primitive& primitives::rsqrt() {
   static const Primitive op = pointwise::of_inexact(
       "rsqrt", rsqrt, [](auto x) { return 1.0 / std::sqrt(x); },
       [](const Value& x, const Value& y, const Value& dx) { return dx * ((y / x) * -0.5); }, samples::inexact(0.2, 4),
-      {.pointwise = true, .steps = 5, .in_loops = loops::same<loops::real>});
+      {.pointwise = true, .steps = 5, .in_loops = loops::same<loops::floating>});
   return op;
 }
 
@@ -114,7 +114,7 @@ const Primitive& primitives::integer_pow() {
       .error_samples = samples::errors(
           {{{{DType::bool_, Shape{2}, {}}}, {{"exponent", std::int64_t{2}}}, "for operand 0", {}},
            {{{DType::int32, Shape{2}, {}}}, {{"exponent", std::int64_t{-1}}}, "an exponent of 0 or more", {}}}),
-      .traits = loops::with(pointwise_traits, loops::same<loops::real>)};
+      .traits = loops::with(pointwise_traits, loops::same<loops::floating>)};
   return op;
 }
 

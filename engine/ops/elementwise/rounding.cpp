@@ -55,7 +55,7 @@ const Primitive& primitives::floor() {
                             .reference = reference::unary<double>([](double x) { return std::floor(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = rounding(loops::with(exact_traits, loops::same<loops::real>))};
+                            .traits = rounding(loops::with(exact_traits, loops::same<loops::floating>))};
   return op;
 }
 
@@ -67,7 +67,7 @@ const Primitive& primitives::ceil() {
                             .reference = reference::unary<double>([](double x) { return std::ceil(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = rounding(loops::with(exact_traits, loops::same<loops::real>))};
+                            .traits = rounding(loops::with(exact_traits, loops::same<loops::floating>))};
   return op;
 }
 
@@ -79,7 +79,7 @@ const Primitive& primitives::round() {
                             .reference = reference::unary<double>([](double x) { return std::nearbyint(x); }),
                             .samples = rounding_samples(),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = rounding(loops::with(quick_traits, loops::same<loops::real>))};
+                            .traits = rounding(loops::with(quick_traits, loops::same<loops::floating>))};
   return op;
 }
 
@@ -92,7 +92,7 @@ const Primitive& primitives::is_finite() {
                                 [](auto x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); }),
                             .samples = samples::unary(-3, 3, samples::all_floats),
                             .error_samples = samples::elementwise_errors(1, DType::float32, DType::int32),
-                            .traits = loops::with(quick_traits, loops::predicate<loops::real>)};
+                            .traits = loops::with(quick_traits, loops::predicate<loops::floating>)};
   return op;
 }
 

@@ -7,7 +7,7 @@ namespace {
 bool in_loops(DType operand, DType result) {
   const bool is_predicate = operand == DType::bool_;
   return loops::class_of(result) != 0 &&
-         (is_predicate || loops::same<loops::real | loops::word | loops::truth>(operand, result));
+         (is_predicate || loops::same<loops::floating | loops::word | loops::truth>(operand, result));
 }
 
 std::vector<ArrayType> select_infer(const ir::InferContext& context) {

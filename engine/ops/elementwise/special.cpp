@@ -177,7 +177,7 @@ const Primitive& primitives::erf() {
   static const Primitive op = pointwise::of_floats(
       "erf", erf, [](double x) { return std::erf(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx * erf_slope(x); }, samples::unary(-3, 3),
-      loops::with(pointwise_traits, loops::same<loops::real>));
+      loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 
@@ -185,7 +185,7 @@ const Primitive& primitives::erfc() {
   static const Primitive op = pointwise::of_floats(
       "erfc", erfc, [](double x) { return std::erfc(x); },
       [](const Value& x, const Value&, const Value& dx) { return dx * -erf_slope(x); },
-      samples::unary(-3, 3, samples::all_floats), loops::with(pointwise_traits, loops::same<loops::real>));
+      samples::unary(-3, 3, samples::all_floats), loops::with(pointwise_traits, loops::same<loops::floating>));
   return op;
 }
 

@@ -2,14 +2,16 @@
 
 #include "engine/ir/primitive.h"
 
-// Fused loops compute in lanes of 32 bits and of bools; bfloat16 is what memory holds, not what is computed in.
+// Fused loops compute in lanes of 32 bits and of bools; an op on bfloat16 is that on float32, rounded behind each op.
 namespace lockstep::ops::loops {
 
 constexpr unsigned real = 1;     ///< float32
 constexpr unsigned integer = 2;  ///< int32
 constexpr unsigned natural = 4;  ///< uint32
 constexpr unsigned truth = 8;    ///< bool
+constexpr unsigned brain = 16;   ///< bfloat16
 constexpr unsigned word = integer | natural;
+constexpr unsigned floating = real | brain;
 
 constexpr unsigned class_of(DType dtype) {
   switch (dtype) {
@@ -21,6 +23,8 @@ constexpr unsigned class_of(DType dtype) {
       return natural;
     case DType::bool_:
       return truth;
+    case DType::bfloat16:
+      return brain;
     default:
       return 0;
   }

@@ -53,8 +53,8 @@ class LOCKSTEP_API Kernel {
   virtual bool accepts_in_place(int /*input*/) const { return false; }
   /// Whether any output may share memory with the given input. Several outputs never share one input's memory.
   virtual bool may_share(int input, int output) const { return output == 0 && accepts_in_place(input); }
-  /// Of a sum over all elements: how many neighbouring ones, times any power of two, may be summed apart by kernels of
-  /// the same op. Their sums, joined in pairs as the digits of a binary counter are carried, have this one's bits. 0
+  /// Of a sum over all elements, or a loop all of whose sums are: how many neighbouring ones, times any power of two, may
+  /// be summed apart by kernels of the same op. Their sums, joined in pairs as the digits of a binary counter are carried, have this one's bits. 0
   /// where they may not.
   virtual std::int64_t summed_apart() const { return 0; }
 };

@@ -139,6 +139,27 @@ TEST_CASE("random element-wise programs: fused, not fused, and equation by equat
   if (!usable_sets().empty()) CHECK(loops > 80);
 }
 
+TEST_CASE("arithmetic of bfloat16 in one loop is rounded behind each op") {
+  const Shape shape{37, 129};
+  const ArrayType narrow{DType::bfloat16, shape, {}}, row{DType::bfloat16, Shape{129}, {}};
+  const auto normalized = [&](std::span<const Value> x) {
+    const Value scale = ops::broadcast_in_dim(x[2], shape, {1});
+    const Value a = x[0] * scale + x[1] * 0.3;
+    const Value b = ops::tanh(a * a) - ops::div(x[1], ops::exp(a) + 1.0);
+    const Value shown = ops::greater(a, b);
+    const Value c = ops::select(shown, ops::neg(a), ops::maximum(b, scale));
+    const Value wide = ops::convert(c, DType::float32);
+    return Values{c * ops::convert(shown, DType::bfloat16), wide * wide, ops::logistic(c), shown,
+                  ops::reduce_sum(wide, {0})};
+  };
+  const ir::FunctionPtr f =
+      make_function({narrow, narrow, row}, [&](ir::Builder&, std::span<const Value> x) { return normalized(x); });
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const int loops = check_equal(f, seed);
+    if (!usable_sets().empty()) CHECK(loops == 1);
+  }
+}
+
 TEST_CASE("random shard bodies: fused, not fused, and equation by equation") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
@@ -168,6 +189,36 @@ TEST_CASE("an optimizer's update is one loop, in tiles, written in place") {
     CHECK(executable->chains.size() == 1);
     for (int r = 0; r < 3; ++r) CHECK(executable->results[static_cast<std::size_t>(r)].donor == r);
     check_equal(f, 5);
+  }
+}
+
+TEST_CASE("norms stand in the loop of the update that they are of, in tiles, with the bits of sums apart") {
+  for (const std::int64_t rows : {64, 300, 1000}) {
+    CAPTURE(rows);
+    const ArrayType type{DType::float32, Shape{rows, 331}, {}};
+    const ArrayType scalar{DType::float32, Shape{}, {}};
+    const ir::FunctionPtr f = make_function({type, type, type, scalar}, [&](ir::Builder&, std::span<const Value> x) {
+      const auto spread = [&](const Value& v) { return ops::broadcast_in_dim(v, type.shape, {}); };
+      const auto norm = [](const Value& v) { return ops::sqrt(ops::reduce_sum(v * v, {0, 1})); };
+      const Value m = x[1] * 0.9 + x[2] * 0.1;
+      const Value u = m * spread(ops::exp(x[3])) + x[0] * 0.01;
+      return Values{x[0] - spread(ops::div(norm(x[0]), norm(u))) * u, m};
+    });
+    check_equal(f, 7);
+    for (const backend::Isa isa : usable_sets()) {
+      const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
+      compile::Options options;
+      options.backends = {backend};
+      options.threads = 2;
+      options.verify = true;
+      const auto executable = compile::lower(f, options);
+      const std::string text = executable->print();
+      INFO(text);
+      CHECK(executable->chains.size() == 2);  // up to the norms, and behind them
+      CHECK(text.find("= reduce_sum") == std::string::npos);
+      CHECK(text.find("join_sums") != std::string::npos);
+      CHECK(executable->results[1].donor == 1);
+    }
   }
 }
 

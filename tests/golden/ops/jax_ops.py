@@ -1,6 +1,6 @@
 """Writes jax/<op>.txt: an op's samples evaluated, differentiated and batched in JAX 0.10.2.
 
-    pip install jax==0.10.2
+    pip install jax==0.10.2 mpmath
     python tests/golden/ops/jax_ops.py build/release/bin/tests_golden log2
 
 A line "<case> <hash of what its values depend on>", then a line "<run> | <type> | <values>" for each result of each run.
