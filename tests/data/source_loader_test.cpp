@@ -1,4 +1,5 @@
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -9,14 +10,14 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/backend/device_threads.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 #include <lockstep/random.h>
+#include <lockstep/transforms.h>
 
-#include "engine/runtime/team.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/forked.h"
 
@@ -98,18 +99,30 @@ TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and 
   Read found = read(loader, 7);
   static_cast<void>(read(moved_on, 3));
   // From here on no core is left: what threads have begun is given out first.
-  runtime::TeamLease(static_cast<int>(std::thread::hardware_concurrency()), {}).team().run([](int) {});
-  REQUIRE(backend::spare_cores() <= 0);
+  const std::int64_t count = std::bit_ceil(std::thread::hardware_concurrency());
+  const Mesh mesh({{"batch", count}}, devices("cpu:0-" + std::to_string(count - 1)));
+  const auto step =
+      pmap([](const Array& x) { return x * 2.0; }, {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
+  const auto use_all = [&] { static_cast<void>(step(ones({count}))); };
+  use_all();
   const Read rest = read(loader, 33);
   found.x.insert(found.x.end(), rest.x.begin(), rest.x.end());
   found.noise.insert(found.noise.end(), rest.noise.begin(), rest.noise.end());
   found.positions.insert(found.positions.end(), rest.positions.begin(), rest.positions.end());
   CHECK(found == expected);
+  use_all();
   moved_on.seek(expected.positions[20]);
   CHECK(moved_on.next().at("x").array().to_vector<float>() == expected.x[20]);
-  SourceLoader anew(counting(200), options);
+  SourceLoader anew(counting(200), options), in_turn(counting(200), options);
+  use_all();
   CHECK(read(anew, 40) == expected);
+  for (int i = 0; i < 40; ++i) {  // all cores, one device, and back
+    if (i % 7 == 0) use_all();
+    if (i % 7 == 3) static_cast<void>(jit([](const Array& x) { return x * 3.0; })(ones({3})));
+    CHECK(in_turn.next().at("x").array().to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
+  }
   SourceLoader before_fork(counting(200), options);
+  use_all();
   static_cast<void>(before_fork.next());
   CHECK(tests::forked([&] { return before_fork.next().at("x").array().to_vector<float>() == expected.x[1] ? 1 : 0; }) ==
         1);
