@@ -116,11 +116,12 @@ void RunFolder::write(const Manifest& manifest, const std::string& config) const
 RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, const std::string& config) {
   check_new_run(path);
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool is_made = fs::create_directories(path, error);
   if (error) {
     throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}; name another one in --run",
                                       path.string(), error.message()));
   }
+  if (!is_made) check_new_run(path);  // by way of ".." of a folder that was not there
   RunFolder folder(path);
   folder.lock_.emplace(path);
   folder.write(manifest, config);
