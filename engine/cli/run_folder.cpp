@@ -61,7 +61,7 @@ void check_writable(const fs::path& run) {
         fmt::format("[train] {} cannot be written: it is {}; take it away, or let it be written", path.string(), what));
   };
   if (::access(run.c_str(), W_OK | X_OK) != 0) refuse(run, "a folder that this user may not write");
-  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "bits.csv", "result.json"}) {
+  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "speed.csv", "bits.csv", "result.json"}) {
     std::error_code error;
     const fs::path path = run / name;
     const fs::file_status status = fs::status(path, error);

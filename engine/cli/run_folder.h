@@ -20,7 +20,7 @@ std::optional<std::string> written_fingerprint(const std::filesystem::path& run)
 /// Whether the whole file could be written.
 [[nodiscard]] bool write_text(const std::filesystem::path& path, const std::string& text);
 
-/// A run's folder: manifest.json, config.toml, metrics.csv, checkpoints/step-N.
+/// A run's folder: manifest.json, config.toml, metrics.csv, speed.csv, checkpoints/step-N.
 class RunFolder {
  public:
   /// Makes it, to be written by this process alone. Throws ValueError where it exists.
@@ -39,6 +39,8 @@ class RunFolder {
   void write(const Manifest& manifest, const std::string& config) const;
 
   std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
+  /// Apart from the metrics, which two runs of the same bits have alike to the last byte.
+  std::filesystem::path speed() const { return path_ / "speed.csv"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path events() const { return path_ / "events"; }
 
