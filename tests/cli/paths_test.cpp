@@ -68,7 +68,7 @@ TEST_CASE("a path that leads to something else says what is there and what to wr
               {"--run " + here + "/file/run: " + here + "/file is a file, in which no folder can be made"});
   must_refuse(what + "--run " + here + "/file/more/run", {here + "/file is a file, in which no folder can be made"});
   must_refuse(what + "--run " + here, {"the run folder " + here + " exists already; name a new one, or give --resume"});
-  must_refuse(what + "--run " + here + "/none/..//../" + folder.path().filename().string(), {"exists already"});
+  must_refuse(what + "--run " + here + "/gone/..//../" + folder.path().filename().string(), {"exists already"});
   must_refuse(what + "--resume --run " + here + "/file",
               {here + "/file holds no checkpoint to resume: it is a file; give the folder that it lies in"});
   must_refuse(what + "--resume --run " + here + "/none", {"holds no checkpoint to resume: there is no such folder"});
@@ -99,7 +99,7 @@ TEST_CASE("a run may lie anywhere, and what is written of it goes where it can")
   const std::string here = folder.path().string();
   folder.write("file", "text");
   fs::create_directory(folder.path() / "there");
-  for (const std::string run : {here + "/there/../with space", here + "/deep/er/run", here + "/\xC3\xA4 \xFF"}) {
+  for (const std::string& run : {here + "/there/../with space", here + "/deep/er/run", here + "/\xC3\xA4 \xFF"}) {
     CAPTURE(run);
     REQUIRE(run_program(what + "--run '" + run + "'").code == 0);
     CHECK(run_program("verify '" + run + "'").code == 0);

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/backend/device_threads.h>
 #include <lockstep/checkpoint.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
@@ -89,6 +90,27 @@ TEST_CASE("batches are those of a Loader, however many threads make them") {
     CHECK(batch.x.to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
     CHECK(batch.weight.to_vector<float>() == std::vector<float>(8, 1.0F));
   }
+}
+
+TEST_CASE("the widest call since it was asked last is told, of this thread alone; cores are shared by processes") {
+  const auto call = [](int count) {
+    const Mesh mesh({{"batch", 4}}, devices("cpu:0-" + std::to_string(count - 1)));
+    pmap([](const Array& x) { return x * 2.0; },
+         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}})(ones({4}));
+  };
+  static_cast<void>(backend::devices_of_calls());
+  CHECK(backend::devices_of_calls() == 0);
+  call(1);
+  call(4);
+  call(2);
+  CHECK(backend::devices_of_calls() == 4);
+  CHECK(backend::devices_of_calls() == 0);
+  std::thread([&] { call(2); }).join();
+  CHECK(backend::devices_of_calls() == 0);
+  call(1);
+  CHECK(backend::devices_of_calls() == 1);
+  CHECK(backend::own_cores() >= 1);
+  CHECK(backend::own_cores(1 << 20) <= backend::own_cores());
 }
 
 TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and by devices that take all cores") {

@@ -10,8 +10,6 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/backend/device_threads.h>
-#include <lockstep/ops.h>
-#include <lockstep/parallel.h>
 
 #include "engine/runtime/team.h"
 #include "tests/support/forked.h"
@@ -99,27 +97,6 @@ TEST_CASE("parts may be made within parts, on several threads at once, and in a 
           nested();
           return made.load();
         }) == 16);
-}
-
-TEST_CASE("the widest call since it was asked last is told, of this thread alone; cores are shared by processes") {
-  const auto call = [](int count) {
-    const Mesh mesh({{"batch", 4}}, devices("cpu:0-" + std::to_string(count - 1)));
-    pmap([](const Array& x) { return x * 2.0; },
-         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}})(ones({4}));
-  };
-  static_cast<void>(backend::devices_of_calls());
-  CHECK(backend::devices_of_calls() == 0);
-  call(1);
-  call(4);
-  call(2);
-  CHECK(backend::devices_of_calls() == 4);
-  CHECK(backend::devices_of_calls() == 0);
-  std::thread([&] { call(2); }).join();
-  CHECK(backend::devices_of_calls() == 0);
-  call(1);
-  CHECK(backend::devices_of_calls() == 1);
-  CHECK(backend::own_cores() >= 1);
-  CHECK(backend::own_cores(1 << 20) <= backend::own_cores());
 }
 
 }  // namespace lockstep::tests
