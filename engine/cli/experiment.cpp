@@ -137,8 +137,8 @@ Dataset rows_in(const std::filesystem::path& file, std::int64_t classes) {
 
 /// train.npz and test.npz, of x and y.
 DataSets load_npz(const TrainArguments& a, NamedOptions& options) {
-  const std::filesystem::path folder = folder_of(a, "train.npz and test.npz");
   const std::int64_t classes = options.count("classes", 10);
+  const std::filesystem::path folder = folder_of(a, "train.npz and test.npz");
   DataSets sets{rows_in(folder / "train.npz", classes), rows_in(folder / "test.npz", classes)};
   const Shape train = sets.train.x.type.shape, test = sets.test.x.type.shape;
   if (test.with(0, train.dim(0)) != train) {

@@ -61,7 +61,7 @@ void check_writable(const fs::path& run) {
         fmt::format("[train] {} cannot be written: it is {}; take it away, or let it be written", path.string(), what));
   };
   if (::access(run.c_str(), W_OK | X_OK) != 0) refuse(run, "a folder that this user may not write");
-  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "bits.csv", "result.json"}) {
+  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "speed.csv", "bits.csv", "result.json"}) {
     std::error_code error;
     const fs::path path = run / name;
     const fs::file_status status = fs::status(path, error);
@@ -116,11 +116,12 @@ void RunFolder::write(const Manifest& manifest, const std::string& config) const
 RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, const std::string& config) {
   check_new_run(path);
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool is_made = fs::create_directories(path, error);
   if (error) {
     throw CheckpointError(fmt::format("[train] the run folder {} cannot be made: {}; name another one in --run",
                                       path.string(), error.message()));
   }
+  if (!is_made) check_new_run(path);  // by way of ".." of a folder that was not there
   RunFolder folder(path);
   folder.lock_.emplace(path);
   folder.write(manifest, config);

@@ -70,7 +70,7 @@ class SourceLoader::Batches {
 
   Tree next() {
     if (is_elsewhere()) return made_now(false);
-    if ((!reads_ahead() && !has_begun()) || !start()) return made_now(!prefetch_.threads);
+    if ((!reads_ahead() && !has_begun()) || !start()) return made_now(!prefetch_.threads && devices_ > 1);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return !queue_.empty() && queue_.front()->done; });
     const std::shared_ptr<Slot> slot = queue_.front();
@@ -98,7 +98,8 @@ class SourceLoader::Batches {
   bool reads_ahead() {
     if (prefetch_.threads) return *prefetch_.threads > 0;
     if (processes_ == 0) processes_ = world()->size();
-    const bool wanted = backend::spare_cores(processes_) > 0;
+    if (const int devices = backend::devices_of_calls(); devices > 0) devices_ = devices;
+    const bool wanted = devices_ < backend::own_cores(processes_);
     if (wanted == !rests_) return wanted;
     const std::lock_guard lock(mutex_);
     rests_ = !wanted;
@@ -204,6 +205,7 @@ class SourceLoader::Batches {
   Position position_;
   const pid_t process_ = ::getpid();
   int processes_ = 0;  ///< That share the cores; 0: not asked.
+  int devices_ = 1;    ///< Of what is done with batches, as far as it was seen.
   const std::shared_ptr<BatchMemory> memory_ = std::make_shared<BatchMemory>();
 
   std::mutex mutex_;

@@ -78,8 +78,11 @@ void set_bases(const Executable& executable, CallFrame& frame, std::span<const A
   }
 }
 
+thread_local int widest_call = 0;
+
 /// Collectives that were computed.
 int execute(const Executable& executable, CallFrame& frame, Record* record) {
+  widest_call = std::max(widest_call, executable.devices);
   if (record != nullptr) record->assign(static_cast<std::size_t>(executable.devices), {});
   const auto recorder = [&](int device) {
     return record == nullptr ? nullptr : &(*record)[static_cast<std::size_t>(device)];
@@ -139,6 +142,8 @@ int execute_with_others(const Executable& executable, CallFrame& frame, Record* 
 }
 
 }  // namespace
+
+int take_widest_call() { return std::exchange(widest_call, 0); }
 
 CallFrame& FrameLease::of(const Executable& executable) {
   if (executable_ != &executable) {

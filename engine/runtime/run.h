@@ -15,6 +15,9 @@ namespace lockstep::runtime {
 
 using namespace backend;
 
+/// Devices of the widest call that this thread made since it asked last; 0 where it made none.
+int take_widest_call();
+
 /// What each device did in one run.
 using Record = std::vector<executable::Recorder>;
 

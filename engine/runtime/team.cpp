@@ -1,7 +1,6 @@
 #include "engine/runtime/team.h"
 
 #include <array>
-#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,11 +12,6 @@
 #include "engine/ir/backend_chain.h"
 
 namespace lockstep::runtime {
-namespace {
-
-constinit std::atomic<int> widest{1};
-
-}  // namespace
 
 Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
     : devices_(devices),
@@ -26,9 +20,6 @@ Team::Team(int devices, std::vector<std::shared_ptr<const Backend>> backends)
       barrier_(devices),
       done_(devices),
       shares_(devices) {
-  for (int before = widest.load(std::memory_order_relaxed);
-       before < devices && !widest.compare_exchange_weak(before, devices, std::memory_order_relaxed);) {
-  }
   threads_.reserve(static_cast<std::size_t>(devices) - 1);
   try {
     for (int d = 1; d < devices; ++d) threads_.emplace_back([this, d] { work(d); });
@@ -194,8 +185,6 @@ std::unique_ptr<TeamLease> TeamLease::of_idle(int most_devices) {
   if (team == nullptr) return nullptr;
   return std::unique_ptr<TeamLease>(new TeamLease(std::move(team), key));
 }
-
-int widest_team() { return widest.load(std::memory_order_relaxed); }
 
 TeamLease::~TeamLease() { pool().put(key_, std::move(team_)); }
 

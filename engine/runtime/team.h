@@ -87,7 +87,4 @@ class TeamLease {
   std::size_t key_;
 };
 
-/// The most threads that a team of this process has had; 1 before there is any.
-int widest_team();
-
 }  // namespace lockstep::runtime

@@ -32,6 +32,32 @@ const backend::Buffer* memory_of(const Array& array) { return array.state()->buf
 
 }  // namespace
 
+TEST_CASE("blocks lie where their array does, where that is in one piece, and stay what they were") {
+  const Array x = drawn({64, 16});
+  const auto rows_of = [&](const ArrayBlock& block) {
+    return slice(x, {block.start[0], 0}, {block.start[0] + 16, 16});
+  };
+  for (const Layout& layout : {Layout({{0, "data"}}), Layout({{1, "data"}}), Layout({{0, "data"}, {1, "model"}})}) {
+    Array cut = reshard(x, grid(2), layout);
+    const auto* const begin = static_cast<const std::byte*>(memory_of(cut)->data());
+    const std::vector<ArrayBlock> blocks = local_blocks(cut);
+    const bool is_whole_rows = blocks[0].values.dim(1) == 16;
+    for (const ArrayBlock& block : blocks) {
+      const auto* const at = static_cast<const std::byte*>(memory_of(block.values)->data());
+      const bool lies_within = at >= begin && at < begin + x.type().nbytes();
+      CHECK(lies_within == is_whole_rows);
+      if (is_whole_rows) CHECK(at == begin + block.start[0] * 16 * 4);
+    }
+    const auto twice = pmap([](const Array& v) { return v * 2.0; },
+                            {.mesh = grid(2), .in = {layout}, .out = {layout}, .keep_cut = true});
+    const Array after = twice(std::move(cut));
+    check_same_bits(gather(after), x * 2.0);
+    if (!is_whole_rows) continue;
+    for (const ArrayBlock& block : blocks) check_same_bits(block.values, rows_of(block));
+    check_same_bits(blocks[1].values * 3.0, rows_of(blocks[1]) * 3.0);
+  }
+}
+
 TEST_CASE("a result that stays cut is read by maps of its layout, and by all else behind gather") {
   const Layout layout = Layout({{0, "data"}, {1, "model"}});
   const auto twice = pmap([](const Array& x) { return x * 2.0; },

@@ -36,6 +36,7 @@ void make_run(const fs::path& run) {
   const Outcome outcome =
       run_program(what + "--steps 6 --checkpoint-every 2 --log-every 1 --trace-bits --run " + run.string());
   REQUIRE(outcome.code == 0);
+  fs::copy_file(run / "config.toml", run.string() + ".toml", fs::copy_options::overwrite_existing);
   fs::remove_all(run / "checkpoints" / "step-6");
   fs::remove(run / "result.json");
   fs::create_directory(run / "checkpoints" / ".step-6.abcdef");
@@ -70,7 +71,8 @@ void must_refuse(const fs::path& run, const std::string& command, const std::str
 }
 
 std::string resume(const fs::path& run, const std::string& more) {
-  return LOCKSTEP_PROGRAM " " + what + "--steps 9 --trace-bits --resume --run " + run.string() + " " + more;
+  return LOCKSTEP_PROGRAM " train --config " + run.string() + ".toml --resume --run " + run.string() +
+         (contains(more, "--steps") ? " " : " --steps 9 ") + more;
 }
 
 }  // namespace
@@ -102,7 +104,7 @@ TEST_CASE("a resume that is refused leaves the run's folder byte for byte as it 
       {"--profile " + (run / "none" / "trace.json").string(), "there is no folder"},
   };
   for (const Case& c : cases) must_refuse(run, resume(run, c.options), c.part);
-  must_refuse(run, LOCKSTEP_PROGRAM " " + what + "--steps 3 --resume --run " + run.string(), "stands at step 4");
+  must_refuse(run, resume(run, "--steps 3"), "stands at step 4");
   // Each entry of the manifest, as it would be of another run.
   const fs::path manifest = run / "checkpoints" / "step-4" / "manifest.json";
   fs::remove(run / "checkpoints" / "step-4" / "SHA256SUMS");  // which knows the manifest's bytes
@@ -142,7 +144,7 @@ TEST_CASE("a resume from a damaged checkpoint, or into a folder that cannot be w
   made_anew();
   fs::remove(run / "checkpoints" / "step-4" / "arrays.safetensors");
   must_refuse(run, resume(run, accepted), "arrays.safetensors");
-  for (const char* file : {"metrics.csv", "bits.csv", "config.toml", "manifest.json", "result.json"}) {
+  for (const char* file : {"metrics.csv", "speed.csv", "bits.csv", "config.toml", "manifest.json", "result.json"}) {
     made_anew();
     fs::remove(run / file);
     fs::create_directory(run / file);

@@ -76,8 +76,8 @@ TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has
   const Outcome once = train(folder.path() / "once", "--steps 1 --profile " + trace.string());
   CHECK(has_start(once, "profile: no call was recorded"));
   const Outcome refused = train(folder.path() / "refused", "--steps 2 --profile " + (folder.path() / "no/t").string());
-  CHECK(refused.code == 1);
-  CHECK(refused.err[0].find("cannot write the trace") != std::string::npos);
+  CHECK(refused.code == 2);
+  CHECK(refused.err[0].find("name another file in --profile") != std::string::npos);
 }
 
 TEST_CASE("a run prints its placement, progress, table and fingerprint, and leaves metrics, manifest, checkpoints") {

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -14,9 +15,10 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 #include <lockstep/random.h>
+#include <lockstep/transforms.h>
 
-#include "engine/runtime/team.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/forked.h"
 
@@ -90,6 +92,27 @@ TEST_CASE("batches are those of a Loader, however many threads make them") {
   }
 }
 
+TEST_CASE("the widest call since it was asked last is told, of this thread alone; cores are shared by processes") {
+  const auto call = [](int count) {
+    const Mesh mesh({{"batch", 4}}, devices("cpu:0-" + std::to_string(count - 1)));
+    pmap([](const Array& x) { return x * 2.0; },
+         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}})(ones({4}));
+  };
+  static_cast<void>(backend::devices_of_calls());
+  CHECK(backend::devices_of_calls() == 0);
+  call(1);
+  call(4);
+  call(2);
+  CHECK(backend::devices_of_calls() == 4);
+  CHECK(backend::devices_of_calls() == 0);
+  std::thread([&] { call(2); }).join();
+  CHECK(backend::devices_of_calls() == 0);
+  call(1);
+  CHECK(backend::devices_of_calls() == 1);
+  CHECK(backend::own_cores() >= 1);
+  CHECK(backend::own_cores(1 << 20) <= backend::own_cores());
+}
+
 TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and by devices that take all cores") {
   const LoaderOptions options{.batch = 24, .seed = 3, .drop_last = false};
   SourceLoader plain(counting(200), options, {.threads = 0});
@@ -98,18 +121,30 @@ TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and 
   Read found = read(loader, 7);
   static_cast<void>(read(moved_on, 3));
   // From here on no core is left: what threads have begun is given out first.
-  runtime::TeamLease(static_cast<int>(std::thread::hardware_concurrency()), {}).team().run([](int) {});
-  REQUIRE(backend::spare_cores() <= 0);
+  const std::int64_t count = std::bit_ceil(std::thread::hardware_concurrency());
+  const Mesh mesh({{"batch", count}}, devices("cpu:0-" + std::to_string(count - 1)));
+  const auto step =
+      pmap([](const Array& x) { return x * 2.0; }, {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
+  const auto use_all = [&] { static_cast<void>(step(ones({count}))); };
+  use_all();
   const Read rest = read(loader, 33);
   found.x.insert(found.x.end(), rest.x.begin(), rest.x.end());
   found.noise.insert(found.noise.end(), rest.noise.begin(), rest.noise.end());
   found.positions.insert(found.positions.end(), rest.positions.begin(), rest.positions.end());
   CHECK(found == expected);
+  use_all();
   moved_on.seek(expected.positions[20]);
   CHECK(moved_on.next().at("x").array().to_vector<float>() == expected.x[20]);
-  SourceLoader anew(counting(200), options);
+  SourceLoader anew(counting(200), options), in_turn(counting(200), options);
+  use_all();
   CHECK(read(anew, 40) == expected);
+  for (int i = 0; i < 40; ++i) {  // all cores, one device, and back
+    if (i % 7 == 0) use_all();
+    if (i % 7 == 3) static_cast<void>(jit([](const Array& x) { return x * 3.0; })(ones({3})));
+    CHECK(in_turn.next().at("x").array().to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
+  }
   SourceLoader before_fork(counting(200), options);
+  use_all();
   static_cast<void>(before_fork.next());
   CHECK(tests::forked([&] { return before_fork.next().at("x").array().to_vector<float>() == expected.x[1] ? 1 : 0; }) ==
         1);

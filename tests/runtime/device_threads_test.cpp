@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
-#include <set>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -53,12 +53,12 @@ TEST_CASE("of several parts that throw, the lowest one's error is told, and the 
     std::string text;
     try {
       backend::on_waiting_threads(64, [&](int i) {
-        if (i >= 20) throw std::runtime_error(std::to_string(i));
+        if (i >= 20 + round % 30) throw std::runtime_error(std::to_string(i));
       });
     } catch (const std::runtime_error& error) {
       text = error.what();
     }
-    CHECK(text == "20");
+    CHECK(text == std::to_string(20 + round % 30));
     std::atomic<int> made{0};
     backend::on_waiting_threads(8, [&](int) { ++made; });
     CHECK(made == 8);
@@ -97,16 +97,6 @@ TEST_CASE("parts may be made within parts, on several threads at once, and in a 
           nested();
           return made.load();
         }) == 16);
-}
-
-TEST_CASE("devices of the widest call so far leave what is over of the cores") {
-  const int cores = backend::spare_cores() + runtime::widest_team();
-  CHECK(cores >= 1);
-  leave_idle(cores);
-  CHECK(backend::spare_cores() <= 0);
-  leave_idle(1);
-  CHECK(backend::spare_cores() <= 0);
-  CHECK(backend::spare_cores(2) <= backend::spare_cores(1));
 }
 
 }  // namespace lockstep::tests
