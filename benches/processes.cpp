@@ -7,7 +7,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -201,104 +200,72 @@ void plan_gpt(const GptArguments& a) {
 /// What a step does between two sums: products over memory of its own, more than a core's second cache keeps.
 class Products {
  public:
-  /// About so long, as often on every process.
-  explicit Products(double seconds) {
-    constexpr std::int64_t some = 20;
-    walk(some);
-    const double before = use_of_this_process().cpu_seconds;
-    walk(some);
-    const double one = std::max((use_of_this_process().cpu_seconds - before) / some, 1e-6);
-    rounds_ = static_cast<std::int64_t>(seconds / one);
-    world()->broadcast(std::as_writable_bytes(std::span(&rounds_, 1)), 0);
-  }
-
-  void run() { walk(rounds_); }
-
- private:
-  static constexpr std::size_t bytes = std::size_t{2} << 20;
-
   void walk(std::int64_t rounds) {
     for (std::int64_t i = 0; i < rounds; ++i) {
       for (float& value : values_) value = value * 0.999F + 1e-3F;
     }
   }
 
+ private:
+  static constexpr std::size_t bytes = std::size_t{2} << 20;
   std::vector<float> values_ = std::vector<float>(bytes / sizeof(float), 1.0F);
-  std::int64_t rounds_ = 0;
-};
-
-/// What is timed of an exchange: with it, and all the same without, where something is made of what is summed.
-struct Exchanged {
-  std::function<void()> with;
-  std::function<void()> without;
 };
 
 /// A psum of one shard a process, by itself.
-Exchanged sum_alone(std::int64_t elements) {
+std::function<void()> sum_alone(std::int64_t elements) {
   const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
   const auto sum = jit([mesh](const Array& a) {
     return pmap([](const Array& block) { return psum(block, {"batch"}); },
                 {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
   });
-  return {[sum, x = ones({processes, elements})] { sum(x); }, [] {}};
+  return [sum, x = ones({processes, elements})] { sum(x); };
 }
 
-/// What a step does around a sum: a product of a few rows gives a gradient, and the sum of all moves a weight.
-Exchanged sum_of_gradients(std::int64_t elements) {
+/// What a step does around a sum: products of a few rows give a gradient, and the sum of all moves a weight.
+std::function<void()> sum_of_gradients(std::int64_t elements) {
   constexpr std::int64_t columns = 256, rows = 8;
-  const std::int64_t shards = 2 * world()->size();  // of which a process has two, as a step has several
+  const std::int64_t shards = 2 * world()->size();  // a process has several, as in a step
   const Mesh mesh({{"batch", shards}}, devices("cpu:0-0"));
-  const auto moved = [](const Array& w, const Array& gradient) { return w - 1e-3 * gradient; };
-  const auto gradient = [](const Array& x, const Array& y) { return matmul(transpose(x), y); };
-  const auto together = jit([=](const Array& w, const Array& x, const Array& y) {
-    return pmap(
-        [=](const Array& v, const Array& a, const Array& b) { return moved(v, psum(gradient(a, b), {"batch"})); },
-        {.mesh = mesh, .in = {replicated, sharded("batch"), sharded("batch")}, .out = {replicated}})(w, x, y);
+  const auto step = jit([mesh](const Array& w, const Array& x, const Array& y) {
+    const auto moved = [](const Array& v, const Array& a, const Array& b) {
+      return v - 1e-3 * psum(matmul(transpose(a), b), {"batch"});
+    };
+    return pmap(moved, {.mesh = mesh, .in = {replicated, sharded("batch"), sharded("batch")}, .out = {replicated}})(
+        w, x, y);
   });
-  const auto alone = jit([=](const Array& w, const Array& x, const Array& y) { return moved(w, gradient(x, y)); });
-  const auto called = [=](const auto& step, std::int64_t all) {
-    const auto w = std::make_shared<Array>(zeros({elements / columns, columns}));
-    return [step, w, x = ones({all, elements / columns}), y = ones({all, columns})] { *w = step(std::move(*w), x, y); };
+  const auto w = std::make_shared<Array>(zeros({elements / columns, columns}));
+  return [step, w, x = ones({shards * rows, elements / columns}), y = ones({shards * rows, columns})] {
+    *w = step(std::move(*w), x, y);
   };
-  return {called(together, shards * rows), called(alone, 2 * rows)};
 }
 
 struct ExchangeArguments {
   Timing timing{.seconds = 0.5};
   std::int64_t only = 0;
-  double behind = 0;  ///< Seconds of products before each, which are not counted.
+  std::int64_t behind = 0;
   bool of_gradients = false;
 };
 
-/// Sums of several sizes. Where processes take turns, what is not counted is what the processes' cores need for it.
+/// Sums of several sizes, with what stands before each. One process alone has the same program and nobody to exchange with.
 void time_exchanges(const ExchangeArguments& a) {
-  const double cores = std::min<double>(world()->size(), std::thread::hardware_concurrency());
-  Products products(a.behind);
-  const Timing part{a.timing.seconds / 9, a.timing.mean};
+  Products products;
   const std::int64_t most = std::int64_t{a.of_gradients ? 16 : 64} << 20;
   for (std::int64_t bytes = 1024; bytes <= most; bytes *= 4) {
     if (a.only > 0 && bytes != a.only) continue;
-    const Exchanged exchanged = a.of_gradients ? sum_of_gradients(bytes / 4) : sum_alone(bytes / 4);
-    const auto seconds = [&](const std::function<void()>& call, Use& use) {
-      return seconds_per_step(
-          [&] {
-            if (a.behind > 0) products.run();
-            call();
-          },
-          part, &use);
+    const std::function<void()> sum = a.of_gradients ? sum_of_gradients(bytes / 4) : sum_alone(bytes / 4);
+    const auto both = [&] {
+      products.walk(a.behind);
+      sum();
     };
     Use use;
-    std::vector<double> samples;
+    std::vector<double> samples, processor;
     for (int i = 0; i < 9; ++i) {
-      double before = 0;
-      if (a.behind > 0 || a.of_gradients) {
-        before = seconds(exchanged.without, use);
-        if (a.timing.mean) before = use.cpu_seconds / cores;
-      }
-      samples.push_back(seconds(exchanged.with, use) - before);
+      samples.push_back(seconds_per_step(both, {a.timing.seconds / 9, a.timing.mean}, &use));
+      processor.push_back(use.cpu_seconds);
     }
-    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "meetings": {:.2f}}})", bytes, median(samples), use.meetings));
+    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "cpu_seconds": {:.9f}, "meetings": {:.2f}}})", bytes,
+                    median(samples), median(processor), use.meetings));
   }
 }
 
@@ -323,8 +290,8 @@ int run(int argc, char** argv) {
   exchange->add_option("--seconds", e.timing.seconds, "For each size")->capture_default_str();
   exchange->add_flag("--mean", e.timing.mean, "In place of the median");
   exchange->add_option("--bytes", e.only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
-  exchange->add_option("--behind", e.behind, "Seconds of products before each sum")->capture_default_str();
-  exchange->add_flag("--of-gradients", e.of_gradients, "Of products, moving weights, less the same without a sum");
+  exchange->add_option("--behind", e.behind, "Walks over 2 MiB of own memory before each sum")->capture_default_str();
+  exchange->add_flag("--of-gradients", e.of_gradients, "Of products, whose sum moves a weight");
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
   for (const auto& [name, value] :
