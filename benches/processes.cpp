@@ -7,6 +7,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,8 @@ namespace {
 /// How long to call, and what of the calls' times is said.
 struct Timing {
   double seconds = 4;
-  bool mean = false;  ///< Where processes take turns, medians leave out the turns of others.
+  bool mean = false;   ///< Where processes take turns, medians leave out the turns of others.
+  bool turns = false;  ///< Between calls the process sleeps: others that share its core run, as where they meet.
 };
 
 struct StepArguments {
@@ -84,6 +86,7 @@ Use use_since(const Use& before, std::int64_t calls) {
 double seconds_per_step(const std::function<void()>& step, const Timing& timing, Use* use = nullptr) {
   using Clock = std::chrono::steady_clock;
   const auto timed = [&] {
+    if (timing.turns) std::this_thread::sleep_for(std::chrono::microseconds(50));
     const auto start = Clock::now();
     step();
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -173,7 +176,7 @@ void time_comparison(const StepArguments& a) {
   Work work = work_of(a, nullptr);
   const Function program = work.step.program(work.state, work.batch);
   const Tree arguments = Tree::list({to_tree(work.state), to_tree(work.batch)});
-  const Timing eighth{a.timing.seconds / 8, a.timing.mean};
+  const Timing eighth{.seconds = a.timing.seconds / 8};
   const double printed = seconds_per_step([&] { static_cast<void>(program.to_string()); }, eighth);
   const double compared = seconds_per_step([&] { check_replicas("the arguments", arguments); }, eighth);
   const double step = seconds_of_a_step(work, a.timing);
@@ -261,7 +264,7 @@ void time_exchanges(const ExchangeArguments& a) {
     Use use;
     std::vector<double> samples, processor;
     for (int i = 0; i < 9; ++i) {
-      samples.push_back(seconds_per_step(both, {a.timing.seconds / 9, a.timing.mean}, &use));
+      samples.push_back(seconds_per_step(both, {a.timing.seconds / 9, a.timing.mean, a.timing.turns}, &use));
       processor.push_back(use.cpu_seconds);
     }
     say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "cpu_seconds": {:.9f}, "meetings": {:.2f}}})", bytes,
@@ -281,6 +284,7 @@ int run(int argc, char** argv) {
   step->add_option("--devices", a.devices, "Of a process")->capture_default_str();
   step->add_option("--seconds", a.timing.seconds)->capture_default_str();
   step->add_flag("--mean", a.timing.mean, "In place of the median");
+  step->add_flag("--turns", a.timing.turns, "Sleeps between steps, so that processes take turns");
   step->add_flag("--profile", a.profile, "What the ops of 100 steps took, on standard error");
   CLI::App* const comparison = app.add_subcommand("comparison", "What is compared before a step's first call");
   comparison->add_option("workload", a.workload)->required();
@@ -289,6 +293,7 @@ int run(int argc, char** argv) {
   CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
   exchange->add_option("--seconds", e.timing.seconds, "For each size")->capture_default_str();
   exchange->add_flag("--mean", e.timing.mean, "In place of the median");
+  exchange->add_flag("--turns", e.timing.turns, "Sleeps between sums, so that processes take turns");
   exchange->add_option("--bytes", e.only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
   exchange->add_option("--behind", e.behind, "Walks over 2 MiB of own memory before each sum")->capture_default_str();
   exchange->add_flag("--of-gradients", e.of_gradients, "Of products, whose sum moves a weight");

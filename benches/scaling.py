@@ -5,7 +5,8 @@
     python benches/scaling.py predict
 
 `measure`: for P processes of one device each, (a) the step on the rows that one process has, in P processes at once that
-know nothing of each other: its time, or, where P are more than the cores, the processor's time of all over the cores; (b)
+know nothing of each other: its time, or, where P are more than the cores, the processor's time of all over the cores, while
+they sleep between two steps, so that each begins with what another one left in the caches; (b)
 by bytes, what a sum over P processes adds to a product that is summed and moves a weight, behind products over memory of its
 own, beside the same in P processes apart; (c) the step of all. Foretold is (a) and (b) of all bytes of the step's sums at
 once; it stands beside (c). `plans`:
@@ -63,11 +64,16 @@ def between(points, x):
     return points[-1][1] * x / points[-1][0]
 
 
+def turns_of(processes):
+    """Processes that know nothing of each other keep a core for milliseconds; those that meet find it as others left it."""
+    return ["--turns"] if processes > (os.cpu_count() or 1) else []
+
+
 def exchanges(together, program, options, processes):
     """By bytes, what a sum adds to the same calls in as many processes that have nobody to exchange with."""
     arguments = ["exchange", "--of-gradients", "--behind", str(BEHIND), *options]
     rows = said([*together, program, *arguments])
-    apart = at_once([program, *arguments], processes)
+    apart = at_once([program, *arguments, *turns_of(processes)], processes)
     return [
         {**row, "seconds": max(0.0, row["seconds"] - alone_seconds([one[i] for one in apart], processes))}
         for i, row in enumerate(rows)
@@ -107,6 +113,7 @@ def measure(arguments):
         for workload in arguments.workloads:
             rows, shards = ROWS[workload] // processes, SHARDS // processes
             part = [program, "step", workload, "--rows", str(rows), "--shards", str(shards), *timing, *mean]
+            part += turns_of(processes)
             local = alone_seconds([one[0] for one in at_once(part, processes)], processes)
             whole = said([*together, program, "step", workload, "--shards", str(SHARDS), *timing, *mean])[0]
             exchange = exchange_seconds(sums, whole)
