@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <lockstep/lockstep.h>
@@ -51,9 +53,10 @@ struct GptArguments {
 /// What the calls took of the machine, of all processes together.
 struct Use {
   double cpu_seconds = 0;
-  double sleeps = 0;    ///< Times that one slept.
-  double turns = 0;     ///< Times that its core was taken, or given up for another's turn.
-  double meetings = 0;  ///< Of each.
+  double sleeps = 0;                   ///< Times that one slept.
+  double turns = 0;                    ///< Times that its core was taken, or given up for another's turn.
+  double meetings = 0;                 ///< Of each.
+  std::vector<double> quantiles = {};  ///< Of the calls' seconds in this process, a twentieth apart.
 };
 
 Use use_of_this_process() {
@@ -70,14 +73,15 @@ Use use_of_this_process() {
 Use use_since(const Use& before, std::int64_t calls) {
   const Use now = use_of_this_process();
   const Use own{now.cpu_seconds - before.cpu_seconds, now.sleeps - before.sleeps, now.turns - before.turns};
-  std::vector<Use> all(static_cast<std::size_t>(world()->size()));
-  world()->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  const std::array<double, 3> given = {own.cpu_seconds, own.sleeps, own.turns};
+  std::vector<std::array<double, 3>> all(static_cast<std::size_t>(world()->size()));
+  world()->all_gather(std::as_bytes(std::span(given)), std::as_writable_bytes(std::span(all)));
   const auto n = static_cast<double>(calls);
   Use sum{.meetings = (now.meetings - before.meetings) / n};
-  for (const Use& use : all) {
-    sum.cpu_seconds += use.cpu_seconds / n;
-    sum.sleeps += use.sleeps / n;
-    sum.turns += use.turns / n;
+  for (const auto& [cpu_seconds, sleeps, turns] : all) {
+    sum.cpu_seconds += cpu_seconds / n;
+    sum.sleeps += sleeps / n;
+    sum.turns += turns / n;
   }
   return sum;
 }
@@ -99,7 +103,11 @@ double seconds_per_step(const std::function<void()>& step, const Timing& timing,
   std::vector<double> samples;
   const Use before = use_of_this_process();
   for (std::int64_t i = 0; i < calls; ++i) samples.push_back(timed());
-  if (use != nullptr) *use = use_since(before, calls);
+  if (use != nullptr) {
+    *use = use_since(before, calls);
+    std::ranges::sort(samples);
+    for (std::size_t i = 1; i < 20; ++i) use->quantiles.push_back(samples[i * samples.size() / 20]);
+  }
   if (timing.mean) return std::reduce(samples.begin(), samples.end()) / static_cast<double>(samples.size());
   return median(std::move(samples));
 }
@@ -122,9 +130,9 @@ std::string text(const Plan& plan, std::int64_t parameters, double seconds, cons
   }
   return fmt::format(
       R"({{"seconds": {:.9f}, "flops": {:.9g}, "parameters": {}, "collectives": [{}], "shard_bytes": {}, )"
-      R"("scratch_bytes": {}, "arena_bytes": {}, "cpu_seconds": {:.9f}, "sleeps": {:.2f}, "turns": {:.2f}, "meetings": {:.2f}}})",
+      R"("scratch_bytes": {}, "arena_bytes": {}, "cpu_seconds": {:.9f}, "sleeps": {:.2f}, "turns": {:.2f}, "meetings": {:.2f}, "quantiles": [{:.6g}]}})",
       seconds, plan.flops, parameters, collectives, plan.shard_bytes, plan.scratch_bytes, plan.arena_bytes,
-      use.cpu_seconds, use.sleeps, use.turns, use.meetings);
+      use.cpu_seconds, use.sleeps, use.turns, use.meetings, fmt::join(use.quantiles, ", "));
 }
 
 /// A workload's step, with what goes into it.
@@ -267,8 +275,9 @@ void time_exchanges(const ExchangeArguments& a) {
       samples.push_back(seconds_per_step(both, {a.timing.seconds / 9, a.timing.mean, a.timing.turns}, &use));
       processor.push_back(use.cpu_seconds);
     }
-    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "cpu_seconds": {:.9f}, "meetings": {:.2f}}})", bytes,
-                    median(samples), median(processor), use.meetings));
+    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "cpu_seconds": {:.9f}, "meetings": {:.2f}, )"
+                    R"("quantiles": [{:.6g}]}})",
+                    bytes, median(samples), median(processor), use.meetings, fmt::join(use.quantiles, ", ")));
   }
 }
 

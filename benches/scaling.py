@@ -5,9 +5,9 @@
     python benches/scaling.py predict
 
 `measure`: for P processes of one device each, (a) the step on the rows that one process has, in P processes at once that
-know nothing of each other: its time, or, where P are more than the cores, the processor's time of all over the cores, while
-they sleep between two steps, so that each begins with what another one left in the caches; (b)
-by bytes, what a sum over P processes adds to a product that is summed and moves a weight, behind products over memory of its
+know nothing of each other: the median of the latest of P, or, where P are more than the cores, the processor's time of all
+over the cores, while they sleep between two steps, so that each begins with what another one left in the caches; (b) by
+bytes, what a sum over P processes adds to a product that is summed and moves a weight, behind products over memory of its
 own, beside the same in P processes apart; (c) the step of all. Foretold is (a) and (b) of all bytes of the step's sums at
 once; it stands beside (c). `plans`:
 memory and operations of small gpts from their plans, a formula fitted to most of them, and how far it is from the others.
@@ -17,6 +17,7 @@ memory and operations of small gpts from their plans, a formula fitted to most o
 import argparse
 import itertools
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -91,11 +92,13 @@ def exchange_seconds(table, whole):
 
 
 def alone_seconds(local, processes):
-    """Of the same step without its exchange: the slowest process, or, where they take turns, what their cores need for all."""
+    """Of the same step without its exchange: what half of the steps take of which each waits for the latest process; where
+    they take turns, what their cores need for all."""
     cores = min(processes, os.cpu_count() or 1)
-    if processes <= cores:
-        return max(one["seconds"] for one in local)
-    return sum(one["cpu_seconds"] for one in local) / cores
+    if processes > cores:
+        return sum(one["cpu_seconds"] for one in local) / cores
+    within = lambda x: math.prod(sum(q <= x for q in one["quantiles"]) / len(one["quantiles"]) for one in local)
+    return next(x for x in sorted(q for one in local for q in one["quantiles"]) if within(x) >= 0.5)
 
 
 def measure(arguments):
