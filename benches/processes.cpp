@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <lockstep/lockstep.h>
@@ -31,7 +33,8 @@ namespace {
 /// How long to call, and what of the calls' times is said.
 struct Timing {
   double seconds = 4;
-  bool mean = false;  ///< Where processes take turns, medians leave out the turns of others.
+  bool mean = false;   ///< Where processes take turns, medians leave out the turns of others.
+  bool turns = false;  ///< Between calls the process sleeps: others that share its core run, as where they meet.
 };
 
 struct StepArguments {
@@ -50,9 +53,10 @@ struct GptArguments {
 /// What the calls took of the machine, of all processes together.
 struct Use {
   double cpu_seconds = 0;
-  double sleeps = 0;    ///< Times that one slept.
-  double turns = 0;     ///< Times that its core was taken, or given up for another's turn.
-  double meetings = 0;  ///< Of each.
+  double sleeps = 0;                   ///< Times that one slept.
+  double turns = 0;                    ///< Times that its core was taken, or given up for another's turn.
+  double meetings = 0;                 ///< Of each.
+  std::vector<double> quantiles = {};  ///< Of the calls' seconds in this process, a twentieth apart.
 };
 
 Use use_of_this_process() {
@@ -69,14 +73,15 @@ Use use_of_this_process() {
 Use use_since(const Use& before, std::int64_t calls) {
   const Use now = use_of_this_process();
   const Use own{now.cpu_seconds - before.cpu_seconds, now.sleeps - before.sleeps, now.turns - before.turns};
-  std::vector<Use> all(static_cast<std::size_t>(world()->size()));
-  world()->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  const std::array<double, 3> given = {own.cpu_seconds, own.sleeps, own.turns};
+  std::vector<std::array<double, 3>> all(static_cast<std::size_t>(world()->size()));
+  world()->all_gather(std::as_bytes(std::span(given)), std::as_writable_bytes(std::span(all)));
   const auto n = static_cast<double>(calls);
   Use sum{.meetings = (now.meetings - before.meetings) / n};
-  for (const Use& use : all) {
-    sum.cpu_seconds += use.cpu_seconds / n;
-    sum.sleeps += use.sleeps / n;
-    sum.turns += use.turns / n;
+  for (const auto& [cpu_seconds, sleeps, turns] : all) {
+    sum.cpu_seconds += cpu_seconds / n;
+    sum.sleeps += sleeps / n;
+    sum.turns += turns / n;
   }
   return sum;
 }
@@ -85,6 +90,7 @@ Use use_since(const Use& before, std::int64_t calls) {
 double seconds_per_step(const std::function<void()>& step, const Timing& timing, Use* use = nullptr) {
   using Clock = std::chrono::steady_clock;
   const auto timed = [&] {
+    if (timing.turns) std::this_thread::sleep_for(std::chrono::microseconds(50));
     const auto start = Clock::now();
     step();
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -97,7 +103,11 @@ double seconds_per_step(const std::function<void()>& step, const Timing& timing,
   std::vector<double> samples;
   const Use before = use_of_this_process();
   for (std::int64_t i = 0; i < calls; ++i) samples.push_back(timed());
-  if (use != nullptr) *use = use_since(before, calls);
+  if (use != nullptr) {
+    *use = use_since(before, calls);
+    std::ranges::sort(samples);
+    for (std::size_t i = 1; i < 20; ++i) use->quantiles.push_back(samples[i * samples.size() / 20]);
+  }
   if (timing.mean) return std::reduce(samples.begin(), samples.end()) / static_cast<double>(samples.size());
   return median(std::move(samples));
 }
@@ -120,9 +130,9 @@ std::string text(const Plan& plan, std::int64_t parameters, double seconds, cons
   }
   return fmt::format(
       R"({{"seconds": {:.9f}, "flops": {:.9g}, "parameters": {}, "collectives": [{}], "shard_bytes": {}, )"
-      R"("scratch_bytes": {}, "arena_bytes": {}, "cpu_seconds": {:.9f}, "sleeps": {:.2f}, "turns": {:.2f}, "meetings": {:.2f}}})",
+      R"("scratch_bytes": {}, "arena_bytes": {}, "cpu_seconds": {:.9f}, "sleeps": {:.2f}, "turns": {:.2f}, "meetings": {:.2f}, "quantiles": [{:.6g}]}})",
       seconds, plan.flops, parameters, collectives, plan.shard_bytes, plan.scratch_bytes, plan.arena_bytes,
-      use.cpu_seconds, use.sleeps, use.turns, use.meetings);
+      use.cpu_seconds, use.sleeps, use.turns, use.meetings, fmt::join(use.quantiles, ", "));
 }
 
 /// A workload's step, with what goes into it.
@@ -174,7 +184,7 @@ void time_comparison(const StepArguments& a) {
   Work work = work_of(a, nullptr);
   const Function program = work.step.program(work.state, work.batch);
   const Tree arguments = Tree::list({to_tree(work.state), to_tree(work.batch)});
-  const Timing eighth{a.timing.seconds / 8, a.timing.mean};
+  const Timing eighth{.seconds = a.timing.seconds / 8};
   const double printed = seconds_per_step([&] { static_cast<void>(program.to_string()); }, eighth);
   const double compared = seconds_per_step([&] { check_replicas("the arguments", arguments); }, eighth);
   const double step = seconds_of_a_step(work, a.timing);
@@ -201,104 +211,73 @@ void plan_gpt(const GptArguments& a) {
 /// What a step does between two sums: products over memory of its own, more than a core's second cache keeps.
 class Products {
  public:
-  /// About so long, as often on every process.
-  explicit Products(double seconds) {
-    constexpr std::int64_t some = 20;
-    walk(some);
-    const double before = use_of_this_process().cpu_seconds;
-    walk(some);
-    const double one = std::max((use_of_this_process().cpu_seconds - before) / some, 1e-6);
-    rounds_ = static_cast<std::int64_t>(seconds / one);
-    world()->broadcast(std::as_writable_bytes(std::span(&rounds_, 1)), 0);
-  }
-
-  void run() { walk(rounds_); }
-
- private:
-  static constexpr std::size_t bytes = std::size_t{2} << 20;
-
   void walk(std::int64_t rounds) {
     for (std::int64_t i = 0; i < rounds; ++i) {
       for (float& value : values_) value = value * 0.999F + 1e-3F;
     }
   }
 
+ private:
+  static constexpr std::size_t bytes = std::size_t{2} << 20;
   std::vector<float> values_ = std::vector<float>(bytes / sizeof(float), 1.0F);
-  std::int64_t rounds_ = 0;
-};
-
-/// What is timed of an exchange: with it, and all the same without, where something is made of what is summed.
-struct Exchanged {
-  std::function<void()> with;
-  std::function<void()> without;
 };
 
 /// A psum of one shard a process, by itself.
-Exchanged sum_alone(std::int64_t elements) {
+std::function<void()> sum_alone(std::int64_t elements) {
   const int processes = world()->size();
   const Mesh mesh({{"batch", processes}}, devices("cpu:0-0"));
   const auto sum = jit([mesh](const Array& a) {
     return pmap([](const Array& block) { return psum(block, {"batch"}); },
                 {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(a);
   });
-  return {[sum, x = ones({processes, elements})] { sum(x); }, [] {}};
+  return [sum, x = ones({processes, elements})] { sum(x); };
 }
 
-/// What a step does around a sum: a product of a few rows gives a gradient, and the sum of all moves a weight.
-Exchanged sum_of_gradients(std::int64_t elements) {
+/// What a step does around a sum: products of a few rows give a gradient, and the sum of all moves a weight.
+std::function<void()> sum_of_gradients(std::int64_t elements) {
   constexpr std::int64_t columns = 256, rows = 8;
-  const std::int64_t shards = 2 * world()->size();  // of which a process has two, as a step has several
+  const std::int64_t shards = 2 * world()->size();  // a process has several, as in a step
   const Mesh mesh({{"batch", shards}}, devices("cpu:0-0"));
-  const auto moved = [](const Array& w, const Array& gradient) { return w - 1e-3 * gradient; };
-  const auto gradient = [](const Array& x, const Array& y) { return matmul(transpose(x), y); };
-  const auto together = jit([=](const Array& w, const Array& x, const Array& y) {
-    return pmap(
-        [=](const Array& v, const Array& a, const Array& b) { return moved(v, psum(gradient(a, b), {"batch"})); },
-        {.mesh = mesh, .in = {replicated, sharded("batch"), sharded("batch")}, .out = {replicated}})(w, x, y);
+  const auto step = jit([mesh](const Array& w, const Array& x, const Array& y) {
+    const auto moved = [](const Array& v, const Array& a, const Array& b) {
+      return v - 1e-3 * psum(matmul(transpose(a), b), {"batch"});
+    };
+    return pmap(moved, {.mesh = mesh, .in = {replicated, sharded("batch"), sharded("batch")}, .out = {replicated}})(
+        w, x, y);
   });
-  const auto alone = jit([=](const Array& w, const Array& x, const Array& y) { return moved(w, gradient(x, y)); });
-  const auto called = [=](const auto& step, std::int64_t all) {
-    const auto w = std::make_shared<Array>(zeros({elements / columns, columns}));
-    return [step, w, x = ones({all, elements / columns}), y = ones({all, columns})] { *w = step(std::move(*w), x, y); };
+  const auto w = std::make_shared<Array>(zeros({elements / columns, columns}));
+  return [step, w, x = ones({shards * rows, elements / columns}), y = ones({shards * rows, columns})] {
+    *w = step(std::move(*w), x, y);
   };
-  return {called(together, shards * rows), called(alone, 2 * rows)};
 }
 
 struct ExchangeArguments {
   Timing timing{.seconds = 0.5};
   std::int64_t only = 0;
-  double behind = 0;  ///< Seconds of products before each, which are not counted.
+  std::int64_t behind = 0;
   bool of_gradients = false;
 };
 
-/// Sums of several sizes. Where processes take turns, what is not counted is what the processes' cores need for it.
+/// Sums of several sizes, with what stands before each. One process alone has the same program and nobody to exchange with.
 void time_exchanges(const ExchangeArguments& a) {
-  const double cores = std::min<double>(world()->size(), std::thread::hardware_concurrency());
-  Products products(a.behind);
-  const Timing part{a.timing.seconds / 9, a.timing.mean};
+  Products products;
   const std::int64_t most = std::int64_t{a.of_gradients ? 16 : 64} << 20;
   for (std::int64_t bytes = 1024; bytes <= most; bytes *= 4) {
     if (a.only > 0 && bytes != a.only) continue;
-    const Exchanged exchanged = a.of_gradients ? sum_of_gradients(bytes / 4) : sum_alone(bytes / 4);
-    const auto seconds = [&](const std::function<void()>& call, Use& use) {
-      return seconds_per_step(
-          [&] {
-            if (a.behind > 0) products.run();
-            call();
-          },
-          part, &use);
+    const std::function<void()> sum = a.of_gradients ? sum_of_gradients(bytes / 4) : sum_alone(bytes / 4);
+    const auto both = [&] {
+      products.walk(a.behind);
+      sum();
     };
     Use use;
-    std::vector<double> samples;
+    std::vector<double> samples, processor;
     for (int i = 0; i < 9; ++i) {
-      double before = 0;
-      if (a.behind > 0 || a.of_gradients) {
-        before = seconds(exchanged.without, use);
-        if (a.timing.mean) before = use.cpu_seconds / cores;
-      }
-      samples.push_back(seconds(exchanged.with, use) - before);
+      samples.push_back(seconds_per_step(both, {a.timing.seconds / 9, a.timing.mean, a.timing.turns}, &use));
+      processor.push_back(use.cpu_seconds);
     }
-    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "meetings": {:.2f}}})", bytes, median(samples), use.meetings));
+    say(fmt::format(R"({{"bytes": {}, "seconds": {:.9f}, "cpu_seconds": {:.9f}, "meetings": {:.2f}, )"
+                    R"("quantiles": [{:.6g}]}})",
+                    bytes, median(samples), median(processor), use.meetings, fmt::join(use.quantiles, ", ")));
   }
 }
 
@@ -314,6 +293,7 @@ int run(int argc, char** argv) {
   step->add_option("--devices", a.devices, "Of a process")->capture_default_str();
   step->add_option("--seconds", a.timing.seconds)->capture_default_str();
   step->add_flag("--mean", a.timing.mean, "In place of the median");
+  step->add_flag("--turns", a.timing.turns, "Sleeps between steps, so that processes take turns");
   step->add_flag("--profile", a.profile, "What the ops of 100 steps took, on standard error");
   CLI::App* const comparison = app.add_subcommand("comparison", "What is compared before a step's first call");
   comparison->add_option("workload", a.workload)->required();
@@ -322,9 +302,10 @@ int run(int argc, char** argv) {
   CLI::App* const exchange = app.add_subcommand("exchange", "A sum over one shard of each process, by size");
   exchange->add_option("--seconds", e.timing.seconds, "For each size")->capture_default_str();
   exchange->add_flag("--mean", e.timing.mean, "In place of the median");
+  exchange->add_flag("--turns", e.timing.turns, "Sleeps between sums, so that processes take turns");
   exchange->add_option("--bytes", e.only, "This size alone: 1024 times a power of four; 0: all")->capture_default_str();
-  exchange->add_option("--behind", e.behind, "Seconds of products before each sum")->capture_default_str();
-  exchange->add_flag("--of-gradients", e.of_gradients, "Of products, moving weights, less the same without a sum");
+  exchange->add_option("--behind", e.behind, "Walks over 2 MiB of own memory before each sum")->capture_default_str();
+  exchange->add_flag("--of-gradients", e.of_gradients, "Of products, whose sum moves a weight");
   GptArguments g;
   CLI::App* const plan = app.add_subcommand("plan", "Memory and operations of a gpt's step, from its plan");
   for (const auto& [name, value] :

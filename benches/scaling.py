@@ -5,10 +5,11 @@
     python benches/scaling.py predict
 
 `measure`: for P processes of one device each, (a) the step on the rows that one process has, in P processes at once that
-know nothing of each other: its time, or, where P are more than the cores, the processor's time of all over the cores; (b)
-sums over P processes by size, each of a product that is made there and moves a weight, behind a millisecond of other
-products, less the same without a sum; (c) the step of all. Foretold is (a) and (b) of all bytes of the step's sums at once;
-it stands beside (c). `plans`:
+know nothing of each other: the median of the latest of P, or, where P are more than the cores, the processor's time of all
+over the cores, while they sleep between two steps, so that each begins with what another one left in the caches; (b) by
+bytes, what a sum over P processes adds to a product that is summed and moves a weight, behind products over memory of its
+own, beside the same in P processes apart; (c) the step of all. Foretold is (a) and (b) of all bytes of the step's sums at
+once; it stands beside (c). `plans`:
 memory and operations of small gpts from their plans, a formula fitted to most of them, and how far it is from the others.
 `predict`: the tables of docs/scaling.md, from scaling_model.py.
 """
@@ -16,6 +17,7 @@ memory and operations of small gpts from their plans, a formula fitted to most o
 import argparse
 import itertools
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -26,7 +28,7 @@ from scaling_model import Gpt, Layout, Link, Machine, efficiency, powers, predic
 
 SHARDS = 8
 ROWS = {"mlp": 128, "cnn": 64, "gpt": 8, "lstm": 32, "vit": 32, "resnet20": 64}
-BEHIND = 1e-3  # seconds of products before a sum that is timed
+BEHIND = 8  # walks over 2 MiB before a sum that is timed: what a step leaves of the caches
 ENOUGH = 0.5  # of a device's time spent on its share of the model: below it a layout does not pay
 
 
@@ -48,8 +50,9 @@ def said(command):
 
 
 def at_once(command, count):
+    """What each of several processes says that know nothing of each other."""
     processes = [start(command) for _ in range(count)]
-    return [lines(process.communicate()[0])[0] for process in processes]
+    return [lines(process.communicate()[0]) for process in processes]
 
 
 def between(points, x):
@@ -60,6 +63,22 @@ def between(points, x):
         if x <= high:
             return before + (after - before) * (x - low) / (high - low)
     return points[-1][1] * x / points[-1][0]
+
+
+def turns_of(processes):
+    """Processes that know nothing of each other keep a core for milliseconds; those that meet find it as others left it."""
+    return ["--turns"] if processes > (os.cpu_count() or 1) else []
+
+
+def exchanges(together, program, options, processes):
+    """By bytes, what a sum adds to the same calls in as many processes that have nobody to exchange with."""
+    arguments = ["exchange", "--of-gradients", "--behind", str(BEHIND), *options]
+    rows = said([*together, program, *arguments])
+    apart = at_once([program, *arguments, *turns_of(processes)], processes)
+    return [
+        {**row, "seconds": max(0.0, row["seconds"] - alone_seconds([one[i] for one in apart], processes))}
+        for i, row in enumerate(rows)
+    ]
 
 
 def exchange_seconds(table, whole):
@@ -73,11 +92,13 @@ def exchange_seconds(table, whole):
 
 
 def alone_seconds(local, processes):
-    """Of the same step without its exchange: the slowest process, or, where they take turns, what their cores need for all."""
+    """Of the same step without its exchange: what half of the steps take of which each waits for the latest process; where
+    they take turns, what their cores need for all."""
     cores = min(processes, os.cpu_count() or 1)
-    if processes <= cores:
-        return max(one["seconds"] for one in local)
-    return sum(one["cpu_seconds"] for one in local) / cores
+    if processes > cores:
+        return sum(one["cpu_seconds"] for one in local) / cores
+    within = lambda x: math.prod(sum(q <= x for q in one["quantiles"]) / len(one["quantiles"]) for one in local)
+    return next(x for x in sorted(q for one in local for q in one["quantiles"]) if within(x) >= 0.5)
 
 
 def measure(arguments):
@@ -87,17 +108,17 @@ def measure(arguments):
     print("|---|---|---|---|---|---|---|")
     worst = 1.0
     for processes in arguments.processes:
-        together = [*launcher, "-n", str(processes), program]
+        together = [*launcher, "-n", str(processes)]
         timing = ["--seconds", str(arguments.seconds)]
         takes_turns = processes > (os.cpu_count() or 1)
         mean = ["--mean"] if takes_turns else []  # medians leave out the turns of others
-        behind = ["--of-gradients", "--behind", str(BEHIND), "--seconds", "1"]
-        sums = said([*together, "exchange", *behind, *mean]) if processes > 1 else []
+        sums = exchanges(together, program, ["--seconds", "1", *mean], processes) if processes > 1 else []
         for workload in arguments.workloads:
             rows, shards = ROWS[workload] // processes, SHARDS // processes
             part = [program, "step", workload, "--rows", str(rows), "--shards", str(shards), *timing, *mean]
-            local = alone_seconds(at_once(part, processes), processes)
-            whole = said([*together, "step", workload, "--shards", str(SHARDS), *timing, *mean])[0]
+            part += turns_of(processes)
+            local = alone_seconds([one[0] for one in at_once(part, processes)], processes)
+            whole = said([*together, program, "step", workload, "--shards", str(SHARDS), *timing, *mean])[0]
             exchange = exchange_seconds(sums, whole)
             foretold = local + exchange
             ratio = whole["seconds"] / foretold

@@ -98,7 +98,7 @@ struct Item {
   int fence = -1;          ///< An index into Program::fences, or -1.
   bool together = false;   ///< control: all devices walk through it.
   bool on_caller = false;  ///< control: its kernel talks to other processes.
-  const Kernel* control = nullptr;  ///< control: its kernel, which has the executables of its bodies.
+  const Kernel* control = nullptr;           ///< control: its kernel, which has the executables of its bodies.
   std::vector<Collective> collectives = {};  ///< Of which it computes the last part.
   ir::Provenance provenance = {};
 };
