@@ -111,7 +111,8 @@ class ViewChooser {
     const bool has_sums = loop != nullptr && loop->has_sums();
     bool is_cut = item.pointwise && item.pmap < 0 && program_.is_shared && elements >= tile_elements;
     if (!is_cut || has_sums) choice.kernel = program_.kernels.get(item.op, item.attrs, inputs, outputs);
-    if (has_sums) is_cut = is_cut && may_be_summed_in_tiles(*choice.kernel);
+    // Nothing is summed in a last tile of one element, of which a loop has no kernel.
+    if (has_sums) is_cut = is_cut && may_be_summed_in_tiles(*choice.kernel) && elements % tile_elements != 1;
     if (is_cut) {
       choice.tiled = elements;
       choice.kernel = flat_kernel(item, types, elements, tile_elements);

@@ -3,6 +3,7 @@
 // Data, by theme: files and what is in them, sources of rows and what is done to a row, batches.
 
 #include <lockstep/augmentation.h>
+#include <lockstep/augmentation_boxes.h>
 #include <lockstep/augmentation_colors.h>
 #include <lockstep/augmentation_geometry.h>
 #include <lockstep/augmentation_policies.h>

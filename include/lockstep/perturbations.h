@@ -6,6 +6,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/random.h>
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>
 
@@ -21,6 +22,10 @@ struct PerturbedOptions {
   double sigma = 0.1;            ///< By which what is drawn is multiplied.
   Noise noise = Noise::gumbel;   ///< Gumbel makes softmax of argmax' one-hot.
   bool subtracts_middle = true;  ///< The function at x is left out of derivatives, which then vary less.
+  /// In a map: whether x is a block of a larger array, whose noise and scores are then the whole one's, so that values
+  /// and derivatives are those without the map; or the same on all replicas. Leaves that a replica has whole draw the
+  /// same on all.
+  random::Placement placement = {};
 };
 
 namespace detail {
@@ -33,7 +38,7 @@ LOCKSTEP_API Tree perturbed(const TreeFunction& function, const Array& key, cons
 /// whose derivatives of any order, by any mode, are estimates without bias of its derivatives. They come from values of
 /// the function alone (scores), which is never differentiated. x is an Array or a tree of real floats; the function is
 /// one that `vmap` takes, and gives real floats. Each leaf has draws of its own, in float32 at least; those of Optax from
-/// the same key. Throws DtypeError for leaves that are no real floats, ValueError for samples below 1 or a sigma that is
+/// the same key. Inside a map the function sees its replica's block. Throws DtypeError for leaves that are no real floats, ValueError for samples below 1 or a sigma that is
 /// not above 0. Berthet et al. 2020, "Learning with differentiable perturbed optimizers"; derivatives by Foerster et al.
 /// 2018. (optax.perturbations.make_perturbed_fun)
 template <class F>

@@ -116,6 +116,62 @@ TEST_CASE("in a pmap each replica folds its index into the key, and has what vma
   }
 }
 
+namespace {
+
+/// Of rows that are perturbed, and of weights that every replica has: each row's largest place.
+Tree tops(const Tree& t) {
+  const Array scaled = t.at("rows").array() * t.at("weights").array();
+  return Tree(one_hot(argmax(scaled, 1), 3, float64) * arange(1, 4));
+}
+
+/// Of whole arrays, or of blocks in a map; and its derivatives twice.
+Tree smooth_values(const Array& key, const Tree& t, const random::Placement& placement, const AxisSet& axes) {
+  const auto loss = [&](const Tree& x) {
+    const auto smooth = perturbed(tops, {.samples = 8, .sigma = 0.5, .placement = placement});
+    const Array total = sum(square(smooth(key, x).array()));
+    return axes.empty() ? total : psum(total, axes);
+  };
+  const auto slope = [&](const Tree& x) {
+    const Tree g = grad(loss)(x);
+    const Array rows = sum(sin(g.at("rows").array()));
+    return sum(square(g.at("weights").array())) + (axes.empty() ? rows : psum(rows, axes));
+  };
+  return Tree::dict({{"value", Tree(loss(t))}, {"first", grad(loss)(t)}, {"second", grad(slope)(t)}});
+}
+
+}  // namespace
+
+TEST_CASE("perturbed blocks of a larger array have its values and derivatives, on any number of shards") {
+  const Array rows = random::normal(random::key(1), {8, 3}, float64), weights = array(Values{1, 0.5, 1.5});
+  const auto tree = [](const Array& x, const Array& w) {
+    return Tree::dict({{"rows", Tree(x)}, {"weights", Tree(w)}});
+  };
+  const Tree expected = jit(
+      [&](const Array& x, const Array& w) { return smooth_values(random::key(3), tree(x, w), {}, {}); })(rows, weights);
+  const auto near = [](const Array& given, const Array& whole) {
+    check_near(given, reshape(whole, {-1}).to_vector<double>());
+  };
+  for (const std::int64_t shards : {1, 2, 4}) {
+    CAPTURE(shards);
+    const Mesh mesh({{"batch", shards}}, devices(shards == 1 ? "cpu:0" : "cpu:0-1"));
+    const auto own = [&](const Array& x, const Array& w) {
+      const Tree all = smooth_values(random::key(3), tree(x, w), {.cut = random::Cut{0, {"batch"}}}, {"batch"});
+      const auto of = [&](const char* which, const char* leaf) { return all.at(which).at(leaf).array(); };
+      return std::tuple(all.at("value").array(), of("first", "rows"), of("first", "weights"), of("second", "rows"),
+                        of("second", "weights"));
+    };
+    const auto [value, first, of_weights, second, twice] =
+        pmap(own, {.mesh = mesh,
+                   .in = {sharded("batch"), replicated},
+                   .out = {replicated, sharded("batch"), replicated, sharded("batch"), replicated}})(rows, weights);
+    near(value, expected.at("value").array());
+    near(first, expected.at("first").at("rows").array());
+    near(of_weights, expected.at("first").at("weights").array());
+    near(second, expected.at("second").at("rows").array());
+    near(twice, expected.at("second").at("weights").array());
+  }
+}
+
 TEST_CASE("narrow floats are perturbed in their dtype, and sizes 0 and 1 pass") {
   const auto total = [](const Array& x) { return sum(x); };
   for (const DType dtype : {float16, bfloat16, float32, float64}) {

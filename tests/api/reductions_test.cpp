@@ -46,7 +46,7 @@ void check(const std::vector<Row>& rows) {
 
 TEST_CASE("a large sum has the same bits alone, in tiles, and behind what it sums") {
   for (const DType dtype : {float32, float64, bfloat16}) {
-    for (const std::int64_t n : {16383, 16384, 16385, 3 * 16384, 100001, 40 * 16384 - 1}) {
+    for (const std::int64_t n : {16383, 16384, 16385, 3 * 16384, 65537, 100001, 40 * 16384 - 1}) {
       CAPTURE(to_string(dtype));
       CAPTURE(n);
       const Array x = convert(random::normal(random::key(3), {n}), dtype);

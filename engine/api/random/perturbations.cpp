@@ -6,10 +6,13 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/parallel.h>
 #include <lockstep/perturbations.h>
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
+
+#include "engine/trace/trace.h"
 
 namespace lockstep::detail {
 namespace {
@@ -38,9 +41,19 @@ void check(const Tree& x, const PerturbedOptions& options) {
 DType wide(DType dtype) { return promote(dtype, float32); }
 
 /// In float32 at least: of 7 bits of a bfloat16 the smallest would come far too often.
-Array drawn(const Array& key, const Array& like, Noise noise) {
-  return noise == Noise::gumbel ? random::gumbel(key, like.shape(), wide(like.dtype()))
-                                : random::normal(key, like.shape(), wide(like.dtype()));
+Array drawn(const Array& key, const Array& like, Noise noise, const random::Placement& placement) {
+  return noise == Noise::gumbel ? random::gumbel(key, like.shape(), wide(like.dtype()), placement)
+                                : random::normal(key, like.shape(), wide(like.dtype()), placement);
+}
+
+/// The placement of a leaf's draws: cut along those axes alone along which the leaf is.
+random::Placement placed(const Array& leaf, random::Placement placement) {
+  if (!placement.cut || placement.same_on_all) return placement;
+  const AxisSet of_whole = placement.cut->axes.without(trace::type_in_trace(leaf).varying);
+  const AxisSet axes = placement.cut->axes.without(of_whole);
+  if (axes.empty()) return random::same_on_all;
+  placement.cut->axes = axes;
+  return placement;
 }
 
 /// But for a constant.
@@ -54,18 +67,21 @@ Array one_with_derivative_of(const Array& x) { return exp(x - stop_gradient(x));
 Tree perturbed(const TreeFunction& function, const Array& key, const Tree& x, const PerturbedOptions& options) {
   check(x, options);
   const std::vector<Array> leaves = x.leaves();
+  std::vector<random::Placement> placements;
+  for (const Array& leaf : leaves) placements.push_back(placed(leaf, options.placement));
   const auto fixed = [](const Array& leaf) { return stop_gradient(leaf); };
   const Tree middle = options.subtracts_middle ? function({map(fixed, x)}) : Tree();
-  const auto sample = [&](const Array& own) {
-    const Array keys = random::split(own, static_cast<std::int64_t>(leaves.size()));
+  const auto sample = [&](const Array& of_sample) {
+    const Array keys = random::split(of_sample, static_cast<std::int64_t>(leaves.size()));
     std::vector<Array> places;
     Array density = zeros({});
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const Array& leaf = leaves[i];
-      const Array z = drawn(keys[static_cast<std::int64_t>(i)], leaf, options.noise);
+      const Array z = drawn(keys[static_cast<std::int64_t>(i)], leaf, options.noise, placements[i]);
       const Array x_wide = convert(leaf, z.dtype());
       places.push_back(stop_gradient(convert(x_wide + options.sigma * z, leaf.dtype())));
-      density = density + log_density((convert(places.back(), z.dtype()) - x_wide) / options.sigma, options.noise);
+      const Array own = log_density((convert(places.back(), z.dtype()) - x_wide) / options.sigma, options.noise);
+      density = density + (placements[i].cut ? psum(own, placements[i].cut->axes) : own);
     }
     const Array one = one_with_derivative_of(density);
     const auto weighted = [&](const Array& value) {

@@ -7,6 +7,7 @@
 #include <lockstep/augmentation.h>
 #include <lockstep/error.h>
 
+#include "engine/data/images/drawn_geometry.h"
 #include "engine/data/images/pixels.h"
 
 namespace lockstep::data {
@@ -54,15 +55,7 @@ HostTable crop(const HostTable& image, std::int64_t top, std::int64_t left, std:
 HostTable random_crop(const HostTable& image, std::int64_t height, std::int64_t width, std::int64_t padding,
                       const RowKey& key) {
   const Extents from = extents_of(image, "random_crop");
-  constexpr std::int64_t most = 1 << 20;
-  if (padding < 0 || padding > most || height < 1 || width < 1 || height > from.height + 2 * padding ||
-      width > from.width + 2 * padding) {
-    throw ValueError("[random_crop] a window of " + std::to_string(height) + " x " + std::to_string(width) +
-                     " of an image of " + std::to_string(from.height) + " x " + std::to_string(from.width) +
-                     " with padding " + std::to_string(padding) + "; it must fit in");
-  }
-  const std::int64_t top = key.below(from.height + 2 * padding - height + 1, 0) - padding;
-  const std::int64_t left = key.below(from.width + 2 * padding - width + 1, 1) - padding;
+  const auto [top, left] = drawn_window(from, height, width, padding, key);
   return crop(image, top, left, height, width);
 }
 
@@ -104,10 +97,8 @@ HostTable random_flip(HostTable image, const RowKey& key, double p) {
 
 HostTable random_shift(const HostTable& image, std::int64_t most, const RowKey& key) {
   const Extents of = extents_of(image, "random_shift");
-  if (most < 0 || most > (1 << 20)) {
-    throw ValueError("[random_shift] most is " + std::to_string(most) + "; give 0 to 2^20 pixels");
-  }
-  return crop(image, key.below(2 * most + 1, 0) - most, key.below(2 * most + 1, 1) - most, of.height, of.width);
+  const auto [top, left] = drawn_shift(most, key);
+  return crop(image, top, left, of.height, of.width);
 }
 
 HostTable cutout(HostTable image, std::int64_t size, const RowKey& key) {

@@ -8,6 +8,7 @@
 #include <lockstep/augmentation_geometry.h>
 #include <lockstep/error.h>
 
+#include "engine/data/images/drawn_geometry.h"
 #include "engine/data/images/draws.h"
 #include "engine/data/images/pixel_colors.h"
 #include "engine/data/images/sampling.h"
@@ -87,59 +88,46 @@ Pixels bent(const Pixels& pixels, double alpha, double sigma, const RowKey& key,
 }  // namespace
 
 HostTable affine_transform(const HostTable& image, const std::array<double, 6>& m, const Resampling& how) {
-  for (const double number : m) check_between(number, -farthest, farthest, "affine_transform", "a number of m");
-  return image_of(affinely(read(image, how, "affine_transform"), m, how));
+  const Affine affine = checked_affine(m);
+  return image_of(affinely(read(image, how, "affine_transform"), affine, how));
 }
 
 HostTable rotate(const HostTable& image, double turn, const Resampling& how) {
-  check_between(turn, -farthest, farthest, "rotate", "turn");
   const Pixels pixels = read(image, how, "rotate");
-  return image_of(affinely(pixels, rotation(pixels.extents, turn), how));
+  return image_of(affinely(pixels, checked_rotation(pixels.extents, turn), how));
 }
 
 HostTable random_rotation(const HostTable& image, Range turn, const RowKey& key, const Resampling& how) {
-  check_range(turn, -1, 1, "random_rotation", "turn");
   const Pixels pixels = read(image, how, "random_rotation");
-  return image_of(affinely(pixels, rotation(pixels.extents, drawn(turn, key)), how));
+  return image_of(affinely(pixels, drawn_rotation(pixels.extents, turn, key), how));
 }
 
 HostTable zoom(const HostTable& image, double height, double width, const Resampling& how) {
-  check_between(height, 1 / farthest, farthest, "zoom", "height");
-  check_between(width, 1 / farthest, farthest, "zoom", "width");
   const Pixels pixels = read(image, how, "zoom");
-  return image_of(affinely(pixels, zooming(pixels.extents, height, width), how));
+  return image_of(affinely(pixels, checked_zoom(pixels.extents, height, width), how));
 }
 
 HostTable random_zoom(const HostTable& image, Range height, const RowKey& key, std::optional<Range> width,
                       const Resampling& how) {
-  check_range(height, -1, 1, "random_zoom", "height");
-  if (width) check_range(*width, -1, 1, "random_zoom", "width");
   const Pixels pixels = read(image, how, "random_zoom");
-  const double tall = 1 + drawn(height, key, 0), wide = width ? 1 + drawn(*width, key, 1) : tall;
-  return image_of(affinely(pixels, zooming(pixels.extents, tall, wide), how));
+  return image_of(affinely(pixels, drawn_zoom(pixels.extents, height, width, key), how));
 }
 
 HostTable shear(const HostTable& image, double horizontal, double vertical, const Resampling& how) {
-  check_between(horizontal, -farthest, farthest, "shear", "horizontal");
-  check_between(vertical, -farthest, farthest, "shear", "vertical");
-  return image_of(affinely(read(image, how, "shear"), shearing(horizontal, vertical), how));
+  const Affine m = checked_shear(horizontal, vertical);
+  return image_of(affinely(read(image, how, "shear"), m, how));
 }
 
 HostTable random_shear(const HostTable& image, Range horizontal, Range vertical, const RowKey& key,
                        const Resampling& how) {
-  check_range(horizontal, -1, 1, "random_shear", "horizontal");
-  check_range(vertical, -1, 1, "random_shear", "vertical");
-  const double side = key.uniform(0) > 0.5 ? -1 : 1;
-  const Affine m = shearing(side * drawn(horizontal, key, 1), side * drawn(vertical, key, 2));
+  const Affine m = drawn_shear(horizontal, vertical, key);
   return image_of(affinely(read(image, how, "random_shear"), m, how));
 }
 
 HostTable random_translation(const HostTable& image, Range height, Range width, const RowKey& key,
                              const Resampling& how) {
-  check_range(height, -1, 1, "random_translation", "height");
-  check_range(width, -1, 1, "random_translation", "width");
   const Pixels pixels = read(image, how, "random_translation");
-  return image_of(affinely(pixels, translation(pixels.extents, drawn(height, key, 0), drawn(width, key, 1)), how));
+  return image_of(affinely(pixels, drawn_translation(pixels.extents, height, width, key), how));
 }
 
 HostTable perspective_transform(const HostTable& image, const Corners& from, const Corners& to, const Resampling& how) {

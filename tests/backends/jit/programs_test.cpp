@@ -19,10 +19,11 @@ using ir::Value;
 using Values = std::vector<Value>;
 
 Bytes run(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
-          const std::shared_ptr<const backend::Backend>& backend, bool fuse, std::string* text = nullptr) {
+          const std::shared_ptr<const backend::Backend>& backend, bool fuse, std::string* text = nullptr,
+          int threads = 2) {
   compile::Options options;
   options.backends = {backend};
-  options.threads = 2;
+  options.threads = threads;
   options.verify = true;
   options.fuse = fuse;
   const auto executable = compile::lower(f, options);
@@ -41,6 +42,7 @@ int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
     CHECK(run(f, arguments, backend, false) == expected);
     std::string text;
     CHECK(run(f, arguments, backend, true, &text) == expected);
+    for (const int threads : {1, 4}) CHECK(run(f, arguments, backend, true, nullptr, threads) == expected);
     loops = 0;
     for (std::size_t at = text.find(" fused("); at != std::string::npos; at = text.find(" fused(", at + 1)) ++loops;
   }
