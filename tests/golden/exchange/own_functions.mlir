@@ -1,7 +1,7 @@
 #loc1 = loc("x")
 #loc2 = loc("y")
 #loc3 = loc("jax_programs.py":179:15 to :69)
-#loc4 = loc("/tmp/d48/newgold.py":6:0)
+#loc4 = loc("jax_programs.py":6:0)
 #loc6 = loc("reduce")
 #loc14 = loc("reduce_window")
 #loc19 = loc("reduce_window_max")
