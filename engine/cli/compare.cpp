@@ -17,7 +17,7 @@
 namespace lockstep::cli {
 namespace {
 
-/// Columns of metrics that say how fast a run was.
+/// Columns of metrics that say how fast a run was, in runs of before they had a file of their own.
 bool is_of_time(const std::string& column) { return column == "images_per_second" || column == "seconds"; }
 
 void compare_manifests(const RunRecord& a, const RunRecord& b, Comparison& result) {

@@ -21,9 +21,11 @@ namespace {
 std::vector<std::string> metrics_of(const std::vector<RunRecord>& runs) {
   std::vector<std::string> names;
   for (const RunRecord& run : runs) {
-    for (const std::string& column : run.metrics.columns) {
-      const bool is_place = column == "step" || column == "epoch";
-      if (!is_place && std::ranges::find(names, column) == names.end()) names.push_back(column);
+    for (const RecordTable* table : {&run.metrics, &run.speed}) {
+      for (const std::string& column : table->columns) {
+        const bool is_place = column == "step" || column == "epoch";
+        if (!is_place && std::ranges::find(names, column) == names.end()) names.push_back(column);
+      }
     }
   }
   return names;
@@ -34,22 +36,24 @@ std::string name_of(const RunRecord& run) {
   return folder.has_filename() ? folder.filename().string() : folder.parent_path().filename().string();
 }
 
-Curve curve_of(const RunRecord& run, const std::string& metric, const std::string& name) {
-  Curve curve{name, {}, numbers_of(run, metric)};
-  for (const std::optional<double>& step : numbers_of(run, "step")) curve.x.push_back(step.value_or(0));
+Curve curve_of(const RecordTable& table, const std::string& metric, const std::string& name) {
+  Curve curve{name, {}, numbers_of(table, metric)};
+  for (const std::optional<double>& step : numbers_of(table, "step")) curve.x.push_back(step.value_or(0));
   return curve;
 }
 
 std::string plot_of(const std::vector<RunRecord>& runs, const std::string& metric) {
   std::vector<Curve> curves;
   for (const RunRecord& run : runs) {
-    if (run.metrics.column(metric)) curves.push_back(curve_of(run, metric, name_of(run)));
+    if (const RecordTable* table = run.table_with(metric)) curves.push_back(curve_of(*table, metric, name_of(run)));
   }
   return plot_svg(metric, curves);
 }
 
 std::optional<double> last_value(const RunRecord& run, const std::string& metric) {
-  const std::vector<std::optional<double>> values = numbers_of(run, metric);
+  const RecordTable* table = run.table_with(metric);
+  if (table == nullptr) return std::nullopt;
+  const std::vector<std::optional<double>> values = numbers_of(*table, metric);
   const auto last = std::find_if(values.rbegin(), values.rend(), [](const auto& value) { return value.has_value(); });
   return last == values.rend() ? std::nullopt : *last;
 }

@@ -20,7 +20,7 @@ std::optional<std::string> written_fingerprint(const std::filesystem::path& run)
 /// Whether the whole file could be written.
 [[nodiscard]] bool write_text(const std::filesystem::path& path, const std::string& text);
 
-/// A run's folder: manifest.json, metrics.csv, checkpoints/step-N.
+/// A run's folder: manifest.json, metrics.csv, speed.csv, checkpoints/step-N.
 class RunFolder {
  public:
   /// Makes it, to be written by this process alone. Throws ValueError where it exists.
@@ -36,6 +36,8 @@ class RunFolder {
   static RunFolder elsewhere(const std::filesystem::path& path) { return RunFolder(path); }
 
   std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
+  /// Apart from the metrics, which two runs of the same bits have alike to the last byte.
+  std::filesystem::path speed() const { return path_ / "speed.csv"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path events() const { return path_ / "events"; }
 

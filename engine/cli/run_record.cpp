@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 /// A run that has not written a table yet has an empty one.
 RecordTable read_table(const fs::path& path) {
-  RecordTable table;
+  RecordTable table{path, {}, {}};
   std::error_code ignored;
   if (!fs::exists(path, ignored) || fs::is_empty(path, ignored)) return table;
   const data::CsvTable read = data::read_csv(path);
@@ -54,21 +54,32 @@ std::optional<std::size_t> RecordTable::column(const std::string& name) const {
 
 fs::path RunRecord::checkpoint(std::int64_t step) const { return checkpoints_of(folder).folder_of(step); }
 
+const RecordTable* RunRecord::table_with(const std::string& column) const {
+  for (const RecordTable* table : {&metrics, &speed}) {
+    if (table->column(column)) return table;
+  }
+  return nullptr;
+}
+
 RunRecord read_run(const fs::path& folder) {
-  return {folder, read_manifest(folder), read_table(folder / "metrics.csv"), read_table(folder / "bits.csv"),
+  return {folder,
+          read_manifest(folder),
+          read_table(folder / "metrics.csv"),
+          read_table(folder / "speed.csv"),
+          read_table(folder / "bits.csv"),
           checkpoints_of(folder).steps()};
 }
 
-std::vector<std::optional<double>> numbers_of(const RunRecord& run, const std::string& column) {
+std::vector<std::optional<double>> numbers_of(const RecordTable& table, const std::string& column) {
   std::vector<std::optional<double>> numbers;
-  const std::optional<std::size_t> at = run.metrics.column(column);
+  const std::optional<std::size_t> at = table.column(column);
   if (!at) return numbers;
-  for (std::size_t row = 0; row < run.metrics.rows.size(); ++row) {
-    const std::string& cell = run.metrics.rows[row][*at];
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    const std::string& cell = table.rows[row][*at];
     const std::optional<double> value = number_in<double>(cell);
     if (!cell.empty() && !value) {
-      throw DataError(fmt::format("{}: line {} has '{}' as {}; expected a number",
-                                  (run.folder / "metrics.csv").string(), row + 2, cell, column));
+      throw DataError(
+          fmt::format("{}: line {} has '{}' as {}; expected a number", table.file.string(), row + 2, cell, column));
     }
     numbers.push_back(value);
   }

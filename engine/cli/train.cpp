@@ -82,9 +82,10 @@ detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder,
   if (world()->rank() != 0) return {};
   detail::Callbacks callbacks = {std::make_shared<Reporter>(report)};
   callbacks.push_back(std::make_shared<callbacks::CsvLogger>(
-      folder.metrics(),
-      callbacks::CsvLoggerOptions{.columns = {"accuracy", "epoch", "grad_norm", "images_per_second", "loss", "step"},
-                                  .rate = "images_per_second"}));
+      folder.metrics(), callbacks::CsvLoggerOptions{.columns = {"accuracy", "epoch", "grad_norm", "loss", "step"}}));
+  callbacks.push_back(std::make_shared<callbacks::CsvLogger>(
+      folder.speed(),
+      callbacks::CsvLoggerOptions{.columns = {"images_per_second", "step"}, .rate = "images_per_second"}));
   if (a.tensorboard) callbacks.push_back(std::make_shared<callbacks::TensorBoard>(folder.events()));
   return callbacks;
 }

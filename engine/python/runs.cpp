@@ -91,7 +91,7 @@ nb::dict metrics_of(const Run& run) {
   nb::dict metrics;
   for (const std::string& column : run.record().metrics.columns) {
     std::vector<double> values;
-    for (const std::optional<double>& cell : cli::numbers_of(run.record(), column)) {
+    for (const std::optional<double>& cell : cli::numbers_of(run.record().metrics, column)) {
       values.push_back(cell.value_or(std::numeric_limits<double>::quiet_NaN()));
     }
     const Array all = array(values);
