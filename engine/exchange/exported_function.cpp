@@ -4,9 +4,14 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/exported_function.h>
+#include <lockstep/indexing.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/moved_from.h>
+#include <lockstep/ops.h>
+#include <lockstep/random.h>
 #include <lockstep/version.h>
 
 #include "engine/checkpoint/committed_folder.h"
@@ -30,6 +35,21 @@ constexpr const char* constants_name = "constants.safetensors";
 
 /// Names that sort as the constants do.
 std::string constant_name(std::size_t i) { return fmt::format("{:06}", i); }
+
+/// What safetensors has no dtype for has a last dimension more: a key its two words, a complex number its parts.
+Array as_stored(const Array& constant) {
+  if (constant.dtype() == DType::key) return random::key_data(constant);
+  return is_complex(constant.dtype()) ? stack({real(constant), imag(constant)}, -1) : constant;
+}
+/// As the program takes it; what does not fit as it is.
+Array as_taken(const Array& stored, const ArrayType& type) {
+  if (stored.ndim() != type.shape.rank() + 1 || stored.shape()[stored.ndim() - 1] != 2) return stored;
+  if (type.dtype == DType::key && stored.dtype() == DType::uint32) return random::wrap_key_data(stored);
+  const DType part = type.dtype == DType::complex64 ? DType::float32 : DType::float64;
+  if (!is_complex(type.dtype) || stored.dtype() != part) return stored;
+  const auto part_of = [&](std::int64_t i) { return squeeze(slice_in_dim(stored, i, i + 1, -1), Axes{-1}); };
+  return complex(part_of(0), part_of(1));
+}
 
 }  // namespace
 
@@ -110,7 +130,7 @@ void detail::export_function(const std::filesystem::path& file, const TreeFuncti
       examples);
   std::map<std::string, Array> constants;
   for (const Array& constant : lockstep::detail::captured_arrays(program)) {
-    constants.emplace(constant_name(constants.size()), constant);
+    constants.emplace(constant_name(constants.size()), as_stored(constant));
   }
   Value manifest;
   manifest["format"] = format;
@@ -210,8 +230,12 @@ void check_counts(const FunctionFile& file, const Function& program, const Expor
 ExportedFunction load_function(const std::filesystem::path& path) {
   const FunctionFile file(path);
   ExportedFunction::Impl impl = file.without_constants();
-  for (auto& [name, constant] : checkpoint::read_safetensors(file.entry(constants_name), file.name())) {
-    impl.constants.push_back(std::move(constant));
+  const std::vector<ArrayType> inputs = impl.program.input_types();
+  auto constants = checkpoint::read_safetensors(file.entry(constants_name), file.name());
+  std::size_t next = inputs.size() - std::min(inputs.size(), constants.size());
+  for (auto& [name, constant] : constants) {
+    impl.constants.push_back(next < inputs.size() ? as_taken(constant, inputs[next]) : std::move(constant));
+    ++next;
   }
   check_counts(file, impl.program, impl);
   return ExportedFunction(std::make_shared<const ExportedFunction::Impl>(std::move(impl)));

@@ -71,6 +71,11 @@ Generated generated(const Array& tokens, const Array& logits, const std::optiona
   return {tokens, minimum(convert(others, int32) + 1, static_cast<int>(count)), logits};
 }
 
+/// A row that has ended keeps the logits of its stop, however long the others go on.
+Array kept(const Array& ended, const Array& logits, const Array& next) {
+  return where(expand_dims(ended, 1), logits, next);
+}
+
 Array stop_token(const GenerateOptions& options) { return full({}, options.stop.value_or(-1), int32); }
 
 }  // namespace
@@ -116,6 +121,7 @@ Generated generate(const Tree& weights, const Array& prompts, const Array& key, 
                              start.logits, keys, stop_token(options), options.sampling);
   const auto step = [&](const Decoded& from, const Array&) {
     Decoded to = decode(weights, from.drawing, keys, stop_token(options), gpt, options.sampling);
+    if (options.stop) to.logits = kept(from.drawing.ended, from.logits, to.logits);
     const Array token = to.drawing.token;
     return std::pair(std::move(to), token);
   };
@@ -220,9 +226,10 @@ Generated Generator::operator()(const Tree& weights, const Array& prompts, const
       keys, stop);
   std::vector<Array> tokens = {drawing.token};
   while (static_cast<std::int64_t>(tokens.size()) < options.tokens && !(options.stop && all_true(drawing.ended))) {
+    const Array ended = drawing.ended;
     Decoded next = c.decode_next(weights, std::move(drawing), keys, stop);
     drawing = std::move(next.drawing);
-    logits = std::move(next.logits);
+    logits = options.stop ? kept(ended, logits, next.logits) : std::move(next.logits);
     tokens.push_back(drawing.token);
   }
   return generated(side_by_side(tokens, options.tokens), logits, options.stop);

@@ -289,8 +289,11 @@ Array ScopeFrame::combined(const std::string& path, const Declared& variable) co
     default:
       throw AggregationError("[assign] the new value of '" + path + "' is " + to_string(value.type()) +
                              ": replicas may differ along " + to_string(axes) +
-                             ", but the variable declares aggregation=none; declare mean, sum (with accumulate) or "
-                             "only_first_replica, or make the value invariant with psum or pmean");
+                             ", but the variable declares aggregation=none; " +
+                             declarations_that_combine(value.dtype()) + ", or make the value invariant" +
+                             (is_float(value.dtype()) || is_complex(value.dtype()) ? " with psum or pmean"
+                              : is_integer(value.dtype())                          ? " with psum"
+                                                                                   : ""));
   }
 }
 

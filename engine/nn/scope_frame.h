@@ -42,6 +42,10 @@ struct Stack {
 };
 using Stacks = std::vector<Stack>;
 
+/// What may be declared of a variable whose replicas differ: "declare mean, sum (with accumulate) or only_first_replica",
+/// as far as its dtype allows.
+std::string declarations_that_combine(DType dtype);
+
 /// What one run of a model function shares between its scopes: `init`, which makes variables, or a call, which finds them.
 /// What it makes belongs to the level it was made at, whatever is being traced inside; what changes is kept in cells.
 class ScopeFrame {

@@ -34,6 +34,12 @@ Array largest(const Array&, const Array& of_examples) { return max(of_examples, 
 
 }  // namespace
 
+std::string declarations_that_combine(DType dtype) {
+  if (is_float(dtype) || is_complex(dtype)) return "declare mean, sum (with accumulate) or only_first_replica";
+  if (is_integer(dtype)) return "declare sum (with accumulate) or only_first_replica";
+  return "declare only_first_replica";
+}
+
 CellOptions ScopeFrame::cell_options(const std::string& path, const VariableSpec& spec) const {
   CellOptions options{.name = "the variable '" + path + "'"};
   if (spec.dtype == uint32 && path == rng_path(scope_of(path))) {
@@ -50,12 +56,12 @@ CellOptions ScopeFrame::cell_options(const std::string& path, const VariableSpec
       };
       return options;
     default:
-      options.merge = [path](const Array&, const Array&) -> Array {
+      options.merge = [path](const Array&, const Array& of_examples) -> Array {
         throw AggregationError(
             "[assign] the new value of '" + path +
             "' differs between the examples of a vmap, but the variable declares aggregation=none; give the vmap an "
-            "axis_name, so that statistics are taken over all examples (psum, pmean, batch_norm does so), or declare "
-            "mean, sum (with accumulate) or only_first_replica");
+            "axis_name, so that statistics are taken over all examples (psum, pmean, batch_norm does so), or " +
+            declarations_that_combine(of_examples.dtype()));
       };
       return options;
   }

@@ -59,8 +59,8 @@ LOCKSTEP_API void export_function(const std::filesystem::path& file, const TreeF
 
 /// Writes a function, traced at the types of the example arguments, with all arrays that it captures (its weights) to one
 /// file: a zip of manifest.json (format, version, structures), program.txt and constants.safetensors. An older file is
-/// replaced as a whole. Throws TraceError where the function cannot be traced, DataError naming file and system error,
-/// CheckpointError for constants of dtypes that safetensors does not know.
+/// replaced as a whole. Captured keys and complex arrays are stored as their words and parts. Throws TraceError where the
+/// function cannot be traced, DataError naming file and system error.
 template <class F, class... Args>
 void export_function(const std::filesystem::path& file, const F& function, const Args&... examples) {
   detail::export_function(file, lockstep::detail::tree_function<F, Args...>(function), {to_tree(examples)...});

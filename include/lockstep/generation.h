@@ -53,7 +53,7 @@ struct GenerateOptions {
 struct Generated {
   Array tokens;   ///< int32[N, options.tokens]
   Array lengths;  ///< int32[N]: how many of them count, the stop among them.
-  Array logits;   ///< [N, vocabulary]: of which the last token was drawn.
+  Array logits;   ///< [N, vocabulary]: of which the last token that counts was drawn.
 };
 LOCKSTEP_TREE(Generated, tokens, lengths, logits);
 /// Prompts, integers [N, T], of `lengths` int[N] tokens each (T, where they are left out; at least 1), continued by the

@@ -52,7 +52,7 @@ struct ConvLayerOptions {
   Axes output_padding = {};  ///< Of conv_transpose alone: nothing, or more results at the ends (ConvTransposeOptions).
 };
 // x[N, spatial..., C] of one to three spatial dimensions -> [N, spatial'..., filters]. All throw ShapeError for other
-// inputs and ValueError for options that do not fit.
+// inputs and ValueError for options that do not fit or that the layer does not read.
 /// A convolution. Variables kernel [window..., C / groups, filters], bias [filters].
 LOCKSTEP_API Array conv(const Scope& scope, const ArrayOperand& x, const ConvLayerOptions& options);
 /// The gradient of a convolution as a layer: each place spreads over a window. same: extent * stride results, valid:

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/activations.h>
 #include <lockstep/arithmetic.h>
 #include <lockstep/control_flow.h>
 #include <lockstep/convolution.h>
@@ -13,7 +14,9 @@
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
 #include <lockstep/image.h>
+#include <lockstep/indexing.h>
 #include <lockstep/linalg.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/polynomials.h>
 #include <lockstep/products.h>
 #include <lockstep/ravel_tree.h>
@@ -172,6 +175,69 @@ TEST_CASE("mantissa and exponent make the number, of every dtype") {
     const Array held = logical_and(abs(m) >= 0.5, abs(m) < 1);
     CHECK(all(logical_or(held, logical_or(given == 0, isinf(given)))).item<bool>());
   }
+}
+
+TEST_CASE("windows that fit nowhere give no results") {  // as jax.lax.reduce_window
+  const auto add = [](const Array& a, const Array& b) { return a + b; };
+  const Array x = ones({3, 2});
+  CHECK(reduce_window(add, x, 0.0, {.window = {1, 3}}).shape() == Shape{3, 0});
+  CHECK(reduce_window(add, x, 0.0, {.window = {2, 2}, .window_dilation = {3, 1}}).shape() == Shape{0, 1});
+  CHECK(reduce_window(add, x, 0.0, {.window = {9, 9}, .strides = {2, 2}}).shape() == Shape{0, 0});
+}
+
+TEST_CASE("an axis that there is not is refused in the name of the function that was called") {
+  const Array x = ones({3, 4}), mask = x > 0.0f, places = zeros({3, 4}, int32);
+  using Call = std::function<Array(std::int64_t)>;
+  const std::vector<std::pair<std::string, Call>> calls = {
+      {"median", [&](std::int64_t a) { return median(x, a); }},
+      {"quantile", [&](std::int64_t a) { return quantile(x, 0.5, a); }},
+      {"percentile", [&](std::int64_t a) { return percentile(x, 50.0, a); }},
+      {"nanmedian", [&](std::int64_t a) { return nanmedian(x, a); }},
+      {"nanquantile", [&](std::int64_t a) { return nanquantile(x, 0.5, a); }},
+      {"flip", [&](std::int64_t a) { return flip(x, Axes{a}); }},
+      {"softmax", [&](std::int64_t a) { return softmax(x, a); }},
+      {"log_softmax", [&](std::int64_t a) { return log_softmax(x, a); }},
+      {"softmax", [&](std::int64_t a) { return softmax(x, mask, a); }},
+      {"log_softmax", [&](std::int64_t a) { return log_softmax(x, mask, a); }},
+      {"glu", [&](std::int64_t a) { return glu(x, a); }},
+      {"nanargmax", [&](std::int64_t a) { return nanargmax(x, a); }},
+      {"nanargmin", [&](std::int64_t a) { return nanargmin(x, a); }},
+      {"nansum", [&](std::int64_t a) { return nansum(x, Axes{a}); }},
+      {"nanprod", [&](std::int64_t a) { return nanprod(x, Axes{a}); }},
+      {"nanmean", [&](std::int64_t a) { return nanmean(x, Axes{a}); }},
+      {"nanvar", [&](std::int64_t a) { return nanvar(x, Axes{a}); }},
+      {"nanstd", [&](std::int64_t a) { return nanstd(x, Axes{a}); }},
+      {"nanmax", [&](std::int64_t a) { return nanmax(x, Axes{a}); }},
+      {"nanmin", [&](std::int64_t a) { return nanmin(x, Axes{a}); }},
+      {"ptp", [&](std::int64_t a) { return ptp(x, Axes{a}); }},
+      {"count_nonzero", [&](std::int64_t a) { return count_nonzero(x, Axes{a}); }},
+      {"append", [&](std::int64_t a) { return append(x, x, a); }},
+      {"take", [&](std::int64_t a) { return take(x, places, a); }},
+      {"take_along_axis", [&](std::int64_t a) { return take_along_axis(x, places, a); }},
+      {"sort", [&](std::int64_t a) { return sort(x, a); }},
+      {"argsort", [&](std::int64_t a) { return argsort(x, a); }},
+      {"cumsum", [&](std::int64_t a) { return cumsum(x, a); }},
+      {"roll", [&](std::int64_t a) { return roll(x, 1, a); }},
+      {"concatenate",
+       [&](std::int64_t a) {
+         return concatenate({x, x}, a);
+       }},
+      {"repeat", [&](std::int64_t a) { return repeat(x, 2, a); }},
+      {"logsumexp", [&](std::int64_t a) { return logsumexp(x, Axes{a}); }},
+      {"stddev", [&](std::int64_t a) { return stddev(x, Axes{a}); }},
+      {"diff", [&](std::int64_t a) { return diff(x, 1, a); }},
+      {"gradient", [&](std::int64_t a) { return gradient(x, a); }},
+      {"unwrap", [&](std::int64_t a) { return unwrap(x, a); }},
+      {"average", [&](std::int64_t a) { return average(x, x, Axes{a}); }},
+  };
+  for (const auto& [name, call] : calls) {
+    CAPTURE(name);
+    for (const std::int64_t axis : {2, -3}) {
+      expect_error<ShapeError>([&, &call = call] { call(axis); },
+                               name + ": axis " + std::to_string(axis) + " of an array of rank 2, expected -2 to 1");
+    }
+  }
+  expect_error<ShapeError>([&] { stack({x, x}, 3); }, "stack: axis 3 of an array of rank 3");
 }
 
 TEST_CASE("messages of numerics say what to write") {

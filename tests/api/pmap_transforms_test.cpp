@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <lockstep/derivatives.h>
 #include <lockstep/function.h>
+#include <lockstep/indexing.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/transforms.h>
@@ -182,4 +184,31 @@ TEST_CASE("gradients of a map are reduced once, and what an operand holds is not
   CAPTURE(text);
   CHECK(psums == 2);  // the loss, and the gradient of the weights
   CHECK(text.find("reshape") == std::string::npos);
+}
+
+TEST_CASE("tangents and cotangents may be the same on all replicas where what they belong to varies") {
+  const Array w = weights(), x = rows(), ones3 = ones({3}, float64);
+  const auto product = [](const Array& b) { return [b](const Array& a) { return a * b[0]; }; };
+  const auto expected = [&](const Array& v) { return v * (x[0] + x[2] + x[4] + x[6]); };
+  const auto on_shards = [&](const auto& body) {
+    const PmapOptions options{
+        .mesh = tests::mesh_of({4, 2}), .in = {replicated, sharded("batch")}, .out = {replicated}};
+    return pmap(body, options)(w, x);
+  };
+  // Of an operand that is the same on all replicas, what comes back is their sum.
+  check_equal(on_shards([&](const Array& a, const Array& b) { return std::get<0>(vjp(product(b), a).second(ones3)); }),
+              expected(ones3));
+  check_equal(on_shards([&](const Array& a, const Array& b) {
+                return std::get<0>(linear_transpose(product(b), zeros_like(a))(a));
+              }),
+              expected(w));
+  check_equal(on_shards([&](const Array& a, const Array& b) {
+                return psum(linearize(product(b), pvary(a, {"batch"})).second(ones3), {"batch"});
+              }),
+              expected(ones3));
+  check_equal(on_shards([&](const Array& a, const Array& b) {
+                const auto [y, dy] = jvp(product(b), std::tuple(pvary(a, {"batch"})), std::tuple(Array(ones3)));
+                return psum(dy, {"batch"});
+              }),
+              expected(ones3));
 }

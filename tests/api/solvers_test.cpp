@@ -133,6 +133,44 @@ TEST_CASE("systems cut over replicas are solved along with everything else") {
   check_equal(grad(cut)(general), grad(plain)(general), 1e-9);
 }
 
+TEST_CASE("equations that vary over replicas while their start or right side does not") {
+  using Function = std::function<Array(const Array&)>;
+  const Array t = array<double>({0.5, -1, 2, 0.3});
+  const auto cubic = [](const Array& v) { return [v](const Array& x) { return x * x * x + x - v; }; };
+  const auto factor = [](const Array& v) { return [v](const Array& x) { return x * (2.0 + sin(v)); }; };
+  const Function of_newton = [&](const Array& v) { return newton(cubic(v), zeros({2}, float64)); };
+  const Function of_bisect = [&](const Array& v) {
+    return bisect(cubic(v), full({2}, -10.0, float64), full({2}, 10.0, float64));
+  };
+  const Function of_gmres = [&](const Array& v) { return gmres(factor(v), ones({2}, float64), close_by); };
+  const Function of_bicgstab = [&](const Array& v) { return bicgstab(factor(v), ones({2}, float64), close_by); };
+  const Function of_cg = [&](const Array& v) { return cg(factor(v), ones({2}, float64), close_by); };
+  const Function of_custom = [&](const Array& v) {
+    const auto divide = [](const Function& matvec, const Array& b) { return b / matvec(ones({2}, float64)); };
+    return custom_linear_solve(factor(v), ones({2}, float64), divide, divide);
+  };
+  const Mesh mesh({{"batch", 2}}, devices("cpu:0-1"));
+  const PmapOptions cut{.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}};
+  for (const Function& f : {of_newton, of_bisect, of_gmres, of_bicgstab, of_cg, of_custom}) {
+    const auto loss = [&f](const Array& v) { return sum(square(f(v))); };
+    const Function gradient = [&](const Array& v) { return grad(loss)(v); };
+    const Function twice = [&](const Array& v) { return grad([&](const Array& w) { return sum(gradient(w)); })(v); };
+    // A map and a named batch give what the halves give.
+    for (const Function& g : {f, gradient, twice}) {
+      const Array halves = concatenate({g(slice_in_dim(t, 0, 2, 0)), g(slice_in_dim(t, 2, 4, 0))}, 0);
+      check_equal(pmap(g, cut)(t), halves, 1e-9);
+      check_equal(reshape(vmap(g, {.axis_name = "rows"})(reshape(t, {2, 2})), {4}), halves, 1e-9);
+      const auto chosen = [&](const Array& v) {
+        return cond(
+            sum(v) < 100.0, g, [](const Array& w) { return w; }, v);
+      };
+      check_equal(pmap(chosen, cut)(t), halves, 1e-9);  // no collective stands in the branch
+    }
+    const auto outside = [&](const Array& v) { return sum(square(pmap(f, cut)(v))); };
+    check_equal(grad(outside)(t), pmap(gradient, cut)(t), 1e-9);
+  }
+}
+
 TEST_CASE("roots that are none, and at the ends") {
   const auto f = [](const Array& z) { return z * z - 4.0; };
   check_equal(bisect(f, array<double>({0, 2, -3, 3}), array<double>({3, 5, 0, 4})),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -64,6 +65,54 @@ TEST_CASE("arguments and results keep their structure") {
   expect_error<StateError>([&] { loaded(xs, array(1.0f)); }, "argument 1 of the function of",
                            R"(has the structure "leaf"; expected {"dict":{"a":"leaf"}})");
   expect_error<ShapeError>([&] { loaded.operator()<Tree>(xs, Pair{{"a", array({3.0f})}}); }, "argument 2 is f32[1]");
+}
+
+TEST_CASE("captured keys, complex and narrow arrays come back") {
+  const tests::TemporaryFolder folder;
+  const auto file = folder.path() / "f.function";
+  const Array x = reshape(arange(6, float32), {2, 3}), key = random::key(7), keys = random::split(key, 2);
+  const Array c = complex(x, x - 1.0f), wide = complex(x.astype(float64), 1.0), none = zeros({0}, complex64);
+  const Array narrow = x.astype(bfloat16), words = array<std::uint32_t>({1, 2});
+  const auto f = [=](const Array& y) {
+    const auto draw = [](const Array& k) { return random::normal(k, {3}); };
+    return std::tuple(y * random::uniform(key, {2, 3}) + vmap(draw)(keys), y * c, y * wide, none,
+                      y.astype(bfloat16) * narrow, words + convert(y[0][0], uint32));
+  };
+  exchange::export_function(file, f, x);
+  const auto loaded = exchange::load_function(file);
+  CHECK(fingerprint(loaded.call({Tree(x)})) == fingerprint(to_tree(f(x))));
+  CHECK(std::ranges::count(loaded.constants(), DType::key, &Array::dtype) == 2);
+}
+
+TEST_CASE("equations that are solved come back from a file, and from StableHLO without their derivatives") {
+  const tests::TemporaryFolder folder;
+  const auto file = folder.path() / "f.function";
+  const Array x = array<double>({0.5, -1, 2});
+  const auto f = [](const Array& v) {
+    const Array root = newton([&](const Array& z) { return z * z * z + z - v; }, zeros_like(v));
+    return root + cg([&](const Array& z) { return z * (2.0 + sin(v)); }, cos(v), {.tol = 1e-13});
+  };
+  exchange::export_function(file, f, x);
+  const auto loaded = exchange::load_function(file);
+  CHECK(loaded(x).to_bytes() == f(x).to_bytes());
+  const auto sum_of = [](const auto& g) { return [g](const Array& v) { return sum(g(v)); }; };
+  const auto again = [&](const Array& v) -> Array { return loaded(v); };
+  CHECK(allclose(grad(sum_of(again))(x), grad(sum_of(f))(x), 1e-12, 1e-12).item<bool>());
+  const Function traced = trace_function(f, x);
+  CHECK(parse_function(traced.to_string()).to_string() == traced.to_string());
+  const Function read = exchange::from_stablehlo(exchange::to_stablehlo(traced));
+  CHECK(allclose(read({x})[0], f(x), 1e-12, 1e-12).item<bool>());
+  // A text may say what is no equation.
+  const std::string body = "{ lambda a:f64[3] b:f64[3]. in (b,) }", other = "{ lambda a:f64[3] b:f64[2]. in (b,) }";
+  const auto solve = [&](const std::string& matvec, const std::string& consts) {
+    return "{ lambda a:f64[3] b:f64[3]. let c:f64[3] = linear_solve[body=" + body + " consts=" + consts +
+           " matvec=" + matvec + "] a b in (c,) }";
+  };
+  CHECK(parse_function(solve(body, "1"))({x, x * 2.0})[0].to_bytes() == (x * 2.0).to_bytes());
+  expect_error<IrError>([&] { parse_function(solve(other, "1")); }, "linear_solve given a matvec of other types",
+                        "expected one of 1 constants and 1 vectors for each result");
+  expect_error<IrError>([&] { parse_function(solve(body, "2")); }, "linear_solve given consts=2 with 2 operands",
+                        "instead give constants and then vectors");
 }
 
 TEST_CASE("files that are none, damaged or newer") {

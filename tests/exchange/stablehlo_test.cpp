@@ -20,9 +20,9 @@ using tests::expect_error;
 namespace {
 
 const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
-const std::vector<std::string> names = {"mlp",       "conv_grad",  "attention",  "scan",   "newton",
-                                        "sorting",   "scattering", "reductions", "slices", "branches",
-                                        "norm_grad", "pool_grad",  "spectra",    "factors"};
+const std::vector<std::string> names = {
+    "mlp",    "conv_grad", "attention", "scan",      "newton",  "sorting", "scattering",    "reductions",
+    "slices", "branches",  "norm_grad", "pool_grad", "spectra", "factors", "own_functions", "narrow"};
 
 std::vector<Array> stored(const std::map<std::string, Array>& values, const std::string& prefix) {
   std::vector<Array> arrays;
@@ -122,7 +122,28 @@ TEST_CASE("what there is not here is refused by name") {
       "%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> ({ ^bb0(%a: "
       "tensor<f32>, %b: tensor<f32>): stablehlo.return %a : tensor<f32> }) : " +
           types + " -> " + type,
-      "windows reduced by a function of its own");
+      "'stablehlo.reduce_window': reduce_window: the initial value of \"0\" is f32[2,3]; expected a scalar");
+  refused("%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> : " + types +
+              " -> " + type,
+          "the function that joins two elements is missing");
+  refused(
+      "%0 = \"stablehlo.reduce\"(%arg0, %arg1, %arg1) <{dimensions = array<i64: 1>}> ({ ^bb0(%a: tensor<f32>, %b: "
+      "tensor<f32>): stablehlo.return %a : tensor<f32> }) : (" +
+          type + ", " + type + ", " + type + ") -> " + type,
+      "it takes arrays and as many initial values");
+  refused("%0 = stablehlo.reduce_precision %arg0, format = half : " + type,
+          "its format must be such as e5m10, not half");
+  refused(
+      "%0 = \"stablehlo.scatter\"(%arg0, %arg1, %arg0) ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): %1 = "
+      "stablehlo.subtract %b, %a : tensor<f32> stablehlo.return %1 : tensor<f32> }) : (" +
+          type + ", " + type + ", " + type + ") -> " + type,
+      "a scatter by stablehlo.subtract; there are add, multiply, minimum, maximum, overwriting and subtracting an "
+      "update from what is there");
+  refused(
+      "%0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%arg0) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>]} : "
+      "(" +
+          type + ") -> " + type,
+      "custom_call @lapack_sgeqrf_ffi is code that the text does not hold");
   refused("%0:2 = stablehlo.add %arg0, %arg1 : " + type, "'stablehlo.add' gives 1 values, the text says 2");
   refused("%0 = stablehlo.reshape %arg0", "'stablehlo.reshape': its type is missing");
   refused("%0 = stablehlo.iota dim = [0, 1] : " + type, "dim is no one number");

@@ -55,8 +55,9 @@ Array numbers(const Shape& shape, float start = -1.0f) {
 }  // namespace
 
 TEST_CASE("functions that came from JAX go back") {
-  for (const std::string name : {"mlp", "conv_grad", "attention", "scan", "newton", "sorting", "scattering",
-                                 "reductions", "slices", "branches", "norm_grad", "spectra", "factors"}) {
+  for (const std::string name :
+       {"mlp", "conv_grad", "attention", "scan", "newton", "sorting", "scattering", "reductions", "slices", "branches",
+        "norm_grad", "spectra", "factors", "own_functions", "narrow"}) {
     CAPTURE(name);
     const auto values = exchange::load_npz(golden / (name + ".npz"));
     std::vector<Array> arguments;

@@ -177,6 +177,25 @@ TEST_CASE("a row ends with its stop token, which is repeated") {
   }
 }
 
+TEST_CASE("the logits of a row that has ended are those of its stop, however long the others go on") {
+  const models::Generator generator(small, {.temperature = 1});
+  const Array given = prompts(8);
+  const std::vector<std::int32_t> plain = values(generator(weights(), given, random::key(5), {.tokens = 20}).tokens);
+  const models::GenerateOptions until{.tokens = 20, .sampling = {.temperature = 1}, .stop = plain[3]};
+  const Generated ended = generator(weights(), given, random::key(5), until);
+  CHECK(same_bits(ended, models::generate(weights(), given, random::key(5), small, until)));
+  const std::vector<std::int32_t> counts = values(ended.lengths);
+  REQUIRE(*std::ranges::min_element(counts) < *std::ranges::max_element(counts));
+  for (std::int64_t row = 0; row < 8; ++row) {
+    CAPTURE(row);
+    const Array key = expand_dims(random::fold_in(random::key(5), row), 0);
+    const std::int64_t count = counts[static_cast<std::size_t>(row)];
+    const models::GenerateOptions just{.tokens = count};
+    const Generated alone = generator(weights(), row_of(given, row), key, just);
+    CHECK(allclose(row_of(ended.logits, row), alone.logits, 1e-4, 1e-4).item<bool>());
+  }
+}
+
 TEST_CASE("samples have the probabilities of what top_k and top_p leave") {
   const Array logits = array(std::vector<float>{1, 3, 2, 0, -1});
   const auto shares = [&](const models::SamplingOptions& options) {

@@ -74,6 +74,19 @@ TEST_CASE("convolutions and poolings refuse what does not fit") {
   refuses<ValueError>(
       [](const Scope& s, const Array& v) { return conv_transpose(s, v, Options{.filters = 3, .groups = 2}); }, x,
       "groups divides channels and filters");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.groups = 2}); }, x,
+                      "[depthwise_conv", "there are 2 groups, which this layer does not read; conv has groups");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) { return separable_conv(s, v, Options{.filters = 2, .groups = 2}); }, x,
+      "[separable_conv", "there are 2 groups, which this layer does not read");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 2, .multiplier = 2}); },
+                      x, "[conv",
+                      "the multiplier is 2, which this layer does not read; depthwise_conv and separable_conv");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 2, .output_padding = {1}}); }, x,
+      "there is an output padding, which this layer does not read; conv_transpose has one");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return batch_norm(s, v, {.momentum = 2}); }, x,
+                      "[batch_norm", "momentum is 2; expected a share from 0 to 1");
   refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.multiplier = 0}); }, x,
                       "[depthwise_conv 'l']", "multiplier 0");
   refuses<ValueError>([](const Scope& s, const Array& v) { return separable_conv(s, v, Options{}); }, x,

@@ -50,7 +50,7 @@ TEST_CASE("conv_lstm, mgu and conv_local say what does not fit") {
       images, [](const Scope& s, const Array& x) { mgu(s, x, {.units = 2}); }, "[mgu 'layer'] the input is");
   refuses<ValueError>(
       rows, [](const Scope& s, const Array& x) { conv_local(s, x, {.filters = 2, .groups = 2}); },
-      "there are 2 groups; there is one");
+      "there are 2 groups, which this layer does not read; conv has groups");
 }
 
 TEST_CASE("additive_attention and mel_spectrogram say what does not fit") {

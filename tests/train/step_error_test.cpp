@@ -153,3 +153,44 @@ TEST_CASE("a step says which op of which layer made a NaN") {
   tests::expect_error<NonFiniteError>([&] { static_cast<void>(step_with(negative, options, batch)); },
                                       "log (forward, layer 'likelihood', replica 0 of 2)");
 }
+
+TEST_CASE("state that differs between replicas is told what its dtype may declare") {
+  const auto of_state = [](DType dtype) {
+    const Model<Array, Array> counting([dtype](Scope& scope, const Array& x) {
+      static_cast<void>(
+          scope.non_trainable("seen", {.shape = {}, .dtype = dtype, .initializer = initializers::zeros()}));
+      scope.assign("seen", convert(sum(x), dtype));
+      return dense(scope["head"], x, {.units = 1});
+    });
+    const Batch batch = tests::regression_batch(8, 2, float32);
+    const auto [trainable, state] = counting.init(random::key(0), batch.x);
+    const TrainStep step = data_parallel(
+        counting, [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); }, optim::sgd(0.1),
+        tests::parallel({2, 1}));
+    static_cast<void>(step(step.init(trainable, state), batch));
+  };
+  const std::string differs = "replicas may differ along batch, but the variable declares aggregation=none; ";
+  tests::expect_error<AggregationError>(
+      [&] { of_state(float32); },
+      differs +
+          "declare mean, sum (with accumulate) or only_first_replica, or make the value invariant with psum or pmean");
+  tests::expect_error<AggregationError>(
+      [&] { of_state(int32); },
+      differs + "declare sum (with accumulate) or only_first_replica, or make the value invariant with psum");
+  tests::expect_error<AggregationError>([&] { of_state(bool_); },
+                                        differs + "declare only_first_replica, or make the value invariant");
+  const Model<Array, Array> of_examples([](Scope& scope, const Array& x) {
+    return vmap([&](const Array& row) {
+      static_cast<void>(
+          scope.non_trainable("seen", {.shape = {}, .dtype = int32, .initializer = initializers::zeros()}));
+      scope.assign("seen", convert(sum(row), int32));
+      return row;
+    })(x);
+  });
+  tests::expect_error<AggregationError>(
+      [&] {
+        static_cast<void>(of_examples.init(random::key(0), ones({4, 2})));
+      },
+      "differs between the examples of a vmap, but the variable declares aggregation=none; give the vmap an axis_name",
+      "or declare sum (with accumulate) or only_first_replica");
+}

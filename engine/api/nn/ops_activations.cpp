@@ -111,6 +111,7 @@ Array gelu(const ArrayOperand& x, bool approximate) {
 }
 
 Array softmax(const ArrayOperand& x, std::int64_t axis) {
+  axis = normalize_axis(axis, x.ndim(), __func__);
   return in_wide(x, [axis](const Array& value) {
     const Array weights = exp(shifted(value, axis));
     return div(weights, sum(weights, Axes{axis}, true));
@@ -118,6 +119,7 @@ Array softmax(const ArrayOperand& x, std::int64_t axis) {
 }
 
 Array log_softmax(const ArrayOperand& x, std::int64_t axis) {
+  axis = normalize_axis(axis, x.ndim(), __func__);
   const auto logarithms = [axis](const Array& value) { return Shares(value, axis).logarithms(); };
   const auto rule = [axis](const std::tuple<Array>& value, const std::tuple<Array>& tangent) {
     const Shares shares(std::get<0>(value), axis);
@@ -149,6 +151,7 @@ Array selu(const ArrayOperand& x) {
 }
 
 Array glu(const ArrayOperand& x, std::int64_t axis) {
+  axis = normalize_axis(axis, x.ndim(), __func__);
   return in_wide(x, [axis](const Array& value) {
     const std::vector<Array> halves = split(value, 2, axis);
     return mul(halves[0], logistic(halves[1]));

@@ -81,7 +81,8 @@ Array column_stack(const ArrayOperands& arrays) {
 }
 
 Array append(const ArrayOperand& x, const ArrayOperand& values, const std::optional<std::int64_t>& axis) {
-  return axis ? concatenate({x, values}, *axis) : concatenate({ravel(x), ravel(values)}, 0);
+  return axis ? concatenate({x, values}, normalize_axis(*axis, x.ndim(), __func__))
+              : concatenate({ravel(x), ravel(values)}, 0);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/core/lists.h"
@@ -152,7 +153,9 @@ Arrays broadcast_arrays(const ArrayOperands& arrays) {
   return result;
 }
 
-Array flip(const ArrayOperand& x, const OptionalAxes& axes) { return reverse(x, axes ? *axes : all_axes(x.ndim())); }
+Array flip(const ArrayOperand& x, const OptionalAxes& axes) {
+  return reverse(x, api::resolve_axes(axes, x.ndim(), __func__));
+}
 
 Array fliplr(const ArrayOperand& x) {
   expect_rank("fliplr", x, 2);

@@ -143,26 +143,40 @@ Array logmeanexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return keep ? result : squeeze(result, dims);
 }
 
-Array nansum(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return sum(x, numbers(x), axes, keep); }
-Array nanprod(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return prod(x, numbers(x), axes, keep); }
-Array nanmean(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return mean(x, numbers(x), axes, keep); }
-Array nanvar(const ArrayOperand& x, const OptionalAxes& axes, bool keep) { return var(x, numbers(x), axes, keep); }
+Array nansum(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
+  return sum(x, numbers(x), api::resolve_axes(axes, x.ndim(), __func__), keep);
+}
+Array nanprod(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
+  return prod(x, numbers(x), api::resolve_axes(axes, x.ndim(), __func__), keep);
+}
+Array nanmean(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
+  return mean(x, numbers(x), api::resolve_axes(axes, x.ndim(), __func__), keep);
+}
+Array nanvar(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
+  return var(x, numbers(x), api::resolve_axes(axes, x.ndim(), __func__), keep);
+}
 Array nanstd(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  const Array deviation = api::deviation(nanvar(wide(x), axes, keep));
+  const Array deviation = api::deviation(nanvar(wide(x), api::resolve_axes(axes, x.ndim(), __func__), keep));
   return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
 }
 
 Array nanmax(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  if (!is_float(x.dtype())) return max(x, axes, keep);
-  return of_numbers(x, max(where(isnan(x), -infinity, x), axes, keep), axes, keep);
+  const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  if (!is_float(x.dtype())) return max(x, dims, keep);
+  return of_numbers(x, max(where(isnan(x), -infinity, x), dims, keep), dims, keep);
 }
 
 Array nanmin(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  if (!is_float(x.dtype())) return min(x, axes, keep);
-  return of_numbers(x, min(where(isnan(x), infinity, x), axes, keep), axes, keep);
+  const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  if (!is_float(x.dtype())) return min(x, dims, keep);
+  return of_numbers(x, min(where(isnan(x), infinity, x), dims, keep), dims, keep);
 }
 
-Array nanargmax(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, -infinity, argmax, max); }
-Array nanargmin(const ArrayOperand& x, std::int64_t axis) { return arg_of_numbers(x, axis, infinity, argmin, min); }
+Array nanargmax(const ArrayOperand& x, std::int64_t axis) {
+  return arg_of_numbers(x, normalize_axis(axis, x.ndim(), __func__), -infinity, argmax, max);
+}
+Array nanargmin(const ArrayOperand& x, std::int64_t axis) {
+  return arg_of_numbers(x, normalize_axis(axis, x.ndim(), __func__), infinity, argmin, min);
+}
 
 }  // namespace lockstep

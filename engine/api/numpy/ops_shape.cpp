@@ -144,6 +144,7 @@ Array concatenate(const ArrayOperands& arrays, std::int64_t axis) {
 
 Array stack(const ArrayOperands& arrays, std::int64_t axis) {
   std::vector<Array> rows;
+  if (!arrays.empty()) axis = normalize_axis(axis, arrays[0].ndim() + 1, __func__);
   for (const Array& array : arrays) {
     if (!(array.shape() == arrays[0].shape())) {
       throw ShapeError(fmt::format("stack: all arrays must have one shape, got {} and {}", to_string(arrays[0].shape()),

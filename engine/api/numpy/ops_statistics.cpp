@@ -23,7 +23,7 @@ using MaybeAxis = std::optional<std::int64_t>;
 
 /// The axis in front; without one, all elements along one dimension.
 Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
-  const Array rows = axis ? moveaxis(x, *axis, 0) : reshape(x, {-1});
+  const Array rows = axis ? moveaxis(x, normalize_axis(*axis, x.ndim(), op), 0) : reshape(x, {-1});
   if (rows.dim(0) > 0) return convert(rows, api::inexact(x.dtype()));
   throw ShapeError(
       fmt::format("{}: {} has no elements along the axis; expected at least one", op, to_string(x.shape())));
@@ -125,7 +125,8 @@ Array stddev(const ArrayOperand& x, const OptionalAxes& axes, double ddof, bool 
 }
 
 Array ptp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return sub(max(x, axes, keep), min(x, axes, keep));
+  const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  return sub(max(x, dims, keep), min(x, dims, keep));
 }
 
 Array average(const ArrayOperand& x, const ArrayOperand& weights, const OptionalAxes& axes) {
@@ -151,7 +152,8 @@ Array average(const ArrayOperand& x, const ArrayOperand& weights, const Optional
 }
 
 Array count_nonzero(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return sum(convert(not_equal(x, zeros_like(x)), int32), axes, keep);
+  const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  return sum(convert(not_equal(x, zeros_like(x)), int32), dims, keep);
 }
 
 Array quantile(const ArrayOperand& x, const Operand& q, MaybeAxis axis, Quantile method) {

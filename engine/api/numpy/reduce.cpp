@@ -143,8 +143,9 @@ Tree reduce_window(const TreeFunction& combine, const Tree& elems, const Tree& i
   const auto element = [&](const Array& x, std::int64_t w) {
     Axes first, limit;
     for (std::size_t d = 0; d < rank; ++d) {
-      first.push_back(w / places[d] % options.window[d] * dilation[d]);
-      limit.push_back(out[d] == 0 ? first[d] : first[d] + (out[d] - 1) * strides[d] + 1);
+      // A window that does not fit has no place, so no element of it has one either.
+      first.push_back(out[d] == 0 ? 0 : w / places[d] % options.window[d] * dilation[d]);
+      limit.push_back(out[d] == 0 ? 0 : first[d] + (out[d] - 1) * strides[d] + 1);
     }
     return slice(x, first, limit, strides);
   };

@@ -122,11 +122,31 @@ class Equation {
   std::vector<Array> constants_;
 };
 
+/// The unknowns, varying along all axes along which the function makes them vary. Were they the same on all replicas
+/// and what becomes of them is not, its transpose would add up the replicas' cotangents: right for such unknowns, but the
+/// op solves on each replica for itself.
+Tree varying_as_results(const std::string& op, std::string_view what, const TreeFunction& function, Tree unknown) {
+  bool is_spread = !trace::bound_axes().empty();
+  while (is_spread) {
+    Equation equation(op, unknown);
+    const std::vector<ArrayType> results = equation.trace(what, 1, function).traced.function->output_types();
+    std::vector<Array> leaves = equation.leaves();
+    is_spread = false;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      if (results[i].varying.without(leaves[i].type().varying).empty()) continue;
+      leaves[i] = pvary(leaves[i], results[i].varying);
+      is_spread = true;
+    }
+    unknown = equation.tree_of(leaves);
+  }
+  return unknown;
+}
+
 }  // namespace
 
 Tree custom_linear_solve(const TreeFunction& matvec, const Tree& b, const SolveWith& solve,
                          const SolveWith& transpose_solve, bool symmetric) {
-  Equation equation(__func__, b);
+  Equation equation(__func__, varying_as_results(__func__, "matvec's result", matvec, b));
   std::vector<std::pair<const char*, Member>> members;
   const Member linear = equation.trace("matvec's result", 1, matvec);
   const auto solved = [&](const std::vector<Tree>& right) { return solve(matvec, right[0]); };
@@ -143,7 +163,7 @@ Tree custom_linear_solve(const TreeFunction& matvec, const Tree& b, const SolveW
 }
 
 Tree custom_root(const TreeFunction& f, const Tree& start, const SolveWith& solve, const SolveWith& tangent_solve) {
-  Equation equation(__func__, start);
+  Equation equation(__func__, varying_as_results(__func__, "the function's result", f, start));
   const Member residual = equation.trace("the function's result", 1, f);
   const Member body =
       equation.trace("the result of solve", 1, [&](const std::vector<Tree>& from) { return solve(f, from[0]); });

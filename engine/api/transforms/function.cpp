@@ -16,6 +16,7 @@
 #include "engine/ir/primitive.h"
 #include "engine/ir/sub_functions.h"
 #include "engine/ir/text/parse.h"
+#include "engine/ops/call/implicit.h"
 #include "engine/ops/primitives.h"
 #include "engine/passes/pass.h"
 #include "engine/trace/array_state.h"
@@ -135,7 +136,7 @@ Function detail::trace_at(const TreeFunction& function, const std::vector<ArrayT
 }
 
 Function parse_function(std::string_view text) {
-  return Function(std::make_shared<Function::Impl>(Function::Impl{ir::parse(text, ops::find_primitive), {}}));
+  return Function(std::make_shared<Function::Impl>(Function::Impl{ir::parse(text, ops::find_in_text), {}}));
 }
 
 std::int64_t collectives_executed() { return api::collectives_run(); }

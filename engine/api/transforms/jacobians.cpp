@@ -153,8 +153,8 @@ std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunctio
       std::make_shared<const ir::Function>(f.axes(), f.types(), std::move(fixed), f.equations(), std::move(outputs)),
       count);
   return [=, result = traced.result, weak = traced.weak, result_types = f.output_types()](const Tree& cotangent) {
-    const std::vector<Array> directions = api::matching_leaves("linear_transpose", "cotangent", result, result_types,
-                                                               cotangent, api::inexact_of(result_types), weak);
+    const std::vector<Array> directions = api::matching_directions(
+        "linear_transpose", "cotangent", result, result_types, cotangent, api::inexact_of(result_types), weak);
     const std::vector<Array> results = api::call(transposed, api::joined(residuals, directions));
     api::Reader reader(results);
     return flat.rebuild(api::filled(types, active, reader));

@@ -22,7 +22,7 @@ using api::filled;
 using api::FlatArguments;
 using api::inexact_of;
 using api::linearized;
-using api::matching_leaves;
+using api::matching_directions;
 using api::Reader;
 using api::TracedTree;
 using api::with_captured;
@@ -59,8 +59,8 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
   const FlatArguments flat(primals);
   const std::vector<ArrayType> types = flat.types();
   const std::vector<bool> active = inexact_of(types);
-  const std::vector<Array> directions =
-      matching_leaves("jvp", "tangent", Tree::list(primals), types, Tree::list(tangents), active, flat.weak_types());
+  const std::vector<Array> directions = matching_directions("jvp", "tangent", Tree::list(primals), types,
+                                                            Tree::list(tangents), active, flat.weak_types());
   const TracedTree traced = api::trace_tree(function, flat, types);
   const ir::FunctionPtr both = transform::jvp(traced.function, with_captured(active, traced));
   check_forward_mode("jvp", *both);
@@ -78,8 +78,8 @@ std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFun
   const ir::FunctionPtr transposed = transform::transpose(point->parts.linear, point->parts.residuals);
   auto back = [point, transposed](const Tree& cotangent) {
     const std::vector<ArrayType> types = point->output_types();
-    const std::vector<Array> directions = matching_leaves("vjp", "cotangent", point->traced.result, types, cotangent,
-                                                          inexact_of(types), point->traced.weak);
+    const std::vector<Array> directions = matching_directions("vjp", "cotangent", point->traced.result, types,
+                                                              cotangent, inexact_of(types), point->traced.weak);
     const std::vector<Array> results = api::call(transposed, api::joined(point->residuals, directions));
     Reader reader(results);
     return point->flat.rebuild(filled(point->types, point->active, reader));
@@ -94,8 +94,8 @@ std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const T
   auto forth = [point](const std::vector<Tree>& tangents) {
     const std::vector<Tree> expected = point->flat.rebuild(point->flat.leaves());
     const std::vector<Array> directions =
-        matching_leaves("linearize", "tangent", Tree::list(expected), point->types, Tree::list(tangents), point->active,
-                        point->flat.weak_types());
+        matching_directions("linearize", "tangent", Tree::list(expected), point->types, Tree::list(tangents),
+                            point->active, point->flat.weak_types());
     const std::vector<Array> results = api::call(point->parts.linear, api::joined(point->residuals, directions));
     Reader reader(results);
     const std::vector<ArrayType> types = point->output_types();

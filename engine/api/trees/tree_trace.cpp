@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/parallel.h>
 
 #include "engine/api/trees/tree_paths.h"
 #include "engine/trace/array_state.h"
@@ -139,6 +140,19 @@ std::vector<Array> matching_leaves(std::string_view op, std::string_view what, c
     selected.push_back(leaves[i]);
   }
   return selected;
+}
+
+std::vector<Array> matching_directions(std::string_view op, std::string_view what, const Tree& expected,
+                                       const std::vector<ArrayType>& types, const Tree& given,
+                                       const std::vector<bool>& active, std::span<const WeakType> weak) {
+  std::vector<Array> directions = matching_leaves(op, what, expected, types, given, active, weak);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (!active[i]) continue;
+    Array& direction = directions[next++];
+    if (!types[i].varying.empty()) direction = pvary(direction, types[i].varying);
+  }
+  return directions;
 }
 
 std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b) {

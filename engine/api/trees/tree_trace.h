@@ -81,6 +81,10 @@ std::vector<bool> inexact_of(const std::vector<ArrayType>& types);
 std::vector<Array> matching_leaves(std::string_view op, std::string_view what, const Tree& expected,
                                    const std::vector<ArrayType>& types, const Tree& given,
                                    const std::vector<bool>& active, std::span<const WeakType> weak);
+/// The same of tangents and cotangents: one that is the same on all replicas, of what varies, is made to vary.
+std::vector<Array> matching_directions(std::string_view op, std::string_view what, const Tree& expected,
+                                       const std::vector<ArrayType>& types, const Tree& given,
+                                       const std::vector<bool>& active, std::span<const WeakType> weak);
 
 std::vector<Array> joined(std::vector<Array> a, std::span<const Array> b);
 

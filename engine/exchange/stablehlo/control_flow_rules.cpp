@@ -3,6 +3,7 @@
 #include "engine/exchange/stablehlo/exporter.h"
 #include "engine/ir/control_flow.h"
 #include "engine/ir/sub_functions.h"
+#include "engine/ops/call/implicit.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::exchange {
@@ -107,10 +108,15 @@ Terms written_out(const Lowering& l) { return l.out.body(*ir::sub_function(l.att
 
 LoweringRule control_flow_rule(const ir::Primitive& primitive) {
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
-      {&primitives::while_loop(), while_loop},  {&primitives::scan(), scan},
-      {&primitives::cond(), branches},          {&primitives::checkpoint(), written_out},
-      {&primitives::custom_jvp(), written_out}, {&primitives::custom_vjp(), written_out},
+      {&primitives::while_loop(), while_loop},
+      {&primitives::scan(), scan},
+      {&primitives::cond(), branches},
+      {&primitives::checkpoint(), written_out},
+      {&primitives::custom_jvp(), written_out},
+      {&primitives::custom_vjp(), written_out},
       {&primitives::fused(), written_out},
+      {&ops::linear_solve(), written_out},
+      {&ops::root(), written_out},
   };
   const auto found = rules.find(&primitive);
   return found == rules.end() ? nullptr : found->second;

@@ -57,6 +57,7 @@ constexpr SharedOp element_wise[] = {
     {"chlo.asinh", primitives::asinh, lax::asinh},
     {"chlo.atan", primitives::atan, lax::atan},
     {"chlo.atanh", primitives::atanh, lax::atanh},
+    {"chlo.bessel_i1e", primitives::bessel_i1e, lax::bessel_i1e},
     {"chlo.cosh", primitives::cosh, lax::cosh},
     {"chlo.digamma", primitives::digamma, lax::digamma},
     {"chlo.erf", primitives::erf, lax::erf},
@@ -65,6 +66,7 @@ constexpr SharedOp element_wise[] = {
     {"chlo.lgamma", primitives::lgamma, lax::lgamma},
     {"chlo.next_after", primitives::nextafter, lax::nextafter},
     {"chlo.sinh", primitives::sinh, lax::sinh},
+    {"chlo.zeta", primitives::zeta, lax::zeta},
 };
 
 constexpr SharedOp compared[] = {

@@ -17,6 +17,7 @@
 #include "engine/exchange/stablehlo/mlir.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/text/parse.h"
+#include "engine/ops/call/implicit.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::exchange {
@@ -289,7 +290,7 @@ std::string Exporter::module(const ir::Function& function, const std::vector<Arr
 }
 
 std::string to_stablehlo(const Function& function) {
-  const ir::FunctionPtr program = ir::parse(function.to_string(), ops::find_primitive);
+  const ir::FunctionPtr program = ir::parse(function.to_string(), ops::find_in_text);
   return Exporter().module(*program, lockstep::detail::captured_arrays(function));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/convolution.h>
 #include <lockstep/ops.h>
 
 #include "engine/exchange/stablehlo/mlir.h"
@@ -75,6 +76,12 @@ std::vector<Array> apply_product(const OpCall& call);
 std::vector<Array> apply_linalg(const OpCall& call);
 std::vector<Array> apply_indexing(const OpCall& call);
 std::vector<Array> apply_control_flow(const OpCall& call);
+
+/// Arrays, and behind them as many initial values, reduced by a region of scalars that is no op alone.
+std::vector<Array> reduced_by_region(const OpCall& call, const mlir::Region& region, const Axes& axes);
+/// Likewise, over windows.
+std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& region,
+                                     const ReduceWindowOptions& options);
 
 /// Whole numbers of a `dense` attribute.
 Axes dense_integers(const mlir::Attribute& value, std::int64_t line);

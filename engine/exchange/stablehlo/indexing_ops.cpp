@@ -28,11 +28,23 @@ std::vector<Array> take_windows(const OpCall& call) {
 /// Windows that do not fit write nothing.
 std::vector<Array> put_windows(const OpCall& call) {
   if (call.operands.size() != 3 || call.op.regions.size() != 1) call.refuse("it takes one array, indices and updates");
-  const std::string combiner = call.combiner(call.op.regions[0]);
+  const mlir::Region& region = call.op.regions[0];
+  std::string combiner = call.combiner(region);
+  Array updates = call.operand(2);
+  // a - u; u - a would depend on the order in which updates come.
+  if (combiner == "stablehlo.subtract" && region.ops[0].operands[0].name == region.arguments[0]) {
+    combiner = "stablehlo.add";
+    updates = zeros_like(updates) - updates;
+  } else if (updates.dtype() == DType::bool_) {
+    if (combiner == "stablehlo.or") combiner = "stablehlo.maximum";
+    if (combiner == "stablehlo.and") combiner = "stablehlo.minimum";
+  }
   const SharedOp* op = find_shared(scatters(), combiner);
   if (op == nullptr)
-    call.refuse("a scatter by " + combiner + "; there are add, multiply, minimum, maximum and overwriting");
-  return op->stage({call.operand(0), index_vectors(call, call.operand(1)), call.operand(2)},
+    call.refuse(
+        "a scatter by " + combiner +
+        "; there are add, multiply, minimum, maximum, overwriting and subtracting an update from what is there");
+  return op->stage({call.operand(0), index_vectors(call, call.operand(1)), updates},
                    {{"update_window_dims", call.integers({"update_window_dims"}, {})},
                     {"inserted_window_dims", call.integers({"inserted_window_dims"}, {})},
                     {"scatter_dims_to_operand_dims", call.integers({"scatter_dims_to_operand_dims"}, {})},

@@ -60,7 +60,8 @@ class Parser {
     if (in_.accept_word("loc")) in_.skip_parentheses();
   }
 
-  ArrayType type() {
+  /// Of attributes of a custom_call elements may be of the type `index`.
+  ArrayType type(bool of_attribute = false) {
     if (!in_.accept_word("tensor")) in_.expect("tensor<");
     in_.expect("<");
     const std::string text = in_.up_to_closing();
@@ -78,7 +79,8 @@ class Parser {
     }
     check_size(read.shape, text);
     const std::string_view element = rest.substr(0, rest.find(','));
-    const std::optional<DType> dtype = element_type(element);
+    const bool is_index = of_attribute && element == "index";
+    const std::optional<DType> dtype = is_index ? DType::int64 : element_type(element);
     if (!dtype) in_.fail("element type '" + std::string(element.substr(0, 40)) + "' is none that there is here");
     read.dtype = *dtype;
     return read;
@@ -210,7 +212,7 @@ class Parser {
       in_.expect("<");
       read.kind = Attribute::Kind::dense;
       read.text = in_.up_to_closing();
-      if (typed && in_.accept(":")) read.type = type();
+      if (typed && in_.accept(":")) read.type = type(true);
     } else if (read.text == "array") {
       in_.expect("<");
       const std::string text = in_.up_to_closing();

@@ -2,6 +2,7 @@
 #include <string>
 
 #include <lockstep/convolution.h>
+#include <lockstep/products.h>
 
 #include "engine/exchange/stablehlo/importer.h"
 
@@ -22,12 +23,14 @@ Lists both(const OpCall& call, const char* pretty, const char* left, const char*
 }
 
 std::vector<Array> dot(const OpCall& call) {
-  Attrs attrs = {
-      {"contract", both(call, "contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")},
-      {"batch", both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions")}};
-  const DType given = call.operand(0).dtype();
-  if (call.result().dtype != given && is_float(given)) attrs = attrs.with("dtype", call.result().dtype);
-  return lax::dot_general({call.operand(0), call.operand(1)}, attrs);
+  const Lists contract = both(call, "contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions");
+  const Lists batch = both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions");
+  const Array &a = call.operand(0), &b = call.operand(1);
+  const DType result = call.result().dtype;
+  if (a.dtype() != result || b.dtype() != result) {
+    return {dot_general(a, b, {contract[0], contract[1]}, {batch[0], batch[1]}, result)};
+  }
+  return lax::dot_general({a, b}, {{"contract", contract}, {"batch", batch}});
 }
 
 /// Where the batch (or output) and feature dimensions of "[b, 0, 1, f]" are, and the spatial ones in order.
@@ -86,6 +89,7 @@ std::vector<Array> convolve_all(const OpCall& call) {
     if (flipped[d] != 0) reversed.push_back(static_cast<std::int64_t>(d));
   }
   if (!reversed.empty()) window = reverse(window, reversed);
+  if (call.result().shape.size() == 0) return {zeros(call.result().shape, call.result().dtype)};
   const Array y = conv_general_dilated(transpose(call.operand(0), x.order(x.first, x.second)), window,
                                        {.strides = call.integers({"stride", "window_strides"}, {}),
                                         .padding = call.pairs({"pad", "padding"}, count),

@@ -38,7 +38,8 @@ std::string reducer_of(const OpCall& call) {
   return call.op.words.size() > 1 && call.op.words[0] == "applies" ? call.op.words[1] : "";
 }
 
-/// The reduction of (values, positions) to the largest and its position that jax.numpy.argmax is exported as.
+/// The reduction of (values, positions) to the largest and its position that jax.numpy.argmax is exported as; nothing
+/// where it is another one.
 std::vector<Array> position_of_extremum(const OpCall& call, const Axes& axes) {
   constexpr std::string_view compare = "stablehlo.compare", either = "stablehlo.or", choose = "stablehlo.select";
   const std::vector<std::string_view> form = {compare,         compare, either, compare, compare,
@@ -50,23 +51,31 @@ std::vector<Array> position_of_extremum(const OpCall& call, const Axes& axes) {
                             OpCall{call.importer, *origin->second, call.values, {}}.integer(
                                 {"dim", "iota_dimension"}, 0) == (axes.empty() ? -1 : axes[0]);
   const std::string direction = region.ops.empty() ? "" : direction_of(call, region.ops[0]);
-  if (axes.size() != 1 || !of_positions || names_of(region) != form || (direction != "GT" && direction != "LT")) {
-    call.refuse("a reduction of several operands that is no argmax or argmin; reduce one at a time");
+  if (axes.size() != 1 || !of_positions || call.operand(0).shape()[static_cast<int>(axes[0])] == 0 ||
+      names_of(region) != form || (direction != "GT" && direction != "LT")) {
+    return {};
   }
-  const Attrs attrs = {{"axis", axes[0]}, {"dtype", call.operand(1).dtype()}};
+  const DType places = call.operand(1).dtype();
+  const bool is_wide = places == DType::int32 || places == DType::int64;
+  const Attrs attrs = {{"axis", axes[0]}, {"dtype", is_wide ? places : DType::int64}};
   const bool largest = direction == "GT";
   const Array x = call.operand(0);
   return {(largest ? lax::reduce_max : lax::reduce_min)({x}, {{"axes", axes}})[0],
-          (largest ? lax::argmax : lax::argmin)({x}, attrs)[0]};
+          convert((largest ? lax::argmax : lax::argmin)({x}, attrs)[0], places)};
 }
 
 std::vector<Array> reduce(const OpCall& call) {
   const Axes axes = call.integers({"dimensions"}, {});
-  if (call.operands.size() > 2 && !call.op.regions.empty()) return position_of_extremum(call, axes);
+  if (call.operands.size() > 2 && !call.op.regions.empty()) {
+    std::vector<Array> found = position_of_extremum(call, axes);
+    return found.empty() ? reduced_by_region(call, call.op.regions[0], axes) : found;
+  }
   const std::string reducer = reducer_of(call);
   const SharedOp* op = find_shared(reductions(), reducer);
-  if (op == nullptr)
+  if (op == nullptr) {
+    if (!call.op.regions.empty()) return reduced_by_region(call, call.op.regions[0], axes);
     call.refuse("a reduction by " + reducer + "; there are those by add, multiply, maximum, minimum, and, or, xor");
+  }
   const Array reduced = op->stage({call.operand(0)}, {{"axes", axes}})[0];
   return {with_start(*op, reduced, call.operand(1))};
 }
@@ -90,6 +99,26 @@ struct Windows {
     }
     return found;
   }
+
+  /// Whether each window holds an element that is neither padding nor a hole, and padding is narrower than a window.
+  bool all_hold_elements(const Shape& shape, const Shape& result) const {
+    for (int d = 0; d < shape.rank(); ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      const std::int64_t reach = (sizes[i] - 1) * window[i] + 1;
+      if (padding[i].first >= reach || padding[i].second >= reach) return false;
+      const auto is_element = [&](std::int64_t place) {
+        return place >= 0 && place % base[i] == 0 && place / base[i] < shape[d];
+      };
+      for (std::int64_t out = 0; out < result[d]; ++out) {
+        bool found = false;
+        for (std::int64_t k = 0; k < sizes[i] && !found; ++k) {
+          found = is_element(out * strides[i] + k * window[i] - padding[i].first);
+        }
+        if (!found) return false;
+      }
+    }
+    return true;
+  }
 };
 
 /// The region that jax.lax.cumlogsumexp is exported with.
@@ -103,8 +132,7 @@ bool adds_logarithms(const mlir::Region& region) {
 
 std::vector<Array> reduce_windows(const OpCall& call) {
   const Array& x = call.operand(0);
-  if (call.operands.size() != 2 || call.op.regions.size() != 1)
-    call.refuse("windows of several operands; take one at a time");
+  if (call.op.regions.size() != 1) call.refuse("the function that joins two elements is missing");
   const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
   const Windows windows{call.integers({"window_dimensions"}, ones), call.integers({"window_strides"}, ones),
                         call.integers({"base_dilations"}, ones), call.integers({"window_dilations"}, ones),
@@ -112,7 +140,7 @@ std::vector<Array> reduce_windows(const OpCall& call) {
   for (const Axes* list : {&windows.sizes, &windows.strides, &windows.base, &windows.window}) {
     if (list->size() != ones.size()) call.refuse("its windows have another rank than its operand");
   }
-  const std::string reducer = call.combiner(call.op.regions[0]);
+  const std::string reducer = call.operands.size() == 2 ? call.combiner(call.op.regions[0]) : "";
   if (const auto along = windows.cumulative(x.shape())) {
     const Attrs attrs = {{"axis", along->first}, {"reverse", along->second}};
     if (adds_logarithms(call.op.regions[0])) return lax::cumlogsumexp({x}, attrs);
@@ -125,11 +153,16 @@ std::vector<Array> reduce_windows(const OpCall& call) {
                                     .padding = windows.padding,
                                     .base_dilation = windows.base,
                                     .window_dilation = windows.window};
-  const SharedOp* op = find_shared(reductions(), reducer);
-  if (reducer == "stablehlo.add") return {with_start(*op, reduce_window_sum(x, options), call.operand(1))};
-  if (reducer == "stablehlo.maximum") return {with_start(*op, reduce_window_max(x, options), call.operand(1))};
-  if (reducer == "stablehlo.minimum") return {with_start(*op, reduce_window_min(x, options), call.operand(1))};
-  call.refuse("windows reduced by " + reducer + "; there are those by add, maximum and minimum");
+  const bool is_extremum = reducer == "stablehlo.maximum" || reducer == "stablehlo.minimum";
+  const bool is_whole = call.result().shape.size() > 0 && windows.all_hold_elements(x.shape(), call.result().shape);
+  if (reducer != "stablehlo.add" && (!is_extremum || !is_whole)) {
+    return windows_by_region(call, call.op.regions[0], options);
+  }
+  if (call.result().shape.size() == 0) return {zeros(call.result().shape, x.dtype())};
+  const auto reduce_windows_of = reducer == "stablehlo.add"       ? reduce_window_sum
+                                 : reducer == "stablehlo.maximum" ? reduce_window_max
+                                                                  : reduce_window_min;
+  return {with_start(*find_shared(reductions(), reducer), reduce_windows_of(x, options), call.operand(1))};
 }
 
 /// Which operands a comparator orders by, the first of them first, and whether descending.

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <numeric>
+#include <string>
+
+#include <lockstep/elementwise.h>
 
 #include "engine/exchange/stablehlo/importer.h"
 
@@ -44,10 +47,34 @@ std::vector<Array> clamp(const OpCall& call) {
   return lax::minimum({lax::maximum({call.operand(1), low}, {})[0], high}, {});
 }
 
+/// "format = e5m10", or exponent_bits and mantissa_bits.
+std::vector<Array> narrowed(const OpCall& call) {
+  std::int64_t exponent = call.integer({"exponent_bits"}, 0), mantissa = call.integer({"mantissa_bits"}, 0);
+  if (const mlir::Attribute* format = call.find({"format"})) {
+    const std::size_t m = format->text.find('m');
+    if (format->text.empty() || format->text[0] != 'e' || m == std::string::npos) {
+      call.refuse("its format must be such as e5m10, not " + format->text);
+    }
+    exponent = integers_of({.text = format->text.substr(1, m - 1)}, call.op.line)[0];
+    mantissa = integers_of({.text = format->text.substr(m + 1)}, call.op.line)[0];
+  }
+  return lax::reduce_precision({call.operand(0)}, {{"exponent_bits", exponent}, {"mantissa_bits", mantissa}});
+}
+
+/// Halves away from zero.
+Array rounded_away(const Array& x) {
+  const Array whole = lax::floor({abs(x)}, {})[0];
+  const Array up = where(abs(x) - whole >= 0.5, whole + 1, whole);
+  return where(isnan(x), x, copysign(up, x));
+}
+
 std::vector<Array> iota_of(const OpCall& call) {
-  return lax::iota({}, {{"dtype", call.result().dtype},
-                        {"shape", call.result().shape.to_vector()},
-                        {"dim", call.integer({"dim", "iota_dimension"}, 0)}});
+  const ArrayType& type = call.result();
+  const DType counted = is_complex(type.dtype) ? DType::float64 : type.dtype;
+  const Array places = lax::iota(
+      {},
+      {{"dtype", counted}, {"shape", type.shape.to_vector()}, {"dim", call.integer({"dim", "iota_dimension"}, 0)}})[0];
+  return {convert(places, type.dtype)};
 }
 
 }  // namespace
@@ -71,6 +98,8 @@ std::vector<Array> apply_shape_op(const OpCall& call) {
   if (name == "stablehlo.transpose") {
     return lax::transpose({call.operand(0)}, {{"permutation", call.integers({"dims", "permutation"}, {})}});
   }
+  if (name == "stablehlo.reduce_precision") return narrowed(call);
+  if (name == "stablehlo.round_nearest_afz") return {rounded_away(call.operand(0))};
   if (name == "stablehlo.convert") return {convert(call.operand(0), call.result().dtype)};
   if (name == "stablehlo.bitcast_convert") return {bitcast_convert(call.operand(0), call.result().dtype)};
   if (name == "stablehlo.concatenate") {

@@ -46,6 +46,27 @@ void check_counts(const Call& call, std::int64_t filters, std::int64_t groups) {
                   call.name(), channels, filters, groups, call.options.multiplier));
 }
 
+/// Which options that not all of these layers have a layer reads.
+struct Reads {
+  bool groups = false;
+  bool multiplier = false;
+  bool output_padding = false;
+};
+
+void check_unread(const Call& call, const Reads& reads) {
+  const auto refuse = [&](const std::string& given, std::string_view instead) {
+    throw ValueError(fmt::format("[{}] {}, which this layer does not read; {}", call.name(), given, instead));
+  };
+  const ConvLayerOptions& o = call.options;
+  if (!reads.groups && o.groups != 1) refuse(fmt::format("there are {} groups", o.groups), "conv has groups");
+  if (!reads.multiplier && o.multiplier != 1) {
+    refuse(fmt::format("the multiplier is {}", o.multiplier), "depthwise_conv and separable_conv have one");
+  }
+  if (!reads.output_padding && !o.output_padding.empty()) {
+    refuse("there is an output padding", "conv_transpose has one");
+  }
+}
+
 Array kernel_of(const Call& call, std::string_view name, const Axes& window, std::int64_t in, std::int64_t out,
                 bool last = true) {
   std::vector<std::int64_t> shape = window;
@@ -85,6 +106,7 @@ Array conv(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   const Call call{"conv", scope, x, options};
+  check_unread(call, {.groups = true});
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, options.groups);
   const Array kernel = kernel_of(call, "kernel", windows.kernel, x.dim(-1) / options.groups, options.filters);
@@ -100,6 +122,7 @@ Array conv_transpose(const Scope& scope, const ArrayOperand& given, const ConvLa
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   const Call call{"conv_transpose", scope, x, options};
+  check_unread(call, {.groups = true, .output_padding = true});
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, options.groups);
   if (options.padding == Padding::causal) {
@@ -134,6 +157,7 @@ Array depthwise_conv(const Scope& scope, const ArrayOperand& given, const ConvLa
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   const Call call{"depthwise_conv", scope, x, options};
+  check_unread(call, {.multiplier = true});
   const Windows windows = windows_of(call);
   check_counts(call, 1, 1);
   const Array kernel = kernel_of(call, "kernel", windows.kernel, x.dim(-1), options.multiplier);
@@ -144,6 +168,7 @@ Array separable_conv(const Scope& scope, const ArrayOperand& given, const ConvLa
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   const Call call{"separable_conv", scope, x, options};
+  check_unread(call, {.multiplier = true});
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, 1);
   const Array kernel = kernel_of(call, "depthwise_kernel", windows.kernel, x.dim(-1), options.multiplier, false);
@@ -156,11 +181,9 @@ Array conv_local(const Scope& scope, const ArrayOperand& given, const ConvLayerO
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   const Call call{"conv_local", scope, x, options};
+  check_unread(call, {});
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, 1);
-  if (options.groups != 1) {
-    throw ValueError(fmt::format("[{}] there are {} groups; there is one", call.name(), options.groups));
-  }
   const Array patches = conv_general_dilated_patches(
       x, windows.kernel,
       {.strides = windows.strides,

@@ -181,6 +181,10 @@ Array batch_norm(const Scope& scope, const ArrayOperand& given, const BatchNormO
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   check_normalized("batch_norm", scope, x, options.epsilon);
+  if (!(options.momentum >= 0 && options.momentum <= 1)) {
+    throw ValueError(
+        fmt::format("[batch_norm '{}'] momentum is {}; expected a share from 0 to 1", scope.path(), options.momentum));
+  }
   const DType statistics = promote(x.dtype(), float32);
   const bool of_all_rows = options.synchronized && !options.per_microbatch;
   const Aggregation aggregation = of_all_rows ? Aggregation::none : Aggregation::mean;

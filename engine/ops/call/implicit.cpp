@@ -1,5 +1,9 @@
 #include "engine/ops/call/implicit.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +24,44 @@ using sub_function::append;
 using sub_function::attribute;
 
 std::size_t consts_of(const Attrs& attrs) { return static_cast<std::size_t>(attrs.get<std::int64_t>("consts")); }
+
+/// A function of the equation: how many vectors it takes for each unknown, and whether it may be absent.
+struct Part {
+  const char* name;
+  std::size_t vectors = 1;
+  bool is_optional = false;
+};
+
+/// The body's types. Throws IrError where another function does not take constants and vectors and give vectors.
+std::vector<ArrayType> infer_with(const ir::InferContext& context, std::initializer_list<Part> parts) {
+  const std::vector<ArrayType> unknowns = sub_function::infer(context);
+  const std::string op(context.op);
+  const auto consts = context.attrs.get<std::int64_t>("consts");
+  if (consts < 0 || static_cast<std::size_t>(consts) + unknowns.size() != context.inputs.size()) {
+    throw IrError(op + " given consts=" + std::to_string(consts) + " with " + std::to_string(context.inputs.size()) +
+                  " operands; expected " + std::to_string(context.inputs.size()) + " less the " +
+                  std::to_string(unknowns.size()) + " results; instead give constants and then vectors");
+  }
+  const auto fits = [](const ArrayType& a, const ArrayType& b) { return a.dtype == b.dtype && a.shape == b.shape; };
+  for (const Part& part : parts) {
+    if (part.is_optional && !context.attrs.has(part.name)) continue;
+    std::vector<ArrayType> taken(context.inputs.begin(), context.inputs.begin() + consts);
+    for (std::size_t i = 0; i < part.vectors; ++i) append(taken, unknowns);
+    const FunctionPtr f = ir::sub_function(context.attrs, part.name);
+    const std::vector<ArrayType> in = f->input_types(), out = f->output_types();
+    if (std::ranges::equal(in, taken, fits) && std::ranges::equal(out, unknowns, fits)) continue;
+    throw IrError(op + " given a " + part.name + " of other types; expected one of " + std::to_string(consts) +
+                  " constants and " + std::to_string(part.vectors) + " vectors for each result, which gives the " +
+                  "results' types; instead trace it on these");
+  }
+  return unknowns;
+}
+std::vector<ArrayType> infer_solve(const ir::InferContext& context) {
+  return infer_with(context, {{"matvec"}, {"transposed", 1, true}});
+}
+std::vector<ArrayType> infer_root(const ir::InferContext& context) {
+  return infer_with(context, {{"residual"}, {"matvec", 2}, {"solve", 2}, {"transposed", 2, true}});
+}
 
 /// The tangents of f(const..., x...) along those of the constants alone; nothing where it does not depend on them.
 std::vector<Tangent> along_consts(const ir::JvpContext& context, const FunctionPtr& f, std::span<const Value> x) {
@@ -175,7 +217,7 @@ ir::Aligned align(ir::Builder& builder, std::span<const ir::Var> operands, const
 const ir::Primitive& linear_solve() {
   static const ir::Primitive primitive{
       .name = "linear_solve",
-      .infer = sub_function::infer,
+      .infer = infer_solve,
       .derivative = call::joint(solve_tangents, transpose_solve),
       .align = align,
       .batch = [](const ir::BatchContext& context) { return batch_with(linear_solve(), context); },
@@ -190,7 +232,7 @@ const ir::Primitive& linear_solve() {
 const ir::Primitive& root() {
   static const ir::Primitive primitive{
       .name = "root",
-      .infer = sub_function::infer,
+      .infer = infer_root,
       .derivative = call::joint(root_tangents, nullptr),
       .align = align,
       .batch = [](const ir::BatchContext& context) { return batch_with(root(), context); },

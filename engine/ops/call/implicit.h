@@ -1,10 +1,12 @@
 #pragma once
 
+#include <string_view>
+
 #include "engine/ir/primitive.h"
 
 // Results that are defined by an equation and found by whatever function finds them: their derivatives come from the
 // equation. Operands are `consts` constants and then vectors; all functions of an op take the constants first. Neither is
-// in ops.def: a request by name could give functions that do not solve the equation.
+// in ops.def: a request by name could give functions that do not solve the equation. Only texts of programs name them.
 namespace lockstep::ops {
 
 /// linear_solve(const..., b...)[body, matvec, transposed, consts] -> x... with matvec(const..., x...) = b. body and, for
@@ -16,5 +18,8 @@ const ir::Primitive& linear_solve();
 /// body takes (const..., start...); matvec (const..., x..., v...) is the residual's derivative along v, solve and
 /// transposed (optional) take (const..., x..., b...) and solve with it and with its adjoint. The start has no derivative.
 const ir::Primitive& root();
+
+/// The op of that name in a program's text: one of ops.def, or one of these. Null where there is none.
+const ir::Primitive* find_in_text(std::string_view name);
 
 }  // namespace lockstep::ops

@@ -112,6 +112,32 @@ def factors(a, b):
             jax.grad(lambda a: jnp.sum(jnp.sin(jnp.linalg.cholesky(a @ a.T + 3 * jnp.eye(a.shape[0])))))(a))
 
 
+def own_functions(x, y):
+    """Reductions by regions of several ops, of several operands, and over windows of padding alone or that do not fit."""
+    both = lambda a, b: (lax.max(a[0], b[0]), lax.min(a[1], b[1]))
+    starts = (jnp.float32(-jnp.inf), jnp.float32(jnp.inf))
+    joined = lambda a, b: a + b + a * b
+    windows = lambda x, start, f, size, padding, **how: lax.reduce_window(
+        x, np.float32(start), f, size, (1, 2), padding, **how)
+    return (lax.reduce(x, np.float32(0), joined, (1,)), *lax.reduce((x, y), starts, both, (0,)),
+            *lax.reduce_window((x, y), starts, both, (2, 2), (1, 1), ((0, 1), (1, 0))),
+            windows(x, 0, joined, (2, 3), ((1, 0), (0, 2))), windows(x, 2, lax.mul, (2, 2), ((1, 1), (1, 0))),
+            jnp.exp(windows(x, -jnp.inf, lax.max, (1, 2), ((2, 0), (3, 1)))),
+            windows(x, -jnp.inf, lax.max, (2, 2), ((0, 0), (0, 0)), window_dilation=(7, 1)),
+            lax.conv_general_dilated(x[None, :, :, None], jnp.ones((5, 1, 1, 2)), (1, 1), "VALID",
+                                     dimension_numbers=("NHWC", "HWIO", "NHWC")),
+            lax.argmin(x, 1, np.uint8), x.at[jnp.array([1, 1, 2])].subtract(y), (x > 0).at[:, 1].max(True))
+
+
+def narrow(a, b, x):
+    """Products that widen, numbers of fewer bits, and what a checkpoint with a policy keeps."""
+    layer = lambda x: jnp.sum(jnp.sin(jnp.sin(x @ x.T) @ x))
+    kept = jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)
+    return (lax.dot(a, b, preferred_element_type=jnp.int32), lax.reduce_precision(x * 1e3, 5, 4),
+            lax.round(jnp.array([0.49999997, 0.5, -2.5, 3.5, -0.2], jnp.float32)), jax.grad(kept)(x),
+            lax.bessel_i1e(x), lax.zeta(jnp.abs(x) + 1.5, jnp.abs(x) + 0.5))
+
+
 PROGRAMS = {
     mlp: (floats(4, 5), floats(5), floats(5, 3), floats(3), floats(2, 4)),
     conv_grad: (floats(3, 3, 2, 3), floats(2, 5, 5, 2)),
@@ -127,6 +153,9 @@ PROGRAMS = {
     norm_grad: (floats(4), floats(4), floats(3, 4)),
     spectra: (floats(4, 6),),
     factors: (floats(4, 4), floats(4, 3)),
+    own_functions: (floats(3, 4), floats(3, 4)),
+    narrow: (draw.integers(-128, 128, (3, 40)).astype(np.int8), draw.integers(-128, 128, (40, 2)).astype(np.int8),
+             floats(3, 4)),
 }
 
 
