@@ -11,39 +11,39 @@
 namespace lockstep::tests {
 namespace {
 
-/// One letter a dtype pair that is taken: f float32, i int32, u uint32, b bool of operand and result alike.
+/// One letter a dtype pair that is taken: f float32, w bfloat16, i int32, u uint32, b bool of operand and result alike.
 const std::map<std::string_view, std::string_view>& same_dtype() {
-  static const std::map<std::string_view, std::string_view> table = {{"abs", "f"},
-                                                                     {"add", "fiu"},
+  static const std::map<std::string_view, std::string_view> table = {{"abs", "fw"},
+                                                                     {"add", "fwiu"},
                                                                      {"bitwise_and", "iub"},
                                                                      {"bitwise_not", "iub"},
                                                                      {"bitwise_or", "iub"},
                                                                      {"bitwise_xor", "iub"},
-                                                                     {"ceil", "f"},
-                                                                     {"div", "f"},
-                                                                     {"erf", "f"},
-                                                                     {"erfc", "f"},
-                                                                     {"exp", "f"},
-                                                                     {"exp2", "f"},
-                                                                     {"expm1", "f"},
-                                                                     {"floor", "f"},
+                                                                     {"ceil", "fw"},
+                                                                     {"div", "fw"},
+                                                                     {"erf", "fw"},
+                                                                     {"erfc", "fw"},
+                                                                     {"exp", "fw"},
+                                                                     {"exp2", "fw"},
+                                                                     {"expm1", "fw"},
+                                                                     {"floor", "fw"},
                                                                      {"fma", "f"},
-                                                                     {"integer_pow", "f"},
-                                                                     {"log", "f"},
-                                                                     {"log1p", "f"},
-                                                                     {"logistic", "f"},
-                                                                     {"maximum", "fib"},
-                                                                     {"minimum", "fib"},
-                                                                     {"mul", "fiu"},
-                                                                     {"neg", "fiu"},
+                                                                     {"integer_pow", "fw"},
+                                                                     {"log", "fw"},
+                                                                     {"log1p", "fw"},
+                                                                     {"logistic", "fw"},
+                                                                     {"maximum", "fwib"},
+                                                                     {"minimum", "fwib"},
+                                                                     {"mul", "fwiu"},
+                                                                     {"neg", "fwiu"},
                                                                      {"reduce_sum", "f"},
-                                                                     {"round", "f"},
-                                                                     {"rsqrt", "f"},
+                                                                     {"round", "fw"},
+                                                                     {"rsqrt", "fw"},
                                                                      {"shift_left", "iu"},
-                                                                     {"sign", "f"},
-                                                                     {"sqrt", "f"},
-                                                                     {"sub", "fiu"},
-                                                                     {"tanh", "f"},
+                                                                     {"sign", "fw"},
+                                                                     {"sqrt", "fw"},
+                                                                     {"sub", "fwiu"},
+                                                                     {"tanh", "fw"},
                                                                      {"shift_right_arithmetic", "iu"},
                                                                      {"shift_right_logical", "iu"}};
   return table;
@@ -52,8 +52,8 @@ const std::map<std::string_view, std::string_view>& same_dtype() {
 /// Letters of the operands of which a bool is made.
 const std::map<std::string_view, std::string_view>& to_bool() {
   static const std::map<std::string_view, std::string_view> table = {
-      {"equal", "fiub"}, {"not_equal", "fiub"},   {"less", "fi"},    {"less_equal", "fi"},
-      {"greater", "fi"}, {"greater_equal", "fi"}, {"is_finite", "f"}};
+      {"equal", "fwiub"}, {"not_equal", "fwiub"},   {"less", "fwi"},    {"less_equal", "fwi"},
+      {"greater", "fwi"}, {"greater_equal", "fwi"}, {"is_finite", "fw"}};
   return table;
 }
 
@@ -66,6 +66,8 @@ char letter(DType dtype) {
   switch (dtype) {
     case DType::float32:
       return 'f';
+    case DType::bfloat16:
+      return 'w';
     case DType::int32:
       return 'i';
     case DType::uint32:
@@ -81,7 +83,7 @@ bool expected(std::string_view op, DType from, DType to) {
   const char a = letter(from), b = letter(to);
   const auto has = [](std::string_view letters, char c) { return letters.find(c) != std::string_view::npos; };
   if (op == "convert") {
-    if (from == DType::bfloat16 || to == DType::bfloat16) return from == DType::float32 || to == DType::float32;
+    if (a == 'w' || b == 'w') return has("fwb", a) && has("fwb", b);
     return a != '-' && b != '-' && std::string{a, b} != "fu" && std::string{a, b} != "uf";
   }
   if (op == "bitcast_convert") return has("fiu", a) && has("fiu", b);
