@@ -120,6 +120,54 @@ TEST_CASE("gradients, loops and choices go out") {
       numbers({3, 4}));
 }
 
+TEST_CASE("derivatives of attention and of grouped convolutions go out") {
+  const Array lengths = array({3, 0});
+  for (const DType dtype : {float32, float64}) {
+    CAPTURE(name(dtype));
+    for (const bool causal : {false, true}) {
+      CAPTURE(causal);
+      const auto attend = [&](const Array& q, const Array& k, const Array& bias) {
+        return dot_product_attention(
+            q, k, sin(k * 3.0),
+            {.bias = bias,
+             .is_causal = causal,
+             .local_window_size = causal ? std::nullopt : std::optional(std::pair(std::int64_t{1}, std::int64_t{2})),
+             .key_value_seq_lengths = lengths});
+      };
+      const Array q = numbers({2, 4, 4, 3}).astype(dtype), k = numbers({2, 5, 2, 3}, -0.5f).astype(dtype);
+      const Array bias = numbers({1, 4, 1, 5}).astype(dtype);
+      check_function(attend, q, k, bias);
+      check_function(
+          [&](const Array& a, const Array& b, const Array& c) {
+            const auto loss = [&](const std::vector<Array>& all) {
+              const Array y = attend(all[0], all[1], all[2]);
+              return sum(y * cos(y));
+            };
+            return grad(loss)(std::vector<Array>{a, b, c});
+          },
+          q, k, bias);
+      check_function(
+          [&](const Array& a, const Array& b, const Array& c) {
+            return jvp(attend, std::tuple(a, b, c), std::tuple(cos(a), sin(b), cos(c))).second;
+          },
+          q, k, bias);
+    }
+  }
+  for (const std::int64_t groups : {2, 4}) {
+    CAPTURE(groups);
+    check_function(
+        [&](const Array& kernel, const Array& x) {
+          const auto loss = [&](const std::vector<Array>& both) {
+            return sum(
+                square(conv(both[1], both[0],
+                            {.strides = {2, 1}, .padding = {{1, 1}, {0, 1}}, .dilation = {1, 2}, .groups = groups})));
+          };
+          return grad(loss)(std::vector<Array>{kernel, x});
+        },
+        numbers({3, 2, 4 / groups, 8}), numbers({2, 5, 6, 4}));
+  }
+}
+
 TEST_CASE("Fourier transforms, Cholesky's factor and triangular systems go out") {
   check_function(
       [](const Array& x) {

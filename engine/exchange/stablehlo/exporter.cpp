@@ -227,8 +227,8 @@ Term Exporter::dot(const Term& a, const Term& b, const std::vector<Integers>& co
 
 Terms Exporter::equation(const ir::Function& function, const ir::Equation& equation, const Terms& operands) {
   LoweringRule rule = nullptr;
-  for (const auto& family :
-       {element_wise_rule, shape_rule, reduction_rule, product_rule, linalg_rule, indexing_rule, control_flow_rule}) {
+  for (const auto& family : {element_wise_rule, shape_rule, reduction_rule, product_rule, attention_rule, linalg_rule,
+                             indexing_rule, control_flow_rule}) {
     if (rule == nullptr) rule = family(*equation.primitive);
   }
   std::set<ir::Var> uses(function.outputs().begin(), function.outputs().end());

@@ -89,6 +89,7 @@ LoweringRule element_wise_rule(const ir::Primitive& primitive);
 LoweringRule shape_rule(const ir::Primitive& primitive);
 LoweringRule reduction_rule(const ir::Primitive& primitive);
 LoweringRule product_rule(const ir::Primitive& primitive);
+LoweringRule attention_rule(const ir::Primitive& primitive);
 LoweringRule linalg_rule(const ir::Primitive& primitive);
 LoweringRule indexing_rule(const ir::Primitive& primitive);
 LoweringRule control_flow_rule(const ir::Primitive& primitive);
