@@ -20,6 +20,9 @@ struct AttentionOptions {
   /// int32[B]: queries from there on give 0, keys from there on are not seen.
   std::optional<Array> query_seq_lengths = std::nullopt;
   std::optional<Array> key_value_seq_lengths = std::nullopt;
+  /// What lengths, or a mask of keys, hide is finite, as in a cache that began with zeros: it is read as it lies. Else NaN
+  /// and infinities there are taken for 0 first, in a pass over all keys and values.
+  bool unseen_is_finite = false;
 };
 
 /// softmax(scale * query key^T + bias) value per head, as jax.nn.dot_product_attention: query [B, T, N, H], key and

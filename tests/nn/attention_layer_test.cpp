@@ -62,6 +62,31 @@ TEST_CASE("positions one by one with a cache are those of all at once, in parts 
   }
 }
 
+TEST_CASE("a token goes over its cache once: no pass over all positions looks for what nobody sees") {
+  const Array token = ones({2, 1, 8});
+  const Model step([](Scope& s, const std::pair<Array, KvCache>& v) {
+    return multi_head_attention(s["a"], v.first, v.second, {.heads = 2, .is_causal = true});
+  });
+  const std::pair input{token, empty_cache(token, 64, {.heads = 2})};
+  const auto [w, state] = step.init(random::key(1), input);
+  const Function traced = trace_function(
+      [&, w = w, state = state](const Array& x, const KvCache& cache) {
+        return step.stateless_call(w, state, std::pair(x, cache), false).first;
+      },
+      token, input.second);
+  CHECK(traced.to_string().find("attention") != std::string::npos);
+  CHECK(traced.to_string().find("is_finite") == std::string::npos);
+
+  const Array q = tests::spread_values({2, 3, 2, 4}), k = tests::spread_values({2, 5, 2, 4});
+  AttentionOptions how{.key_value_seq_lengths = array({3, 5})};
+  const auto attend = [&](const Array& keys) { return dot_product_attention(q, keys, keys, how); };
+  const Array expected = attend(k);
+  CHECK(trace_function(attend, k).to_string().find("is_finite") != std::string::npos);
+  how.unseen_is_finite = true;
+  CHECK(trace_function(attend, k).to_string().find("is_finite") == std::string::npos);
+  CHECK(attend(k).to_bytes() == expected.to_bytes());
+}
+
 TEST_CASE("attention with dropout is attention without it in the mean, and in evaluation exactly") {
   const Array x = tests::spread_values({2, 4, 4});
   const MultiHeadAttentionOptions plain{.heads = 2, .is_causal = true, .kv_heads = 1};

@@ -80,6 +80,7 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
   const Array bias = options.bias ? convert(at_logits(*options.bias, "bias"), dtype) : zeros({1, 1, 1, 1}, dtype);
   Array mask = options.mask ? at_logits(*options.mask, "mask") : full({1, 1, 1, 1}, true, bool_);
   const auto hide = [&](const Array& seen) {
+    if (options.unseen_is_finite) return;
     k = without_unseen(k, seen);
     v = without_unseen(v, seen);
   };
@@ -93,7 +94,7 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
   if (options.query_seq_lengths) {
     asked = before_length(*options.query_seq_lengths, batch, queries, "query_seq_lengths");
     mask = mask & reshape(asked, {batch, 1, queries, 1});
-    q = without_unseen(q, asked);
+    if (!options.unseen_is_finite) q = without_unseen(q, asked);
   }
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(-1), 1))));
   std::vector<Array> results = api::bind(ops::primitives::attention(), std::vector<Array>{q, k, v, bias, mask},

@@ -104,10 +104,12 @@ Array attention_with_dropout(const Scope& scope, const Projected& p, const Atten
   return convert(y, p.queries.dtype());
 }
 
-/// In at least float32, rounded once: what is computed in 16 bits alone takes four times as long.
+/// In at least float32, rounded once: what is computed in 16 bits alone takes four times as long. Keys and values are those
+/// of a source without what nobody sees, or of a cache.
 Array attended(const Array& queries, const Array& keys, const Array& values, AttentionOptions how) {
   const DType dtype = promote(queries.dtype(), float32);
   if (how.bias) how.bias = convert(*how.bias, dtype);
+  how.unseen_is_finite = true;
   const Array y = dot_product_attention(convert(queries, dtype), convert(keys, dtype), convert(values, dtype), how);
   return convert(y, queries.dtype());
 }
