@@ -15,31 +15,14 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
 using tests::check_close;
 using tests::check_gradient;
+using tests::check_rows;
 using tests::counted;
 using tests::expect_error;
-
-namespace {
-
-/// Values are JAX's.
-struct Row {
-  const char* what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check(const std::vector<Row>& rows, double tolerance = 1e-6) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, tolerance);
-  }
-}
-
-}  // namespace
 
 namespace {
 
@@ -53,9 +36,10 @@ struct Inputs {
 
 }  // namespace
 
+// Values in rows are JAX's.
 TEST_CASE("dot-product attention") {
   const Inputs in;
-  check({
+  check_rows({
       {"plain",
        in.attend({}),
        {2, 3, 4, 2},

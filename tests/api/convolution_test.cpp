@@ -10,10 +10,12 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
 using tests::check_close;
 using tests::check_gradient;
+using tests::check_rows;
 using tests::counted;
 using tests::expect_error;
 
@@ -21,26 +23,12 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-/// Values are JAX's.
-struct Row {
-  const char* what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check(const std::vector<Row>& rows, double tolerance = 1e-6) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, tolerance);
-  }
-}
-
 }  // namespace
 
+// Values in rows are JAX's.
 TEST_CASE("convolutions with all parameters") {
   const Array x1 = counted({1, 6, 2}) - 5, k1 = counted({3, 2, 2}) * 0.5 - 2;
-  check({
+  check_rows({
       {"same",
        conv_general_dilated(x1, k1, {.padding = "SAME"}),
        {1, 6, 2},
@@ -142,7 +130,7 @@ TEST_CASE("windows with all parameters") {
   const Array w =
       array(std::vector<float>{3, -1, 4, 1, -5, 9, 2, 6, -5, 3, 5, 8, 9, -7, 9, 3, 2, 3, 8, 4, 6, -2, 6, 4}, {4, 6});
   const Array image = reshape(w, {1, 4, 6, 1});
-  check({
+  check_rows({
       {"sum", reduce_window_sum(w, {.window = {2, 3}}), {3, 4}, {9, 8, 3, 21, 14, 9, 17, 24, 29, 13, 24, 16}},
       {"sum of strides",
        reduce_window_sum(w, {.window = {2, 3}, .strides = {2, 2}, .padding = "SAME"}),

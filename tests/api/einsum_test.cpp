@@ -9,38 +9,21 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
-using tests::check_close;
 using tests::check_gradient;
+using tests::check_rows;
 using tests::counted;
 using tests::expect_error;
 
-namespace {
-
-/// Values are JAX's.
-struct Row {
-  const char* what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check(const std::vector<Row>& rows, double tolerance = 1e-6) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, tolerance);
-  }
-}
-
-}  // namespace
-
+// Values in rows are JAX's.
 TEST_CASE("einsum") {
   const Array a = counted({2, 3}) - 2, b = counted({3, 4}) * 0.5 - 1, s = counted({3, 3});
   const Array d = counted({2, 3, 4}) * 0.1 - 1, e = counted({2, 4, 3}) * 0.2 - 2;
   const Array u = array({1.f, -2.f}), v = array({3.f, 0.5f, 2.f});
   const Array f = counted({4, 2}) - 3, g = counted({5, 4}) * 0.1, h = counted({2, 2, 3});
-  check(
+  check_rows(
       {
           {"ij,jk->ik", einsum("ij,jk->ik", {a, b}), {2, 4}, {1, -0.5, -2, -3.5, 10, 13, 16, 19}},
           {"ij,jk", einsum("ij,jk", {a, b}), {2, 4}, {1, -0.5, -2, -3.5, 10, 13, 16, 19}},

@@ -12,10 +12,12 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
 using tests::check_close;
 using tests::check_gradient;
+using tests::check_rows;
 using tests::counted;
 using tests::expect_error;
 
@@ -24,26 +26,12 @@ namespace {
 const float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Values are JAX's.
-struct Row {
-  const char* what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check(const std::vector<Row>& rows, double tolerance = 1e-6) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, tolerance);
-  }
-}
-
 }  // namespace
 
+// Values in rows are JAX's.
 TEST_CASE("reading by index") {
   const Array x = counted({3, 4}), v = counted({5}), t = counted({2, 3, 4});
-  check({
+  check_rows({
       {"integer", index(x, {1}), {4}, {4, 5, 6, 7}},
       {"negative integer", index(x, {-1, -2}), {}, {10}},
       {"slice", index(x, {Slice{1, 3}}), {2, 4}, {4, 5, 6, 7, 8, 9, 10, 11}},
@@ -101,7 +89,7 @@ TEST_CASE("indices that do not fit are refused") {
 
 TEST_CASE("writing at an index") {
   const Array x = counted({3, 4}), v = counted({5}), t = counted({2, 3, 4});
-  check({
+  check_rows({
       {"set row", at(x, 1).set(9), {3, 4}, {0, 1, 2, 3, 9, 9, 9, 9, 8, 9, 10, 11}},
       {"set by array",
        at(x, array({0, 2})).set(array({1.f, 2.f, 3.f, 4.f})),
@@ -139,7 +127,7 @@ TEST_CASE("writing at an index") {
 
 TEST_CASE("along an axis, by windows and by segments") {
   const Array x = counted({3, 4}), v = counted({5});
-  check({
+  check_rows({
       {"take flat", take(x, array({5, -1})), {2}, {5, 11}},
       {"take axis 0", take(x, array({2, 0}), 0), {2, 4}, {8, 9, 10, 11, 0, 1, 2, 3}},
       {"take axis 1", take(x, reshape(array({2, 0}), {1, 2}), 1), {3, 1, 2}, {2, 0, 6, 4, 10, 8}},
@@ -248,7 +236,7 @@ TEST_CASE(
   const Array v = counted({5}), x = counted({3, 4});
   const Array wild = array({-1, 4, -5, 5, -6, 99});
   const std::vector<double> read = {4, 4, 0, not_a_number, not_a_number, not_a_number};
-  check({
+  check_rows({
       {"take", take(v, wild), {6}, read},
       {"take_rows", take_rows(v, wild), {6}, read},
       {"take_along_axis", take_along_axis(v, wild, 0), {6}, read},

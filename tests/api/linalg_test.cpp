@@ -12,10 +12,12 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
 using tests::check_close;
 using tests::expect_error;
+using tests::ValueRow;
 
 namespace {
 
@@ -35,19 +37,7 @@ const Array w = array({3.0, 1.0, -1.0});
 
 Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()), shape.to_vector()), float64); }
 
-struct Row {
-  std::string what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check_rows(const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, 1e-12);
-  }
-}
+void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
 
 }  // namespace
 
@@ -58,7 +48,7 @@ TEST_CASE("factors are JAX's") {
   const auto parts = linalg::svd(tall, false);
   const auto spectrum = linalg::eigh(definite);
   const auto lu = linalg::lu_factor(general);
-  check_rows({
+  check({
       {"cholesky",
        linalg::cholesky(definite),
        {3, 3},
@@ -146,7 +136,7 @@ TEST_CASE("systems are solved as by JAX") {
   const Array factor = linalg::cholesky(definite);
   const auto of_vector = linalg::lstsq(tall, v);
   const auto of_matrix = linalg::lstsq(tall, sides);
-  check_rows({
+  check({
       {"solve",
        linalg::solve(general, sides),
        {3, 2},
@@ -228,7 +218,7 @@ TEST_CASE("systems broadcast over batches") {
 
 TEST_CASE("numbers of a matrix are JAX's") {
   const auto sign_and_log = linalg::slogdet(-slice(larger, {0, 0}, {3, 3}));
-  check_rows({
+  check({
       {"det of 2", linalg::det(slice(general, {0, 0}, {2, 2})), {}, {3.3}},
       {"det of 3", linalg::det(general), {}, {11.305}},
       {"det of 4", linalg::det(larger), {}, {23.2285}},
@@ -274,7 +264,7 @@ TEST_CASE("functions of a matrix and products are JAX's") {
   const Array left = counted({2, 3, 2});
   const Array right = counted({2, 2, 3});
   const Array m = counted({3, 4});
-  check_rows({
+  check({
       {"third power",
        linalg::matrix_power(general, 3),
        {3, 3},

@@ -11,33 +11,16 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
-using tests::check_close;
 using tests::check_gradient;
+using tests::check_rows;
 using tests::counted;
 using tests::expect_error;
 using tests::values;
 
-namespace {
-
-/// Values are JAX's.
-struct Row {
-  const char* what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check(const std::vector<Row>& rows, double tolerance = 1e-6) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, tolerance);
-  }
-}
-
-}  // namespace
-
+// Values in rows are JAX's.
 TEST_CASE("making, joining, cutting and rearranging") {
   const Array x = counted({2, 3}), v = counted({4}), t = counted({2, 2, 3}), c5 = counted({5});
   const Arrays pair = {v, counted({2})}, twice = {x, x}, vectors = {v, v};
@@ -47,7 +30,7 @@ TEST_CASE("making, joining, cutting and rearranging") {
   std::vector<Branch> more_functions = functions;
   more_functions.push_back([](const Array& a) { return a - 1; });
   const Array xp = array({0.f, 1.f, 3.f}), fp = array({1.f, 3.f, -1.f});
-  check({
+  check_rows({
       {"arange", arange(2, 7), {5}, {2, 3, 4, 5, 6}},
       {"arange down", arange(7, 1, -2), {3}, {7, 5, 3}},
       {"arange empty", arange(3, 3), {0}, {}},

@@ -16,31 +16,21 @@
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/slopes.h"
+#include "tests/support/value_rows.h"
 
 using namespace lockstep;
 using tests::check_close;
 using tests::check_same_bits;
 using tests::check_slopes;
 using tests::expect_error;
+using tests::ValueRow;
 
 namespace {
 
 const double infinity = std::numeric_limits<double>::infinity();
 const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-struct Row {
-  std::string what;
-  Array given;
-  Shape shape;
-  std::vector<double> expected;
-};
-
-void check(const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    check_close(row.given, row.shape, row.expected, 1e-12);
-  }
-}
+void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
 
 }  // namespace
 
