@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -97,9 +98,16 @@ void run(int devices_used, int rounds) {
     return seconds[seconds.size() / 4];
   };
   for (const Way& way : ways) {
-    std::printf("%-24s %.3f ms a step, medians %.4f, quarters %.4f, means %.4f of the first\n", way.name.c_str(),
-                median(way.seconds) * 1e3, median(way.seconds) / median(ways[0].seconds),
-                quarter(way.seconds) / quarter(ways[0].seconds), mean(way.seconds) / mean(ways[0].seconds));
+    std::vector<double> ratios;  // of each round: what drifts from round to round is in both
+    for (std::size_t i = 0; i < way.seconds.size(); ++i) ratios.push_back(way.seconds[i] / ways[0].seconds[i]);
+    const double middle = mean(ratios);
+    double squares = 0;
+    for (const double ratio : ratios) squares += (ratio - middle) * (ratio - middle);
+    const auto count = static_cast<double>(ratios.size());
+    std::printf("%-24s %.3f ms a step; of the first: medians %.4f, quarters %.4f, rounds %.4f, mean %.4f +- %.4f\n",
+                way.name.c_str(), median(way.seconds) * 1e3, median(way.seconds) / median(ways[0].seconds),
+                quarter(way.seconds) / quarter(ways[0].seconds), median(ratios), middle,
+                std::sqrt(squares / std::max(count - 1, 1.0) / count));
   }
 }
 
