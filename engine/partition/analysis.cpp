@@ -21,20 +21,6 @@ bool makes_zeros(const ir::Equation& equation, const std::vector<bool>& zeros) {
   return keeps && zeros[equation.inputs[0].id];
 }
 
-std::vector<bool> live_equations(const ir::Function& function) {
-  std::vector<bool> needed(function.types().size());
-  for (const ir::Var v : function.outputs()) needed[v.id] = true;
-  std::vector<bool> live(function.equations().size());
-  for (std::size_t i = live.size(); i-- > 0;) {
-    const ir::Equation& equation = function.equations()[i];
-    live[i] =
-        has_effects(equation) || std::ranges::any_of(equation.outputs, [&](ir::Var v) { return bool(needed[v.id]); });
-    if (!live[i]) continue;
-    for (const ir::Var v : equation.inputs) needed[v.id] = true;
-  }
-  return live;
-}
-
 /// How many equations and outputs read each value.
 std::vector<int> readers(const ir::Function& function, const std::vector<bool>& live) {
   std::vector<int> count(function.types().size());
@@ -165,6 +151,20 @@ class Analyzer {
 };
 
 }  // namespace
+
+std::vector<bool> live_equations(const ir::Function& function) {
+  std::vector<bool> needed(function.types().size());
+  for (const ir::Var v : function.outputs()) needed[v.id] = true;
+  std::vector<bool> live(function.equations().size());
+  for (std::size_t i = live.size(); i-- > 0;) {
+    const ir::Equation& equation = function.equations()[i];
+    live[i] =
+        has_effects(equation) || std::ranges::any_of(equation.outputs, [&](ir::Var v) { return bool(needed[v.id]); });
+    if (!live[i]) continue;
+    for (const ir::Var v : equation.inputs) needed[v.id] = true;
+  }
+  return live;
+}
 
 Wish wish_for(const ValueLayout& layout) { return {layout.cuts.begin(), layout.cuts.end()}; }
 
