@@ -3,6 +3,13 @@
 #include <algorithm>
 #include <variant>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <lockstep/error.h>
+
+#include "engine/core/current_layer.h"
+#include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/constants/zeros.h"
 #include "engine/ops/primitives.h"
 
@@ -19,20 +26,6 @@ bool makes_zeros(const ir::Equation& equation, const std::vector<bool>& zeros) {
   if (ops::writes_zeros(equation)) return true;
   const bool keeps = ir::moves_one(equation.primitive->traits) || equation.primitive == &ops::primitives::convert();
   return keeps && zeros[equation.inputs[0].id];
-}
-
-std::vector<bool> live_equations(const ir::Function& function) {
-  std::vector<bool> needed(function.types().size());
-  for (const ir::Var v : function.outputs()) needed[v.id] = true;
-  std::vector<bool> live(function.equations().size());
-  for (std::size_t i = live.size(); i-- > 0;) {
-    const ir::Equation& equation = function.equations()[i];
-    live[i] =
-        has_effects(equation) || std::ranges::any_of(equation.outputs, [&](ir::Var v) { return bool(needed[v.id]); });
-    if (!live[i]) continue;
-    for (const ir::Var v : equation.inputs) needed[v.id] = true;
-  }
-  return live;
 }
 
 /// How many equations and outputs read each value.
@@ -166,6 +159,20 @@ class Analyzer {
 
 }  // namespace
 
+std::vector<bool> live_equations(const ir::Function& function) {
+  std::vector<bool> needed(function.types().size());
+  for (const ir::Var v : function.outputs()) needed[v.id] = true;
+  std::vector<bool> live(function.equations().size());
+  for (std::size_t i = live.size(); i-- > 0;) {
+    const ir::Equation& equation = function.equations()[i];
+    live[i] =
+        has_effects(equation) || std::ranges::any_of(equation.outputs, [&](ir::Var v) { return bool(needed[v.id]); });
+    if (!live[i]) continue;
+    for (const ir::Var v : equation.inputs) needed[v.id] = true;
+  }
+  return live;
+}
+
 Wish wish_for(const ValueLayout& layout) { return {layout.cuts.begin(), layout.cuts.end()}; }
 
 std::vector<Wish> wishes_of(const Analysis& analysis, const ir::Equation& equation) {
@@ -194,6 +201,41 @@ std::vector<ValueLayout> settled_outputs(const Analysis& analysis,
   return layouts;
 }
 
+namespace {
+
+/// The layout that a reshard asks for. Throws MeshError for an axis that the mesh has not, ShapeError where shards cannot
+/// share an extent.
+ValueLayout asked_layout(const ir::Equation& equation, ArrayType type, const ir::AxisSizes& mesh) {
+  type.varying = {};
+  const auto& entries = equation.attrs.get<std::vector<std::string>>("layout");
+  const std::string at = place::text_of(equation.provenance.at);
+  const std::string who = "reshard" + (at.empty() ? "" : " at " + at);
+  for (const std::string& entry : entries) {
+    for (const std::string& axis : ops::collective::axes_of_dimension(entry)) {
+      const auto has = [&](const auto& own) { return own.name == axis; };
+      if (std::ranges::any_of(mesh.axes(), has)) continue;
+      std::vector<std::string> names;
+      for (const auto& own : mesh.axes()) names.push_back("\"" + own.name + "\"");
+      throw MeshError(
+          fmt::format("{}: {} is to be cut along \"{}\", which the mesh does not have; expected one of {}; "
+                      "name one of these or give the mesh that axis",
+                      who, lockstep::to_string(type), axis, fmt::join(names, ", ")));
+    }
+  }
+  ValueLayout layout = layout_of(entries, mesh);
+  for (std::size_t d = 0; d < layout.cuts.size(); ++d) {
+    const std::int64_t extent = type.shape[static_cast<int>(d)], count = blocks(layout.cuts[d], mesh);
+    if (extent % count == 0) continue;
+    throw ShapeError(
+        fmt::format("{}: {} is to be cut in dimension {} along \"{}\": its extent {} is no multiple of {} "
+                    "shards; make it one, or leave this dimension whole",
+                    who, lockstep::to_string(type), d, fmt::join(layout.cuts[d], ","), extent, count));
+  }
+  return layout;
+}
+
+}  // namespace
+
 bool is_of_one_replica(const ir::Equation& equation) {
   const ir::Primitive* primitive = equation.primitive;
   if (primitive == &ops::primitives::pmap()) return false;
@@ -211,7 +253,7 @@ Resolution resolve_equation(const Analysis& analysis, std::size_t index, std::sp
   std::vector<ArrayType> results;
   for (const ir::Var v : equation.outputs) results.push_back(analysis.function->type(v));
   if (equation.primitive == &ops::primitives::with_layout()) {
-    const ValueLayout asked = layout_of(equation.attrs.get<std::vector<std::string>>("layout"), setting.mesh);
+    const ValueLayout asked = asked_layout(equation, results[0], setting.mesh);
     return {{asked}, {wish_for(asked)}, {asked}, {}, {{}}, {{}}};
   }
   const ir::Primitive* primitive = equation.primitive;

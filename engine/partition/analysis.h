@@ -68,6 +68,9 @@ bool has_bodies(const ir::Equation& equation);
 EquationPlan plan_bodies(const Analysis& analysis, const ir::Equation& equation, std::span<const Wish> wishes,
                          const Setting& setting);
 
+/// Per equation, whether it has an effect or an output reads what it gives.
+std::vector<bool> live_equations(const ir::Function& function);
+
 /// A layout with each dimension asked for.
 Wish wish_for(const ValueLayout& layout);
 /// Likewise of outputs; nothing where any layout will do.

@@ -14,12 +14,6 @@ bool has_place_for(const Tree& batch, const RowWeights& weight) {
   return !weight.path().empty() && batch.contains(weight.path());
 }
 
-bool has_weights(const Tree& batch, const RowWeights& weight) {
-  if (!has_place_for(batch, weight)) return false;
-  const Tree& leaf = batch.at(weight.path());
-  return leaf.is_leaf() && leaf.array().has_value();
-}
-
 /// A leaf of rank 0 is the same for all rows.
 bool has_rows(const Array& x) { return x.ndim() > 0; }
 
@@ -49,6 +43,12 @@ Tree without_empty_weights(Tree batch, const RowWeights& weight) {
   if (!has_place_for(batch, weight)) return batch;
   const Tree& leaf = batch.at(weight.path());
   return leaf.is_leaf() && !leaf.array().has_value() ? batch.with(weight.path(), Tree()) : batch;
+}
+
+bool has_weights(const Tree& batch, const RowWeights& weight) {
+  if (!has_place_for(batch, weight)) return false;
+  const Tree& leaf = batch.at(weight.path());
+  return leaf.is_leaf() && leaf.array().has_value();
 }
 
 void check(const Tree& batch, const RowWeights& weight) {

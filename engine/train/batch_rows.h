@@ -10,6 +10,8 @@ namespace lockstep::train {
 
 /// The batch, nothing where a leaf of weights holds nothing: weights that are not given are made where a step is traced.
 Tree without_empty_weights(Tree batch, const RowWeights& weight);
+/// Whether weights of rows are given.
+bool has_weights(const Tree& batch, const RowWeights& weight);
 /// Throws DataError unless all leaves but those of rank 0 have one number of rows, at least one, and the weights rank 1.
 void check(const Tree& batch, const RowWeights& weight);
 /// The same for the usual batch, of which x and y must be given.

@@ -1,6 +1,7 @@
 #include "engine/train/model_parallel.h"
 
 #include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,11 +47,20 @@ std::map<std::string, Layout> declared_layouts(const detail::StepParts& parts, c
   return declared;
 }
 
+/// What the rows are padded to a multiple of. With contraction_blocks sums over rows are taken by so many blocks on every
+/// mesh, so that a padded batch has one extent on all of them; rows without weights are as many on all of them anyway.
+std::int64_t multiple_of_rows(const detail::StepParts& parts, const Tree& rows) {
+  const std::int64_t blocks = batch_blocks(*parts.partitioned);
+  const std::int64_t of_sums = parts.partitioned->contraction_blocks;
+  const bool is_widened = of_sums > 1 && has_weights(rows, parts.options.weight);
+  return (is_widened ? std::lcm(blocks, of_sums) : blocks) * parts.options.microbatches;
+}
+
 /// The batch as the partitioned function is given it: in microbatches, which are cut side by side, so that no row moves.
 Tree whole_batch(const detail::StepParts& parts, const Tree& batch) {
   const RowWeights& weight = parts.options.weight;
-  const std::int64_t multiple = batch_blocks(*parts.partitioned) * parts.options.microbatches;
-  const Tree rows = padded(with_weights(filled(batch, weight), weight), weight, multiple);
+  const Tree weighted = with_weights(filled(batch, weight), weight);
+  const Tree rows = padded(weighted, weight, multiple_of_rows(parts, weighted));
   return in_parts(rows, parts.options.microbatches);
 }
 

@@ -50,10 +50,26 @@ DimensionAxes that_cut(const DimensionAxes& axes, const Mesh& mesh) {
   return names;
 }
 
+/// An axis cuts one dimension, once.
+void check_axis_once(const DimensionAxes& axes, std::vector<std::string>& seen, const std::string& who) {
+  for (const std::string& axis : axes.names()) {
+    if (std::ranges::find(seen, axis) != seen.end()) {
+      throw MeshError(
+          fmt::format("[model_parallel] {} has \"{}\" twice; expected each axis once; leave one of the two out, or cut "
+                      "along another axis",
+                      who, axis));
+    }
+    seen.push_back(axis);
+  }
+}
+
 /// The layout with dimensions counted from 0, of axes that cut something. Throws MeshError where it does not fit the variable.
 Layout fitted(const Layout& layout, const std::string& path, const ArrayType& type, const Mesh& mesh) {
-  check_axes(layout, mesh, fmt::format("the layout of '{}', {},", path, to_string(type)));
+  const std::string who = fmt::format("the layout of '{}', {},", path, to_string(type));
+  check_axes(layout, mesh, who);
   Cuts cuts;
+  std::vector<std::string> seen;
+  std::vector<std::int64_t> places;
   const int rank = type.shape.rank();
   for (const auto& [dim, axes] : layout.cuts()) {
     const std::string names = fmt::format("{}", fmt::join(axes.names(), ","));
@@ -64,6 +80,15 @@ Layout fitted(const Layout& layout, const std::string& path, const ArrayType& ty
           path, to_string(type), dim, names, rank));
     }
     const std::int64_t place = dim < 0 ? dim + rank : dim;
+    if (std::ranges::find(places, place) != places.end()) {
+      throw MeshError(
+          fmt::format("[model_parallel] {} names dimension {} twice, from the front and from the end; expected each "
+                      "dimension once; "
+                      "list all its axes at one of the two",
+                      who, place));
+    }
+    places.push_back(place);
+    check_axis_once(axes, seen, who);
     const std::int64_t extent = type.shape[static_cast<int>(place)];
     if (extent % blocks(axes, mesh) != 0) {
       throw MeshError(fmt::format(
@@ -95,9 +120,13 @@ Layout cut_further(const Layout& layout, const ArrayType& type, const DimensionA
   return layout;
 }
 
+/// Which rules some variable has.
+struct UsedRules {
+  std::vector<bool> layouts, slots;
+};
+
 std::map<std::string, VariableLayout> layouts_of(const ModelParallelOptions& options, const Tree& tree,
-                                                 const std::map<std::string, Layout>& declared,
-                                                 std::vector<bool>& used) {
+                                                 const std::map<std::string, Layout>& declared, UsedRules& used) {
   std::map<std::string, VariableLayout> layouts;
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
@@ -105,16 +134,19 @@ std::map<std::string, VariableLayout> layouts_of(const ModelParallelOptions& opt
   for (std::size_t i = 0; i < paths.size(); ++i) {
     VariableLayout own;
     own.type = leaves[i].type();
-    if (const auto rule = options.layouts.find(paths[i])) used[*rule] = true;
+    if (const auto rule = options.layouts.find(paths[i])) used.layouts[*rule] = true;
     const auto found = declared.find(paths[i]);
     const Layout asked = found != declared.end() ? found->second : options.layouts.at(paths[i]);
-    const bool is_scalar = own.type.shape.rank() == 0 && options.layouts.holds_for_all();
-    own.read = is_scalar ? Layout() : fitted(asked, paths[i], own.type, options.mesh);
+    const bool is_scalar = own.type.shape.rank() == 0;
+    own.read =
+        is_scalar && options.layouts.holds_for_all() ? Layout() : fitted(asked, paths[i], own.type, options.mesh);
     const Layout further = cut_further(own.read, own.type, batch, options.mesh);
     own.kept = options.zero >= 3 ? further : own.read;
     own.gradient = options.zero >= 2 ? further : own.read;
     own.slot = options.zero >= 1 ? further : own.read;
-    if (options.slots.holds_for_all() || options.slots.find(paths[i])) {
+    const auto slots = options.slots.find(paths[i]);
+    if (slots) used.slots[*slots] = true;
+    if (slots || (options.slots.holds_for_all() && !is_scalar)) {
       own.slot = fitted(options.slots.at(paths[i]), paths[i], own.type, options.mesh);
     }
     layouts.emplace(paths[i], std::move(own));
@@ -130,19 +162,28 @@ std::string below(const std::string& path, std::string_view first) {
 
 VariableLayouts::VariableLayouts(const ModelParallelOptions& options, const Tree& trainable, const Tree& non_trainable,
                                  const std::map<std::string, Layout>& declared) {
-  std::vector<bool> used(options.layouts.rules().size());
+  UsedRules used{std::vector<bool>(options.layouts.rules().size()), std::vector<bool>(options.slots.rules().size())};
   trainable_ = layouts_of(options, trainable, declared, used);
-  non_trainable_ = layouts_of(options, non_trainable, declared, used);
+  UsedRules of_state{used.layouts, std::vector<bool>(used.slots.size())};  // what is not trained has no slots
+  non_trainable_ = layouts_of(options, non_trainable, declared, of_state);
+  used.layouts = of_state.layouts;
   for (auto& [path, own] : non_trainable_) own.kept = own.read;
+  add_unused(options.layouts, used.layouts, "", options.strict, trainable);
+  add_unused(options.slots, used.slots, " of slots", options.strict, trainable);
+}
+
+void VariableLayouts::add_unused(const LayoutMap& map, const std::vector<bool>& used, std::string_view of,
+                                 bool is_strict, const Tree& trainable) {
   for (std::size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) unused_.push_back(options.layouts.rules()[i].pattern);
+    if (used[i]) continue;
+    const std::string& pattern = map.rules()[i].pattern;
+    unused_.push_back(pattern);
+    if (!is_strict) continue;
+    throw MeshError(fmt::format(
+        "[model_parallel] the layout rule \"{}\"{} matches no variable; expected one of '{}'; a pattern must match all "
+        "of a path: correct it, leave it out, or set strict = false",
+        pattern, of, fmt::join(trainable.paths(), "', '")));
   }
-  if (unused_.empty() || !options.strict) return;
-  throw MeshError(
-      fmt::format("[model_parallel] the layout rule \"{}\" matches no variable; expected one of '{}'; a pattern must "
-                  "match all of a "
-                  "path: correct it, leave it out, or set strict = false",
-                  unused_[0], fmt::join(trainable.paths(), "', '")));
 }
 
 const VariableLayout* VariableLayouts::parameter_of_slot(const std::string& path, const ArrayType& type) const {
@@ -213,6 +254,8 @@ void check(const ModelParallelOptions& options) {
     check_axes(rule.layout, options.mesh, fmt::format("the rule \"{}\" of slots", rule.pattern));
   }
   check_axes(sharded(batch_axes_of(options)), options.mesh, "the batch");
+  std::vector<std::string> seen;
+  check_axis_once(batch_axes_of(options), seen, "what cuts the batch");
 }
 
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/model_parallel.h>
@@ -33,6 +34,9 @@ class VariableLayouts {
   const std::vector<std::string>& unused_rules() const { return unused_; }
 
  private:
+  /// Rules that no variable has. Throws MeshError for one where they must not be.
+  void add_unused(const LayoutMap& map, const std::vector<bool>& used, std::string_view of, bool is_strict,
+                  const Tree& trainable);
   const VariableLayout* parameter_of_slot(const std::string& path, const ArrayType& type) const;
 
   std::map<std::string, VariableLayout> trainable_;

@@ -274,6 +274,21 @@ TEST_CASE("a step with microbatches has as many reductions as one without") {
   CHECK(sums(4) == sums(1));
 }
 
+TEST_CASE("weights of rows are summed by every process for itself, with microbatches too: shards meet once a step") {
+  const Model<Array, Array> model([](Scope& s, const Array& x) { return dense(s["head"], x, {.units = 1}); });
+  const Batch batch = tests::regression_batch(32, 4, float32);
+  const auto regions = [&](std::int64_t microbatches) {
+    const TrainStep step = data_parallel(tests::loss_of(model), optim::sgd(0.1),
+                                         {.devices = devices("cpu:0"), .shards = 2, .microbatches = microbatches});
+    const std::string text = step.program(tests::fresh_state(step, model, batch), batch).plan().text;
+    int count = 0;
+    for (std::size_t at = text.find(": region"); at != std::string::npos; at = text.find(": region", at + 1)) ++count;
+    return count;
+  };
+  CHECK(regions(1) == 1);
+  for (const std::int64_t microbatches : {2, 4, 16}) CHECK(regions(microbatches) == 1);
+}
+
 TEST_CASE("check_one_meaning compares microbatches with none") {
   const auto verdict = [](const Model<Array, Array>& model, const Replicas& replicas) -> std::string {
     const Batch batch = tests::regression_batch(8, features, float32);

@@ -1,5 +1,10 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,7 +15,11 @@
 
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_trace.h"
+#include "engine/ir/control_flow.h"
+#include "engine/ir/rewrite.h"
+#include "engine/ir/sub_functions.h"
 #include "engine/ops/control_flow/sub_functions.h"
+#include "engine/ops/primitives.h"
 #include "engine/trace/trace.h"
 #include "engine/transform/in_turn.h"
 
@@ -72,6 +81,31 @@ std::vector<ArrayType> types_of_part(const std::vector<Array>& operands, const S
   return types;
 }
 
+constexpr std::size_t most_equations = 16;
+constexpr std::int64_t most_elements = 4096, most_parts = 16;
+
+bool is_little(const ir::Scan& scan) {
+  const ir::Function& body = *scan.body;
+  const bool is_short = scan.length <= most_parts && body.equations().size() <= most_equations;
+  const auto is_small = [](const ArrayType& type) { return type.size() <= most_elements; };
+  const auto is_plain = [](const ir::Equation& equation) { return ir::sub_functions(equation.attrs).empty(); };
+  return is_short && std::ranges::all_of(body.types(), is_small) && std::ranges::all_of(body.equations(), is_plain);
+}
+
+/// Without the loop where there is little to compute: sums of rows' weights then are what every process makes for itself,
+/// and a step meets once.
+ir::FunctionPtr written_out(const ir::FunctionPtr& function) {
+  const auto rule = [](ir::Builder& builder, const ir::Equation& equation,
+                       std::span<const ir::Var> inputs) -> std::optional<std::vector<ir::Var>> {
+    if (equation.primitive != &ops::primitives::scan()) return std::nullopt;
+    ir::Scan scan = ir::Scan::of(equation.attrs);
+    if (!is_little(scan)) return std::nullopt;
+    scan.unroll = scan.length;
+    return builder.apply(*equation.primitive, inputs, scan.attrs());
+  };
+  return ir::rewrite(*function, rule);
+}
+
 }  // namespace
 
 Tree sequential_map(const std::function<Tree(const Tree&)>& function, const Tree& rows,
@@ -96,7 +130,8 @@ Tree sequential_map(const std::function<Tree(const Tree&)>& function, const Tree
   const ir::Function& all = *traced.function;
   const ir::FunctionPtr needed = pick(all, places(0, all.inputs().size()), places(0, all.outputs().size()),
                                       options.effects ? Effects::kept : Effects::left_out);
-  const ir::FunctionPtr in_turn = transform::in_turn(needed, count, options.axis);
+  ir::FunctionPtr in_turn = transform::in_turn(needed, count, options.axis);
+  if (!options.effects) in_turn = written_out(in_turn);
   return api::skeleton(result).unflatten(api::call(in_turn, api::joined(std::move(operands), traced.captured)));
 }
 
