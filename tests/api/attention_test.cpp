@@ -274,6 +274,18 @@ TEST_CASE("what attention refuses") {
   expect_error<ValueError>([&] { in.attend({.local_window_size = std::pair(-1, 0)}); }, "local_window_size", "(-1, 0)");
 }
 
+TEST_CASE("lengths of a dtype that does not count all places are those of a wider one") {
+  const Array x = cos(reshape(arange(1200), {2, 300, 1, 2}));
+  const Array lengths = array({100, 50});
+  const auto of = [&](const Array& n) {
+    return dot_product_attention(x, x, x, {.query_seq_lengths = n, .key_value_seq_lengths = n});
+  };
+  const Array expected = of(lengths);
+  for (const DType dtype : {int8, uint8, int16, int64}) {
+    CHECK_MESSAGE(array_equal(of(convert(lengths, dtype)), expected).item<bool>(), name(dtype));
+  }
+}
+
 TEST_CASE("softmax of what a mask shows") {
   const Array x = array(std::vector<float>{1, 2, 3, 5, 1, 1}, {2, 3});
   const Array shown = array(std::vector<bool>{true, false, true, false, false, false}, {2, 3});

@@ -130,6 +130,17 @@ TEST_CASE("attention refuses what does not fit") {
   tests::expect_error<ShapeError>([&] { call({}, {.keys = zeros({3, 4, 6})}); }, "keys are f32[3,4,6]; give [2, S,");
   tests::expect_error<ShapeError>([&] { call({}, {.lengths = array({1})}); }, "give an integer for each row");
   tests::expect_error<ShapeError>([&] { call({}, {.key_lengths = ones({2})}); }, "give an integer for each row");
+  for (const double dropout : {0.0, 0.5}) {
+    const MultiHeadAttentionOptions options{.dropout = dropout};
+    tests::expect_error<DtypeError>([&] { call(options, {.mask = full({1, 1, 4, 4}, 2, int32)}); }, "the mask is i32");
+    tests::expect_error<DtypeError>([&] { call(options, {.mask = zeros({4, 4})}); }, "added to the logits is the bias");
+    tests::expect_error<ShapeError>(
+        [&] {
+          call(options, {.mask = full({5, 1, 4, 4}, true, bool_)});
+        },
+        "broadcasts to the logits, [2,1,4,4]");
+    tests::expect_error<ShapeError>([&] { call(options, {.bias = zeros({1, 2, 4, 4})}); }, "the bias is f32[1,2,4,4]");
+  }
   tests::expect_error<ShapeError>([&] { static_cast<void>(rotary(zeros({1, 2, 3, 5}))); }, "of even H");
   tests::expect_error<ValueError>([&] { static_cast<void>(sinusoidal_positions(3, 5)); }, "features is 5");
   tests::expect_error<ValueError>([&] { static_cast<void>(alibi_bias(0, 2, 2)); }, "heads is 0");
@@ -142,4 +153,32 @@ TEST_CASE("attention refuses what does not fit") {
             x);
       },
       "give one that empty_cache made for such inputs and options");
+}
+
+TEST_CASE("additive attention refuses masks and biases that do not fit") {
+  const Array x = zeros({2, 4, 6});
+  const auto call = [&](const AttentionContext& context) {
+    tests::run_layer([&](const Scope& s, const Array& v) { return additive_attention(s["a"], v, v, {}, context); }, x);
+  };
+  tests::expect_error<DtypeError>([&] { call({.mask = zeros({4, 4})}); }, "[additive_attention 'a'] the mask is f32");
+  tests::expect_error<ShapeError>([&] { call({.mask = full({5, 4, 4}, true, bool_)}); }, "the logits, [2,4,4]");
+  tests::expect_error<ShapeError>([&] { call({.bias = zeros({1, 1, 4, 4})}); }, "the bias is f32[1,1,4,4]");
+}
+
+TEST_CASE("lengths of a dtype that does not count all places are those of a wider one") {
+  const Array x = tests::spread_values({2, 300, 2});
+  const auto of_lengths = [&](const Array& n) {
+    const auto layers = [&](const Scope& s, const Array& v) {
+      return concatenate({multi_head_attention(s["a"], v, {}, {.lengths = n}),
+                          multi_head_attention(s["b"], v, {.dropout = 0.5}, {.lengths = n}),
+                          additive_attention(s["c"], v, v, {}, {.lengths = n, .key_lengths = n}),
+                          gru(s["d"], v, {.units = 2}, {.lengths = n}).first},
+                         -1);
+    };
+    return tests::run_layer(layers, x, {.training = false}).y;
+  };
+  const Array lengths = array({100, 50}), expected = of_lengths(lengths);
+  for (const DType dtype : {int8, uint8, int16, int64}) {
+    CHECK_MESSAGE(distance(of_lengths(convert(lengths, dtype)), expected) == 0, name(dtype));
+  }
 }

@@ -30,7 +30,7 @@ struct Extent {
 Extent extent(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t dilation, Padding padding) {
   const std::int64_t reach = (window - 1) * dilation + 1;
   if (padding == Padding::valid) return {(size - reach) / stride + 1, 0};
-  if (padding == Padding::half) return {(size + 2 * ((reach - 1) / 2) - reach) / stride + 1, (reach - 1) / 2};
+  if (padding == Padding::half) return {(size + 2 * (reach / 2) - reach) / stride + 1, reach / 2};
   const std::int64_t missing = size % stride == 0 ? reach - stride : reach - size % stride;
   return {(size + stride - 1) / stride, std::max<std::int64_t>(missing, 0) / 2};
 }

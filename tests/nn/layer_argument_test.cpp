@@ -30,6 +30,9 @@ TEST_CASE("dense layers refuse what does not fit") {
   refuses<ValueError>(einsum_of({.equation = "btf->bt"}), x, "[einsum_dense 'l'] the equation is \"btf->bt\"",
                       "write the letters of x, of the kernel and of the result");
   refuses<ValueError>(einsum_of({.equation = "btf,fg->btg"}), x, "give `extents` one of at least 1 for 'g'");
+  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'f', 7}, {'g', 2}}}), x,
+                      "`extents` has 7 for 'f'; give it letters of the kernel");
+  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}, {'h', 2}}}), x, "has 2 for 'h'");
   refuses<ShapeError>(einsum_of({.equation = "bf,fg->bg", .extents = {{'g', 2}}}), x, "its letters are \"bf\"");
   refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}, .bias_axes = "f"}), x,
                       "the bias has \"f\"; give letters of the result");
@@ -112,7 +115,7 @@ TEST_CASE("recurrent layers and those that draw refuse what does not fit") {
       [](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, {.lengths = array({1})}).first; }, x,
       "lengths are i32[1]; give lengths [2] or a mask [2,3]");
   refuses<ShapeError>([](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, {.mask = ones({2})}).first; },
-                      x, "masks are f32[2]");
+                      x, "the mask is f32[2]");
   refuses<ShapeError>(
       [](const Scope& s, const Array& v) {
         return gru(s, v, {.units = 2}, {.initial = zeros({2, 3})}).first;

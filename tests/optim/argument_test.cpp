@@ -133,8 +133,9 @@ TEST_CASE("schedules say what they cannot be") {
   refused([] { return cosine_restarts({}); }, "[cosine_restarts] there is no cycle; give at least one CosineCycle");
   refused([] { return warmup_stable_decay(1, -1, 0, 1); }, "[warmup_stable_decay] warmup_steps is -1;");
   refused([] { return linear_onecycle(0, 1); }, "[linear_onecycle] steps is 0;");
-  refused([] { return cosine_onecycle(5, 1, {.rise = 0.9}); },
-          "[cosine_onecycle] rise is 0.9 and fall 0.85; they must");
+  refused([] { return linear_onecycle(5, 1, {.rise = 0.9}); },
+          "[linear_onecycle] rise is 0.9 and fall 0.85; they must");
+  refused([] { return cosine_onecycle(5, 1, {.rise = 1}); }, "[cosine_onecycle] rise is 1; it must");
   refused([] { return join({constant(1)}, {3}); }, "[join] 1 boundaries and 1 schedules; give one schedule more");
   refused([] { return join({constant(1), constant(1), constant(1)}, {3, 3}); }, "[join] boundary 3 follows 3;");
 }

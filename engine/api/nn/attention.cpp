@@ -40,7 +40,9 @@ Array before_length(const Array& lengths, std::int64_t batch, std::int64_t exten
     throw ShapeError(fmt::format("dot_product_attention: {} must be integers of shape [{}], one per example, got {}",
                                  what, batch, to_string(lengths.type())));
   }
-  return less(iota({batch, extent}, 1, lengths.dtype()), expand_dims(lengths, -1));
+  // A dtype that holds every length need not hold every position.
+  const Array wide = size_of(lengths.dtype()) < 4 ? convert(lengths, int32) : lengths;
+  return less(iota({batch, extent}, 1, wide.dtype()), expand_dims(wide, -1));
 }
 
 /// x [B, length, N, H] where it is seen or finite, else 0: NaN that nobody sees would come into sums as 0 times it.

@@ -5,6 +5,7 @@
 #include <lockstep/layers_regularization.h>
 #include <lockstep/ops.h>
 
+#include "engine/nn/layers/attention_context.h"
 #include "engine/nn/layers/unseen_places.h"
 
 namespace lockstep {
@@ -37,6 +38,8 @@ Array additive_attention(const Scope& scope, const ArrayOperand& queries, const 
   Array q = scope.in_compute_dtype(queries), v = scope.in_compute_dtype(values);
   Array k = scope.in_compute_dtype(context.keys.value_or(v));
   check_operands(scope, q, k, v, context);
+  nn::check_logit_operands(fmt::format("[additive_attention '{}']", scope.path()), context,
+                           {q.dim(0), q.dim(1), k.dim(1)});
   const std::optional<Array> seen_alike = nn::seen_keys(context.key_lengths, context.mask, k.dim(1));
   k = nn::without_unseen(k, seen_alike);
   v = nn::without_unseen(v, seen_alike);
@@ -55,7 +58,7 @@ Array additive_attention(const Scope& scope, const ArrayOperand& queries, const 
   Array seen = full({1, t, s}, true, bool_);
   if (options.is_causal) seen = iota({1, t, s}, 1) >= iota({1, t, s}, 2);
   if (context.key_lengths) seen = seen & expand_dims(nn::within(*context.key_lengths, s), 1);
-  if (context.mask) seen = seen & (*context.mask != 0);
+  if (context.mask) seen = seen & *context.mask;
   // Not -inf: a query that sees no key takes the mean of all.
   Array weights = softmax(where(seen, logits, -1e30));
   if (options.dropout != 0) weights = dropout(scope["dropout"], weights, options.dropout);

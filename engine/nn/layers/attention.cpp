@@ -14,6 +14,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "engine/nn/layers/attention_context.h"
 #include "engine/nn/layers/unseen_places.h"
 
 namespace lockstep {
@@ -166,6 +167,7 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const 
   const std::int64_t features = x.dim(-1);
   const Heads heads = heads_of(named_layer(scope), features, options);
   Array source = scope.in_compute_dtype(context.keys.value_or(x));
+  nn::check_logit_operands(named_layer(scope), context, {x.dim(0), heads.queries, x.dim(1), source.dim(1)});
   const std::optional<Array> key_lengths = context.key_lengths ? context.key_lengths
                                            : context.keys      ? std::optional<Array>()
                                                                : context.lengths;

@@ -49,6 +49,13 @@ std::map<char, std::int64_t> extents_of(const Scope& scope, const Array& x, cons
   for (std::size_t i = 0; i < back.size(); ++i) {
     extents[back[i]] = x.dim(static_cast<int>(i) - static_cast<int>(back.size()));
   }
+  for (const auto& [letter, extent] : options.extents) {
+    if (equation.kernel.find(letter) == std::string::npos || extents.at(letter) != extent) {
+      refuse(scope, options,
+             fmt::format("`extents` has {} for '{}'; give it letters of the kernel that the input {} has not", extent,
+                         letter, to_string(x.type())));
+    }
+  }
   return extents;
 }
 

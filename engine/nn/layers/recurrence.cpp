@@ -6,6 +6,8 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/nn/layers/unseen_places.h"
+
 namespace lockstep::nn {
 
 void check_sequences(std::string_view layer, const Scope& scope, const Array& x, std::int64_t units) {
@@ -29,14 +31,15 @@ Initializer ones_in_gate(std::int64_t gate, std::int64_t gates) {
 Array held_places(std::string_view layer, const Scope& scope, const Array& x, const std::optional<Array>& lengths,
                   const std::optional<Array>& mask) {
   const Shape rows = {x.dim(0)}, places = {x.dim(0), x.dim(1)};
-  if ((lengths && lengths->shape() != rows) || (mask && mask->shape() != places)) {
-    throw ShapeError(fmt::format("[{} '{}'] the input is {}, {} are {}; give lengths {} or a mask {}", layer,
-                                 scope.path(), to_string(x.type()), lengths ? "lengths" : "masks",
-                                 to_string(lengths ? lengths->type() : mask->type()), to_string(rows),
+  const bool lengths_fit = !lengths || lengths->shape() == rows;
+  if (!lengths_fit || (mask && mask->shape() != places)) {
+    throw ShapeError(fmt::format("[{} '{}'] the input is {}, {} {}; give lengths {} or a mask {}", layer, scope.path(),
+                                 to_string(x.type()), lengths_fit ? "the mask is" : "lengths are",
+                                 to_string(lengths_fit ? mask->type() : lengths->type()), to_string(rows),
                                  to_string(places)));
   }
   Array held;
-  if (lengths) held = expand_dims(arange(x.dim(1), lengths->dtype()), 1) < expand_dims(*lengths, 0);
+  if (lengths) held = swapaxes(within(*lengths, x.dim(1)), 0, 1);
   if (!mask) return held;
   const Array given = swapaxes(*mask != 0, 0, 1);
   return held.has_value() ? held & given : given;

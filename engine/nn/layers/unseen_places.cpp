@@ -20,7 +20,9 @@ std::optional<Array> mask_of_keys(const Array& mask, std::int64_t keys) {
 }  // namespace
 
 Array within(const Array& lengths, std::int64_t positions) {
-  return expand_dims(arange(positions, lengths.dtype()), 0) < expand_dims(lengths, 1);
+  // A dtype that holds every length need not hold every position.
+  const Array wide = size_of(lengths.dtype()) < 4 ? convert(lengths, int32) : lengths;
+  return expand_dims(arange(positions, wide.dtype()), 0) < expand_dims(wide, 1);
 }
 
 Array without_unseen(const Array& x, const std::optional<Array>& seen) {

@@ -51,7 +51,7 @@ std::vector<Pair> padding_of(Padding padding, const Array& x, const Axes& window
     if (padding == Padding::valid) {
       pairs.emplace_back(0, 0);
     } else if (padding == Padding::half) {
-      pairs.emplace_back((reach - 1) / 2, (reach - 1) / 2);
+      pairs.emplace_back(reach / 2, reach / 2);
     } else if (padding == Padding::causal && i == 0) {
       pairs.emplace_back(reach - 1, 0);
     } else {

@@ -27,10 +27,11 @@ Array of_logits(const Array& logits, const Array& y) {
 
 Array of_probabilities(const Array& p, const Array& y) { return -y * log(p) - (1 - y) * log1p(-p); }
 
+/// y times what a positive costs. Where that is infinite and y is 0 there is nothing, else y has its derivative at 0 too.
 Array of_positives(const Array& x, const Array& y, bool from_logits) {
-  const Array none = y == 0;
-  const Array cost = from_logits ? softplus(-where(none, 0, x)) : -log(x);
-  return where(none, 0, y * cost);
+  if (!from_logits) return -y * log(x);
+  const Array nothing = (y == 0) & isinf(x);
+  return where(nothing, 0, y * softplus(-where(nothing, 0, x)));
 }
 
 /// 1 for labels above 0, else -1.

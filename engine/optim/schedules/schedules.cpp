@@ -39,7 +39,7 @@ Schedule warmup_cosine(double initial, double peak, std::int64_t warmup_steps, s
                      "; decay_steps counts from step 0 and must be above warmup_steps >= 0");
   }
   return [=](const Array& step) {
-    const Array count = as_float(step);
+    const Array count = maximum(as_float(step), 0.0);
     const double rise = warmup_steps == 0 ? 1.0 : static_cast<double>(warmup_steps);
     const Array warm = initial + (peak - initial) * (count / rise);
     const Array fraction =

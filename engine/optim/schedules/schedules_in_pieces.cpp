@@ -28,16 +28,13 @@ void check(std::string_view schedule, std::int64_t steps, const OnecycleOptions&
   optim::check_count(schedule, "steps", steps);
   optim::check_positive(schedule, "start_divisor", o.start_divisor);
   optim::check_positive(schedule, "final_divisor", o.final_divisor);
-  if (o.rise > 0 && o.rise < o.fall && o.fall < 1) return;
-  throw ValueError(
-      fmt::format("[{}] rise is {} and fall {}; they must be 0 < rise < fall < 1", schedule, o.rise, o.fall));
 }
 
-/// From values[i] at bounds[i] to values[i + 1] at bounds[i + 1], values.back() afterwards.
+/// From values[i] at bounds[i] to values[i + 1] at bounds[i + 1], values.back() afterwards, values[0] before.
 template <class Between>
 Schedule between(std::vector<std::int64_t> bounds, std::vector<double> values, Between way) {
   return [bounds = std::move(bounds), values = std::move(values), way](const Array& step) {
-    const Array count = as_float(step);
+    const Array count = maximum(as_float(step), 0.0);
     Array value = full({}, values.back(), float64);
     for (std::size_t i = bounds.size() - 1; i-- > 0;) {
       const auto begin = static_cast<double>(bounds[i]), length = static_cast<double>(bounds[i + 1] - bounds[i]);
@@ -112,6 +109,10 @@ Schedule warmup_stable_decay(double peak, std::int64_t warmup_steps, std::int64_
 
 Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions options) {
   check("linear_onecycle", steps, options);
+  if (!(options.rise > 0 && options.rise < options.fall && options.fall < 1)) {
+    throw ValueError(fmt::format("[linear_onecycle] rise is {} and fall {}; they must be 0 < rise < fall < 1",
+                                 options.rise, options.fall));
+  }
   const double start = peak / options.start_divisor;
   const auto line = [](double a, double b, const Array& share) { return a + (b - a) * share; };
   return between({0, share_of(steps, options.rise), share_of(steps, options.fall), steps},
@@ -120,6 +121,9 @@ Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions option
 
 Schedule cosine_onecycle(std::int64_t steps, double peak, OnecycleOptions options) {
   check("cosine_onecycle", steps, options);
+  if (!(options.rise > 0 && options.rise < 1)) {
+    throw ValueError(fmt::format("[cosine_onecycle] rise is {}; it must be 0 < rise < 1", options.rise));
+  }
   const double start = peak / options.start_divisor;
   const auto wave = [](double a, double b, const Array& share) {
     return b + (a - b) / 2.0 * (cos(std::numbers::pi * share) + 1.0);

@@ -60,6 +60,13 @@ Layers convolutions() {
        [](S s, X x, A a) {
          return conv(s, x, {.filters = 2, .padding = Padding::valid, .groups = 2, .aggregation = a});
        }},
+      {"conv/half",
+       "conv",
+       {5, 4, 2},
+       [](S s, X x, A a) {
+         return conv(s, x,
+                     {.filters = 2, .kernel = {4, 2}, .strides = {1, 2}, .padding = Padding::half, .aggregation = a});
+       }},
       {"conv_transpose",
        "conv_transpose",
        {3, 2, 2},
@@ -85,6 +92,13 @@ Layers convolutions() {
        [](S s, X x, A a) {
          return conv_transpose(
              s, x, {.filters = 3, .strides = {2}, .padding = Padding::half, .aggregation = a, .output_padding = {1}});
+       }},
+      {"conv_transpose/half_even",
+       "conv_transpose",
+       {4, 2},
+       [](S s, X x, A a) {
+         return conv_transpose(
+             s, x, {.filters = 3, .kernel = {4}, .strides = {2}, .padding = Padding::half, .aggregation = a});
        }},
       {"conv_transpose/groups",
        "conv_transpose",

@@ -140,7 +140,7 @@ LOSSES = {
     "binary_cross_entropy": ("x p", "optax.sigmoid_binary_cross_entropy(x, p)"),
     "binary_cross_entropy/smoothed": ("x", "kl.binary_crossentropy(bits, x, from_logits=True, label_smoothing=0.2)"),
     "binary_cross_entropy/probabilities": ("p", "kl.binary_crossentropy(bits, p)"),
-    "binary_cross_entropy/positive_weight": ("x", "optax.sigmoid_binary_cross_entropy(x, bits) * jnp.where(bits > 0, 2.5, 1)"),
+    "binary_cross_entropy/positive_weight": ("x bits", "-2.5 * bits * jax.nn.log_sigmoid(x) - (1 - bits) * jax.nn.log_sigmoid(-x)"),
     "sigmoid_focal": ("x", "optax.sigmoid_focal_loss(x, p, alpha=0.3, gamma=1.5)"),
     "sigmoid_focal/plain": ("x", "optax.sigmoid_focal_loss(x, bits)"),
     "sigmoid_focal/probabilities": ("p", "kl.binary_focal_crossentropy(bits, p, apply_class_balancing=True, alpha=0.3, label_smoothing=0.1)"),
