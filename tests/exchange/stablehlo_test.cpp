@@ -22,7 +22,7 @@ namespace {
 const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
 const std::vector<std::string> names = {
     "mlp",    "conv_grad", "attention", "scan",      "newton",  "sorting", "scattering",    "reductions",
-    "slices", "branches",  "norm_grad", "pool_grad", "spectra", "factors", "own_functions", "narrow"};
+    "slices", "branches",  "norm_grad", "pool_grad", "spectra", "factors", "own_functions", "narrow", "widened"};
 
 std::vector<Array> stored(const std::map<std::string, Array>& values, const std::string& prefix) {
   std::vector<Array> arrays;

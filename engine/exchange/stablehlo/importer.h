@@ -83,6 +83,9 @@ std::vector<Array> reduced_by_region(const OpCall& call, const mlir::Region& reg
 std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& region,
                                      const ReduceWindowOptions& options);
 
+/// The region of two scalars for each pair of elements of two arrays of one shape.
+Array joined_by_region(const OpCall& call, const mlir::Region& region, const Array& a, const Array& b);
+
 /// Whole numbers of a `dense` attribute.
 Axes dense_integers(const mlir::Attribute& value, std::int64_t line);
 /// The elements of a `dense` attribute.
