@@ -162,6 +162,12 @@ Axes dense_integers(const mlir::Attribute& value, std::int64_t line) {
   return read;
 }
 
+std::optional<double> dense_float(const mlir::Attribute& value, const ArrayType& type, std::int64_t line) {
+  if (!is_float(type.dtype)) return std::nullopt;
+  const std::vector<std::byte> bytes = Elements(value.text, type, line).bytes();
+  return bytes.size() == size_of(type.dtype) ? std::optional(as_real(bytes, type.dtype)) : std::nullopt;
+}
+
 Array dense_constant(const mlir::Attribute& value, const ArrayType& type, std::int64_t line) {
   const std::vector<std::byte> bytes = Elements(value.text, type, line).bytes();
   const std::size_t one = size_of(type.dtype);

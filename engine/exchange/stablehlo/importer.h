@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,6 +89,8 @@ Array joined_by_region(const OpCall& call, const mlir::Region& region, const Arr
 
 /// Whole numbers of a `dense` attribute.
 Axes dense_integers(const mlir::Attribute& value, std::int64_t line);
+/// The float that all elements of a `dense` attribute are; nothing where they differ.
+std::optional<double> dense_float(const mlir::Attribute& value, const ArrayType& type, std::int64_t line);
 /// The elements of a `dense` attribute.
 Array dense_constant(const mlir::Attribute& value, const ArrayType& type, std::int64_t line);
 
