@@ -9,8 +9,9 @@
 namespace lockstep::exchange {
 
 /// The program as StableHLO's text (https://openxla.org/stablehlo/spec), a module whose `main` has the function's inputs and
-/// outputs; arrays that it captured are constants in it. Throws IrError naming an op that has no form there: collectives,
-/// effects, random keys, custom ops and decompositions of matrices.
+/// outputs, keys as their words, uint32[..., 2]; arrays that it captured are constants in it. Throws IrError naming an op
+/// that has no form there: collectives, effects, draws of gamma, Poisson and binomial variates, special functions that CHLO
+/// has not, custom ops and decompositions of matrices.
 LOCKSTEP_API std::string to_stablehlo(const Function& function);
 
 /// A function of the inputs of a module's public function (`main`), traced with the ops that there are here. Reads the text

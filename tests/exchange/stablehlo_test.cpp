@@ -21,8 +21,8 @@ namespace {
 
 const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
 const std::vector<std::string> names = {
-    "mlp",    "conv_grad", "attention", "scan",      "newton",  "sorting", "scattering",    "reductions",
-    "slices", "branches",  "norm_grad", "pool_grad", "spectra", "factors", "own_functions", "narrow"};
+    "mlp",      "conv_grad", "attention", "scan",    "newton",  "sorting",       "scattering", "reductions", "slices",
+    "branches", "norm_grad", "pool_grad", "spectra", "factors", "own_functions", "narrow",     "widened"};
 
 std::vector<Array> stored(const std::map<std::string, Array>& values, const std::string& prefix) {
   std::vector<Array> arrays;
@@ -137,8 +137,10 @@ TEST_CASE("what there is not here is refused by name") {
       "%0 = \"stablehlo.scatter\"(%arg0, %arg1, %arg0) ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): %1 = "
       "stablehlo.subtract %b, %a : tensor<f32> stablehlo.return %1 : tensor<f32> }) : (" +
           type + ", " + type + ", " + type + ") -> " + type,
-      "a scatter by stablehlo.subtract; there are add, multiply, minimum, maximum, overwriting and subtracting an "
-      "update from what is there");
+      "'stablehlo.scatter': its update_window_dims do not fit its operand");
+  refused("%output_state, %output = stablehlo.rng_bit_generator %arg0, algorithm = PHILOX : (" + type + ") -> (" +
+              type + ", " + type + ")",
+          "'stablehlo.rng_bit_generator': there is no such op here");
   refused(
       "%0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%arg0) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>]} : "
       "(" +

@@ -1,4 +1,6 @@
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "engine/exchange/stablehlo/exporter.h"
 #include "engine/ir/control_flow.h"
@@ -63,13 +65,15 @@ Terms scan(const Lowering& l) {
   const ir::Scan scan = ir::Scan::of(l.attrs());
   const Terms consts = part(l.operands, 0, scan.consts), carry = part(l.operands, scan.consts, scan.carries);
   const Terms xs = part(l.operands, scan.consts + scan.carries, scan.xs());
+  if (scan.length == 0) {  // a body would read rows that there are not
+    Terms results = carry;
+    for (std::size_t i = scan.carries; i < l.types.size(); ++i) results.push_back(l.out.zeros(l.types[i]));
+    return results;
+  }
   const ArrayType counter{DType::int32, {}, {}};
   const Term zero = l.out.splat_integer(counter, 0);
   Terms init = joined({zero}, carry);
-  for (std::size_t i = scan.carries; i < l.types.size(); ++i) {
-    const bool whole = is_integer(l.types[i].dtype) || l.types[i].dtype == DType::bool_;
-    init.push_back(whole ? l.out.splat_integer(l.types[i], 0) : l.out.splat(l.types[i], 0));
-  }
+  for (std::size_t i = scan.carries; i < l.types.size(); ++i) init.push_back(l.out.zeros(l.types[i]));
   const std::string cond = l.out.region(types_of(init), [&](const Terms& state) {
     return Terms{l.out.compare("LT", state[0], l.out.splat_integer(counter, scan.length))};
   });
@@ -90,6 +94,34 @@ Terms scan(const Lowering& l) {
   return part(results, 1, results.size() - 1);
 }
 
+/// y[i] = a[i] y[i-1] + b[i] along an axis, from 0 on: a while loop over (index, last row, y).
+Terms recurrence(const Lowering& l) {
+  const ArrayType& type = l.type();
+  const auto axis = static_cast<int>(l.attrs().get<std::int64_t>("axis"));
+  const bool reverse = l.attrs().get_or<bool>("reverse", false);
+  if (type.shape.size() == 0) return {l.out.zeros(type)};
+  Integers order(static_cast<std::size_t>(type.shape.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[0], order[static_cast<std::size_t>(axis)]);
+  const Term a = l.out.transpose(l.x(), order), b = l.out.transpose(l.operands[1], order);
+  const ArrayType counter{DType::int32, {}, {}}, one_row{type.dtype, b.type.shape.erase(0), {}};
+  const Term zero = l.out.splat_integer(counter, 0);
+  const Terms init = {zero, l.out.zeros(one_row), l.out.zeros(b.type)};
+  const std::int64_t length = b.type.shape[0];
+  const std::string cond = l.out.region(types_of(init), [&](const Terms& state) {
+    return Terms{l.out.compare("LT", state[0], l.out.splat_integer(counter, length))};
+  });
+  const std::string body = l.out.region(types_of(init), [&](const Terms& state) {
+    const Term last = l.out.splat_integer(counter, length - 1);
+    const Term index = reverse ? l.out.binary("stablehlo.subtract", last, state[0]) : state[0];
+    const Term scaled = l.out.binary("stablehlo.multiply", row(l, a, index, zero), state[1]);
+    const Term next = l.out.binary("stablehlo.add", scaled, row(l, b, index, zero));
+    return Terms{l.out.binary("stablehlo.add", state[0], l.out.splat_integer(counter, 1)), next,
+                 with_row(l, state[2], next, index, zero)};
+  });
+  return {l.out.transpose(l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body})[2], order)};
+}
+
 Terms branches(const Lowering& l) {
   const ir::Cond cond = ir::Cond::of(l.attrs());
   const Terms arguments = part(l.operands, 1, l.operands.size() - 1);
@@ -108,15 +140,11 @@ Terms written_out(const Lowering& l) { return l.out.body(*ir::sub_function(l.att
 
 LoweringRule control_flow_rule(const ir::Primitive& primitive) {
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
-      {&primitives::while_loop(), while_loop},
-      {&primitives::scan(), scan},
-      {&primitives::cond(), branches},
-      {&primitives::checkpoint(), written_out},
-      {&primitives::custom_jvp(), written_out},
-      {&primitives::custom_vjp(), written_out},
-      {&primitives::fused(), written_out},
-      {&ops::linear_solve(), written_out},
-      {&ops::root(), written_out},
+      {&primitives::while_loop(), while_loop},  {&primitives::scan(), scan},
+      {&primitives::cond(), branches},          {&primitives::linear_recurrence(), recurrence},
+      {&primitives::checkpoint(), written_out}, {&primitives::custom_jvp(), written_out},
+      {&primitives::custom_vjp(), written_out}, {&primitives::fused(), written_out},
+      {&ops::linear_solve(), written_out},      {&ops::root(), written_out},
   };
   const auto found = rules.find(&primitive);
   return found == rules.end() ? nullptr : found->second;

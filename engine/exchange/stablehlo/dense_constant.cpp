@@ -58,12 +58,23 @@ class Elements {
 
   std::vector<std::byte> digits() const {
     if (!text_.starts_with("\"0x") || text_.size() < 4) fail("expected \"0x...\"");
-    if (type_.dtype == DType::bool_) fail("bits of booleans are not read; export them as true and false");
     std::vector<std::byte> found;
     for (std::size_t i = 3; i + 2 < text_.size(); i += 2) {
       std::uint8_t byte = 0;
       if (std::from_chars(&text_[i], &text_[i] + 2, byte, 16).ptr != &text_[i] + 2) fail("no hexadecimal digits");
       found.push_back(static_cast<std::byte>(byte));
+    }
+    return type_.dtype == DType::bool_ ? booleans(found) : found;
+  }
+
+  /// A byte each, of which all bits may be set; MLIR before 2025 wrote eight to a byte, the lowest bit first.
+  std::vector<std::byte> booleans(const std::vector<std::byte>& digits) const {
+    const auto count = static_cast<std::size_t>(type_.shape.size());
+    const bool packed = digits.size() != count && digits.size() == (count + 7) / 8;
+    std::vector<std::byte> found(packed ? count : digits.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::byte bit = packed ? digits[i / 8] >> (i % 8) & std::byte{1} : digits[i];
+      found[i] = bit == std::byte{0} ? std::byte{0} : std::byte{1};
     }
     return found;
   }
@@ -149,6 +160,12 @@ Axes dense_integers(const mlir::Attribute& value, std::int64_t line) {
     read.push_back(as_integer({at, at + static_cast<std::ptrdiff_t>(one)}, value.type.dtype));
   }
   return read;
+}
+
+std::optional<double> dense_float(const mlir::Attribute& value, const ArrayType& type, std::int64_t line) {
+  if (!is_float(type.dtype)) return std::nullopt;
+  const std::vector<std::byte> bytes = Elements(value.text, type, line).bytes();
+  return bytes.size() == size_of(type.dtype) ? std::optional(as_real(bytes, type.dtype)) : std::nullopt;
 }
 
 Array dense_constant(const mlir::Attribute& value, const ArrayType& type, std::int64_t line) {

@@ -66,7 +66,6 @@ constexpr SharedOp element_wise[] = {
     {"chlo.lgamma", primitives::lgamma, lax::lgamma},
     {"chlo.next_after", primitives::nextafter, lax::nextafter},
     {"chlo.sinh", primitives::sinh, lax::sinh},
-    {"chlo.zeta", primitives::zeta, lax::zeta},
 };
 
 constexpr SharedOp compared[] = {

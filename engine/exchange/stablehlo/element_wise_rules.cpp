@@ -12,6 +12,19 @@ namespace {
 
 namespace primitives = ops::primitives;
 
+/// There abs and sign have no form of unsigned integers.
+Terms magnitude(const Lowering& l) {
+  if (is_unsigned_integer(l.x().type.dtype)) return {l.x()};
+  return {l.out.op("stablehlo.abs", {l.x()}, l.type())};
+}
+Terms signs(const Lowering& l) {
+  if (!is_unsigned_integer(l.x().type.dtype)) return {l.out.op("stablehlo.sign", {l.x()}, l.type())};
+  return {l.out.convert(l.out.compare("NE", l.x(), l.out.zeros(l.x().type)), l.type().dtype)};
+}
+Terms zeta_function(const Lowering& l) {
+  return {l.out.op("chlo.zeta", {l.out.splat(l.type(), l.attrs().get<double>("s")), l.x()}, l.type())};
+}
+
 Terms shared(const Lowering& l) {
   return {l.out.op(find_shared(element_wise_ops(), *l.equation.primitive)->name, l.operands, l.type())};
 }
@@ -64,8 +77,6 @@ Terms narrower(const Lowering& l) {
 }  // namespace
 
 LoweringRule element_wise_rule(const ir::Primitive& primitive) {
-  if (find_shared(element_wise_ops(), primitive) != nullptr) return shared;
-  if (find_shared(comparisons(), primitive) != nullptr) return comparison;
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
       {&primitives::stop_gradient(), same}, {&primitives::checkpoint_name(), same},
       {&primitives::with_layout(), same},   {&primitives::reshard(), same},
@@ -73,9 +84,12 @@ LoweringRule element_wise_rule(const ir::Primitive& primitive) {
       {&primitives::exp2(), power_of_two},  {&primitives::log2(), logarithm_of_two},
       {&primitives::fma(), multiply_add},   {&primitives::integer_pow(), whole_power},
       {&primitives::conj(), conjugate},     {&primitives::reduce_precision(), narrower},
+      {&primitives::abs(), magnitude},      {&primitives::sign(), signs},
+      {&primitives::zeta(), zeta_function},
   };
-  const auto found = rules.find(&primitive);
-  return found == rules.end() ? nullptr : found->second;
+  if (const auto found = rules.find(&primitive); found != rules.end()) return found->second;
+  if (find_shared(element_wise_ops(), primitive) != nullptr) return shared;
+  return find_shared(comparisons(), primitive) != nullptr ? comparison : nullptr;
 }
 
 }  // namespace lockstep::exchange

@@ -11,6 +11,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/exported_function.h>
+#include <lockstep/random.h>
 #include <lockstep/stablehlo.h>
 
 #include "engine/core/narrow_floats.h"
@@ -40,6 +41,10 @@ std::string pairs_attribute(const std::vector<std::pair<std::int64_t, std::int64
   return fmt::format("dense<[{}]> : tensor<{}x2xi64>", fmt::join(texts, ", "), pairs.size());
 }
 
+ArrayType written_type(const ArrayType& type) {
+  return {type.dtype == DType::key ? DType::uint64 : type.dtype, type.shape, {}};
+}
+
 void Lowering::refuse(const std::string& why) const {
   throw IrError(fmt::format("[to_stablehlo] {}: {}", equation.primitive->name, why));
 }
@@ -61,6 +66,14 @@ std::vector<ArrayType> types_of(const Terms& terms) {
   std::vector<ArrayType> types;
   for (const Term& term : terms) types.push_back(term.type);
   return types;
+}
+
+/// Of an argument or result of the function: a key as its words.
+ArrayType argument_type(const ArrayType& type) {
+  if (type.dtype != DType::key) return {type.dtype, type.shape, {}};
+  Shape words = type.shape;
+  words.append(2);
+  return {DType::uint32, words, {}};
 }
 
 /// An element as dense<> has it: floats as their bits.
@@ -143,6 +156,9 @@ Term Exporter::splat(const ArrayType& type, double value) {
 Term Exporter::splat_integer(const ArrayType& type, std::int64_t value) {
   const std::string text = type.dtype == DType::bool_ ? (value != 0 ? "true" : "false") : std::to_string(value);
   return op("stablehlo.constant", {}, type, "value = dense<" + text + "> : " + tensor_type(type));
+}
+Term Exporter::zeros(const ArrayType& type) {
+  return is_integer(type.dtype) || type.dtype == DType::bool_ ? splat_integer(type, 0) : splat(type, 0);
 }
 Term Exporter::reshape(const Term& x, const Integers& shape) {
   return op("stablehlo.reshape", {x}, {x.type.dtype, Shape(shape), {}});
@@ -228,7 +244,7 @@ Term Exporter::dot(const Term& a, const Term& b, const std::vector<Integers>& co
 Terms Exporter::equation(const ir::Function& function, const ir::Equation& equation, const Terms& operands) {
   LoweringRule rule = nullptr;
   for (const auto& family : {element_wise_rule, shape_rule, reduction_rule, product_rule, attention_rule, linalg_rule,
-                             indexing_rule, control_flow_rule}) {
+                             indexing_rule, control_flow_rule, random_rule}) {
     if (rule == nullptr) rule = family(*equation.primitive);
   }
   std::set<ir::Var> uses(function.outputs().begin(), function.outputs().end());
@@ -237,7 +253,7 @@ Terms Exporter::equation(const ir::Function& function, const ir::Equation& equat
   }
   Lowering lowering{*this, equation, operands, {}, {}};
   for (const ir::Var output : equation.outputs) {
-    lowering.types.push_back({function.type(output).dtype, function.type(output).shape, {}});
+    lowering.types.push_back(written_type(function.type(output)));
     lowering.used.push_back(uses.contains(output));
   }
   if (rule == nullptr) {
@@ -268,25 +284,35 @@ std::string Exporter::module(const ir::Function& function, const std::vector<Arr
   const std::size_t given = function.inputs().size() - constants.size();
   for (std::size_t i = 0; i < given; ++i) {
     const ArrayType& type = function.type(function.inputs()[i]);
-    inputs.push_back({fmt::format("%arg{}", i), {type.dtype, type.shape, {}}});
-    declared.push_back(inputs.back().name + ": " + tensor_type(type));
+    const Term argument{fmt::format("%arg{}", i), argument_type(type)};
+    declared.push_back(argument.name + ": " + tensor_type(argument.type));
+    inputs.push_back(type.dtype == DType::key ? bitcast(argument, written_type(type)) : argument);
   }
-  for (const Array& constant : constants) {
-    const ArrayType type{constant.dtype(), constant.shape(), {}};
-    const std::string elements = type.shape.size() == 0 ? "" : elements_text(constant);
-    const bool nested = constant.dtype() == DType::bool_ && constant.ndim() > 1;
-    const ArrayType flat{type.dtype, Shape{type.shape.size()}, {}};
-    const Term written = op("stablehlo.constant", {}, nested ? flat : type,
-                            "value = dense<" + elements + "> : " + tensor_type(nested ? flat : type));
-    inputs.push_back(nested ? reshape(written, type.shape.to_vector()) : written);
+  for (const Array& constant : constants) inputs.push_back(captured(constant));
+  Terms outputs = body(function, inputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ArrayType& type = function.type(function.outputs()[i]);
+    if (type.dtype == DType::key) outputs[i] = bitcast(outputs[i], argument_type(type));
   }
-  const Terms outputs = body(function, inputs);
   line("func.return " + names_of(outputs) + " : " + [&] {
     const std::string types = types_of(types_of(outputs));
     return types.substr(1, types.size() - 2);
   }());
   return fmt::format("module @lockstep {{\n  func.func public @main({}) -> {} {{\n{}  }}\n}}\n",
                      fmt::join(declared, ", "), types_of(types_of(outputs)), text_);
+}
+
+Term Exporter::captured(const Array& constant) {
+  const bool is_key = constant.dtype() == DType::key;
+  const ArrayType type = argument_type({constant.dtype(), constant.shape(), {}});
+  const Array words = is_key ? random::key_data(constant) : constant;
+  const std::string elements = type.shape.size() == 0 ? "" : elements_text(words);
+  const bool nested = type.dtype == DType::bool_ && type.shape.rank() > 1;
+  const ArrayType flat{type.dtype, Shape{type.shape.size()}, {}};
+  const Term written = op("stablehlo.constant", {}, nested ? flat : type,
+                          "value = dense<" + elements + "> : " + tensor_type(nested ? flat : type));
+  if (is_key) return bitcast(written, written_type({DType::key, constant.shape(), {}}));
+  return nested ? reshape(written, type.shape.to_vector()) : written;
 }
 
 std::string to_stablehlo(const Function& function) {

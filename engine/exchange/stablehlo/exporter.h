@@ -42,12 +42,15 @@ class Exporter {
 
   /// All elements one number; `bits` are those of an element.
   Term splat(const ArrayType& type, double value);
+  Term zeros(const ArrayType& type);
   Term splat_integer(const ArrayType& type, std::int64_t value);
   Term reshape(const Term& x, const Integers& shape);
   Term transpose(const Term& x, const Integers& permutation);
   Term broadcast(const Term& x, const Shape& shape, const Integers& dims);
   Term convert(const Term& x, DType dtype);
   Term binary(std::string_view name, const Term& a, const Term& b) { return op(name, {a, b}, a.type); }
+  /// The same bits as elements of another dtype.
+  Term bitcast(const Term& x, const ArrayType& type) { return op("stablehlo.bitcast_convert", {x}, type); }
   Term compare(std::string_view direction, const Term& a, const Term& b, bool total_order = false);
   Term select(const Term& predicate, const Term& a, const Term& b);
   Term iota(const ArrayType& type, std::int64_t dim);
@@ -62,6 +65,7 @@ class Exporter {
 
  private:
   Terms equation(const ir::Function& function, const ir::Equation& equation, const Terms& operands);
+  Term captured(const Array& constant);
   void line(const std::string& text);
 
   std::string text_;
@@ -93,6 +97,11 @@ LoweringRule attention_rule(const ir::Primitive& primitive);
 LoweringRule linalg_rule(const ir::Primitive& primitive);
 LoweringRule indexing_rule(const ir::Primitive& primitive);
 LoweringRule control_flow_rule(const ir::Primitive& primitive);
+LoweringRule random_rule(const ir::Primitive& primitive);
+
+/// The type of a value in the text. A key is a number of 64 bits there, its first word the low half; functions take and
+/// give keys as words, uint32[..., 2].
+ArrayType written_type(const ArrayType& type);
 
 /// "tensor<2x3xf32>".
 std::string tensor_type(const ArrayType& type);

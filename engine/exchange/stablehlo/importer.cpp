@@ -101,6 +101,7 @@ std::vector<Array> Importer::run(const mlir::Region& region, const std::vector<A
     std::vector<Array> results = apply_at_line(op, values);
     check_results(op, results);
     if (op.result.empty()) continue;
+    for (std::size_t i = 0; i < op.further_results.size(); ++i) values.arrays[op.further_results[i]] = {results[i + 1]};
     values.arrays[op.result] = std::move(results);
     values.origins[op.result] = &op;
   }

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,8 +84,13 @@ std::vector<Array> reduced_by_region(const OpCall& call, const mlir::Region& reg
 std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& region,
                                      const ReduceWindowOptions& options);
 
+/// The region of two scalars for each pair of elements of two arrays of one shape.
+Array joined_by_region(const OpCall& call, const mlir::Region& region, const Array& a, const Array& b);
+
 /// Whole numbers of a `dense` attribute.
 Axes dense_integers(const mlir::Attribute& value, std::int64_t line);
+/// The float that all elements of a `dense` attribute are; nothing where they differ.
+std::optional<double> dense_float(const mlir::Attribute& value, const ArrayType& type, std::int64_t line);
 /// The elements of a `dense` attribute.
 Array dense_constant(const mlir::Attribute& value, const ArrayType& type, std::int64_t line);
 

@@ -1,4 +1,9 @@
+#include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
+
+#include <lockstep/control_flow.h>
 
 #include "engine/exchange/stablehlo/element_wise.h"
 #include "engine/exchange/stablehlo/importer.h"
@@ -25,7 +30,88 @@ std::vector<Array> take_windows(const OpCall& call) {
                       {"mode", std::string("clip")}});
 }
 
-/// Windows that do not fit write nothing.
+/// Where the windows of a scatter lie, with index vectors along the last dimension of `indices`.
+struct Windows {
+  Array indices;
+  Axes update, inserted, map, operand_batching, indices_batching;
+
+  explicit Windows(const OpCall& call)
+      : indices(index_vectors(call, call.operand(1))),
+        update(call.integers({"update_window_dims"}, {})),
+        inserted(call.integers({"inserted_window_dims"}, {})),
+        map(call.integers({"scatter_dims_to_operand_dims"}, {})),
+        operand_batching(call.integers({"input_batching_dims", "operand_batching_dims"}, {})),
+        indices_batching(call.integers({"scatter_indices_batching_dims"}, {})) {}
+
+  /// Windows that do not fit write nothing.
+  Attrs attrs() const {
+    return {{"update_window_dims", update},
+            {"inserted_window_dims", inserted},
+            {"scatter_dims_to_operand_dims", map},
+            {"operand_batching_dims", operand_batching},
+            {"scatter_indices_batching_dims", indices_batching},
+            {"mode", std::string("fill")}};
+  }
+  /// Batching dimensions as further numbers of the index vectors.
+  void write_out_batching(const OpCall& call) {
+    if (operand_batching.size() != indices_batching.size()) call.refuse("its batching dimensions are not pairs");
+    for (std::size_t i = 0; i < operand_batching.size(); ++i) {
+      const Shape shape = indices.shape().with(indices.ndim() - 1, 1);
+      const Array places =
+          lax::iota({}, {{"dtype", indices.dtype()}, {"shape", shape.to_vector()}, {"dim", indices_batching[i]}})[0];
+      indices = concatenate({indices, places}, -1);
+      map.push_back(operand_batching[i]);
+      inserted.push_back(operand_batching[i]);
+    }
+    std::ranges::sort(inserted);
+    operand_batching.clear();
+    indices_batching.clear();
+  }
+};
+
+/// Joined by a region that is no op: window after window, since windows may meet the same elements.
+std::vector<Array> put_in_turn(const OpCall& call, Windows windows) {
+  windows.write_out_batching(call);
+  const Array &x = call.operand(0), &updates = call.operand(2);
+  Axes order, window, sizes(static_cast<std::size_t>(x.ndim()), 1);
+  for (int d = 0; d < updates.ndim(); ++d) {
+    if (std::ranges::find(windows.update, d) == windows.update.end()) order.push_back(d);
+  }
+  order.insert(order.end(), windows.update.begin(), windows.update.end());
+  std::size_t next = 0;
+  for (int d = 0; d < x.ndim(); ++d) {
+    if (std::ranges::find(windows.inserted, d) != windows.inserted.end()) continue;
+    if (next == windows.update.size()) call.refuse("its update_window_dims do not fit its operand");
+    const std::int64_t extent = updates.dim(static_cast<int>(windows.update[next++]));
+    window.push_back(extent);
+    sizes[static_cast<std::size_t>(d)] = extent;
+  }
+  const Axes all = [&] {
+    Axes dims(window.size());
+    std::iota(dims.begin(), dims.end(), 0);
+    return dims;
+  }();
+  const std::int64_t depth = windows.indices.dim(-1);
+  const std::int64_t count = depth == 0 ? 1 : windows.indices.size() / depth;
+  Axes rows = window;
+  rows.insert(rows.begin(), count);
+  const Array vectors = reshape(windows.indices, {count, depth}), given = reshape(transpose(updates, order), rows);
+  const auto body = [&](const Array& filled, const std::pair<Array, Array>& row) {
+    const Array& at = row.first;
+    const Array there = lax::gather({filled, at}, {{"offset_dims", all},
+                                                   {"collapsed_slice_dims", windows.inserted},
+                                                   {"start_index_map", windows.map},
+                                                   {"operand_batching_dims", Axes{}},
+                                                   {"start_indices_batching_dims", Axes{}},
+                                                   {"slice_sizes", sizes},
+                                                   {"mode", std::string("clip")}})[0];
+    const Array joined = joined_by_region(call, call.op.regions[0], there, row.second);
+    windows.update = all;
+    return std::pair(lax::scatter({filled, at, joined}, windows.attrs())[0], zeros({0}));
+  };
+  return {scan(body, x, std::pair(vectors, given)).first};
+}
+
 std::vector<Array> put_windows(const OpCall& call) {
   if (call.operands.size() != 3 || call.op.regions.size() != 1) call.refuse("it takes one array, indices and updates");
   const mlir::Region& region = call.op.regions[0];
@@ -39,18 +125,10 @@ std::vector<Array> put_windows(const OpCall& call) {
     if (combiner == "stablehlo.or") combiner = "stablehlo.maximum";
     if (combiner == "stablehlo.and") combiner = "stablehlo.minimum";
   }
+  const Windows windows(call);
   const SharedOp* op = find_shared(scatters(), combiner);
-  if (op == nullptr)
-    call.refuse(
-        "a scatter by " + combiner +
-        "; there are add, multiply, minimum, maximum, overwriting and subtracting an update from what is there");
-  return op->stage({call.operand(0), index_vectors(call, call.operand(1)), updates},
-                   {{"update_window_dims", call.integers({"update_window_dims"}, {})},
-                    {"inserted_window_dims", call.integers({"inserted_window_dims"}, {})},
-                    {"scatter_dims_to_operand_dims", call.integers({"scatter_dims_to_operand_dims"}, {})},
-                    {"operand_batching_dims", call.integers({"input_batching_dims", "operand_batching_dims"}, {})},
-                    {"scatter_indices_batching_dims", call.integers({"scatter_indices_batching_dims"}, {})},
-                    {"mode", std::string("fill")}});
+  if (op == nullptr) return put_in_turn(call, windows);
+  return op->stage({call.operand(0), windows.indices, updates}, windows.attrs());
 }
 
 }  // namespace

@@ -61,15 +61,15 @@ Numbers of_rows(int index_rank, int rank) {
   numbers.index_vector_dim = index_rank;
   return numbers;
 }
+Term zeros_of(const Lowering& l) { return l.out.zeros(l.type()); }
+/// There a slice must fit into its operand even where nothing is read.
+bool reads_nothing(const Lowering& l) { return l.x().type.shape.size() == 0 || l.type().shape.size() == 0; }
 Terms rows(const Lowering& l) {
+  if (reads_nothing(l)) return {zeros_of(l)};
   Integers sizes = l.x().type.shape.to_vector();
   sizes[0] = 1;
   const Numbers numbers = of_rows(l.operands[1].type.shape.rank(), l.x().type.shape.rank());
   return {l.out.op("stablehlo.gather", l.operands, l.type(), numbers.gather(sizes))};
-}
-Term zeros_of(const Lowering& l) {
-  return is_integer(l.type().dtype) || l.type().dtype == DType::bool_ ? l.out.splat_integer(l.type(), 0)
-                                                                      : l.out.splat(l.type(), 0);
 }
 Terms rows_added(const Lowering& l) {
   const Term indices = clamped(l, l.operands[0], l.type().shape[0] - 1);
@@ -88,6 +88,7 @@ Numbers along(std::int64_t axis, int rank) {
   return numbers;
 }
 Terms taken_along(const Lowering& l) {
+  if (reads_nothing(l)) return {zeros_of(l)};
   const int rank = l.x().type.shape.rank();
   const Numbers numbers = along(l.attrs().get<std::int64_t>("axis"), rank);
   return {
@@ -125,6 +126,7 @@ Term windows_inside(const Lowering& l, const Numbers& numbers, const Integers& s
   return l.out.reshape(inside, shape);
 }
 Terms gathered(const Lowering& l) {
+  if (reads_nothing(l)) return {zeros_of(l)};
   Numbers numbers{l.attrs().get<Integers>("offset_dims"), l.attrs().get<Integers>("collapsed_slice_dims"),
                   l.attrs().get<Integers>("start_index_map"), l.attrs().get_or<Integers>("operand_batching_dims", {}),
                   l.attrs().get_or<Integers>("start_indices_batching_dims", {})};
@@ -140,16 +142,62 @@ Terms gathered(const Lowering& l) {
   return {l.out.select(inside, found, zeros_of(l))};
 }
 
+/// Index vectors whose windows lie inside: XLA drops those that do not.
+Term moved_inside(const Lowering& l, const Numbers& numbers) {
+  const Term& indices = l.operands[1];
+  const Shape &shape = l.x().type.shape, &updates = l.operands[2].type.shape;
+  const auto depth = static_cast<std::int64_t>(numbers.map.size());
+  if (depth == 0) return indices;
+  Integers sizes(static_cast<std::size_t>(shape.rank()), 1);
+  std::size_t next = 0;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const auto among = [&](const Integers& dims) { return std::ranges::find(dims, d) != dims.end(); };
+    if (among(numbers.collapsed) || among(numbers.operand_batching)) continue;
+    sizes[static_cast<std::size_t>(d)] = updates[static_cast<int>(numbers.window[next++])];
+  }
+  Integers last;
+  for (const std::int64_t d : numbers.map) {
+    last.push_back(std::max<std::int64_t>(0, shape[static_cast<int>(d)] - sizes[static_cast<std::size_t>(d)]));
+  }
+  const ArrayType row{indices.type.dtype, Shape{depth}, {}};
+  const Term most = l.out.op("stablehlo.constant", {}, row,
+                             fmt::format("value = dense<{}> : {}", list_attribute(last), tensor_type(row)));
+  const Term above = l.out.binary("stablehlo.maximum", indices, l.out.splat_integer(indices.type, 0));
+  return l.out.binary("stablehlo.minimum", above,
+                      l.out.broadcast(most, indices.type.shape, {indices.type.shape.rank() - 1}));
+}
+
 Terms scattered(const Lowering& l) {
-  if (l.attrs().get<std::string>("mode") == "clip")
-    l.refuse("indices that are moved inside have no form there; give mode fill");
   Numbers numbers{l.attrs().get<Integers>("update_window_dims"), l.attrs().get<Integers>("inserted_window_dims"),
                   l.attrs().get<Integers>("scatter_dims_to_operand_dims"),
                   l.attrs().get_or<Integers>("operand_batching_dims", {}),
                   l.attrs().get_or<Integers>("scatter_indices_batching_dims", {})};
   numbers.index_vector_dim = l.operands[1].type.shape.rank() - 1;
-  return {scatter_by(l, find_shared(scatters(), *l.equation.primitive)->name, l.x(), l.operands[1], l.operands[2],
-                     numbers)};
+  const bool clip = l.attrs().get<std::string>("mode") == "clip";
+  return {scatter_by(l, find_shared(scatters(), *l.equation.primitive)->name, l.x(),
+                     clip ? moved_inside(l, numbers) : l.operands[1], l.operands[2], numbers)};
+}
+
+/// [N, spatial..., C] as [N, plane, C].
+Term as_planes(const Lowering& l, const Term& x) {
+  const Shape& shape = x.type.shape;
+  std::int64_t plane = 1;
+  for (int d = 1; d + 1 < shape.rank(); ++d) plane *= shape[d];
+  return l.out.reshape(x, {shape[0], plane, shape.dim(-1)});
+}
+Terms maxima_gathered(const Lowering& l) {
+  if (reads_nothing(l)) return {zeros_of(l)};
+  const Term x = as_planes(l, l.x()), indices = as_planes(l, l.operands[1]);
+  const Term found =
+      l.out.op("stablehlo.gather", {x, indices}, {x.type.dtype, indices.type.shape, {}}, along(1, 3).gather({1, 1, 1}));
+  return {l.out.reshape(found, l.type().shape.to_vector())};
+}
+Terms maxima_scattered(const Lowering& l) {
+  if (reads_nothing(l)) return {zeros_of(l)};
+  const Term start = as_planes(l, zeros_of(l));
+  const Term indices = clamped(l, as_planes(l, l.x()), start.type.shape[1] - 1);
+  const Term sums = scatter_by(l, "stablehlo.add", start, indices, as_planes(l, l.operands[1]), along(1, 3));
+  return {l.out.reshape(sums, l.type().shape.to_vector())};
 }
 
 }  // namespace
@@ -162,6 +210,8 @@ LoweringRule indexing_rule(const ir::Primitive& primitive) {
       {&primitives::take_along_axis(), taken_along},
       {&primitives::scatter_add_along_axis(), added_along},
       {&primitives::gather(), gathered},
+      {&primitives::window_gather(), maxima_gathered},
+      {&primitives::window_scatter(), maxima_scattered},
   };
   const auto found = rules.find(&primitive);
   return found == rules.end() ? nullptr : found->second;

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cctype>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,12 +14,37 @@ namespace {
 
 namespace primitives = ops::primitives;
 
+/// One op's transform, along the last dimensions.
+Term transform(const Lowering& l, const Term& x, const std::string& kind, const Integers& lengths,
+               const ArrayType& type) {
+  return l.out.op("stablehlo.fft", {x}, type,
+                  fmt::format("fft_length = {}, fft_type = #stablehlo<fft_type {}>", array_attribute(lengths), kind));
+}
+
+/// A complex transform along one dimension.
+Term transform_along(const Lowering& l, const Term& x, const std::string& kind, int dim) {
+  Integers order(static_cast<std::size_t>(x.type.shape.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[static_cast<std::size_t>(dim)], order.back());
+  const Term moved = l.out.transpose(x, order);
+  return l.out.transpose(transform(l, moved, kind, {x.type.shape[dim]}, moved.type), order);
+}
+
+/// There an op transforms three dimensions at most; those before are transformed where the values are complex.
 Terms transformed(const Lowering& l) {
   auto kind = l.attrs().get<std::string>("kind");
   for (char& c : kind) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return {l.out.op("stablehlo.fft", {l.x()}, l.type(),
-                   fmt::format("fft_length = {}, fft_type = #stablehlo<fft_type {}>",
-                               array_attribute(l.attrs().get<Integers>("lengths")), kind))};
+  Integers lengths = l.attrs().get<Integers>("lengths");
+  const int rank = l.type().shape.rank();
+  const int begin = rank - static_cast<int>(lengths.size()), end = std::max(begin, rank - 3);
+  lengths.erase(lengths.begin(), lengths.begin() + (end - begin));
+  const bool to_real = kind == "IRFFT";
+  const std::string of_others = kind == "FFT" || kind == "RFFT" ? "FFT" : "IFFT";
+  Term x = l.x();
+  for (int d = begin; d < end && to_real; ++d) x = transform_along(l, x, of_others, d);
+  Term y = transform(l, x, kind, lengths, l.type());
+  for (int d = begin; d < end && !to_real; ++d) y = transform_along(l, y, of_others, d);
+  return {y};
 }
 
 /// StableHLO leaves open what stands above the diagonal; here it is 0.

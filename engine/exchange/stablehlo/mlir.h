@@ -41,7 +41,8 @@ struct Region {
 struct Op {
   std::string name = {};  ///< With its dialect: "stablehlo.add", "func.call".
   std::int64_t line = 0;
-  std::string result = {};  ///< Empty where there is none.
+  std::string result = {};                        ///< Empty where there is none.
+  std::vector<std::string> further_results = {};  ///< Where each has a name of its own.
   std::size_t results = 0;
   std::vector<Use> operands = {};
   std::map<std::string, Attribute> attributes = {};

@@ -182,6 +182,10 @@ class Parser {
         return {.text = in_.name_after('@')};
       case '#':
         return dialect_attribute(depth);
+      case '<':  // of an attribute whose kind the op knows, such as how exact a product must be
+        in_.expect("<");
+        in_.up_to_closing();
+        return {};
       default:
         break;
     }
@@ -273,6 +277,8 @@ class Parser {
       read.result = in_.name_after('%');
       read.results = 1;
       if (in_.accept(":")) read.results = static_cast<std::size_t>(std::stoul("0" + in_.number().substr(0, 8)));
+      while (in_.accept(",")) read.further_results.push_back(in_.name_after('%'));
+      read.results += read.further_results.size();
       in_.expect("=");
     }
     if (in_.peek() == '"') {

@@ -27,6 +27,9 @@ std::vector<Array> dot(const OpCall& call) {
   const Lists batch = both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions");
   const Array &a = call.operand(0), &b = call.operand(1);
   const DType result = call.result().dtype;
+  if (a.dtype() == DType::bool_ && b.dtype() == DType::bool_) {  // or of ands
+    return {dot_general(convert(a, int32), convert(b, int32), {contract[0], contract[1]}, {batch[0], batch[1]}) != 0};
+  }
   if (a.dtype() != result || b.dtype() != result) {
     return {dot_general(a, b, {contract[0], contract[1]}, {batch[0], batch[1]}, result)};
   }
@@ -74,6 +77,12 @@ Axes inverse(const Axes& order) {
   return places;
 }
 
+/// Operands of a convolution into a wider dtype: their sums are kept in that.
+Array in_result_dtype(const OpCall& call, const Array& x) {
+  const DType dtype = call.result().dtype;
+  return size_of(dtype) > size_of(x.dtype()) ? convert(x, dtype) : x;
+}
+
 std::vector<Array> convolve_all(const OpCall& call) {
   const mlir::Attribute* numbers = call.find({"dim_numbers", "dimension_numbers"});
   if (numbers != nullptr && !numbers->items.empty() && numbers->items[0].kind == mlir::Attribute::Kind::list) {
@@ -83,21 +92,29 @@ std::vector<Array> convolve_all(const OpCall& call) {
   const Layout x(call, *numbers, "b", "f"), kernel(call, numbers->chained[0], "i", "o"),
       result(call, numbers->chained[1], "b", "f");
   const auto count = static_cast<int>(x.spatial.size());
-  Array window = transpose(call.operand(1), kernel.order(-1, kernel.second));
+  const ArrayType& type = call.result();
+  if (type.shape.size() == 0) return {zeros(type.shape, type.dtype)};
+  Array images = transpose(in_result_dtype(call, call.operand(0)), x.order(x.first, x.second));
+  Array window = transpose(in_result_dtype(call, call.operand(1)), kernel.order(-1, kernel.second));
   Axes flipped = call.integers({"reverse", "window_reversal"}, {}), reversed;
   for (std::size_t d = 0; d < flipped.size(); ++d) {
     if (flipped[d] != 0) reversed.push_back(static_cast<std::int64_t>(d));
   }
   if (!reversed.empty()) window = reverse(window, reversed);
-  if (call.result().shape.size() == 0) return {zeros(call.result().shape, call.result().dtype)};
-  const Array y = conv_general_dilated(transpose(call.operand(0), x.order(x.first, x.second)), window,
-                                       {.strides = call.integers({"stride", "window_strides"}, {}),
-                                        .padding = call.pairs({"pad", "padding"}, count),
-                                        .lhs_dilation = call.integers({"lhs_dilate", "lhs_dilation"}, {}),
-                                        .rhs_dilation = call.integers({"rhs_dilate", "rhs_dilation"}, {}),
-                                        .feature_group_count = call.integer({"feature_group_count"}, 1),
-                                        .batch_group_count = call.integer({"batch_group_count"}, 1)});
-  return {convert(transpose(y, inverse(result.order(result.first, result.second))), call.result().dtype)};
+  ConvGeneralOptions options{.strides = call.integers({"stride", "window_strides"}, {}),
+                             .padding = call.pairs({"pad", "padding"}, count),
+                             .lhs_dilation = call.integers({"lhs_dilate", "lhs_dilation"}, {}),
+                             .rhs_dilation = call.integers({"rhs_dilate", "rhs_dilation"}, {}),
+                             .feature_group_count = call.integer({"feature_group_count"}, 1),
+                             .batch_group_count = call.integer({"batch_group_count"}, 1)};
+  if (count == 0) {  // ours have one spatial dimension at least
+    images = expand_dims(images, 1);
+    window = expand_dims(window, 0);
+    options.padding = "VALID";
+  }
+  Array y = conv_general_dilated(images, window, options);
+  if (count == 0) y = reshape(y, {y.dim(0), y.dim(2)});
+  return {convert(transpose(y, inverse(result.order(result.first, result.second))), type.dtype)};
 }
 
 }  // namespace

@@ -165,9 +165,16 @@ std::vector<Array> reduce_windows(const OpCall& call) {
   return {with_start(*find_shared(reductions(), reducer), reduce_windows_of(x, options), call.operand(1))};
 }
 
-/// Which operands a comparator orders by, the first of them first, and whether descending.
+/// What a comparator orders by: an operand, or of a complex one the part that an op of this name gives.
+struct SortKey {
+  std::size_t operand = 0;
+  std::string part = {};
+  bool operator==(const SortKey&) const = default;
+};
+
+/// The first key first, and whether descending.
 struct SortOrder {
-  std::vector<std::size_t> keys;
+  std::vector<SortKey> keys;
   bool descending = false;
 };
 
@@ -209,22 +216,30 @@ class Comparator {
     if (op == region_.ops.end() || name.empty()) refuse();
     return *op;
   }
-  std::size_t argument(std::string name) const {
+  SortKey argument(std::string name) const {
+    std::string part;
     for (std::size_t steps = 0; steps <= region_.ops.size(); ++steps) {
       const auto found = std::ranges::find(region_.arguments, name);
-      if (found != region_.arguments.end()) return static_cast<std::size_t>(found - region_.arguments.begin());
+      if (found != region_.arguments.end()) return {static_cast<std::size_t>(found - region_.arguments.begin()), part};
       const mlir::Op& op = defined(name);
-      if (op.name != "stablehlo.select" || op.operands.size() != 3) refuse();
-      name = op.operands[2].name;
+      const bool is_part = op.name == "stablehlo.real" || op.name == "stablehlo.imag";
+      if (is_part && part.empty()) {
+        part = op.name;
+      } else if (op.name != "stablehlo.select" || op.operands.size() != 3) {
+        refuse();
+      }
+      if (op.operands.empty()) refuse();
+      name = op.operands.back().name;
     }
     refuse();
   }
-  /// The operand of which a comparison has both arguments.
-  std::size_t key(const mlir::Op& op) const {
+  /// That of which a comparison has both arguments.
+  SortKey key(const mlir::Op& op) const {
     if (op.name != "stablehlo.compare" || op.operands.size() != 2) refuse();
-    const std::size_t a = argument(op.operands[0].name), b = argument(op.operands[1].name);
-    if (a % 2 != 0 || b != a + 1) refuse();
-    return a / 2;
+    SortKey a = argument(op.operands[0].name), b = argument(op.operands[1].name);
+    if (a.operand % 2 != 0 || b.operand != a.operand + 1 || a.part != b.part) refuse();
+    a.operand /= 2;
+    return a;
   }
 
   const OpCall& call_;
@@ -236,14 +251,16 @@ std::vector<Array> sort_by_key(const OpCall& call) {
   const SortOrder order = Comparator(call).order();
   const Attrs attrs = {{"axis", call.integer({"dimension"}, -1)}};
   std::vector<Array> operands;
-  const Array& by = call.operand(order.keys[0]);
-  if (!order.descending) {
-    for (const std::size_t key : order.keys) operands.push_back(call.operand(key));
-  } else if (is_float(by.dtype())) {  // NaN first, as the largest
+  for (const SortKey& key : order.keys) {
+    const Array& by = call.operand(key.operand);
+    operands.push_back(key.part.empty() ? by : find_shared(element_wise_ops(), key.part)->stage({by}, {})[0]);
+  }
+  if (order.descending) {
+    const Array by = operands[0];
+    const bool of_floats = is_float(by.dtype());
     const Array ordered = equal(by, by);
-    operands = {ordered, where(ordered, -by, zeros_like(by))};
-  } else {
-    operands.push_back(bitwise_not(by));
+    operands = {of_floats ? where(ordered, -by, zeros_like(by)) : bitwise_not(by)};
+    if (of_floats) operands.insert(operands.begin(), ordered);  // NaN first, as the largest
   }
   const auto keys = static_cast<std::int64_t>(operands.size());
   operands.insert(operands.end(), call.operands.begin(), call.operands.end());
@@ -252,22 +269,22 @@ std::vector<Array> sort_by_key(const OpCall& call) {
   return sorted;
 }
 
-/// The derivative of the windows' maxima: each window adds to its first largest element.
-std::vector<Array> spread_to_maxima(const OpCall& call) {
+/// The derivative of the windows' maxima or minima: each window adds to its first largest, or least, element.
+std::vector<Array> spread_to_extrema(const OpCall& call) {
   const Array &x = call.operand(0), &source = call.operand(1), &start = call.operand(2);
   const std::vector<mlir::Region>& regions = call.op.regions;
-  const bool of_largest =
-      regions.size() == 2 &&
-      names_of(regions[0]) == std::vector<std::string_view>{"stablehlo.compare", "stablehlo.return"} &&
-      direction_of(call, regions[0].ops[0]) == "GE";
-  if (!of_largest || call.combiner(regions[1]) != "stablehlo.add") {
-    call.refuse("windows that choose by something else than GE, or join by something else than add");
+  const bool compares = regions.size() == 2 &&
+                        names_of(regions[0]) == std::vector<std::string_view>{"stablehlo.compare", "stablehlo.return"};
+  const std::string direction = compares ? direction_of(call, regions[0].ops[0]) : "";
+  if ((direction != "GE" && direction != "LE") || call.combiner(regions[1]) != "stablehlo.add") {
+    call.refuse("windows that choose by something else than GE and LE, or join by something else than add");
   }
+  const auto chosen_by = direction == "GE" ? reduce_window_max : reduce_window_min;
   const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
   const ReduceWindowOptions options{.window = call.integers({"window_dimensions"}, ones),
                                     .strides = call.integers({"window_strides"}, ones),
                                     .padding = call.pairs({"padding"}, x.ndim())};
-  const auto [maxima, spread] = vjp([&](const Array& values) { return reduce_window_max(values, options); }, x);
+  const auto [maxima, spread] = vjp([&](const Array& values) { return chosen_by(values, options); }, x);
   return {std::get<0>(spread(source)) + broadcast_to(start, x.shape())};
 }
 
@@ -277,7 +294,7 @@ std::vector<Array> apply_reduction(const OpCall& call) {
   const std::string& name = call.op.name;
   if (name == "stablehlo.reduce") return reduce(call);
   if (name == "stablehlo.reduce_window") return reduce_windows(call);
-  if (name == "stablehlo.select_and_scatter") return spread_to_maxima(call);
+  if (name == "stablehlo.select_and_scatter") return spread_to_extrema(call);
   if (name == "stablehlo.sort") return sort_by_key(call);
   if (name == "chlo.top_k" || (name == "stablehlo.composite" && call.op.symbol == "chlo.top_k")) {
     return lax::top_k({call.operand(0)}, {{"k", call.integer({"k"}, 1)}});

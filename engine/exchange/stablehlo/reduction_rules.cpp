@@ -53,6 +53,18 @@ Term canonical(Exporter& out, const Term& x) {
   return out.select(out.compare("NE", x, x), nan, no_sign);
 }
 
+/// What an element is ordered by: of complex ones the real part first.
+void append_keys(Exporter& out, const Term& x, Terms& keys) {
+  if (is_complex(x.type.dtype)) {
+    const ArrayType part{x.type.dtype == DType::complex64 ? DType::float32 : DType::float64, {}, {}};
+    for (const char* name : {"stablehlo.real", "stablehlo.imag"}) {
+      keys.push_back(canonical(out, out.op(name, {x}, part)));
+    }
+  } else {
+    keys.push_back(is_float(x.type.dtype) ? canonical(out, x) : x);
+  }
+}
+
 Terms sorted(const Lowering& l) {
   const auto keys = static_cast<std::size_t>(l.attrs().get<std::int64_t>("num_keys"));
   std::vector<ArrayType> scalars;
@@ -60,16 +72,17 @@ Terms sorted(const Lowering& l) {
     scalars.push_back({operand.type.dtype, {}, {}});
     scalars.push_back(scalars.back());
   }
-  for (std::size_t i = 0; i < keys; ++i) {
-    if (is_complex(l.operands[i].type.dtype)) l.refuse("complex keys have no order there; sort by their parts");
-  }
   const std::string block = l.out.region(scalars, [&](const Terms& a) {
+    Terms left, right;
+    for (std::size_t i = 0; i < keys; ++i) {
+      append_keys(l.out, a[2 * i], left);
+      append_keys(l.out, a[2 * i + 1], right);
+    }
     Term less;
-    for (std::size_t i = keys; i-- > 0;) {
-      const bool of_floats = is_float(a[2 * i].type.dtype);
-      const Term x = of_floats ? canonical(l.out, a[2 * i]) : a[2 * i];
-      const Term y = of_floats ? canonical(l.out, a[2 * i + 1]) : a[2 * i + 1];
-      if (i + 1 == keys) {
+    for (std::size_t i = left.size(); i-- > 0;) {
+      const Term &x = left[i], &y = right[i];
+      const bool of_floats = is_float(x.type.dtype);
+      if (i + 1 == left.size()) {
         less = l.out.compare("LT", x, y, of_floats);
         continue;
       }
@@ -111,30 +124,86 @@ Terms cumulated_logarithms(const Lowering& l) {
   return {l.out.reduce_windows(l.x(), l.type(), cumulative_windows(l), start, combine)};
 }
 
-/// Windows over the spatial dimensions of [N, spatial..., C].
-Terms windows(const Lowering& l, std::string_view name) {
-  const auto spatial = [&](const char* attribute) {
-    Integers values = l.attrs().get_or<Integers>(attribute, {});
-    values.resize(static_cast<std::size_t>(l.x().type.shape.rank() - 2), 1);
-    values.insert(values.begin(), 1);
-    values.push_back(1);
-    return array_attribute(values);
-  };
+/// An attribute of the spatial dimensions of [N, spatial..., C], for all of them.
+Integers for_all_dims(const Lowering& l, const char* attribute) {
+  Integers values = l.attrs().get_or<Integers>(attribute, {});
+  values.resize(static_cast<std::size_t>(l.x().type.shape.rank() - 2), 1);
+  values.insert(values.begin(), 1);
+  values.push_back(1);
+  return values;
+}
+std::string window_attributes(const Lowering& l) {
   std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{0, 0}};
   for (const Integers& pair : l.attrs().get<std::vector<Integers>>("padding")) padding.emplace_back(pair[0], pair[1]);
   padding.emplace_back(0, 0);
-  const std::string attributes =
-      "padding = " + pairs_attribute(padding) + ", window_dilations = " + spatial("dilation") +
-      ", window_dimensions = " + spatial("window") + ", window_strides = " + spatial("strides");
-  return {l.out.reduce_windows(l.x(), l.type(), attributes, l.out.neutral(name, l.type().dtype),
-                               [&](const Term& a, const Term& b) { return l.out.binary(name, a, b); })};
+  return "padding = " + pairs_attribute(padding) +
+         ", window_dilations = " + array_attribute(for_all_dims(l, "dilation")) +
+         ", window_dimensions = " + array_attribute(for_all_dims(l, "window")) +
+         ", window_strides = " + array_attribute(for_all_dims(l, "strides"));
 }
-Terms window_sums(const Lowering& l) { return windows(l, "stablehlo.add"); }
+Term windows(const Lowering& l, std::string_view name) {
+  return l.out.reduce_windows(l.x(), l.type(), window_attributes(l), l.out.neutral(name, l.type().dtype),
+                              [&](const Term& a, const Term& b) { return l.out.binary(name, a, b); });
+}
+Terms window_sums(const Lowering& l) { return {windows(l, "stablehlo.add")}; }
+
+/// The larger of two (value, place); of equal ones, and of NaN, that of the lower place.
+Terms larger(Exporter& out, const Terms& a) {
+  const ArrayType truth{DType::bool_, {}, {}};
+  const auto both = [&](std::string_view name, const Term& x, const Term& y) { return out.op(name, {x, y}, truth); };
+  Term beats = out.compare("GT", a[0], a[2]), ties = out.compare("EQ", a[0], a[2]);
+  if (is_float(a[0].type.dtype)) {
+    const Term left = out.compare("NE", a[0], a[0]), right = out.compare("NE", a[2], a[2]);
+    const Term alone = both("stablehlo.and", left, out.op("stablehlo.not", {right}, truth));
+    beats = both("stablehlo.or", beats, alone);
+    ties = both("stablehlo.or", ties, both("stablehlo.and", left, right));
+  }
+  const Term first = both("stablehlo.and", ties, out.compare("LT", a[1], a[3]));
+  const Term wins = both("stablehlo.or", beats, first);
+  return {out.select(wins, a[0], a[2]), out.select(wins, a[1], a[3])};
+}
 Terms window_maxima(const Lowering& l) {
-  if (l.used[1])
-    l.refuse("the places of the maxima have no form there (a derivative needs them); export the prediction");
-  const Term values = windows(l, "stablehlo.maximum")[0];
-  return {values, values};
+  if (!l.used[1]) {
+    const Term values = windows(l, "stablehlo.maximum");
+    return {values, values};
+  }
+  const Shape& shape = l.x().type.shape;
+  const std::int64_t plane = shape.size() == 0 ? 0 : shape.size() / (shape[0] * shape.dim(-1));
+  const Term flat = l.out.iota({DType::int32, {shape[0], plane, shape.dim(-1)}, {}}, 1);
+  const Term places = l.out.reshape(flat, shape.to_vector());
+  const ArrayType value{l.x().type.dtype, {}, {}}, place{DType::int32, {}, {}};
+  const Term none = l.out.splat_integer(place, std::numeric_limits<std::int32_t>::max());
+  const std::string block =
+      l.out.region({value, place, value, place}, [&](const Terms& a) { return larger(l.out, a); });
+  const Terms starts = {l.out.neutral("stablehlo.maximum", value.dtype), none};
+  return l.out.ops("stablehlo.reduce_window", {l.x(), places, starts[0], starts[1]}, l.types, window_attributes(l),
+                   {block});
+}
+
+/// Windows of stride 1 over y with zeros between and around its elements.
+Terms window_sums_spread(const Lowering& l) {
+  const Integers window = for_all_dims(l, "window"), dilation = for_all_dims(l, "dilation");
+  const auto padding = l.attrs().get<std::vector<Integers>>("padding");
+  Integers low(window.size(), 0), high(window.size(), 0), interior = for_all_dims(l, "strides");
+  Shape shape = l.x().type.shape;
+  for (std::size_t d = 0; d < window.size(); ++d) {
+    const auto i = static_cast<int>(d);
+    interior[d] -= 1;
+    if (d == 0 || d + 1 == window.size()) continue;
+    const std::int64_t reach = (window[d] - 1) * dilation[d], wide = (shape[i] - 1) * (interior[d] + 1) + 1;
+    low[d] = reach - padding[d - 1][0];
+    high[d] = l.type().shape[i] + reach - wide - low[d];
+    shape = shape.with(i, l.type().shape[i] + reach);
+  }
+  const Term zero = l.out.zeros({l.type().dtype, {}, {}});
+  const Term spread =
+      l.out.op("stablehlo.pad", {l.x(), zero}, {l.type().dtype, shape, {}},
+               "edge_padding_high = " + array_attribute(high) + ", edge_padding_low = " + array_attribute(low) +
+                   ", interior_padding = " + array_attribute(interior));
+  const std::string attributes =
+      "window_dilations = " + array_attribute(dilation) + ", window_dimensions = " + array_attribute(window);
+  return {l.out.reduce_windows(spread, l.type(), attributes, zero,
+                               [&](const Term& a, const Term& b) { return l.out.binary("stablehlo.add", a, b); })};
 }
 
 }  // namespace
@@ -149,6 +218,7 @@ LoweringRule reduction_rule(const ir::Primitive& primitive) {
       {&primitives::sort(), sorted},
       {&primitives::window_max(), window_maxima},
       {&primitives::window_sum(), window_sums},
+      {&primitives::window_spread(), window_sums_spread},
       {&primitives::cumlogsumexp(), cumulated_logarithms},
   };
   const auto found = rules.find(&primitive);

@@ -49,6 +49,10 @@ std::vector<Array> reduced_by_region(const OpCall& call, const mlir::Region& reg
   return lockstep::detail::reduce(of_elements(call, region), operands, starts, axes).leaves();
 }
 
+Array joined_by_region(const OpCall& call, const mlir::Region& region, const Array& a, const Array& b) {
+  return of_elements(call, region)({list_of({a}), list_of({b})}).leaves()[0];
+}
+
 std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& region,
                                      const ReduceWindowOptions& options) {
   const auto [operands, starts] = operands_and_starts(call);

@@ -68,6 +68,22 @@ Array rounded_away(const Array& x) {
   return where(isnan(x), x, copysign(up, x));
 }
 
+/// Ours is Hurwitz' zeta function for a given s.
+std::vector<Array> zeta_function(const OpCall& call) {
+  std::optional<double> s;
+  for (const Values* at = &call.values; at != nullptr && !call.op.operands.empty(); at = at->outer) {
+    const auto origin = at->origins.find(call.op.operands[0].name);
+    if (origin == at->origins.end() || origin->second->name != "stablehlo.constant") continue;
+    const OpCall constant{call.importer, *origin->second, *at, {}};
+    if (const mlir::Attribute* value = constant.find({"value"})) {
+      s = dense_float(*value, constant.result(), call.op.line);
+    }
+    break;
+  }
+  if (!s) call.refuse("an s that is not one constant");
+  return {zeta(*s, call.operand(1))};
+}
+
 std::vector<Array> iota_of(const OpCall& call) {
   const ArrayType& type = call.result();
   const DType counted = is_complex(type.dtype) ? DType::float64 : type.dtype;
@@ -88,6 +104,7 @@ std::vector<Array> apply_shape_op(const OpCall& call) {
     }
     return {dense_constant(*value, call.result(), call.op.line)};
   }
+  if (name == "chlo.zeta") return zeta_function(call);
   if (name == "stablehlo.iota") return iota_of(call);
   if (name == "stablehlo.broadcast_in_dim") return broadcast(call);
   if (name == "stablehlo.slice") return cut(call);

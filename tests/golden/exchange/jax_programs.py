@@ -138,6 +138,26 @@ def narrow(a, b, x):
             lax.bessel_i1e(x), lax.zeta(jnp.abs(x) + 1.5, jnp.abs(x) + 0.5))
 
 
+def widened(x, k, i, z):
+    """Convolutions into a wider dtype and without windows, masks of more than 100 elements, functions that scatter, windows'
+    minima, and complex numbers in order."""
+    def least(x):
+        y = lax.reduce_window(x, jnp.inf, lax.min, (1, 2, 2, 1), (1, 2, 2, 1), ((0, 0), (1, 0), (0, 1), (0, 0)))
+        return jnp.sum(jnp.sin(y))
+
+    conv = lambda x, k, dtype: lax.conv_general_dilated(
+        x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), preferred_element_type=dtype)
+    small = lambda x: (40 * x).astype(jnp.int8)
+    half = lambda x: x.astype(jnp.bfloat16)
+    rows = lambda r, j: r.at[j].apply(jnp.sin)
+    return (conv(half(x), half(k), jnp.float32), conv(small(x), small(k), jnp.int32), jax.grad(least)(x),
+            lax.conv_general_dilated(x[0, 0], k[0, 0], (), (), dimension_numbers=("NC", "IO", "NC")),
+            x * (np.arange(x.size).reshape(x.shape) % 3 == 0), x[0, 0].at[i].apply(jnp.cos),
+            jax.vmap(rows)(x[0, :3, :, 0], jnp.stack([i, i[::-1], i])), jnp.sort(lax.complex(jnp.round(z), -z)),
+            (x[0, 0] > 0) @ (x[0, 1].T > 1), lax.dot(z[None], z[:, None], precision=lax.DotAlgorithmPreset.F32_F32_F32),
+            (z > 0).at[i].apply(jnp.logical_not))
+
+
 PROGRAMS = {
     mlp: (floats(4, 5), floats(5), floats(5, 3), floats(3), floats(2, 4)),
     conv_grad: (floats(3, 3, 2, 3), floats(2, 5, 5, 2)),
@@ -156,6 +176,7 @@ PROGRAMS = {
     own_functions: (floats(3, 4), floats(3, 4)),
     narrow: (draw.integers(-128, 128, (3, 40)).astype(np.int8), draw.integers(-128, 128, (40, 2)).astype(np.int8),
              floats(3, 4)),
+    widened: (floats(2, 6, 6, 2), floats(3, 2, 2, 3), np.array([0, 2, 0, 9], np.int32), floats(7)),
 }
 
 
