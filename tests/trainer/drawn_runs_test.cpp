@@ -207,7 +207,7 @@ void go_on_all(const std::filesystem::path& folder, std::size_t part) {
 TEST_CASE("drawn runs that die twice and go on with other devices decide and leave what they would have") {
   if (tests::is_launched()) return;
   const char* asked = std::getenv("LOCKSTEP_DRAWN_RUNS");
-  const int runs = asked != nullptr ? std::atoi(asked) : 16;
+  const int runs = asked != nullptr ? std::atoi(asked) : 6;
   const char* seed = std::getenv("LOCKSTEP_DRAWN_SEED");
   std::mt19937 draw(7);
   constexpr int devices[] = {1, 2, 4};
@@ -259,7 +259,7 @@ TEST_CASE("a longer run goes on from a shorter one that has ended anywhere, with
   if (tests::is_launched()) return;
   std::mt19937 draw(13);
   int i = 0;
-  for (auto& [run, unused] : drawn_mortals(41, 16)) {
+  for (auto& [run, unused] : drawn_mortals(41, 6)) {
     CAPTURE(i++);
     DrawnRun longer = run;
     longer.log_every = 1;
