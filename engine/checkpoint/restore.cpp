@@ -91,7 +91,8 @@ bool is_at_or_below(const std::string& path, const std::string& top) {
 /// Where the checkpoint has what `like` has at a path.
 class SavedPaths {
  public:
-  explicit SavedPaths(const Named<std::string>& renamed) : renamed_(renamed) {}
+  SavedPaths(const Named<std::string>& renamed, const std::map<std::string, ArrayType>& saved)
+      : renamed_(renamed), saved_(saved) {}
 
   std::string of(const std::string& path) {
     const std::pair<const std::string, std::string>* best = nullptr;
@@ -101,23 +102,32 @@ class SavedPaths {
       }
     }
     if (best == nullptr) return path;
-    used_.insert(best->first);
-    std::string rest = best->first.empty() ? (path.empty() ? "" : "/" + path) : path.substr(best->first.size());
-    if (best->second.empty() && !rest.empty()) rest = rest.substr(1);
-    return best->second + rest;
+    std::string other = renamed_path(path, *best);
+    asked_.insert(best->first);
+    if (saved_.contains(other)) found_.insert(best->first);
+    return other;
   }
-  /// Throws CheckpointError for a name that nothing was asked for by.
+  /// Throws CheckpointError for a name that nothing was asked for by, or that nothing was saved under.
   void check_used() const {
     for (const auto& [path, saved] : renamed_) {
-      if (used_.contains(path)) continue;
-      throw CheckpointError("[restore] renamed has '" + path + "' (saved as '" + saved +
-                            "'), but nothing of what is asked for is there; name paths of `like`");
+      if (found_.contains(path)) continue;
+      const std::string entry =
+          "[restore] renamed has '" + path + "' (saved as '" + saved + "'), but nothing of what is ";
+      throw CheckpointError(asked_.contains(path) ? entry + "saved is there; name paths of the checkpoint"
+                                                  : entry + "asked for is there; name paths of `like`");
     }
   }
 
  private:
+  static std::string renamed_path(const std::string& path, const std::pair<const std::string, std::string>& entry) {
+    std::string rest = entry.first.empty() ? (path.empty() ? "" : "/" + path) : path.substr(entry.first.size());
+    if (entry.second.empty() && !rest.empty()) rest = rest.substr(1);
+    return entry.second + rest;
+  }
+
   const Named<std::string>& renamed_;
-  std::set<std::string> used_;
+  const std::map<std::string, ArrayType>& saved_;
+  std::set<std::string> asked_, found_;
 };
 
 void check_surplus(const std::filesystem::path& folder, const SavedArrays& arrays, const std::set<std::string>& taken) {
@@ -144,7 +154,7 @@ Tree restore(const std::filesystem::path& folder, const Tree& like, const Restor
   const std::map<std::string, ArrayType>& saved = arrays.types();
   const std::vector<std::string> paths = like.paths();
   const std::vector<Array> expected = like.leaves();
-  SavedPaths saved_paths(options.renamed);
+  SavedPaths saved_paths(options.renamed, saved);
   std::set<std::string> taken;
   std::vector<Array> leaves;
   for (std::size_t i = 0; i < paths.size(); ++i) {

@@ -47,9 +47,9 @@ RowsOfStep by_step(const RecordTable& table) {
   return rows;
 }
 
-/// The first step that both tables have in which a column that both have differs.
-std::optional<std::string> first_difference(const RecordTable& a, const RecordTable& b) {
-  const RowsOfStep left = by_step(a), right = by_step(b);
+/// The first of the steps that both have in which a column that both have differs.
+std::optional<std::string> first_difference(const RecordTable& a, const RecordTable& b, const RowsOfStep& left,
+                                            const RowsOfStep& right) {
   for (const auto& [step, rows] : left) {
     const auto other = right.find(step);
     if (other == right.end()) continue;
@@ -67,7 +67,13 @@ std::optional<std::string> first_difference(const RecordTable& a, const RecordTa
 
 void compare_metrics(const RunRecord& a, const RunRecord& b, Comparison& result) {
   if (a.metrics.rows.empty() || b.metrics.rows.empty()) return;
-  const std::optional<std::string> difference = first_difference(a.metrics, b.metrics);
+  const RowsOfStep left = by_step(a.metrics), right = by_step(b.metrics);
+  if (std::ranges::none_of(left, [&](const auto& row) { return right.contains(row.first); })) {
+    result.lines.emplace_back("metrics: no step is in both runs");
+    return;
+  }
+  result.has_compared = true;
+  const std::optional<std::string> difference = first_difference(a.metrics, b.metrics, left, right);
   result.is_equal = result.is_equal && !difference;
   result.lines.push_back("metrics: " + (difference ? "first differ at " + *difference
                                                    : std::string("equal at every step that both have")));
@@ -92,6 +98,7 @@ void compare_traced_bits(const RunRecord& a, const RunRecord& b, Comparison& res
       return;
     }
   }
+  result.has_compared = result.has_compared || compared > 0;
   result.lines.push_back(fmt::format("bits: equal at each of {} traced steps", compared));
 }
 
@@ -121,6 +128,7 @@ void compare_checkpoints(const RunRecord& a, const RunRecord& b, Comparison& res
         *difference));
     return;
   }
+  result.has_compared = result.has_compared || compared > 0;
   result.lines.push_back(compared == 0 ? "bits: no checkpoint of one step is in both runs"
                                        : fmt::format("bits: equal in each of {} checkpoints that both have", compared));
 }
@@ -142,8 +150,11 @@ Comparison compare(const RunRecord& a, const RunRecord& b) {
 int compare_runs(const std::filesystem::path& a, const std::filesystem::path& b) {
   const Comparison result = compare(read_run(a), read_run(b));
   for (const std::string& line : result.lines) fmt::print("{}\n", line);
-  fmt::print("{}\n", result.is_equal ? "the runs are equal, bit for bit, where both have written" : "the runs differ");
-  return result.is_equal ? success : failure;
+  const bool is_equal = result.is_equal && result.has_compared;
+  fmt::print("{}\n", is_equal          ? "the runs are equal, bit for bit, where both have written"
+                     : result.is_equal ? "nothing was compared: the runs have logged and saved no step in common"
+                                       : "the runs differ");
+  return is_equal ? success : failure;
 }
 
 }  // namespace lockstep::cli

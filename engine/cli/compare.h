@@ -11,6 +11,7 @@ namespace lockstep::cli {
 struct Comparison {
   std::vector<std::string> lines;  ///< To be printed.
   bool is_equal = true;            ///< No bit of what both have written differs.
+  bool has_compared = false;       ///< There is a step of which both have written something.
 };
 
 /// Manifests entry by entry; the first step whose metrics differ; the first step and variable whose bits differ, by the

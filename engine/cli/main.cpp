@@ -31,11 +31,41 @@ void print_notices() {
   }
 }
 
+/// What trainings alone look at, and what neither a summary nor a timing does.
+const std::vector<std::string> of_runs = {"--run",
+                                          "--log-every",
+                                          "--checkpoint-every",
+                                          "--check-replicas",
+                                          "--keep-last",
+                                          "--resume",
+                                          "--accept-change",
+                                          "--seeds",
+                                          "--trace-bits",
+                                          "--tensorboard",
+                                          "--check",
+                                          "--profile",
+                                          "--epochs",
+                                          "--collective-timeout"};
+const std::vector<std::string> of_steps = {"--steps",     "--devices",       "--shards",   "--seed",
+                                           "--optimizer", "--learning-rate", "--schedule", "--debug-nans"};
+
 /// A command, and what it does once its words are read.
 struct Command {
   const CLI::App* app = nullptr;
   std::function<int()> run;
+  bool is_alone = false;                         ///< Process 0 does it, whoever else was started.
+  std::vector<std::string> without_effect = {};  ///< Options that it takes for the sake of `--config` alone.
 };
+
+/// Throws ValueError where the command line itself says what has no effect; a run's file says all that the run was.
+void check_has_effect(const Command& command, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (std::ranges::find(command.without_effect, name) == command.without_effect.end()) continue;
+    throw ValueError(
+        fmt::format("[{}] {} has no effect here; leave it out, or give it to train", command.app->get_name(), name));
+  }
+}
 
 class Commands {
  public:
@@ -43,14 +73,18 @@ class Commands {
     add_trainings();
     add_uses_of_runs();
     add("info", "Versions, processor, devices, backends", info);
+    commands_.back().is_alone = true;
     for (CLI::App* command : app.get_subcommands({})) refuse_empty(command);
   }
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  int run() const {
+  /// `words`: those of the command line, without a file's.
+  int run(const std::vector<std::string>& words) const {
     for (const Command& command : commands_) {
-      if (command.app->parsed()) return command.run();
+      if (!command.app->parsed()) continue;
+      check_has_effect(command, words);
+      return command.is_alone && world()->rank() != 0 ? success : command.run();
     }
     return usage_error;
   }
@@ -71,8 +105,12 @@ class Commands {
                       train_, true);
     add_train_options(add("summary", "A model's variables", [this] { return summarize(finished(train_)); }), train_,
                       false);
+    commands_.back().is_alone = true;
+    commands_.back().without_effect = of_runs;
+    commands_.back().without_effect.insert(commands_.back().without_effect.end(), of_steps.begin(), of_steps.end());
     add_train_options(add("bench", "Time a training's steps", [this] { return bench(finished(train_)); }), train_,
                       false);
+    commands_.back().without_effect = of_runs;
   }
 
   void add_uses_of_runs() {
@@ -95,9 +133,11 @@ class Commands {
         ->add_option("runs", runs_, "Two folders")
         ->required()
         ->expected(2);
+    commands_.back().is_alone = true;
     CLI::App* page = add("report", "Write report.html of runs, and curves.svg of each", [this] {
       return report({runs_, use_.out});
     });
+    commands_.back().is_alone = true;
     page->add_option("runs", runs_, "Folders")->required();
     page->add_option("--out", use_.out, "The page; default: report.html in the first run's folder");
   }
@@ -114,7 +154,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string(version()));
   app.require_subcommand(1);
   const Commands commands(app);
-  std::vector<std::string> words = with_config({argv + 1, argv + argc});
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  std::vector<std::string> words = with_config(given);
   std::ranges::reverse(words);  // as the parser takes them
   try {
     app.parse(std::move(words));
@@ -124,7 +165,7 @@ int run(int argc, char** argv) {
     return usage_error;
   }
   print_notices();
-  return commands.run();
+  return commands.run(given);
 }
 
 }  // namespace

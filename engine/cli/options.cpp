@@ -24,7 +24,7 @@ void add_what(CLI::App* train, TrainOptions& of) {
   const CLI::Validator positive = whole_number(1);
   train->add_option("--model", a.model, fmt::format("{}", fmt::join(models::names(), ", ")))->capture_default_str();
   train->add_option("--data", a.data, fmt::format("{}", fmt::join(data_names(), ", ")))->capture_default_str();
-  train->add_option("--data-dir", a.data_dir, "Folder of the data set's files");
+  train->add_option("--data-dir", a.data_dir, "Folder of the data set's files; synthetic has none");
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(whole_number(1, 4096));
   train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
   train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")
@@ -74,9 +74,10 @@ void add_how(CLI::App* train, TrainArguments& a) {
                    "With --resume: an entry of the manifest that may be another one now, such as processor")
       ->allow_extra_args(false)
       ->needs(resume);
-  train
-      ->add_option("--seeds", a.seeds, "A run for each seed, such as 0-4, in folders of their own, and a report of all")
-      ->excludes(train->get_option("--seed"));
+  auto* seeds = train
+                    ->add_option("--seeds", a.seeds,
+                                 "A run for each seed, such as 0-4, in folders of their own, and a report of all")
+                    ->excludes(train->get_option("--seed"));
   train->add_flag("--trace-bits", a.trace_bits,
                   "Write a hash of each variable behind each step, for `lockstep compare`");
   train->add_flag("--tensorboard", a.tensorboard, "Write event files for TensorBoard into the run folder, too");
@@ -85,9 +86,12 @@ void add_how(CLI::App* train, TrainArguments& a) {
       "--check", a.check,
       "Before the first step, compare 1 shard with all of them in float64, and look for gradients that will "
       "be NaN");
-  train->add_option("--profile", a.profile,
-                    "Record 10 steps after the first, write them for chrome://tracing or Perfetto, and print what they "
-                    "were spent on");
+  train
+      ->add_option(
+          "--profile", a.profile,
+          "Of one run: record 10 steps after the first, write them for chrome://tracing or Perfetto, and print "
+          "what they were spent on")
+      ->excludes(seeds);
 }
 
 }  // namespace

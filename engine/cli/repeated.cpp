@@ -10,6 +10,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/experiment.h"
+#include "engine/cli/given_paths.h"
 #include "engine/cli/named_options.h"
 #include "engine/cli/run_folder.h"
 
@@ -38,6 +39,10 @@ int train_seeds(const TrainArguments& arguments) {
   const auto [first, last] = seeds_in(arguments.seeds);
   ReportArguments all{{}, arguments.run / "report.html"};
   std::string fingerprints;
+  if (const std::string why = not_a_folder(arguments.run); arguments.resume && !why.empty()) {
+    throw ValueError(fmt::format("[train] {} holds no runs to resume: {}; leave --resume out to start them",
+                                 arguments.run.string(), why));
+  }
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     TrainArguments one = arguments;
     one.seed = seed;
@@ -75,6 +80,7 @@ int bench(const TrainArguments& arguments) {
   std::vector<double> times;
   const std::int64_t count = arguments.steps > 0 ? arguments.steps : 50;
   for (std::int64_t i = 0; i < count; ++i) times.push_back(run());
+  if (world()->rank() != 0) return success;
   std::ranges::sort(times);
   const auto at = [&](double share) {
     return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];

@@ -43,6 +43,8 @@ class RunFolder {
   std::filesystem::path speed() const { return path_ / "speed.csv"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path events() const { return path_ / "events"; }
+  /// There once the run has come to its end.
+  std::filesystem::path result() const { return path_ / "result.json"; }
 
  private:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}

@@ -72,6 +72,30 @@ std::set<std::string> given_names(const std::vector<std::string>& arguments) {
   return names;
 }
 
+bool is_owner(const std::string& name) { return std::ranges::find(owners, name) != std::end(owners); }
+
+/// Things that the command line names otherwise than the file does, whose options there are those of the file's.
+std::set<std::string> replaced_things(const std::vector<ConfigEntry>& entries,
+                                      const std::vector<std::string>& arguments) {
+  std::set<std::string> things;
+  for (const ConfigEntry& entry : entries) {
+    const std::string& thing = entry.table.empty() ? entry.name : entry.table;
+    if (!is_owner(thing) || (!entry.table.empty() && entry.name != "name")) continue;
+    const std::optional<std::string> named = value_of(arguments, "--" + thing);
+    if (named && entry.values != std::vector{*named}) things.insert(thing);
+  }
+  return things;
+}
+
+/// Flags that stand for the same on the command line, of which it gives one.
+bool is_given_otherwise(const std::string& name, const std::set<std::string>& given) {
+  constexpr std::pair<const char*, const char*> alternatives[] = {{"seed", "seeds"}, {"steps", "epochs"}};
+  return std::ranges::any_of(alternatives, [&](const auto& pair) {
+    const auto& [a, b] = pair;
+    return (name == a && given.contains(std::string("--") + b)) || (name == b && given.contains(std::string("--") + a));
+  });
+}
+
 /// What the entry stands for on the command line; nothing where the command line says it itself.
 std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::string& path,
                                       const std::set<std::string>& given) {
@@ -84,11 +108,14 @@ std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::strin
   if (entry.name == "config") {
     throw ValueError(fmt::format("--config {}: it names another config file; write that one's options into it", path));
   }
+  if (entry.table.empty() && entry.name == "set") {
+    throw ValueError(fmt::format(
+        "--config {}: set is none of its entries; write the option into its table: [model] and width = 128", path));
+  }
   const std::string name = "--" + (names_owner ? entry.table : entry.name);
   if (given.contains(name)) return {};
-  // A run's file names its seed: the one of all that --seeds stands before, and the other way round.
-  if (entry.name == "seed" && given.contains("--seeds")) return {};
-  if (entry.name == "seeds" && given.contains("--seed")) return {};
+  // A run's file names its seed, which --seeds stands before, and its steps or epochs.
+  if (!names_owner && is_given_otherwise(entry.name, given)) return {};
   if (std::ranges::find(entry.values, "") != entry.values.end()) {
     throw ValueError(fmt::format("--config {}: {} is an empty text; give it a value, or leave it out", path,
                                  names_owner ? entry.table + ".name" : entry.name));
@@ -106,7 +133,10 @@ std::vector<std::string> config_arguments(std::istream& config, const std::strin
                                           const std::vector<std::string>& arguments) {
   const std::set<std::string> given = given_names(arguments);
   std::vector<std::string> result;
-  for (const ConfigEntry& entry : read_config(config, path)) {
+  const std::vector<ConfigEntry> entries = read_config(config, path);
+  const std::set<std::string> replaced = replaced_things(entries, arguments);
+  for (const ConfigEntry& entry : entries) {
+    if (replaced.contains(entry.table)) continue;
     const std::vector<std::string> more = arguments_of(entry, path, given);
     result.insert(result.end(), more.begin(), more.end());
   }

@@ -10,7 +10,8 @@ namespace lockstep::cli {
 
 /// The arguments with those of a TOML file put in, where `--config FILE` stands among them: `batch = 64` is `--batch 64`,
 /// `width = 128` in the table `[model]` is `--set model.width=128`, and `name = "cnn"` there is `--model cnn` (as
-/// `model = "cnn"` is where there is no such table); what the arguments say themselves goes before the file. Throws
+/// `model = "cnn"` is where there is no such table); what the arguments say themselves goes before the file, and where they
+/// name another model, optimizer, schedule or data set, the file's options are not for that one. Throws
 /// ValueError naming file and line, as read_config.
 std::vector<std::string> with_config(const std::vector<std::string>& arguments);
 /// Those of the file alone, whose text is read from `config`; `path` is what errors call it.

@@ -140,7 +140,11 @@ int train(const TrainArguments& a) {
     world()->set_flight_folder(a.run);
     if (a.resume && options.debug.profile != nullptr) write_trace(a, *options.debug.profile);
     if (quiet) return;
-    if (a.resume) folder.write(manifest, config);
+    if (a.resume) {
+      folder.write(manifest, config);
+      std::error_code ignored;
+      std::filesystem::remove(folder.result(), ignored);  // of fewer steps
+    }
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);
     print_placement(mesh);
@@ -168,8 +172,7 @@ int train(const TrainArguments& a) {
   }
   const std::string bits = fingerprint(to_tree(std::move(state)));
   if (!quiet) {
-    write_record(a.run / "result.json",
-                 fmt::format("{{\n  \"fingerprint\": \"{}\",\n  \"steps\": {}\n}}\n", bits, steps));
+    write_record(folder.result(), fmt::format("{{\n  \"fingerprint\": \"{}\",\n  \"steps\": {}\n}}\n", bits, steps));
     write_reports({{a.run}, {}});
     fmt::print("fingerprint {}\n", bits);
   }

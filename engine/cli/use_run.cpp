@@ -73,6 +73,7 @@ Used use(const UseArguments& a) {
 int evaluate_run(const UseArguments& a) {
   const Used used = use(a);
   const auto means = validation_of(used.model, used.options, used.test, used.arguments.batch)(used.state);
+  if (world()->rank() != 0) return success;
   fmt::print("step {}\n", used.step);
   for (const auto& [name, value] : means) fmt::print("{} {:.6g}\n", name, value);
   return success;
@@ -87,6 +88,7 @@ int predict_run(const UseArguments& a) {
   };
   const Array predicted = predict(
       jit(classes), data::Loader(used.test, {.batch = used.arguments.batch, .shuffle = false, .drop_last = false}));
+  if (world()->rank() != 0) return success;
   const std::vector<std::int32_t> rows = predicted.to_vector<std::int32_t>();
   const auto* labels = reinterpret_cast<const std::int32_t*>(used.test->y.bytes.data());
   std::string text = "row,class,label\n";
@@ -97,14 +99,10 @@ int predict_run(const UseArguments& a) {
   return success;
 }
 
-int verify_run(const fs::path& run, const fs::path& data_dir) {
-  check_is_run(run);
-  const std::optional<std::string> fingerprint = written_fingerprint(run);
-  if (!fingerprint) {
-    throw ValueError(fmt::format("{} holds no fingerprint: the run has not come to its end; go on with --resume first",
-                                 (run / "result.json").string()));
-  }
-  const RunRecord recorded = read_run(run);
+namespace {
+
+/// Prints the entries that were others when the run was made, and counts them.
+int print_other_entries(const RunRecord& recorded) {
   int differing = 0;
   for (const auto& [name, here] : machine_description()) {
     const auto found = recorded.manifest.find(name);
@@ -113,24 +111,46 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
     fmt::print("entry {}: {} when it was made, {} here\n", name, there, here);
     ++differing;
   }
-  TrainArguments arguments = arguments_of(run, data_dir);
-  const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
-  arguments.run = anew;
-  const auto remove = [&] { static_cast<void>(files::remove_tree(anew)); };
+  return differing;
+}
+
+/// What the run comes to when it is made again in that folder, which then goes; how it differs is printed.
+std::string made_again(const TrainArguments& arguments, const RunRecord& recorded, const std::string& fingerprint) {
+  const auto remove = [&] { static_cast<void>(files::remove_tree(arguments.run)); };
   std::string made;
   try {
     train(arguments);
-    made = written_fingerprint(anew).value_or("none");
-    const RunRecord again = read_run(anew);
-    if (made != *fingerprint) {
-      for (const std::string& line : compare(recorded, again).lines) fmt::print("{}\n", line);
-    }
+    world()->run_on_first("verifying a run", [&] {
+      made = written_fingerprint(arguments.run).value_or("none");
+      if (made == fingerprint) return;
+      for (const std::string& line : compare(recorded, read_run(arguments.run)).lines) fmt::print("{}\n", line);
+    });
   } catch (...) {
     remove();
     throw;
   }
   remove();
+  return world()->all_gather_text(made).front();
+}
+
+}  // namespace
+
+int verify_run(const fs::path& run, const fs::path& data_dir) {
+  check_is_run(run);
+  const std::optional<std::string> fingerprint = written_fingerprint(run);
+  if (!fingerprint) {
+    throw ValueError(fmt::format("{} holds no fingerprint: the run has not come to its end; go on with --resume first",
+                                 (run / "result.json").string()));
+  }
+  const RunRecord recorded = read_run(run);
+  const bool speaks = world()->rank() == 0;
+  const int differing = speaks ? print_other_entries(recorded) : 0;
+  TrainArguments arguments = arguments_of(run, data_dir);
+  const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
+  arguments.run = world()->all_gather_text(anew.string()).front();  // the same in all processes
+  const std::string made = made_again(arguments, recorded, *fingerprint);
   const bool is_equal = made == *fingerprint;
+  if (!speaks) return is_equal ? success : failure;
   fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", *fingerprint, made);
   if (!is_equal && differing > 0) fmt::print("the entries above differ: other bits are to be expected there\n");
   return is_equal ? success : failure;

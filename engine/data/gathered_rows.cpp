@@ -89,8 +89,11 @@ std::int64_t batches_of(const LoaderOptions& options, std::int64_t rows) {
   return options.drop_last ? rows / options.batch : (rows + options.batch - 1) / options.batch;
 }
 
-void check_position(Position position, std::int64_t rows, const std::string& what) {
-  if (position.epoch >= 0 && position.row >= 0 && position.row < rows) return;
+Position begin_at(const LoaderOptions& options, Position position, std::int64_t rows, const std::string& what) {
+  if (position.epoch >= 0 && position.row >= 0 && position.row < rows) {
+    const bool is_dropped = options.drop_last && rows - position.row < options.batch;
+    return is_dropped ? Position{position.epoch + 1, 0} : position;
+  }
   throw DataError("[loader] position epoch " + std::to_string(position.epoch) + " row " + std::to_string(position.row) +
                   " is outside the " + what + " of " + std::to_string(rows) +
                   " rows; the run was saved with other data");

@@ -36,8 +36,9 @@ struct BatchRows {
 };
 BatchRows batch_rows(const LoaderOptions& options, Position at, std::int64_t rows);
 std::int64_t batches_of(const LoaderOptions& options, std::int64_t rows);
-/// Throws DataError for a position beyond the rows; `what` says of what.
-void check_position(Position position, std::int64_t rows, const std::string& what);
+/// Where a loader that is sent to a position begins: the next epoch where drop_last drops all that is left of this one, as
+/// may be behind batches of another size. Throws DataError for a position beyond the rows; `what` says of what.
+Position begin_at(const LoaderOptions& options, Position position, std::int64_t rows, const std::string& what);
 
 /// Throws DataError: there is no memory for `size` rows of so many bytes.
 [[noreturn]] void refuse_rows(std::size_t row_bytes, std::int64_t size);

@@ -44,8 +44,7 @@ Batch Loader::next() {
 }
 
 void Loader::seek(Position position) {
-  check_position(position, held(dataset_, "[loader]").rows(), "data set");
-  position_ = position;
+  position_ = begin_at(options_, position, held(dataset_, "[loader]").rows(), "data set");
 }
 
 }  // namespace lockstep::data

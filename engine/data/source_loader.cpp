@@ -62,8 +62,7 @@ class SourceLoader::Batches {
   Position position() const { return position_; }
 
   void seek(Position position) {
-    check_position(position, rows_, "source");
-    position_ = position;
+    position_ = begin_at(options_, position, rows_, "source");
     if (threads_.empty() || is_elsewhere()) return;
     restart();
   }

@@ -56,9 +56,6 @@ Tree TreeLoader::next_tree() {
   return batch.with(weight_, Tree(where(real_rows(chosen.size(), options_.batch) != 0, weight, 0)));
 }
 
-void TreeLoader::seek(Position position) {
-  check_position(position, rows_of(tables_), "data");
-  position_ = position;
-}
+void TreeLoader::seek(Position position) { position_ = begin_at(options_, position, rows_of(tables_), "data"); }
 
 }  // namespace lockstep::data

@@ -39,7 +39,7 @@ void EarlyStopping::on_epoch(const StepReport& report, const Tree& state, Reques
 }
 
 void EarlyStopping::look(const StepReport& report, const Tree& state, Requests& requests) {
-  if (report.epoch < options_.start_from_epoch) return;
+  if (report.is_extra || report.epoch < options_.start_from_epoch) return;
   const double current = trainer::monitored("early_stopping", options_.monitor, report);
   if (options_.restore_best_weights && best_weights_.empty()) {
     best_weights_ = weights_of(state);
@@ -66,11 +66,15 @@ void EarlyStopping::stop(Requests& requests) const {
                             best_step_));
 }
 
-void EarlyStopping::on_resume(const StepReport& report, const Tree&, Requests& requests) {
+void EarlyStopping::on_resume(const StepReport& report, const Tree& state, Requests& requests) {
+  if (!last_weights_.empty()) best_weights_ = weights_of(state);
+  for (const auto& [path, weights] : last_weights_) requests.replace(path, weights);
+  last_weights_.clear();
   if (stopped_step_ != 0 && stopped_step_ == report.step && wait_ >= options_.patience) stop(requests);
 }
 
-void EarlyStopping::on_end(const StepReport&, const Tree&, Requests& requests) {
+void EarlyStopping::on_end(const StepReport&, const Tree& state, Requests& requests) {
+  if (!best_weights_.empty()) last_weights_ = weights_of(state);
   for (const auto& [path, weights] : best_weights_) requests.replace(path, weights);
 }
 
@@ -81,9 +85,11 @@ Tree EarlyStopping::saved_state(const Tree& state) const {
                                        {"best_step", Tree(array(best_step_))},
                                        {"stopped_step", Tree(array(stopped_step_))}};
   if (options_.restore_best_weights) {
+    // At the end the best ones are the state's, and what is kept beside them are those that they have replaced.
     saved.emplace("has_weights", Tree(array(!best_weights_.empty())));
-    const auto weights = best_weights_.empty() ? weights_of(state) : best_weights_;
-    saved.emplace("weights", Tree::dict(weights));
+    saved.emplace("is_replaced", Tree(array(!last_weights_.empty())));
+    const auto& kept = last_weights_.empty() ? best_weights_ : last_weights_;
+    saved.emplace("weights", Tree::dict(kept.empty() ? weights_of(state) : kept));
   }
   return Tree::dict(std::move(saved));
 }
@@ -95,8 +101,10 @@ void EarlyStopping::restore(const Tree& saved) {
   best_step_ = saved.at("best_step").array().item<std::int64_t>();
   stopped_step_ = saved.at("stopped_step").array().item<std::int64_t>();
   best_weights_.clear();
+  last_weights_.clear();
   if (!options_.restore_best_weights || !saved.at("has_weights").array().item<bool>()) return;
-  for (const auto& [path, weights] : saved.at("weights").entries()) best_weights_.emplace(path, weights);
+  auto& kept = saved.at("is_replaced").array().item<bool>() ? last_weights_ : best_weights_;
+  for (const auto& [path, weights] : saved.at("weights").entries()) kept.emplace(path, weights);
 }
 
 }  // namespace lockstep::callbacks

@@ -25,6 +25,8 @@ constexpr bool always_check = false;
 constexpr bool always_check = true;
 #endif
 
+const std::string of_validation = "val_";
+
 void check(const TrainerOptions& o, const Callbacks& callbacks) {
   if (o.log_every < 1) throw ValueError(fmt::format("[fit] log_every is {}; it must be at least 1", o.log_every));
   if (o.steps < 0) {
@@ -113,6 +115,7 @@ class Run {
     if (counts_steps(state_)) report_.step = state_.at("step").array().item<std::int64_t>();
     if (options_.checkpoints != nullptr) options_.checkpoints->open();
     const bool is_resumed = options_.resume && resume();
+    if (options_.checkpoints != nullptr && !is_resumed) check_is_latest();
     report_.first_step = report_.step;
     report_.epoch = source_.position().epoch;
     report_.last_step = last_step();
@@ -129,8 +132,22 @@ class Run {
     state_ = std::move(resumed->state);
     report_.step = resumed->step;
     saved_step_ = resumed->step;
+    for (const auto& [name, value] : resumed->metrics) {
+      if (!name.starts_with(of_validation)) kept_logs_.emplace(name, value);
+    }
     source_.seek(resumed->position);
     return true;
+  }
+
+  /// Throws CheckpointError where checkpoints of another run would pass for the latest ones of this.
+  void check_is_latest() const {
+    if (world()->rank() != 0) return;
+    const std::optional<std::int64_t> latest = options_.checkpoints->latest();
+    if (!latest || *latest <= report_.step) return;
+    throw CheckpointError(fmt::format(
+        "[fit] {} is there already, and the run begins at step {}; set TrainerOptions::resume to go on from "
+        "it, or give checkpoints another folder",
+        options_.checkpoints->folder_of(*latest).string(), report_.step));
   }
 
   std::int64_t last_step() const {
@@ -184,7 +201,10 @@ class Run {
     for (const auto& callback : callbacks_) {
       if (callback->judges_steps()) is_accepted = callback->accepts(judged, requests_) && is_accepted;
     }
-    if (is_accepted) return true;
+    if (is_accepted) {
+      kept_logs_ = std::move(judged.logs);
+      return true;
+    }
     if (!may_discard_) {
       throw StateError("[fit] a callback did not accept a step, but none of them said that it may_discard()");
     }
@@ -207,15 +227,23 @@ class Run {
     const bool is_logged = is_due(options_.log_every) || epoch_ends;
     const auto is_told = [&](const Callback& c) { return c.every() > 0 ? is_due(c.every()) || epoch_ends : is_logged; };
     const bool anyone = std::ranges::any_of(callbacks_, [&](const auto& callback) { return is_told(*callback); });
-    if (is_kept && (anyone || validates || saves)) report_.logs = timed([&] { return on_host(logs); });
+    if (!is_kept) {
+      report_.logs = kept_logs_;
+    } else if (anyone || validates || saves) {
+      report_.logs = timed([&] { return on_host(logs); });
+    }
     if (validates) validate();
     if (is_kept) {
       for (const auto& callback : callbacks_) {
         if (is_told(*callback)) callback->on_step(report_, state_, requests_);
       }
     }
+    const bool is_within = epoch == report_.epoch;
+    report_.is_extra = is_within && options_.validate_every == 0;
     if (validates) tell(&Callback::on_validation);
+    report_.is_extra = is_within;
     if (epoch_ends) tell(&Callback::on_epoch);
+    report_.is_extra = false;
     report_.epoch = is_last ? report_.epoch : epoch;
     do_requests();
     if ((saves || wants_save_) && !is_over()) save();
@@ -223,7 +251,7 @@ class Run {
   }
 
   void validate() {
-    for (const auto& [name, value] : options_.validate(state_)) report_.logs["val_" + name] = value;
+    for (const auto& [name, value] : options_.validate(state_)) report_.logs[of_validation + name] = value;
   }
 
   void tell(void (Callback::*event)(const StepReport&, const Tree&, Requests&)) {
@@ -265,6 +293,7 @@ class Run {
   const TrainerOptions& options_;
   const Callbacks& callbacks_;
   StepReport report_ = {};
+  std::map<std::string, double> kept_logs_ = {};  ///< Of the latest step that was kept, where steps are judged.
   Requests requests_ = {};
   std::int64_t saved_step_ = -1;
   bool judges_ = false;

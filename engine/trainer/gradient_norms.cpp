@@ -2,11 +2,33 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <lockstep/array.h>
 #include <lockstep/callbacks.h>
 
 #include "engine/trainer/monitor.h"
 
 namespace lockstep::callbacks {
+namespace {
+
+constexpr std::size_t most_spikes = 1000;  // what is saved has one size
+
+/// So many numbers with those of a list first, and how many those are.
+template <class T, class List>
+Tree saved_list(const List& list, std::size_t size) {
+  std::vector<T> numbers(list.begin(), list.end());
+  numbers.resize(size);
+  return Tree::dict({{"numbers", Tree(array(numbers))}, {"count", Tree(array(std::ssize(list)))}});
+}
+
+template <class List, class T = typename List::value_type>
+List restored_list(const Tree& saved) {
+  const std::vector<T> numbers = saved.at("numbers").array().to_vector<T>();
+  return List(numbers.begin(), numbers.begin() + saved.at("count").array().item<std::int64_t>());
+}
+
+}  // namespace
 
 GradientNorms::GradientNorms(GradientNormsOptions options) : options_(std::move(options)) {
   trainer::check_count("gradient_norms", "every", options_.every, 1);
@@ -19,16 +41,34 @@ double GradientNorms::mean() const {
 }
 
 void GradientNorms::on_step(const StepReport& report, const Tree&, Requests&) {
+  if (report.step % options_.every != 0) return;  // an epoch's end
   const double norm = trainer::monitored("gradient_norms", "grad_norm", report);
   const double before = mean();
   // Written so that a NaN is one.
   if (norms_.size() == options_.window && !(norm <= options_.spike * before)) {
     spikes_.push_back(report.step);
+    if (spikes_.size() > most_spikes) spikes_.erase(spikes_.begin());
     if (options_.on_spike) options_.on_spike(report, norm, before);
   }
   largest_ = std::max(largest_, norm);
   norms_.push_back(norm);
   if (norms_.size() > options_.window) norms_.pop_front();
+}
+
+std::string GradientNorms::name() const {
+  return fmt::format("gradient_norms {} {} {}", options_.every, options_.window, options_.spike);
+}
+
+Tree GradientNorms::saved_state(const Tree&) const {
+  return Tree::dict({{"norms", saved_list<double>(norms_, options_.window)},
+                     {"largest", Tree(array(largest_))},
+                     {"spikes", saved_list<std::int64_t>(spikes_, most_spikes)}});
+}
+
+void GradientNorms::restore(const Tree& saved) {
+  norms_ = restored_list<std::deque<double>>(saved.at("norms"));
+  largest_ = saved.at("largest").array().item<double>();
+  spikes_ = restored_list<std::vector<std::int64_t>>(saved.at("spikes"));
 }
 
 }  // namespace lockstep::callbacks

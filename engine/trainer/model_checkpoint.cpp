@@ -28,6 +28,7 @@ void ModelCheckpoint::on_epoch(const StepReport& report, const Tree&, Requests& 
 }
 
 void ModelCheckpoint::look(const StepReport& report, Requests& requests) {
+  if (report.is_extra) return;  // it is saved in any case
   const double current = trainer::monitored("model_checkpoint", options_.monitor, report);
   if (!best_.is_beaten_by(current, trainer::is_maximised(options_.mode, options_.monitor), 0)) return;
   best_ = {current, true};

@@ -2,7 +2,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <lockstep/array.h>
 #include <lockstep/callbacks.h>
 
 #include "engine/trainer/monitor.h"
@@ -41,6 +43,29 @@ bool NanGuard::accepts(const StepReport& report, Requests& requests) {
     requests.stop(fmt::format("{}, behind {} batches that were left out, one after the other", text, in_a_row_ - 1));
   }
   return false;
+}
+
+void NanGuard::on_resume(const StepReport& report, const Tree&, Requests& requests) {
+  if (options_.action != OnNan::skip || in_a_row_ <= options_.most_skips) return;
+  requests.stop(fmt::format("nan_guard: behind step {}, {} batches were left out, one after the other", report.step,
+                            in_a_row_ - 1));
+}
+
+std::string NanGuard::name() const {
+  constexpr const char* actions[] = {"stop", "skip", "report"};
+  return fmt::format("nan_guard {} {}", actions[static_cast<std::size_t>(options_.action)],
+                     fmt::join(options_.watched, ","));
+}
+
+Tree NanGuard::saved_state(const Tree&) const {
+  return Tree::dict(
+      {{"skipped", Tree(array(skipped_))}, {"in_a_row", Tree(array(in_a_row_))}, {"found", Tree(array(found_))}});
+}
+
+void NanGuard::restore(const Tree& saved) {
+  skipped_ = saved.at("skipped").array().item<std::int64_t>();
+  in_a_row_ = saved.at("in_a_row").array().item<std::int64_t>();
+  found_ = saved.at("found").array().item<std::int64_t>();
 }
 
 }  // namespace lockstep::callbacks

@@ -29,6 +29,7 @@ void ReduceLROnPlateau::on_epoch(const StepReport& report, const Tree& state, Re
 }
 
 void ReduceLROnPlateau::look(const StepReport& report, const Tree& state, Requests& requests) {
+  if (report.is_extra) return;
   const double current = trainer::monitored("reduce_lr_on_plateau", options_.monitor, report);
   if (cooldown_ > 0) {
     --cooldown_;

@@ -50,7 +50,8 @@ std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& op
   check_resumes(manager.manifest(step), options.manifest, options.accept_changes, manager.folder_of(step).string());
   const Tree saved =
       manager.restore(step, Tree::dict({{"state", like}, {"data", position_tree({})}}), {.ignore_surplus = true});
-  if (const Tree wanted = saved_callbacks(like, callbacks); wanted.size() > 0) {
+  // What a callback that the run did not have before begins with is the state that it goes on from.
+  if (const Tree wanted = saved_callbacks(saved.at("state"), callbacks); wanted.size() > 0) {
     const Tree restored =
         manager.restore(step, Tree::dict({{"callbacks", wanted}}), {.keep_missing = true, .ignore_surplus = true});
     for (const auto& callback : callbacks) {
@@ -61,7 +62,8 @@ std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& op
   return ResumedRun{
       step,
       saved.at("state"),
-      {saved.at("data/epoch").array().item<std::int64_t>(), saved.at("data/row").array().item<std::int64_t>()}};
+      {saved.at("data/epoch").array().item<std::int64_t>(), saved.at("data/row").array().item<std::int64_t>()},
+      manager.metrics(step)};
 }
 
 }  // namespace trainer

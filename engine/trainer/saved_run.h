@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include <lockstep/callbacks.h>
 #include <lockstep/trainer.h>
@@ -17,6 +19,7 @@ struct ResumedRun {
   std::int64_t step = 0;
   Tree state;
   data::Position position;
+  std::map<std::string, double> metrics;  ///< Saved beside it.
 };
 /// The latest checkpoint, whose callbacks are restored; nothing where there is none. Throws CheckpointError where the
 /// manifest is another one.

@@ -30,6 +30,8 @@ struct StepReport {
   std::int64_t first_step = 0;   ///< Steps made before this `fit`.
   std::int64_t last_step = 0;    ///< The step it will end with; 0 where nobody knows.
   std::string stop_reason = {};  ///< At the end: why it was stopped before.
+  /// Of on_epoch and on_validation: told because the run ends here, within an epoch; a longer run would not be told.
+  bool is_extra = false;
 };
 
 /// What a callback may ask for. It is done when all callbacks of the step were told of it.
@@ -131,7 +133,8 @@ struct EarlyStoppingOptions {
   std::int64_t start_from_epoch = 0;
 };
 /// Ends the run where a metric gets no better. (Keras' EarlyStopping) One that it has ended is over when it is resumed, too,
-/// but with more patience.
+/// but with more patience: then it goes on from the weights that it had, whatever was restored, as if it had not ended. What
+/// is told because a run ends within an epoch counts for no look, here and below.
 class LOCKSTEP_API EarlyStopping final : public Callback {
  public:
   /// Throws ValueError for counts below 0.
@@ -140,6 +143,7 @@ class LOCKSTEP_API EarlyStopping final : public Callback {
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
+  void close() override { last_weights_.clear(); }
   std::string name() const override { return "early_stopping " + options_.monitor; }
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
@@ -159,6 +163,7 @@ class LOCKSTEP_API EarlyStopping final : public Callback {
   std::int64_t best_step_ = 0;
   std::int64_t stopped_step_ = 0;
   std::map<std::string, Tree> best_weights_;  // by path in the state
+  std::map<std::string, Tree> last_weights_;  // where the best ones have taken their place at the end
 };
 
 /// What to look at, and what to do to which rate.
@@ -232,13 +237,18 @@ struct NanGuardOptions {
   std::int64_t most_skips = 10;                              ///< More than so many in a row end the run.
   std::function<void(const StepReport& report, const std::string& text)> on_found = {};
 };
-/// Looks at each step's logs for NaN and infinity.
+/// Looks at each step's logs for NaN and infinity. What it has counted is saved with checkpoints: a run that it has ended by
+/// its skips is over when it is resumed, too, but with more of them.
 class LOCKSTEP_API NanGuard final : public Callback {
  public:
   explicit NanGuard(NanGuardOptions options = {});
   bool judges_steps() const override { return true; }
   bool may_discard() const override { return options_.action == OnNan::skip; }
   bool accepts(const StepReport& report, Requests& requests) override;
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
+  std::string name() const override;
+  Tree saved_state(const Tree& state) const override;
+  void restore(const Tree& saved) override;
   std::int64_t skipped() const { return skipped_; }
   std::int64_t found() const { return found_; }
 
@@ -256,7 +266,7 @@ struct GradientNormsOptions {
   double spike = 10;         ///< A norm so many times the window's mean is one, once the window is full.
   std::function<void(const StepReport& report, double norm, double mean)> on_spike = {};
 };
-/// Watches the norm of the gradients.
+/// Watches the norm of the gradients. Its window is saved with checkpoints.
 class LOCKSTEP_API GradientNorms final : public Callback {
  public:
   /// Throws ValueError for a window or `every` below 1.
@@ -264,9 +274,12 @@ class LOCKSTEP_API GradientNorms final : public Callback {
   /// Throws StateError where the step logs no "grad_norm".
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.every; }
+  std::string name() const override;
+  Tree saved_state(const Tree& state) const override;
+  void restore(const Tree& saved) override;
   double mean() const;  ///< Of the window; 0 of an empty one.
   double largest() const { return largest_; }
-  const std::vector<std::int64_t>& spikes() const { return spikes_; }  ///< Steps.
+  const std::vector<std::int64_t>& spikes() const { return spikes_; }  ///< Steps, the latest thousand.
 
  private:
   GradientNormsOptions options_;

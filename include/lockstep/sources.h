@@ -175,7 +175,7 @@ class LOCKSTEP_API SourceLoader {
   }
   /// Behind the last batch that was given out, however many were made in advance.
   Position position() const;
-  /// Throws DataError for a position beyond the rows.
+  /// As a Loader's. Throws DataError for a position beyond the rows.
   void seek(Position position);
 
  private:

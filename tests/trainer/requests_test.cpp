@@ -71,11 +71,15 @@ TEST_CASE("a callback stops a run, saves, and sees why it ended") {
   CHECK(ended.each->last.stop_reason == "it is enough");
   CHECK(manager->steps() == std::vector<std::int64_t>{2, 7});
   CHECK(manager->metrics(2).contains("grad_norm"));
-  const Ended unsaved = run({.steps = 20, .checkpoints = manager, .save_every = 100},
+  const tests::TemporaryFolder other;
+  const auto broken = std::make_shared<checkpoint::Manager>(other.path());
+  const Ended unsaved = run({.steps = 20, .checkpoints = broken, .save_every = 100},
                             [](const StepReport& report, const Tree&, Requests& requests) {
                               if (report.step == 9) requests.stop("broken", false);
                             });
-  CHECK(manager->steps() == std::vector<std::int64_t>{2, 7});
+  CHECK(broken->steps().empty());
+  expect_error<CheckpointError>([&] { run({.steps = 20, .checkpoints = manager}, {}); },
+                                "step-7 is there already, and the run begins at step 0; set TrainerOptions::resume");
   expect_error<ValueError>(
       [] { run({.steps = 2}, [](const StepReport&, const Tree&, Requests& requests) { requests.save(); }); },
       "TrainerOptions::checkpoints");

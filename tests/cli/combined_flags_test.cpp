@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/cli/program.h"
+#include "tests/support/launcher.h"
+
+// Flags, files and commands that meet.
+
+using namespace lockstep::tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string small = " --data synthetic --set data.rows=128 --set data.test_rows=60 --model mlp --batch 32 ";
+
+Outcome train(const fs::path& run, const std::string& options) {
+  return run_program("train" + small + "--run " + run.string() + " " + options);
+}
+
+/// How many lines of it say that.
+std::int64_t lines_with(const Outcome& outcome, const std::string& text) {
+  std::int64_t count = 0;
+  for (const auto* lines : {&outcome.out, &outcome.err}) {
+    count += std::ranges::count_if(*lines, [&](const std::string& line) { return line.find(text) != line.npos; });
+  }
+  return count;
+}
+
+void check_says(const Outcome& outcome, int code, const std::string& text) {
+  CAPTURE(outcome.out.empty() ? "" : outcome.out.back());
+  CAPTURE(outcome.err.empty() ? "" : outcome.err.back());
+  CHECK(outcome.code == code);
+  CHECK(lines_with(outcome, text) == 1);
+}
+
+void must_succeed(const Outcome& outcome) { check_says(outcome, 0, "fingerprint "); }
+
+}  // namespace
+
+TEST_CASE(
+    "what the command line says goes before a run's file: steps or epochs, and another optimizer with its options") {
+  const TemporaryFolder folder;
+  const fs::path a = folder.path() / "a", config = a / "config.toml";
+  must_succeed(
+      train(a, "--steps 2 --optimizer sgd --set optimizer.momentum=0.9 --schedule cosine --set schedule.alpha=0.1"));
+  const auto from_file = [&](const char* name, const std::string& options) {
+    must_succeed(
+        run_program("train --config " + config.string() + " --run " + (folder.path() / name).string() + " " + options));
+    return file_text(folder.path() / name / "config.toml");
+  };
+  const std::string epochs = from_file("epochs", "--epochs 1");
+  CHECK(epochs.find("epochs = 1\n") != std::string::npos);
+  CHECK(epochs.find("steps = ") == std::string::npos);
+  CHECK(epochs.find("momentum = 0.9\n") != std::string::npos);
+  // momentum is an option of rmsprop too, but the file's is that of sgd; linear has no alpha.
+  const std::string other = from_file("other", "--optimizer rmsprop --schedule linear --set optimizer.decay=0.8");
+  CHECK(other.find("momentum") == std::string::npos);
+  CHECK(other.find("[optimizer]\ndecay = 0.8\nname = \"rmsprop\"\n") != std::string::npos);
+  CHECK(other.find("schedule = \"linear\"\n") != std::string::npos);
+  const std::string same = from_file("same", "--optimizer sgd --schedule=cosine");
+  CHECK(same.find("momentum = 0.9\n") != std::string::npos);
+  CHECK(same.find("alpha = 0.1\n") != std::string::npos);
+  std::ofstream(folder.path() / "set.toml") << "set = [\"optimizer.b1=0.5\"]\n";
+  check_says(
+      run_program("train --steps 1 --set data.rows=64 --config " + (folder.path() / "set.toml").string() + " --run x"),
+      2, "set is none of its entries; write the option into its table");
+}
+
+TEST_CASE("options without an effect are refused where the command line itself gives them") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  for (const char* option : {"--profile p.json", "--seeds 0-3", "--epochs 2", "--tensorboard", "--run x", "--resume"}) {
+    CAPTURE(option);
+    const std::string name = std::string(option).substr(0, std::string(option).find(' '));
+    check_says(run_program("bench" + small + option), 2, "[bench] " + name + " has no effect here");
+    check_says(run_program("summary" + small + option), 2, "[summary] " + name + " has no effect here");
+  }
+  check_says(run_program("summary" + small + "--optimizer=adan"), 2, "[summary] --optimizer has no effect here");
+  check_says(train(run, "--steps 1 --seeds 0-1 --profile " + (folder.path() / "p.json").string()), 2, "--profile");
+  check_says(train(run, "--steps 1 --seeds 0-1 --resume"), 2, "holds no runs to resume");
+  CHECK_FALSE(fs::exists(run));
+  must_succeed(train(run, "--steps 1"));
+  check_says(run_program("summary --config " + (run / "config.toml").string()), 0, "an evaluation call: ");
+}
+
+TEST_CASE("runs that have no step in common are not called equal") {
+  const TemporaryFolder folder;
+  const fs::path a = folder.path() / "a", b = folder.path() / "b";
+  must_succeed(train(a, "--steps 3 --log-every 3"));
+  must_succeed(train(b, "--steps 2 --log-every 2"));
+  const Outcome outcome = run_program("compare " + a.string() + " " + b.string());
+  check_says(outcome, 1, "nothing was compared: the runs have logged and saved no step in common");
+  check_says(outcome, 1, "metrics: no step is in both runs");
+}
+
+TEST_CASE("a run that is made longer has no result until it has come to its end again") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  must_succeed(train(run, "--steps 2 --log-every 1"));
+  // A longer run, killed once it has made a step.
+  const std::string longer = LOCKSTEP_PROGRAM " train" + small + "--run " + run.string() +
+                             " --steps 1000000 --log-every 1 --checkpoint-every 1000000 --resume";
+  run_shell("(" + longer + " >/dev/null & p=$!; for i in $(seq 600); do grep -q ',3$' " +
+            (run / "metrics.csv").string() + " && break; sleep 0.1; done; kill -9 $p)");
+  check_says(run_program("verify " + run.string()), 2, "the run has not come to its end; go on with --resume first");
+  must_succeed(train(run, "--steps 6 --log-every 1 --resume"));
+  check_says(run_program("verify " + run.string()), 0, "verified: recorded ");
+}
+
+TEST_CASE("what is done with a run in several processes is said and written once") {
+  if (const std::string reason = no_launcher(); !reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  must_succeed(train(run, "--steps 4 --log-every 1 --devices 1"));
+  const auto two = [](const std::string& words) { return run_shell(mpirun(2) + LOCKSTEP_PROGRAM " " + words); };
+  const Outcome alone = run_program("eval " + run), together = two("eval " + run);
+  CHECK(alone.out.size() == 3);
+  CHECK(together.out == alone.out);
+  check_says(run_program("predict " + run), 0, "predictions.csv");
+  const std::string classes = file_text(fs::path(run) / "predictions.csv");
+  check_says(two("predict " + run), 0, "predictions.csv");
+  CHECK(file_text(fs::path(run) / "predictions.csv") == classes);
+  check_says(two("verify " + run), 0, "verified: recorded ");
+  check_says(two("compare " + run + " " + run), 0, "the runs are equal");
+  check_says(two("report " + run), 0, "report.html");
+  check_says(two("summary" + small), 0, "an evaluation call: ");
+  check_says(two("bench" + small + "--devices 1 --steps 2"), 0, "mlp batch 32: first call ");
+  check_says(two("info"), 0, "processor");
+}
