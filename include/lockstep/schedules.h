@@ -65,7 +65,8 @@ struct OnecycleOptions {
 /// Straight lines from peak / start_divisor to `peak`, back, and to the end. Smith and Topin 2018. Throws ValueError unless
 /// 0 < rise < fall < 1 and divisors are > 0.
 LOCKSTEP_API Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions options = {});
-/// Half a cosine from peak / start_divisor to `peak`, and one to the end. Throws as linear_onecycle.
+/// Half a cosine from peak / start_divisor to `peak`, and one to the end. `fall` is not read. Throws
+/// ValueError unless 0 < rise < 1 and divisors are > 0.
 LOCKSTEP_API Schedule cosine_onecycle(std::int64_t steps, double peak, OnecycleOptions options = {});
 /// The first schedule up to the first boundary, from there on the next one, whose steps count from that boundary, and so
 /// on. Throws ValueError unless boundaries rise and there is one schedule more than boundaries.

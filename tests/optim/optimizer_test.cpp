@@ -207,6 +207,8 @@ TEST_CASE("schedules are the published curves") {
     CHECK(at(pieces, step) == (step <= 3 ? 1.0 : step <= 5 ? 0.5 : 0.1));
   }
   CHECK(at(schedules::constant(0.25), 99) == 0.25);
+  CHECK(at(schedules::warmup_cosine(0.1, 1.0, 4, 12), -2) == 0.1);
+  CHECK(at(schedules::linear_onecycle(10, 1.0, {.start_divisor = 4}), -2) == 0.25);
   tests::expect_error<ValueError>([&] { static_cast<void>(schedules::cosine(1, 0)); }, "decay_steps is 0");
   tests::expect_error<ValueError>([&] { static_cast<void>(schedules::warmup_cosine(0, 1, 5, 5)); },
                                   "must be above warmup_steps");

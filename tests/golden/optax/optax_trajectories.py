@@ -289,6 +289,7 @@ SCHEDULES = {
     "cosine_restarts": "optax.sgdr_schedule([dict(init_value=0.0, peak_value=0.3, warmup_steps=1, decay_steps=4), dict(init_value=0.1, peak_value=0.2, warmup_steps=2, decay_steps=6, end_value=0.02)])",
     "linear_onecycle": "optax.linear_onecycle_schedule(12, 0.3)",
     "cosine_onecycle": "optax.cosine_onecycle_schedule(12, 0.3, 0.4, 10.0, 100.0)",
+    "cosine_onecycle_late": "optax.cosine_onecycle_schedule(10, 0.3, 0.9, 10.0, 100.0)",
     "join": "optax.join_schedules([optax.constant_schedule(0.2), optax.linear_schedule(0.3, 0.0, 4), optax.exponential_decay(0.1, 2, 0.5)], [3, 7])",
     "warmup_stable_decay": "optax.join_schedules([optax.linear_schedule(0.01, 0.3, 3), optax.constant_schedule(0.3), optax.linear_schedule(0.3, 0.02, 4)], [3, 7])",
 }
