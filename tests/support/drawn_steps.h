@@ -326,68 +326,64 @@ inline DrawnMesh drawn_mesh(Draws& d, const std::vector<Device>& devices) {
   }
 }
 
-/// With a fixed seed, a fixed step.
-inline DrawnStep drawn_step(std::uint64_t seed, const std::vector<Device>& devices) {
-  Draws d(seed);
-  DrawnStep step;
-  const StepFamily family = d.of(drawn_steps::families());
-  step.dtype = d.chance(70) ? float64 : float32;
-  std::vector<StepLayer> layers;
-  std::vector<int> wraps;
+namespace drawn_steps {
+
+/// A layer as it is, or in remat, in a scan over two of it, or in jit.
+inline Array wrapped(std::size_t wrap, const Scope& s, const StepLayer& layer, const Array& x) {
+  const auto& f = layer.call;
+  const auto checkpointed = [&](const Scope& own, const Array& v) {
+    return remat([&](const Array& u) { return f(own, u); })(v);
+  };
+  if (wrap == 1) return checkpointed(s, x);
+  if (wrap == 2) return scan_layers(s, 2, f, x);
+  if (wrap == 3) return jit([&](const Array& v) { return f(s, v); })(x);
+  if (wrap == 5) return scan_layers(s, 2, checkpointed, x);
+  return f(s, x);
+}
+
+/// One to three layers of a family in front of the head. Whether the loss is of labels.
+inline bool draw_network(Draws& d, const StepFamily& family, DrawnStep& step) {
+  static const std::vector<std::string> wrap_names = {"", "remat ", "scan ", "jit ", "", "remat scan ", ""};
+  std::vector<std::pair<StepLayer, std::size_t>> layers;
   const std::size_t count = 1 + d.below(3);
-  step.text = std::to_string(seed) + ": " + family.name + " " + std::string(name(step.dtype)) + " [";
   for (std::size_t i = 0; i < count; ++i) {
-    layers.push_back(d.of(family.layers));
-    wraps.push_back(static_cast<int>(d.below(7)));
-    static const std::vector<std::string> wrap_names = {"", "remat ", "scan ", "jit ", "", "remat scan ", ""};
-    if (layers.back().mixes_rows) step.mixes_rows = true;
-    step.text += (i > 0 ? ", " : "") + wrap_names[static_cast<std::size_t>(wraps.back())] + layers.back().name;
+    const StepLayer layer = d.of(family.layers);
+    const std::size_t wrap = d.below(7);
+    if (layer.mixes_rows) step.mixes_rows = true;
+    step.text += (i > 0 ? ", " : "") + wrap_names[wrap] + layer.name;
+    layers.emplace_back(layer, wrap);
   }
   const bool labels = d.chance(30);
-  const std::int64_t outputs = labels ? 8 : 1;
-  step.network = [layers, wraps, outputs](Scope& s, const Array& input) {
+  step.network = [layers, labels](Scope& s, const Array& input) {
     Array x = input;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      const Scope own = s["l" + std::to_string(i)];
-      const auto& f = layers[i].call;
-      switch (wraps[i]) {
-        case 1:
-          x = remat([&](const Array& v) { return f(own, v); })(x);
-          break;
-        case 2:
-          x = scan_layers(own, 2, f, x);
-          break;
-        case 3:
-          x = jit([&](const Array& v) { return f(own, v); })(x);
-          break;
-        case 5:
-          x = scan_layers(
-              own, 2,
-              [&](const Scope& layer, const Array& h) { return remat([&](const Array& v) { return f(layer, v); })(h); },
-              x);
-          break;
-        default:
-          x = f(own, x);
-      }
+      x = wrapped(layers[i].second, s["l" + std::to_string(i)], layers[i].first, x);
     }
-    return dense(s["head"], reshape(x, {x.dim(0), -1}), {.units = outputs});
+    return dense(s["head"], reshape(x, {x.dim(0), -1}), {.units = labels ? 8 : 1});
   };
-  const DrawnMesh mesh = drawn_mesh(d, devices);
+  return labels;
+}
+
+/// Rows of normal numbers; without weights, or with some of weight 0, which are NaN.
+inline void draw_batch(Draws& d, std::uint64_t seed, const StepFamily& family, bool labels, DrawnStep& step) {
   const std::int64_t rows = d.of(std::vector<std::int64_t>{8, 16, 16, 13, 32});
-  Shape shape = Shape(family.row).insert(0, rows);
+  const Shape shape = Shape(family.row).insert(0, rows);
   step.batch = {random::normal(random::key(seed + 1), shape, step.dtype),
                 labels ? random::randint(random::key(seed + 2), {rows}, 0, 8)
                        : random::normal(random::key(seed + 2), {rows, 1}, step.dtype),
                 {}};
   const std::size_t mask = d.below(3);
-  if (mask > 0) {
-    const Array hidden = remainder(arange(rows, int32), 5) == 3;
-    step.batch.weight =
-        where(hidden, 0.0F, mask == 2 ? convert(remainder(arange(rows, int32), 3), float32) + 0.5F : ones({rows}));
-    std::vector<std::int64_t> flat(static_cast<std::size_t>(shape.rank()), 1);
-    flat[0] = rows;
-    step.batch.x = where(reshape(hidden, flat), std::numeric_limits<double>::quiet_NaN(), step.batch.x);
-  }
+  step.text += "] rows " + std::to_string(rows) + (labels ? " labels" : "") + " mask " + std::to_string(mask);
+  if (mask == 0) return;
+  const Array hidden = remainder(arange(rows, int32), 5) == 3;
+  step.batch.weight =
+      where(hidden, 0.0F, mask == 2 ? convert(remainder(arange(rows, int32), 3), float32) + 0.5F : ones({rows}));
+  std::vector<std::int64_t> flat(static_cast<std::size_t>(shape.rank()), 1);
+  flat[0] = rows;
+  step.batch.x = where(reshape(hidden, flat), std::numeric_limits<double>::quiet_NaN(), step.batch.x);
+}
+
+inline void draw_options(Draws& d, const DrawnMesh& mesh, DrawnStep& step) {
   const NamedOptimizer optimizer = d.of(step_optimizers());
   step.optimizer = optimizer.make;
   step.is_signed = optimizer.is_signed;
@@ -398,10 +394,13 @@ inline DrawnStep drawn_step(std::uint64_t seed, const std::vector<Device>& devic
   if (!step.mixes_rows) options.microbatches = d.of(std::vector<std::int64_t>{1, 1, 2, 4});
   if (d.chance(20)) options.loss_scale = LossScale{.initial = 64, .growth_steps = 2};
   if (d.chance(20)) step.penalty = 0.01;
-  step.text += "] rows " + std::to_string(rows) + (labels ? " labels" : "") + " mask " + std::to_string(mask) + " " +
-               optimizer.name + " mesh " + mesh.text + " zero " + std::to_string(options.zero) + " parts " +
+  step.text += " " + optimizer.name + " mesh " + mesh.text + " zero " + std::to_string(options.zero) + " parts " +
                std::to_string(options.microbatches) + (options.loss_scale ? " scaled" : "") +
                (step.penalty > 0 ? " penalty" : "");
+}
+
+/// Rules for most of the variables.
+inline void draw_layouts(Draws& d, const Mesh& mesh, DrawnStep& step) {
   const Model<Array, Array> model(step.network);
   const auto [trainable, rest] = model.init(random::key(3), step.batch.x);
   std::vector<LayoutMap::Rule> rules;
@@ -410,11 +409,27 @@ inline DrawnStep drawn_step(std::uint64_t seed, const std::vector<Device>& devic
     const std::vector<Array> leaves = tree.leaves();
     for (std::size_t i = 0; i < paths.size(); ++i) {
       if (d.chance(30)) continue;
-      rules.push_back({paths[i], drawn_layout(d, leaves[i].shape(), mesh.mesh)});
+      rules.push_back({paths[i], drawn_layout(d, leaves[i].shape(), mesh)});
       step.text += "\n    " + paths[i] + ": " + to_string(rules.back().layout);
     }
   }
-  options.layouts = LayoutMap(rules);
+  step.options.layouts = LayoutMap(rules);
+}
+
+}  // namespace drawn_steps
+
+/// With a fixed seed, a fixed step.
+inline DrawnStep drawn_step(std::uint64_t seed, const std::vector<Device>& devices) {
+  Draws d(seed);
+  DrawnStep step;
+  const StepFamily family = d.of(drawn_steps::families());
+  step.dtype = d.chance(70) ? float64 : float32;
+  step.text = std::to_string(seed) + ": " + family.name + " " + std::string(name(step.dtype)) + " [";
+  const bool labels = drawn_steps::draw_network(d, family, step);
+  const DrawnMesh mesh = drawn_mesh(d, devices);
+  drawn_steps::draw_batch(d, seed, family, labels, step);
+  drawn_steps::draw_options(d, mesh, step);
+  drawn_steps::draw_layouts(d, mesh.mesh, step);
   return step;
 }
 
