@@ -16,6 +16,7 @@ set(other_words
   "engine/exchange/stablehlo/parser.cpp:cond"           # StableHLO's word for a loop's condition, and of its attributes
   "engine/exchange/stablehlo/product_ops.cpp:reverse"
   "engine/exchange/stablehlo/product_ops.cpp:pad"
+  "engine/exchange/stablehlo/control_flow_rules.cpp:reverse"   # of linear_recurrence
   "engine/exchange/stablehlo/reduction_ops.cpp:reverse"    # an attribute of cumsum
   "engine/exchange/stablehlo/reduction_rules.cpp:reverse"
   "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word

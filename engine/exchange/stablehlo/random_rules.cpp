@@ -1,5 +1,4 @@
 #include <array>
-#include <string>
 
 #include "engine/exchange/stablehlo/exporter.h"
 #include "engine/ops/primitives.h"
@@ -19,14 +18,14 @@ class Cipher {
   Cipher(Exporter& out, const Shape& shape) : out_(out), words_{DType::uint32, shape, {}} {}
 
   Words operator()(const Words& key, const Words& counter) {
-    const Term mixed = binary("xor", binary("xor", key[0], key[1]), number(0x1BD11BDA));
+    const Term mixed = binary("stablehlo.xor", binary("stablehlo.xor", key[0], key[1]), number(0x1BD11BDA));
     const std::array<Term, 3> schedule = {key[0], key[1], mixed};
-    Words state = {binary("add", counter[0], schedule[0]), binary("add", counter[1], schedule[1])};
+    Words state = {binary("stablehlo.add", counter[0], schedule[0]), binary("stablehlo.add", counter[1], schedule[1])};
     for (std::size_t group = 1; group <= 5; ++group) {
       for (const std::int64_t bits : rotations[(group - 1) % 2]) round(state, bits);
-      state[0] = binary("add", state[0], schedule[group % 3]);
-      state[1] =
-          binary("add", binary("add", state[1], schedule[(group + 1) % 3]), number(static_cast<std::int64_t>(group)));
+      state[0] = binary("stablehlo.add", state[0], schedule[group % 3]);
+      state[1] = binary("stablehlo.add", binary("stablehlo.add", state[1], schedule[(group + 1) % 3]),
+                        number(static_cast<std::int64_t>(group)));
     }
     return state;
   }
@@ -35,14 +34,12 @@ class Cipher {
  private:
   static constexpr std::int64_t rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 
-  Term binary(const char* name, const Term& a, const Term& b) {
-    return out_.binary("stablehlo." + std::string(name), a, b);
-  }
+  Term binary(const char* name, const Term& a, const Term& b) { return out_.binary(name, a, b); }
   void round(Words& state, std::int64_t bits) {
-    state[0] = binary("add", state[0], state[1]);
-    const Term left = binary("shift_left", state[1], number(bits));
-    const Term right = binary("shift_right_logical", state[1], number(32 - bits));
-    state[1] = binary("xor", binary("or", left, right), state[0]);
+    state[0] = binary("stablehlo.add", state[0], state[1]);
+    const Term left = binary("stablehlo.shift_left", state[1], number(bits));
+    const Term right = binary("stablehlo.shift_right_logical", state[1], number(32 - bits));
+    state[1] = binary("stablehlo.xor", binary("stablehlo.or", left, right), state[0]);
   }
 
   Exporter& out_;
