@@ -206,7 +206,8 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
   expect_error<ValueError>([] { callbacks::ModelCheckpoint({.save_freq = -2}); }, "save_freq is -2");
   expect_error<ValueError>(
       [&] {
-        run({.steps = 1, .checkpoints = manager}, {}, {stopping, stopping});
+        const auto others = std::make_shared<checkpoint::Manager>(folder.path() / "others");
+        run({.steps = 1, .checkpoints = others}, {}, {stopping, stopping});
       },
       "two callbacks are named");
 }
