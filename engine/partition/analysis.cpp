@@ -209,7 +209,7 @@ ValueLayout asked_layout(const ir::Equation& equation, ArrayType type, const ir:
   type.varying = {};
   const auto& entries = equation.attrs.get<std::vector<std::string>>("layout");
   const std::string at = place::text_of(equation.provenance.at);
-  const std::string who = "reshard" + (at.empty() ? "" : " at " + at);
+  const std::string who = std::string(ops::primitives::reshard().name) + (at.empty() ? "" : " at " + at);
   for (const std::string& entry : entries) {
     for (const std::string& axis : ops::collective::axes_of_dimension(entry)) {
       const auto has = [&](const auto& own) { return own.name == axis; };
