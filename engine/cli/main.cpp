@@ -3,7 +3,9 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,35 +34,35 @@ void print_notices() {
 }
 
 /// What trainings alone look at, and what neither a summary nor a timing does.
-const std::vector<std::string> of_runs = {"--run",
-                                          "--log-every",
-                                          "--checkpoint-every",
-                                          "--check-replicas",
-                                          "--keep-last",
-                                          "--resume",
-                                          "--accept-change",
-                                          "--seeds",
-                                          "--trace-bits",
-                                          "--tensorboard",
-                                          "--check",
-                                          "--profile",
-                                          "--epochs",
-                                          "--collective-timeout"};
-const std::vector<std::string> of_steps = {"--steps",     "--devices",       "--shards",   "--seed",
-                                           "--optimizer", "--learning-rate", "--schedule", "--debug-nans"};
+constexpr std::string_view of_runs[] = {"--run",
+                                        "--log-every",
+                                        "--checkpoint-every",
+                                        "--check-replicas",
+                                        "--keep-last",
+                                        "--resume",
+                                        "--accept-change",
+                                        "--seeds",
+                                        "--trace-bits",
+                                        "--tensorboard",
+                                        "--check",
+                                        "--profile",
+                                        "--epochs",
+                                        "--collective-timeout"};
+constexpr std::string_view of_steps[] = {"--steps",     "--devices",       "--shards",   "--seed",
+                                         "--optimizer", "--learning-rate", "--schedule", "--debug-nans"};
 
 /// A command, and what it does once its words are read.
 struct Command {
   const CLI::App* app = nullptr;
   std::function<int()> run;
-  bool is_alone = false;                         ///< Process 0 does it, whoever else was started.
-  std::vector<std::string> without_effect = {};  ///< Options that it takes for the sake of `--config` alone.
+  bool is_alone = false;                              ///< Process 0 does it, whoever else was started.
+  std::vector<std::string_view> without_effect = {};  ///< Options that it takes for the sake of `--config` alone.
 };
 
 /// Throws ValueError where the command line itself says what has no effect; a run's file says all that the run was.
 void check_has_effect(const Command& command, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
-    const std::string name = word.substr(0, word.find('='));
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
     if (std::ranges::find(command.without_effect, name) == command.without_effect.end()) continue;
     throw ValueError(
         fmt::format("[{}] {} has no effect here; leave it out, or give it to train", command.app->get_name(), name));
@@ -106,11 +108,12 @@ class Commands {
     add_train_options(add("summary", "A model's variables", [this] { return summarize(finished(train_)); }), train_,
                       false);
     commands_.back().is_alone = true;
-    commands_.back().without_effect = of_runs;
-    commands_.back().without_effect.insert(commands_.back().without_effect.end(), of_steps.begin(), of_steps.end());
+    commands_.back().without_effect.assign(std::begin(of_runs), std::end(of_runs));
+    commands_.back().without_effect.insert(commands_.back().without_effect.end(), std::begin(of_steps),
+                                           std::end(of_steps));
     add_train_options(add("bench", "Time a training's steps", [this] { return bench(finished(train_)); }), train_,
                       false);
-    commands_.back().without_effect = of_runs;
+    commands_.back().without_effect.assign(std::begin(of_runs), std::end(of_runs));
   }
 
   void add_uses_of_runs() {

@@ -28,21 +28,6 @@ bool makes_zeros(const ir::Equation& equation, const std::vector<bool>& zeros) {
   return keeps && zeros[equation.inputs[0].id];
 }
 
-/// How many equations and outputs read each value.
-std::vector<int> readers(const ir::Function& function, const std::vector<bool>& live) {
-  std::vector<int> count(function.types().size());
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    if (!live[i]) continue;
-    std::vector<ir::Var> read = function.equations()[i].inputs;
-    std::ranges::sort(read);
-    const auto repeated = std::ranges::unique(read);
-    read.erase(repeated.begin(), repeated.end());
-    for (const ir::Var v : read) ++count[v.id];
-  }
-  for (const ir::Var v : function.outputs()) ++count[v.id];
-  return count;
-}
-
 /// A wish that both readers have.
 void join(std::optional<Wish>& all, const Wish& more) {
   if (!all) {
@@ -67,7 +52,7 @@ class Analyzer {
     result_.wishes.resize(function->types().size());
     result_.live = live_equations(*function);
     result_.equations.resize(function->equations().size());
-    readers_ = readers(*function, result_.live);
+    readers_ = readers_of(*function, result_.live);
     for (std::size_t i = 0; i < inputs.size(); ++i) result_.layouts[function->inputs()[i].id] = inputs[i];
   }
 
@@ -171,6 +156,20 @@ std::vector<bool> live_equations(const ir::Function& function) {
     for (const ir::Var v : equation.inputs) needed[v.id] = true;
   }
   return live;
+}
+
+std::vector<int> readers_of(const ir::Function& function, const std::vector<bool>& live) {
+  std::vector<int> count(function.types().size());
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (!live[i]) continue;
+    std::vector<ir::Var> read = function.equations()[i].inputs;
+    std::ranges::sort(read);
+    const auto repeated = std::ranges::unique(read);
+    read.erase(repeated.begin(), repeated.end());
+    for (const ir::Var v : read) ++count[v.id];
+  }
+  for (const ir::Var v : function.outputs()) ++count[v.id];
+  return count;
 }
 
 Wish wish_for(const ValueLayout& layout) { return {layout.cuts.begin(), layout.cuts.end()}; }

@@ -70,6 +70,8 @@ EquationPlan plan_bodies(const Analysis& analysis, const ir::Equation& equation,
 
 /// Per equation, whether it has an effect or an output reads what it gives.
 std::vector<bool> live_equations(const ir::Function& function);
+/// How many live equations and outputs read each value.
+std::vector<int> readers_of(const ir::Function& function, const std::vector<bool>& live);
 
 /// A layout with each dimension asked for.
 Wish wish_for(const ValueLayout& layout);

@@ -64,25 +64,13 @@ std::vector<ir::Var> in_float32(ir::Builder& builder, const ir::Equation& equati
   return outputs;
 }
 
-/// Per value, whether something that is needed reads it.
-std::vector<bool> read_values(const ir::Function& function) {
-  std::vector<bool> read(function.types().size());
-  const std::vector<bool> live = live_equations(function);
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    if (!live[i]) continue;
-    for (const ir::Var v : function.equations()[i].inputs) read[v.id] = true;
-  }
-  for (const ir::Var v : function.outputs()) read[v.id] = true;
-  return read;
-}
-
 /// The gradient of attention, of which some results are sums over what others have, with these sums apart.
 std::optional<std::vector<ir::Var>> sums_apart(ir::Builder& builder, const ir::Equation& equation,
-                                               std::span<const ir::Var> inputs, const std::vector<bool>& read) {
+                                               std::span<const ir::Var> inputs, const std::vector<int>& readers) {
   if (equation.primitive != &ops::primitives::attention_grad()) return std::nullopt;
   std::vector<Value> operands;
   for (const ir::Var v : inputs) operands.emplace_back(builder, v);
-  const bool is_bias_read = read[equation.outputs.back().id];
+  const bool is_bias_read = readers[equation.outputs.back().id] > 0;
   const auto results = ops::attention_grad_with_sums_apart(operands, equation.attrs, is_bias_read);
   if (!results) return std::nullopt;
   std::vector<ir::Var> vars;
@@ -93,7 +81,7 @@ std::optional<std::vector<ir::Var>> sums_apart(ir::Builder& builder, const ir::E
 }  // namespace
 
 ir::FunctionPtr sums_in_one_order(const ir::FunctionPtr& function, const Setting& setting) {
-  const std::vector<bool> read = read_values(*function);
+  const std::vector<int> readers = readers_of(*function, live_equations(*function));
   const auto rule = [&](ir::Builder& builder, const ir::Equation& equation,
                         std::span<const ir::Var> inputs) -> std::optional<std::vector<ir::Var>> {
     if (!ir::sub_functions(equation.attrs).empty()) {
@@ -112,7 +100,7 @@ ir::FunctionPtr sums_in_one_order(const ir::FunctionPtr& function, const Setting
       x = one_sum_after_the_other(x, equation.attrs.get<ops::Dims>("axes"));
       return std::vector{is_narrow ? ops::convert(x, results[0].dtype).var() : x.var()};
     }
-    if (auto apart = sums_apart(builder, equation, inputs, read)) return apart;
+    if (auto apart = sums_apart(builder, equation, inputs, readers)) return apart;
     if (!adds_narrow_floats(equation, operands, results, setting)) return std::nullopt;
     return in_float32(builder, equation, inputs, results);
   };

@@ -25,7 +25,7 @@ constexpr bool always_check = false;
 constexpr bool always_check = true;
 #endif
 
-const std::string of_validation = "val_";
+constexpr const char* of_validation = "val_";
 
 void check(const TrainerOptions& o, const Callbacks& callbacks) {
   if (o.log_every < 1) throw ValueError(fmt::format("[fit] log_every is {}; it must be at least 1", o.log_every));

@@ -19,6 +19,8 @@ Array filled_outside(const Array& inside, const Array& elements, const std::opti
 
 /// Indices as int64 (int32 where the extent allows it and they are no wider); negative ones count from the end.
 Array from_the_end(const Array& indices, std::int64_t extent);
+/// Integers in at least 32 bits: a dtype that holds every index need not hold the extent that it is compared with.
+Array in_at_least_32_bits(const Array& integers);
 /// Whether each index lies in [0, extent).
 Array in_bounds(const Array& indices, std::int64_t extent);
 /// The starts of a slice of x, one a dimension; negative ones count from the end.

@@ -37,6 +37,10 @@ Array from_the_end(const Array& indices, std::int64_t extent) {
   return where(less(wide, 0), wide + extent, wide);
 }
 
+Array in_at_least_32_bits(const Array& integers) {
+  return size_of(integers.dtype()) < 4 ? convert(integers, int32) : integers;
+}
+
 Array in_bounds(const Array& indices, std::int64_t extent) {
   return bitwise_and(greater_equal(indices, 0), less(indices, extent));
 }

@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
@@ -40,8 +41,7 @@ Array before_length(const Array& lengths, std::int64_t batch, std::int64_t exten
     throw ShapeError(fmt::format("dot_product_attention: {} must be integers of shape [{}], one per example, got {}",
                                  what, batch, to_string(lengths.type())));
   }
-  // A dtype that holds every length need not hold every position.
-  const Array wide = size_of(lengths.dtype()) < 4 ? convert(lengths, int32) : lengths;
+  const Array wide = api::in_at_least_32_bits(lengths);
   return less(iota({batch, extent}, 1, wide.dtype()), expand_dims(wide, -1));
 }
 
@@ -81,10 +81,12 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
   const std::int64_t batch = q.dim(0), queries = q.dim(1), keys = k.dim(1);
   const Array bias = options.bias ? convert(at_logits(*options.bias, "bias"), dtype) : zeros({1, 1, 1, 1}, dtype);
   Array mask = options.mask ? at_logits(*options.mask, "mask") : full({1, 1, 1, 1}, true, bool_);
+  const auto clean = [&](Array& x, const Array& seen) {
+    if (!options.unseen_is_finite) x = without_unseen(x, seen);
+  };
   const auto hide = [&](const Array& seen) {
-    if (options.unseen_is_finite) return;
-    k = without_unseen(k, seen);
-    v = without_unseen(v, seen);
+    clean(k, seen);
+    clean(v, seen);
   };
   if (options.mask && is_of_keys(mask)) hide(reshape(mask != 0, {mask.dim(0), mask.dim(3)}));
   Array asked;  // queries that count
@@ -96,7 +98,7 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
   if (options.query_seq_lengths) {
     asked = before_length(*options.query_seq_lengths, batch, queries, "query_seq_lengths");
     mask = mask & reshape(asked, {batch, 1, queries, 1});
-    if (!options.unseen_is_finite) q = without_unseen(q, asked);
+    clean(q, asked);
   }
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(-1), 1))));
   std::vector<Array> results = api::bind(ops::primitives::attention(), std::vector<Array>{q, k, v, bias, mask},

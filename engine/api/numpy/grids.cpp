@@ -7,6 +7,7 @@
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/core/lists.h"
 
 namespace lockstep {
@@ -98,7 +99,7 @@ Arrays unravel_index(const ArrayOperand& flat, const Axes& extents) {
   expect_integers("unravel_index", flat);
   const Shape shape(extents);
   const std::int64_t size = shape.size();
-  const Array wide = size_of(flat.dtype()) < 4 ? convert(flat, int32) : Array(flat);
+  const Array wide = api::in_at_least_32_bits(flat);
   const Array inside = is_unsigned_integer(wide.dtype()) ? minimum(wide, std::max<std::int64_t>(size - 1, 0))
                                                          : clip(wide, -size, size - 1);
   const std::vector<std::int64_t> strides = row_major_strides(shape);

@@ -5,6 +5,7 @@
 #include <lockstep/indexing.h>
 #include <lockstep/reductions.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
@@ -53,8 +54,7 @@ Array bincount(const ArrayOperand& x, std::int64_t length, const std::optional<A
   if (!is_integer(x.dtype())) {
     throw DtypeError("bincount given " + to_string(x.type()) + "; expected integers; convert(x, int32) first");
   }
-  // A narrow dtype need not hold the length.
-  const Array indices = size_of(x.dtype()) < 4 ? convert(flat(x), int32) : flat(x);
+  const Array indices = api::in_at_least_32_bits(flat(x));
   const Array counted = weights_of("bincount", x, weights, int32);
   const Array held = where(less(indices, length), counted, zeros_like(counted));
   return add_up(convert(minimum(maximum(indices, 0), std::max<std::int64_t>(length - 1, 0)), int32), held, length);

@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/numpy/weak_types.h"
 #include "engine/api/transforms/bind.h"
@@ -85,12 +86,10 @@ Array one_hot(const ArrayOperand& indices, std::int64_t classes, DType dtype) {
   if (classes < 0)
     throw ValueError(fmt::format("one_hot: the number of classes must not be negative, got {}", classes));
   // Positions must not wrap: 261 of int8 is 5.
-  const bool narrow = size_of(indices.dtype()) < 4;
-  const DType numbers = narrow ? int32 : indices.dtype();
-  const Array column = expand_dims(convert(indices, numbers), -1);
+  const Array column = expand_dims(api::in_at_least_32_bits(indices), -1);
   Shape shape = indices.shape();
   shape.append(classes);
-  return convert(equal(column, iota(shape, -1, numbers)), dtype);
+  return convert(equal(column, iota(shape, -1, column.dtype())), dtype);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,5 @@
-#include <numeric>
+#include <functional>
 #include <string>
-#include <utility>
 
 #include "engine/exchange/stablehlo/exporter.h"
 #include "engine/ir/control_flow.h"
@@ -60,66 +59,58 @@ Term with_row(const Lowering& l, const Term& rows, const Term& value, const Term
   return l.out.op("stablehlo.dynamic_update_slice", operands, rows.type);
 }
 
-/// A while loop over (index, carry..., ys...).
+/// `length` steps over (count, state...), of which `step` makes the next state from the state, the index and 0. The state
+/// behind them.
+Terms counted_loop(const Lowering& l, std::int64_t length, bool reverse, const Terms& state,
+                   const std::function<Terms(const Terms& state, const Term& index, const Term& zero)>& step) {
+  const ArrayType counter{DType::int32, {}, {}};
+  const Term zero = l.out.splat_integer(counter, 0);
+  const Terms init = joined({zero}, state);
+  const std::string cond = l.out.region(types_of(init), [&](const Terms& now) {
+    return Terms{l.out.compare("LT", now[0], l.out.splat_integer(counter, length))};
+  });
+  const std::string body = l.out.region(types_of(init), [&](const Terms& now) {
+    const Term last = l.out.splat_integer(counter, length - 1);
+    const Term index = reverse ? l.out.binary("stablehlo.subtract", last, now[0]) : now[0];
+    const Terms next = step(part(now, 1, state.size()), index, zero);
+    return joined({l.out.binary("stablehlo.add", now[0], l.out.splat_integer(counter, 1))}, next);
+  });
+  return part(l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body}), 1, state.size());
+}
+
+/// A loop over (carry..., ys...).
 Terms scan(const Lowering& l) {
   const ir::Scan scan = ir::Scan::of(l.attrs());
   const Terms consts = part(l.operands, 0, scan.consts), carry = part(l.operands, scan.consts, scan.carries);
   const Terms xs = part(l.operands, scan.consts + scan.carries, scan.xs());
-  if (scan.length == 0) {  // a body would read rows that there are not
-    Terms results = carry;
-    for (std::size_t i = scan.carries; i < l.types.size(); ++i) results.push_back(l.out.zeros(l.types[i]));
-    return results;
-  }
-  const ArrayType counter{DType::int32, {}, {}};
-  const Term zero = l.out.splat_integer(counter, 0);
-  Terms init = joined({zero}, carry);
+  Terms init = carry;
   for (std::size_t i = scan.carries; i < l.types.size(); ++i) init.push_back(l.out.zeros(l.types[i]));
-  const std::string cond = l.out.region(types_of(init), [&](const Terms& state) {
-    return Terms{l.out.compare("LT", state[0], l.out.splat_integer(counter, scan.length))};
-  });
-  const std::string body = l.out.region(types_of(init), [&](const Terms& state) {
-    const Term last = l.out.splat_integer(counter, scan.length - 1);
-    const Term index = scan.reverse ? l.out.binary("stablehlo.subtract", last, state[0]) : state[0];
-    Terms inputs = joined(consts, part(state, 1, scan.carries));
+  if (scan.length == 0) return init;  // a body would read rows that there are not
+  return counted_loop(l, scan.length, scan.reverse, init, [&](const Terms& state, const Term& index, const Term& zero) {
+    Terms inputs = joined(consts, part(state, 0, scan.carries));
     for (const Term& x : xs) inputs.push_back(row(l, x, index, zero));
-    const Terms results = l.out.body(*scan.body, inputs);
-    Terms next = {l.out.binary("stablehlo.add", state[0], l.out.splat_integer(counter, 1))};
-    next = joined(next, part(results, 0, scan.carries));
-    for (std::size_t i = scan.carries; i < results.size(); ++i) {
-      next.push_back(with_row(l, state[i + 1], results[i], index, zero));
+    Terms next = l.out.body(*scan.body, inputs);
+    for (std::size_t i = scan.carries; i < next.size(); ++i) {
+      next[i] = with_row(l, state[i], next[i], index, zero);
     }
     return next;
   });
-  const Terms results = l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body});
-  return part(results, 1, results.size() - 1);
 }
 
-/// y[i] = a[i] y[i-1] + b[i] along an axis, from 0 on: a while loop over (index, last row, y).
+/// y[i] = a[i] y[i-1] + b[i] along an axis, from 0 on: a loop over (last row, y).
 Terms recurrence(const Lowering& l) {
   const ArrayType& type = l.type();
   const auto axis = static_cast<int>(l.attrs().get<std::int64_t>("axis"));
-  const bool reverse = l.attrs().get_or<bool>("reverse", false);
   if (type.shape.size() == 0) return {l.out.zeros(type)};
-  Integers order(static_cast<std::size_t>(type.shape.rank()));
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[0], order[static_cast<std::size_t>(axis)]);
-  const Term a = l.out.transpose(l.x(), order), b = l.out.transpose(l.operands[1], order);
-  const ArrayType counter{DType::int32, {}, {}}, one_row{type.dtype, b.type.shape.erase(0), {}};
-  const Term zero = l.out.splat_integer(counter, 0);
-  const Terms init = {zero, l.out.zeros(one_row), l.out.zeros(b.type)};
-  const std::int64_t length = b.type.shape[0];
-  const std::string cond = l.out.region(types_of(init), [&](const Terms& state) {
-    return Terms{l.out.compare("LT", state[0], l.out.splat_integer(counter, length))};
-  });
-  const std::string body = l.out.region(types_of(init), [&](const Terms& state) {
-    const Term last = l.out.splat_integer(counter, length - 1);
-    const Term index = reverse ? l.out.binary("stablehlo.subtract", last, state[0]) : state[0];
-    const Term scaled = l.out.binary("stablehlo.multiply", row(l, a, index, zero), state[1]);
+  const Term a = l.out.swap_axes(l.x(), 0, axis), b = l.out.swap_axes(l.operands[1], 0, axis);
+  const Terms init = {l.out.zeros({type.dtype, b.type.shape.erase(0), {}}), l.out.zeros(b.type)};
+  const auto step = [&](const Terms& state, const Term& index, const Term& zero) {
+    const Term scaled = l.out.binary("stablehlo.multiply", row(l, a, index, zero), state[0]);
     const Term next = l.out.binary("stablehlo.add", scaled, row(l, b, index, zero));
-    return Terms{l.out.binary("stablehlo.add", state[0], l.out.splat_integer(counter, 1)), next,
-                 with_row(l, state[2], next, index, zero)};
-  });
-  return {l.out.transpose(l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body})[2], order)};
+    return Terms{next, with_row(l, state[1], next, index, zero)};
+  };
+  const bool reverse = l.attrs().get_or<bool>("reverse", false);
+  return {l.out.swap_axes(counted_loop(l, b.type.shape[0], reverse, init, step)[1], 0, axis)};
 }
 
 Terms branches(const Lowering& l) {

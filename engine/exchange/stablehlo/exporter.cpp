@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -167,6 +168,12 @@ Term Exporter::transpose(const Term& x, const Integers& permutation) {
   Shape shape;
   for (const std::int64_t d : permutation) shape.append(x.type.shape[static_cast<int>(d)]);
   return op("stablehlo.transpose", {x}, {x.type.dtype, shape, {}}, "permutation = " + array_attribute(permutation));
+}
+Term Exporter::swap_axes(const Term& x, int a, int b) {
+  Integers order(static_cast<std::size_t>(x.type.shape.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[static_cast<std::size_t>(a)], order[static_cast<std::size_t>(b)]);
+  return transpose(x, order);
 }
 Term Exporter::broadcast(const Term& x, const Shape& shape, const Integers& dims) {
   return op("stablehlo.broadcast_in_dim", {x}, {x.type.dtype, shape, {}},

@@ -46,6 +46,7 @@ class Exporter {
   Term splat_integer(const ArrayType& type, std::int64_t value);
   Term reshape(const Term& x, const Integers& shape);
   Term transpose(const Term& x, const Integers& permutation);
+  Term swap_axes(const Term& x, int a, int b);
   Term broadcast(const Term& x, const Shape& shape, const Integers& dims);
   Term convert(const Term& x, DType dtype);
   Term binary(std::string_view name, const Term& a, const Term& b) { return op(name, {a, b}, a.type); }

@@ -86,15 +86,13 @@ std::vector<Array> put_in_turn(const OpCall& call, Windows windows) {
     window.push_back(extent);
     sizes[static_cast<std::size_t>(d)] = extent;
   }
-  const Axes all = [&] {
-    Axes dims(window.size());
-    std::iota(dims.begin(), dims.end(), 0);
-    return dims;
-  }();
+  Axes all(window.size());
+  std::iota(all.begin(), all.end(), 0);
   const std::int64_t depth = windows.indices.dim(-1);
   const std::int64_t count = depth == 0 ? 1 : windows.indices.size() / depth;
   Axes rows = window;
   rows.insert(rows.begin(), count);
+  windows.update = all;  // of one window, whose dimensions are all there are
   const Array vectors = reshape(windows.indices, {count, depth}), given = reshape(transpose(updates, order), rows);
   const auto body = [&](const Array& filled, const std::pair<Array, Array>& row) {
     const Array& at = row.first;
@@ -106,7 +104,6 @@ std::vector<Array> put_in_turn(const OpCall& call, Windows windows) {
                                                    {"slice_sizes", sizes},
                                                    {"mode", std::string("clip")}})[0];
     const Array joined = joined_by_region(call, call.op.regions[0], there, row.second);
-    windows.update = all;
     return std::pair(lax::scatter({filled, at, joined}, windows.attrs())[0], zeros({0}));
   };
   return {scan(body, x, std::pair(vectors, given)).first};

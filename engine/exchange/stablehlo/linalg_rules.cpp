@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,11 +21,9 @@ Term transform(const Lowering& l, const Term& x, const std::string& kind, const 
 
 /// A complex transform along one dimension.
 Term transform_along(const Lowering& l, const Term& x, const std::string& kind, int dim) {
-  Integers order(static_cast<std::size_t>(x.type.shape.rank()));
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<std::size_t>(dim)], order.back());
-  const Term moved = l.out.transpose(x, order);
-  return l.out.transpose(transform(l, moved, kind, {x.type.shape[dim]}, moved.type), order);
+  const int last = x.type.shape.rank() - 1;
+  const Term moved = l.out.swap_axes(x, dim, last);
+  return l.out.swap_axes(transform(l, moved, kind, {x.type.shape[dim]}, moved.type), dim, last);
 }
 
 /// There an op transforms three dimensions at most; those before are transformed where the values are complex.
