@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,18 +34,44 @@ void check_narrow(std::string_view function, DType dtype) {
       fmt::format("[{}] the dtype is {}; give bfloat16 or float16, or leave it out", function, name(dtype)));
 }
 
-/// Which leaves of a state are one element for each of a parameter: float32 of its shape, below a path that ends with the
-/// parameter's.
-std::vector<bool> slots_of(const Tree& state, const Tree& params) {
+/// What a leaf of a state is called that is one element for each of a parameter, as "mu" in "0/mu/layer/kernel": it has
+/// the parameter's shape, and its path ends with the parameter's.
+std::optional<std::string_view> slot_name(std::string_view path, const Shape& shape,
+                                          const std::vector<std::string>& names, const std::vector<Array>& params) {
+  std::optional<std::size_t> own;  // of the longest path: one may be the end of another
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_own = path == names[i] || path.ends_with("/" + names[i]);
+    if (is_own && shape == params[i].shape()) own = std::max(own.value_or(0), names[i].size());
+  }
+  if (!own) return std::nullopt;
+  std::string_view before = path.substr(0, path.size() - *own);
+  if (before.ends_with('/')) before.remove_suffix(1);
+  return before.substr(before.rfind('/') + 1);
+}
+
+/// Which leaves of a state are called as one element for each of a parameter is; of float16, without averages of squares,
+/// which it has no place for: they are 0 below 6e-8 and infinite above 65504.
+std::vector<bool> slots_of(const Tree& state, const Tree& params, DType dtype) {
+  constexpr std::array<std::string_view, 4> squares = {"nu", "nu_max", "squares", "moves"};
   const std::vector<std::string> paths = state.paths(), names = params.paths();
   const std::vector<Array> slots = state.leaves(), leaves = params.leaves();
   std::vector<bool> found(slots.size());
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (!is_float(slots[i].dtype())) continue;
-    for (std::size_t j = 0; j < names.size() && !found[i]; ++j) {
-      const bool is_own = paths[i] == names[j] || paths[i].ends_with("/" + names[j]);
-      found[i] = is_own && slots[i].shape() == leaves[j].shape();
-    }
+    const std::optional<std::string_view> name = slot_name(paths[i], slots[i].shape(), names, leaves);
+    found[i] = name && (dtype != float16 || std::ranges::find(squares, *name) == squares.end());
+  }
+  return found;
+}
+
+/// Which leaves `init` fills with the parameters themselves. Parameters are taken back to what stands there, or measured
+/// from it: rounded, it would move them.
+std::vector<bool> copies_of(const std::function<Tree(const Tree&)>& init, const Tree& params) {
+  const Tree wide = widened(params);
+  const std::vector<Array> slots = init(wide).leaves(), leaves = wide.leaves();
+  std::vector<bool> found;
+  for (const Array& slot : slots) {
+    found.push_back(std::ranges::any_of(leaves, [&](const Array& leaf) { return leaf.state() == slot.state(); }));
   }
   return found;
 }
@@ -59,12 +90,18 @@ GradientTransformation moments_dtype(GradientTransformation inner, DType dtype, 
   check_narrow("moments_dtype", dtype);
   const auto init = [=](const Tree& params) {
     const Tree state = inner.init(params);
-    return Tree::dict({{"count", Tree(first_count())}, {"inner", converted(state, slots_of(state, params), dtype)}});
+    std::vector<bool> slots = slots_of(state, params, dtype);
+    const std::vector<bool> copies = copies_of(inner.init, params);
+    for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = slots[i] && !copies[i];
+    return Tree::dict({{"count", Tree(first_count())}, {"inner", converted(state, slots, dtype)}});
   };
   const auto step = [=](const Tree& gradients, const Tree& state, const Tree& params, const KnownLoss& loss) {
     const Array count = state.at("count").array();
     const Tree& kept = state.at("inner");
-    const std::vector<bool> slots = slots_of(kept, params);
+    // `init` has said which are narrow.
+    std::vector<bool> slots = slots_of(kept, params, dtype);
+    const std::vector<Array> given = kept.leaves();
+    for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = slots[i] && given[i].dtype() == dtype;
     auto [updates, next] = update(inner, gradients, converted(kept, slots, float32), params, loss);
     std::vector<Array> leaves = next.leaves();
     const std::vector<std::string> paths = next.paths();

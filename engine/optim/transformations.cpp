@@ -126,7 +126,12 @@ GradientTransformation add_decayed_weights(Schedule decay, Mask mask) {
 
 GradientTransformation clip_by_value(double limit) {
   if (!(limit > 0)) throw ValueError(fmt::format("[clip_by_value] the limit is {}; it must be above 0", limit));
-  return leafwise([limit](const Array& u, const Array&) { return clip(u, -limit, limit); });
+  GradientTransformation rule = leafwise([limit](const Array& u, const Array&) { return clip(u, -limit, limit); });
+  rule.init = [](const Tree& params) {
+    check_real("clip_by_value", params);
+    return Tree();
+  };
+  return rule;
 }
 
 GradientTransformation sgd(LearningRate rate, double momentum, bool nesterov) {

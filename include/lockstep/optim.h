@@ -137,7 +137,7 @@ LOCKSTEP_API GradientTransformation add_decayed_weights(Schedule decay, Mask mas
 /// Scaled so that the norm over all leaves is at most `max_norm`, also where the norm, or its square, is beyond the
 /// dtype. An infinite element becomes NaN, the others 0. Throws ValueError unless max_norm is > 0.
 LOCKSTEP_API GradientTransformation clip_by_global_norm(double max_norm);
-/// Each element clipped to [-limit, limit]; NaN stays. Throws ValueError unless limit is > 0.
+/// Each element clipped to [-limit, limit]; NaN stays. Real leaves. Throws ValueError unless limit is > 0.
 LOCKSTEP_API GradientTransformation clip_by_value(double limit);
 
 /// -rate g, or with a momentum other than 0 -rate v' of trace(momentum, nesterov): v' = momentum v + g, with nesterov

@@ -42,7 +42,9 @@ LOCKSTEP_API std::function<Array(const Tree&)> norm_is_not_below(double max_squa
 /// or float16 between updates, and computed in float32: half the memory. With a seed it is rounded at random
 /// (random::round_stochastically), keyed by seed, number of the update and path, on all replicas alike: without, an
 /// average that changes by less than a 512th of itself, as squares with b2 = 0.999 do, stays where it is. Slots of
-/// complex or float64 parameters stay. Its state is {"count", "inner"}. Throws DtypeError for another dtype. (Optax'
+/// complex or float64 parameters stay as they are, so do copies and averages of parameters, to which parameters are taken
+/// back (`sam`, `lookahead`, `average_parameters`), and in float16 averages of squares, which it cannot hold: they are 0
+/// below 6e-8, infinite above 65504. Its state is {"count", "inner"}. Throws DtypeError for another dtype. (Optax'
 /// mu_dtype, of all moments)
 LOCKSTEP_API GradientTransformation moments_dtype(GradientTransformation inner, DType dtype,
                                                   std::optional<std::uint64_t> seed = std::nullopt);

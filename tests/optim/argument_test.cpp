@@ -148,6 +148,7 @@ TEST_CASE("leaves that an optimizer cannot take are named") {
                                           scale_by_sm3(),
                                           keep_params_nonnegative(),
                                           add_noise(1, 1, random::key(0)),
+                                          clip_by_value(1),
                                           cocob(),
                                           dadapt_adamw(),
                                           momo(),

@@ -110,6 +110,36 @@ TEST_CASE("moments in bfloat16: the state is narrow, updates are close to those 
   }
 }
 
+TEST_CASE("copies of parameters stay as they are: without a gradient no parameter moves") {
+  const Array start = random::normal(random::key(1), {64}), none = zeros({64});
+  const optim::GradientTransformation still = optim::sgd(0.1);
+  const std::vector<std::pair<std::string, optim::GradientTransformation>> rules = {
+      {"lookahead", optim::lookahead(still, 2, 0.5)},
+      {"sam", optim::sam(still, still, 2)},
+      {"schedule_free", optim::schedule_free_sgd(0.1)},
+      {"madgrad", optim::madgrad(0.1)},
+      {"cocob", optim::cocob()},
+      {"average_parameters", optim::chain(still, optim::average_parameters(0.9, {.overwrite_every = 2}))}};
+  for (const auto& [label, rule] : rules) {
+    CAPTURE(label);
+    const Array end = trained(optim::moments_dtype(rule, bfloat16), start, none, 4).first;
+    CHECK(max(abs(end - start)).item<float>() < 1e-6F);
+  }
+}
+
+TEST_CASE("float16 keeps averages of gradients, and none of squares, which it has no room for") {
+  const Array start = zeros({4});
+  for (const double size : {1e-5, 3e4}) {
+    CAPTURE(size);
+    const Array gradient = full({4}, size);
+    const Array expected = trained(optim::adam(0.1), start, gradient, 20).first;
+    const auto [given, state] = trained(optim::moments_dtype(optim::adam(0.1), float16), start, gradient, 20);
+    CHECK(max(abs(given - expected)).item<float>() < 0.01F * max(abs(expected)).item<float>());
+    CHECK(state.at("inner/0/mu/layer/a").array().dtype() == float16);
+    CHECK(state.at("inner/0/nu/layer/a").array().dtype() == float32);
+  }
+}
+
 TEST_CASE("squares in bfloat16 fall when they are rounded at random, and stand still when to the nearest") {
   // After one gradient of 1, zeros: v falls by a thousandth each step.
   const auto squares_after = [](std::optional<std::uint64_t> seed) {
