@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -208,6 +209,14 @@ TEST_CASE("the derivatives of indexing") {
   check_gradient([](const Array& a) { return at(a, array({1, 4, 4})).min(exp(index(a, {Slice{1, 4}})) - 1); }, v);
   check_gradient([](const Array& a) { return segment_max(a, array({1, 0, 1}), 2); }, x);
   check_gradient([](const Array& a) { return segment_prod(a, array({1, 0, 1}), 2); }, x);
+}
+
+TEST_CASE("an element that no update meets keeps its derivative, NaN too") {
+  const Array x = array({std::nanf(""), 1.f, 5.f});
+  const auto most = [](const Array& a) { return sum(at(a, array({1, 2})).max(array({2.f, 3.f}))); };
+  const auto least = [](const Array& a) { return sum(at(a, array({1, 2})).min(array({2.f, 3.f}))); };
+  check_close(grad(most)(x), {3}, {1, 0, 1});
+  check_close(grad(least)(x), {3}, {1, 1, 0});
 }
 
 TEST_CASE("a product with a zero factor has a derivative") {

@@ -1,7 +1,15 @@
+#include <cstdint>
+
 #include <doctest/doctest.h>
 
+#include <lockstep/arithmetic.h>
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
+#include <lockstep/grids.h>
+#include <lockstep/image.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
+#include <lockstep/reductions.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
@@ -126,6 +134,40 @@ TEST_CASE("comparisons and choice") {
 TEST_CASE("dtype errors name the op") {
   expect_error<DtypeError>([] { bitwise_and(ones({2}), ones({2})); }, "bitwise_and", "f32[2]");
   expect_error<ValueError>([] { add(Array(), 1); }, "holds nothing");
+}
+
+TEST_CASE("integers of few bits do not wrap on the way to what they mean") {
+  const Array v = ones({3});
+  for (const DType dtype : {int8, uint8, uint16, uint32, uint64}) {
+    CAPTURE(name(dtype));
+    check_close(ldexp(v, convert(array({0, 1, 3}), dtype)), {3}, {1, 2, 8});
+  }
+  const Array y = ones({3}, int8);
+  check_close(trapezoid(y, convert(array({200, 100, 0}), uint8)), {}, {-200});
+  check_close(trapezoid(y, convert(array({100, 0, -100}), int8)), {}, {-200});
+  CHECK(trapezoid(y, ones({3}, float16)).dtype() == float16);
+  // What int32 does not hold lies outside as well, and is not taken modulo 2^32.
+  const Array far = array({std::int64_t{1} << 32, -(std::int64_t{1} << 32)}), last = array({0xffffffffU, 5U});
+  check_close(ravel_multi_index({far, last}, {3, 4}), {2}, {11, 3});
+  check_close(ravel_multi_index({far, last}, {3, 5}, IndexMode::wrap), {2}, {5, 10});
+}
+
+TEST_CASE("functions of several steps round to a narrow dtype once") {
+  const auto narrow = [](const Array& x) { return convert(x, bfloat16); };
+  const auto check_rounded = [&](const Array& given, const Array& wide) {
+    CHECK(given.dtype() == bfloat16);
+    CHECK(array_equal(given, narrow(wide)).item<bool>());
+  };
+  const Array x = narrow(array({-0.55078125F, -35.F, 2.140625F})), wide = convert(x, float32);
+  check_rounded(unwrap(x), unwrap(wide));
+  check_rounded(gradient(x, 0, 0.1), gradient(wide, 0, 0.1));
+  const Array places = narrow(array({0.F, 1.F, 3.F})), at = narrow(array({0.3F, 1.7F}));
+  check_rounded(interp(at, places, x), interp(convert(at, float32), convert(places, float32), wide));
+  check_rounded(trapezoid(x, places), trapezoid(wide, convert(places, float32)));
+  const Array ends = array({0.F, 1000.F});  // a narrow dtype does not even count the bins
+  check_rounded(histogram(narrow(ends), 1000).second, histogram(ends, 1000).second);
+  const Array sampled = image::map_coordinates(array({0U, 0x80000000U}), {convert(array({0.5F}), float16)});
+  CHECK(sampled.item<std::uint32_t>() == 0x40000000U);
 }
 
 TEST_CASE("making arrays") {

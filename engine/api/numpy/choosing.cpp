@@ -4,6 +4,7 @@
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/core/lists.h"
 
@@ -57,7 +58,8 @@ Array interp(const ArrayOperand& x, const ArrayOperand& xp, const ArrayOperand& 
   }
   const Operand a = x, b = xp, c = fp;
   const DType dtype = api::inexact(api::common_dtype({&a, &b, &c}));
-  const Array at = convert(x, dtype), places = convert(xp, dtype), values = convert(fp, dtype);
+  const DType wide = api::widened(dtype);
+  const Array at = convert(x, wide), places = convert(xp, wide), values = convert(fp, wide);
   const std::int64_t last = xp.size() - 1;
   // The number of samples at or below x: the interval it lies in begins at the one before.
   const Array below = sum(convert(greater_equal(expand_dims(at, -1), places), int32), Axes{-1});
@@ -73,24 +75,24 @@ Array interp(const ArrayOperand& x, const ArrayOperand& xp, const ArrayOperand& 
     return index(values, {i});
   };
   const Array high = where(greater(at, index(places, {last})), end(right, last), inside);
-  return where(less(at, index(places, {0})), end(left, 0), high);
+  return convert(where(less(at, index(places, {0})), end(left, 0), high), dtype);
 }
 
 namespace {
 
-/// The integral of y with the distances of its samples.
-Array trapezoids(const Array& y, const Operand& distances, int dim) {
+/// The integral of y with the distances of its samples, as `dtype`.
+Array trapezoids(const Array& y, const Operand& distances, int dim, DType dtype) {
   const std::int64_t extent = y.shape()[dim];
-  const Array value = convert(y, api::inexact(y.dtype()));
+  const Array value = convert(y, api::widened(dtype));
   const Array left = slice_in_dim(value, 0, std::max<std::int64_t>(extent - 1, 0), dim);
   const Array right = slice_in_dim(value, std::min<std::int64_t>(extent, 1), extent, dim);
-  return sum((left + right) * distances, Axes{dim}) * 0.5;
+  return convert(sum((left + right) * distances, Axes{dim}) * 0.5, dtype);
 }
 
 }  // namespace
 
 Array trapezoid(const ArrayOperand& y, double dx, std::int64_t axis) {
-  return trapezoids(y, dx, normalize_axis(axis, y.ndim(), "trapezoid"));
+  return trapezoids(y, dx, normalize_axis(axis, y.ndim(), "trapezoid"), api::inexact(y.dtype()));
 }
 
 Array trapezoid(const ArrayOperand& y, const ArrayOperand& x, std::int64_t axis) {
@@ -101,14 +103,16 @@ Array trapezoid(const ArrayOperand& y, const ArrayOperand& x, std::int64_t axis)
                                  to_string(x.shape()), to_string(y.shape())));
   }
   const std::int64_t extent = x.shape()[along];
-  Array distances = slice_in_dim(x, std::min<std::int64_t>(extent, 1), extent, along) -
-                    slice_in_dim(x, 0, std::max<std::int64_t>(extent - 1, 0), along);
+  const DType dtype = api::inexact(api::common_dtype({y, x}));
+  const Array places = convert(x, api::widened(dtype));  // integers have no distances below 0, or wrap
+  Array distances = slice_in_dim(places, std::min<std::int64_t>(extent, 1), extent, along) -
+                    slice_in_dim(places, 0, std::max<std::int64_t>(extent - 1, 0), along);
   if (x.ndim() == 1) {
     Axes column = repeated(y.ndim(), 1);
     nth(column, dim) = distances.size();
     distances = reshape(distances, column);
   }
-  return trapezoids(y, distances, dim);
+  return trapezoids(y, distances, dim, dtype);
 }
 
 }  // namespace lockstep

@@ -19,6 +19,14 @@ void expect_integers(std::string_view op, const Array& x) {
   throw DtypeError(fmt::format("{}: the indices are {}; expected integers", op, to_string(x.type())));
 }
 
+/// Indices clipped or wrapped, in a dtype that holds them and the extent.
+Array brought_inside(const Array& indices, std::int64_t extent, IndexMode mode) {
+  const bool keeps_dtype = size_of(indices.dtype()) == 8 || indices.dtype() == int32;
+  const Array wide = keeps_dtype ? indices : convert(indices, indices.dtype() == uint32 ? int64 : int32);
+  if (mode == IndexMode::wrap) return remainder(wide, extent);
+  return is_unsigned_integer(wide.dtype()) ? minimum(wide, extent - 1) : clip(wide, 0, extent - 1);
+}
+
 /// Vectors, each along a dimension of its own.
 Arrays opened(std::string_view op, std::span<const Array> vectors) {
   Arrays grid;
@@ -124,9 +132,8 @@ Array ravel_multi_index(const ArrayOperands& multi, const Axes& extents, IndexMo
   Array flat = zeros({}, int32);
   for (std::size_t d = 0; d < multi.size(); ++d) {
     expect_integers("ravel_multi_index", multi[d]);
-    const Array index = convert(multi[d], int32);
-    const std::int64_t extent = std::max<std::int64_t>(extents[d], 1);
-    flat = flat + strides[d] * (mode == IndexMode::wrap ? remainder(index, extent) : clip(index, 0, extent - 1));
+    const Array inside = brought_inside(multi[d], std::max<std::int64_t>(extents[d], 1), mode);
+    flat = flat + strides[d] * convert(inside, int32);
   }
   return flat;
 }

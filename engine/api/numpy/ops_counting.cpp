@@ -6,6 +6,7 @@
 #include <lockstep/reductions.h>
 
 #include "engine/api/indexing/index_values.h"
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
@@ -92,8 +93,10 @@ std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins,
   const Array point = equal(low, high);  // As numpy, half a unit to either side.
   low = where(point, sub(low, 0.5), low);
   high = where(point, add(high, 0.5), high);
-  const Array share = div(arange(bins + 1, dtype), static_cast<double>(bins));
-  const Array edges = add(mul(low, sub(1, share)), mul(high, share));
+  // A narrow dtype does not even count the bins.
+  const DType wide = api::widened(dtype);
+  const Array share = div(arange(bins + 1, wide), static_cast<double>(bins));
+  const Array edges = convert(add(mul(low, sub(1, share)), mul(high, share)), dtype);
   return {histogram(x, edges, weights), edges};
 }
 

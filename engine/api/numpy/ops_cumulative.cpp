@@ -4,6 +4,7 @@
 #include <lockstep/error.h>
 #include <lockstep/reductions.h>
 
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/cumulative/direction.h"
@@ -77,10 +78,11 @@ Array gradient(const ArrayOperand& x, std::int64_t axis, double spacing) {
     throw ShapeError(fmt::format("gradient: {} has extent {} along axis {}; expected at least 2 points",
                                  to_string(x.shape()), extent, dim));
   }
-  const Array value = convert(x, api::inexact(x.dtype()));
+  const DType dtype = api::inexact(x.dtype());
+  const Array value = convert(x, api::widened(dtype));
   const Array steps = div(diff(value, 1, dim), spacing);
   const Array inner = mul(add(part(steps, dim, 0, extent - 2), part(steps, dim, 1, extent - 2)), 0.5);
-  return concatenate({part(steps, dim, 0, 1), inner, part(steps, dim, extent - 2, 1)}, dim);
+  return convert(concatenate({part(steps, dim, 0, 1), inner, part(steps, dim, extent - 2, 1)}, dim), dtype);
 }
 
 }  // namespace lockstep

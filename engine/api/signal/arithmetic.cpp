@@ -9,6 +9,7 @@
 #include <lockstep/manipulation.h>
 #include <lockstep/reductions.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 
@@ -85,19 +86,23 @@ Array ldexp(const ArrayOperand& x, const ArrayOperand& n) {
   if (is_complex(dtype)) {
     throw DtypeError(fmt::format("ldexp: {} given; expected floats: scale both parts", to_string(x.type())));
   }
-  return convert(scaled(convert(x, dtype), convert(clip(n, -limit(dtype), limit(dtype)), int32)), given);
+  const Array wide = api::in_at_least_32_bits(n);
+  const Array bounded =
+      is_unsigned_integer(wide.dtype()) ? minimum(wide, limit(dtype)) : clip(wide, -limit(dtype), limit(dtype));
+  return convert(scaled(convert(x, dtype), convert(bounded, int32)), given);
 }
 
 Array unwrap(const ArrayOperand& x, std::int64_t axis, double period) {
   const int dim = normalize_axis(axis, x.ndim(), "unwrap");
-  const Array angles = convert(x, api::inexact(x.dtype()));
-  if (x.dim(dim) < 2) return angles;
+  const Array angles = convert(x, computed(x));
+  if (x.dim(dim) < 2) return convert(x, api::inexact(x.dtype()));
   const Array steps = diff(angles, 1, dim), half = full({}, period / 2, angles.dtype());
   const Array near = remainder(steps + half, period) - half;
   const Array turned = where(logical_and(near == -half, steps > 0), half, near);
   const Array more = where(abs(steps) < half, 0, turned - steps);
   Shape first = x.shape().with(dim, 1);
-  return angles + concatenate({zeros(first, angles.dtype()), cumsum(more, dim)}, dim);
+  const Array unwrapped = angles + concatenate({zeros(first, angles.dtype()), cumsum(more, dim)}, dim);
+  return convert(unwrapped, api::inexact(x.dtype()));
 }
 
 }  // namespace lockstep

@@ -92,13 +92,18 @@ std::vector<Tangent> set_transpose(const TransposeContext& context) {
   return result;
 }
 
+/// Where x is the extremum; NaN always is.
+Value attains(const Value& x, const Value& extremum) {
+  return apply_one(primitives::bitwise_or(), {equal(x, extremum), not_equal(x, x)}, {});
+}
+
 /// The share of a tangent that goes through a minimum or maximum is split evenly among all that attain it.
 std::vector<Tangent> extremum_jvp(const JvpContext& context) {
   const Value &operand = context.inputs[0], &indices = context.inputs[1], &updates = context.inputs[2];
   const Value& result = context.outputs[0];
   const auto chosen = [](const Value& which, const Value& x) { return select(which, x, full_like(x, 0)); };
-  const Value kept = equal(operand, result);
-  const Value hit = equal(met(result, indices, updates.shape(), context.attrs), updates);
+  const Value kept = attains(operand, result);
+  const Value hit = attains(updates, met(result, indices, updates.shape(), context.attrs));
   const Value attained =
       scatter_add(chosen(kept, full_like(operand, 1)), indices, chosen(hit, full_like(updates, 1)), context.attrs);
   // Of an absent tangent a plain zero, no choice of zeros: that would depend on the primals and look like a residual.
