@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -236,6 +237,7 @@ class LOCKSTEP_API Operand {
         kind_(std::is_same_v<T, bool> ? ScalarKind::boolean
               : std::is_integral_v<T> ? ScalarKind::integer
                                       : ScalarKind::real),
+        is_above_int64_(is_above_int64(value)),
         real_(static_cast<double>(value)),
         integer_(static_cast<std::int64_t>(value)),
         site_(at) {}
@@ -245,11 +247,23 @@ class LOCKSTEP_API Operand {
   ScalarKind kind() const { return kind_; }
   double real() const { return real_; }
   std::int64_t integer() const { return integer_; }
+  /// Whether the integer is 2^63 or more; `integer` has its bits then.
+  bool is_above_int64() const { return is_above_int64_; }
 
  private:
+  template <class T>
+  static constexpr bool is_above_int64(T value) {
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(std::int64_t)) {
+      return value > static_cast<T>(std::numeric_limits<std::int64_t>::max());
+    } else {
+      return false;
+    }
+  }
+
   Array array_;
   bool is_scalar_ = false;
   ScalarKind kind_ = ScalarKind::real;
+  bool is_above_int64_ = false;
   double real_ = 0;
   std::int64_t integer_ = 0;
   detail::CallSite site_;

@@ -23,7 +23,7 @@
 namespace lockstep {
 
 /// A rank-0 array of weak type: what holds a number in a struct of arrays without giving it a dtype. A double has its
-/// default dtype, float32, to who asks; formulas use all of its digits.
+/// default dtype, float32, to who asks; formulas use all of its digits. Throws ValueError for an integer from 2^63 on.
 LOCKSTEP_API Array weak_scalar(const Operand& value);
 /// Whether the array gives way to the dtypes of others. (jax.Array.weak_type)
 LOCKSTEP_API bool is_weak_type(const Array& x);
@@ -33,7 +33,9 @@ namespace detail {
 /// A number as an argument of a function.
 LOCKSTEP_API Array number(double value);
 LOCKSTEP_API Array number(std::int64_t value);  ///< int32, or int64 where the value needs it.
-LOCKSTEP_API Array number(bool value);          ///< bool, as weak.
+/// Likewise. Throws ValueError from 2^63 on.
+LOCKSTEP_API Array number(std::uint64_t value);
+LOCKSTEP_API Array number(bool value);  ///< bool, as weak.
 
 /// What a value of the type is where its numbers are arrays; the type itself where it has none.
 template <class T>
@@ -47,6 +49,8 @@ struct TracedForm<T> {
   static Array of(T value) {
     if constexpr (std::is_same_v<T, bool>) {
       return number(value);
+    } else if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) {
+      return number(static_cast<std::uint64_t>(value));
     } else if constexpr (std::is_integral_v<T>) {
       return number(static_cast<std::int64_t>(value));
     } else {

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 
 #include <doctest/doctest.h>
 
@@ -9,7 +10,10 @@
 #include <lockstep/image.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
+#include <lockstep/random.h>
 #include <lockstep/reductions.h>
+#include <lockstep/transforms.h>
+#include <lockstep/weak_types.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
@@ -134,6 +138,26 @@ TEST_CASE("comparisons and choice") {
 TEST_CASE("dtype errors name the op") {
   expect_error<DtypeError>([] { bitwise_and(ones({2}), ones({2})); }, "bitwise_and", "f32[2]");
   expect_error<ValueError>([] { add(Array(), 1); }, "holds nothing");
+}
+
+TEST_CASE("integers of 64 bits without a sign keep their value, and uint64 takes no negative one") {
+  const std::uint64_t top = std::numeric_limits<std::uint64_t>::max();
+  CHECK(add(zeros({}, uint64), top).item<std::uint64_t>() == top);
+  CHECK(add(zeros({}), top).item<float>() == 0x1p64F);
+  CHECK(add(zeros({}, float64), top).item<double>() == 0x1p64);
+  CHECK(full({}, (std::uint64_t{1} << 63) + (std::uint64_t{1} << 39) + 1).item<float>() == 0x1.000002p63F);
+  CHECK(power(array(2.F), top).item<float>() == std::numeric_limits<float>::infinity());
+  CHECK(random::randint(random::key(0), {}, top, top, int64).item<std::int64_t>() ==
+        std::numeric_limits<std::int64_t>::max());
+  for (const DType dtype : {int8, uint8, int32, uint32, int64}) {
+    CAPTURE(name(dtype));
+    expect_error<ValueError>([&] { add(zeros({}, dtype), top); }, "add", "18446744073709551615", name(dtype));
+  }
+  expect_error<ValueError>([] { add(zeros({}, uint64), -1); }, "add", "-1", "uint64");
+  expect_error<ValueError>([&] { weak_scalar(top); }, "18446744073709551615", "int64");
+  const auto sum = jit([](const Array& x, const Array& y) { return x + y; });
+  expect_error<ValueError>([&] { sum(zeros({}), top); }, "18446744073709551615", "int64");
+  expect_error<ValueError>([&] { sum(zeros({}, uint64), -1); }, "-1", "uint64");
 }
 
 TEST_CASE("integers of few bits do not wrap on the way to what they mean") {

@@ -90,7 +90,7 @@ Operand least_value(DType dtype) {
 Operand largest_value(DType dtype) {
   if (dtype == DType::bool_) return true;
   if (!is_integer(dtype)) return std::numeric_limits<double>::infinity();
-  if (dtype == DType::uint64) return std::int64_t{-1};  // by its bits
+  if (dtype == DType::uint64) return std::numeric_limits<std::uint64_t>::max();
   const int bits = 8 * static_cast<int>(size_of(dtype)) - (is_unsigned_integer(dtype) ? 0 : 1);
   return static_cast<std::int64_t>(std::numeric_limits<std::uint64_t>::max() >> (64 - bits));
 }

@@ -26,13 +26,32 @@ bool fits(std::int64_t value, DType dtype) {
 
 }  // namespace
 
-void check_fits(std::string_view op, std::int64_t value, DType dtype) {
-  if (fits(value, dtype) || dtype == DType::uint64) return;
+namespace {
+
+template <class Number>
+[[noreturn]] void throw_unfit(std::string_view op, Number value, DType dtype) {
   throw ValueError(
       fmt::format("{}: the scalar {} does not fit {}; convert the array to a wider dtype", op, value, name(dtype)));
 }
 
+}  // namespace
+
+void check_fits(std::string_view op, std::int64_t value, DType dtype) {
+  if (!fits(value, dtype)) throw_unfit(op, value, dtype);
+}
+
+void check_fits(std::string_view op, const Operand& scalar, DType dtype) {
+  if (!scalar.is_above_int64()) return check_fits(op, scalar.integer(), dtype);
+  if (dtype != DType::uint64) throw_unfit(op, static_cast<std::uint64_t>(scalar.integer()), dtype);
+}
+
 namespace {
+
+/// An integer as a double that is rounded once more, to fewer digits.
+double with_odd_digits(const Operand& scalar) {
+  return scalar.is_above_int64() ? rounded_to_odd(static_cast<std::uint64_t>(scalar.integer()))
+                                 : rounded_to_odd(scalar.integer());
+}
 
 /// A real number without its fraction, for an integer dtype.
 std::int64_t whole_part(std::string_view op, double value, DType dtype) {
@@ -51,9 +70,13 @@ AttrValue scalar_value(std::string_view op, const Operand& scalar, DType dtype) 
   if (dtype == DType::bool_) return real ? scalar.real() != 0 : scalar.integer() != 0;
   if (!is_integer(dtype)) {
     const bool is_last_rounding = real || dtype == DType::float64 || dtype == DType::complex128;
-    return is_last_rounding ? scalar.real() : rounded_to_odd(scalar.integer());
+    return is_last_rounding ? scalar.real() : with_odd_digits(scalar);
   }
-  const std::int64_t value = real ? whole_part(op, scalar.real(), dtype) : scalar.integer();
+  if (!real) {
+    check_fits(op, scalar, dtype);
+    return scalar.integer();
+  }
+  const std::int64_t value = whole_part(op, scalar.real(), dtype);
   check_fits(op, value, dtype);
   return value;
 }

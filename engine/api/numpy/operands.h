@@ -35,8 +35,9 @@ DType inexact(DType dtype);
 /// `dtype`, or the float that bool becomes.
 DType numeric(DType dtype);
 
-/// Throws ValueError naming `op` for an integer that the dtype cannot hold; uint64 takes the bits of any.
+/// Throws ValueError naming `op` for an integer that the dtype cannot hold.
 void check_fits(std::string_view op, std::int64_t value, DType dtype);
+void check_fits(std::string_view op, const Operand& scalar, DType dtype);  ///< Likewise, for an integer scalar.
 /// An array of one value. Throws ValueError naming `op` for an integer the dtype cannot hold.
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape);
 /// The operand at a dtype and shape, beside operands that vary along `varying`. Throws ShapeError naming `op` where it does

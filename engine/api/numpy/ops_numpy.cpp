@@ -81,7 +81,7 @@ Array integer_pow(const ArrayOperand& x, std::int64_t exponent) {
 
 Array power(const Operand& x, const Operand& exponent) {
   const DType dtype = api::common_dtype({&x, &exponent});
-  const bool known = exponent.is_scalar() && exponent.kind() == ScalarKind::integer;
+  const bool known = exponent.is_scalar() && exponent.kind() == ScalarKind::integer && !exponent.is_above_int64();
   const bool scalar = known && !x.is_scalar() && !api::is_weak(x.array());
   if (scalar && (is_inexact(dtype) || (is_integer(dtype) && exponent.integer() >= 0))) {
     return integer_pow(x.array(), exponent.integer());
@@ -133,7 +133,7 @@ Array round_integers(const Array& x, int digits) {
   if (digits > most) return zeros_like(x);
   std::uint64_t power = 1;
   for (int i = 0; i < digits; ++i) power *= 10;
-  const Array unit = full({}, static_cast<std::int64_t>(power), uint64);  // uint64 takes the bits
+  const Array unit = full({}, power, uint64);
   const Array negative = less(x, 0);
   const Array size = convert(where(negative, sub(0, x), x), uint64);  // of the least one too, modulo 2^64
   const Array count = div(size, unit);

@@ -167,6 +167,11 @@ Array number(std::int64_t value) {
   return api::weakened(fits ? array(static_cast<std::int32_t>(value)) : array(value));
 }
 
+Array number(std::uint64_t value) {
+  api::check_fits("weak_scalar", Operand(value), DType::int64);  // as it is, not converted to int64
+  return number(static_cast<std::int64_t>(value));
+}
+
 Array number(bool value) { return api::weakened(array(value)); }
 
 }  // namespace detail
@@ -177,7 +182,8 @@ Array weak_scalar(const Operand& value) {
     case ScalarKind::boolean:
       return detail::number(value.integer() != 0);
     case ScalarKind::integer:
-      return detail::number(value.integer());
+      return value.is_above_int64() ? detail::number(static_cast<std::uint64_t>(value.integer()))
+                                    : detail::number(value.integer());
     case ScalarKind::real:
       break;
   }

@@ -25,7 +25,7 @@ std::int64_t lowest(DType dtype) {
                              : -(std::int64_t{1} << (8 * size_of(dtype) - 1));
 }
 
-/// uint64's is not representable; nothing that is lies above it.
+/// uint64's is not representable; what lies above it is clamped to it.
 std::int64_t largest(DType dtype) {
   if (size_of(dtype) == 8) return std::numeric_limits<std::int64_t>::max();
   return (std::int64_t{1} << (8 * size_of(dtype) - (is_signed_integer(dtype) ? 1 : 0))) - 1;
@@ -38,9 +38,14 @@ void check_bound(const Operand& bound) {
                   bound.is_scalar() ? std::string("a real or bool scalar") : to_string(bound.array().type())));
 }
 
+/// An integer scalar as int64, what is above as its largest.
+std::int64_t in_int64(const Operand& bound) {
+  return bound.is_above_int64() ? std::numeric_limits<std::int64_t>::max() : bound.integer();
+}
+
 /// The bound clamped to [low, high], as `dtype`.
 Array clamped(const Operand& bound, std::int64_t low, std::int64_t high, DType dtype, const Shape& shape) {
-  if (bound.is_scalar()) return full({}, std::clamp(bound.integer(), low, high), dtype);
+  if (bound.is_scalar()) return full({}, std::clamp(in_int64(bound), low, high), dtype);
   Array x = bound.array();
   if (lowest(x.dtype()) < low || x.dtype() == int64) x = maximum(x, low);
   if (largest(x.dtype()) > high || x.dtype() == uint64) x = minimum(x, high);
@@ -49,7 +54,7 @@ Array clamped(const Operand& bound, std::int64_t low, std::int64_t high, DType d
 
 /// Whether `high` lies above the largest value of the dtype.
 Array beyond(const Operand& high, DType dtype, const Shape& shape) {
-  if (high.is_scalar()) return full({}, size_of(dtype) < 8 && high.integer() > largest(dtype), bool_);
+  if (high.is_scalar()) return full({}, size_of(dtype) < 8 && in_int64(high) > largest(dtype), bool_);
   const DType given = high.array().dtype();
   const bool possible = dtype != uint64 && (largest(given) > largest(dtype) || (given == uint64 && dtype == int64));
   if (!possible) return full({}, false, bool_);
