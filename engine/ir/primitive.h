@@ -159,6 +159,9 @@ struct BatchContext {
   /// varies along it but is the same for the whole batch may come without a batch.
   std::string axis = {};
   const Transforms* transforms = nullptr;
+
+  /// Whether values of that type are one for the whole batch: what does not vary along a named axis.
+  bool is_same_for_all(const ArrayType& type) const { return !axis.empty() && !type.varying.contains(axis); }
 };
 /// The outputs, batched along dimension 0; one that is the same for the whole batch may be given without by ops of
 /// typed_axes, call and loop.

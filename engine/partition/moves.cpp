@@ -1,6 +1,7 @@
 #include "engine/partition/moves.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,7 @@ void Moves::begin(const Asker& asker, const ValueLayout& from, const ValueLayout
   next_ = {};
   next_.from = to_string(from);
   next_.to = to_string(to);
+  proposed_ = to_string(ValueLayout{to.cuts, {}});
   next_.made_by = asker.made_by;
   next_.read_by = asker.read_by;
   next_.layer = asker.layer;
@@ -62,6 +64,11 @@ void Moves::begin(const Asker& asker, const ValueLayout& from, const ValueLayout
 Value Moves::extremum(const Value& block, const AxisSet& maxima, const AxisSet& minima, const ValueLayout& layout,
                       const Asker& asker) {
   begin(asker, layout, layout, block.rank());
+  const auto pending = [&](std::string_view what, const AxisSet& axes) {
+    if (!axes.empty()) next_.from += fmt::format(" {} over {}", what, lockstep::to_string(axes));
+  };
+  pending("largest", maxima);
+  pending("smallest", minima);
   Value x = block;
   if (!maxima.empty()) x = collective(ops::primitives::pmax(), x, maxima, {{"axes", maxima.names()}});
   if (!minima.empty()) x = collective(ops::primitives::pmin(), x, minima, {{"axes", minima.names()}});
@@ -87,7 +94,7 @@ void Moves::refuse(const Move& move) const {
       "bytes), which layouts = explicit does not allow unasked; expected operands whose layouts agree; write "
       "reshard(x, layout) with the layout {} there, or cut otherwise",
       move.read_by, where, move.made_by, lockstep::to_string(move.type), move.to, move.from, move.op,
-      lockstep::to_string(move.axes), move.bytes, move.to));
+      lockstep::to_string(move.axes), move.bytes, proposed_));
 }
 
 Value Moves::reduce(Value x, const ArrayType& type, ValueLayout& now, const ValueLayout& to) {

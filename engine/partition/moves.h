@@ -50,7 +50,8 @@ class Moves {
   const ir::AxisSizes& mesh_;
   const Options& options_;
   std::vector<Move> list_;
-  Move next_;  // what collectives of the current move have in common
+  Move next_;             // what collectives of the current move have in common
+  std::string proposed_;  // a reshard's layout that asks for them: no sums stand in it
   bool is_asked_ = false;
 };
 

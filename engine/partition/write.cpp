@@ -66,15 +66,30 @@ bool takes_blocks(const ir::Equation& equation, const ir::Factors& factors, int 
 
 BlockWriter::BlockWriter(ir::Builder& builder, const Analysis& analysis, const Setting& setting, Moves& moves,
                          std::int64_t times)
-    : builder_(builder), analysis_(analysis), setting_(setting), moves_(moves), times_(times) {
+    : builder_(builder),
+      analysis_(analysis),
+      setting_(setting),
+      moves_(moves),
+      times_(times),
+      read_by_ops_(analysis.function->types().size()),
+      read_by_reshards_(read_by_ops_.size()),
+      read_by_totals_(read_by_ops_.size()) {
   for (std::size_t i = 0; i < function().equations().size(); ++i) {
-    for (const ir::Var v : function().equations()[i].outputs) definitions_[v.id] = i;
+    const ir::Equation& equation = function().equations()[i];
+    for (const ir::Var v : equation.outputs) definitions_[v.id] = i;
+    if (!analysis.live[i]) continue;
+    const bool is_reshard = equation.primitive == &ops::primitives::with_layout();
+    for (const ir::Var v : equation.inputs) (is_reshard ? read_by_reshards_ : read_by_ops_)[v.id] = true;
+    if (is_total(equation)) read_by_totals_[equation.inputs[0].id] = true;
   }
   for (std::size_t i = 0; i < function().inputs().size(); ++i) inputs_[function().inputs()[i].id] = i;
 }
 
 std::vector<Value> BlockWriter::write(std::span<const Value> inputs, std::span<const ValueLayout> wanted,
-                                      std::span<const std::string> output_names) {
+                                      std::span<const std::string> output_names, const ir::Equation* reader) {
+  for (const ir::Var v : function().outputs()) {
+    if (reader != nullptr) read_by_ops_[v.id] = true;
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ir::Var v = function().inputs()[i];
     placed_.insert_or_assign({v.id, to_string(analysis_.layout(v))}, inputs[i]);
@@ -86,13 +101,15 @@ std::vector<Value> BlockWriter::write(std::span<const Value> inputs, std::span<c
   std::vector<Value> outputs;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const ir::Var v = function().outputs()[i];
-    Asker asker;
+    Asker asker = reader != nullptr ? asker_of_body(*reader, v) : Asker();
     asker.made_by = maker_of(v);
     asker.place = place_of(nullptr, v);
-    asker.read_by = i < output_names.size() ? output_names[i] : fmt::format("output {}", i);
-    asker.is_asked = true;
-    asker.reason = "the result is given that layout";
     asker.times = times_;
+    if (reader == nullptr) {
+      asker.read_by = i < output_names.size() ? output_names[i] : fmt::format("output {}", i);
+      asker.is_asked = true;
+      asker.reason = "the result is given that layout";
+    }
     outputs.push_back(get(v, wanted[i], asker));
   }
   return outputs;
@@ -115,6 +132,23 @@ std::string BlockWriter::place_of(const ir::Equation* reader, ir::Var v) const {
   return place.empty() && maker != nullptr ? place::text_of(maker->provenance.at) : place;
 }
 
+/// A sum to a scalar, which is asked for. In one order it is a sum of blocks of all elements, for which they are reshaped.
+bool BlockWriter::is_total(const ir::Equation& equation) const {
+  if (equation.primitive == &ops::primitives::reshape()) return read_by_totals_[equation.outputs[0].id];
+  return equation.primitive == &ops::primitives::reduce_sum() && function().type(equation.outputs[0]).shape.rank() == 0;
+}
+
+/// Of what a sub-function gives to the equation it belongs to.
+Asker BlockWriter::asker_of_body(const ir::Equation& reader, ir::Var v) const {
+  const ir::Equation* maker = definition(v);
+  Asker asker;
+  asker.read_by = name_of(reader);
+  asker.layer = layer_of(maker != nullptr ? *maker : reader);
+  asker.backward = reader.provenance.backward || (maker != nullptr && maker->provenance.backward);
+  asker.reason = fmt::format("what is computed inside of {} leaves it in one layout", asker.read_by);
+  return asker;
+}
+
 Asker BlockWriter::asker_of(const ir::Equation& equation, std::size_t operand) const {
   Asker asker;
   asker.made_by = maker_of(equation.inputs[operand]);
@@ -124,8 +158,10 @@ Asker BlockWriter::asker_of(const ir::Equation& equation, std::size_t operand) c
   asker.backward = equation.provenance.backward;
   asker.times = times_;
   const bool is_reshard = equation.primitive == &ops::primitives::with_layout();
-  asker.is_asked = is_reshard || (!has_bodies(equation) && is_of_one_replica(equation));
+  const bool is_sum = is_total(equation);
+  asker.is_asked = is_reshard || is_sum || (!has_bodies(equation) && is_of_one_replica(equation));
   asker.reason = is_reshard       ? "reshard asks for it"
+                 : is_sum         ? "all of it is added up"
                  : asker.is_asked ? "the program reduces it"
                  : has_bodies(equation)
                      ? fmt::format("operand {} of {} keeps one layout inside of it", operand, asker.read_by)
@@ -247,18 +283,19 @@ void BlockWriter::put(const ir::Equation& equation, const Resolution& resolution
     const ir::Var v = equation.outputs[k];
     const ArrayType& type = function().type(v);
     Asker asker;
-    asker.made_by = asker.read_by = name_of(equation);
+    asker.made_by = name_of(equation);
+    asker.read_by = "what reads it";
     asker.layer = layer_of(equation);
     asker.place = place::text_of(equation.provenance.at);
     asker.backward = equation.provenance.backward;
     asker.times = times_;
+    asker.is_asked = is_asked_for(v);
     Value x = results[k];
     if (k < resolution.maxima.size() && !(resolution.maxima[k].empty() && resolution.minima[k].empty())) {
       asker.reason = "the dimension it is taken over is cut";
       x = moves_.extremum(x, resolution.maxima[k], resolution.minima[k], resolution.results[k], asker);
     }
     const ValueLayout& own = analysis_.layout(v);
-    asker.read_by = "its readers";
     asker.reason = "several read the sum: it is reduced once";
     x = moves_.move(x, type, resolution.results[k], own, asker);
     placed_.insert_or_assign({v.id, to_string(own)}, x);

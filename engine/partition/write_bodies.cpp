@@ -7,13 +7,15 @@
 // Equations with sub-functions on blocks.
 namespace lockstep::partition {
 
-ir::FunctionPtr BlockWriter::body_of(const Analysis& body, std::span<const ValueLayout> outputs, std::int64_t times) {
+ir::FunctionPtr BlockWriter::body_of(const Analysis& body, std::span<const ValueLayout> outputs, std::int64_t times,
+                                     const ir::Equation* reader) {
   ir::Builder builder(mesh());
   std::vector<Value> inputs;
   for (const ir::Var v : body.function->inputs()) {
     inputs.emplace_back(builder, builder.input(block_type(body.function->type(v), body.layout(v), mesh())));
   }
-  const std::vector<Value> values = BlockWriter(builder, body, setting_, moves_, times).write(inputs, outputs);
+  const std::vector<Value> values =
+      BlockWriter(builder, body, setting_, moves_, times).write(inputs, outputs, {}, reader);
   std::vector<ir::Var> vars;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const ArrayType type = block_type(body.function->type(body.function->outputs()[i]), outputs[i], mesh());
@@ -46,7 +48,7 @@ std::vector<Value> BlockWriter::scan(const ir::Equation& equation, const Equatio
     outputs.push_back(k < loop.carries ? layout : without_leading(layout));
   }
   std::vector<Value> operands = operands_of(equation, plan.resolution);
-  loop.body = body_of(*plan.bodies[0], outputs, times_ * loop.length);
+  loop.body = body_of(*plan.bodies[0], outputs, times_ * loop.length, &equation);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], loop.body->type(loop.body->inputs()[i]));
   }
@@ -57,8 +59,8 @@ std::vector<Value> BlockWriter::while_loop(const ir::Equation& equation, const E
   ir::WhileLoop loop = ir::WhileLoop::of(equation.attrs);
   std::vector<Value> operands = operands_of(equation, plan.resolution);
   const std::vector<ValueLayout> predicate = {whole(0)};
-  loop.cond = body_of(*plan.bodies[0], predicate, times_);
-  loop.body = body_of(*plan.bodies[1], plan.resolution.results, times_);
+  loop.cond = body_of(*plan.bodies[0], predicate, times_, &equation);
+  loop.body = body_of(*plan.bodies[1], plan.resolution.results, times_, &equation);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const bool is_of_cond = i < loop.cond_consts;
     const ir::Function& taker = is_of_cond ? *loop.cond : *loop.body;
@@ -71,7 +73,7 @@ std::vector<Value> BlockWriter::cond(const ir::Equation& equation, const Equatio
   ir::Cond choice = ir::Cond::of(equation.attrs);
   std::vector<Value> operands = operands_of(equation, plan.resolution);
   for (std::size_t i = 0; i < choice.branches.size(); ++i) {
-    choice.branches[i] = body_of(*plan.bodies[i], plan.resolution.results, times_);
+    choice.branches[i] = body_of(*plan.bodies[i], plan.resolution.results, times_, &equation);
   }
   for (std::size_t i = 1; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], choice.branches[0]->type(choice.branches[0]->inputs()[i - 1]));
@@ -89,7 +91,7 @@ std::vector<Value> BlockWriter::call(const ir::Equation& equation, const Equatio
     BlockWriter inner(builder_, body, setting_, moves_, times_);
     return inner.write(operands, plan.resolution.results);
   }
-  const ir::FunctionPtr block = body_of(body, plan.resolution.results, times_);
+  const ir::FunctionPtr block = body_of(body, plan.resolution.results, times_, &equation);
   Attrs attrs = has_rule ? rules_on_blocks(equation, plan.resolution, partitioner_of_rules()) : equation.attrs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     operands[i] = as_input(operands[i], block->type(block->inputs()[i]));

@@ -99,17 +99,30 @@ class Batching {
     for (std::size_t i = 0; i < results.size(); ++i) set_result(equation, equation.outputs[i], results[i]);
   }
 
-  void set_result(const Equation& equation, Var v, const Value& result) {
+  void set_result(const Equation& equation, Var v, Value result) {
     const ArrayType& one = f_.type(v);
     const Shape all = one.shape.insert(0, size_);
     const ir::Traits& traits = equation.primitive->traits;
-    const bool same_for_all = (traits.typed_axes || traits.call || traits.loop) && result.shape() == one.shape;
+    const bool is_typed = traits.typed_axes || traits.call || traits.loop;
+    // What does not vary along the axis is one value: batched, it would have a cotangent for each example, where a rule
+    // that a program has itself gives their sum.
+    const bool is_repeated = is_typed && !axis_.empty() && !one.varying.contains(axis_) && result.shape() == all;
+    if (is_repeated) result = first_of(result);
+    const bool same_for_all = is_typed && result.shape() == one.shape;
     if (result.dtype() != one.dtype || (result.shape() != all && !same_for_all)) {
       throw IrError("vmap: the rule of " + describe(equation) + " gave " + to_string(result.type()) + " where " +
                     to_string(ArrayType{one.dtype, all, one.varying}) + " is needed");
     }
     map_.set(v, result.var());
     batched_[v.id] = !same_for_all;
+  }
+
+  static Value first_of(const Value& batch) {
+    const ops::Dims start(static_cast<std::size_t>(batch.rank()));
+    const ops::Dims strides(start.size(), 1);
+    ops::Dims limit = batch.shape().to_vector();
+    limit[0] = 1;
+    return ops::reshape(ops::slice(batch, start, limit, strides), batch.shape().erase(0));
   }
 
   const Function& f_;

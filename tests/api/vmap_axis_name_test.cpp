@@ -1,7 +1,11 @@
 #include <functional>
+#include <tuple>
+#include <utility>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/control_flow.h>
+#include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/function.h>
 #include <lockstep/layers.h>
@@ -9,6 +13,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
+#include <lockstep/solvers.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
@@ -156,6 +161,50 @@ TEST_CASE("BatchNorm over a named batch is synchronized BatchNorm") {
     const Array& expected = whole.second.at(path).array();
     CAPTURE(path);
     check_close(next.at(path).array(), expected.shape().insert(0, 4), values(repeated(expected, 4)), 1e-6);
+  }
+}
+
+TEST_CASE("a backward rule gives the cotangent of what all examples share once, whatever made that") {
+  const auto product = custom_vjp([](const Array& a, const Array& b) { return a * b; },
+                                  [](const Array& a, const Array& b) { return std::pair(a * b, std::pair(a, b)); },
+                                  [](const std::pair<Array, Array>& kept, const Array& cotangent) {
+                                    return std::tuple(cotangent * kept.second, psum(cotangent * kept.first, {"i"}));
+                                  });
+  const auto total = custom_vjp([](const Array& a, const Array& b) { return psum(a, {"i"}) * b; },
+                                [](const Array& a, const Array& b) {
+                                  const Array s = psum(a, {"i"});
+                                  return std::pair(s * b, std::pair(s, b));
+                                },
+                                [](const std::pair<Array, Array>& kept, const Array& cotangent) {
+                                  return std::tuple(pvary(cotangent * kept.second, {"i"}), cotangent * kept.first);
+                                });
+  // What makes the shared factor of v, and its derivative; x is 0.5, 1, 2.
+  using Maker = std::function<Array(const Array& x, const Array& v)>;
+  const std::vector<std::pair<Maker, double>> makers = {
+      {[](const Array&, const Array& v) { return v * 2.0; }, 2},
+      {[](const Array& x, const Array& v) {
+         return cond(
+             v > 0.0, [](const Array&, const Array& b) { return b * 2.0; },
+             [](const Array& a, const Array& b) { return b + psum(a, {"i"}); }, x, v);
+       },
+       2},
+      {[](const Array& x, const Array& v) {
+         return fori_loop(
+             0, 3, [&](const Array&, const Array& b) { return b * psum(x, {"i"}); }, v);
+       },
+       3.5 * 3.5 * 3.5},
+      {[&](const Array& x, const Array& v) { return total(x, v); }, 3.5},
+      {[](const Array& x, const Array& v) { return cg([](const Array& b) { return b * 4.0; }, v * psum(x, {"i"})); },
+       3.5 / 4}};
+  const Array x = array({0.5, 1.0, 2.0});
+  for (std::size_t i = 0; i < makers.size(); ++i) {
+    CAPTURE(i);
+    const auto loss = [&](const Array& v) {
+      const auto f = [&](const Array& a) { return psum(product(a, makers[i].first(a, v)), {"i"}); };
+      return sum(vmap(f, {.axis_name = "i"})(x)) / 3.0;
+    };
+    check_close(grad(loss)(array(1.5)), Shape{}, {3.5 * makers[i].second}, 1e-9);
+    check_close(jit(grad(loss))(array(1.5)), Shape{}, {3.5 * makers[i].second}, 1e-9);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/ir/control_flow.h"
 #include "tests/partition/partitioned.h"
 #include "tests/support/expect_error.h"
 
@@ -152,6 +153,83 @@ TEST_CASE("explicit layouts make a collective that nobody asked for an error tha
                                                {{"layout", std::vector<std::string>{"", ""}}, {"both_ways", true}}))};
   };
   CHECK(ops_of(moves_of({f64({4, 6}), f64({6, 2})}, in, asked, {}, options)) == Names{"psum model"});
+  // Where bits are to be the same on all meshes sums are reduced where they come to be: for those who ask, all the same.
+  partition::Options blocks = options;
+  blocks.contraction_blocks = 2;
+  expect_error<MeshError>(
+      [&] {
+        moves_of({f64({4, 6}), f64({6, 2})}, in, body, {}, blocks);
+      },
+      "what reads it needs what dot_general made", "write reshard(x, layout) with the layout [-, -] there");
+  CHECK(ops_of(moves_of({f64({4, 6}), f64({6, 2})}, in, asked, {}, blocks)) == Names{"psum model"});
+}
+
+TEST_CASE("explicit layouts: a maximum over a cut dimension is asked for by a reshard of it") {
+  const partition::Options options{.is_explicit = true, .input_names = {}, .output_names = {}};
+  const auto largest = [](bool is_asked) {
+    return [is_asked](ir::Builder&, std::span<const ir::Value> x) {
+      ir::Value y = ops::apply_one(ops::primitives::reduce_max(), {x[0]}, {{"axes", ops::Dims{1}}});
+      if (is_asked) {
+        y = ops::apply_one(ops::primitives::with_layout(), {y},
+                           {{"layout", std::vector<std::string>{"data"}}, {"both_ways", true}});
+      }
+      return std::vector{ops::sin(y)};
+    };
+  };
+  const std::vector<ValueLayout> in = {cut({{"data"}, {"model"}})};
+  expect_error<MeshError>(
+      [&] {
+        moves_of({f64({4, 6})}, in, largest(false), {}, options);
+      },
+      "what reads it needs what reduce_max made",
+      "laid out as [data], but it lies as [data] largest over model: that takes a pmax along \"model\"",
+      "write reshard(x, layout) with the layout [data] there");
+  CHECK(ops_of(moves_of({f64({4, 6})}, in, largest(true), {}, options)) == Names{"pmax model"});
+}
+
+TEST_CASE("explicit layouts: a sum that stays one along another axis is proposed whole") {
+  const partition::Options options{.is_explicit = true, .input_names = {}, .output_names = {}};
+  const auto body = [](ir::Builder&, std::span<const ir::Value> x) {
+    const auto total = [](const ir::Value& v) {
+      return ops::apply_one(ops::primitives::reduce_sum(), {v}, {{"axes", ops::Dims{0}}});
+    };
+    return std::vector{ops::sin(ops::add(total(x[0]), total(x[1])))};
+  };
+  expect_error<MeshError>(
+      [&] {
+        moves_of({f64({4, 3}), f64({4, 3})}, {cut({{"data", "model"}, {}}), cut({{"data"}, {}})}, body, {}, options);
+      },
+      "laid out as [-] summed over data", "write reshard(x, layout) with the layout [-] there");
+}
+
+TEST_CASE("explicit layouts: what a loop's body moves in each iteration has to be asked for, too") {
+  const auto loop = [](bool is_asked) {
+    return [is_asked](ir::Builder&, std::span<const ir::Value> x) {
+      const auto body = [is_asked](ir::Builder&, std::span<const ir::Value> v) {
+        ir::Value y = matmul(v[1], v[0]);
+        if (is_asked) {
+          y = ops::apply_one(ops::primitives::with_layout(), {y},
+                             {{"layout", std::vector<std::string>{"", ""}}, {"both_ways", true}});
+        }
+        return std::vector{y};
+      };
+      ir::Scan scan;
+      scan.body = make_function({x[0].type(), x[1].type()}, body);
+      scan.consts = scan.carries = 1;
+      scan.length = 2;
+      return ops::apply(ops::primitives::scan(), x, scan.attrs());
+    };
+  };
+  const partition::Options options{.is_explicit = true, .input_names = {}, .output_names = {}};
+  const std::vector<ValueLayout> in = {cut({{"model"}, {}}), cut({{}, {}})};
+  expect_error<MeshError>(
+      [&] {
+        moves_of({f64({6, 6}), f64({2, 6})}, in, loop(false), {}, options);
+      },
+      "scan needs what dot_general made", "write reshard(x, layout) with the layout [-, -] there");
+  const std::vector<Move> moves = moves_of({f64({6, 6}), f64({2, 6})}, in, loop(true), {}, options);
+  CHECK(ops_of(moves) == Names{"psum model"});
+  CHECK(moves[0].times == 2);
 }
 
 }  // namespace

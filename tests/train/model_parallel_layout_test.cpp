@@ -184,9 +184,19 @@ TEST_CASE("explicit layouts: the row layer's sum is an error until a reshard ask
     const Array y = reshard(dense(s["out"], h, {.units = 1, .use_bias = false}), sharded("data"));
     return y;
   });
-  const TrainStep asked = model_parallel(tests::loss_of(asking), optim::adam(0.01),
-                                         {.mesh = grid(), .layouts = megatron, .is_explicit = true});
-  CHECK(layout_plan(asked, tests::fresh_state(asked, asking, batch_of(4)), batch_of(4)).count("psum") > 0);
+  for (const std::int64_t blocks : {0, 4}) {
+    for (const int parts : {1, 2}) {
+      CAPTURE(blocks);
+      CAPTURE(parts);
+      const TrainStep asked = model_parallel(tests::loss_of(asking), optim::adam(0.01),
+                                             {.mesh = grid(),
+                                              .layouts = megatron,
+                                              .is_explicit = true,
+                                              .contraction_blocks = blocks,
+                                              .microbatches = parts});
+      CHECK(layout_plan(asked, tests::fresh_state(asked, asking, batch_of(4)), batch_of(4)).count("psum") > 0);
+    }
+  }
 }
 
 TEST_CASE("rows that the batch's axes do not divide are padded; a state of whole arrays is as good as any") {

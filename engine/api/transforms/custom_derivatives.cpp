@@ -8,6 +8,7 @@
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/parallel.h>
 
 #include "engine/api/inspection/check_rule.h"
 #include "engine/api/transforms/bind.h"
@@ -126,11 +127,11 @@ std::vector<Array> cell_values(const Custom& custom) {
 }
 
 /// The op on its operands, in a trace's bind; the rule is compared with differences first where that is due.
-Tree bound(const Custom& custom, const ir::Primitive& primitive, const std::vector<Array>& closed, Attrs attrs,
-           const RuleChecks& checks) {
+Tree bound(const Custom& custom, const ir::Primitive& primitive, const std::vector<Array>& arguments,
+           const std::vector<Array>& closed, Attrs attrs, const RuleChecks& checks) {
   const std::size_t count = custom.flat.size();
   attrs = attrs.with("arguments", static_cast<std::int64_t>(count));
-  const std::vector<Array> operands = api::joined(custom.flat.leaves(), closed);
+  const std::vector<Array> operands = api::joined(arguments, closed);
   if (checks.is_due(attrs.hash())) {
     Builder builder(trace::bound_axes());
     const std::vector<Var> inputs = add_inputs(builder, types_in_trace(operands));
@@ -224,7 +225,7 @@ Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const st
   for (std::size_t i = 0; i < results.size(); ++i) {
     results[i] = varying_as(derivative, results[i], expected[i], "custom_jvp: a result of the rule");
   }
-  return bound(custom, ops::primitives::custom_jvp(), closed,
+  return bound(custom, ops::primitives::custom_jvp(), custom.flat.leaves(), closed,
                {{"body", std::static_pointer_cast<const AttrObject>(value)},
                 {"jvp", std::static_pointer_cast<const AttrObject>(derivative.finish(std::move(results)))}},
                checks);
@@ -361,6 +362,29 @@ trace::Traced trace_backward(const Custom& custom, const TreeFunction& bwd, cons
       types);
 }
 
+/// Arguments as the op takes them, and along what the cotangents of those with a derivative vary.
+struct Shared {
+  std::vector<Array> arguments;
+  std::vector<AxisSet> cotangents;
+};
+
+/// Where the rule gives each replica's share of the cotangent of what is the same on all, the argument is varied in front
+/// of the op: shares are summed where that is undone, behind loops and microbatches. In the rule they are summed only
+/// where results would vary that do not.
+Shared shared_arguments(const Custom& custom, const std::vector<ArrayType>& cotangents) {
+  Shared shared{custom.flat.leaves(), {}};
+  for (std::size_t i = 0; i < custom.types.size(); ++i) {
+    if (!custom.active[i]) continue;
+    const AxisSet& own = custom.types[i].varying;
+    const AxisSet more = cotangents[shared.cotangents.size()].varying.without(own);
+    const bool all_vary =
+        std::ranges::all_of(custom.result_types, [&](const ArrayType& type) { return type.varying.contains(more); });
+    if (all_vary && !more.empty()) shared.arguments[i] = pvary(shared.arguments[i], more);
+    shared.cotangents.push_back(all_vary ? own.joined(more) : own);
+  }
+  return shared;
+}
+
 }  // namespace
 
 Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const TreeFunction& bwd,
@@ -404,10 +428,10 @@ Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const Tre
   std::vector<Var> cotangents_of_arguments =
       second.inline_function(*backward.function, joined(joined(kept, cotangents), captured));
   cotangents_of_arguments.resize(cotangents_of_arguments.size() - trace::count_written(backward.cells));
-  std::vector<AxisSet> wanted;
-  for (const ArrayType& type : marked(custom.types, custom.active)) wanted.push_back(type.varying);
-  const FunctionPtr back = ops::call::cotangents_varying_as(second.finish(std::move(cotangents_of_arguments)), wanted);
-  return bound(custom, ops::primitives::custom_vjp(), closed,
+  const FunctionPtr shares = second.finish(std::move(cotangents_of_arguments));
+  const Shared shared = shared_arguments(custom, shares->output_types());
+  const FunctionPtr back = ops::call::cotangents_varying_as(shares, shared.cotangents);
+  return bound(custom, ops::primitives::custom_vjp(), shared.arguments, closed,
                {{"body", std::static_pointer_cast<const AttrObject>(value)},
                 {"fwd", std::static_pointer_cast<const AttrObject>(forth)},
                 {"bwd", std::static_pointer_cast<const AttrObject>(back)}},

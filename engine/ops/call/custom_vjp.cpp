@@ -67,10 +67,14 @@ struct Batching {
     return context.transforms->vmap(f, batched, forced, context.size, context.axis);
   }
 
-  /// Whether a cotangent is one example's and not, being invariant along the batch's axis, already the sum of all.
-  bool is_one_share(const ArrayType& type) const { return context.axis.empty() || type.varying.contains(context.axis); }
+  /// Which are one for each example. A result that all share has one cotangent, which is the sum of all already.
+  std::vector<bool> of_each(std::span<const ArrayType> types) const {
+    std::vector<bool> flags;
+    for (const ArrayType& type : types) flags.push_back(!context.is_same_for_all(type));
+    return flags;
+  }
 
-  /// The backward rule on a batch, all cotangents of results batched. One of an argument is batched where the argument is;
+  /// The backward rule on a batch. A cotangent of an argument is batched where the argument is;
   /// of an argument that all examples share it is the sum.
   FunctionPtr backward(const FunctionPtr& bwd, const std::vector<bool>& in, const std::vector<bool>& out) const {
     const ir::Batched batched = vmap(bwd, in, std::vector<bool>(out.size(), false));
@@ -82,7 +86,7 @@ struct Batching {
       const Value cotangent(builder, outputs[i]);
       if (out[i] && !batched.batched[i]) outputs[i] = broadcast_leading(cotangent, context.size).var();
       if (!out[i] && batched.batched[i]) outputs[i] = reduce_sum(cotangent, {0}).var();
-      if (!out[i] && !batched.batched[i] && is_one_share(bwd->type(bwd->outputs()[i]))) {
+      if (!out[i] && !batched.batched[i] && !context.is_same_for_all(bwd->type(bwd->outputs()[i]))) {
         outputs[i] = (cotangent * static_cast<double>(context.size)).var();
       }
     }
@@ -90,23 +94,24 @@ struct Batching {
   }
 };
 
-/// Every result is batched, so that its cotangent is one for each example.
+/// Every result is batched that may differ between examples, so that its cotangent is one for each of them.
 std::vector<Value> batch_custom(const ir::BatchContext& context) {
   const Batching batching{context};
   const FunctionPtr body = ir::sub_function(context.attrs, "body");
   const FunctionPtr fwd = ir::sub_function(context.attrs, "fwd");
   const std::size_t outputs = body->outputs().size();
   const auto arguments = static_cast<std::size_t>(context.attrs.get<std::int64_t>("arguments"));
-  std::vector<bool> forced(fwd->outputs().size(), false);
-  std::fill_n(forced.begin(), outputs, true);
+  const std::vector<bool> of_results = batching.of_each(body->output_types());
+  std::vector<bool> forced = of_results;
+  forced.resize(fwd->outputs().size(), false);
   const ir::Batched forward = batching.vmap(fwd, context.batched, forced);
   const FunctionPtr bwd = ir::sub_function(context.attrs, "bwd");
   std::vector<bool> in(forward.batched.begin() + static_cast<std::ptrdiff_t>(outputs), forward.batched.end());
-  in.resize(bwd->inputs().size(), true);
+  append(in, marked(of_results, call::inexact(body->output_types()), true));
   std::vector<ArrayType> types = body->input_types();
   types.resize(arguments);
   const FunctionPtr backward = batching.backward(bwd, in, marked(context.batched, call::inexact(types), true));
-  const ir::Batched all = batching.vmap(body, context.batched, std::vector<bool>(outputs, true));
+  const ir::Batched all = batching.vmap(body, context.batched, of_results);
   return sub_function::apply_to(context.builder, primitives::custom_vjp(), context.inputs,
                                 context.attrs.with("body", sub_function::attribute(all.function))
                                     .with("fwd", sub_function::attribute(forward.function))
@@ -163,8 +168,10 @@ std::vector<Value> batch_tangents(const ir::BatchContext& context) {
   const FunctionPtr bwd = ir::sub_function(context.attrs, "bwd");
   const auto cut = context.batched.begin() + static_cast<std::ptrdiff_t>(residuals);
   std::vector<bool> in(context.batched.begin(), cut);
-  in.resize(bwd->inputs().size(), true);
-  const FunctionPtr backward = Batching{context}.backward(bwd, in, {cut, context.batched.end()});
+  const Batching batching{context};
+  const std::vector<ArrayType> types = bwd->input_types();
+  append(in, batching.of_each(std::span(types).subspan(residuals)));
+  const FunctionPtr backward = batching.backward(bwd, in, {cut, context.batched.end()});
   return sub_function::apply_to(context.builder, primitives::custom_vjp_tangents(), context.inputs,
                                 context.attrs.with("bwd", sub_function::attribute(backward)));
 }

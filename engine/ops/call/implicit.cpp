@@ -156,20 +156,22 @@ ir::JointTangents root_tangents(const ir::JvpContext& context) {
   return {x, as_tangents(sub_function::apply_to(context.builder, linear_solve(), operands, attrs))};
 }
 
-/// Vectors are batched in any case, so that all functions agree on them.
+/// Vectors are batched wherever examples may differ in them, so that all functions agree on them.
 std::vector<Value> batch_with(const ir::Primitive& self, const ir::BatchContext& context) {
   const std::size_t consts = consts_of(context.attrs);
-  const std::vector<bool> of_consts(context.batched.begin(),
-                                    context.batched.begin() + static_cast<std::ptrdiff_t>(consts));
+  const auto is_batched = [&](const ArrayType& type) { return !context.is_same_for_all(type); };
   const auto batched = [&](const FunctionPtr& f) {
-    std::vector<bool> flags = of_consts;
-    flags.resize(f->inputs().size(), true);
-    return context.transforms->vmap(f, flags, std::vector<bool>(f->outputs().size(), true), context.size, context.axis)
-        .function;
+    std::vector<bool> flags(context.batched.begin(), context.batched.begin() + static_cast<std::ptrdiff_t>(consts));
+    std::vector<bool> forced;
+    const std::vector<ArrayType> in = f->input_types();
+    for (std::size_t i = consts; i < in.size(); ++i) flags.push_back(is_batched(in[i]));
+    for (const ArrayType& type : f->output_types()) forced.push_back(is_batched(type));
+    return context.transforms->vmap(f, flags, forced, context.size, context.axis).function;
   };
+  const std::vector<ArrayType> types = ir::sub_functions(context.attrs)[0]->input_types();
   std::vector<Value> operands(context.inputs.begin(), context.inputs.end());
   for (std::size_t i = consts; i < operands.size(); ++i) {
-    if (!context.batched[i]) operands[i] = broadcast_leading(operands[i], context.size);
+    if (!context.batched[i] && is_batched(types[i])) operands[i] = broadcast_leading(operands[i], context.size);
   }
   return sub_function::apply_to(context.builder, self, operands, ir::map_sub_functions(context.attrs, batched));
 }

@@ -280,8 +280,10 @@ std::vector<Value> batch_cond(const ir::BatchContext& context) {
   std::vector<FunctionPtr> functions;
   for (const ir::Batched& branch : branches) functions.push_back(branch.function);
   std::vector<Value> results = bind_cond(context.builder, functions, context.inputs[0], context.inputs.subspan(1));
+  const std::vector<ArrayType> types = cond.branches[0]->output_types();
   for (std::size_t k = 0; k < results.size(); ++k) {
-    if (!branches[0].batched[k]) results[k] = broadcast_leading(results[k], context.size);
+    if (branches[0].batched[k] || context.is_same_for_all(types[k])) continue;
+    results[k] = broadcast_leading(results[k], context.size);
   }
   return results;
 }

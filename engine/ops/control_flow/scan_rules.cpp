@@ -439,7 +439,8 @@ Value swapped(const Value& x) {
 
 std::vector<Value> batch_scan(const ir::BatchContext& context) {
   Scan scan = Scan::of(context.attrs);
-  const std::size_t outputs = scan.body->outputs().size();
+  const std::vector<ArrayType> types = scan.body->output_types();
+  const std::size_t outputs = types.size();
   std::vector<bool> batched = context.batched;
   ir::Batched body;
   for (bool changed = true; changed;) {
@@ -463,7 +464,7 @@ std::vector<Value> batch_scan(const ir::BatchContext& context) {
   std::vector<Value> results = bind_scan(context.builder, scan, operands);
   for (std::size_t k = 0; k < outputs; ++k) {
     if (!body.batched[k]) {
-      results[k] = broadcast_leading(results[k], context.size);
+      if (!context.is_same_for_all(types[k])) results[k] = broadcast_leading(results[k], context.size);
     } else if (k >= scan.carries) {
       results[k] = swapped(results[k]);
     }

@@ -208,8 +208,10 @@ class WhileBatch {
                            operands);
     }
     const std::vector<bool> carries = of_carries();
+    const std::vector<ArrayType> types = loop_.body->output_types();
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!carries[i]) results[i] = broadcast_leading(results[i], context_.size);
+      if (carries[i] || context_.is_same_for_all(types[i])) continue;
+      results[i] = broadcast_leading(results[i], context_.size);
     }
     return results;
   }
