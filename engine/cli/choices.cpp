@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include <lockstep/models.h>
 #include <lockstep/optimizers.h>
 #include <lockstep/schedules.h>
 
@@ -126,6 +127,13 @@ constexpr OptimizerEntry optimizer_entries[] = {
 };
 
 }  // namespace
+
+Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, const GivenOptions& given) {
+  NamedOptions options("model", given);
+  Model<Array, Array> model = models::find(name, classes, options);
+  options.check_all_taken("the model '" + name + "'");
+  return model;
+}
 
 GradientTransformation chosen_optimizer(const std::string& name, double rate, const std::string& schedule,
                                         std::int64_t steps, const GivenOptions& given) {

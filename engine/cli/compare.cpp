@@ -7,12 +7,15 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/array.h>
 #include <lockstep/checkpoint.h>
+#include <lockstep/error.h>
 #include <lockstep/tree.h>
 
 #include "engine/cli/commands.h"
+#include "engine/cli/named_options.h"
 
 namespace lockstep::cli {
 namespace {
@@ -37,12 +40,24 @@ void compare_manifests(const RunRecord& a, const RunRecord& b, Comparison& resul
 
 using RowsOfStep = std::map<std::int64_t, std::vector<const std::vector<std::string>*>>;
 
+/// Throws DataError where a column is not there.
+std::size_t column_of(const RecordTable& table, const char* name) {
+  if (const std::optional<std::size_t> found = table.column(name)) return *found;
+  throw DataError(fmt::format("{} is damaged: it has no column '{}'; its columns are {}", table.file.string(), name,
+                              fmt::join(table.columns, ", ")));
+}
+
+/// Throws DataError for a step that is no whole number.
 RowsOfStep by_step(const RecordTable& table) {
   RowsOfStep rows;
-  const std::optional<std::size_t> step = table.column("step");
-  if (!step) return rows;
-  for (const std::vector<std::string>& row : table.rows) {
-    rows[std::strtoll(row[*step].c_str(), nullptr, 10)].push_back(&row);
+  const std::size_t column = column_of(table, "step");
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::optional<std::int64_t> step = number_in<std::int64_t>(table.rows[i][column]);
+    if (!step) {
+      throw DataError(fmt::format("{}: line {} has '{}' as step; expected a whole number", table.file.string(), i + 2,
+                                  table.rows[i][column]));
+    }
+    rows[*step].push_back(&table.rows[i]);
   }
   return rows;
 }
@@ -82,24 +97,31 @@ void compare_metrics(const RunRecord& a, const RunRecord& b, Comparison& result)
 /// By the hashes of `--trace-bits`.
 void compare_traced_bits(const RunRecord& a, const RunRecord& b, Comparison& result) {
   const RowsOfStep left = by_step(a.bits), right = by_step(b.bits);
+  const auto hash_in = [](const RecordTable& table) {
+    return [variable = column_of(table, "variable"), hash = column_of(table, "sha256")](
+               const std::vector<std::string>& row) { return std::pair(row[variable], row[hash]); };
+  };
+  const auto left_hash = hash_in(a.bits), right_hash = hash_in(b.bits);
   std::int64_t compared = 0;
   for (const auto& [step, rows] : left) {
     const auto other = right.find(step);
     if (other == right.end()) continue;
     ++compared;
     std::map<std::string, std::string> hashes;
-    for (const auto* row : other->second) hashes.emplace((*row)[1], (*row)[2]);
+    for (const auto* row : other->second) hashes.insert(right_hash(*row));
     for (const auto* row : rows) {
-      const auto found = hashes.find((*row)[1]);
-      if (found != hashes.end() && found->second == (*row)[2]) continue;
+      const auto [variable, hash] = left_hash(*row);
+      const auto found = hashes.find(variable);
+      if (found != hashes.end() && found->second == hash) continue;
       result.is_equal = false;
-      result.lines.push_back(fmt::format("bits: first differ at step {} in '{}'{}", step, (*row)[1],
+      result.lines.push_back(fmt::format("bits: first differ at step {} in '{}'{}", step, variable,
                                          found == hashes.end() ? ", which one run alone has" : ""));
       return;
     }
   }
   result.has_compared = result.has_compared || compared > 0;
-  result.lines.push_back(fmt::format("bits: equal at each of {} traced steps", compared));
+  result.lines.push_back(compared == 0 ? "bits: no traced step is in both runs"
+                                       : fmt::format("bits: equal at each of {} traced steps", compared));
 }
 
 std::optional<std::string> first_different_leaf(const Tree& a, const Tree& b) {

@@ -151,6 +151,7 @@ DataSets load_npz(const TrainArguments& a, NamedOptions& options) {
 struct DataEntry {
   std::string_view name;
   DataSets (*load)(const TrainArguments& arguments, NamedOptions& options);
+  bool has_files = true;
 };
 
 constexpr DataEntry data_entries[] = {
@@ -160,7 +161,7 @@ constexpr DataEntry data_entries[] = {
                     NamedOptions&) { return in_sets(data::load_cifar100(folder_of(a, "train.bin and test.bin"))); }},
     {"fashion-mnist", load_fashion_mnist},
     {"npz", load_npz},
-    {"synthetic", load_synthetic},
+    {"synthetic", load_synthetic, false},
 };
 
 }  // namespace
@@ -179,6 +180,11 @@ DataSets load(const TrainArguments& a) {
   const auto entry = std::ranges::find(data_entries, a.data, &DataEntry::name);
   if (entry == std::end(data_entries)) {
     throw ValueError(fmt::format("[train] no data set '{}'; known are {}", a.data, fmt::join(data_names(), ", ")));
+  }
+  if (!entry->has_files && !a.data_dir.empty()) {
+    throw ValueError(
+        fmt::format("[train] --data-dir {} has no effect: --data {} has no files; leave one of the two out",
+                    a.data_dir.string(), a.data));
   }
   NamedOptions options("data", a.settings);
   DataSets sets = entry->load(a, options);
@@ -229,6 +235,14 @@ std::function<std::map<std::string, double>(const Tree&)> validation_of(const Mo
   };
 }
 
+data::Loader training_loader(const TrainArguments& a, const std::shared_ptr<const Dataset>& train) {
+  if (a.batch > train->rows()) {
+    throw ValueError(fmt::format("[train] --batch {} is more than the {} rows of the training set; give a smaller one",
+                                 a.batch, train->rows()));
+  }
+  return {train, {.batch = a.batch, .seed = a.seed}};
+}
+
 std::int64_t steps_of(const TrainArguments& a, std::int64_t batches_per_epoch) {
   return a.steps > 0 ? a.steps : std::max<std::int64_t>(a.epochs, 1) * batches_per_epoch;
 }
@@ -247,24 +261,29 @@ TrainState initial_state(const Model<Array, Array>& model, const TrainStep& step
   return step.init(std::move(trainable), std::move(non_trainable));
 }
 
-Manifest manifest_of(const TrainArguments& a, std::int64_t shards, std::int64_t rows, const std::string& digest) {
+Manifest asked_entries(const TrainArguments& a) {
+  Manifest entries = {{"model", a.model},
+                      {"data", a.data},
+                      {"seed", std::to_string(a.seed)},
+                      {"batch", std::to_string(a.batch)},
+                      {"dtype", a.dtype},
+                      {"precision", a.precision},
+                      {"learning_rate", fmt::format("{}", a.learning_rate)},
+                      {"optimizer", a.optimizer},
+                      {"schedule", a.schedule}};
+  entries.insert(a.settings.begin(), a.settings.end());
+  return entries;
+}
+
+Manifest manifest_of(const TrainArguments& a, std::int64_t steps, std::int64_t shards, std::int64_t rows,
+                     const std::string& digest) {
   Manifest manifest = machine_description();
-  manifest["model"] = a.model;
-  manifest["data"] = a.data;
+  manifest.merge(asked_entries(a));
   manifest["training_rows"] = std::to_string(rows);
   manifest["training_sha256"] = digest;
-  manifest["seed"] = std::to_string(a.seed);
   manifest["shards"] = std::to_string(shards);
-  manifest["batch"] = std::to_string(a.batch);
-  manifest["dtype"] = a.dtype;
-  manifest["precision"] = a.precision;
-  manifest["learning_rate"] = fmt::format("{}", a.learning_rate);
-  manifest["optimizer"] = a.optimizer;
-  manifest["schedule"] = a.schedule;
-  for (const auto& [name, value] : a.settings) manifest[name] = value;
   // A schedule goes on to the last step, so bits depend on which that is.
-  if (a.schedule != "constant")
-    manifest["steps"] = std::to_string(a.steps) + " or " + std::to_string(a.epochs) + " epochs";
+  if (a.schedule != "constant") manifest["steps"] = std::to_string(steps);
   return manifest;
 }
 

@@ -36,12 +36,16 @@ std::function<std::map<std::string, double>(const Tree&)> validation_of(const Mo
 std::int64_t steps_of(const TrainArguments& arguments, std::int64_t batches_per_epoch);
 TrainStep step_of(const TrainArguments& arguments, const Model<Array, Array>& model, std::int64_t steps,
                   const DataParallelOptions& options);
+/// Throws ValueError for a batch above the rows.
+data::Loader training_loader(const TrainArguments& arguments, const std::shared_ptr<const data::Dataset>& train);
 TrainState initial_state(const Model<Array, Array>& model, const TrainStep& step, const TrainArguments& arguments,
                          const data::Dataset& train);
 
 std::string digest_of(const data::HostTable& table);
+/// What bits depend on of that which was asked for.
+Manifest asked_entries(const TrainArguments& arguments);
 /// What bits depend on.
-Manifest manifest_of(const TrainArguments& arguments, std::int64_t shards, std::int64_t rows,
+Manifest manifest_of(const TrainArguments& arguments, std::int64_t steps, std::int64_t shards, std::int64_t rows,
                      const std::string& digest);
 /// What was asked for, by long name without the dashes.
 std::map<std::string, std::string> flags_of(const TrainArguments& arguments);

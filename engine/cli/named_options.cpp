@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,14 +54,17 @@ std::string NamedOptions::word(const std::string& name, const std::string& other
 }
 
 std::vector<std::int64_t> NamedOptions::integers(const std::string& name, const std::vector<std::int64_t>& otherwise) {
-  const std::string text = word(name, "");
-  if (text.empty()) return otherwise;
+  known_.push_back(name);
+  const auto found = given_.find(name);
+  if (found == given_.end()) return otherwise;
+  const std::string& text = found->second;
   std::vector<std::int64_t> values;
-  std::stringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) {
-    const std::optional<std::int64_t> value = number_in<std::int64_t>(part);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const auto value = number_in<std::int64_t>(std::string_view(text).substr(begin, comma - begin));
     if (!value) throw ValueError(fmt::format("{}.{} is '{}'; expected integers between commas", of_, name, text));
     values.push_back(*value);
+    begin = comma + 1;
   }
   return values;
 }

@@ -26,7 +26,7 @@ void add_what(CLI::App* train, TrainOptions& of) {
   train->add_option("--data", a.data, fmt::format("{}", fmt::join(data_names(), ", ")))->capture_default_str();
   train->add_option("--data-dir", a.data_dir, "Folder of the data set's files; synthetic has none");
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(whole_number(1, 4096));
-  train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(positive);
+  train->add_option("--shards", a.shards, "Logical shards V, a power of two")->check(whole_number(1, 1 << 20));
   train->add_option("--seed", a.seed, "Seed of parameters, data order and dropout")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();

@@ -26,7 +26,7 @@ std::pair<std::uint64_t, std::uint64_t> seeds_in(const std::string& text) {
       dash == std::string::npos ? first : number_in<std::uint64_t>(std::string_view(text).substr(dash + 1));
   if (!first || !last || *last < *first || *last - *first >= 1000) {
     throw ValueError(
-        fmt::format("--seeds '{}': expected two numbers with a dash, the smaller first and at most 1000 apart, "
+        fmt::format("--seeds '{}': expected one number, or two with a dash, the smaller first and at most 1000 in all, "
                     "such as 0-4",
                     text));
   }
@@ -43,10 +43,16 @@ int train_seeds(const TrainArguments& arguments) {
     throw ValueError(fmt::format("[train] {} holds no runs to resume: {}; leave --resume out to start them",
                                  arguments.run.string(), why));
   }
-  for (std::uint64_t seed = first; seed <= last; ++seed) {
+  const auto run_of = [&](std::uint64_t seed) { return arguments.run / fmt::format("seed-{}", seed); };
+  if (!arguments.resume) {  // before hours have gone into the runs before it
+    world()->run_on_first("looking for the runs' folders", [&] {
+      for (std::uint64_t n = 0; n <= last - first; ++n) check_new_run(run_of(first + n));
+    });
+  }
+  for (std::uint64_t n = 0; n <= last - first; ++n) {
     TrainArguments one = arguments;
-    one.seed = seed;
-    one.run = arguments.run / fmt::format("seed-{}", seed);
+    one.seed = first + n;
+    one.run = run_of(one.seed);
     one.resume = arguments.resume && std::filesystem::exists(one.run);
     if (const int code = train(one); code != success) return code;
     if (world()->rank() == 0) fingerprints += written_fingerprint(one.run).value_or("none");
@@ -62,8 +68,7 @@ int bench(const TrainArguments& arguments) {
   const DataSets sets = load(arguments);
   const Model<Array, Array> model = model_of(arguments, sets.train);
   const TrainStep step = step_of(arguments, model, 1000, parallel_options(arguments));
-  data::Loader loader(std::make_shared<const data::Dataset>(sets.train),
-                      {.batch = arguments.batch, .seed = arguments.seed});
+  data::Loader loader = training_loader(arguments, std::make_shared<const data::Dataset>(sets.train));
   const Batch batch = loader.next();
   TrainState state = initial_state(model, step, arguments, sets.train);
   using Clock = std::chrono::steady_clock;

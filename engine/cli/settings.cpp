@@ -20,6 +20,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* owners[] = {"model", "optimizer", "schedule", "data"};
+/// What is given or not, without a value.
+constexpr const char* switches[] = {"check", "debug-nans", "resume", "tensorboard", "trace-bits"};
 
 /// The text of a file, without the mark that some editors begin it with.
 std::string config_file(const std::string& path) {
@@ -120,7 +122,14 @@ std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::strin
     throw ValueError(fmt::format("--config {}: {} is an empty text; give it a value, or leave it out", path,
                                  names_owner ? entry.table + ".name" : entry.name));
   }
-  if (entry.is_switch) return entry.values[0] == "true" ? std::vector{name} : std::vector<std::string>{};
+  if (entry.is_switch) {
+    if (names_owner || std::ranges::find(switches, entry.name) == std::end(switches)) {
+      throw ValueError(fmt::format("--config {}: {} is {}, which is no value of it; true or false are {}", path,
+                                   names_owner ? entry.table + ".name" : entry.name, entry.values[0],
+                                   fmt::join(switches, ", ")));
+    }
+    return entry.values[0] == "true" ? std::vector{name} : std::vector<std::string>{};
+  }
   std::vector<std::string> each;
   for (const std::string& value : entry.values) each.insert(each.end(), {name, value});
   if (each.size() == 2) return {name + "=" + each[1]};
@@ -137,6 +146,8 @@ std::vector<std::string> config_arguments(std::istream& config, const std::strin
   const std::set<std::string> replaced = replaced_things(entries, arguments);
   for (const ConfigEntry& entry : entries) {
     if (replaced.contains(entry.table)) continue;
+    // The folder is one of the file's data set.
+    if (entry.table.empty() && entry.name == "data-dir" && replaced.contains("data")) continue;
     const std::vector<std::string> more = arguments_of(entry, path, given);
     result.insert(result.end(), more.begin(), more.end());
   }

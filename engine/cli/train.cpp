@@ -126,12 +126,12 @@ int train(const TrainArguments& a) {
   }
   const auto train_set = std::make_shared<const Dataset>(std::move(sets.train));
   const auto test_set = std::make_shared<const Dataset>(std::move(sets.test));
-  data::Loader loader(train_set, {.batch = a.batch, .seed = a.seed});
+  data::Loader loader = training_loader(a, train_set);
   const std::int64_t steps = steps_of(a, loader.batches_per_epoch());
   const TrainStep step = step_of(a, model, steps, options);
   const Mesh mesh = step.mesh(a.batch);
   const bool quiet = world()->rank() != 0;
-  const Manifest manifest = manifest_of(a, mesh.shards(), train_set->rows(), sets.digest);
+  const Manifest manifest = manifest_of(a, steps, mesh.shards(), train_set->rows(), sets.digest);
 
   TrainState begun = initial_state(model, step, a, *train_set);  // a model that cannot be made leaves no folder
   const std::string config = config_text(flags_of(a), a.settings);

@@ -30,10 +30,33 @@ void check_is_run(const fs::path& run) {
                                config_of(run).string(), run.string()));
 }
 
-/// What a run was asked for. Throws as check_is_run.
+/// Throws ValueError naming the first entry that config.toml has otherwise than manifest.json: one of them was changed.
+void check_agrees(const fs::path& run, const TrainArguments& arguments) {
+  const std::optional<Manifest> recorded = written_manifest(run);
+  if (!recorded) return;
+  const Manifest asked = asked_entries(arguments);
+  Manifest all = asked;
+  for (const auto& entry : *recorded) {
+    if (entry.first.find('.') != std::string::npos) all.insert(entry);  // "model.width"
+  }
+  const auto shown = [](const Manifest& entries, const std::string& name) {
+    const auto found = entries.find(name);
+    return found == entries.end() ? std::string("absent") : "'" + found->second + "'";
+  };
+  for (const auto& [name, unused] : all) {
+    if (shown(asked, name) == shown(*recorded, name)) continue;
+    throw ValueError(fmt::format(
+        "{} is not what the run was made with: {} is {} there and {} in manifest.json; one of the two was changed, so "
+        "write it back",
+        config_of(run).string(), name, shown(asked, name), shown(*recorded, name)));
+  }
+}
+
+/// What a run was asked for. Throws as check_is_run and check_agrees.
 TrainArguments arguments_of(const fs::path& run, const fs::path& data_dir) {
   check_is_run(run);
   TrainArguments arguments = parse_train({"--config", config_of(run).string(), "--run", run.string()});
+  check_agrees(run, arguments);
   if (!data_dir.empty()) arguments.data_dir = data_dir;
   return arguments;
 }
@@ -139,8 +162,11 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   check_is_run(run);
   const std::optional<std::string> fingerprint = written_fingerprint(run);
   if (!fingerprint) {
-    throw ValueError(fmt::format("{} holds no fingerprint: the run has not come to its end; go on with --resume first",
-                                 (run / "result.json").string()));
+    std::error_code ignored;
+    const fs::path result = run / "result.json";
+    throw ValueError(fmt::format("{} {}; go on with --resume first", result.string(),
+                                 fs::exists(result, ignored) ? "is damaged: it holds no fingerprint"
+                                                             : "is not there: the run has not come to its end"));
   }
   const RunRecord recorded = read_run(run);
   const bool speaks = world()->rank() == 0;

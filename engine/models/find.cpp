@@ -4,34 +4,96 @@
 #include <lockstep/layers.h>
 #include <lockstep/models.h>
 
-#include "engine/models/images/sizes.h"
+#include "engine/models/entries.h"
 
 namespace lockstep::models {
 
 namespace {
 
-// Models that give something else than classes are backbones of a dense layer here.
+/// A model that gives something else than classes, as the backbone of a dense layer "classes".
+template <class F>
+Made classified(std::int64_t classes, F features) {
+  return Made([classes, features](Scope& s, const Array& x) {
+    return dense(s["classes"], features(s, x), {.units = classes});
+  });
+}
+
+TransformerOptions blocks_of(OptionsByName& o, const TransformerOptions& usual) {
+  return {.width = o.integer("width", usual.width),
+          .depth = o.integer("depth", usual.depth),
+          .heads = o.integer("heads", usual.heads)};
+}
+
 constexpr ModelEntry others[] = {
     {"autoencoder",
-     [](const Scope& s, const Array& x) {
-       return dense(s["classes"], autoencoder(s, x, {.head = false}), {.units = 10});
+     [](std::int64_t classes, OptionsByName& o) {
+       const AutoencoderOptions usual;
+       const AutoencoderOptions own{
+           .units = o.integers("units", usual.units), .code = o.integer("code", usual.code), .head = false};
+       return classified(classes, [own](const Scope& s, const Array& x) { return autoencoder(s, x, own); });
      }},
-    {"cnn", [](const Scope& s, const Array& x) { return cnn(s, x); }},
-    {"lenet", [](const Scope& s, const Array& x) { return lenet(s, x); }},
-    {"lstm", [](const Scope& s, const Array& x) { return lstm_classifier(s, x); }},
-    {"mixer", [](const Scope& s, const Array& x) { return mixer(s, x); }},
-    {"mlp", [](const Scope& s, const Array& x) { return mlp(s, x); }},
-    {"resnet18", [](const Scope& s, const Array& x) { return resnet18(s, x); }},
-    {"resnet20", [](const Scope& s, const Array& x) { return resnet(s, x); }},
-    {"resnet50", [](const Scope& s, const Array& x) { return resnet50(s, x); }},
+    {"cnn",
+     [](std::int64_t classes, OptionsByName& o) {
+       return made<CnnOptions>(cnn, {.classes = classes, .dropout = o.number("dropout", CnnOptions().dropout)});
+     }},
+    {"lenet", [](std::int64_t classes, OptionsByName&) { return made<LenetOptions>(lenet, {.classes = classes}); }},
+    {"lstm",
+     [](std::int64_t classes, OptionsByName& o) {
+       const LstmClassifierOptions usual;
+       return made<LstmClassifierOptions>(
+           lstm_classifier,
+           {.classes = classes, .units = o.integer("units", usual.units), .layers = o.integer("layers", usual.layers)});
+     }},
+    {"mixer",
+     [](std::int64_t classes, OptionsByName& o) {
+       const MixerOptions usual;
+       return made<MixerOptions>(mixer, {.classes = classes,
+                                         .patch = o.integer("patch", usual.patch),
+                                         .width = o.integer("width", usual.width),
+                                         .depth = o.integer("depth", usual.depth),
+                                         .token_units = o.integer("token_units", usual.token_units),
+                                         .channel_units = o.integer("channel_units", usual.channel_units)});
+     }},
+    {"mlp",
+     [](std::int64_t classes, OptionsByName& o) {
+       const MlpOptions usual;
+       return made<MlpOptions>(
+           mlp,
+           {.classes = classes, .units = o.integer("units", usual.units), .layers = o.integer("layers", usual.layers)});
+     }},
+    {"resnet18",
+     [](std::int64_t classes, OptionsByName& o) {
+       return made<ResnetOptions>(resnet18, {.classes = classes, .large_images = o.flag("large_images", false)});
+     }},
+    {"resnet20",
+     [](std::int64_t classes, OptionsByName& o) {
+       const ResnetOptions usual;
+       return made<ResnetOptions>(resnet, {.classes = classes,
+                                           .filters = o.integers("filters", usual.filters),
+                                           .blocks = o.integers("blocks", usual.blocks),
+                                           .bottleneck = o.flag("bottleneck", usual.bottleneck),
+                                           .large_images = o.flag("large_images", false)});
+     }},
     {"unet",
-     [](const Scope& s, const Array& x) {
-       return dense(s["classes"], global_avg_pool2d(unet(s, x, {.filters = {16, 32, 64}, .head = false})),
-                    {.units = 10});
+     [](std::int64_t classes, OptionsByName& o) {
+       const UnetOptions own{.filters = o.integers("filters", {16, 32, 64}), .head = false};
+       return classified(classes, [own](const Scope& s, const Array& x) { return global_avg_pool2d(unet(s, x, own)); });
      }},
-    {"vae", [](const Scope& s,
-               const Array& x) { return dense(s["classes"], vae(s, x, {.head = false}).result, {.units = 10}); }},
-    {"vit", [](const Scope& s, const Array& x) { return vit(s, x); }},
+    {"vae",
+     [](std::int64_t classes, OptionsByName& o) {
+       const VaeOptions usual;
+       const VaeOptions own{.filters = o.integers("filters", usual.filters),
+                            .units = o.integer("units", usual.units),
+                            .code = o.integer("code", usual.code),
+                            .head = false};
+       return classified(classes, [own](const Scope& s, const Array& x) { return vae(s, x, own).result; });
+     }},
+    {"vit",
+     [](std::int64_t classes, OptionsByName& o) {
+       const VitOptions usual;
+       return made<VitOptions>(
+           vit, {.classes = classes, .patch = o.integer("patch", usual.patch), .blocks = blocks_of(o, usual.blocks)});
+     }},
 };
 
 /// All, by name.
@@ -56,13 +118,26 @@ const std::vector<std::string_view>& names() {
   return list;
 }
 
-Model<Array, Array> find(std::string_view name) {
+OptionsByName::~OptionsByName() = default;
+double OptionsByName::number(const std::string&, double otherwise) { return otherwise; }
+std::int64_t OptionsByName::integer(const std::string&, std::int64_t otherwise) { return otherwise; }
+bool OptionsByName::flag(const std::string&, bool otherwise) { return otherwise; }
+std::vector<std::int64_t> OptionsByName::integers(const std::string&, const std::vector<std::int64_t>& otherwise) {
+  return otherwise;
+}
+
+Model<Array, Array> find(std::string_view name, std::int64_t classes, OptionsByName& options) {
   std::string list;
   for (const ModelEntry& entry : known()) {
-    if (entry.name == name) return Model(entry.build);
+    if (entry.name == name) return entry.make(classes, options);
     list += (list.empty() ? "" : ", ") + std::string(entry.name);
   }
   throw ValueError("[models] no model '" + std::string(name) + "'; known are " + list);
+}
+
+Model<Array, Array> find(std::string_view name) {
+  OptionsByName defaults;
+  return find(name, 10, defaults);
 }
 
 }  // namespace lockstep::models

@@ -1,3 +1,5 @@
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,6 +23,13 @@ void BitTrace::on_begin(const StepReport& report, const Tree&) {
     return line.starts_with("step,") || std::strtoll(line.c_str(), nullptr, 10) <= report.step;
   });
   if (file_->is_empty()) file_->append("step,variable,sha256");
+}
+
+void BitTrace::on_resume(const StepReport& report, const Tree&, Requests&) {
+  if (file_ == nullptr || !report.is_extra) return;
+  file_->rewrite([&](const std::string& line) {
+    return std::strtoll(line.c_str(), nullptr, 10) == report.step ? std::nullopt : std::optional(line);
+  });
 }
 
 void BitTrace::on_step(const StepReport& report, const Tree& state, Requests&) {

@@ -12,6 +12,7 @@
 #include <lockstep/processes.h>
 
 #include "engine/trainer/log_file.h"
+#include "engine/trainer/monitor.h"
 
 namespace lockstep::callbacks {
 namespace {
@@ -35,6 +36,16 @@ std::optional<std::int64_t> step_in(const std::string& cell) {
   const char* end = cell.data() + cell.size();
   const auto [last, error] = std::from_chars(cell.data(), end, step);
   return error == std::errc() && last == end && !cell.empty() ? std::optional(step) : std::nullopt;
+}
+
+/// Columns come to be with their first number.
+void remove_unused_validations(std::vector<std::vector<std::string>>& table) {
+  for (std::size_t i = table.empty() ? 0 : table.front().size(); i-- > 0;) {
+    const bool is_used =
+        std::any_of(table.begin() + 1, table.end(), [&](const auto& cells) { return !cells[i].empty(); });
+    if (is_used || !trainer::is_of_validation(table.front()[i])) continue;
+    for (auto& cells : table) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 std::vector<std::string> all_as_cells(std::vector<std::string> names) {
@@ -67,6 +78,31 @@ void CsvLogger::on_begin(const StepReport& report, const Tree&) {
     const auto step = step_column < cells.size() ? step_in(cells[step_column]) : std::nullopt;
     return step && *step <= report.step && *step > 0 && report.step > 0;
   });
+}
+
+void CsvLogger::on_resume(const StepReport& report, const Tree&, Requests&) {
+  const auto column = std::ranges::find(columns_, "step");
+  if (file_ == nullptr || column == columns_.end() || !(report.is_extra || report.has_extra_validation)) return;
+  const auto place = static_cast<std::size_t>(column - columns_.begin());
+  std::vector<std::vector<std::string>> table;
+  for (const std::string& line : file_->lines()) {
+    table.push_back(cells_of(line));
+    std::vector<std::string>& cells = table.back();
+    cells.resize(columns_.size());
+    if (step_in(cells[place]) != report.step) continue;
+    if (report.is_extra) {
+      table.pop_back();
+      continue;
+    }
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (trainer::is_of_validation(columns_[i])) cells[i].clear();
+    }
+  }
+  if (options_.columns.empty()) remove_unused_validations(table);
+  columns_ = table.empty() ? columns_ : table.front();
+  std::vector<std::string> lines;
+  for (const std::vector<std::string>& cells : table) lines.push_back(fmt::format("{}", fmt::join(cells, ",")));
+  file_->rewrite(lines);
 }
 
 void CsvLogger::on_step(const StepReport& report, const Tree&, Requests&) {

@@ -26,6 +26,8 @@ constexpr bool always_check = true;
 #endif
 
 constexpr const char* of_validation = "val_";
+/// Among the metrics of a checkpoint: what was told of its step was told because the run ended there, within an epoch.
+constexpr const char* ended_within = "ended_within_epoch";
 
 void check(const TrainerOptions& o, const Callbacks& callbacks) {
   if (o.log_every < 1) throw ValueError(fmt::format("[fit] log_every is {}; it must be at least 1", o.log_every));
@@ -121,8 +123,19 @@ class Run {
     report_.last_step = last_step();
     for (const auto& callback : callbacks_) callback->on_begin(report_, state_);
     if (!is_resumed) return;
-    tell(&Callback::on_resume);
+    tell_resume();
     do_requests();
+  }
+
+  /// What a longer run would not have been told of the step is told to be so, where the run goes on.
+  void tell_resume() {
+    const bool is_mended = ended_within_ && !is_over();
+    for (const auto& callback : callbacks_) {
+      report_.is_extra = is_mended && !is_due(steps_between(*callback));
+      report_.has_extra_validation = is_mended && !is_due(options_.validate_every);
+      callback->on_resume(report_, state_, requests_);
+    }
+    report_.is_extra = report_.has_extra_validation = false;
   }
 
   /// Whether there was a run to go on with.
@@ -132,6 +145,7 @@ class Run {
     state_ = std::move(resumed->state);
     report_.step = resumed->step;
     saved_step_ = resumed->step;
+    ended_within_ = resumed->metrics.erase(ended_within) > 0;
     for (const auto& [name, value] : resumed->metrics) {
       if (!name.starts_with(of_validation)) kept_logs_.emplace(name, value);
     }
@@ -214,6 +228,7 @@ class Run {
   }
 
   bool is_due(std::int64_t every) const { return every > 0 && report_.step % every == 0; }
+  std::int64_t steps_between(const Callback& c) const { return c.every() > 0 ? c.every() : options_.log_every; }
 
   /// Tells the callbacks, validates, does what was asked for, saves.
   void after_step(const Tree& logs, bool is_kept) {
@@ -224,8 +239,7 @@ class Run {
         options_.validate && (options_.validate_every > 0 ? is_kept && is_due(options_.validate_every) : epoch_ends);
     const bool saves = options_.checkpoints != nullptr &&
                        (options_.save_every > 0 ? is_kept && is_due(options_.save_every) : epoch_ends);
-    const bool is_logged = is_due(options_.log_every) || epoch_ends;
-    const auto is_told = [&](const Callback& c) { return c.every() > 0 ? is_due(c.every()) || epoch_ends : is_logged; };
+    const auto is_told = [&](const Callback& c) { return is_due(steps_between(c)) || epoch_ends; };
     const bool anyone = std::ranges::any_of(callbacks_, [&](const auto& callback) { return is_told(*callback); });
     if (!is_kept) {
       report_.logs = kept_logs_;
@@ -233,12 +247,14 @@ class Run {
       report_.logs = timed([&] { return on_host(logs); });
     }
     if (validates) validate();
+    const bool is_within = epoch == report_.epoch;
+    ended_within_ = is_last && is_within && is_kept;
     if (is_kept) {
       for (const auto& callback : callbacks_) {
+        report_.is_extra = ended_within_ && !is_due(steps_between(*callback));
         if (is_told(*callback)) callback->on_step(report_, state_, requests_);
       }
     }
-    const bool is_within = epoch == report_.epoch;
     report_.is_extra = is_within && options_.validate_every == 0;
     if (validates) tell(&Callback::on_validation);
     report_.is_extra = is_within;
@@ -273,7 +289,9 @@ class Run {
   void save() {
     wants_save_ = false;
     if (report_.step == saved_step_) return;
-    options_.checkpoints->save(report_.step, trainer::saved_run(state_, source_.position(), callbacks_), report_.logs,
+    std::map<std::string, double> metrics = report_.logs;
+    if (ended_within_) metrics.emplace(ended_within, 1);
+    options_.checkpoints->save(report_.step, trainer::saved_run(state_, source_.position(), callbacks_), metrics,
                                options_.manifest);
     saved_step_ = report_.step;
   }
@@ -299,6 +317,7 @@ class Run {
   bool judges_ = false;
   bool may_discard_ = false;
   bool is_checked_ = false;
+  bool ended_within_ = false;  ///< The latest step is told of, or saved, because the run ends there within an epoch.
   bool wants_save_ = false;
 };
 

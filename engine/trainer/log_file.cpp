@@ -103,6 +103,15 @@ void LogFile::rewrite(const std::vector<std::string>& lines) {
   open();
 }
 
+void LogFile::rewrite(const std::function<std::optional<std::string>(const std::string& line)>& changed) {
+  const std::vector<std::string> before = lines();
+  std::vector<std::string> after;
+  for (const std::string& line : before) {
+    if (std::optional<std::string> now = changed(line)) after.push_back(*std::move(now));
+  }
+  if (after != before) rewrite(after);
+}
+
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string cell = "\"";

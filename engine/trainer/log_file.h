@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class LogFile {
   void append(const std::string& line);
   /// All lines anew, whole or not at all.
   void rewrite(const std::vector<std::string>& lines);
+  /// Each line as `changed` has it, nothing taking it away; the file is left alone where none is another one.
+  void rewrite(const std::function<std::optional<std::string>(const std::string& line)>& changed);
 
  private:
   void open();

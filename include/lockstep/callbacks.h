@@ -30,8 +30,11 @@ struct StepReport {
   std::int64_t first_step = 0;   ///< Steps made before this `fit`.
   std::int64_t last_step = 0;    ///< The step it will end with; 0 where nobody knows.
   std::string stop_reason = {};  ///< At the end: why it was stopped before.
-  /// Of on_epoch and on_validation: told because the run ends here, within an epoch; a longer run would not be told.
+  /// Told because the run ends here, within an epoch; a longer run would not be told. Of on_resume: so it was told of the
+  /// step, and the run goes on.
   bool is_extra = false;
+  /// Of on_resume: the step was told with a validation that was made because the run ended there, and the run goes on.
+  bool has_extra_validation = false;
 };
 
 /// What a callback may ask for. It is done when all callbacks of the step were told of it.
@@ -350,14 +353,16 @@ struct CsvLoggerOptions {
   std::string rate = {};   ///< The name of a column with rows a second since the last row; empty: none.
   std::int64_t every = 0;  ///< Steps; 0: TrainerOptions::log_every.
 };
-/// Writes a row a report to a file (Keras' CSVLogger). A resumed run takes away the rows behind the step it goes on from, so
-/// that each step stands there once and the file is that of a run without interruption. Of process 0 alone. Numbers are
+/// Writes a row a report to a file (Keras' CSVLogger). A resumed run takes away the rows behind the step it goes on from, and
+/// what was written because a run ended within an epoch, so that each step stands there once and the file is that of a run
+/// without interruption. Of process 0 alone. Numbers are
 /// the shortest that read back as they were. Throws CheckpointError naming file and system error.
 class LOCKSTEP_API CsvLogger final : public Callback {
  public:
   explicit CsvLogger(std::filesystem::path file, CsvLoggerOptions options = {});
   ~CsvLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void close() override;
   std::int64_t every() const override { return options_.every; }
@@ -379,6 +384,7 @@ class LOCKSTEP_API BitTrace final : public Callback {
   explicit BitTrace(std::filesystem::path file, std::int64_t every = 1);
   ~BitTrace() override;
   void on_begin(const StepReport& report, const Tree& state) override;
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void close() override;
   std::int64_t every() const override { return every_; }
@@ -396,6 +402,7 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
   explicit JsonLinesLogger(std::filesystem::path file, std::int64_t every = 0);
   ~JsonLinesLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void close() override;
   std::int64_t every() const override { return every_; }

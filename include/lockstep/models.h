@@ -178,7 +178,20 @@ LOCKSTEP_API Array vae_divergence(const VaeResult& result);
 
 /// Names `find` knows.
 LOCKSTEP_API const std::vector<std::string_view>& names();
-/// The model of that name with its defaults. Throws ValueError listing the names.
+/// What `find` asks for a model's options: each by its name, with the default it has. This class gives the defaults; one
+/// that derives from it gives what a program was asked for.
+class LOCKSTEP_API OptionsByName {
+ public:
+  virtual ~OptionsByName();
+  virtual double number(const std::string& name, double otherwise);
+  virtual std::int64_t integer(const std::string& name, std::int64_t otherwise);
+  virtual bool flag(const std::string& name, bool otherwise);
+  virtual std::vector<std::int64_t> integers(const std::string& name, const std::vector<std::int64_t>& otherwise);
+};
+/// The model of that name with its defaults, of 10 classes. Throws ValueError listing the names.
 LOCKSTEP_API Model<Array, Array> find(std::string_view name);
+/// With so many classes and such options. What gives something else than classes is the backbone of a dense layer
+/// "classes".
+LOCKSTEP_API Model<Array, Array> find(std::string_view name, std::int64_t classes, OptionsByName& options);
 
 }  // namespace lockstep::models

@@ -43,7 +43,8 @@ struct TrainerOptions {
   std::function<std::map<std::string, double>(const Tree& state)> validate = {};
   std::int64_t validate_every = 0;  ///< Steps; 0: at the end of each epoch.
 
-  /// Where checkpoints go: {"state", "data", "callbacks"}; null: none.
+  /// Where checkpoints go: {"state", "data", "callbacks"}, beside them the step's logs as metrics, with "ended_within_epoch"
+  /// where that is how the run ended; null: none.
   std::shared_ptr<checkpoint::Manager> checkpoints = nullptr;
   std::int64_t save_every = 0;  ///< Steps; 0: at the end of each epoch. At the end of the run in any case.
   /// Goes on from the latest checkpoint where there is one: state, place in the data and callbacks are those of the run

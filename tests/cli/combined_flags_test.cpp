@@ -89,6 +89,108 @@ TEST_CASE("options without an effect are refused where the command line itself g
   check_says(run_program("summary --config " + (run / "config.toml").string()), 0, "an evaluation call: ");
 }
 
+TEST_CASE("a folder of files is refused for data that has none, and in a file it is its data set's") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", config = folder.path() / "npz.toml";
+  const std::string nowhere = " --data-dir " + (folder.path() / "none").string();
+  check_says(train(run, "--steps 1" + nowhere), 2, "has no effect: --data synthetic has no files");
+  CHECK_FALSE(fs::exists(run));
+  must_succeed(train(run, "--steps 1"));
+  for (const char* use : {"eval ", "predict ", "verify "}) {
+    CAPTURE(use);
+    check_says(run_program(use + run.string() + nowhere), 2, "has no effect: --data synthetic has no files");
+  }
+  std::ofstream(config) << "data = \"npz\"\ndata-dir = \"nowhere\"\n";
+  must_succeed(train(folder.path() / "other", "--steps 1 --config " + config.string()));
+}
+
+TEST_CASE("true and false in a file are those of what takes no value") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", config = folder.path() / "config.toml";
+  for (const char* line : {"shards = false", "shards = true", "frobnicate = false"}) {
+    CAPTURE(line);
+    std::ofstream(config) << line << "\n";
+    check_says(train(run, "--steps 1 --config " + config.string()), 2,
+               "which is no value of it; true or false are check");
+  }
+  std::ofstream(config) << "[optimizer]\nname = false\n";
+  check_says(train(run, "--steps 1 --config " + config.string()), 2,
+             "optimizer.name is false, which is no value of it");
+  std::ofstream(config) << "tensorboard = false\ntrace-bits = true\n";
+  must_succeed(train(run, "--steps 1 --config " + config.string()));
+  CHECK_FALSE(fs::exists(run / "events"));
+  CHECK(fs::exists(run / "bits.csv"));
+}
+
+TEST_CASE("a seed whose folder is there is refused before the seeds before it are trained") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder.path() / "runs";
+  fs::create_directories(runs / "seed-2");
+  check_says(train(runs, "--steps 1 --seeds 1-2"), 2, "seed-2 exists already");
+  CHECK_FALSE(fs::exists(runs / "seed-1"));
+  check_says(train(runs, "--steps 1 --seeds 0-1000"), 2, "the smaller first and at most 1000 in all");
+}
+
+TEST_CASE("a schedule's run is the same, however its steps were asked for") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  must_succeed(train(run, "--schedule cosine"));
+  for (const char* same : {"--epochs 1", "--steps 4"}) {
+    must_succeed(train(run, std::string("--schedule cosine --resume ") + same));
+  }
+  check_says(train(run, "--schedule cosine --resume --steps 5"), 1,
+             "'steps' was '4' when the run was saved and is '5' now");
+}
+
+TEST_CASE("a table of a run that is damaged is named, with its line or column") {
+  const TemporaryFolder folder;
+  const fs::path a = folder.path() / "a", b = folder.path() / "b";
+  must_succeed(train(a, "--steps 2 --log-every 1 --trace-bits"));
+  struct Case {
+    const char *file, *bytes, *part;
+  };
+  for (const Case& c : {Case{"bits.csv", "step\n1\n2\n", "bits.csv is damaged: it has no column 'variable'"},
+                        {"bits.csv", "step,variable,sha256\nx,y,z\n", "bits.csv: line 2 has 'x' as step"},
+                        {"metrics.csv", "stp,loss\n1,2\n", "metrics.csv is damaged: it has no column 'step'"},
+                        {"metrics.csv", "step,loss\n1,2\n1e,2\n", "metrics.csv: line 3 has '1e' as step"}}) {
+    CAPTURE(c.bytes);
+    fs::remove_all(b);
+    fs::copy(a, b, fs::copy_options::recursive);
+    std::ofstream(b / c.file) << c.bytes;
+    check_says(run_program("compare " + a.string() + " " + b.string()), 2, c.part);
+  }
+}
+
+TEST_CASE("a config.toml that is not the run's is named, with the entry") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  must_succeed(train(run, "--steps 1 --optimizer sgd --set optimizer.momentum=0.5"));
+  const std::string config = file_text(run / "config.toml");
+  const auto uses_refuse = [&](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    std::ofstream(run / "config.toml") << text;
+    for (const char* use : {"eval ", "predict ", "verify "}) check_says(run_program(use + run.string()), 2, part);
+  };
+  uses_refuse("batch = 32\n",
+              "config.toml is not what the run was made with: data is 'fashion-mnist' there and 'synthetic'");
+  uses_refuse(config.substr(0, config.find("momentum")) + "name = \"sgd\"\n",
+              "optimizer.momentum is absent there and '0.5' in manifest.json");
+  std::ofstream(run / "config.toml") << config;
+  check_says(run_program("verify " + run.string()), 0, "verified: recorded ");
+}
+
+TEST_CASE("a run that has ended within an epoch and is made longer has the metrics of a run that was that long") {
+  const TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", parts = folder.path() / "parts";
+  must_succeed(train(whole, "--steps 8 --log-every 2"));
+  must_succeed(train(parts, "--steps 3 --log-every 2"));
+  must_succeed(train(parts, "--steps 5 --log-every 2 --resume"));
+  must_succeed(train(parts, "--steps 5 --log-every 2 --resume"));
+  CHECK(file_text(parts / "metrics.csv").find(",5\n") != std::string::npos);
+  must_succeed(train(parts, "--steps 8 --log-every 2 --resume"));
+  CHECK(file_text(parts / "metrics.csv") == file_text(whole / "metrics.csv"));
+}
+
 TEST_CASE("runs that have no step in common are not called equal") {
   const TemporaryFolder folder;
   const fs::path a = folder.path() / "a", b = folder.path() / "b";

@@ -89,8 +89,10 @@ TEST_CASE("a recorded run that was changed is not verified") {
   CHECK(has(outcome, "entry processor: another one when it was made, "));
   CHECK(has(outcome, "NOT verified: recorded 0000"));
   CHECK(has(outcome, "the entries above differ: other bits are to be expected there"));
+  std::ofstream(run / "result.json") << "{\"fingerprint\": 3}";
+  CHECK(has(run_program("verify " + run.string()), "result.json is damaged: it holds no fingerprint"));
   fs::remove(run / "result.json");
-  CHECK(has(run_program("verify " + run.string()), "holds no fingerprint"));
+  CHECK(has(run_program("verify " + run.string()), "result.json is not there: the run has not come to its end"));
 }
 
 TEST_CASE("a run that is committed is verified where it was made, and elsewhere the entry that differs is named") {

@@ -69,6 +69,25 @@ TEST_CASE("options change classes, dropout and input size") {
   CHECK(small.variables(x)[5].type.shape == Shape{512, 2});
 }
 
+TEST_CASE("a model by name takes classes and options by their names, and has its defaults else") {
+  class Narrow final : public models::OptionsByName {
+   public:
+    std::int64_t integer(const std::string& name, std::int64_t otherwise) override {
+      asked.push_back(name);
+      return name == "units" ? 4 : otherwise;
+    }
+    Lines asked;
+  };
+  const Array x = zeros({1, 5});
+  Narrow narrow;
+  const std::vector<Variable> own = models::find("mlp", 3, narrow).variables(x);
+  CHECK(narrow.asked == Lines{"units", "layers"});
+  CHECK(own.size() == 6);
+  CHECK(own[1].type.shape == Shape{5, 4});
+  CHECK(own[5].type.shape == Shape{4, 3});
+  CHECK(models::find("mlp").variables(x)[5].type.shape == Shape{512, 10});
+}
+
 TEST_CASE("the larger models have as many weights as those of the literature") {
   const auto weights = [](const auto& model, const Array& x) {
     std::int64_t count = 0;

@@ -255,14 +255,15 @@ TEST_CASE("drawn runs that die go on in 2 and then in 4 processes as if one had 
   }
 }
 
-TEST_CASE("a longer run goes on from a shorter one that has ended anywhere, with the callbacks' states of one run") {
+TEST_CASE(
+    "a longer run goes on from a shorter one that has ended anywhere, with the callbacks' states and the logs of one "
+    "run") {
   if (tests::is_launched()) return;
   std::mt19937 draw(13);
   int i = 0;
   for (auto& [run, unused] : drawn_mortals(41, 6)) {
     CAPTURE(i++);
     DrawnRun longer = run;
-    longer.log_every = 1;
     longer.epochs = 0;
     longer.most_skips = 10;
     DrawnRun shorter = longer;
@@ -270,9 +271,14 @@ TEST_CASE("a longer run goes on from a shorter one that has ended anywhere, with
     const TemporaryFolder whole, parts;
     const LeftBehind expected = go_on(longer, whole.path(), 1, {});
     go_on(shorter, parts.path(), 2, {});
+    DrawnRun died = longer;
+    died.save_every = 1;  // with a checkpoint that may lie before the next row
+    go_on(died, parts.path(), 1, shorter.steps + 2);
     const LeftBehind left = go_on(longer, parts.path(), 1, {});
     CHECK(left.state == expected.state);
     CHECK(left.checkpoint == expected.checkpoint);
+    CHECK(left.table == expected.table);
+    CHECK(left.lines == expected.lines);
   }
 }
 

@@ -1,48 +1,68 @@
-#include "engine/models/images/sizes.h"
-
-#include <lockstep/models.h>
+#include "engine/models/entries.h"
 
 namespace lockstep::models {
 namespace {
 
 template <ConvnextSize size>
-Array convnext_of(const Scope& s, const Array& x) {
-  return convnext(s, x, {.size = size});
+Made convnext_of(std::int64_t classes, OptionsByName& o) {
+  const ConvnextOptions usual;
+  return made<ConvnextOptions>(convnext, {.classes = classes,
+                                          .size = size,
+                                          .drop_path = o.number("drop_path", usual.drop_path),
+                                          .layer_scale = o.number("layer_scale", usual.layer_scale)});
 }
 
 template <std::int64_t third, std::int64_t fourth>
-Array densenet_of(const Scope& s, const Array& x) {
-  return densenet(s, x, {.blocks = {6, 12, third, fourth}});
+Made densenet_of(std::int64_t classes, OptionsByName& o) {
+  return made<DensenetOptions>(
+      densenet, {.classes = classes, .blocks = {6, 12, third, fourth}, .growth = o.integer("growth", 32)});
 }
 
 template <int size>
-Array efficientnet_of(const Scope& s, const Array& x) {
-  return efficientnet(s, x, {.size = size});
+Made efficientnet_of(std::int64_t classes, OptionsByName& o) {
+  return made<EfficientnetOptions>(efficientnet,
+                                   {.classes = classes, .size = size, .drop_connect = o.number("drop_connect", 0.2)});
 }
 
 template <EfficientnetV2Size size>
-Array efficientnet_v2_of(const Scope& s, const Array& x) {
-  return efficientnet_v2(s, x, {.size = size});
+Made efficientnet_v2_of(std::int64_t classes, OptionsByName& o) {
+  return made<EfficientnetV2Options>(efficientnet_v2, {.classes = classes,
+                                                       .size = size,
+                                                       .dropout = o.number("dropout", 0.2),
+                                                       .drop_connect = o.number("drop_connect", 0.2)});
+}
+
+Made mobilenet_of(std::int64_t classes, OptionsByName& o) {
+  return made<MobilenetOptions>(
+      mobilenet, {.classes = classes, .width = o.number("width", 1), .dropout = o.number("dropout", 0.001)});
+}
+
+Made mobilenet_v2_of(std::int64_t classes, OptionsByName& o) {
+  return made<MobilenetOptions>(mobilenet_v2, {.classes = classes, .width = o.number("width", 1)});
 }
 
 template <bool large>
-Array mobilenet_v3_of(const Scope& s, const Array& x) {
-  return mobilenet_v3(s, x, {.large = large});
+Made mobilenet_v3_of(std::int64_t classes, OptionsByName& o) {
+  return made<MobilenetV3Options>(
+      mobilenet_v3,
+      {.classes = classes, .large = large, .width = o.number("width", 1), .dropout = o.number("dropout", 0.2)});
+}
+
+template <auto model>
+Made resnet_of(std::int64_t classes, OptionsByName& o) {
+  return made<ResnetOptions>(model, {.classes = classes, .large_images = o.flag("large_images", false)});
 }
 
 template <std::int64_t second, std::int64_t third>
-Array resnet_v2_of(const Scope& s, const Array& x) {
-  return resnet_v2(s, x, {.blocks = {3, second, third, 3}});
+Made resnet_v2_of(std::int64_t classes, OptionsByName&) {
+  return made<ResnetV2Options>(resnet_v2, {.classes = classes, .blocks = {3, second, third, 3}});
 }
 
 template <std::int64_t each>
-Array vgg_of(const Scope& s, const Array& x) {
-  return vgg(s, x, {.blocks = {2, 2, each, each, each}});
+Made vgg_of(std::int64_t classes, OptionsByName& o) {
+  return made<VggOptions>(vgg,
+                          {.classes = classes, .blocks = {2, 2, each, each, each}, .units = o.integer("units", 4096)});
 }
-
-constexpr NasnetOptions nasnet_large{.filters = 4032, .blocks = 6, .stem_filters = 96, .skip_reduction = true};
-
-using V2 = EfficientnetV2Size;
 
 constexpr ModelEntry entries[] = {
     {"convnext_base", convnext_of<ConvnextSize::base>},
@@ -61,29 +81,42 @@ constexpr ModelEntry entries[] = {
     {"efficientnet_b5", efficientnet_of<5>},
     {"efficientnet_b6", efficientnet_of<6>},
     {"efficientnet_b7", efficientnet_of<7>},
-    {"efficientnet_v2_b0", efficientnet_v2_of<V2::b0>},
-    {"efficientnet_v2_b1", efficientnet_v2_of<V2::b1>},
-    {"efficientnet_v2_b2", efficientnet_v2_of<V2::b2>},
-    {"efficientnet_v2_b3", efficientnet_v2_of<V2::b3>},
-    {"efficientnet_v2_l", efficientnet_v2_of<V2::l>},
-    {"efficientnet_v2_m", efficientnet_v2_of<V2::m>},
-    {"efficientnet_v2_s", efficientnet_v2_of<V2::s>},
-    {"inception_resnet_v2", [](const Scope& s, const Array& x) { return inception_resnet_v2(s, x); }},
-    {"inception_v3", [](const Scope& s, const Array& x) { return inception_v3(s, x); }},
-    {"mobilenet", [](const Scope& s, const Array& x) { return mobilenet(s, x); }},
-    {"mobilenet_v2", [](const Scope& s, const Array& x) { return mobilenet_v2(s, x); }},
+    {"efficientnet_v2_b0", efficientnet_v2_of<EfficientnetV2Size::b0>},
+    {"efficientnet_v2_b1", efficientnet_v2_of<EfficientnetV2Size::b1>},
+    {"efficientnet_v2_b2", efficientnet_v2_of<EfficientnetV2Size::b2>},
+    {"efficientnet_v2_b3", efficientnet_v2_of<EfficientnetV2Size::b3>},
+    {"efficientnet_v2_l", efficientnet_v2_of<EfficientnetV2Size::l>},
+    {"efficientnet_v2_m", efficientnet_v2_of<EfficientnetV2Size::m>},
+    {"efficientnet_v2_s", efficientnet_v2_of<EfficientnetV2Size::s>},
+    {"inception_resnet_v2",
+     [](std::int64_t classes, OptionsByName&) {
+       return made<InceptionResnetV2Options>(inception_resnet_v2, {.classes = classes});
+     }},
+    {"inception_v3",
+     [](std::int64_t classes, OptionsByName&) { return made<InceptionV3Options>(inception_v3, {.classes = classes}); }},
+    {"mobilenet", mobilenet_of},
+    {"mobilenet_v2", mobilenet_v2_of},
     {"mobilenet_v3_large", mobilenet_v3_of<true>},
     {"mobilenet_v3_small", mobilenet_v3_of<false>},
-    {"nasnet_large", [](const Scope& s, const Array& x) { return nasnet(s, x, nasnet_large); }},
-    {"nasnet_mobile", [](const Scope& s, const Array& x) { return nasnet(s, x); }},
-    {"resnet101", [](const Scope& s, const Array& x) { return resnet101(s, x); }},
+    {"nasnet_large",
+     [](std::int64_t classes, OptionsByName&) {
+       return made<NasnetOptions>(
+           nasnet, {.classes = classes, .filters = 4032, .blocks = 6, .stem_filters = 96, .skip_reduction = true});
+     }},
+    {"nasnet_mobile",
+     [](std::int64_t classes, OptionsByName& o) {
+       return made<NasnetOptions>(nasnet, {.classes = classes, .filters = o.integer("filters", 1056)});
+     }},
+    {"resnet101", resnet_of<resnet101>},
     {"resnet101_v2", resnet_v2_of<4, 23>},
-    {"resnet152", [](const Scope& s, const Array& x) { return resnet152(s, x); }},
+    {"resnet152", resnet_of<resnet152>},
     {"resnet152_v2", resnet_v2_of<8, 36>},
+    {"resnet50", resnet_of<resnet50>},
     {"resnet50_v2", resnet_v2_of<4, 6>},
     {"vgg16", vgg_of<3>},
     {"vgg19", vgg_of<4>},
-    {"xception", [](const Scope& s, const Array& x) { return xception(s, x); }},
+    {"xception",
+     [](std::int64_t classes, OptionsByName&) { return made<XceptionOptions>(xception, {.classes = classes}); }},
 };
 
 }  // namespace

@@ -1,21 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
-#include <vector>
 
-#include <lockstep/model.h>
+#include <lockstep/models.h>
 
-#include "engine/cli/entries.h"
-#include "engine/cli/named_options.h"
-
-namespace lockstep::cli {
+// What `find` knows.
+namespace lockstep::models {
 
 using Made = Model<Array, Array>;
 
 struct ModelEntry {
   std::string_view name;
-  Made (*make)(std::int64_t classes, NamedOptions& options);
+  Made (*make)(std::int64_t classes, OptionsByName& options);
 };
 
 /// A model of its options.
@@ -24,7 +22,7 @@ Made made(Array (*model)(const Scope&, const Array&, const Options&), const Opti
   return Made([model, options](Scope& s, const Array& x) { return model(s, x, options); });
 }
 
-/// These and the classifiers of images of the literature, by name.
-std::vector<ModelEntry> with_image_models(std::vector<ModelEntry> others);
+/// The classifiers of models_image.h at their sizes, by name.
+std::span<const ModelEntry> image_entries();
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::models
