@@ -49,6 +49,21 @@ set_target_properties(lockstep PROPERTIES
   INSTALL_RPATH "${rpath}")
 add_library(lockstep::lockstep ALIAS lockstep)
 
+# The public headers, read once for the programs of benches and docs, which users' programs are like.
+add_library(lockstep_precompiled_public OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+target_link_libraries(lockstep_precompiled_public PRIVATE lockstep)
+target_compile_options(lockstep_precompiled_public PRIVATE $<$<CONFIG:Release>:-O1>)
+target_precompile_headers(lockstep_precompiled_public PRIVATE <lockstep/lockstep.h>)
+
+# lockstep_add_document_program(<target> <sources>): one that shows something, and need not be quick.
+function(lockstep_add_document_program target)
+  add_executable(${target} ${ARGN})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_link_libraries(${target} PRIVATE lockstep)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  target_precompile_headers(${target} REUSE_FROM lockstep_precompiled_public)
+endfunction()
+
 if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
   add_executable(lockstep_program engine/cli/main.cpp)
   target_link_libraries(lockstep_program PRIVATE
