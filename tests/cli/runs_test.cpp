@@ -205,14 +205,20 @@ TEST_CASE("arrays of NumPy that are no rows with their classes are refused befor
 
 TEST_CASE("a configuration is TOML, whose numbers and tables mean what they mean there") {
   const TemporaryFolder folder;
-  const fs::path config = folder.path() / "config.toml", run = folder.path() / "run";
+  const fs::path config = folder.path() / "config.toml", run = folder.path() / "run", files = folder.path() / "5 # x";
+  fs::create_directory(files);
+  for (const char* const name : {"train.npz", "test.npz"}) {
+    lockstep::exchange::save_npz(files / name,
+                                 {{"x", lockstep::ones({32, 5})}, {"y", lockstep::zeros({32}, lockstep::int32)}});
+  }
   std::ofstream(config) << "batch = 0x1_0 # sixteen\nsteps = 2\noptimizer = {name = 'sgd', momentum = 5e-1}\n"
-                           "data.rows = 64\n\"data\".name = \"\"\"synthetic\"\"\"\n";
-  must_succeed(run_program("train --config " + config.string() + " --data-dir '5 # x' --run " + run.string()));
+                           "model = 'mlp'\ndata.classes = 3\n\"data\".name = \"\"\"npz\"\"\"\n";
+  must_succeed(
+      run_program("train --config " + config.string() + " --data-dir '" + files.string() + "' --run " + run.string()));
   const std::string kept = file_text(run / "config.toml");
   CHECK(kept.find("batch = 16\n") != std::string::npos);
-  CHECK(kept.find("data-dir = \"5 # x\"\n") != std::string::npos);
-  CHECK(kept.find("[data]\nname = \"synthetic\"\nrows = 64\n") != std::string::npos);
+  CHECK(kept.find("/5 # x\"\n") != std::string::npos);
+  CHECK(kept.find("[data]\nclasses = 3\nname = \"npz\"\n") != std::string::npos);
   CHECK(kept.find("[optimizer]\nmomentum = 0.5\nname = \"sgd\"\n") != std::string::npos);
   must_succeed(run_program("verify " + run.string()));
   // Its seed is one of a run alone.
@@ -243,7 +249,7 @@ TEST_CASE("what cannot be meant is said") {
   refused("--set width=1", "expected <thing>.<name>=<value>, such as model.width=128");
   refused("--set layer.width=1", "'layer' has no options; model, optimizer, schedule and data have");
   refused("--set optimizer.b1=0.8 --set optimizer.b1=0.7", "--set optimizer.b1 is given twice");
-  refused("--seeds 4-3", "--seeds '4-3': expected two numbers with a dash");
+  refused("--seeds 4-3", "--seeds '4-3': expected one number, or two with a dash, the smaller first");
   refused("--config " + (folder.path() / "none.toml").string(), "there is no such file");
   const std::vector<std::pair<std::string, std::string>> configs = {
       {"modle = \"mlp\"", "--modle"},
