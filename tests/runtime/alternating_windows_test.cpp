@@ -15,6 +15,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ops/reference_backend.h"
+#include "tests/support/drawn_cases.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
@@ -188,7 +189,7 @@ TEST_CASE("functions whose sums have other sizes take windows in turn, processes
     for (const int count : {1, 2, 4}) {
       CAPTURE(bucket_bytes);
       CAPTURE(count);
-      constexpr int calls = 60;
+      constexpr int calls = drawn_cases(60);
       std::atomic<int> right = 0;
       with_windows(count, [&](const std::shared_ptr<Processes>& processes) {
         Caller caller(processes, bucket_bytes);
@@ -232,11 +233,10 @@ TEST_CASE("one process is late at each moment of a call, while another one is ah
   cases();
   for (const int count : {2, 4}) {
     std::atomic<int> right = 0;
-    int calls = 0;
-    for (int late = 0; late < count; ++late) calls += moments * 4;
+    const int late_ones = drawn_cases(count), calls = late_ones * moments * 4;
     with_windows(count, [&](const std::shared_ptr<Processes>& processes) {
       Caller caller(processes, 0);
-      for (int late = 0; late < count; ++late) {
+      for (int late = 0; late < late_ones; ++late) {
         for (int moment = 0; moment < moments; ++moment) {
           const Hook sleep = at_moment(moment, [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
           std::size_t arguments = 0;

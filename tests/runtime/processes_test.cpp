@@ -10,6 +10,7 @@
 
 #include "engine/ops/reference_backend.h"
 #include "tests/support/control_flow_program.h"
+#include "tests/support/drawn_cases.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
 #include "tests/support/thread_processes.h"
@@ -69,7 +70,7 @@ ir::FunctionPtr random_map(std::uint64_t seed, MapSpec spec, const std::vector<A
 
 TEST_CASE("2 and 4 processes give the bits of one") {
   const std::vector<ArrayType> types = {{DType::float32, Shape{8, 8}, {}}, {DType::float32, Shape{3, 8}, {}}};
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(40)}; ++seed) {
     CAPTURE(seed);
     const MapSpec spec{mesh({{"batch", 8}}), 2, {{"batch", ""}, {"", ""}}, {{}, {}, {}, {"", "batch"}}};
     const ir::FunctionPtr f = random_map(seed, spec, types, Shape{2, 3});
@@ -84,7 +85,7 @@ TEST_CASE("2 and 4 processes give the bits of one") {
 
 TEST_CASE("axes that lie within a process and across processes") {
   const std::vector<ArrayType> types = {{DType::float32, Shape{4, 8}, {}}, {DType::float32, Shape{3, 4}, {}}};
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(40)}; ++seed) {
     CAPTURE(seed);
     const MapSpec spec{
         mesh({{"data", 4}, {"model", 2}}), 1, {{"data", "model"}, {"", "data"}}, {{}, {}, {}, {"model", "data"}}};
@@ -108,7 +109,7 @@ TEST_CASE("several axes cut a dimension, in any order, within a process and acro
                                  {{{"model,data", ""}, {"", "data"}}, {"data,model", ""}},
                                  {{{"model,data", ""}, {"", "data,model"}}, {"model,data", ""}}};
   for (const Row& row : rows) {
-    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(12)}; ++seed) {
       CAPTURE(seed);
       MapSpec spec{mesh({{"data", 4}, {"model", 2}}), 1, row.in, {{}, {}, {}, row.last}};
       const std::vector<eval::HostArray> arguments = random_host_arrays(types, seed);
@@ -270,7 +271,7 @@ ir::FunctionPtr drawn_backward_pass(std::uint64_t seed, const MapSpec& map, std:
 
 TEST_CASE("sums that begin while their region runs have the bits of one process") {
   std::atomic<int> begun = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(12)}; ++seed) {
     for (const int shards : {2, 4, 8}) {
       for (const int devices : {1, 2}) {
         CAPTURE(seed);
@@ -292,7 +293,7 @@ TEST_CASE("sums that begin while their region runs have the bits of one process"
       }
     }
   }
-  CHECK(begun > 100);
+  CHECK(begun > 8 * drawn_cases(12));
 }
 
 /// tanh as if something else computed it: it takes a twentieth of a second and no processor.
