@@ -24,6 +24,14 @@ TransformerOptions blocks_of(OptionsByName& o, const TransformerOptions& usual) 
           .heads = o.integer("heads", usual.heads)};
 }
 
+template <class Options, Array (*model)(const Scope&, const Array&, const Options&)>
+Made layers_of(std::int64_t classes, OptionsByName& o) {
+  const Options usual;
+  return made<Options>(
+      model,
+      {.classes = classes, .units = o.integer("units", usual.units), .layers = o.integer("layers", usual.layers)});
+}
+
 constexpr ModelEntry others[] = {
     {"autoencoder",
      [](std::int64_t classes, OptionsByName& o) {
@@ -37,13 +45,7 @@ constexpr ModelEntry others[] = {
        return made<CnnOptions>(cnn, {.classes = classes, .dropout = o.number("dropout", CnnOptions().dropout)});
      }},
     {"lenet", [](std::int64_t classes, OptionsByName&) { return made<LenetOptions>(lenet, {.classes = classes}); }},
-    {"lstm",
-     [](std::int64_t classes, OptionsByName& o) {
-       const LstmClassifierOptions usual;
-       return made<LstmClassifierOptions>(
-           lstm_classifier,
-           {.classes = classes, .units = o.integer("units", usual.units), .layers = o.integer("layers", usual.layers)});
-     }},
+    {"lstm", layers_of<LstmClassifierOptions, lstm_classifier>},
     {"mixer",
      [](std::int64_t classes, OptionsByName& o) {
        const MixerOptions usual;
@@ -54,17 +56,7 @@ constexpr ModelEntry others[] = {
                                          .token_units = o.integer("token_units", usual.token_units),
                                          .channel_units = o.integer("channel_units", usual.channel_units)});
      }},
-    {"mlp",
-     [](std::int64_t classes, OptionsByName& o) {
-       const MlpOptions usual;
-       return made<MlpOptions>(
-           mlp,
-           {.classes = classes, .units = o.integer("units", usual.units), .layers = o.integer("layers", usual.layers)});
-     }},
-    {"resnet18",
-     [](std::int64_t classes, OptionsByName& o) {
-       return made<ResnetOptions>(resnet18, {.classes = classes, .large_images = o.flag("large_images", false)});
-     }},
+    {"mlp", layers_of<MlpOptions, mlp>},
     {"resnet20",
      [](std::int64_t classes, OptionsByName& o) {
        const ResnetOptions usual;

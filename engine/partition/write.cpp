@@ -87,8 +87,8 @@ BlockWriter::BlockWriter(ir::Builder& builder, const Analysis& analysis, const S
 
 std::vector<Value> BlockWriter::write(std::span<const Value> inputs, std::span<const ValueLayout> wanted,
                                       std::span<const std::string> output_names, const ir::Equation* reader) {
-  for (const ir::Var v : function().outputs()) {
-    if (reader != nullptr) read_by_ops_[v.id] = true;
+  if (reader != nullptr) {
+    for (const ir::Var v : function().outputs()) read_by_ops_[v.id] = true;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ir::Var v = function().inputs()[i];
@@ -101,15 +101,17 @@ std::vector<Value> BlockWriter::write(std::span<const Value> inputs, std::span<c
   std::vector<Value> outputs;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const ir::Var v = function().outputs()[i];
-    Asker asker = reader != nullptr ? asker_of_body(*reader, v) : Asker();
-    asker.made_by = maker_of(v);
-    asker.place = place_of(nullptr, v);
-    asker.times = times_;
-    if (reader == nullptr) {
+    Asker asker;
+    if (reader != nullptr) {
+      asker = asker_of_body(*reader, v);
+    } else {
       asker.read_by = i < output_names.size() ? output_names[i] : fmt::format("output {}", i);
       asker.is_asked = true;
       asker.reason = "the result is given that layout";
     }
+    asker.made_by = maker_of(v);
+    asker.place = place_of(nullptr, v);
+    asker.times = times_;
     outputs.push_back(get(v, wanted[i], asker));
   }
   return outputs;

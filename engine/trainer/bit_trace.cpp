@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -12,6 +13,12 @@
 #include "engine/trainer/log_file.h"
 
 namespace lockstep::callbacks {
+namespace {
+
+/// Of a row of such a file.
+std::int64_t step_in(const std::string& row) { return std::strtoll(row.c_str(), nullptr, 10); }
+
+}  // namespace
 
 BitTrace::BitTrace(std::filesystem::path file, std::int64_t every) : path_(std::move(file)), every_(every) {}
 BitTrace::~BitTrace() = default;
@@ -20,16 +27,15 @@ void BitTrace::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() != 0) return;
   file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
     if (report.step == 0) return false;
-    return line.starts_with("step,") || std::strtoll(line.c_str(), nullptr, 10) <= report.step;
+    return line.starts_with("step,") || step_in(line) <= report.step;
   });
   if (file_->is_empty()) file_->append("step,variable,sha256");
 }
 
 void BitTrace::on_resume(const StepReport& report, const Tree&, Requests&) {
   if (file_ == nullptr || !report.is_extra) return;
-  file_->rewrite([&](const std::string& line) {
-    return std::strtoll(line.c_str(), nullptr, 10) == report.step ? std::nullopt : std::optional(line);
-  });
+  file_->rewrite(
+      [&](const std::string& line) { return step_in(line) == report.step ? std::nullopt : std::optional(line); });
 }
 
 void BitTrace::on_step(const StepReport& report, const Tree& state, Requests&) {

@@ -21,6 +21,8 @@ Array filled_outside(const Array& inside, const Array& elements, const std::opti
 Array from_the_end(const Array& indices, std::int64_t extent);
 /// Integers in at least 32 bits: a dtype that holds every index need not hold the extent that it is compared with.
 Array in_at_least_32_bits(const Array& integers);
+/// Integers clipped to [low, high], low <= 0; where their dtype has no sign, to what of it has none.
+Array clip_integers(const Array& integers, std::int64_t low, std::int64_t high);
 /// Whether each index lies in [0, extent).
 Array in_bounds(const Array& indices, std::int64_t extent);
 /// The starts of a slice of x, one a dimension; negative ones count from the end.

@@ -41,6 +41,11 @@ Array in_at_least_32_bits(const Array& integers) {
   return size_of(integers.dtype()) < 4 ? convert(integers, int32) : integers;
 }
 
+Array clip_integers(const Array& integers, std::int64_t low, std::int64_t high) {
+  if (is_unsigned_integer(integers.dtype())) return minimum(integers, std::max<std::int64_t>(high, 0));
+  return clip(integers, low, high);
+}
+
 Array in_bounds(const Array& indices, std::int64_t extent) {
   return bitwise_and(greater_equal(indices, 0), less(indices, extent));
 }

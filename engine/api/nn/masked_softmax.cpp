@@ -27,7 +27,7 @@ Shifted shifted(std::string_view op, const Array& x, std::int64_t axis, const Ar
     throw DtypeError(fmt::format("{}: the mask must be of bool, got {}", op, to_string(mask.type())));
   }
   axis = normalize_axis(axis, x.ndim(), op);
-  const Array value = convert(x, api::widened(api::inexact(x.dtype())));
+  const Array value = convert(x, api::widened(x.dtype()));
   const Array wide = api::broadcast(op, mask, x.shape());
   // Its derivative goes through the largest element, as the one without a mask.
   const Array largest = max(where(wide, value, -infinity), Axes{axis}, true);

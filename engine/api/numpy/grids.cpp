@@ -23,8 +23,7 @@ void expect_integers(std::string_view op, const Array& x) {
 Array brought_inside(const Array& indices, std::int64_t extent, IndexMode mode) {
   const bool keeps_dtype = size_of(indices.dtype()) == 8 || indices.dtype() == int32;
   const Array wide = keeps_dtype ? indices : convert(indices, indices.dtype() == uint32 ? int64 : int32);
-  if (mode == IndexMode::wrap) return remainder(wide, extent);
-  return is_unsigned_integer(wide.dtype()) ? minimum(wide, extent - 1) : clip(wide, 0, extent - 1);
+  return mode == IndexMode::wrap ? remainder(wide, extent) : api::clip_integers(wide, 0, extent - 1);
 }
 
 /// Vectors, each along a dimension of its own.
@@ -107,9 +106,7 @@ Arrays unravel_index(const ArrayOperand& flat, const Axes& extents) {
   expect_integers("unravel_index", flat);
   const Shape shape(extents);
   const std::int64_t size = shape.size();
-  const Array wide = api::in_at_least_32_bits(flat);
-  const Array inside = is_unsigned_integer(wide.dtype()) ? minimum(wide, std::max<std::int64_t>(size - 1, 0))
-                                                         : clip(wide, -size, size - 1);
+  const Array inside = api::clip_integers(api::in_at_least_32_bits(flat), -size, size - 1);
   const std::vector<std::int64_t> strides = row_major_strides(shape);
   Arrays places;
   for (int d = 0; d < shape.rank(); ++d) {

@@ -24,10 +24,6 @@ bool fits(std::int64_t value, DType dtype) {
   return bits == 64 || (value >= -(std::int64_t{1} << (bits - 1)) && value < (std::int64_t{1} << (bits - 1)));
 }
 
-}  // namespace
-
-namespace {
-
 template <class Number>
 [[noreturn]] void throw_unfit(std::string_view op, Number value, DType dtype) {
   throw ValueError(

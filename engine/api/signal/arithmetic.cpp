@@ -35,7 +35,7 @@ Array scaled(const Array& x, const Array& n) {
   return x * power_of_two(third, x.dtype()) * power_of_two(third, x.dtype()) * power_of_two(rest, x.dtype());
 }
 
-DType computed(const Array& x) { return api::widened(api::inexact(x.dtype())); }
+DType computed(const Array& x) { return api::widened(x.dtype()); }
 
 /// The largest n that changes anything.
 std::int64_t limit(DType dtype) { return dtype == float64 ? 2200 : 300; }
@@ -86,23 +86,21 @@ Array ldexp(const ArrayOperand& x, const ArrayOperand& n) {
   if (is_complex(dtype)) {
     throw DtypeError(fmt::format("ldexp: {} given; expected floats: scale both parts", to_string(x.type())));
   }
-  const Array wide = api::in_at_least_32_bits(n);
-  const Array bounded =
-      is_unsigned_integer(wide.dtype()) ? minimum(wide, limit(dtype)) : clip(wide, -limit(dtype), limit(dtype));
+  const Array bounded = api::clip_integers(api::in_at_least_32_bits(n), -limit(dtype), limit(dtype));
   return convert(scaled(convert(x, dtype), convert(bounded, int32)), given);
 }
 
 Array unwrap(const ArrayOperand& x, std::int64_t axis, double period) {
   const int dim = normalize_axis(axis, x.ndim(), "unwrap");
+  const DType given = api::inexact(x.dtype());
   const Array angles = convert(x, computed(x));
-  if (x.dim(dim) < 2) return convert(x, api::inexact(x.dtype()));
+  if (x.dim(dim) < 2) return convert(x, given);
   const Array steps = diff(angles, 1, dim), half = full({}, period / 2, angles.dtype());
   const Array near = remainder(steps + half, period) - half;
   const Array turned = where(logical_and(near == -half, steps > 0), half, near);
   const Array more = where(abs(steps) < half, 0, turned - steps);
   Shape first = x.shape().with(dim, 1);
-  const Array unwrapped = angles + concatenate({zeros(first, angles.dtype()), cumsum(more, dim)}, dim);
-  return convert(unwrapped, api::inexact(x.dtype()));
+  return convert(angles + concatenate({zeros(first, angles.dtype()), cumsum(more, dim)}, dim), given);
 }
 
 }  // namespace lockstep

@@ -92,7 +92,7 @@ Array boxes_of(const Sides& s, Format format) {
 }
 
 /// Boxes in which areas are computed: those of pixels have no finite one in float16.
-Array wide(const Array& boxes) { return convert(boxes, api::widened(api::inexact(boxes.dtype()))); }
+Array wide(const Array& boxes) { return convert(boxes, api::widened(boxes.dtype())); }
 
 /// What is made of wide boxes, in the dtype that the given ones have in common.
 Array narrowed(const Array& x, const Array& a, const Array& b) {

@@ -115,7 +115,7 @@ Array scale_and_translate(const ArrayOperand& x, const Shape& shape, const Axes&
     throw ShapeError(fmt::format("{}: scale is {}, translation {}; expected {} each, a number for each of the dims", op,
                                  to_string(scale.shape()), to_string(translation.shape()), to_string(expected)));
   }
-  const DType wide = api::widened(api::inexact(promote(scale.dtype(), translation.dtype())));
+  const DType wide = api::widened(promote(scale.dtype(), translation.dtype()));
   const Array scales = convert(scale, wide), translations = convert(translation, wide);
   Array result = convert(x, api::inexact(x.dtype()));
   std::vector<bool> named(static_cast<std::size_t>(x.ndim()), false);

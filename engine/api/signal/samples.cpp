@@ -112,7 +112,7 @@ Array samples(std::string_view op, const Array& x, const std::vector<Array>& coo
     if (x.dim(d) == 0) {
       throw ShapeError(fmt::format("{}: {} has no elements; expected at least one", op, to_string(x.shape())));
     }
-    along.push_back(neighbours(convert(given, api::widened(api::inexact(given.dtype()))), x.dim(d), options));
+    along.push_back(neighbours(convert(given, api::widened(given.dtype())), x.dim(d), options));
     count *= along.back().size();
   }
   Array total;

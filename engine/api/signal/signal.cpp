@@ -22,7 +22,7 @@ namespace lockstep::signal {
 namespace {
 
 /// What a signal is computed in: float32, float64 or a complex dtype.
-Array wide(const Array& x) { return convert(x, api::widened(api::inexact(x.dtype()))); }
+Array wide(const Array& x) { return convert(x, api::widened(x.dtype())); }
 
 DType real_of(DType dtype) { return dtype == float64 || dtype == complex128 ? float64 : float32; }
 
@@ -165,7 +165,7 @@ struct Part {
 
 Array fftconvolve(const ArrayOperand& a, const ArrayOperand& b, std::string_view mode) {
   const Part part("signal.fftconvolve", a.shape(), b.shape(), mode);
-  const DType dtype = api::widened(api::inexact(api::common_dtype({a, b})));
+  const DType dtype = api::widened(api::common_dtype({a, b}));
   const Array left = convert(a, dtype), right = convert(b, dtype);
   if (a.ndim() == 0) return left * right;
   Axes lengths, limit;

@@ -111,6 +111,7 @@ constexpr ModelEntry entries[] = {
     {"resnet101_v2", resnet_v2_of<4, 23>},
     {"resnet152", resnet_of<resnet152>},
     {"resnet152_v2", resnet_v2_of<8, 36>},
+    {"resnet18", resnet_of<resnet18>},
     {"resnet50", resnet_of<resnet50>},
     {"resnet50_v2", resnet_v2_of<4, 6>},
     {"vgg16", vgg_of<3>},
