@@ -145,6 +145,8 @@ class Emitter {
       }
     }
     step.region.last = next_call();
+    step.first_passed = out_.behind_shards;
+    out_.behind_shards += step.behind_shards.size();
     add_behind_shards(plan, step);
     out_.steps.push_back(std::move(step));
   }

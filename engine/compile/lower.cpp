@@ -89,7 +89,7 @@ std::span<const Stage> stages(const Options& options) {
       Stage{"schedule", [](const Program& p, Decided& d) { d.schedule = schedule(p, *d.units); },
             [](const Program&, const Decided& d, Behind b) { verify(*d.units, *d.schedule, b); }},
       Stage{"place_values", [](const Program& p, Decided& d) { d.placements = place_values(p, *d.units, *d.schedule); },
-            [](const Program&, const Decided& d, Behind b) { verify(*d.units, *d.schedule, *d.placements, b); }}};
+            [](const Program& p, const Decided& d, Behind b) { verify(p, *d.units, *d.schedule, *d.placements, b); }}};
   static constexpr std::array unfused = {all[0], all[1], all[3], all[4], all[5]};
   return options.fuse ? std::span<const Stage>(all) : std::span<const Stage>(unfused);
 }

@@ -10,7 +10,8 @@ namespace lockstep::compile {
 /// When a unit runs.
 struct UnitTime {
   int step = -1;
-  int group = -1;  ///< Units of one step with one group run on one device in order: a chain, a component, a region.
+  int group = -1;  ///< Units of one step with one group run in order, on one device but for what runs once in a
+                   ///< region: a chain, a component, a region.
 
   bool operator==(const UnitTime&) const = default;
 };

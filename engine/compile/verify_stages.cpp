@@ -109,8 +109,10 @@ struct Occupied {
 
 class PlaceVerifier {
  public:
-  PlaceVerifier(const UnitProgram& units, const Schedule& schedule, const Placements& placements, const Expect& expect)
-      : units_(units),
+  PlaceVerifier(const Program& program, const UnitProgram& units, const Schedule& schedule,
+                const Placements& placements, const Expect& expect)
+      : program_(program),
+        units_(units),
         schedule_(schedule),
         placements_(placements),
         expect_(expect),
@@ -131,6 +133,11 @@ class PlaceVerifier {
 
  private:
   const UnitTime& time(int u) const { return schedule_.time[u]; }
+  /// Whether it is known only when a unit runs which device it runs on.
+  bool may_move(int u) const {
+    const int map = units_.units[u].behind_shards;
+    return map >= 0 && program_.meshes[map].devices > 1;
+  }
 
   void collect_roots() {
     const auto size = [&](std::uint32_t base) {
@@ -153,7 +160,8 @@ class PlaceVerifier {
       if (placement.base == base::scratch) {
         it.domain = time(it.writers[0]);
         for (const int u : it.users) {
-          expect_(time(u) == it.domain, "value {} lies in scratch, and unit {} uses it elsewhere", v, u);
+          const bool is_elsewhere = time(u) != it.domain || (u != it.writers[0] && may_move(it.writers[0]));
+          expect_(!is_elsewhere, "value {} lies in scratch, and unit {} uses it elsewhere", v, u);
         }
       }
       occupied_.push_back(std::move(it));
@@ -231,6 +239,7 @@ class PlaceVerifier {
     });
   }
 
+  const Program& program_;
   const UnitProgram& units_;
   const Schedule& schedule_;
   const Placements& placements_;
@@ -343,11 +352,12 @@ void verify(const UnitProgram& units, const Schedule& schedule, std::string_view
   }
 }
 
-void verify(const UnitProgram& units, const Schedule& schedule, const Placements& placements, std::string_view behind) {
+void verify(const Program& program, const UnitProgram& units, const Schedule& schedule, const Placements& placements,
+            std::string_view behind) {
   const Expect expect(behind);
   expect(placements.of_value.size() == units.values.size(), "{} of {} values have places", placements.of_value.size(),
          units.values.size());
-  PlaceVerifier(units, schedule, placements, expect).run();
+  PlaceVerifier(program, units, schedule, placements, expect).run();
 }
 
 }  // namespace lockstep::compile

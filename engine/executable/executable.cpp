@@ -173,6 +173,7 @@ std::unique_ptr<CallFrame> Executable::take_frame() const {
     frame->views.push_back(views);
     frame->bases.emplace_back(bases, nullptr);
   }
+  frame->passed = std::vector<std::atomic<int>>(behind_shards);
   return frame;
 }
 

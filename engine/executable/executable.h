@@ -108,9 +108,10 @@ struct Step {
   int devices = 1;       ///< Of the region's pmap; work that is shared has as many lanes.
   int local_shards = 0;  ///< Device d's share is [d * local_shards / devices, (d + 1) * local_shards / devices).
   CallRange region;      ///< region, and together: one call of a ControlKernel
-  std::vector<BehindShards> behind_shards;  ///< region, of one device: in order.
-  std::vector<Lane> lanes;                  ///< shared
-  int collectives = 0;                      ///< Computed by this step.
+  std::vector<BehindShards> behind_shards;  ///< region: in order.
+  std::size_t first_passed = 0;  ///< region: where the counters of `behind_shards` begin (CallFrame::passed).
+  std::vector<Lane> lanes;       ///< shared
+  int collectives = 0;           ///< Computed by this step.
   std::vector<Collective> collective_list;
   bool barrier_after = false;
 };
@@ -163,6 +164,7 @@ struct CallFrame {
   std::vector<std::shared_ptr<Buffer>> scratch;  ///< One a device.
   std::vector<std::vector<ArrayView>> views;     ///< One copy a device.
   std::vector<std::vector<std::byte*>> bases;    ///< One copy a device.
+  std::vector<std::atomic<int>> passed;          ///< Shards that have come to what runs behind them, of all regions.
 };
 
 /// A lowered function: a list of steps over planned buffers. Immutable but for its idle frames and its counters; any
@@ -194,7 +196,8 @@ class Executable {
   std::size_t shard_bytes = 0;
   std::size_t scratch_bytes = 0;  ///< Kernels' own scratch included.
   std::size_t constant_bytes = 0;
-  std::size_t window_bytes = 0;  ///< Of what lies in the window that the call takes.
+  std::size_t window_bytes = 0;   ///< Of what lies in the window that the call takes.
+  std::size_t behind_shards = 0;  ///< Of all steps.
 
   std::shared_ptr<ProcessCalls> process_calls;  ///< Null: calls exchange nothing with other processes.
   std::vector<std::shared_ptr<const Backend>> backends;

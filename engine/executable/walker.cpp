@@ -64,31 +64,33 @@ void Walker::run_region(const Step& step) {
     std::byte* all = bases_[base::all_shards];
     bases_[base::shard] = all == nullptr ? nullptr : all + shard * executable_.shard_bytes;
     if (Recorder* recorder = crew_.recorder()) recorder->set_shard(static_cast<int>(shard));
-    const bool is_last = static_cast<int>(shard) + 1 == step.local_shards;
-    if (is_last && !step.behind_shards.empty()) return run_last_shard(step, shard);
-    run_calls(step.region, 0, shard);
+    run_shard(step, shard);
   });
   if (Recorder* recorder = crew_.recorder()) recorder->set_shard(-1);
 }
 
-void Walker::run_last_shard(const Step& step, std::size_t shard) {
+// The shard that comes last to a place runs what stands there once. It goes on to the next place behind that, so they are
+// run one after the other, in their order.
+void Walker::run_shard(const Step& step, std::size_t shard) {
   CallRange left = step.region;
-  const auto set_shard = [&](int of) {
-    if (Recorder* recorder = crew_.recorder()) recorder->set_shard(of);
-  };
-  for (const BehindShards& once : step.behind_shards) {
+  for (std::size_t i = 0; i < step.behind_shards.size(); ++i) {
+    const BehindShards& once = step.behind_shards[i];
     run_calls({left.first, once.call}, 0, shard);
     left.first = once.call;
-    set_shard(-1);
-    if (once.chain < 0) {
-      run_calls(once.calls, 0, 0);
-    } else {
-      const Chain& chain = executable_.chains[static_cast<std::size_t>(once.chain)];
-      for (std::int64_t tile = 0; tile < chain.tiles; ++tile) run_tile(chain, tile);
-    }
-    set_shard(static_cast<int>(shard));
+    const int before = passed_[step.first_passed + i].fetch_add(1, std::memory_order_acq_rel);
+    if (before + 1 < step.local_shards) continue;
+    Recorder* const recorder = crew_.recorder();
+    if (recorder != nullptr) recorder->set_shard(-1);
+    run_once(once);
+    if (recorder != nullptr) recorder->set_shard(static_cast<int>(shard));
   }
   run_calls(left, 0, shard);
+}
+
+void Walker::run_once(const BehindShards& once) {
+  if (once.chain < 0) return run_calls(once.calls, 0, 0);
+  const Chain& chain = executable_.chains[static_cast<std::size_t>(once.chain)];
+  for (std::int64_t tile = 0; tile < chain.tiles; ++tile) run_tile(chain, tile);
 }
 
 void Walker::run_lanes(const Step& step) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
+#include <span>
 
 #include <lockstep/backend/backend.h>
 
@@ -53,11 +55,13 @@ class Alone final : public Crew {
 };
 
 /// One device's walk through the steps of an executable. `views` are a copy of the executable's, `bases` the addresses
-/// of what `base` names; both stay the caller's. Allocates nothing.
+/// of what `base` names; `passed` counts the shards that have come to what runs behind them, for all devices: 0 as they
+/// begin. All stay the caller's. Allocates nothing.
 class Walker {
  public:
-  Walker(const Executable& executable, ArrayView* views, std::byte** bases, Crew& crew)
-      : executable_(executable), views_(views), bases_(bases), crew_(crew) {}
+  Walker(const Executable& executable, ArrayView* views, std::byte** bases, Crew& crew,
+         std::span<std::atomic<int>> passed = {})
+      : executable_(executable), views_(views), bases_(bases), crew_(crew), passed_(passed) {}
 
   /// All steps once. Every device of the crew must do the same.
   void run();
@@ -65,7 +69,8 @@ class Walker {
  private:
   void run_step(const Step& step);
   void run_region(const Step& step);
-  void run_last_shard(const Step& step, std::size_t shard);
+  void run_shard(const Step& step, std::size_t shard);
+  void run_once(const BehindShards& once);
   void run_lanes(const Step& step);
   template <class Run>
   void run_shares(const Step& step, std::uint32_t items, Run run);
@@ -81,6 +86,7 @@ class Walker {
   ArrayView* views_;
   std::byte** bases_;
   Crew& crew_;
+  std::span<std::atomic<int>> passed_;
 };
 
 }  // namespace lockstep::executable

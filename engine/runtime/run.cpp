@@ -1,6 +1,7 @@
 #include "engine/runtime/run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -89,9 +90,10 @@ int execute(const Executable& executable, CallFrame& frame, Record* record) {
   };
   // The caller's thread settings are the engine's while a call runs.
   const ir::EnteredThread entered(executable.entered);
+  for (std::atomic<int>& passed : frame.passed) passed.store(0, std::memory_order_relaxed);
   const auto walk = [&](executable::Crew& crew) {
     const auto device = static_cast<std::size_t>(crew.device());
-    executable::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew).run();
+    executable::Walker(executable, frame.views[device].data(), frame.bases[device].data(), crew, frame.passed).run();
   };
   if (executable.devices == 1) {
     executable::Alone crew(recorder(0));

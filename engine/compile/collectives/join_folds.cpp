@@ -143,7 +143,7 @@ class FoldJoiner {
       for (const int u : bucket) joined_[u] = bucket.back();
       folds.push_back(join_units(units_, bucket));
     }
-    SplitFolds split = split_folds(program_, units_, std::move(folds), started_.pmap);
+    SplitFolds split = split_folds(program_, units_, std::move(folds), started_.pmap, started_.in_region);
     for (std::size_t i = 0; i < split.starts.size(); ++i) {
       units_.units[started_.buckets[i].back()] = std::move(split.starts[i]);
     }

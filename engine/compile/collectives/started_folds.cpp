@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <lockstep/backend/aligned_memory.h>
@@ -32,30 +33,33 @@ class StartFinder {
       : program_(program), units_(units), writers_(writers) {}
 
   StartedFolds run(const std::vector<int>& folds) {
-    std::vector<std::pair<int, int>> ready;  // when, which
-    std::set<int> sums;
+    std::vector<std::tuple<int, int, std::set<int>>> ready;  // when, which, the sums it folds
     std::int64_t left = most_under_way;
     for (const int u : folds) {
       Operands operands;
       if (unit(u).fence >= 0 || !collect(u, operands) || operands.last < 0 || bytes_of(units_, u) > left) continue;
       left -= bytes_of(units_, u);
-      ready.emplace_back(operands.last, u);
-      sums.insert(operands.sums.begin(), operands.sums.end());
+      ready.emplace_back(operands.last, u, std::move(operands.sums));
     }
-    std::ranges::stable_sort(ready, {}, &std::pair<int, int>::first);
+    std::ranges::stable_sort(ready, {}, [](const auto& it) { return std::get<0>(it); });
     StartedFolds result;
+    std::vector<std::set<int>> sums;  // by bucket
     std::int64_t bytes = program_.options.bucket_bytes;
-    for (const auto& [when, u] : ready) {
+    for (const auto& [when, u, of_fold] : ready) {
       if (bytes >= program_.options.bucket_bytes) {
         result.buckets.emplace_back();
+        sums.emplace_back();
         bytes = 0;
       }
       result.buckets.back().push_back(u);
+      sums.back().insert(of_fold.begin(), of_fold.end());
       bytes += bytes_of(units_, u);
     }
     if (result.buckets.size() < 2) return {};
-    result.sums.assign(sums.begin(), sums.end());
-    result.pmap = unit(ready[0].second).mesh;
+    result.pmap = unit(result.buckets[0][0]).mesh;
+    result.in_region = result.buckets.size() - (has_one_device(result.pmap) ? 0 : 1);
+    for (std::size_t i = 1; i < result.in_region; ++i) sums[0].merge(sums[i]);
+    result.sums.assign(sums[0].begin(), sums[0].end());
     return result;
   }
 
@@ -67,11 +71,12 @@ class StartFinder {
   };
 
   const Unit& unit(int u) const { return units_.units[u]; }
+  bool has_one_device(int mesh) const { return program_.meshes[mesh].devices == 1; }
 
   /// False where it waits for something else than a region of the fold's map.
   bool collect(int fold, Operands& operands) const {
     const int mesh = unit(fold).mesh;
-    if (mesh < 0 || program_.meshes[mesh].devices != 1) return false;
+    if (mesh < 0 || (!has_one_device(mesh) && program_.group->has_windows())) return false;
     std::vector<int> open = writers_[fold];
     while (!open.empty()) {
       const int u = open.back();
@@ -96,7 +101,8 @@ class StartFinder {
 /// Writes what the folds of one program become.
 class FoldSplitter {
  public:
-  FoldSplitter(const Program& program, UnitProgram& units, int pmap) : program_(program), units_(units), pmap_(pmap) {}
+  FoldSplitter(const Program& program, UnitProgram& units, int pmap, std::size_t in_region)
+      : program_(program), units_(units), pmap_(pmap), in_region_(in_region) {}
 
   SplitFolds run(std::vector<JoinedFold> folds) {
     SplitFolds result;
@@ -133,7 +139,7 @@ class FoldSplitter {
     Unit unit = fold;
     unit.collectives.clear();
     unit.folds = nullptr;
-    unit.behind_shards = pmap_;
+    if (started_++ < in_region_) unit.behind_shards = pmap_;
     unit.writes = {result};
     unit.calls[0].kernel = program_.kernels.adopt(std::move(kernel));
     unit.calls[0].name = name;
@@ -305,6 +311,8 @@ class FoldSplitter {
   const Program& program_;
   UnitProgram& units_;
   int pmap_;
+  std::size_t in_region_;
+  std::size_t started_ = 0;
   std::size_t all_ = 0;
   std::vector<std::int64_t> dealt_;  ///< Bytes, by process.
 };
@@ -337,8 +345,9 @@ JoinedFold join_units(const UnitProgram& units, const std::vector<int>& bucket) 
   return joined;
 }
 
-SplitFolds split_folds(const Program& program, UnitProgram& units, std::vector<JoinedFold> folds, int pmap) {
-  return FoldSplitter(program, units, pmap).run(std::move(folds));
+SplitFolds split_folds(const Program& program, UnitProgram& units, std::vector<JoinedFold> folds, int pmap,
+                       std::size_t in_region) {
+  return FoldSplitter(program, units, pmap, in_region).run(std::move(folds));
 }
 
 }  // namespace lockstep::compile

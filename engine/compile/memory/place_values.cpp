@@ -117,7 +117,8 @@ class Placer {
       it.place = Place::arena;
       return;
     }
-    const bool stays = std::ranges::all_of(readers_of(r), [&](int u) { return time_of(u) == time_of(w); });
+    const bool stays = std::ranges::all_of(
+        readers_of(r), [&](int u) { return time_of(u) == time_of(w) && (u == w || !may_move(writer)); });
     const bool waits = stored.pmap >= 0 && !has_shard_alone(stored) && is_read_behind_shards(r);
     if (stored.pmap != writer.pmap || !stays || waits) {
       it.place = stored.pmap >= 0 ? Place::shard : Place::arena;
@@ -128,6 +129,9 @@ class Placer {
       it.per_tile = writer.tiled > 0 && (writer.behind_shards < 0 || is_alone);
     }
   }
+
+  /// Whether it may run on another device than what stands before or behind it in its group: where its last shard does.
+  bool may_move(const Unit& it) const { return it.behind_shards >= 0 && program_.meshes[it.behind_shards].devices > 1; }
 
   bool is_read_behind_shards(int r) const {
     return std::ranges::any_of(readers_of(r), [&](int u) { return unit(u).behind_shards >= 0; });

@@ -33,6 +33,7 @@ std::size_t kernel_scratch(const Unit& unit);
 
 /// Places outside of their block or askew, and two in which bytes are shared while what lies in both is wanted: but for
 /// a result that its only call may write over the operand it reads last.
-void verify(const UnitProgram& units, const Schedule& schedule, const Placements& placements, std::string_view behind);
+void verify(const Program& program, const UnitProgram& units, const Schedule& schedule, const Placements& placements,
+            std::string_view behind);
 
 }  // namespace lockstep::compile
