@@ -50,6 +50,7 @@ struct Unit {
   bool together = false;   ///< All devices run it, as a step of its own.
   /// Its one call folds an operand over the processes by this op: it has a kernel once `join_folds` has run.
   const ir::Primitive* folds = nullptr;
+  bool to_blocks = false;  ///< Where it folds: this process gets its block of the sum alone.
   /// Its one call gathers blocks of all processes.
   bool gathers = false;
   /// Roots that have to be there before it begins, although it reads none of them.
@@ -106,9 +107,8 @@ void add_assemble_units(const Program& program, const Item& item, UnitProgram& t
 void add_assemble_whole_units(const Program& program, const Item& item, UnitProgram& to);
 /// The fold over the processes of what `from` has in each of them.
 Unit fold_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to);
-/// The same of which each process gets its block.
-Unit fold_blocks_unit(const Program& program, int mesh, const ir::Primitive& combine, Ref from, Ref to,
-                      const ArrayType& block);
+/// The same of which each process gets its block: `from` has a block for each, one behind the other.
+Unit fold_blocks_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to);
 /// The gather of so many equal blocks of all processes along a dimension, of which this one has `own`.
 Unit gather_unit(const Program& program, int mesh, std::vector<Ref> own, Ref to, const ArrayType& block,
                  std::int64_t blocks, int dim);

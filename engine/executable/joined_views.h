@@ -18,4 +18,12 @@ std::size_t nbytes(std::span<const ArrayView> views);
 void copy_in(std::span<const ArrayView> views, std::size_t first, std::size_t last, std::byte* to);
 void copy_out(const std::byte* from, std::size_t first, std::size_t last, std::span<const ArrayView> views);
 
+/// One of `count` blocks of equal size that a view has, one behind the other.
+struct BlockOf {
+  std::size_t block = 0;
+  std::size_t count = 1;
+};
+/// As `copy_in`, of that block of each view, as if these were one behind the other.
+void copy_in(std::span<const ArrayView> views, BlockOf which, std::size_t first, std::size_t last, std::byte* to);
+
 }  // namespace lockstep::executable

@@ -398,28 +398,28 @@ void FoldBlocksAcrossProcesses::run(const KernelArguments& arguments) const {
   const auto processes = static_cast<std::size_t>(cut().processes);
   const int rank = this->processes().rank();
   const bool has_windows = this->processes().has_windows();
-  const std::size_t block = cut().bytes(cut().elements);
-  const auto* const operand = static_cast<const std::byte*>(arguments.inputs[0].data);
-  auto* const result = static_cast<std::byte*>(arguments.outputs[0].data);
+  auto* const sums = static_cast<std::byte*>(arguments.scratch);
   for (std::int64_t k = 0; k < cut().pieces; ++k) {
     const std::size_t chunk = cut().bytes(cut().chunk_of(k));
     const std::size_t first = static_cast<std::size_t>(k) * chunk_bytes();
     // Windows take turns as those of pairs do.
     const auto turn = static_cast<std::int64_t>(this->processes().meetings());
     std::byte* const sent = has_windows ? window(rank, turn) : messages(arguments, 0).data();
-    for (std::size_t p = 0; p < processes; ++p) std::memcpy(sent + p * chunk, operand + p * block + first, chunk);
+    for (std::size_t p = 0; p < processes; ++p) {
+      copy_in(arguments.inputs, {p, processes}, first, first + chunk, sent + p * chunk);
+    }
     if (has_windows) {
       this->processes().meet({"fold: blocks in windows", cut().dtype}, processes * chunk);
       fold(
-          k, [&](int p) { return window(p, turn) + static_cast<std::size_t>(rank) * chunk; }, result + first,
-          arguments);
+          k, [&](int p) { return window(p, turn) + static_cast<std::size_t>(rank) * chunk; }, sums, arguments);
     } else {
       const std::span<std::byte> received = messages(arguments, 1).first(processes * chunk);
       this->processes().all_to_all(bytes_of(sent, processes * chunk), received,
                                    {"fold: exchange of blocks", cut().dtype});
       fold(
-          k, [&](int p) { return received.data() + static_cast<std::size_t>(p) * chunk; }, result + first, arguments);
+          k, [&](int p) { return received.data() + static_cast<std::size_t>(p) * chunk; }, sums, arguments);
     }
+    copy_out(sums, first, first + chunk, arguments.outputs);
   }
   // The next fold writes where the others may still read the last piece.
   if (has_windows) this->processes().meet({"fold: blocks are read", cut().dtype}, 0);

@@ -217,7 +217,8 @@ class TakeFromWindow final : public Kernel {
   std::size_t tile_bytes_;
 };
 
-/// Every process gets its block of S(0, V): the operand has a block for each, one behind the other.
+/// Every process gets its block of S(0, V): an operand has a block for each, one behind the other. Any number of operands of
+/// one dtype go together, as if they were one.
 class FoldBlocksAcrossProcesses final : public ProcessFold {
  public:
   using ProcessFold::ProcessFold;

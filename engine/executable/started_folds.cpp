@@ -36,11 +36,18 @@ void StartFold::run(const KernelArguments& arguments) const {
   const std::size_t all = fold_.size() * fold_.block;
   const ArrayView& started = arguments.outputs[0];
   std::byte* const sent = behind_head(started);
-  const std::size_t bytes = nbytes(arguments.inputs);
-  copy_in(arguments.inputs, 0, bytes, sent);
-  std::memset(sent + bytes, 0, all - bytes);
+  if (fold_.to_blocks) {
+    for (std::size_t p = 0; p < fold_.size(); ++p) {
+      copy_in(arguments.inputs, {p, fold_.size()}, 0, fold_.block, sent + p * fold_.block);
+    }
+  } else {
+    const std::size_t bytes = nbytes(arguments.inputs);
+    copy_in(arguments.inputs, 0, bytes, sent);
+    std::memset(sent + bytes, 0, all - bytes);
+  }
+  const char* const name = fold_.to_blocks ? "fold: exchange of blocks" : "fold: exchange of parts";
   const Head head = fold_.processes->start_all_to_all(std::span<const std::byte>(sent, all), std::span(sent + all, all),
-                                                      {"fold: exchange of parts", fold_.dtype});
+                                                      {name, fold_.dtype});
   std::memcpy(started.data, &head, sizeof(head));
 }
 
@@ -60,6 +67,19 @@ void FoldParts::run(const KernelArguments& arguments) const {
       processes().start_all_gather(std::span<const std::byte>(sums, fold_.block),
                                    std::span(all, fold_.size() * fold_.block), {"fold: gather of sums", fold_.dtype});
   std::memcpy(folded.data, &head, sizeof(head));
+}
+
+void EndBlocks::run(const KernelArguments& arguments) const {
+  const ArrayView& started = arguments.inputs[0];
+  processes().finish(head_of(started));
+  const std::byte* const received = behind_head(started) + fold_.size() * fold_.block;
+  auto* const sums = static_cast<std::byte*>(arguments.scratch);
+  for (std::int64_t k = 0; k < cut().pieces; ++k) {
+    const std::size_t first = static_cast<std::size_t>(k) * chunk_bytes();
+    const auto leaf = [&](int p) { return received + static_cast<std::size_t>(p) * fold_.block + first; };
+    fold(k, leaf, sums, arguments);
+    copy_out(sums, first, first + cut().bytes(cut().chunk_of(k)), arguments.outputs);
+  }
 }
 
 void EndFold::run(const KernelArguments& arguments) const {

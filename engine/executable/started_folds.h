@@ -12,11 +12,13 @@
 // in a value of the program.
 namespace lockstep::executable {
 
-/// A fold among those that are under way in a call: `block` bytes of it are added up by each process.
+/// A fold among those that are under way in a call: `block` bytes of it are added up by each process, which keeps them
+/// where it folds to blocks.
 struct StartedFold {
   std::shared_ptr<Processes> processes;
   DType dtype = DType::float32;
   std::size_t block = 0;
+  bool to_blocks = false;
 
   std::size_t size() const { return static_cast<std::size_t>(processes->size()); }
   /// Bytes of what StartFold and FoldParts give.
@@ -24,7 +26,8 @@ struct StartedFold {
   std::int64_t folded_bytes() const;
 };
 
-/// Any number of operands of one dtype, as if they were one: this process's parts of their blocks go to the others.
+/// Any number of operands of one dtype, as if they were one: this process's parts of their blocks go to the others. To
+/// blocks, each operand has one for every process, one behind the other.
 class StartFold final : public Kernel {
  public:
   explicit StartFold(StartedFold fold) : fold_(std::move(fold)) {}
@@ -39,6 +42,18 @@ class FoldParts final : public ProcessFold {
  public:
   /// `cut` is that of a block (FoldCut::of_blocks).
   FoldParts(StartedFold fold, const FoldCut& cut, const ChunkKernels& kernels)
+      : ProcessFold(fold.processes, cut, kernels, false), fold_(std::move(fold)) {}
+  void run(const KernelArguments& arguments) const override;
+
+ private:
+  StartedFold fold_;
+};
+
+/// From what StartFold gave to blocks: waits for the others' parts, and gives the sums of this process's block by operand.
+class EndBlocks final : public ProcessFold {
+ public:
+  /// `cut` is that of a block (FoldCut::of_blocks).
+  EndBlocks(StartedFold fold, const FoldCut& cut, const ChunkKernels& kernels)
       : ProcessFold(fold.processes, cut, kernels, false), fold_(std::move(fold)) {}
   void run(const KernelArguments& arguments) const override;
 

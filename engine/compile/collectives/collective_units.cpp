@@ -337,7 +337,7 @@ class CollectiveWriter {
     blocks.shape = blocks.shape.with(dim(), blocks.shape[dim()] / processes);
     const Ref total{to_.new_value(blocks, -1), -1};
     const Ref packed = one_behind_the_other(program_, item_.mesh, sum, sum_type(), dim(), to_);
-    to_.units.add(fold_blocks_unit(program_, item_.mesh, exchange_.combine(), packed, total, blocks));
+    to_.units.add(fold_blocks_unit(item_.mesh, exchange_.combine(), packed, total));
     ArrayType block = blocks;
     block.shape = block.shape.with(dim(), block.shape[dim()] / static_cast<std::int64_t>(members.size()));
     const Strides strides = contiguous_strides(blocks.shape);

@@ -39,8 +39,8 @@ class FoldJoiner {
   }
 
  private:
-  using Bucket = std::vector<int>;  ///< Units.
-  using Key = std::tuple<int, int, int, const ir::Primitive*, DType>;
+  using Bucket = std::vector<int>;                                           ///< Units.
+  using Key = std::tuple<int, int, int, const ir::Primitive*, bool, DType>;  // level, mesh, fence, op, to blocks
 
   const Unit& unit(int u) const { return units_.units[u]; }
   int size() const { return units_.units.size(); }
@@ -66,7 +66,7 @@ class FoldJoiner {
       for (const int w : writers_[u]) level = std::max(level, levels_[w] + (unit(w).folds == nullptr ? 0 : 1));
       if (unit(u).folds == nullptr) continue;
       const DType dtype = units_.values[unit(u).calls[0].inputs[0].value].type.dtype;
-      buckets_[{level, unit(u).mesh, unit(u).fence, unit(u).folds, dtype}].push_back(u);
+      buckets_[{level, unit(u).mesh, unit(u).fence, unit(u).folds, unit(u).to_blocks, dtype}].push_back(u);
     }
   }
 
@@ -116,6 +116,7 @@ class FoldJoiner {
     if (program_.processes < 2 || !program_.group->has_windows() || !program_.is_called) return;
     std::int64_t most = FoldPair::longest_tile;
     for (auto& [key, bucket] : buckets_) {
+      if (bucket.empty() || unit(bucket[0]).to_blocks) continue;
       const std::int64_t sum = bytes(bucket);
       if (sum <= most || sum > longest_window || 2 * read_bytes(bucket) < sum) continue;
       most = sum;
@@ -152,11 +153,20 @@ class FoldJoiner {
     for (const int u : started_.sums) units_.units[u].behind_shards = started_.pmap;
   }
 
+  std::int64_t elements(const std::vector<Ref>& of) const {
+    std::int64_t sum = 0;
+    for (const Ref& ref : of) sum += units_.values[ref.value].type.size();
+    return sum;
+  }
+
   const Kernel* kernel(const Unit& fold) const {
     const DType dtype = units_.values[fold.calls[0].inputs[0].value].type.dtype;
-    std::int64_t elements = 0;
-    for (const Ref& ref : fold.calls[0].inputs) elements += units_.values[ref.value].type.size();
-    const auto cut = FoldCut::of_whole(elements, dtype, *program_.group);
+    if (fold.to_blocks) {
+      const auto cut = FoldCut::of_blocks(elements(fold.calls[0].outputs), dtype, *program_.group);
+      return program_.kernels.adopt(
+          std::make_unique<FoldBlocksAcrossProcesses>(program_.group, cut, chunk_kernels(program_, *fold.folds, cut)));
+    }
+    const auto cut = FoldCut::of_whole(elements(fold.calls[0].inputs), dtype, *program_.group);
     if (program_.processes == 2 && program_.group->has_windows() && !cut.is_gathered) return pair_kernel(fold, dtype);
     return program_.kernels.adopt(
         std::make_unique<FoldAcrossProcesses>(program_.group, cut, chunk_kernels(program_, *fold.folds, cut)));
@@ -259,15 +269,10 @@ Unit fold_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to) {
   return unit;
 }
 
-Unit fold_blocks_unit(const Program& program, int mesh, const ir::Primitive& combine, Ref from, Ref to,
-                      const ArrayType& block) {
-  const auto cut = FoldCut::of_blocks(block.size(), block.dtype, *program.group);
-  const Kernel* const kernel = program.kernels.adopt(
-      std::make_unique<FoldBlocksAcrossProcesses>(program.group, cut, chunk_kernels(program, combine, cut)));
-  Unit unit;
-  unit.mesh = mesh;
-  unit.on_caller = true;
-  unit.calls.push_back({kernel, nullptr, {from}, {to}, "fold_blocks_across_processes"});
+Unit fold_blocks_unit(int mesh, const ir::Primitive& combine, Ref from, Ref to) {
+  Unit unit = fold_unit(mesh, combine, from, to);
+  unit.to_blocks = true;
+  unit.calls[0].name = "fold_blocks_across_processes";
   return unit;
 }
 

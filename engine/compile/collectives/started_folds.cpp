@@ -76,7 +76,8 @@ class StartFinder {
   /// False where it waits for something else than a region of the fold's map.
   bool collect(int fold, Operands& operands) const {
     const int mesh = unit(fold).mesh;
-    if (mesh < 0 || (!has_one_device(mesh) && program_.group->has_windows())) return false;
+    if (mesh < 0) return false;
+    if (program_.group->has_windows() && (!has_one_device(mesh) || unit(fold).to_blocks)) return false;
     std::vector<int> open = writers_[fold];
     while (!open.empty()) {
       const int u = open.back();
@@ -125,11 +126,11 @@ class FoldSplitter {
   }
 
   StartedFold place(const JoinedFold& fold) const {
-    constexpr std::int64_t granule = 64;  // blocks begin where a vector of any dtype may
+    constexpr std::int64_t granule = 64;  // parts begin where a vector of any dtype may
     const DType dtype = dtype_of(fold.unit);
-    const std::int64_t block =
-        round_up(ceil_div(elements_of(fold.unit), static_cast<std::int64_t>(program_.processes)), granule);
-    return {program_.group, dtype, static_cast<std::size_t>(block) * size_of(dtype)};
+    const std::int64_t part = ceil_div(elements_of(fold.unit), static_cast<std::int64_t>(program_.processes));
+    const std::int64_t block = fold.unit.to_blocks ? part : round_up(part, granule);
+    return {program_.group, dtype, static_cast<std::size_t>(block) * size_of(dtype), fold.unit.to_blocks};
   }
 
   int new_bytes(std::int64_t count) { return units_.new_value({DType::uint8, Shape{count}, {}}, -1); }
@@ -139,6 +140,7 @@ class FoldSplitter {
     Unit unit = fold;
     unit.collectives.clear();
     unit.folds = nullptr;
+    unit.to_blocks = false;
     if (started_++ < in_region_) unit.behind_shards = pmap_;
     unit.writes = {result};
     unit.calls[0].kernel = program_.kernels.adopt(std::move(kernel));
@@ -279,20 +281,34 @@ class FoldSplitter {
     return unit;
   }
 
-  /// Appends what begins it and what adds it up; what ends it is returned.
+  /// Appends what begins it and what adds it up, as far as that is not the end; what ends it is returned.
   Unit split(const JoinedFold& fold, const StartedFold& place, SplitFolds& to) {
     const int started = new_bytes(place.started_bytes());
-    const int folded = new_bytes(place.folded_bytes());
     to.starts.push_back(start_unit(fold.unit, std::make_unique<StartFold>(place), "start_fold", started));
     const std::int64_t block = static_cast<std::int64_t>(place.block / size_of(place.dtype));
     const auto cut = FoldCut::of_blocks(block, place.dtype, *program_.group);
+    const ChunkKernels kernels = chunk_kernels(program_, *fold.unit.folds, cut);
+    Unit end;
+    end.mesh = fold.unit.mesh;
+    end.on_caller = true;
+    end.provenance = fold.unit.provenance;
+    end.writes = fold.unit.writes;
+    end.collectives = fold.unit.collectives;
+    if (place.to_blocks) {
+      end.calls.push_back({program_.kernels.adopt(std::make_unique<EndBlocks>(place, cut, kernels)),
+                           nullptr,
+                           {{started, -1}},
+                           fold.unit.calls[0].outputs,
+                           "end_blocks"});
+      end.reads = {started};
+      return end;
+    }
+    const int folded = new_bytes(place.folded_bytes());
     Unit parts;
     parts.mesh = fold.unit.mesh;
     parts.on_caller = true;
     parts.provenance = fold.unit.provenance;
-    Unit end = parts;
-    const Kernel* const add =
-        program_.kernels.adopt(std::make_unique<FoldParts>(place, cut, chunk_kernels(program_, *fold.unit.folds, cut)));
+    const Kernel* const add = program_.kernels.adopt(std::make_unique<FoldParts>(place, cut, kernels));
     parts.calls.push_back({add, nullptr, {{started, -1}}, {{folded, -1}}, "fold_parts"});
     parts.reads = {started};
     parts.writes = {folded};
@@ -303,8 +319,6 @@ class FoldSplitter {
                          fold.unit.calls[0].outputs,
                          "end_fold"});
     end.reads = {started, folded};
-    end.writes = fold.unit.writes;
-    end.collectives = fold.unit.collectives;
     return end;
   }
 
