@@ -154,6 +154,8 @@ class Mpi final : public Communicator {
     };
     return std::make_unique<MpiTransfer>(room.size(), true, start);
   }
+  /// A program that has begun MPI itself calls it where it likes, and may end it.
+  bool may_have_a_thread() const override { return owns_; }
   void abandon() override { abandoned_ = true; }
 
  private:

@@ -291,7 +291,7 @@ void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& met
   }
   impl_->seconds = writing_seconds(tree);
   if (has_cut_leaves(tree)) {
-    impl_->seconds += world()->time_limit();
+    impl_->seconds += world()->patience();
     const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics);
     impl_->start(tree, [this, blocks, seconds = impl_->seconds](const Tree& held) {
       blocks->write_alone(held, seconds, impl_->pace);

@@ -113,7 +113,6 @@ std::string difference(const std::vector<ProcessEntries>& all) {
 
 void Processes::expect_same(std::string_view what, std::uint64_t hash, const std::function<ProcessEntries()>& entries) {
   if (size() == 1) return;
-  const std::lock_guard lock(impl_->mutex);
   const std::string op = fmt::format("comparison of {}", what);
   const std::array<std::uint64_t, 1> own = {hash};
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(size()));
@@ -122,6 +121,7 @@ void Processes::expect_same(std::string_view what, std::uint64_t hash, const std
   std::vector<ProcessEntries> all;
   for (const std::string& text : all_gather_text(packed(entries()), {op})) all.push_back(unpacked(text));
   std::string found = difference(all);
+  const std::lock_guard lock(impl_->mutex);
   if (found.empty()) found = "the same entries stand in another order, or some more than once";
   impl_->give_up(
       fmt::format("{}: {}; start all processes with the same one, or they would not train one model", what, found),

@@ -1,7 +1,9 @@
 #include "engine/processes/control_line.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
+#include <utility>
 
 namespace lockstep::processes {
 
@@ -22,14 +24,24 @@ void ControlLine::receive(int from) {
 
 void ControlLine::tell_all(News news, std::uint64_t collectives, std::string_view text) {
   for (std::size_t p = 0; p < peers_.size(); ++p) {
-    if (!is_other(p)) continue;
-    Letter& letter = sent_.emplace_back();
-    letter.message.news = news;
-    letter.message.collectives = collectives;
-    std::copy_n(text.begin(), std::min(text.size(), letter.message.text.size() - 1), letter.message.text.begin());
-    letter.transfer =
-        communicator_.start_send(Channel::control, static_cast<int>(p), std::as_bytes(std::span(&letter.message, 1)));
+    if (is_other(p)) tell(static_cast<int>(p), news, collectives, text);
   }
+}
+
+void ControlLine::tell(int to, News news, std::uint64_t collectives, std::string_view text) {
+  Letter& letter = sent_.emplace_back();
+  letter.message.news = news;
+  letter.message.collectives = collectives;
+  const std::size_t length = std::min(text.size(), longest_text);
+  std::copy_n(text.begin(), length, letter.message.text.begin());
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(&letter.message, 1));
+  letter.transfer = communicator_.start_send(Channel::control, to, bytes.first(offsetof(Message, text) + length + 1));
+}
+
+void ControlLine::ask(int process) {
+  Peer& peer = peers_[static_cast<std::size_t>(process)];
+  if (std::exchange(peer.is_asked, true)) return;
+  tell(process, News::question, 0, {});
 }
 
 void ControlLine::poll() {
@@ -47,6 +59,11 @@ void ControlLine::note(int from) {
     peer.failures.push_back({message.collectives, message.text.data()});
   } else if (message.news == News::gave_up) {
     peer.has_given_up = true;
+  } else if (message.news == News::question) {
+    tell(from, News::answer, 0, {});
+  } else if (message.news == News::answer) {
+    peer.is_asked = false;
+    peer.heard = Clock::now();
   } else {
     peer.has_ended = true;
     peer.ended_well = message.news == News::ended;

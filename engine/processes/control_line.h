@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -25,10 +26,12 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
-/// News between processes beside their collectives: that one has failed, cannot go on for another's failure, or has ended.
+/// News between processes beside their collectives: that one has failed, cannot go on for another's failure, or has ended;
+/// and whether it is alive.
 class ControlLine {
  public:
-  enum class News : std::uint32_t { failed, gave_up, ended, ended_after_failure };
+  using Clock = std::chrono::steady_clock;
+  enum class News : std::uint32_t { failed, gave_up, ended, ended_after_failure, question, answer };
   static constexpr std::size_t longest_text = 1999;
 
   /// What is known of another process.
@@ -38,6 +41,8 @@ class ControlLine {
     bool has_ended = false;
     bool ended_well = false;
     std::uint64_t collectives = 0;  ///< That it has taken part in, where it has ended.
+    bool is_asked = false;          ///< Whether it is alive, and has not answered.
+    Clock::time_point heard;        ///< When it last answered.
   };
   /// How a peer's failures are beside this process' own.
   enum class Likeness : std::uint8_t { same, other, unknown };
@@ -45,7 +50,9 @@ class ControlLine {
   explicit ControlLine(Communicator& communicator);
 
   void tell_all(News news, std::uint64_t collectives, std::string_view text);
-  /// Takes in what has arrived and moves on what is sent. Never waits.
+  /// Asks a process whether it is alive, unless it still has a question to answer.
+  void ask(int process);
+  /// Takes in what has arrived, answers questions, and moves on what is sent. Never waits.
   void poll();
   const Peer& peer(int process) const { return peers_[static_cast<std::size_t>(process)]; }
   /// The first process that failed before it had done so many collectives, or -1.
@@ -70,6 +77,7 @@ class ControlLine {
     std::unique_ptr<Transfer> transfer;
   };
 
+  void tell(int to, News news, std::uint64_t collectives, std::string_view text);
   void receive(int from);
   void note(int from);
   bool is_other(std::size_t process) const { return static_cast<int>(process) != communicator_.rank(); }

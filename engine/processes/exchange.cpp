@@ -91,10 +91,10 @@ std::vector<int> Exchange::missing() const {
   return processes;
 }
 
-std::vector<int> Exchange::incomplete() const {
+std::vector<int> Exchange::awaited() const {
   std::vector<int> processes;
   for (const Side& side : sides_) {
-    if (side.has_header && !side.is_done) processes.push_back(side.part.process);
+    if (!side.is_done) processes.push_back(side.part.process);
   }
   return processes;
 }

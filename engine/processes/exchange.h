@@ -53,9 +53,9 @@ class Exchange {
   /// A process that is in another collective, with its header; or null.
   const CollectiveHeader* other_header() const { return other_ < 0 ? nullptr : &header_of(other_); }
   int other_process() const { return other_; }
-  /// Processes whose header has not come, and those from or to which only a part has gone.
+  /// Processes whose header has not come, and all with which it is not over.
   std::vector<int> missing() const;
-  std::vector<int> incomplete() const;
+  std::vector<int> awaited() const;
   bool has_header_of(int process) const;
 
  private:

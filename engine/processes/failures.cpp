@@ -29,7 +29,8 @@ void Processes::Impl::fail(std::string_view text) {
     has_failures = true;
   }
   const std::unique_lock lock(mutex, std::try_to_lock);
-  if (lock) tell_failures();  // else the thread that waits in a collective does
+  if (lock) return tell_failures();
+  if (watch) watch->wake();  // it tells them, or the thread that waits in a collective does
 }
 
 void Processes::Impl::tell_failures() {
@@ -39,44 +40,45 @@ void Processes::Impl::tell_failures() {
   }
 }
 
-/// Waits for what the others say. The same: it is forgotten. `peer`: who has failed otherwise, or has not said it.
-ControlLine::Likeness Processes::Impl::compare_failures(double seconds, int& peer) {
+/// Waits for what the others say. The same: it is forgotten.
+Processes::Impl::Comparison Processes::Impl::compare_failures(processes::Patience patience) {
   std::vector<Failure> own;
   {
     const std::lock_guard lock(failure_mutex);
     own = failures;
   }
-  for (processes::Waiting waiting(seconds);; waiting.pause()) {
+  for (processes::Waiting waiting(options.time_limit);; waiting.pause()) {
     control_->poll();
-    auto all = ControlLine::Likeness::same;
-    for (int p = 0; p < size && all != ControlLine::Likeness::other; ++p) {
+    std::vector<int> unknown;
+    for (int p = 0; p < size; ++p) {
       if (p == rank) continue;
       const ControlLine::Likeness likeness = control_->likeness(p, own);
-      if (likeness == ControlLine::Likeness::same) continue;
-      all = likeness;
-      peer = p;
+      if (likeness == ControlLine::Likeness::other) return {likeness, p};
+      if (likeness == ControlLine::Likeness::unknown) unknown.push_back(p);
     }
-    if (all == ControlLine::Likeness::unknown && !waiting.is_over()) continue;
-    if (all != ControlLine::Likeness::same) return all;
+    if (!unknown.empty()) {
+      const auto gone = patience.is_tried() ? patience.given_up(unknown) : std::nullopt;
+      if (gone) return {ControlLine::Likeness::unknown, gone->processes.front(), gone->seconds};
+      continue;
+    }
     control_->forget_failures(own.size());
     const std::lock_guard lock(failure_mutex);
     failures.erase(failures.begin(), failures.begin() + static_cast<std::ptrdiff_t>(own.size()));
     told_ -= own.size();
     has_failures = !failures.empty();
-    return all;
+    return {ControlLine::Likeness::same};
   }
 }
 
 void Processes::Impl::expect_like_failures(std::string_view op) {
   tell_failures();
-  int peer = 0;
-  const ControlLine::Likeness likeness = compare_failures(options.time_limit, peer);
+  const auto [likeness, peer, seconds] = compare_failures(patience_for(0));
   if (likeness == ControlLine::Likeness::same) return;
   const auto& theirs = control_->peer(peer).failures;
   const std::string what = !theirs.empty() ? text_of(peer, theirs.front())
                            : likeness == ControlLine::Likeness::other
                                ? fmt::format("process {} did not", peer)
-                               : fmt::format("process {} did not within {} s", peer, options.time_limit);
+                               : fmt::format("process {} did not within {} s", peer, seconds);
   Failure own;
   {
     const std::lock_guard lock(failure_mutex);

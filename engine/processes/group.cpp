@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,6 +27,8 @@ namespace {
 constexpr double farewell_seconds = 2;
 /// For how long one that has ended waits for the others to end, at least.
 constexpr double longest_end_seconds = 600;
+/// As many time limits are others waited for that are alive: they write, compile or read.
+constexpr double limits_of_the_living = 10;
 
 std::string listed(const std::vector<int>& processes) {
   return fmt::format("{} {}", processes.size() == 1 ? "process" : "processes", fmt::join(processes, ", "));
@@ -41,6 +44,42 @@ Processes::Impl::Impl(std::shared_ptr<backend::Communicator> raw, ProcessOptions
     : communicator(std::move(raw)), options(std::move(given)), rank(communicator->rank()), size(communicator->size()) {
   if (size == 1) return;
   control_ = std::make_unique<ControlLine>(*communicator);
+  if (!communicator->may_have_a_thread()) return;
+  set_time_limit(options.time_limit);
+  try {
+    watch.emplace([this] { return look(); });
+  } catch (const std::system_error&) {  // the system has no thread: to the others this process is alive in collectives
+  }
+}
+
+double Processes::Impl::patience() const { return limits_of_the_living * options.time_limit; }
+
+processes::Patience Processes::Impl::patience_for(double seconds) const {
+  const double limit = options.time_limit;
+  if (!communicator->may_have_a_thread()) return {*control_, limit + seconds, limit + seconds};
+  return {*control_, limit, patience() + seconds};
+}
+
+void Processes::Impl::set_time_limit(double seconds) {
+  constexpr double shortest = 0.001, longest = 0.25, looks_in_a_limit = 8;
+  {
+    const std::lock_guard lock(mutex);
+    options.time_limit = seconds;
+  }
+  pause_ = std::clamp(seconds / looks_in_a_limit, shortest, longest);
+  if (watch) watch->wake();
+}
+
+// A thread that waits in a collective holds the mutex, and does all of this itself.
+double Processes::Impl::look() noexcept {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return pause_;
+  try {
+    if (has_failures && !has_failed) tell_failures();
+    control_->poll();
+  } catch (const std::exception&) {  // the program meets it in its next collective
+  }
+  return pause_;
 }
 
 void Processes::Impl::expect_room(std::size_t given, std::size_t expected, std::string_view op) const {
@@ -95,7 +134,7 @@ void Processes::Impl::finish(std::uint64_t last, double seconds) {
   if (done >= last) return;
   if (has_failed) give_up("a collective that was under way is not over", false);
   try {
-    wait(last, options.time_limit + seconds);
+    wait(last, seconds);
   } catch (const CommunicatorError& error) {
     if (has_failed) throw;
     give_up(error.what(), true);
@@ -135,7 +174,8 @@ void Processes::Impl::wait(std::uint64_t last, double seconds) {
   constexpr int questions = 32;  // about collectives to one about news
   control_->poll();
   check_peers(last);
-  processes::Waiting waiting(seconds);
+  processes::Patience patience = patience_for(seconds);
+  processes::Waiting waiting(options.time_limit);
   for (int i = 0;; ++i) {
     const bool came = advance_all();
     for (const UnderWay& it : under_way_) {
@@ -148,7 +188,8 @@ void Processes::Impl::wait(std::uint64_t last, double seconds) {
     if (i % questions == questions - 1) {
       control_->poll();
       check_peers(last);
-      if (waiting.is_over() && !advance_all()) time_out(next, under_way_.front().header, seconds);
+      const auto gone = patience.is_tried() ? patience.given_up(next.awaited()) : std::nullopt;
+      if (gone && !advance_all()) time_out(next, under_way_.front().header, *gone);
     }
     waiting.pause();
   }
@@ -196,13 +237,15 @@ void Processes::Impl::refuse(const Exchange& exchange, const CollectiveHeader& o
   give_up(text, true);
 }
 
-void Processes::Impl::time_out(const Exchange& exchange, const CollectiveHeader& header, double seconds) {
-  const std::vector<int> missing = exchange.missing();
-  const std::string who = missing.empty() ? listed(exchange.incomplete()) + " came, but stopped before all was sent"
-                                          : listed(missing) + " did not come";
-  give_up(fmt::format("{} within {} s to {}, where process {} waits; see whether it is stopped, or give it longer: "
+void Processes::Impl::time_out(const Exchange& exchange, const CollectiveHeader& header,
+                               const processes::Patience::GivenUp& others) {
+  const std::string who = listed(others.processes) + (others.are_alive ? " is alive, but" : "");
+  const std::string what =
+      exchange.has_header_of(others.processes.front()) ? "came, but stopped before all was sent" : "did not come";
+  give_up(fmt::format("{} {} within {} s to {}, where process {} waits; {}, or give it longer: "
                       "LOCKSTEP_COLLECTIVE_TIMEOUT, --collective-timeout, Processes::set_time_limit",
-                      who, seconds, describe(header), rank),
+                      who, what, others.seconds, describe(header), rank,
+                      others.are_alive ? "see what it does" : "it gave no sign of life: see whether it is stopped"),
           true);
 }
 
@@ -239,6 +282,7 @@ bool Processes::Impl::will_come(const Exchange& exchange) const {
 void Processes::Impl::settle() noexcept {
   if (under_way_.empty()) return;
   try {
+    processes::Patience patience = patience_for(0);
     for (processes::Waiting waiting(options.time_limit); !has_failed; waiting.pause()) {
       control_->poll();
       const bool came = advance_all();
@@ -246,7 +290,8 @@ void Processes::Impl::settle() noexcept {
       if (under_way_.empty()) return;
       const Exchange& next = *under_way_.front().exchange;
       if (came) waiting.progressed(next.bytes());
-      if (next.other_header() == nullptr && will_come(next) && !waiting.is_over()) continue;
+      const bool is_late = patience.is_tried() && patience.given_up(next.awaited());
+      if (next.other_header() == nullptr && will_come(next) && !is_late) continue;
       const std::string text = fmt::format("{} was under way when a call threw, and not all came to it",
                                            describe(under_way_.front().header));
       if (note_failure(text)) control_->tell_all(ControlLine::News::gave_up, done, text);
@@ -268,16 +313,16 @@ void Processes::Impl::leave() {
   if (size == 1) return;
   const std::lock_guard lock(mutex);
   tell_failures();
-  int ignored = 0;
   const bool well = !has_failed && std::uncaught_exceptions() == 0 &&
-                    (!has_failures || compare_failures(farewell_seconds, ignored) == ControlLine::Likeness::same);
+                    (!has_failures || compare_failures({*control_, farewell_seconds, farewell_seconds}).likeness ==
+                                          ControlLine::Likeness::same);
   control_->tell_all(well ? ControlLine::News::ended : ControlLine::News::ended_after_failure, number, {});
   const auto goes_well = [&] {
     return well && control_->failed_peer(number + 1) < 0 &&
            control_->all_have_ended() == control_->all_have_ended_well();
   };
   processes::Waiting farewell(farewell_seconds);
-  const processes::Waiting end(std::max(longest_end_seconds, options.time_limit));
+  const processes::Waiting end(std::max(longest_end_seconds, patience()));
   while ((!control_->all_have_ended() || control_->is_sending()) && !end.is_over()) {
     control_->poll();
     if (goes_well()) {

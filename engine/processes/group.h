@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 #include "engine/processes/control_line.h"
 #include "engine/processes/exchange.h"
 #include "engine/processes/flight_recorder.h"
+#include "engine/processes/patience.h"
+#include "engine/processes/watch.h"
 
 namespace lockstep {
 
@@ -23,7 +26,7 @@ namespace lockstep {
 struct Processes::Impl {
   Impl(std::shared_ptr<backend::Communicator> raw, ProcessOptions given);
 
-  /// Begins the next collective and waits until it is over, `seconds` longer than the time limit if need be.
+  /// Begins the next collective and waits until it is over, for others that are alive so many seconds longer if need be.
   void run(CollectiveName name, std::size_t bytes, int root, std::span<const processes::Part> parts,
            double seconds = 0);
   /// Begins the next collective: its number.
@@ -41,6 +44,9 @@ struct Processes::Impl {
   void fail(std::string_view text);
   /// The processes have failed, as all of them know or are told here. Writes the flight recorder, throws.
   [[noreturn]] void give_up(const std::string& text, bool tell);
+  /// Seconds that others are waited for that are alive.
+  double patience() const;
+  void set_time_limit(double seconds);
   /// What is done when the program ends.
   void leave();
   std::atomic<bool> has_ended = false;
@@ -64,10 +70,22 @@ struct Processes::Impl {
   /// Errors of this process that the others may have had as well: they are compared before the next collective.
   std::vector<processes::Failure> failures;
   std::atomic<bool> has_failures{false};
+  /// Takes in news and answers the others while the program is in no collective. None where the communicator may have none.
+  std::optional<processes::Watch> watch;
 
  private:
   void expect_like_failures(std::string_view op);
-  processes::ControlLine::Likeness compare_failures(double seconds, int& peer);
+  /// How failures are, of which process, and for how long it was waited for where that is unknown.
+  struct Comparison {
+    processes::ControlLine::Likeness likeness;
+    int peer = 0;
+    double seconds = 0;
+  };
+  Comparison compare_failures(processes::Patience patience);
+  processes::Patience patience_for(double seconds) const;
+  /// Of the watch: seconds until it looks again.
+  double look() noexcept;
+  std::atomic<double> pause_ = 0;
 
   /// A collective under way, with room for its first messages.
   struct UnderWay {
@@ -85,7 +103,7 @@ struct Processes::Impl {
   void check_peers(const processes::Exchange& exchange, const processes::CollectiveHeader& header);
   [[noreturn]] void refuse(const processes::Exchange& exchange, const processes::CollectiveHeader& own);
   [[noreturn]] void time_out(const processes::Exchange& exchange, const processes::CollectiveHeader& header,
-                             double seconds);
+                             const processes::Patience::GivenUp& others);
   bool note_failure(std::string_view text);
   void tell_failures();
 

@@ -46,6 +46,7 @@ Processes::~Processes() { end(); }
 
 void Processes::end() noexcept {
   if (impl_->has_ended.exchange(true)) return;
+  if (impl_->watch) impl_->watch->stop();
   try {
     impl_->leave();
   } catch (...) {  // who leaves has nobody to tell
@@ -57,6 +58,7 @@ std::string_view Processes::name() const { return impl_->communicator->name(); }
 int Processes::rank() const { return impl_->rank; }
 int Processes::size() const { return impl_->size; }
 double Processes::time_limit() const { return impl_->options.time_limit; }
+double Processes::patience() const { return impl_->patience(); }
 const ProcessEntries& Processes::description() const { return impl_->options.description; }
 std::uint64_t Processes::collectives() const { return impl_->number; }
 std::uint64_t Processes::meetings() const { return impl_->meetings; }
@@ -64,8 +66,7 @@ bool Processes::has_failed() const { return impl_->has_failed || impl_->has_fail
 
 void Processes::set_time_limit(double seconds) {
   check_time_limit(seconds);
-  const std::lock_guard lock(impl_->mutex);
-  impl_->options.time_limit = seconds;
+  impl_->set_time_limit(seconds);
 }
 
 void Processes::set_flight_folder(std::filesystem::path folder) {
@@ -184,9 +185,7 @@ std::vector<std::string> Processes::all_gather_text(std::string_view text, Colle
 
 void Processes::run_on_first(std::string_view what, const std::function<void()>& work, double seconds) {
   if (size() == 1) return work();
-  const std::lock_guard lock(impl_->mutex);
-  const auto nothing = [](int process) { return Part{process, {}, {}}; };
-  impl_->run({what}, 0, -1, parts_of(size(), rank(), nothing));
+  meet({what}, 0);
   std::array<char, 2000> outcome{};
   std::exception_ptr thrown;
   if (rank() == 0) {
@@ -203,6 +202,7 @@ void Processes::run_on_first(std::string_view what, const std::function<void()>&
     std::copy_n(text.begin(), std::min(text.size(), outcome.size() - 1), outcome.begin());
   }
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(outcome));
+  const std::lock_guard lock(impl_->mutex);  // not while it works: others ask whether it is alive
   impl_->run({what}, bytes.size(), 0, parts_of_broadcast(bytes, 0, size(), rank()), seconds);
   if (thrown != nullptr) std::rethrow_exception(thrown);
   if (outcome[0] != '\0') throw CheckpointError(fmt::format("process 0 failed: {}", outcome.data()));

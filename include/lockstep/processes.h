@@ -29,7 +29,8 @@ using ProcessEntries = std::vector<std::pair<std::string, std::string>>;
 
 /// How `Processes` wait and what they compare.
 struct ProcessOptions {
-  /// Seconds that a process waits for another one in a collective; then it throws.
+  /// Seconds that a process waits in a collective for another one that gives no sign of life; then it throws. One that is
+  /// alive is waited for longer: `Processes::patience()`.
   double time_limit = 30;
   /// Folder of the text file that a failure leaves: the last collectives and calls. Empty: the system's temporary one.
   std::filesystem::path flight_folder = {};
@@ -63,6 +64,8 @@ class LOCKSTEP_API Processes {
   int size() const;
   double time_limit() const;
   void set_time_limit(double seconds);
+  /// Seconds that another process is waited for that is alive, but does something else: ten times the time limit.
+  double patience() const;
   void set_flight_folder(std::filesystem::path folder);
 
   /// Tells the others that this process has ended, as the destructor does otherwise; nothing can be communicated then.

@@ -5,6 +5,8 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
+#include <utility>
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -22,6 +24,7 @@ std::atomic<int> left{0};
 std::atomic<int> error_number{0};
 std::atomic<bool> failed{false};
 std::atomic<bool> stays{false};
+std::function<void()> before_fsync;
 
 bool fails(FaultyDisk::Call call) {
   if (which != static_cast<int>(call)) return false;
@@ -50,12 +53,16 @@ FaultyDisk::FaultyDisk(Call call, int nth, int error, Lasts lasts) {
 FaultyDisk::~FaultyDisk() { which = -1; }
 bool FaultyDisk::has_failed() { return failed; }
 
+BeforeFsync::BeforeFsync(std::function<void()> before) { before_fsync = std::move(before); }
+BeforeFsync::~BeforeFsync() { before_fsync = nullptr; }
+
 }  // namespace lockstep::tests
 
 using lockstep::tests::fails;
 using lockstep::tests::FaultyDisk;
 
 extern "C" int fsync(int descriptor) {
+  if (lockstep::tests::before_fsync) lockstep::tests::before_fsync();
   if (fails(FaultyDisk::Call::fsync)) return -1;
   return static_cast<int>(syscall(SYS_fsync, descriptor));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 namespace lockstep::tests {
 
 /// While it lives, the nth call of a function of the system, from 0 on, fails with that error in this process. Calls of
@@ -14,6 +16,15 @@ class FaultyDisk {
   FaultyDisk& operator=(const FaultyDisk&) = delete;
   /// Whether it has failed.
   static bool has_failed();
+};
+
+/// While it lives, every fsync of this process does this first.
+class BeforeFsync {
+ public:
+  explicit BeforeFsync(std::function<void()> before);
+  ~BeforeFsync();
+  BeforeFsync(const BeforeFsync&) = delete;
+  BeforeFsync& operator=(const BeforeFsync&) = delete;
 };
 
 }  // namespace lockstep::tests

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ctime>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -165,26 +166,57 @@ TEST_CASE("another collective, size, order or call is an error in all processes 
   }
 }
 
-TEST_CASE("a process that does not come is named within the limit; one that is late is waited for") {
-  const auto limit = [](int) { return ProcessOptions{.time_limit = 0.3}; };
-  const auto run = [&](int milliseconds) {
+TEST_CASE("a process that does not come is named: one without a sign of life within the limit, one at work later") {
+  const auto run = [](int milliseconds, bool is_stopped) {
     return errors_of_processes(
         3,
         [&](const std::shared_ptr<Processes>& processes) {
           processes->barrier();
-          if (processes->rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+          if (processes->rank() == 2) {
+            std::optional<StoppedProcess> stopped;
+            if (is_stopped) stopped.emplace(2);
+            std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+          }
           processes->barrier();
         },
-        limit);
+        [](int) { return ProcessOptions{.time_limit = 0.3}; });
   };
-  for (const std::string& text : run(100)) CHECK(text == "");
-  const std::vector<std::string> texts = run(900);
-  for (const std::size_t p : {0, 1}) {
-    CAPTURE(texts[p]);
-    CHECK(contains(texts[p], "process 2 did not come within 0.3 s to collective 2, barrier"));
-    CHECK(contains(texts[p], "LOCKSTEP_COLLECTIVE_TIMEOUT"));
+  for (const int milliseconds : {100, 900}) {
+    for (const std::string& text : run(milliseconds, false)) CHECK(text == "");
   }
-  CHECK(contains(texts[2], "failed: process 2 did not come"));
+  for (const bool is_stopped : {true, false}) {
+    const std::vector<std::string> texts = run(is_stopped ? 900 : 3500, is_stopped);
+    for (const std::size_t p : {0, 1}) {
+      CAPTURE(texts[p]);
+      CHECK(contains(texts[p], is_stopped
+                                   ? "process 2 did not come within 0.3 s to collective 2, barrier"
+                                   : "process 2 is alive, but did not come within 3 s to collective 2, barrier"));
+      CHECK(contains(texts[p], "no sign of life") == is_stopped);
+      CHECK(contains(texts[p], "LOCKSTEP_COLLECTIVE_TIMEOUT"));
+    }
+    CHECK(contains(texts[2], is_stopped ? "failed: process 2 did not come" : "failed: process 2 is alive, but"));
+  }
+}
+
+TEST_CASE("work of process 0 is waited for beyond the limit while it is alive; stopped within it, it is named") {
+  for (const bool is_stopped : {false, true}) {
+    const auto texts = errors_of_processes(
+        3,
+        [&](const std::shared_ptr<Processes>& processes) {
+          processes->run_on_first("some work", [&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(600));
+            std::optional<StoppedProcess> stopped;
+            if (is_stopped) stopped.emplace(0);
+            std::this_thread::sleep_for(std::chrono::milliseconds(600));
+          });
+        },
+        [](int) { return ProcessOptions{.time_limit = 0.3}; });
+    for (const std::size_t p : {1, 2}) {
+      CAPTURE(texts[p]);
+      CHECK(texts[p].empty() == !is_stopped);
+      CHECK(contains(texts[p], "process 0 did not come within 0.3 s to collective 2, some work") == is_stopped);
+    }
+  }
 }
 
 TEST_CASE("who waits takes little processor time") {

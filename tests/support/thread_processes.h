@@ -26,6 +26,22 @@ namespace lockstep::tests {
 using backend::Channel;
 using backend::Transfer;
 
+/// While it lives, a process is stopped to the others: nothing that they send arrives there.
+class StoppedProcess {
+ public:
+  explicit StoppedProcess(int rank) { which() = rank; }
+  ~StoppedProcess() { which() = -1; }
+  StoppedProcess(const StoppedProcess&) = delete;
+  StoppedProcess& operator=(const StoppedProcess&) = delete;
+  static bool is(int rank) { return which() == rank; }
+
+ private:
+  static std::atomic<int>& which() {
+    static std::atomic<int> rank = -1;
+    return rank;
+  }
+};
+
 /// Messages by channel, sender and receiver, and windows, where there are such.
 class ThreadMail {
  public:
@@ -134,7 +150,9 @@ class ThreadCommunicator final : public backend::Communicator {
     }
     Received(const Received&) = delete;
     Received& operator=(const Received&) = delete;
-    bool test() override { return done = done || mail->take(channel, from, to, place, room); }
+    bool test() override {
+      return done = done || (!StoppedProcess::is(to) && mail->take(channel, from, to, place, room));
+    }
 
     std::shared_ptr<ThreadMail> mail;
     Channel channel;

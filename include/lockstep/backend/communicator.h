@@ -44,6 +44,8 @@ class LOCKSTEP_API Communicator {
   /// elsewhere once more bytes are asked for. Empty where there are none.
   virtual std::span<std::byte> window(int process, int number, std::size_t bytes);
   static constexpr int windows = 6;  ///< Of a process.
+  /// Whether a thread that the program knows nothing of may call this, between two calls of the program.
+  virtual bool may_have_a_thread() const { return true; }
   /// The processes have failed: nothing that waits for others may be done any more, the destructor included.
   virtual void abandon() = 0;
 };
