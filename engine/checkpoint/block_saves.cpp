@@ -40,6 +40,7 @@ using json::Value;
 void together(const std::function<void()>& work) {
   std::string failure;
   try {
+    const AtWork at_work(*world());
     work();
   } catch (const std::exception& error) {
     failure = error.what();

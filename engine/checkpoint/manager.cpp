@@ -198,7 +198,10 @@ struct Manager::Impl {
   /// by the thread that steps.
   void finish() {
     pace.hurry();
-    if (writer.joinable()) writer.join();
+    if (writer.joinable()) {
+      const AtWork at_work(*world());
+      writer.join();
+    }
     held = Tree();
   }
   void throw_if_failed() {
@@ -372,12 +375,14 @@ void check_there(const std::vector<std::int64_t>& steps, std::int64_t step, cons
 Tree Manager::restore(std::int64_t step, const Tree& like, const RestoreOptions& options) {
   wait();
   check_there(impl_->steps(), step, impl_->folder);
+  const AtWork at_work(*world());
   return checkpoint::restore(folder_of(step), like, options);
 }
 
 Saved Manager::restore(std::int64_t step) {
   wait();
   check_there(impl_->steps(), step, impl_->folder);
+  const AtWork at_work(*world());
   return checkpoint::restore(folder_of(step));
 }
 

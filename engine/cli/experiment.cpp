@@ -177,6 +177,7 @@ std::string digest_of(const data::HostTable& table) {
 }
 
 DataSets load(const TrainArguments& a) {
+  const AtWork at_work(*world());
   const auto entry = std::ranges::find(data_entries, a.data, &DataEntry::name);
   if (entry == std::end(data_entries)) {
     throw ValueError(fmt::format("[train] no data set '{}'; known are {}", a.data, fmt::join(data_names(), ", ")));

@@ -1,5 +1,6 @@
 #include <list>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -111,7 +112,11 @@ std::shared_ptr<const Executable> cached(const ir::FunctionPtr& function, const 
 }  // namespace
 
 std::shared_ptr<const Executable> compile(const ir::FunctionPtr& function, const Options& options) {
-  return cached(function, describe(options), [&] { return lower(function, options); });
+  return cached(function, describe(options), [&] {
+    std::optional<AtWork> at_work;
+    if (options.processes) at_work.emplace(*options.processes);
+    return lower(function, options);
+  });
 }
 
 std::shared_ptr<const Executable> compile_body(const ir::FunctionPtr& function, const Options& options,

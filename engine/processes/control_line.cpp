@@ -7,8 +7,11 @@
 
 namespace lockstep::processes {
 
-ControlLine::ControlLine(Communicator& communicator)
-    : communicator_(communicator), peers_(static_cast<std::size_t>(communicator.size())), received_(peers_.size()) {
+ControlLine::ControlLine(Communicator& communicator, const std::atomic<int>& works)
+    : communicator_(communicator),
+      works_(works),
+      peers_(static_cast<std::size_t>(communicator.size())),
+      received_(peers_.size()) {
   for (std::size_t p = 0; p < peers_.size(); ++p) {
     if (!is_other(p)) continue;
     received_[p] = std::make_unique<Letter>();
@@ -60,10 +63,11 @@ void ControlLine::note(int from) {
   } else if (message.news == News::gave_up) {
     peer.has_given_up = true;
   } else if (message.news == News::question) {
-    tell(from, News::answer, 0, {});
-  } else if (message.news == News::answer) {
+    tell(from, works_ > 0 ? News::answer_at_work : News::answer, 0, {});
+  } else if (message.news == News::answer || message.news == News::answer_at_work) {
     peer.is_asked = false;
     peer.heard = Clock::now();
+    if (message.news == News::answer_at_work) peer.at_work = peer.heard;
   } else {
     peer.has_ended = true;
     peer.ended_well = message.news == News::ended;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -27,11 +28,11 @@ struct Failure {
 };
 
 /// News between processes beside their collectives: that one has failed, cannot go on for another's failure, or has ended;
-/// and whether it is alive.
+/// and whether it is alive, and at work.
 class ControlLine {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class News : std::uint32_t { failed, gave_up, ended, ended_after_failure, question, answer };
+  enum class News : std::uint32_t { failed, gave_up, ended, ended_after_failure, question, answer, answer_at_work };
   static constexpr std::size_t longest_text = 1999;
 
   /// What is known of another process.
@@ -43,11 +44,13 @@ class ControlLine {
     std::uint64_t collectives = 0;  ///< That it has taken part in, where it has ended.
     bool is_asked = false;          ///< Whether it is alive, and has not answered.
     Clock::time_point heard;        ///< When it last answered.
+    Clock::time_point at_work;      ///< When it last answered that it is at work.
   };
   /// How a peer's failures are beside this process' own.
   enum class Likeness : std::uint8_t { same, other, unknown };
 
-  explicit ControlLine(Communicator& communicator);
+  /// `works`: how much this process is at, more than 0 where it is at work.
+  ControlLine(Communicator& communicator, const std::atomic<int>& works);
 
   void tell_all(News news, std::uint64_t collectives, std::string_view text);
   /// Asks a process whether it is alive, unless it still has a question to answer.
@@ -83,6 +86,7 @@ class ControlLine {
   bool is_other(std::size_t process) const { return static_cast<int>(process) != communicator_.rank(); }
 
   Communicator& communicator_;
+  const std::atomic<int>& works_;
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Letter>> received_;  ///< By process; null for this one.
   std::list<Letter> sent_;

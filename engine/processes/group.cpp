@@ -27,8 +27,8 @@ namespace {
 constexpr double farewell_seconds = 2;
 /// For how long one that has ended waits for the others to end, at least.
 constexpr double longest_end_seconds = 600;
-/// As many time limits are others waited for that are alive: they write, compile or read.
-constexpr double limits_of_the_living = 10;
+/// As many time limits are others waited for that are alive and at work.
+constexpr double limits_of_work = 10;
 
 std::string listed(const std::vector<int>& processes) {
   return fmt::format("{} {}", processes.size() == 1 ? "process" : "processes", fmt::join(processes, ", "));
@@ -43,7 +43,7 @@ std::uint64_t hash_of(std::string_view text) {
 Processes::Impl::Impl(std::shared_ptr<backend::Communicator> raw, ProcessOptions given)
     : communicator(std::move(raw)), options(std::move(given)), rank(communicator->rank()), size(communicator->size()) {
   if (size == 1) return;
-  control_ = std::make_unique<ControlLine>(*communicator);
+  control_ = std::make_unique<ControlLine>(*communicator, works);
   if (!communicator->may_have_a_thread()) return;
   set_time_limit(options.time_limit);
   try {
@@ -52,7 +52,7 @@ Processes::Impl::Impl(std::shared_ptr<backend::Communicator> raw, ProcessOptions
   }
 }
 
-double Processes::Impl::patience() const { return limits_of_the_living * options.time_limit; }
+double Processes::Impl::patience() const { return limits_of_work * options.time_limit; }
 
 processes::Patience Processes::Impl::patience_for(double seconds) const {
   const double limit = options.time_limit;
@@ -239,13 +239,18 @@ void Processes::Impl::refuse(const Exchange& exchange, const CollectiveHeader& o
 
 void Processes::Impl::time_out(const Exchange& exchange, const CollectiveHeader& header,
                                const processes::Patience::GivenUp& others) {
-  const std::string who = listed(others.processes) + (others.are_alive ? " is alive, but" : "");
+  using Sign = processes::Patience::GivenUp::Sign;
+  const std::string are = others.processes.size() == 1 ? " is " : " are ";
+  const std::string who = listed(others.processes) + (others.sign == Sign::none    ? ""
+                                                      : others.sign == Sign::alive ? are + "alive, but"
+                                                                                   : are + "alive and at work, but");
   const std::string what =
       exchange.has_header_of(others.processes.front()) ? "came, but stopped before all was sent" : "did not come";
-  give_up(fmt::format("{} {} within {} s to {}, where process {} waits; {}, or give it longer: "
-                      "LOCKSTEP_COLLECTIVE_TIMEOUT, --collective-timeout, Processes::set_time_limit",
-                      who, what, others.seconds, describe(header), rank,
-                      others.are_alive ? "see what it does" : "it gave no sign of life: see whether it is stopped"),
+  give_up(fmt::format(
+              "{} {} within {} s to {}, where process {} waits; {}, or give it longer: "
+              "LOCKSTEP_COLLECTIVE_TIMEOUT, --collective-timeout, Processes::set_time_limit",
+              who, what, others.seconds, describe(header), rank,
+              others.sign == Sign::none ? "there was no sign of life: see whether it is stopped" : "see what it does"),
           true);
 }
 

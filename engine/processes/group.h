@@ -70,6 +70,7 @@ struct Processes::Impl {
   /// Errors of this process that the others may have had as well: they are compared before the next collective.
   std::vector<processes::Failure> failures;
   std::atomic<bool> has_failures{false};
+  std::atomic<int> works{0};  ///< `AtWork`s that live.
   /// Takes in news and answers the others while the program is in no collective. None where the communicator may have none.
   std::optional<processes::Watch> watch;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -9,16 +10,17 @@
 
 namespace lockstep::processes {
 
-/// How long others are waited for: they are asked whether they are alive. Who does not answer, stopped or dead, is given up
-/// before one who does.
+/// How long others are waited for: they are asked whether they are alive and at work. Who is not, or does not answer, stopped
+/// or dead, is given up before one who is.
 class Patience {
  public:
-  /// In seconds, of others that do not answer and of those that do.
-  Patience(ControlLine& control, double silent, double alive);
+  /// In seconds, of others in general, and of those that are at work.
+  Patience(ControlLine& control, double limit, double at_work);
 
   struct GivenUp {
     std::vector<int> processes;
-    bool are_alive = false;
+    enum class Sign : std::uint8_t { none, alive, at_work };
+    Sign sign = Sign::none;
     double seconds = 0;  ///< That they were waited for.
   };
   /// Whether the wait has become so long that others are asked.
@@ -30,7 +32,7 @@ class Patience {
   using Clock = ControlLine::Clock;
 
   ControlLine& control_;
-  double silent_, alive_;
+  double limit_, at_work_;
   Clock::duration pause_;  ///< Between two questions.
   Clock::time_point begin_ = Clock::now();
 };

@@ -189,6 +189,7 @@ void Processes::run_on_first(std::string_view what, const std::function<void()>&
   std::array<char, 2000> outcome{};
   std::exception_ptr thrown;
   if (rank() == 0) {
+    const AtWork at_work(*this);
     std::string text;
     try {
       work();
@@ -207,6 +208,9 @@ void Processes::run_on_first(std::string_view what, const std::function<void()>&
   if (thrown != nullptr) std::rethrow_exception(thrown);
   if (outcome[0] != '\0') throw CheckpointError(fmt::format("process 0 failed: {}", outcome.data()));
 }
+
+AtWork::AtWork(Processes& processes) : processes_(processes) { ++processes_.impl_->works; }
+AtWork::~AtWork() { --processes_.impl_->works; }
 
 void Processes::fail(std::string_view text) noexcept {
   try {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <lockstep/error.h>
+#include <lockstep/processes.h>
 
 // The formats: tensorflow/core/util/event.proto and summary.proto, tensorflow/core/lib/io/record_writer.h.
 namespace lockstep::detail {
@@ -125,6 +126,7 @@ EventFile::~EventFile() {
 void EventFile::event(std::int64_t step, const std::string& what) {
   const std::string record =
       framed(double_field(event_fields::wall_time, wall_time()) + varint_field(event_fields::step, step) + what);
+  const AtWork at_work(*world());
   for (std::size_t done = 0; done < record.size();) {
     const ssize_t wrote = ::write(descriptor_, record.data() + done, record.size() - done);
     if (wrote < 0 && errno == EINTR) continue;

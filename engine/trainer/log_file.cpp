@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <lockstep/error.h>
+#include <lockstep/processes.h>
 
 namespace lockstep::detail {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 }
 
 void write_all(int descriptor, const std::string& text, const std::filesystem::path& path) {
+  const AtWork at_work(*world());
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(descriptor, text.data() + done, text.size() - done);
     if (wrote < 0 && errno == EINTR) continue;

@@ -29,8 +29,8 @@ using ProcessEntries = std::vector<std::pair<std::string, std::string>>;
 
 /// How `Processes` wait and what they compare.
 struct ProcessOptions {
-  /// Seconds that a process waits in a collective for another one that gives no sign of life; then it throws. One that is
-  /// alive is waited for longer: `Processes::patience()`.
+  /// Seconds that a process waits in a collective for another one; then it throws. One that is alive and at work (`AtWork`)
+  /// is waited for longer: `Processes::patience()`.
   double time_limit = 30;
   /// Folder of the text file that a failure leaves: the last collectives and calls. Empty: the system's temporary one.
   std::filesystem::path flight_folder = {};
@@ -64,7 +64,7 @@ class LOCKSTEP_API Processes {
   int size() const;
   double time_limit() const;
   void set_time_limit(double seconds);
-  /// Seconds that another process is waited for that is alive, but does something else: ten times the time limit.
+  /// Seconds that another process is waited for that is alive and at work: ten times the time limit.
   double patience() const;
   void set_flight_folder(std::filesystem::path folder);
 
@@ -105,7 +105,7 @@ class LOCKSTEP_API Processes {
   void expect_same(std::string_view what, const ProcessEntries& entries);
   /// The same of entries that are made only where their hashes differ.
   void expect_same(std::string_view what, std::uint64_t hash, const std::function<ProcessEntries()>& entries);
-  /// Runs `work` in process 0 while the others wait, `seconds` longer than the time limit if need be. What it throws is
+  /// Runs `work` in process 0 while the others wait, `seconds` longer than `patience()` if need be. What it throws is
   /// thrown there, and a CheckpointError with its text elsewhere. `what` is the same in all: "checkpoint::save of runs/1".
   void run_on_first(std::string_view what, const std::function<void()>& work, double seconds = 0);
 
@@ -127,8 +127,25 @@ class LOCKSTEP_API Processes {
   const ProcessEntries& description() const;
 
  private:
+  friend class AtWork;
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// While it lives, this process does what takes as long as it takes: it writes a file to a slow disk, compiles, reads. Others
+/// that wait for it in a collective then do so for `Processes::patience()`, unless it gives no sign of life: stopped or dead
+/// it is given up after the time limit as anywhere else. The engine says so where it writes, reads or compiles itself; a
+/// callback that plots for a minute may say it, too.
+class LOCKSTEP_API AtWork {
+ public:
+  /// `processes` outlive this.
+  explicit AtWork(Processes& processes);
+  ~AtWork();
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+
+ private:
+  Processes& processes_;
 };
 
 /// The processes this one was launched with, connected at the first call: those of mpirun, or one alone. The time limit

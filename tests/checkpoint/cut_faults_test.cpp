@@ -129,7 +129,7 @@ TEST_CASE("what each launched process sees of a disk that fails while a cut stat
     }
     CHECK(fingerprint(manager.restore(1, state)) == fingerprint(state));
   }
-  // Who cannot write a file cannot say so in one: process 0 waits for it as for any that is alive.
+  // Who cannot write a file cannot say so in one: process 0 waits for it as for any that is at work.
   world()->set_time_limit(0.5);
   {
     const FaultyDisk faulty(Call::open, world()->rank() == 1 ? 0 : -1, EROFS, FaultyDisk::Lasts::from_then_on);

@@ -166,35 +166,45 @@ TEST_CASE("another collective, size, order or call is an error in all processes 
   }
 }
 
-TEST_CASE("a process that does not come is named: one without a sign of life within the limit, one at work later") {
-  const auto run = [](int milliseconds, bool is_stopped) {
+TEST_CASE(
+    "a process that does not come is named within the limit; one that is at work is waited for while it is alive") {
+  enum class Doing : std::uint8_t { nothing, stopped, work };
+  const auto run = [](int milliseconds, Doing doing) {
     return errors_of_processes(
         3,
         [&](const std::shared_ptr<Processes>& processes) {
           processes->barrier();
           if (processes->rank() == 2) {
             std::optional<StoppedProcess> stopped;
-            if (is_stopped) stopped.emplace(2);
+            std::optional<AtWork> at_work;
+            if (doing == Doing::stopped) stopped.emplace(2);
+            if (doing == Doing::work) at_work.emplace(*processes);
             std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
           }
           processes->barrier();
         },
         [](int) { return ProcessOptions{.time_limit = 0.3}; });
   };
-  for (const int milliseconds : {100, 900}) {
-    for (const std::string& text : run(milliseconds, false)) CHECK(text == "");
-  }
-  for (const bool is_stopped : {true, false}) {
-    const std::vector<std::string> texts = run(is_stopped ? 900 : 3500, is_stopped);
+  for (const std::string& text : run(100, Doing::nothing)) CHECK(text == "");
+  for (const std::string& text : run(900, Doing::work)) CHECK(text == "");
+  struct Case {
+    Doing doing;
+    int milliseconds;
+    std::string text;
+  };
+  for (const auto& [doing, milliseconds, text] :
+       {Case{Doing::nothing, 900, "process 2 is alive, but did not come within 0.3 s to collective 2, barrier"},
+        Case{Doing::stopped, 900, "process 2 did not come within 0.3 s to collective 2, barrier"},
+        Case{Doing::work, 3500,
+             "process 2 is alive and at work, but did not come within 3 s to collective 2, barrier"}}) {
+    const std::vector<std::string> texts = run(milliseconds, doing);
     for (const std::size_t p : {0, 1}) {
       CAPTURE(texts[p]);
-      CHECK(contains(texts[p], is_stopped
-                                   ? "process 2 did not come within 0.3 s to collective 2, barrier"
-                                   : "process 2 is alive, but did not come within 3 s to collective 2, barrier"));
-      CHECK(contains(texts[p], "no sign of life") == is_stopped);
+      CHECK(contains(texts[p], text));
+      CHECK(contains(texts[p], "no sign of life") == (doing == Doing::stopped));
       CHECK(contains(texts[p], "LOCKSTEP_COLLECTIVE_TIMEOUT"));
     }
-    CHECK(contains(texts[2], is_stopped ? "failed: process 2 did not come" : "failed: process 2 is alive, but"));
+    CHECK(contains(texts[2], "failed: " + text));
   }
 }
 

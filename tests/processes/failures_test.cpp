@@ -29,7 +29,7 @@ std::string next_collective(const Group& processes) {
   return {};
 }
 
-ProcessOptions short_limit(int /*process*/) { return {.time_limit = 0.2}; }
+ProcessOptions short_limit(int /*process*/) { return {.time_limit = 0.4}; }
 
 }  // namespace
 
@@ -119,13 +119,13 @@ TEST_CASE("who fails before others have begun as much, or begins and does not co
       2,
       [](const Group& processes) {
         const std::uint64_t number = processes->start_meet({"fold: parts in windows"}, 8);
-        if (processes->rank() == 1) sleep_milliseconds(2500);
+        if (processes->rank() == 1) sleep_milliseconds(900);
         processes->finish(number);
         processes->finish(processes->start_meet({"fold: parts in windows"}, 8));
       },
       short_limit);
-  CHECK(contains(late[0],
-                 "process 1 is alive, but did not come within 2 s to collective 2, fold: parts in windows of 8 bytes"));
+  CHECK(contains(
+      late[0], "process 1 is alive, but did not come within 0.4 s to collective 2, fold: parts in windows of 8 bytes"));
   const std::vector<std::string> other = errors_of_processes(2, [](const Group& processes) {
     const std::uint64_t number = processes->start_meet({"fold: parts in windows"}, 8);
     processes->start_meet({processes->rank() == 0 ? "one" : "another"}, 8);
@@ -204,11 +204,11 @@ TEST_CASE("who failed at another collective, or never says so, is named within t
       [&](const Group& processes) {
         processes->barrier();
         if (processes->rank() == 0) processes->fail("row 7 is bad");
-        if (processes->rank() == 1) sleep_milliseconds(2500);
+        if (processes->rank() == 1) sleep_milliseconds(800);
         texts[static_cast<std::size_t>(processes->rank())] = next_collective(processes);
       },
       short_limit);
-  CHECK(contains(texts[0], "and process 1 did not within 2 s; "));
+  CHECK(contains(texts[0], "and process 1 did not within 0.4 s; "));
   CHECK(contains(texts[1], "process 0 failed: row 7 is bad"));
 }
 
