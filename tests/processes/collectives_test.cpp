@@ -229,6 +229,36 @@ TEST_CASE("work of process 0 is waited for beyond the limit while it is alive; s
   }
 }
 
+namespace {
+
+/// As MPI where the program has begun it.
+class WithoutThread final : public ThreadCommunicator {
+ public:
+  using ThreadCommunicator::ThreadCommunicator;
+  bool may_have_a_thread() const override { return false; }
+};
+
+}  // namespace
+
+TEST_CASE("where the communicator may have no thread one that does not come is named within the limit, alive or not") {
+  const auto mail = std::make_shared<ThreadMail>(2);
+  Processes first(std::make_shared<WithoutThread>(mail, 0), {.time_limit = 0.3});
+  std::thread other([&] {
+    Processes last(std::make_shared<WithoutThread>(mail, 1), {.time_limit = 0.3});
+    last.barrier();
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    last.barrier();
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    expect_error<CommunicatorError>([&] { last.barrier(); }, "process 0 failed: process 1 did not come");
+  });
+  first.barrier();
+  first.set_time_limit(3);
+  first.barrier();
+  first.set_time_limit(0.3);
+  expect_error<CommunicatorError>([&] { first.barrier(); }, "process 1 did not come within 0.3 s to collective 3");
+  other.join();
+}
+
 TEST_CASE("who waits takes little processor time") {
   const auto used = [] {
     timespec time{};
