@@ -62,7 +62,8 @@ void add_how(CLI::App* train, TrainArguments& a) {
       ->check(positive);
   train
       ->add_option("--collective-timeout", a.collective_timeout,
-                   "Seconds that a process waits for the others; default: LOCKSTEP_COLLECTIVE_TIMEOUT, or 30")
+                   "Seconds that a process waits for the others, ten times as long for those at work; default: "
+                   "LOCKSTEP_COLLECTIVE_TIMEOUT, or 30")
       ->check(seconds());
   train->add_option("--check-replicas", a.check_replicas, "Steps between comparisons of the processes' states")
       ->check(positive);
