@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_linalg_eigh.h>
 #include <ATen/ops/_linalg_svd.h>
 #include <ATen/ops/linalg_qr.h>

@@ -46,14 +46,6 @@ bool is_utf8(const std::string& text) {
 
 }  // namespace
 
-CLI::Validator not_empty() {
-  return {[](const std::string& text) {
-            return text.empty() ? std::string("it is an empty text; write a value behind it, or leave it out")
-                                : std::string();
-          },
-          ""};
-}
-
 std::string not_a_folder(const fs::path& path) {
   switch (type_of(path)) {
     case fs::file_type::directory:

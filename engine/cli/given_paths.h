@@ -3,13 +3,8 @@
 #include <filesystem>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 // Paths as they are given on the command line, and files that are written where they lead.
 namespace lockstep::cli {
-
-/// What no option takes: an empty text, which would pass for one that was left out.
-CLI::Validator not_empty();
 
 /// Why that folder's rows, runs or files cannot be read, and what to write instead; "" where it is a folder.
 std::string not_a_folder(const std::filesystem::path& path);

@@ -17,8 +17,8 @@
 #include <lockstep/processes.h>
 #include <lockstep/version.h>
 
+#include "engine/cli/argument_checks.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/number_checks.h"
 #include "engine/cli/options.h"
 #include "engine/cli/settings.h"
 

@@ -4,16 +4,17 @@
 #include <cstdint>
 #include <limits>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/models.h>
 
+#include "engine/cli/argument_checks.h"
 #include "engine/cli/choices.h"
 #include "engine/cli/experiment.h"
 #include "engine/cli/given_paths.h"
-#include "engine/cli/number_checks.h"
 #include "engine/cli/settings.h"
 
 namespace lockstep::cli {

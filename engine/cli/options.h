@@ -3,9 +3,12 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "engine/cli/commands.h"
+
+// Complete in <CLI/CLI.hpp>, which takes seconds to compile.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace lockstep::cli {
 

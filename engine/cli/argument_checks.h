@@ -2,9 +2,12 @@
 
 #include <cstdint>
 
-#include <CLI/CLI.hpp>
+// Complete in <CLI/CLI.hpp>, which takes seconds to compile.
+namespace CLI {
+class Validator;
+}  // namespace CLI
 
-// Checks of numbers as they stand on the command line. CLI11 alone reads 010 as 8 and "" as 0, takes the largest number
+// Checks of arguments as they stand on the command line. CLI11 alone reads 010 as 8 and "" as 0, takes the largest number
 // for one that is too large, and finds NaN in each range.
 namespace lockstep::cli {
 
@@ -13,5 +16,8 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = std::uint6
 
 /// Seconds above 0, at most a year.
 CLI::Validator seconds();
+
+/// What no option takes: an empty text, which would pass for one that was left out.
+CLI::Validator not_empty();
 
 }  // namespace lockstep::cli

@@ -1,8 +1,9 @@
-#include "engine/cli/number_checks.h"
+#include "engine/cli/argument_checks.h"
 
 #include <optional>
 #include <string>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "engine/cli/named_options.h"
@@ -26,6 +27,14 @@ CLI::Validator seconds() {
             return fmt::format("'{}' is no number of seconds above 0 and up to a year", text);
           },
           "SECONDS"};
+}
+
+CLI::Validator not_empty() {
+  return {[](const std::string& text) {
+            return text.empty() ? std::string("it is an empty text; write a value behind it, or leave it out")
+                                : std::string();
+          },
+          ""};
 }
 
 }  // namespace lockstep::cli
