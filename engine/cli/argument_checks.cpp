@@ -9,11 +9,12 @@
 #include "engine/cli/named_options.h"
 
 namespace lockstep::cli {
+bool is_padded(std::string_view digits) { return digits.size() > 1 && digits[0] == '0'; }
+
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return {[=](const std::string& text) {
             const std::optional<std::uint64_t> value = number_in<std::uint64_t>(text);
-            const bool padded = text.size() > 1 && text[0] == '0';
-            if (!padded && value && *value >= least && *value <= most) return std::string();
+            if (!is_padded(text) && value && *value >= least && *value <= most) return std::string();
             return fmt::format("'{}' is no whole number from {} to {} in decimal digits", text, least, most);
           },
           fmt::format("{} to {}", least, most)};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 // Complete in <CLI/CLI.hpp>, which takes seconds to compile.
 namespace CLI {
@@ -11,6 +12,8 @@ class Validator;
 // for one that is too large, and finds NaN in each range.
 namespace lockstep::cli {
 
+/// Whether zeros stand before a number.
+bool is_padded(std::string_view digits);
 /// A whole number in decimal digits from `least` to `most`, without zeros before it.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = std::uint64_t{1} << 40);
 

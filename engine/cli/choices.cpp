@@ -1,8 +1,12 @@
 #include "engine/cli/choices.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
 #include <lockstep/models.h>
 #include <lockstep/optimizers.h>
 #include <lockstep/schedules.h>
@@ -19,6 +23,14 @@ struct ScheduleEntry {
   std::string_view name;
   optim::LearningRate (*make)(double rate, std::int64_t steps, NamedOptions& options);
 };
+
+/// Where no number of stable steps is given, which are those that are left.
+[[noreturn]] void refuse_long_phases(std::int64_t warmup, std::int64_t decay, std::int64_t steps) {
+  throw ValueError(fmt::format(
+      "schedule.warmup_steps {} and schedule.decay_steps {} are more than the {} steps of the training; give "
+      "fewer of them, or schedule.stable_steps",
+      warmup, decay, steps));
+}
 
 constexpr ScheduleEntry schedule_entries[] = {
     {"constant", [](double rate, std::int64_t, NamedOptions&) { return optim::LearningRate(rate); }},
@@ -55,9 +67,12 @@ constexpr ScheduleEntry schedule_entries[] = {
      }},
     {"warmup_stable_decay",
      [](double rate, std::int64_t steps, NamedOptions& o) {
-       const std::int64_t warmup = o.integer("warmup_steps", steps / 10), decay = o.integer("decay_steps", steps / 5);
-       return optim::LearningRate(schedules::warmup_stable_decay(
-           rate, warmup, o.integer("stable_steps", steps - warmup - decay), decay, 0, o.number("end", 0)));
+       const std::int64_t warmup = o.integer("warmup_steps", steps / 10);
+       const std::int64_t decay = o.integer("decay_steps", std::max<std::int64_t>(steps / 5, 1));
+       const std::int64_t rest = steps - warmup - decay;
+       const std::int64_t stable = o.integer("stable_steps", std::max<std::int64_t>(rest, 0));
+       if (rest < 0 && stable == 0) refuse_long_phases(warmup, decay, steps);
+       return optim::LearningRate(schedules::warmup_stable_decay(rate, warmup, stable, decay, 0, o.number("end", 0)));
      }},
 };
 

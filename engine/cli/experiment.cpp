@@ -276,11 +276,16 @@ Manifest asked_entries(const TrainArguments& a) {
   return entries;
 }
 
-Manifest manifest_of(const TrainArguments& a, std::int64_t steps, std::int64_t shards, std::int64_t rows,
+Manifest shape_of(const Dataset& set) {
+  return {{"classes", std::to_string(set.classes)}, {"row_shape", to_string(set.x.type.shape.erase(0))}};
+}
+
+Manifest manifest_of(const TrainArguments& a, std::int64_t steps, std::int64_t shards, const Dataset& train,
                      const std::string& digest) {
   Manifest manifest = machine_description();
   manifest.merge(asked_entries(a));
-  manifest["training_rows"] = std::to_string(rows);
+  manifest.merge(shape_of(train));
+  manifest["training_rows"] = std::to_string(train.rows());
   manifest["training_sha256"] = digest;
   manifest["shards"] = std::to_string(shards);
   // A schedule goes on to the last step, so bits depend on which that is.
@@ -294,7 +299,7 @@ std::map<std::string, std::string> flags_of(const TrainArguments& a) {
   const auto if_set = [](bool value) { return value ? std::string("true") : std::string(); };
   return {{"model", a.model},
           {"data", a.data},
-          {"data-dir", a.data_dir.string()},
+          {"data-dir", a.data_dir.empty() ? std::string() : whole_path(a.data_dir).string()},
           {"seed", text(a.seed)},
           {"shards", unless_zero(a.shards)},
           {"devices", unless_zero(a.devices)},

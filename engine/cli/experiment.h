@@ -45,8 +45,10 @@ std::string digest_of(const data::HostTable& table);
 /// What bits depend on of that which was asked for.
 Manifest asked_entries(const TrainArguments& arguments);
 /// What bits depend on.
-Manifest manifest_of(const TrainArguments& arguments, std::int64_t steps, std::int64_t shards, std::int64_t rows,
-                     const std::string& digest);
+Manifest manifest_of(const TrainArguments& arguments, std::int64_t steps, std::int64_t shards,
+                     const data::Dataset& train, const std::string& digest);
+/// What of a data set a model is made for: a row's shape and the number of classes, as the manifest has them.
+Manifest shape_of(const data::Dataset& set);
 /// What was asked for, by long name without the dashes.
 std::map<std::string, std::string> flags_of(const TrainArguments& arguments);
 

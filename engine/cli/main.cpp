@@ -55,17 +55,22 @@ constexpr std::string_view of_steps[] = {"--steps",     "--devices",       "--sh
 struct Command {
   const CLI::App* app = nullptr;
   std::function<int()> run;
-  bool is_alone = false;                              ///< Process 0 does it, whoever else was started.
-  std::vector<std::string_view> without_effect = {};  ///< Options that it takes for the sake of `--config` alone.
+  bool is_alone = false;  ///< Process 0 does it, whoever else was started.
+  /// Options that it takes for the sake of `--config` alone, or such values of them: "--precision=bfloat16".
+  std::vector<std::string_view> without_effect = {};
 };
 
 /// Throws ValueError where the command line itself says what has no effect; a run's file says all that the run was.
 void check_has_effect(const Command& command, const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    const std::string_view name = std::string_view(word).substr(0, word.find('='));
-    if (std::ranges::find(command.without_effect, name) == command.without_effect.end()) continue;
-    throw ValueError(
-        fmt::format("[{}] {} has no effect here; leave it out, or give it to train", command.app->get_name(), name));
+  const auto is_listed = [&](std::string_view text) {
+    return std::ranges::find(command.without_effect, text) != command.without_effect.end();
+  };
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    const std::string with_value = name == words[i] && i + 1 < words.size() ? name + "=" + words[i + 1] : words[i];
+    if (!is_listed(name) && !is_listed(with_value)) continue;
+    throw ValueError(fmt::format("[{}] {} has no effect here; leave it out, or give it to train",
+                                 command.app->get_name(), is_listed(name) ? name : with_value));
   }
 }
 
@@ -111,6 +116,7 @@ class Commands {
     commands_.back().without_effect.assign(std::begin(of_runs), std::end(of_runs));
     commands_.back().without_effect.insert(commands_.back().without_effect.end(), std::begin(of_steps),
                                            std::end(of_steps));
+    commands_.back().without_effect.emplace_back("--precision=bfloat16");  // of a step's products alone
     add_train_options(add("bench", "Time a training's steps", [this] { return bench(finished(train_)); }), train_,
                       false);
     commands_.back().without_effect.assign(std::begin(of_runs), std::end(of_runs));

@@ -106,6 +106,20 @@ void add_train_options(CLI::App* command, TrainOptions& of, bool needs_run) {
   add_how(command, of.arguments);
 }
 
+std::vector<std::string> switch_names() {
+  CLI::App app;
+  app.set_help_flag();
+  TrainOptions of;
+  add_train_options(&app, of, false);
+  std::vector<std::string> names;
+  for (const CLI::Option* option :
+       app.get_options([](const CLI::Option* o) { return o->get_items_expected_max() == 0; })) {
+    names.push_back(option->get_lnames().front());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 void refuse_empty(CLI::App* command) {
   for (CLI::Option* option :
        command->get_options([](const CLI::Option* o) { return o->get_items_expected_max() > 0; })) {

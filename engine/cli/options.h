@@ -21,6 +21,8 @@ struct TrainOptions {
 
 /// Declares the options of a training. What is parsed lies in `of` then; `finished` reads the texts.
 void add_train_options(CLI::App* command, TrainOptions& of, bool needs_run);
+/// The options of a training that are given or not, without a value: long names without the dashes, sorted.
+std::vector<std::string> switch_names();
 /// Has each option that takes a value refuse an empty text.
 void refuse_empty(CLI::App* command);
 /// Throws ValueError for a setting.

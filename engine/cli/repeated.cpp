@@ -12,6 +12,7 @@
 #include "engine/cli/experiment.h"
 #include "engine/cli/given_paths.h"
 #include "engine/cli/named_options.h"
+#include "engine/cli/number_checks.h"
 #include "engine/cli/run_folder.h"
 
 // Trainings made several times: a run for each seed, and steps that are timed.
@@ -21,13 +22,15 @@ namespace {
 /// Of "0-4" and "7".
 std::pair<std::uint64_t, std::uint64_t> seeds_in(const std::string& text) {
   const std::size_t dash = text.find('-');
-  const auto first = number_in<std::uint64_t>(std::string_view(text).substr(0, dash));
-  const auto last =
-      dash == std::string::npos ? first : number_in<std::uint64_t>(std::string_view(text).substr(dash + 1));
+  const auto seed_in = [](std::string_view digits) {
+    return is_padded(digits) ? std::nullopt : number_in<std::uint64_t>(digits);
+  };
+  const auto first = seed_in(std::string_view(text).substr(0, dash));
+  const auto last = dash == std::string::npos ? first : seed_in(std::string_view(text).substr(dash + 1));
   if (!first || !last || *last < *first || *last - *first >= 1000) {
     throw ValueError(
         fmt::format("--seeds '{}': expected one number, or two with a dash, the smaller first and at most 1000 in all, "
-                    "such as 0-4",
+                    "without zeros before them, such as 0-4",
                     text));
   }
   return {*first, *last};

@@ -151,7 +151,12 @@ RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, cons
   check_writable(path);
   folder.lock_.emplace(path);
   if (begun) {
-    check_resumes(*begun, manifest, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_of(path)).string(),
+    Manifest now = manifest;
+    // Runs of earlier versions do not say what rows they were trained on; the digest of all of them does.
+    for (const char* entry : {"classes", "row_shape"}) {
+      if (!begun->contains(entry)) now.erase(entry);
+    }
+    check_resumes(*begun, now, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_of(path)).string(),
                   "--accept-change");
   }
   return folder;

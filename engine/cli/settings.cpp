@@ -15,13 +15,12 @@
 #include <lockstep/error.h>
 
 #include "engine/cli/config_file.h"
+#include "engine/cli/options.h"
 
 namespace lockstep::cli {
 namespace {
 
 constexpr const char* owners[] = {"model", "optimizer", "schedule", "data"};
-/// What is given or not, without a value.
-constexpr const char* switches[] = {"check", "debug-nans", "resume", "tensorboard", "trace-bits"};
 
 /// The text of a file, without the mark that some editors begin it with.
 std::string config_file(const std::string& path) {
@@ -123,7 +122,8 @@ std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::strin
                                  names_owner ? entry.table + ".name" : entry.name));
   }
   if (entry.is_switch) {
-    if (names_owner || std::ranges::find(switches, entry.name) == std::end(switches)) {
+    const std::vector<std::string> switches = switch_names();
+    if (names_owner || std::ranges::find(switches, entry.name) == switches.end()) {
       throw ValueError(fmt::format("--config {}: {} is {}, which is no value of it; true or false are {}", path,
                                    names_owner ? entry.table + ".name" : entry.name, entry.values[0],
                                    fmt::join(switches, ", ")));

@@ -114,7 +114,7 @@ void write_trace(const TrainArguments& a, const Profile& profile) {
 
 int train(const TrainArguments& a) {
   meet_others(a);
-  check_is_utf8(a.data_dir, "--data-dir");
+  if (!a.data_dir.empty()) check_is_utf8(whole_path(a.data_dir), "--data-dir");
   DataSets sets = load(a);
   compare(sets);
   const Model<Array, Array> model = model_of(a, sets.train);
@@ -131,7 +131,7 @@ int train(const TrainArguments& a) {
   const TrainStep step = step_of(a, model, steps, options);
   const Mesh mesh = step.mesh(a.batch);
   const bool quiet = world()->rank() != 0;
-  const Manifest manifest = manifest_of(a, steps, mesh.shards(), train_set->rows(), sets.digest);
+  const Manifest manifest = manifest_of(a, steps, mesh.shards(), *train_set, sets.digest);
 
   TrainState begun = initial_state(model, step, a, *train_set);  // a model that cannot be made leaves no folder
   const std::string config = config_text(flags_of(a), a.settings);

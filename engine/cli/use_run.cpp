@@ -61,6 +61,22 @@ TrainArguments arguments_of(const fs::path& run, const fs::path& data_dir) {
   return arguments;
 }
 
+/// Throws DataError where a model for the run's data is none for these.
+void check_fits(const fs::path& run, const TrainArguments& arguments, const data::Dataset& set) {
+  const std::optional<Manifest> recorded = written_manifest(run);
+  if (!recorded || !recorded->contains("row_shape") || !recorded->contains("classes")) return;
+  const Manifest now = shape_of(set);
+  const std::string was = recorded->at("row_shape"), classes = recorded->at("classes");
+  if (was == now.at("row_shape") && classes == now.at("classes")) return;
+  throw DataError(
+      fmt::format("{}: the run was trained on rows of {} of {} classes, and {} has rows of {} of {} classes; name the "
+                  "folder of the "
+                  "run's own data in --data-dir",
+                  run.string(), was, classes,
+                  arguments.data_dir.empty() ? "--data " + arguments.data : "--data-dir " + arguments.data_dir.string(),
+                  now.at("row_shape"), now.at("classes")));
+}
+
 /// A run's model and the data to try it on.
 struct Used {
   TrainArguments arguments;
@@ -74,6 +90,7 @@ struct Used {
 Used use(const UseArguments& a) {
   TrainArguments arguments = arguments_of(a.run, a.data_dir);
   DataSets sets = load(arguments);
+  check_fits(a.run, arguments, sets.train);
   Model<Array, Array> model = model_of(arguments, sets.train);
   const DataParallelOptions options = parallel_options(arguments);
   checkpoint::Manager checkpoints(a.run / "checkpoints");
@@ -172,6 +189,7 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   const bool speaks = world()->rank() == 0;
   const int differing = speaks ? print_other_entries(recorded) : 0;
   TrainArguments arguments = arguments_of(run, data_dir);
+  check_fits(run, arguments, load(arguments).train);
   const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
   arguments.run = world()->all_gather_text(anew.string()).front();  // the same in all processes
   const std::string made = made_again(arguments, recorded, *fingerprint);
@@ -183,6 +201,7 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
 }
 
 int summarize(const TrainArguments& arguments) {
+  static_cast<void>(parallel_options(arguments));  // a precision that the dtype does not go with
   const DataSets sets = load(arguments);
   ArrayType example = sets.train.x.type;
   example.shape = example.shape.with(0, arguments.batch);

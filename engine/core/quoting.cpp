@@ -48,6 +48,11 @@ bool is_reserved_word(std::string_view text) {
 std::string quoted(std::string_view text) { return escaped(text, "\\x"); }
 std::string json_quoted(std::string_view text) { return escaped(text, "\\u00"); }
 
+std::string with_article(std::string_view name) {
+  const bool has_vowel = !name.empty() && std::string_view("aeioAEIO").find(name.front()) != std::string_view::npos;
+  return (has_vowel ? "an " : "a ") + std::string(name);
+}
+
 std::string quoted_unless_bare(std::string_view text) { return is_bare_word(text) ? std::string(text) : quoted(text); }
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@ bool is_reserved_word(std::string_view text);
 std::string quoted(std::string_view text);
 /// As JSON writes it (RFC 8259, section 7).
 std::string json_quoted(std::string_view text);
+/// Behind "a", or "an" where it begins with a vowel: of names, which are read as they are spelt.
+std::string with_article(std::string_view name);
 /// As it is where it is a bare word, else quoted.
 std::string quoted_unless_bare(std::string_view text);
 

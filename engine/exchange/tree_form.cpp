@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/quoting.h"
 #include "engine/files/json_reader.h"
 
 namespace lockstep::exchange {
@@ -57,7 +58,7 @@ class Reader {
       return leaves_[next_++];
     }
     if (form.entries() == nullptr || form.entries()->size() != 1) {
-      fail("holds a " + std::string(form.type_name()) + " that is none");
+      fail("holds " + with_article(form.type_name()) + " that is none");
     }
     const auto& [kind, value] = *form.entries()->begin();
     if (kind == "fixed") return fixed(value);
@@ -85,7 +86,7 @@ class Reader {
     if (value.integer()) return Tree(StaticValue(*value.integer()));
     if (value.number()) return Tree(StaticValue(*value.number()));
     if (value.text() != nullptr) return Tree(StaticValue(*value.text()));
-    fail("holds a static value that is a " + std::string(value.type_name()));
+    fail("holds a static value that is " + with_article(value.type_name()));
   }
 
   std::vector<Array> leaves_;

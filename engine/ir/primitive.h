@@ -149,6 +149,11 @@ using AlignRule = std::function<Aligned(Builder&, std::span<const Var> operands,
 
 // ---- batching -----------------------------------------------------------------------------------------------------
 
+/// Whether values of that type are one for a whole batch along `axis`: what does not vary along a named axis.
+inline bool is_same_for_all(const ArrayType& type, const std::string& axis) {
+  return !axis.empty() && !type.varying.contains(axis);
+}
+
 struct BatchContext {
   Builder& builder;
   const Attrs& attrs;
@@ -160,8 +165,7 @@ struct BatchContext {
   std::string axis = {};
   const Transforms* transforms = nullptr;
 
-  /// Whether values of that type are one for the whole batch: what does not vary along a named axis.
-  bool is_same_for_all(const ArrayType& type) const { return !axis.empty() && !type.varying.contains(axis); }
+  bool is_same_for_all(const ArrayType& type) const { return ir::is_same_for_all(type, axis); }
 };
 /// The outputs, batched along dimension 0; one that is the same for the whole batch may be given without by ops of
 /// typed_axes, call and loop.

@@ -16,8 +16,9 @@ Tree moments(const Array& count, Tree mu, Tree nu) {
 
 /// m^ / (sqrt(v^) + epsilon), leaf by leaf, of averages m whose correction stands for itself.
 Tree direction(const Tree& mu, const Array& mu_scale, const Tree& nu, const Array& nu_scale, double epsilon) {
-  return map([&](const Array& m, const Array& v) { return times(mu_scale, m) / (sqrt(times(nu_scale, v)) + epsilon); },
-             mu, nu);
+  return map_pairs(
+      [&](const Array& m, const Array& v) { return times(mu_scale, m) / (sqrt(times(nu_scale, v)) + epsilon); }, mu,
+      nu);
 }
 
 Array one() { return full({}, 1.0, float64); }
@@ -34,7 +35,8 @@ Tree first_moments(const Tree& params) { return moments(first_count(), zeros_of(
 
 Tree looking_ahead(double b1, const Array& count, const Tree& mu, const Tree& gradients) {
   const Array ahead = b1 * correction(b1, count + 1), now = (1.0 - b1) * correction(b1, count);
-  return map([&](const Array& m, const Array& g) { return times(ahead, m) + times(now, wide(g)); }, mu, gradients);
+  return map_pairs([&](const Array& m, const Array& g) { return times(ahead, m) + times(now, wide(g)); }, mu,
+                   gradients);
 }
 
 GradientTransformation with_decay(GradientTransformation rule, double weight_decay, LearningRate rate) {
@@ -70,9 +72,9 @@ GradientTransformation scale_by_adamax(double b1, double b2, double epsilon) {
     const auto larger = [&](const Array& n, const Array& g) {
       return decaying(maximum(abs(wide(g)) + epsilon, b2 * wide(n)), Sign::positive);
     };
-    Tree nu = map(larger, state.at("nu"), gradients);
+    Tree nu = map_pairs(larger, state.at("nu"), gradients);
     const Array scale = correction(b1, count);
-    Tree updates = map([&](const Array& m, const Array& n) { return times(scale, m) / n; }, mu, nu);
+    Tree updates = map_pairs([&](const Array& m, const Array& n) { return times(scale, m) / n; }, mu, nu);
     return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
@@ -95,7 +97,7 @@ GradientTransformation scale_by_amsgrad(double b1, double b2, double epsilon) {
     Tree nu = next_square_averages(b2, state.at("nu"), gradients);
     const Array scale = correction(b2, count);
     Tree largest =
-        map([&](const Array& n, const Array& v) { return maximum(n, times(scale, v)); }, state.at("nu_max"), nu);
+        map_pairs([&](const Array& n, const Array& v) { return maximum(n, times(scale, v)); }, state.at("nu_max"), nu);
     Tree updates = direction(mu, correction(b1, count), largest, one(), epsilon);
     return std::pair(std::move(updates),
                      moments(count, std::move(mu), std::move(nu)).with("nu_max", std::move(largest)));
@@ -148,7 +150,7 @@ GradientTransformation scale_by_radam(double b1, double b2, double epsilon, doub
       const Array m_hat = times(mu_scale, m);
       return where(is_long, times(ratio, m_hat) / (sqrt(times(nu_scale, v)) + epsilon), m_hat);
     };
-    Tree updates = map(rectified, mu, nu);
+    Tree updates = map_pairs(rectified, mu, nu);
     return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
@@ -172,7 +174,7 @@ GradientTransformation scale_by_yogi(double b1, double b2, double epsilon, doubl
       const Array square = magnitude_squared(wide(g));
       return decaying(v - (1.0 - b2) * sign(v - square) * square, Sign::positive);
     };
-    Tree nu = map(next, state.at("nu"), gradients);
+    Tree nu = map_pairs(next, state.at("nu"), gradients);
     Tree updates = direction(mu, correction(b1, count), nu, correction(b2, count), epsilon);
     return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
   };
@@ -195,7 +197,7 @@ GradientTransformation scale_by_ademamix(AdemamixOptions options) {
     const auto mixed = [&](const Array& s, const Array& g) {
       return decaying(times(b3, wide(s)) + times(new_share, wide(g)));
     };
-    Tree slow = map(mixed, state.at("slow"), gradients);
+    Tree slow = map_pairs(mixed, state.at("slow"), gradients);
     const Array mu_scale = correction(o.b1, count), nu_scale = correction(o.b2, count);
     const auto both = [&](const Array& m, const Array& s, const Array& v) {
       return (times(mu_scale, m) + times(alpha, s)) / (sqrt(times(nu_scale, v)) + o.epsilon);
@@ -221,11 +223,12 @@ GradientTransformation scale_by_adan(AdanOptions options) {
   auto update = [o = options](const Tree& gradients, const Tree& state, const Tree&) {
     const Array before = state.at("count").array(), count = before + 1;
     Tree g = widened(gradients);
-    const Tree change = map([&](const Array& now, const Array& last) { return where(before == 0, 0.0, now - last); }, g,
-                            state.at("gradient"));
+    const Tree change =
+        map_pairs([&](const Array& now, const Array& last) { return where(before == 0, 0.0, now - last); }, g,
+                  state.at("gradient"));
     Tree mu = next_averages(o.b1, state.at("mu"), g);
     Tree difference = next_averages(o.b2, state.at("difference"), change);
-    const Tree ahead = map([&](const Array& now, const Array& d) { return now + (1.0 - o.b2) * d; }, g, change);
+    const Tree ahead = map_pairs([&](const Array& now, const Array& d) { return now + (1.0 - o.b2) * d; }, g, change);
     Tree nu = next_square_averages(o.b3, state.at("nu"), ahead);
     const Array mu_scale = correction(o.b1, count), nu_scale = correction(o.b3, count);
     const Array difference_scale = (1.0 - o.b2) * correction(o.b2, count);

@@ -31,7 +31,7 @@ GradientTransformation scale_by_acprop(double b1, double b2, double epsilon, dou
     const auto direction = [&](const Array& g, const Array& v) {
       return wide(g) / (sqrt(where(is_first, 1.0, times(scale, v))) + epsilon);
     };
-    Tree updates = map(direction, gradients, state.at("nu"));
+    Tree updates = map_pairs(direction, gradients, state.at("nu"));
     Tree mu = next_averages(b1, state.at("mu"), gradients);
     return std::pair(std::move(updates), moments(before + 1, std::move(mu), std::move(nu)));
   };
@@ -59,17 +59,17 @@ GradientTransformation scale_by_adopt(AdoptOptions options) {
       const Array most = convert(limit, d.dtype());
       return minimum(maximum(d, -most), most);
     };
-    const Tree directions = map(direction, gradients, state.at("nu"));
+    const Tree directions = map_pairs(direction, gradients, state.at("nu"));
     const auto mixed = [&](const Array& m, const Array& d) {
       return decaying(where(is_first, m, o.b1 * m + (1.0 - o.b1) * d));
     };
-    Tree mu = map(mixed, state.at("mu"), directions);
+    Tree mu = map_pairs(mixed, state.at("mu"), directions);
     const auto squares = [&](const Array& v, const Array& g) {
       const Array square = magnitude_squared(wide(g));
       return decaying(where(is_first, square, o.b2 * v + (1.0 - o.b2) * square), Sign::positive);
     };
-    Tree nu = map(squares, state.at("nu"), gradients);
-    Tree updates = o.nesterov ? map(mixed, mu, directions) : mu;
+    Tree nu = map_pairs(squares, state.at("nu"), gradients);
+    Tree updates = o.nesterov ? map_pairs(mixed, mu, directions) : mu;
     return std::pair(std::move(updates), moments(before + 1, std::move(mu), std::move(nu)));
   };
   return {init, update};
@@ -85,8 +85,8 @@ GradientTransformation scale_by_simplified_ademamix(SimplifiedAdemamixOptions op
   auto update = [o = std::move(options)](const Tree& gradients, const Tree& state, const Tree&) {
     const Array before = state.at("count").array(), count = before + 1;
     const Array alpha = o.alpha.schedule()(before), nu_scale = correction(o.b2, count);
-    Tree mu =
-        map([&](const Array& m, const Array& g) { return decaying(o.b1 * m + wide(g)); }, state.at("mu"), gradients);
+    Tree mu = map_pairs([&](const Array& m, const Array& g) { return decaying(o.b1 * m + wide(g)); }, state.at("mu"),
+                        gradients);
     Tree nu = next_square_averages(o.b2, state.at("nu"), gradients);
     const auto both = [&](const Array& m, const Array& g, const Array& v) {
       return (m + times(alpha, wide(g))) / (sqrt(times(nu_scale, v) + o.epsilon_root) + o.epsilon);

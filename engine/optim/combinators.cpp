@@ -104,6 +104,17 @@ Selection selection(const std::string& of, const Mask& mask) {
   return {of + "(" + (below == nullptr ? "a mask" : "below(\"" + below->prefix + "\")") + ")", mask};
 }
 
+/// An update that would change the parameter's shape, or of which it would keep a part alone.
+[[noreturn]] void refuse_update(const std::string& path, const Array& parameter, const Array& update) {
+  const std::string given = "[apply_updates] leaf '" + path + "' is " + to_string(parameter.type()) + ", its update " +
+                            to_string(update.type());
+  if (parameter.shape() != update.shape()) throw ShapeError(given + "; expected one shape");
+  throw DtypeError(
+      given +
+      ", of which it would keep a part alone; keep what is not trained out of the parameters, or convert it to " +
+      (is_complex(update.dtype()) ? "a complex dtype" : "floats"));
+}
+
 /// What both masks take; empty where the second is.
 Mask both(const Mask& a, const Mask& b) {
   if (!b) return {};
@@ -113,7 +124,12 @@ Mask both(const Mask& a, const Mask& b) {
 }  // namespace
 
 Tree apply_updates(const Tree& params, const Tree& updates) {
-  const auto moved = [](const Array& p, const Array& u) {
+  std::size_t next = 0;
+  const auto moved = [&](const Array& p, const Array& u) {
+    const std::size_t at = next++;
+    const bool loses =
+        (is_inexact(u.dtype()) && !is_inexact(p.dtype())) || (is_complex(u.dtype()) && !is_complex(p.dtype()));
+    if (loses || p.shape() != u.shape()) refuse_update(params.paths()[at], p, u);
     const DType dtype = promote(p.dtype(), u.dtype());
     return convert(convert(p, dtype) + convert(u, dtype), p.dtype());
   };

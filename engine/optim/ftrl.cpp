@@ -42,8 +42,8 @@ GradientTransformation ftrl(LearningRate rate, FtrlOptions options) {
     const auto powered = [&](const Array& n) {
       return o.power == -0.5 ? sqrt(n) : pow(n, full({}, -o.power, n.dtype()));
     };
-    Tree squares = map([](const Array& n, const Array& g) { return n + magnitude_squared(wide(g)); },
-                       state.at("squares"), gradients);
+    Tree squares = map_pairs([](const Array& n, const Array& g) { return n + magnitude_squared(wide(g)); },
+                             state.at("squares"), gradients);
     const auto pulled = [&](const Array& z, const Array& g, const Array& next, const Array& last, const Array& p) {
       const Array x = convert(p, z.dtype());
       return z + (wide(g) + 2.0 * o.l2_shrinkage * x - times(inverse, powered(next) - powered(last)) * x);

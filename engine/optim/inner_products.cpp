@@ -13,7 +13,7 @@ Array sum_over_leaves(const Tree& tree) {
 }
 
 Array inner_product(const Tree& a, const Tree& b) {
-  return sum_over_leaves(map([](const Array& x, const Array& y) { return wide(x) * wide(y); }, a, b));
+  return sum_over_leaves(map_pairs([](const Array& x, const Array& y) { return wide(x) * wide(y); }, a, b));
 }
 
 Array squared_norm(const Tree& updates) {
@@ -21,7 +21,7 @@ Array squared_norm(const Tree& updates) {
 }
 
 Tree plus(const Tree& a, const Array& factor, const Tree& b) {
-  return map([&](const Array& x, const Array& y) { return wide(x) + times(factor, wide(y)); }, a, b);
+  return map_pairs([&](const Array& x, const Array& y) { return wide(x) + times(factor, wide(y)); }, a, b);
 }
 
 DType dtype_of_sums(const Tree& params) { return squared_norm(widened(params)).dtype(); }

@@ -18,7 +18,8 @@ namespace {
 
 /// The update that leads to `target`.
 Tree leading_to(const Tree& target, const Tree& params) {
-  return map([](const Array& to, const Array& p) { return wide(to) - convert(p, wide(to).dtype()); }, target, params);
+  return map_pairs([](const Array& to, const Array& p) { return wide(to) - convert(p, wide(to).dtype()); }, target,
+                   params);
 }
 
 }  // namespace
@@ -60,9 +61,9 @@ GradientTransformation lookahead(GradientTransformation fast, std::int64_t sync_
       return convert(p, slow.dtype()) + convert(u, slow.dtype()) - slow;
     };
     const Tree made = together(way, state.at("slow"), params, updates);
-    Tree slow = map([&](const Array& s, const Array& w) { return where(synchronizes, s + slow_step * w, s); },
-                    state.at("slow"), made);
-    Tree back = map(
+    Tree slow = map_pairs([&](const Array& s, const Array& w) { return where(synchronizes, s + slow_step * w, s); },
+                          state.at("slow"), made);
+    Tree back = map_pairs(
         [&](const Array& u, const Array& w) { return where(synchronizes, wide(u) - (1.0 - slow_step) * w, wide(u)); },
         updates, made);
     return std::pair(std::move(back),
@@ -127,7 +128,7 @@ GradientTransformation schedule_free(GradientTransformation base, LearningRate r
     const Array kept = 1.0 - share;
     auto [moves, after] = update(base, gradients, state.at("base"), params, loss);
     const Tree& old = state.at("z");
-    Tree z = map([](const Array& at, const Array& u) { return at + convert(u, at.dtype()); }, old, moves);
+    Tree z = map_pairs([](const Array& at, const Array& u) { return at + convert(u, at.dtype()); }, old, moves);
     const double b1 = options.b1;
     const auto lead = [&](const Array& before, const Array& now, const Array& p) {
       const Array y = convert(p, before.dtype());
@@ -148,7 +149,7 @@ Tree schedule_free_parameters(const Tree& state, const Tree& params, double b1) 
   const auto average = [b1](const Array& p, const Array& z) {
     return convert((convert(p, z.dtype()) - (1.0 - b1) * z) / b1, p.dtype());
   };
-  return map(average, params, state.at("z"));
+  return map_pairs(average, params, state.at("z"));
 }
 
 GradientTransformation schedule_free_sgd(LearningRate rate, ScheduleFreeOptions options) {

@@ -57,7 +57,7 @@ GradientTransformation fromage(LearningRate rate, double min_norm) {
     const Array count = state.at("count").array();
     const Array by = rate.schedule()(count), shrink = 1.0 / sqrt(1.0 + by * by);
     const Array step = -by * shrink, loss = shrink - 1.0;
-    Tree moved = map(
+    Tree moved = map_pairs(
         [&](const Array& u, const Array& p) { return times(step, wide(u)) + times(loss, convert(p, wide(u).dtype())); },
         updates, params);
     return std::pair(std::move(moved), Tree::dict({{"count", Tree(count + 1)}}));
@@ -79,7 +79,7 @@ GradientTransformation scale_by_novograd(double b1, double b2, double epsilon, d
       const Array square = sum(magnitude_squared(wide(g)));
       return where(count == 1, square, b2 * v + (1.0 - b2) * square);
     };
-    Tree nu = map(next, state.at("nu"), gradients);
+    Tree nu = map(next, state.at("nu"), gradients);  // a number for each leaf
     const auto moved = [&](const Array& m, const Array& g, const Array& p, const Array& v) {
       const Array u = wide(g) / (sqrt(v) + epsilon) + weight_decay * convert(p, m.dtype());
       return decaying(b1 * m + u);

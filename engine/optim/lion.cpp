@@ -15,8 +15,8 @@ GradientTransformation scale_by_lion(double b1, double b2) {
     const auto mixed = [](double share, const Array& m, const Array& g) {
       return share * wide(m) + (1.0 - share) * wide(g);
     };
-    Tree direction = map([&](const Array& g, const Array& m) { return sign(mixed(b1, m, g)); }, gradients, state);
-    Tree mu = map([&](const Array& g, const Array& m) { return decaying(mixed(b2, m, g)); }, gradients, state);
+    Tree direction = map_pairs([&](const Array& g, const Array& m) { return sign(mixed(b1, m, g)); }, gradients, state);
+    Tree mu = map_pairs([&](const Array& g, const Array& m) { return decaying(mixed(b2, m, g)); }, gradients, state);
     return std::pair(std::move(direction), std::move(mu));
   };
   return {zeros_of, update};

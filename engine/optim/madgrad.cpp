@@ -20,10 +20,11 @@ GradientTransformation scale_by_madgrad(LearningRate rate, double momentum, doub
   auto update = [=](const Tree& gradients, const Tree& state, const Tree& params) {
     const Array count = state.at("count").array();
     const Array weight = (rate.schedule()(count) + epsilon) * sqrt(convert(count + 1, float64));
-    Tree squares = map([&](const Array& s, const Array& g) { return s + times(weight, magnitude_squared(wide(g))); },
-                       state.at("squares"), gradients);
-    Tree sum =
-        map([&](const Array& s, const Array& g) { return s + times(weight, wide(g)); }, state.at("sum"), gradients);
+    Tree squares =
+        map_pairs([&](const Array& s, const Array& g) { return s + times(weight, magnitude_squared(wide(g))); },
+                  state.at("squares"), gradients);
+    Tree sum = map_pairs([&](const Array& s, const Array& g) { return s + times(weight, wide(g)); }, state.at("sum"),
+                         gradients);
     const auto way = [&](const Array& start, const Array& s, const Array& square, const Array& p) {
       const Array target = start - s / (cbrt(square) + epsilon);
       return (1.0 - momentum) * (target - convert(p, start.dtype()));

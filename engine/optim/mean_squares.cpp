@@ -40,7 +40,7 @@ GradientTransformation scale_by_rms(RmsOptions options) {
     };
     if (!o.centered) {
       Tree updates =
-          map([&](const Array& g, const Array& n) { return divided(wide(g), times(scale, n)); }, gradients, nu);
+          map_pairs([&](const Array& g, const Array& n) { return divided(wide(g), times(scale, n)); }, gradients, nu);
       return std::pair(std::move(updates), std::move(next));
     }
     Tree mu = next_averages(o.decay, state.at("mu"), gradients);
@@ -62,10 +62,11 @@ GradientTransformation scale_by_rss(double initial, double epsilon) {
   check_not_negative("adagrad", "initial", initial);
   check_not_negative("adagrad", "epsilon", epsilon);
   auto update = [=](const Tree& gradients, const Tree& state, const Tree&) {
-    Tree sums =
-        map([](const Array& s, const Array& g) { return wide(s) + magnitude_squared(wide(g)); }, state, gradients);
-    Tree updates = map([&](const Array& g, const Array& s) { return wide(g) * where(s > 0, rsqrt(s + epsilon), 0.0); },
-                       gradients, sums);
+    Tree sums = map_pairs([](const Array& s, const Array& g) { return wide(s) + magnitude_squared(wide(g)); }, state,
+                          gradients);
+    Tree updates =
+        map_pairs([&](const Array& g, const Array& s) { return wide(g) * where(s > 0, rsqrt(s + epsilon), 0.0); },
+                  gradients, sums);
     return std::pair(std::move(updates), std::move(sums));
   };
   return {[initial](const Tree& params) { return real_slots_of(params, initial); }, update};

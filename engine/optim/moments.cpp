@@ -2,7 +2,41 @@
 
 #include <limits>
 
+#include <fmt/format.h>
+
+#include <lockstep/error.h>
+
 namespace lockstep::optim {
+
+namespace {
+
+/// `f` of leaves whose shapes `fit`.
+template <class Fits, class F>
+Tree map_fitting(const Fits& fit, const F& f, const Tree& a, const Tree& b) {
+  std::size_t next = 0;
+  return map(
+      [&](const Array& x, const Array& y) {
+        const std::size_t at = next++;
+        if (fit(x, y)) return f(x, y);
+        throw ShapeError(
+            fmt::format("[optim] leaf '{}' is {} in one tree and {} in the other; expected one shape: give "
+                        "gradients of the parameters, and the state that `init` made of them",
+                        a.paths()[at], to_string(x.type()), to_string(y.type())));
+      },
+      a, b);
+}
+
+}  // namespace
+
+Tree map_pairs(const std::function<Array(const Array&, const Array&)>& f, const Tree& a, const Tree& b) {
+  return map_fitting([](const Array& x, const Array& y) { return x.shape() == y.shape(); }, f, a, b);
+}
+
+void check_pairs(const Tree& tree, const Tree& other) {
+  const auto fits = [](const Array& x, const Array& y) { return y.ndim() == 0 || x.shape() == y.shape(); };
+  static_cast<void>(map_fitting(
+      fits, [](const Array& x, const Array&) { return x; }, tree, other));
+}
 
 Tree widened(const Tree& tree) { return map(wide, tree); }
 
@@ -24,15 +58,16 @@ Array decaying(const Array& average, Sign sign) {
 Array magnitude_squared(const Array& g) { return is_complex(g.dtype()) ? square(real(g)) + square(imag(g)) : g * g; }
 
 Tree next_averages(double decay, const Tree& averages, const Tree& gradients) {
-  return map([decay](const Array& m, const Array& g) { return decaying(decay * wide(m) + (1.0 - decay) * wide(g)); },
-             averages, gradients);
+  return map_pairs(
+      [decay](const Array& m, const Array& g) { return decaying(decay * wide(m) + (1.0 - decay) * wide(g)); }, averages,
+      gradients);
 }
 
 Tree next_square_averages(double decay, const Tree& averages, const Tree& gradients) {
   const auto next = [decay](const Array& v, const Array& g) {
     return decaying(decay * wide(v) + (1.0 - decay) * magnitude_squared(wide(g)), Sign::positive);
   };
-  return map(next, averages, gradients);
+  return map_pairs(next, averages, gradients);
 }
 
 Array first_count() { return full({}, 0, int32); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <lockstep/elementwise.h>
@@ -46,12 +47,18 @@ inline Array times(const Array& factor, const Array& x) { return x * convert(fac
 Array leaf_norm(const Array& x);
 Array leaf_rms(const Array& x);
 
+/// `f` of corresponding leaves. Throws StateError where the trees differ in structure, ShapeError naming the first leaf
+/// by path that has not one shape in both: a broadcast would be another number of parameters.
+Tree map_pairs(const std::function<Array(const Array&, const Array&)>& f, const Tree& a, const Tree& b);
+
 /// The leaves of a tree, where they are one operand of what is computed leaf by leaf.
 using Leaves = std::vector<Array>;
-/// `f` of corresponding leaves of the trees, as a tree like the first. Throws StateError where they differ in structure.
+/// Throws as map_pairs, but that a leaf of `other` may be one number for the whole leaf.
+void check_pairs(const Tree& tree, const Tree& other);
+/// `f` of corresponding leaves of the trees, as a tree like the first. Throws as check_pairs.
 template <class F, class... Trees>
 Tree together(const F& f, const Tree& first, const Trees&... others) {
-  (static_cast<void>(map([](const Array& a, const Array&) { return a; }, first, others)), ...);
+  (check_pairs(first, others), ...);
   Leaves results;
   const auto apply = [&](const Leaves& a, const auto&... rest) {
     for (std::size_t i = 0; i < a.size(); ++i) results.push_back(f(a[i], rest[i]...));

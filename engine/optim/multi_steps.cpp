@@ -15,7 +15,8 @@ std::pair<Tree, Tree> accumulated(const GradientTransformation& inner, const Sch
   const Array mini_step = state.at("mini_step").array(), gradient_step = state.at("gradient_step").array();
   const Array steps = convert(k(gradient_step), int32);
   const Array taken = options.skip ? logical_not(options.skip(gradients)) : full({}, true, bool_);
-  const Tree sums = map([](const Array& a, const Array& g) { return a + wide(g); }, state.at("gradients"), gradients);
+  const Tree sums =
+      map_pairs([](const Array& a, const Array& g) { return a + wide(g); }, state.at("gradients"), gradients);
   const Array share = options.mean ? 1.0 / (convert(mini_step, float64) + 1.0) : full({}, 1.0, float64);
   const Tree seen = map([&](const Array& a) { return times(share, a); }, sums);
   auto [updates, after] = update(inner, seen, state.at("inner"), params, loss);

@@ -21,7 +21,7 @@ GradientTransformation scale_by_optimistic_gradient(double alpha, double beta) {
     const auto ahead = [&](const Array& now, const Array& last) {
       return (alpha + beta) * now - beta * where(count == 0, now, last);
     };
-    Tree updates = map(ahead, g, state.at("gradient"));
+    Tree updates = map_pairs(ahead, g, state.at("gradient"));
     return std::pair(std::move(updates), Tree::dict({{"count", Tree(count + 1)}, {"gradient", std::move(g)}}));
   };
   return {init, update};

@@ -51,12 +51,12 @@ GradientTransformation rprop(double first_step, RpropOptions options) {
   };
   auto update = [o = options](const Tree& gradients, const Tree& state, const Tree&) {
     const Tree agreement =
-        map([](const Array& g, const Array& last) { return wide(g) * last; }, gradients, state.at("updates"));
+        map_pairs([](const Array& g, const Array& last) { return wide(g) * last; }, gradients, state.at("updates"));
     const auto resized = [&](const Array& step, const Array& agrees) {
       const Array factor = where(agrees > 0, full({}, o.grow, step.dtype()), full({}, o.shrink, step.dtype()));
       return where(agrees == 0, step, clip(step * factor, o.least, o.largest));
     };
-    Tree steps = map(resized, state.at("steps"), agreement);
+    Tree steps = map_pairs(resized, state.at("steps"), agreement);
     const auto moved = [](const Array& g, const Array& agrees, const Array& step) {
       return where(agrees < 0, 0.0, step * sign(wide(g)));
     };

@@ -61,9 +61,9 @@ GradientTransformation trace(double decay, bool nesterov) {
   check_share("trace", "decay", decay);
   auto update = [decay, nesterov](const Tree& updates, const Tree& state, const Tree&) {
     Tree velocity =
-        map([&](const Array& u, const Array& v) { return decaying(decay * wide(v) + wide(u)); }, updates, state);
+        map_pairs([&](const Array& u, const Array& v) { return decaying(decay * wide(v) + wide(u)); }, updates, state);
     if (!nesterov) return std::pair(velocity, velocity);
-    Tree ahead = map([&](const Array& u, const Array& v) { return wide(u) + decay * v; }, updates, velocity);
+    Tree ahead = map_pairs([&](const Array& u, const Array& v) { return wide(u) + decay * v; }, updates, velocity);
     return std::pair(std::move(ahead), std::move(velocity));
   };
   return {.init = zeros_of, .update = update, .linear = true};
@@ -79,14 +79,15 @@ GradientTransformation scale_by_adam(double b1, double b2, double epsilon) {
   auto update = [=](const Tree& gradients, const Tree& state, const Tree&) {
     const Tree updates = map([](const Array& g) { return wide(g); }, gradients);
     const Array count = state.at("count").array() + 1;
-    Tree mu = map([&](const Array& g, const Array& m) { return decaying(b1 * wide(m) + (1.0 - b1) * g); }, updates,
-                  state.at("mu"));
-    Tree nu = map([&](const Array& g,
+    Tree mu = map_pairs([&](const Array& g, const Array& m) { return decaying(b1 * wide(m) + (1.0 - b1) * g); },
+                        updates, state.at("mu"));
+    Tree nu =
+        map_pairs([&](const Array& g,
                       const Array& n) { return decaying(b2 * wide(n) + (1.0 - b2) * squared_of(g), Sign::positive); },
                   updates, state.at("nu"));
     const Array mu_scale = correction(b1, count);
     const Array nu_scale = correction(b2, count);
-    Tree direction = map(
+    Tree direction = map_pairs(
         [&](const Array& m, const Array& n) {
           const Array m_hat = m * convert(mu_scale, m.dtype());
           const Array n_hat = n * convert(nu_scale, n.dtype());
@@ -113,8 +114,8 @@ GradientTransformation add_decayed_weights(Schedule decay) {
     const Array count = state.at("count").array();
     const Array share = decay(count);
     Tree decayed =
-        map([&](const Array& u, const Array& p) { return wide(u) + times(share, convert(p, wide(u).dtype())); },
-            updates, params);
+        map_pairs([&](const Array& u, const Array& p) { return wide(u) + times(share, convert(p, wide(u).dtype())); },
+                  updates, params);
     return std::pair(std::move(decayed), Tree::dict({{"count", Tree(count + 1)}}));
   };
   return {[](const Tree&) { return Tree::dict({{"count", Tree(first_count())}}); }, update};

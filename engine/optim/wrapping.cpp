@@ -101,12 +101,12 @@ void refuse_function(std::string_view function, std::string_view reason, const G
 GradientTransformation leafwise(std::function<Array(const Array& update, const Array& param)> rule) {
   return {no_state, [rule = std::move(rule)](const Tree& updates, const Tree& state, const Tree& params) {
             const auto wide_rule = [&](const Array& u, const Array& p) { return rule(wide(u), p); };
-            return std::pair(map(wide_rule, updates, params), state);
+            return std::pair(map_pairs(wide_rule, updates, params), state);
           }};
 }
 
 Tree choose(const Array& predicate, const Tree& chosen, const Tree& otherwise) {
-  return map([&](const Array& a, const Array& b) { return where(predicate, a, b); }, chosen, otherwise);
+  return map_pairs([&](const Array& a, const Array& b) { return where(predicate, a, b); }, chosen, otherwise);
 }
 
 Tree updates_where(const Array& predicate, const Tree& updates) {

@@ -7,6 +7,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/quoting.h"
 #include "engine/ir/exchange.h"
 #include "engine/ops/primitives.h"
 
@@ -90,10 +91,10 @@ void Moves::refuse(const Move& move) const {
   std::string where = move.layer.empty() ? std::string() : fmt::format(" in layer '{}'", move.layer);
   if (!move.place.empty()) where += fmt::format(" at {}", move.place);
   throw MeshError(fmt::format(
-      "partition: {}{} needs what {} made, {}, laid out as {}, but it lies as {}: that takes a {} along \"{}\" ({} "
+      "partition: {}{} needs what {} made, {}, laid out as {}, but it lies as {}: that takes {} along \"{}\" ({} "
       "bytes), which layouts = explicit does not allow unasked; expected operands whose layouts agree; write "
       "reshard(x, layout) with the layout {} there, or cut otherwise",
-      move.read_by, where, move.made_by, lockstep::to_string(move.type), move.to, move.from, move.op,
+      move.read_by, where, move.made_by, lockstep::to_string(move.type), move.to, move.from, with_article(move.op),
       lockstep::to_string(move.axes), move.bytes, proposed_));
 }
 

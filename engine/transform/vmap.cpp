@@ -106,7 +106,7 @@ class Batching {
     const bool is_typed = traits.typed_axes || traits.call || traits.loop;
     // What does not vary along the axis is one value: batched, it would have a cotangent for each example, where a rule
     // that a program has itself gives their sum.
-    const bool is_repeated = is_typed && !axis_.empty() && !one.varying.contains(axis_) && result.shape() == all;
+    const bool is_repeated = is_typed && ir::is_same_for_all(one, axis_) && result.shape() == all;
     if (is_repeated) result = first_of(result);
     const bool same_for_all = is_typed && result.shape() == one.shape;
     if (result.dtype() != one.dtype || (result.shape() != all && !same_for_all)) {

@@ -43,7 +43,7 @@ LOCKSTEP_API Array tanh_shrink(const ArrayOperand& x);  ///< x - tanh(x).
 LOCKSTEP_API Array sparsemax(const ArrayOperand& x, std::int64_t axis = -1);
 /// x less its mean, over the square root of its variance plus epsilon.
 LOCKSTEP_API Array standardize(const ArrayOperand& x, std::int64_t axis = -1, double epsilon = 1e-5);
-/// Of the elements where `mask` holds; the others get 0. All 0 where none is held.
+/// Of the elements where `mask`, of bool, holds; the others get 0. All 0 where none is held.
 LOCKSTEP_API Array softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis = -1);
 /// The same as logarithms; the others get -inf.
 LOCKSTEP_API Array log_softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis = -1);

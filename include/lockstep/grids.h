@@ -41,18 +41,19 @@ LOCKSTEP_API Array mgrid(const std::vector<GridRange>& ranges);
 /// The same, one array a dimension, which broadcast to the grid.
 LOCKSTEP_API Arrays ogrid(const std::vector<GridRange>& ranges);
 /// Vectors as one array a dimension, so that x[ix_(rows, columns)] takes a rectangle: index(x, {r[0], r[1]}). Throws
-/// ShapeError for what is no vector.
+/// ShapeError for what is no vector, DtypeError for a mask.
 LOCKSTEP_API Arrays ix_(const ArrayOperands& vectors);
 
 /// Indices of each dimension of an array of these extents, from indices of its elements in row-major order: one array a
-/// dimension. Negative ones count from the end, and those outside are clipped. Throws DtypeError for what are no
-/// integers.
+/// dimension. Negative ones count from the end, and those outside are clipped. Of their dtype, or of int32 (int64) where
+/// that does not hold the extents. Throws DtypeError for what are no integers.
 LOCKSTEP_API Arrays unravel_index(const ArrayOperand& flat, const Axes& extents);
-/// The other way, int32. Those outside are clipped, or taken modulo the extent with IndexMode::wrap. Throws ShapeError
-/// where there are not as many indices as extents, ValueError for other modes, DtypeError for what are no integers.
+/// The other way, in the dtype that the indices promote to. Those outside are clipped, or taken modulo the extent with
+/// IndexMode::wrap. Throws ShapeError where there are not as many indices as extents, ValueError for other modes,
+/// DtypeError for what are no integers and where the dtype does not hold the last element's index.
 LOCKSTEP_API Array ravel_multi_index(const ArrayOperands& multi, const Axes& extents, IndexMode mode = IndexMode::clip);
 
-/// 0, ..., n - 1, once for each dimension: the indices of a diagonal.
+/// 0, ..., n - 1, once for each dimension: the indices of a diagonal. Throws ValueError for dimensions below 0.
 LOCKSTEP_API Arrays diag_indices(std::int64_t n, std::int64_t dimensions = 2);
 /// x with `values`, a number or one for each element, on the diagonal of all its dimensions: of equal extents above rank
 /// 2. Throws ShapeError otherwise, and below rank 2.

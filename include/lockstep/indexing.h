@@ -102,7 +102,8 @@ LOCKSTEP_API Array dynamic_slice_in_dim(const ArrayOperand& x, const ArrayOperan
 LOCKSTEP_API Array dynamic_index_in_dim(const ArrayOperand& x, const ArrayOperand& index, std::int64_t axis = 0,
                                         bool keep = true);
 /// x with `update` (converted to its dtype) written from `start` on, one integer scalar for each dimension. Throws
-/// ShapeError where update has not the rank of x, does not fit into it or is a scalar.
+/// ShapeError where update has not the rank of x, does not fit into it or is a scalar, DtypeError for floats into
+/// integers, complex numbers into floats and numbers into bool.
 LOCKSTEP_API Array dynamic_update_slice(const ArrayOperand& x, const Operand& update, const ArrayOperands& start);
 /// The same with a start along one axis, the others starting at 0.
 LOCKSTEP_API Array dynamic_update_slice_in_dim(const ArrayOperand& x, const Operand& update, const ArrayOperand& start,

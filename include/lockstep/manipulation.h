@@ -106,7 +106,7 @@ LOCKSTEP_API Array tile(const ArrayOperand& x, const Axes& counts);
 LOCKSTEP_API Array repeat(const ArrayOperand& x, std::int64_t count,
                           const std::optional<std::int64_t>& axis = std::nullopt);
 /// Element i repeated counts[i] times, cut or continued with the last element to `total_repeat_length`, which is needed
-/// since no shape may depend on data.
+/// since no shape may depend on data. Counts below 0 are 0; throws DtypeError for counts that are no integers or bool.
 LOCKSTEP_API Array repeat(const ArrayOperand& x, const ArrayOperand& counts, std::int64_t total_repeat_length,
                           const std::optional<std::int64_t>& axis = std::nullopt);
 

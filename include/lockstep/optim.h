@@ -84,7 +84,9 @@ class LOCKSTEP_API LearningRate {
 // Parameters narrower than float32 (float16, bfloat16) have slots, moments and updates of float32, and epsilon is added
 // in it; a new parameter is rounded once, when the update is applied.
 
-/// params + updates, leaf by leaf, added in the wider dtype and rounded once to the parameter's.
+/// params + updates, leaf by leaf, added in the wider dtype and rounded once to the parameter's. Throws StateError where
+/// the trees differ in structure; naming the leaf, ShapeError for an update of another shape and DtypeError for one of
+/// floats to integers or of complex numbers to floats.
 LOCKSTEP_API Tree apply_updates(const Tree& params, const Tree& updates);
 /// One after the other; its state is the list of their states. What one of them freezes stays, wherever in the chain it
 /// stands.

@@ -20,7 +20,7 @@ namespace lockstep {
 // ---- reductions of the elements where a mask holds: the mask is broadcast to x ---------------------------------------
 /// Wraps a mask, so that it is no axes: sum(x, Where(mask)).
 struct Where {
-  /// Of any dtype: all but 0 is held.
+  /// Of bool: where another dtype is given, the reduction throws DtypeError.
   explicit Where(Array held) : mask(std::move(held)) {}
   Array mask;
 };
@@ -30,7 +30,8 @@ LOCKSTEP_API Array sum(const ArrayOperand& x, const Where& where, const Optional
 /// 1 of no element.
 LOCKSTEP_API Array prod(const ArrayOperand& x, const Where& where, const OptionalAxes& axes = std::nullopt,
                         bool keep = false);
-/// The largest of `initial` and the elements held; NaN where one of them is.
+/// The largest of `initial` and the elements held, in x's dtype, which `initial` is converted to; NaN where one of them
+/// is. Throws ShapeError for an initial value that is no scalar.
 LOCKSTEP_API Array max(const ArrayOperand& x, const Where& where, const Operand& initial,
                        const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// The same for the least one.
@@ -72,7 +73,7 @@ LOCKSTEP_API Array variance(const ArrayOperand& x, const OptionalAxes& axes = st
 /// Its root, also where squares would overflow or vanish; of equal elements with derivative 0.
 LOCKSTEP_API Array stddev(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, double ddof = 0,
                           bool keep = false);
-/// max(x) - min(x), in the dtype of x; NaN where an element is.
+/// max(x) - min(x), in the dtype of x; NaN where an element is. Throws ShapeError of no elements.
 LOCKSTEP_API Array ptp(const ArrayOperand& x, const OptionalAxes& axes = std::nullopt, bool keep = false);
 /// sum(weights x) / sum(weights): weights of the shape of x, or, along one axis, one for each of its elements (else
 /// ShapeError). Weights that add up to 0 give NaN or an infinity. (jax.numpy.average)
@@ -177,11 +178,13 @@ LOCKSTEP_API Array digitize(const ArrayOperand& x, const ArrayOperand& bins, boo
 /// With weights, their sums.
 LOCKSTEP_API Array bincount(const ArrayOperand& x, std::int64_t length,
                             const std::optional<Array>& weights = std::nullopt);
-/// Counts in bins of equal width and the bins + 1 edges. The last bin holds its right edge. No range: x's own.
+/// Counts in bins of equal width and the bins + 1 edges. The last bin holds its right edge. No range: x's own. With
+/// weights their sums, all in the float dtype that x and the weights promote to. Throws ValueError for a range that is
+/// not finite or ends before it begins.
 LOCKSTEP_API std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins = 10,
                                                std::optional<std::pair<double, double>> range = std::nullopt,
                                                const std::optional<Array>& weights = std::nullopt);
-/// Counts between given ascending edges.
+/// Counts between given ascending edges, or sums of weights, in the float dtype that all of them promote to.
 LOCKSTEP_API Array histogram(const ArrayOperand& x, const ArrayOperand& edges,
                              const std::optional<Array>& weights = std::nullopt);
 /// Indices of the first `size` elements that are not 0, one int32 array a dimension; what is missing is `fill`.

@@ -82,6 +82,11 @@ TEST_CASE("options without an effect are refused where the command line itself g
     check_says(run_program("summary" + small + option), 2, "[summary] " + name + " has no effect here");
   }
   check_says(run_program("summary" + small + "--optimizer=adan"), 2, "[summary] --optimizer has no effect here");
+  for (const char* option : {"--precision bfloat16", "--precision=bfloat16"}) {
+    check_says(run_program("summary" + small + option), 2, "[summary] --precision=bfloat16 has no effect here");
+  }
+  check_says(run_program("summary" + small + "--precision mixed_bfloat16 --dtype float64"), 2, "leave one of the two");
+  check_says(run_program("summary" + small + "--precision mixed_bfloat16"), 0, "an evaluation call: ");
   check_says(train(run, "--steps 1 --seeds 0-1 --profile " + (folder.path() / "p.json").string()), 2, "--profile");
   check_says(train(run, "--steps 1 --seeds 0-1 --resume"), 2, "holds no runs to resume");
   CHECK_FALSE(fs::exists(run));

@@ -275,3 +275,54 @@ TEST_CASE("what cannot be meant is said") {
   CHECK(has(run_program("compare " + folder.path().string() + " " + folder.path().string()), "is no run's folder"));
   CHECK(has(run_program("eval " + run), "is no run's folder"));
 }
+
+TEST_CASE("a run goes on, is evaluated and verified from another folder, and with other rows it says both") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const lockstep::Shape& shape) {
+    fs::create_directory(folder.path() / name);
+    for (const char* part : {"train.npz", "test.npz"}) {
+      lockstep::exchange::save_npz(folder.path() / name / part,
+                                   {{"x", lockstep::ones(shape)}, {"y", lockstep::array({0, 1, 2, 0})}});
+    }
+  };
+  write("data", {4, 5});
+  write("other", {4, 6});
+  const std::string program = LOCKSTEP_PROGRAM, here = "cd " + folder.path().string() + " && " + program + " ";
+  const std::string run = (folder.path() / "run").string();
+  must_succeed(run_shell(here + "train --data npz --set data.classes=3 --model mlp --steps 1 --batch 2 --data-dir data "
+                                "--run run"));
+  const std::string config = file_text(folder.path() / "run" / "config.toml");
+  CHECK(config.find("data-dir = \"" + (folder.path() / "data").string() + "\"") != std::string::npos);
+  must_succeed(run_program("eval " + run));
+  must_succeed(run_program("verify " + run));
+  must_succeed(run_program("train --resume --steps 2 --run " + run + " --config " + run + "/config.toml"));
+  const std::string other = " --data-dir " + (folder.path() / "other").string();
+  for (const char* use : {"eval ", "predict ", "verify "}) {
+    CAPTURE(use);
+    const Outcome outcome = run_program(use + run + other);
+    CHECK(outcome.code == 2);
+    CHECK(
+        has(outcome, "the run was trained on rows of [5] of 3 classes, and" + other + " has rows of [6] of 3 classes"));
+  }
+}
+
+TEST_CASE("a training of one step has each schedule, and phases that are longer than it are named as they are given") {
+  const TemporaryFolder folder;
+  const std::string train = "train --data synthetic --set data.rows=64 --model mlp --batch 32 --steps ";
+  int count = 0;
+  for (const char* schedule : {"constant", "cosine", "exponential", "linear", "one_cycle", "polynomial",
+                               "warmup_cosine", "warmup_stable_decay"}) {
+    CAPTURE(schedule);
+    must_succeed(run_program(train + "1 --schedule " + schedule + " --run " +
+                             (folder.path() / std::to_string(++count)).string()));
+  }
+  const Outcome outcome = run_program(train + "4 --schedule warmup_stable_decay --set schedule.warmup_steps=4 --run " +
+                                      (folder.path() / "long").string());
+  CHECK(outcome.code == 2);
+  CHECK(has(outcome, "schedule.warmup_steps 4 and schedule.decay_steps 1 are more than the 4 steps of the training"));
+  for (const char* seeds : {"01-02", "1-02", "00", "01"}) {
+    CAPTURE(seeds);
+    CHECK(has(run_program(train + "1 --seeds " + seeds + " --run " + (folder.path() / "seeds").string()),
+              "without zeros before them, such as 0-4"));
+  }
+}

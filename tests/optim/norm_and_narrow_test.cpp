@@ -9,11 +9,13 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/expect_error.h"
 
 // Norms beyond the range of their squares, and optimizers of parameters narrower than float32.
 
 using namespace lockstep;
 using tests::check_close;
+using tests::expect_error;
 using tests::values;
 
 namespace {
@@ -142,4 +144,51 @@ TEST_CASE("momentum of bfloat16 reaches its limit") {
   Tree state = optim::trace(0.999).init(leaf({0}, bfloat16));
   for (int i = 0; i < 9000; ++i) state = optim::trace(0.999).update(leaf({1}, bfloat16), state, {}).second;
   CHECK(values(state.at("a").array())[0] == doctest::Approx(1000).epsilon(1e-3));
+}
+
+TEST_CASE("an update is of its parameter's shape and no more than its dtype holds; the leaf is named") {
+  const auto leaf = [](Array x) { return Tree::dict({{"layer", Tree::dict({{"w", Tree(std::move(x))}})}}); };
+  const Tree whole = leaf(array({1, 2, 3})), real = leaf(ones({3}));
+  // Optax cuts 0.5 off and broadcasts.
+  expect_error<DtypeError>(
+      [&] { optim::apply_updates(whole, leaf(full({3}, 0.5))); },
+      "[apply_updates] leaf 'layer/w' is i32[3], its update f32[3], of which it would keep a part");
+  expect_error<DtypeError>([&] { optim::apply_updates(real, leaf(complex(ones({3}), ones({3})))); }, "leaf 'layer/w'",
+                           "convert it to a complex dtype");
+  expect_error<ShapeError>([&] { optim::apply_updates(leaf(ones({1})), real); },
+                           "leaf 'layer/w' is f32[1], its update f32[3]; expected one shape");
+  expect_error<ShapeError>([&] { optim::apply_updates(real, leaf(ones({}))); }, "its update f32[]");
+  CHECK(optim::apply_updates(whole, whole).at("layer/w").array().to_vector<std::int32_t>() ==
+        std::vector<std::int32_t>{2, 4, 6});
+}
+
+TEST_CASE("gradients and slots of another shape than the parameter's are refused, leaf by leaf") {
+  const auto leaf = [](Array x) { return Tree::dict({{"w", Tree(std::move(x))}}); };
+  const Tree params = leaf(ones({3})), wrong = leaf(ones({1}));
+  const std::vector<optim::GradientTransformation> all = {optim::adam(0.1),
+                                                          optim::sgd(0.1, 0.9),
+                                                          optim::lion(0.1),
+                                                          optim::rmsprop(0.1),
+                                                          optim::adagrad(0.1),
+                                                          optim::adamax(0.1),
+                                                          optim::nadam(0.1),
+                                                          optim::yogi(0.1),
+                                                          optim::ema(0.9),
+                                                          optim::adadelta(0.1),
+                                                          optim::radam(0.1),
+                                                          optim::add_decayed_weights(0.1),
+                                                          optim::amsgrad(0.1),
+                                                          optim::adabelief(0.1),
+                                                          optim::average_parameters(0.9),
+                                                          optim::lamb(0.1),
+                                                          optim::prodigy(),
+                                                          optim::lookahead(optim::sgd(0.1), 2, 0.5),
+                                                          optim::rprop(0.1),
+                                                          optim::schedule_free_sgd(0.1)};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    const Tree state = all[i].init(params);
+    expect_error<ShapeError>([&] { all[i].update(wrong, state, params); }, "leaf 'w'", "expected one shape");
+  }
+  expect_error<ShapeError>([&] { projection_box(leaf(ones({1})), params, params); }, "[3]");
 }

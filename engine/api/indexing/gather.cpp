@@ -53,9 +53,7 @@ Array scattered(std::string_view op, const ir::Primitive& primitive, const Array
 /// The scatter of rows of x to the rows of `initial` that the segment ids name.
 Array joined_segments(std::string_view op, const ir::Primitive& primitive, const Array& x, const Array& segment_ids,
                       std::int64_t num_segments, const Operand& initial) {
-  if (!is_integer(segment_ids.dtype())) {
-    throw DtypeError(fmt::format("{}: segment ids must be integers, got {}", op, to_string(segment_ids.type())));
-  }
+  api::expect_integers(op, segment_ids, "segment ids");
   if (segment_ids.ndim() != 1 || x.ndim() == 0 || segment_ids.dim(0) != x.dim(0)) {
     throw ShapeError(fmt::format("{}: needs one segment id per row, got ids of shape {} for x of shape {}", op,
                                  to_string(segment_ids.shape()), to_string(x.shape())));

@@ -63,7 +63,7 @@ void IndexPlan::add_index(std::string_view op, const Index& index, int named) {
     return;
   }
   const Array& array = std::get<Array>(index.value());
-  expect_integers(op, array);
+  expect_indices(op, array);
   arrays_shape_ = broadcast_shapes(arrays_shape_, array.shape(), op);
   has_arrays_ = true;
   dimensions_.push_back({Dimension::Kind::array, 0, 1, 1, from_the_end(array, extent)});

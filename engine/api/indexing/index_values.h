@@ -27,7 +27,9 @@ Array clip_integers(const Array& integers, std::int64_t low, std::int64_t high);
 Array in_bounds(const Array& indices, std::int64_t extent);
 /// The starts of a slice of x, one a dimension; negative ones count from the end.
 std::vector<Array> starts_of(const Array& x, std::span<const Array> start);
-/// Throws DtypeError naming `op` for an array that is not of integers.
-void expect_integers(std::string_view op, const Array& indices);
+/// Throws DtypeError naming `op` and what the array is for one that is not of integers.
+void expect_integers(std::string_view op, const Array& x, std::string_view what);
+/// Likewise, of indices, among which a mask is no kind.
+void expect_indices(std::string_view op, const Array& indices);
 
 }  // namespace lockstep::api

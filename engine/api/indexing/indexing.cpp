@@ -17,12 +17,18 @@ namespace lockstep {
 
 namespace api {
 
-void expect_integers(std::string_view op, const Array& indices) {
-  if (is_integer(indices.dtype())) return;
-  throw DtypeError(fmt::format("{}: indices must be integers, got {}{}", op, to_string(indices.type()),
-                               indices.dtype() == bool_ ? "; no shape may depend on data, so instead of reading or "
-                                                          "writing at a mask choose by where(mask, a, b)"
-                                                        : "; convert(indices, int32)"));
+void expect_integers(std::string_view op, const Array& x, std::string_view what) {
+  if (is_integer(x.dtype())) return;
+  throw DtypeError(
+      fmt::format("{}: {} must be integers, got {}; convert them to int32", op, what, to_string(x.type())));
+}
+
+void expect_indices(std::string_view op, const Array& indices) {
+  if (indices.dtype() != bool_) return expect_integers(op, indices, "indices");
+  throw DtypeError(
+      fmt::format("{}: indices must be integers, got {}; no shape may depend on data, so instead of reading or writing "
+                  "at a mask choose by where(mask, a, b)",
+                  op, to_string(indices.type())));
 }
 
 Array from_the_end(const Array& indices, std::int64_t extent) {
@@ -81,7 +87,7 @@ Array taken(const Array& x, const Array& indices, int dim, IndexMode mode, const
 
 /// One start per dimension, negative ones counted from the end.
 std::vector<Array> starts(const Array& x, const Array& start, int dim, std::string_view op) {
-  api::expect_integers(op, start);
+  api::expect_indices(op, start);
   if (start.ndim() != 0) {
     throw ShapeError(fmt::format("{}: the start must be a scalar, got {}", op, to_string(start.type())));
   }
@@ -94,7 +100,7 @@ std::vector<Array> starts(const Array& x, const Array& start, int dim, std::stri
 
 Array take(const ArrayOperand& x, const ArrayOperand& indices, const std::optional<std::int64_t>& axis, IndexMode mode,
            const std::optional<Operand>& fill) {
-  api::expect_integers("take", indices);
+  api::expect_indices("take", indices);
   const Array source = axis ? Array(x) : reshape(x, {x.size()});
   const int dim = axis ? normalize_axis(*axis, x.ndim(), "take") : 0;
   const std::int64_t extent = source.shape()[dim];
@@ -119,7 +125,7 @@ Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::i
 
 Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis, IndexMode mode,
                       const std::optional<Operand>& fill) {
-  api::expect_integers(__func__, indices);
+  api::expect_indices(__func__, indices);
   api::mode_text(__func__, mode);
   const int dim = normalize_axis(axis, x.ndim(), __func__);
   const bool promised = mode == IndexMode::promise_in_bounds;
@@ -130,7 +136,7 @@ Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::i
 }
 
 Array put_along_axis(const ArrayOperand& x, const ArrayOperand& indices, const Operand& values, std::int64_t axis) {
-  api::expect_integers("put_along_axis", indices);
+  api::expect_indices("put_along_axis", indices);
   const int dim = normalize_axis(axis, x.ndim(), "put_along_axis");
   if (indices.ndim() != x.ndim()) {
     throw ShapeError(fmt::format("put_along_axis: indices {} and x {} must have one rank", to_string(indices.shape()),
@@ -160,6 +166,14 @@ Array dynamic_index_in_dim(const ArrayOperand& x, const ArrayOperand& index, std
 Array dynamic_update_slice(const ArrayOperand& x, const Operand& update, const ArrayOperands& start) {
   if (update.is_scalar()) {
     throw ShapeError("dynamic_update_slice: the update must be an array of x's rank; use full(shape, value)");
+  }
+  const DType of_update = update.array().dtype();
+  const bool loses = (is_inexact(of_update) && !is_inexact(x.dtype())) ||
+                     (is_complex(of_update) && !is_complex(x.dtype())) || (x.dtype() == bool_ && of_update != bool_);
+  if (loses) {
+    throw DtypeError(fmt::format(
+        "dynamic_update_slice: x is {}, the update {}, of which {} holds a part alone; convert the update, or x",
+        to_string(x.type()), to_string(update.array().type()), name(x.dtype())));
   }
   std::vector<Array> operands = {x, convert(update.array(), x.dtype())};
   std::ranges::copy(api::starts_of(x, start), std::back_inserter(operands));

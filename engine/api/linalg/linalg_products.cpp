@@ -10,6 +10,7 @@
 #include <lockstep/linalg.h>
 
 #include "engine/api/linalg/matrices.h"
+#include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/core/lists.h"
@@ -145,6 +146,9 @@ Array cross(const ArrayOperand& a, const ArrayOperand& b, std::int64_t axis) {
     for (std::int64_t i = 0; i < extent; ++i) result.push_back(squeeze(slice_in_dim(x, i, i + 1, at), {at}));
     return result;
   };
+  // Products that nearly cancel leave no digits of 16 bits.
+  const DType dtype = api::common_dtype({a, b}), wide = is_float(dtype) ? api::widened(dtype) : dtype;
+  if (wide != dtype) return convert(cross(convert(a, wide), convert(b, wide), axis), dtype);
   const std::vector<Array> u = parts(a);
   const std::vector<Array> v = parts(b);
   const Array third = u[0] * v[1] - u[1] * v[0];

@@ -224,12 +224,10 @@ Array standardize(const ArrayOperand& x, std::int64_t axis, double epsilon) {
   return convert(mul(centered, scale), api::inexact(x.dtype()));
 }
 
-Array softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis) {
-  return softmax(x, axis, mask.dtype() == bool_ ? Array(mask) : not_equal(mask, 0));
-}
+Array softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis) { return softmax(x, axis, mask); }
 
 Array log_softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis) {
-  return log_softmax(x, axis, mask.dtype() == bool_ ? Array(mask) : not_equal(mask, 0));
+  return log_softmax(x, axis, mask);
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/core/lists.h"
@@ -22,10 +23,7 @@ Array select(std::span<const Array> conditions, std::span<const Array> choices, 
 
 Array choose(const ArrayOperand& which, std::span<const Array> choices, bool wrap) {
   if (choices.empty()) throw ValueError("choose: no choices given; it needs at least one");
-  if (!is_integer(which.dtype())) {
-    throw DtypeError(
-        fmt::format("choose: the numbers of the choices must be integers, got {}", to_string(which.type())));
-  }
+  api::expect_integers("choose", which, "the numbers of the choices");
   const auto count = static_cast<std::int64_t>(choices.size());
   const Array number = convert(which, int64);
   const Array remainder = rem(number, count);

@@ -8,22 +8,32 @@
 #include <lockstep/grids.h>
 
 #include "engine/api/indexing/index_values.h"
+#include "engine/api/numpy/operands.h"
 #include "engine/core/lists.h"
 
 namespace lockstep {
 
 namespace {
 
-void expect_integers(std::string_view op, const Array& x) {
-  if (is_integer(x.dtype())) return;
-  throw DtypeError(fmt::format("{}: the indices are {}; expected integers", op, to_string(x.type())));
+/// Indices clipped or wrapped, int64.
+Array brought_inside(const Array& indices, std::int64_t extent, IndexMode mode) {
+  // What int64 does not hold keeps its dtype until it is inside.
+  const Array wide = indices.dtype() == uint64 ? indices : convert(indices, int64);
+  const Array inside = mode == IndexMode::wrap ? remainder(wide, extent) : api::clip_integers(wide, 0, extent - 1);
+  return convert(inside, int64);
 }
 
-/// Indices clipped or wrapped, in a dtype that holds them and the extent.
-Array brought_inside(const Array& indices, std::int64_t extent, IndexMode mode) {
-  const bool keeps_dtype = size_of(indices.dtype()) == 8 || indices.dtype() == int32;
-  const Array wide = keeps_dtype ? indices : convert(indices, indices.dtype() == uint32 ? int64 : int32);
-  return mode == IndexMode::wrap ? remainder(wide, extent) : api::clip_integers(wide, 0, extent - 1);
+/// Whether an integer dtype holds that number, which is not negative.
+bool holds(DType dtype, std::int64_t number) {
+  const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed_integer(dtype) ? 1 : 0);
+  return bits >= 63 || number < (std::int64_t{1} << bits);
+}
+
+/// The dtype of an index into these extents: the one given, where it holds all of them.
+DType held_by(DType dtype, const Shape& extents) {
+  std::int64_t last = 0;
+  for (const std::int64_t extent : extents) last = std::max(last, extent - 1);
+  return holds(dtype, last) ? dtype : holds(int32, last) ? int32 : int64;
 }
 
 /// Vectors, each along a dimension of its own.
@@ -100,19 +110,27 @@ Array mgrid(const std::vector<GridRange>& ranges) {
 
 Arrays ogrid(const std::vector<GridRange>& ranges) { return opened("ogrid", points_of(ranges)); }
 
-Arrays ix_(const ArrayOperands& vectors) { return opened("ix_", vectors); }
+Arrays ix_(const ArrayOperands& vectors) {
+  for (const Array& vector : vectors) {
+    if (vector.dtype() == bool_) api::expect_indices("ix_", vector);
+  }
+  return opened("ix_", vectors);
+}
 
 Arrays unravel_index(const ArrayOperand& flat, const Axes& extents) {
-  expect_integers("unravel_index", flat);
+  api::expect_integers("unravel_index", flat, "indices");
   const Shape shape(extents);
   const std::int64_t size = shape.size();
-  const Array inside = api::clip_integers(api::in_at_least_32_bits(flat), -size, size - 1);
+  const Array given = holds(int32, size)       ? api::in_at_least_32_bits(flat)
+                      : flat.dtype() == uint64 ? Array(flat)
+                                               : convert(flat, int64);
+  const Array inside = api::clip_integers(given, -size, size - 1);
   const std::vector<std::int64_t> strides = row_major_strides(shape);
   Arrays places;
   for (int d = 0; d < shape.rank(); ++d) {
     const std::int64_t stride = std::max<std::int64_t>(nth(strides, d), 1);
     const std::int64_t extent = std::max<std::int64_t>(shape[d], 1);
-    places.push_back(remainder(floor_divide(inside, stride), extent));
+    places.push_back(convert(remainder(floor_divide(inside, stride), extent), held_by(flat.dtype(), shape)));
   }
   return places;
 }
@@ -125,18 +143,28 @@ Array ravel_multi_index(const ArrayOperands& multi, const Axes& extents, IndexMo
   if (mode != IndexMode::clip && mode != IndexMode::wrap) {
     throw ValueError("ravel_multi_index: an index outside is clipped or wrapped; expected IndexMode::clip or wrap");
   }
-  const std::vector<std::int64_t> strides = row_major_strides(Shape(extents));
-  Array flat = zeros({}, int32);
-  for (std::size_t d = 0; d < multi.size(); ++d) {
-    expect_integers("ravel_multi_index", multi[d]);
-    const Array inside = brought_inside(multi[d], std::max<std::int64_t>(extents[d], 1), mode);
-    flat = flat + strides[d] * convert(inside, int32);
+  const Shape shape(extents);
+  const std::vector<std::int64_t> strides = row_major_strides(shape);
+  for (const Array& indices : multi) api::expect_integers("ravel_multi_index", indices, "indices");
+  const DType dtype = multi.empty() ? int32 : api::common_dtype(std::span<const Array>(multi));
+  if (!holds(dtype, std::max<std::int64_t>(shape.size() - 1, 0))) {
+    throw DtypeError(fmt::format(
+        "ravel_multi_index: {} elements of {} have indices up to {}, which {} does not hold; convert the indices to {}",
+        shape.size(), to_string(shape), shape.size() - 1, name(dtype),
+        name(holds(int32, shape.size() - 1) ? int32 : int64)));
   }
-  return flat;
+  Array flat = zeros({}, int64);
+  for (std::size_t d = 0; d < multi.size(); ++d) {
+    flat = flat + strides[d] * brought_inside(multi[d], std::max<std::int64_t>(extents[d], 1), mode);
+  }
+  return convert(flat, dtype);
 }
 
 Arrays diag_indices(std::int64_t n, std::int64_t dimensions) {
-  return Arrays(static_cast<std::size_t>(std::max<std::int64_t>(dimensions, 0)), arange(n));
+  if (dimensions < 0) {
+    throw ValueError(fmt::format("diag_indices: dimensions must not be negative, got {}", dimensions));
+  }
+  return Arrays(static_cast<std::size_t>(dimensions), arange(n));
 }
 
 Array fill_diagonal(const ArrayOperand& x, const Operand& values) {

@@ -7,6 +7,7 @@
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
@@ -235,6 +236,7 @@ Array repeat(const ArrayOperand& x, const ArrayOperand& counts, std::int64_t tot
   if (!axis) return repeat(ravel(x), counts, total_repeat_length, 0);
   const int dim = normalize_axis(*axis, x.ndim(), "repeat");
   const std::int64_t extent = x.shape()[dim];
+  if (counts.dtype() != bool_) api::expect_integers("repeat", counts, "counts");
   if (counts.ndim() > 1 || (counts.size() != 1 && counts.size() != extent)) {
     throw ShapeError(fmt::format("repeat: needs one count, or one for each of the {} elements, got counts of shape {}",
                                  extent, to_string(counts.shape())));
@@ -243,7 +245,7 @@ Array repeat(const ArrayOperand& x, const ArrayOperand& counts, std::int64_t tot
     throw ValueError(fmt::format("repeat: total_repeat_length must not be negative, got {}", total_repeat_length));
   }
   // A mark where each element's repetitions end; as many ends as lie at or before a position, so many elements precede.
-  const Array ends = prefix_sums(broadcast_to(reshape(convert(counts, int64), {counts.size()}), {extent}));
+  const Array ends = prefix_sums(broadcast_to(reshape(maximum(convert(counts, int64), 0), {counts.size()}), {extent}));
   const Array marks =
       scatter_add(zeros({total_repeat_length}, int64), expand_dims(ends, -1), ones({extent}, int64), {{}, {0}, {0}});
   const Array element = prefix_sums(marks);

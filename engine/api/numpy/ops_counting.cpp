@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <lockstep/elementwise.h>
@@ -52,9 +54,7 @@ Array first_places(const Array& mask, std::int64_t size, const Operand& fill) {
 
 Array bincount(const ArrayOperand& x, std::int64_t length, const std::optional<Array>& weights) {
   expect_size("bincount", length);
-  if (!is_integer(x.dtype())) {
-    throw DtypeError("bincount given " + to_string(x.type()) + "; expected integers; convert(x, int32) first");
-  }
+  api::expect_integers("bincount", x, "what is counted");
   const Array indices = api::in_at_least_32_bits(flat(x));
   const Array counted = weights_of("bincount", x, weights, int32);
   const Array held = where(less(indices, length), counted, zeros_like(counted));
@@ -68,20 +68,26 @@ Array histogram(const ArrayOperand& x, const ArrayOperand& edges, const std::opt
   }
   const std::int64_t bins = edges.dim(0) - 1;
   const DType dtype = api::inexact(api::common_dtype({x, edges}));
+  const DType added = weights ? api::inexact(api::common_dtype({x, edges, *weights})) : dtype;
   const Array value = convert(flat(x), dtype), borders = convert(edges, dtype);
   const Array first = squeeze(slice_in_dim(borders, 0, 1, 0), {0});
   const Array last = squeeze(slice_in_dim(borders, bins, bins + 1, 0), {0});
   const Array inside = logical_and(greater_equal(value, first), less_equal(value, last));
   const Array bin = minimum(sub(searchsorted(borders, value, Side::right), 1), bins - 1);
-  const Array counted = weights_of("histogram", x, weights, dtype);
+  const Array counted = convert(weights_of("histogram", x, weights, dtype), added);
   return add_up(maximum(bin, 0), where(inside, counted, zeros_like(counted)), bins);
 }
 
 std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins,
                                   std::optional<std::pair<double, double>> range, const std::optional<Array>& weights) {
   if (bins < 1) throw ValueError(fmt::format("histogram: {} bins; expected at least 1", bins));
+  if (range && !(std::isfinite(range->first) && std::isfinite(range->second) && range->first <= range->second)) {
+    throw ValueError(fmt::format("histogram: the range is from {} to {}; expected finite numbers, the smaller first",
+                                 range->first, range->second));
+  }
   if (!range && x.size() == 0) range = {0, 1};
-  const DType dtype = api::inexact(x.dtype());
+  const bool is_weighted = weights && !is_complex(weights->dtype());
+  const DType dtype = api::inexact(is_weighted ? api::common_dtype({x, *weights}) : x.dtype());
   Array low, high;
   if (range) {
     low = full({}, range->first, dtype);

@@ -21,8 +21,17 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// The mask at x's shape.
 Array held(std::string_view op, const Array& x, const Where& where) {
-  const Array mask = where.mask.dtype() == DType::bool_ ? where.mask : not_equal(where.mask, 0);
-  return api::broadcast(op, mask, x.shape());
+  if (where.mask.dtype() == DType::bool_) return api::broadcast(op, where.mask, x.shape());
+  throw DtypeError(
+      fmt::format("{}: the mask is {}; expected bool: write Where(mask != 0)", op, to_string(where.mask.type())));
+}
+
+/// The initial value in x's dtype, into which it may have to be cut.
+Array first_value(std::string_view op, const Array& x, const Operand& initial) {
+  if (initial.is_scalar()) return api::constant(op, initial, x.dtype(), Shape{});
+  if (initial.array().ndim() == 0) return convert(initial.array(), x.dtype());
+  throw ShapeError(fmt::format("{}: the initial value is {}; expected a scalar, the same for every result", op,
+                               to_string(initial.array().type())));
 }
 
 Array wide(const Array& x) { return convert(x, api::widened(x.dtype())); }
@@ -64,15 +73,13 @@ Array prod(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, 
 }
 
 Array max(const ArrayOperand& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
-  const Array start = full_like(x, initial);
-  const Array top = max(lockstep::where(held("max", x, where), x, start), axes, keep);
-  return maximum(top, initial);
+  const Array start = first_value("max", x, initial);
+  return maximum(max(lockstep::where(held("max", x, where), x, start), axes, keep), start);
 }
 
 Array min(const ArrayOperand& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
-  const Array start = full_like(x, initial);
-  const Array bottom = min(lockstep::where(held("min", x, where), x, start), axes, keep);
-  return minimum(bottom, initial);
+  const Array start = first_value("min", x, initial);
+  return minimum(min(lockstep::where(held("min", x, where), x, start), axes, keep), start);
 }
 
 Array mean(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {

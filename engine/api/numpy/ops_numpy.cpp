@@ -86,7 +86,11 @@ Array power(const Operand& x, const Operand& exponent) {
   if (scalar && (is_inexact(dtype) || (is_integer(dtype) && exponent.integer() >= 0))) {
     return integer_pow(x.array(), exponent.integer());
   }
-  if (is_inexact(dtype) || dtype == DType::bool_) return pow(x, exponent);
+  if (is_inexact(dtype)) return pow(x, exponent);
+  if (dtype == DType::bool_) {
+    const auto [base, power] = common_pair("power", x, exponent);
+    return convert(logical_or(base, logical_not(power)), int32);
+  }
   const auto [base, power] = common_pair("power", x, exponent);
   return integer_power(base, power);
 }
@@ -235,12 +239,22 @@ Array polyval(const ArrayOperand& coefficients, const Operand& x) {
     throw ShapeError("polyval: coefficients of shape " + to_string(coefficients.shape()) +
                      "; expected one dimension; reshape them to [n]");
   }
-  Array sum = mul(x, 0);
-  for (std::int64_t i = 0; i < coefficients.dim(0); ++i) {
-    const Array coefficient = squeeze(slice_in_dim(coefficients, i, i + 1, 0), {0});
-    sum = i == 0 ? add(mul(x, 0), coefficient) : add(mul(sum, x), coefficient);
+  const auto coefficient = [&](std::int64_t i) { return squeeze(slice_in_dim(coefficients, i, i + 1, 0), {0}); };
+  const Operand given = coefficients;
+  const DType dtype = api::common_dtype({&given, &x});
+  const Array value = std::move(api::aligned("polyval", {&x}, dtype).front());
+  if (dtype == DType::bool_) {  // whose sum is `or`, whose product is `and`
+    Array sum = zeros_like(value);
+    for (std::int64_t i = 0; i < coefficients.dim(0); ++i) sum = logical_or(logical_and(sum, value), coefficient(i));
+    return sum;
   }
-  return sum;
+  const DType wide = is_float(dtype) ? api::widened(dtype) : dtype;
+  const Array place = convert(value, wide);
+  Array sum = zeros_like(place);
+  for (std::int64_t i = 0; i < coefficients.dim(0); ++i) {
+    sum = add(mul(i == 0 ? zeros_like(place) : sum, place), convert(coefficient(i), wide));
+  }
+  return convert(sum, dtype);
 }
 
 }  // namespace lockstep

@@ -80,9 +80,7 @@ Array matmul(const ArrayOperand& a, const ArrayOperand& b) {
 }
 
 Array one_hot(const ArrayOperand& indices, std::int64_t classes, DType dtype) {
-  if (!is_integer(indices.dtype())) {
-    throw DtypeError(fmt::format("one_hot: indices must be integers, got {}", to_string(indices.type())));
-  }
+  api::expect_integers("one_hot", indices, "indices");
   if (classes < 0)
     throw ValueError(fmt::format("one_hot: the number of classes must not be negative, got {}", classes));
   // Positions must not wrap: 261 of int8 is 5.

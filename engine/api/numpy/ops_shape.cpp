@@ -118,6 +118,9 @@ Array squeeze(const ArrayOperand& x, const Axes& axes) {
       throw ShapeError(fmt::format("squeeze: axis {} of {} has extent {}, only extents of 1 can be dropped", axis,
                                    to_string(x.shape()), x.shape()[dim]));
     }
+    if (nth(dropped, dim)) {
+      throw ShapeError(fmt::format("squeeze: axes [{}] name a dimension twice", fmt::join(axes, ",")));
+    }
     nth(dropped, dim) = true;
   }
   std::vector<std::int64_t> shape;

@@ -29,8 +29,13 @@ Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
       fmt::format("{}: {} has no elements along the axis; expected at least one", op, to_string(x.shape())));
 }
 
-/// What lies between two elements, `share` of the way.
-Array between(const Array& below, const Array& above, const Array& share, Quantile method) {
+/// What lies between two elements, `share` of the way, rounded once to their dtype.
+Array between(const Array& lower, const Array& upper, const Array& share, Quantile method) {
+  const DType dtype = api::widened(lower.dtype());
+  if (dtype != lower.dtype()) {
+    return convert(between(convert(lower, dtype), convert(upper, dtype), share, method), lower.dtype());
+  }
+  const Array &below = lower, &above = upper;
   switch (method) {
     case Quantile::lower:
       return below;
@@ -53,7 +58,7 @@ Array between_rows(const Array& sorted, const Array& places, Quantile method) {
   const Array above = take(sorted, convert(high, int32), 0, IndexMode::promise_in_bounds);
   Shape shape = places.shape();
   for (int i = 1; i < sorted.ndim(); ++i) shape.append(1);
-  const Array share = convert(reshape(sub(places, low), shape.to_vector()), sorted.dtype());
+  const Array share = convert(reshape(sub(places, low), shape.to_vector()), api::widened(sorted.dtype()));
   return between(below, above, share, method);
 }
 
@@ -69,7 +74,7 @@ Array between_numbers(const Array& sorted, const Array& parts, Quantile method) 
   const auto at = [&](const Array& place) {
     return take_along_axis(sorted, convert(place, int32), 0, IndexMode::promise_in_bounds);
   };
-  const Array result = between(at(low), at(high), convert(sub(places, low), sorted.dtype()), method);
+  const Array result = between(at(low), at(high), convert(sub(places, low), api::widened(sorted.dtype())), method);
   std::vector<std::int64_t> shape = parts.shape().to_vector();
   shape.insert(shape.end(), sorted.shape().begin() + 1, sorted.shape().end());
   return reshape(result, shape);
@@ -126,6 +131,10 @@ Array stddev(const ArrayOperand& x, const OptionalAxes& axes, double ddof, bool 
 
 Array ptp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  if (api::count_along(x, dims) == 0) {
+    throw ShapeError(
+        fmt::format("ptp: {} has no elements along the axes; expected at least one", to_string(x.shape())));
+  }
   return sub(max(x, dims, keep), min(x, dims, keep));
 }
 
@@ -190,9 +199,9 @@ Array nanmedian(const ArrayOperand& x, MaybeAxis axis) {
   const Array last = maximum(sub(count, 1), 0);
   const Array low = shift_right_logical(last, 1);
   const Array high = sub(last, low);
-  const Array pair = add(mul(take_along_axis(sorted, low, 0, IndexMode::promise_in_bounds), 0.5),
-                         mul(take_along_axis(sorted, high, 0, IndexMode::promise_in_bounds), 0.5));
-  return squeeze(pair, {0});
+  const Array below = take_along_axis(sorted, low, 0, IndexMode::promise_in_bounds);
+  const Array above = take_along_axis(sorted, high, 0, IndexMode::promise_in_bounds);
+  return squeeze(between(below, above, zeros({}, api::widened(sorted.dtype())), Quantile::midpoint), {0});
 }
 
 Array cov(const ArrayOperand& rows, double ddof) {

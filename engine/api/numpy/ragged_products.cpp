@@ -12,6 +12,7 @@
 #include <lockstep/products.h>
 #include <lockstep/reductions.h>
 
+#include "engine/api/indexing/index_values.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
@@ -109,9 +110,7 @@ Array ragged_dot(const ArrayOperand& x, const ArrayOperand& matrices, const Arra
                     "[g]",
                     to_string(x.shape()), to_string(matrices.shape()), to_string(group_sizes.shape())));
   }
-  if (!is_integer(group_sizes.dtype())) {
-    throw DtypeError(fmt::format("ragged_dot: group_sizes are {}; expected integers", to_string(group_sizes.type())));
-  }
+  api::expect_integers("ragged_dot", group_sizes, "group_sizes");
   const DType given = api::common_dtype({x, matrices}), dtype = result.value_or(given);
   const std::int64_t rows = x.dim(0), groups = matrices.dim(0), columns = matrices.dim(2);
   check_result("ragged_dot", given, dtype);

@@ -17,8 +17,9 @@ namespace lockstep {
 namespace {
 
 template <class Number>
-void check_step(Number step) {
+void check_numbers(Number step, DType dtype) {
   if (step == 0) throw ValueError("arange: the step must not be 0");
+  if (dtype == bool_) throw DtypeError("arange: bool has no numbers in order; write arange(n) != 0");
 }
 
 /// Positions on and below (above) a diagonal, counted by their rows.
@@ -39,7 +40,7 @@ std::pair<Array, Array> triangle_indices(std::int64_t rows, std::int64_t columns
 namespace detail {
 
 Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype) {
-  check_step(step);
+  check_numbers(step, dtype);
   // Distance and stride of 64-bit numbers fit 64 bits without a sign.
   const bool empty = step > 0 ? stop <= start : stop >= start;
   const auto low = static_cast<std::uint64_t>(step > 0 ? start : stop);
@@ -52,7 +53,7 @@ Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dty
 }
 
 Array arange_real(double start, double stop, double step, DType dtype) {
-  check_step(step);
+  check_numbers(step, dtype);
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step)) {
     throw ValueError(fmt::format("arange: start, stop and step must be finite, got {}, {} and {}", start, stop, step));
   }

@@ -17,11 +17,6 @@ namespace lockstep {
 
 namespace {
 
-void expect_integers(std::string_view op, const Array& x) {
-  if (is_integer(x.dtype())) return;
-  throw DtypeError(fmt::format("{}: {} given; expected integers: convert it", op, to_string(x.type())));
-}
-
 /// 2^n for n from -126 to 127 (of float64 -1022 to 1023), by its bits.
 Array power_of_two(const Array& n, DType dtype) {
   if (dtype == float64) return bitcast_convert(shift_left(convert(n, int64) + 1023, 52), float64);
@@ -44,8 +39,8 @@ std::int64_t limit(DType dtype) { return dtype == float64 ? 2200 : 300; }
 
 Array gcd(const ArrayOperand& a, const ArrayOperand& b) {
   using Pair = std::pair<Array, Array>;
-  expect_integers("gcd", a);
-  expect_integers("gcd", b);
+  api::expect_integers("gcd", a, "operands");
+  api::expect_integers("gcd", b, "operands");
   const Operand left = a, right = b;
   const std::vector<Array> both = api::aligned("gcd", {&left, &right}, api::common_dtype({a, b}));
   const auto go_on = [](const Pair& p) { return any(p.second != 0); };
@@ -81,7 +76,7 @@ std::pair<Array, Array> frexp(const ArrayOperand& x) {
 }
 
 Array ldexp(const ArrayOperand& x, const ArrayOperand& n) {
-  expect_integers("ldexp", n);
+  api::expect_integers("ldexp", n, "exponents");
   const DType given = api::inexact(x.dtype()), dtype = computed(x);
   if (is_complex(dtype)) {
     throw DtypeError(fmt::format("ldexp: {} given; expected floats: scale both parts", to_string(x.type())));

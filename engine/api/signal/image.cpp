@@ -82,9 +82,9 @@ Array nearest_along(const Array& x, std::int64_t dim, std::int64_t out) {
 
 Array resize(const ArrayOperand& x, const Shape& shape, ResizeMethod method, bool antialias) {
   expect_rank("image.resize", x, shape);
-  Array result = x;
-  if (method != ResizeMethod::nearest) result = convert(x, api::inexact(x.dtype()));
-  const DType wide = api::widened(result.dtype()) == float64 || result.dtype() == complex128 ? float64 : float32;
+  const DType dtype = method == ResizeMethod::nearest ? x.dtype() : api::inexact(x.dtype());
+  Array result = method == ResizeMethod::nearest ? Array(x) : convert(x, api::widened(x.dtype()));
+  const DType wide = result.dtype() == float64 || result.dtype() == complex128 ? float64 : float32;
   for (int d = 0; d < shape.rank(); ++d) {
     const std::int64_t in = x.dim(d), out = shape[d];
     if (in == out) continue;
@@ -100,7 +100,7 @@ Array resize(const ArrayOperand& x, const Shape& shape, ResizeMethod method, boo
     const Array zero = zeros({}, wide);
     result = multiplied(result, d, weights(in, out, full({}, scale, wide), zero, method, antialias));
   }
-  return result;
+  return convert(result, dtype);
 }
 
 Array scale_and_translate(const ArrayOperand& x, const Shape& shape, const Axes& dims, const ArrayOperand& scale,
@@ -117,7 +117,7 @@ Array scale_and_translate(const ArrayOperand& x, const Shape& shape, const Axes&
   }
   const DType wide = api::widened(promote(scale.dtype(), translation.dtype()));
   const Array scales = convert(scale, wide), translations = convert(translation, wide);
-  Array result = convert(x, api::inexact(x.dtype()));
+  Array result = convert(x, api::widened(x.dtype()));
   std::vector<bool> named(static_cast<std::size_t>(x.ndim()), false);
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int d = normalize_axis(dims[i], x.ndim(), op);
@@ -130,7 +130,7 @@ Array scale_and_translate(const ArrayOperand& x, const Shape& shape, const Axes&
     throw ShapeError(fmt::format("{}: dimension {} of {} is asked for with {} elements; name it in dims", op, d,
                                  to_string(x.shape()), shape[d]));
   }
-  return result;
+  return convert(result, api::inexact(x.dtype()));
 }
 
 }  // namespace lockstep::image

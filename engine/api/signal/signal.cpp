@@ -201,15 +201,16 @@ Array correlate2d(const ArrayOperand& a, const ArrayOperand& b, std::string_view
 
 Array detrend(const ArrayOperand& x, bool linear, std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "signal.detrend");
-  const Array signal = convert(x, api::inexact(x.dtype()));
-  const Array centered = signal - mean(signal, dim, true);
-  if (!linear || x.dim(dim) < 2) return centered;
+  const Array signal = wide(x);
+  const DType dtype = api::inexact(x.dtype());
+  const Array centered = api::centered(signal, {dim});
+  if (!linear || x.dim(dim) < 2) return convert(centered, dtype);
   const auto n = static_cast<double>(x.dim(dim));
   Axes column = repeated(x.ndim(), 1);
   nth(column, dim) = x.dim(dim);
   const Array time = reshape(arange(x.dim(dim), real_of(signal.dtype())) - (n - 1) / 2, column);
   const Array slope = sum(centered * time, dim, true) / (n * (n * n - 1) / 12);
-  return convert(centered - slope * time, signal.dtype());
+  return convert(centered - slope * time, dtype);
 }
 
 namespace {

@@ -96,9 +96,12 @@ Tree project(Ball set, const Tree& tree, const Operand& scale) {
 
 Tree project_box(const Tree& tree, const Tree& lower, const Tree& upper) {
   const Tree x = real_floats(tree);
-  const Tree raised =
-      map([](const Array& a, const Array& low) { return maximum(a, convert(low, a.dtype())); }, x, lower);
-  return map([](const Array& a, const Array& high) { return minimum(a, convert(high, a.dtype())); }, raised, upper);
+  // A bound may be one number for a leaf; the leaf keeps its shape.
+  const auto bound = [](const Array& given, const Array& a) {
+    return broadcast_to(convert(given, a.dtype()), a.shape());
+  };
+  const Tree raised = map([&](const Array& a, const Array& low) { return maximum(a, bound(low, a)); }, x, lower);
+  return map([&](const Array& a, const Array& high) { return minimum(a, bound(high, a)); }, raised, upper);
 }
 
 Tree project_plane(Plane set, const Tree& tree, const Tree& normal, const Operand& offset) {

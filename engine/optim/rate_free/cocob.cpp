@@ -20,13 +20,13 @@ GradientTransformation scale_by_cocob(CocobOptions options) {
   };
   auto update = [o = options](const Tree& gradients, const Tree& state, const Tree& params) {
     const Tree g = widened(gradients), &start = state.at("start");
-    Tree largest = map([](const Array& l, const Array& x) { return maximum(l, abs(x)); }, state.at("largest"), g);
-    Tree magnitudes = map([](const Array& s, const Array& x) { return s + abs(x); }, state.at("magnitudes"), g);
+    Tree largest = map_pairs([](const Array& l, const Array& x) { return maximum(l, abs(x)); }, state.at("largest"), g);
+    Tree magnitudes = map_pairs([](const Array& s, const Array& x) { return s + abs(x); }, state.at("magnitudes"), g);
     const auto won = [](const Array& w, const Array& x, const Array& p, const Array& from) {
       return maximum(w - x * (convert(p, from.dtype()) - from), 0);
     };
     Tree reward = together(won, state.at("reward"), g, params, start);
-    Tree total = map([](const Array& c, const Array& x) { return c - x; }, state.at("sum"), g);
+    Tree total = map_pairs([](const Array& c, const Array& x) { return c - x; }, state.at("sum"), g);
     const auto bet = [&](const Array& p, const Array& from, const Array& c, const Array& l, const Array& s,
                          const Array& w) {
       return from + c / (l * maximum(s + l, o.alpha * l)) * (l + w) - convert(p, from.dtype());

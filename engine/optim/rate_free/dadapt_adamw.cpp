@@ -22,14 +22,14 @@ GradientTransformation dadapt_adamw(LearningRate rate, DadaptOptions options) {
     const Array step = corrected_step(rate, before, o.b1, o.b2, old);
     const auto over_root = [&](const Array& x, const Array& v) { return x / (sqrt(v) + o.epsilon); };
     const Tree g = widened(gradients);
-    const Array agreement = inner_product(g, map(over_root, state.at("sum"), state.at("nu")));
+    const Array agreement = inner_product(g, map_pairs(over_root, state.at("sum"), state.at("nu")));
     const auto mixed = [&](double share) {
       return
           [&, share](const Array& m, const Array& x) { return decaying(share * m + (1.0 - share) * times(step, x)); };
     };
-    Tree mu = map(mixed(o.b1), state.at("mu"), g);
+    Tree mu = map_pairs(mixed(o.b1), state.at("mu"), g);
     Tree nu = next_square_averages(o.b2, state.at("nu"), g);
-    Tree sums = map(mixed(b3), state.at("sum"), g);
+    Tree sums = map_pairs(mixed(b3), state.at("sum"), g);
     const Array size = sum_over_leaves(map([](const Array& s) { return abs(s); }, sums));
     const Array numerator = b3 * state.at("numerator").array() + (1.0 - b3) * step * agreement;
     const Array found = numerator / where(size == 0, 1.0, (1.0 - b3) * size);

@@ -11,7 +11,7 @@ namespace lockstep::optim {
 namespace {
 
 Tree way_from(const Tree& start, const Tree& params) {
-  return map([](const Array& from, const Array& p) { return from - convert(p, from.dtype()); }, start, params);
+  return map_pairs([](const Array& from, const Array& p) { return from - convert(p, from.dtype()); }, start, params);
 }
 
 Tree scaled(const Array& factor, const Tree& updates) {

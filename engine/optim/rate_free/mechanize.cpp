@@ -66,7 +66,7 @@ GradientTransformation mechanize(GradientTransformation inner, MechanizeOptions 
     const auto made = [&](const Array& p, const Array& from) {
       return (from - convert(p, from.dtype())) / convert(divisor, from.dtype());
     };
-    const Tree way = map(made, params, start);
+    const Tree way = map_pairs(made, params, start);
     Tree scales = next_scales(o, state, inner_product(decayed, way));
     const Array next_scale = sum(scales.at("scales").array());
     const auto lead = [&](const Array& from, const Array& w, const Array& u, const Array& p) {

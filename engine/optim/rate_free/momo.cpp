@@ -65,7 +65,7 @@ Tree moved(const MomoOptions& o, const Array& rate, const Array& step, const Tre
     if (o.weight_decay == 0) return -times(step, d);
     return -times(decay, convert(p, d.dtype())) - times(step, d);
   };
-  return map(move, direction, params);
+  return map_pairs(move, direction, params);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ GradientTransformation momo(LearningRate rate, double beta, MomoOptions options)
     const Array share = where(count == 0, 0.0, full({}, beta, dtype)), fresh = 1.0 - share;
     const Tree g = widened(gradients), p = widened(params);
     const auto mixed = [&](const Array& m, const Array& x) { return decaying(times(share, m) + times(fresh, x)); };
-    Tree mu = map(mixed, state.at("mu"), g);
+    Tree mu = map_pairs(mixed, state.at("mu"), g);
     const Model model{.loss = share * at("loss") + fresh * convert(loss.value, dtype),
                       .product = share * at("product") + fresh * inner_product(g, p),
                       .inner = inner_product(mu, p),
@@ -116,7 +116,7 @@ GradientTransformation momo_adam(LearningRate rate, double b1, double b2, double
     Tree nu = next_square_averages(b2, state.at("nu"), g);
     const Array nu_scale = correction(b2, count);
     const Tree direction =
-        map([&](const Array& m, const Array& v) { return m / (epsilon + sqrt(times(nu_scale, v))); }, mu, nu);
+        map_pairs([&](const Array& m, const Array& v) { return m / (epsilon + sqrt(times(nu_scale, v))); }, mu, nu);
     const Model model{.loss = b1 * at("loss") + (1.0 - b1) * convert(loss.value, dtype),
                       .product = b1 * at("product") + (1.0 - b1) * inner_product(g, p),
                       .inner = inner_product(mu, p),

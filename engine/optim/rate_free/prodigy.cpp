@@ -32,8 +32,8 @@ GradientTransformation prodigy(LearningRate rate, ProdigyOptions options) {
     Tree mu = next_averages(o.b1, state.at("mu"), scaled);
     Tree nu = next_square_averages(o.b2, state.at("nu"), scaled);
     const Array weight = (o.safeguard_warmup ? old : step) / o.first_estimate;
-    Tree sums = map([&](const Array& s, const Array& g) { return decaying(b3 * s + times(weight, g)); },
-                    state.at("sum"), scaled);
+    Tree sums = map_pairs([&](const Array& s, const Array& g) { return decaying(b3 * s + times(weight, g)); },
+                          state.at("sum"), scaled);
     const auto agreement = [](const Array& g, const Array& start, const Array& p) {
       return wide(g) * (start - convert(p, start.dtype()));
     };

@@ -10,7 +10,7 @@ namespace lockstep::optim {
 namespace {
 
 Tree difference(const Tree& a, const Tree& b) {
-  return map([](const Array& x, const Array& y) { return wide(x) - y; }, a, b);
+  return map_pairs([](const Array& x, const Array& y) { return wide(x) - y; }, a, b);
 }
 
 /// What the recursion knows of the curvature, oldest first.

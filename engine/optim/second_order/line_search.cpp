@@ -70,7 +70,7 @@ std::pair<Array, Tree> value_and_grad_from_state(const ValueFunction& loss, cons
   const auto computed = [&](const Tree& at) {
     auto [found, slopes] = value_and_gradient(loss, at);
     const auto like = [](const Array& x, const Array& kept) { return convert(x, kept.dtype()); };
-    return std::pair(convert(found, value.dtype()), map(like, slopes, gradient));
+    return std::pair(convert(found, value.dtype()), map_pairs(like, slopes, gradient));
   };
   return lockstep::cond(is_finite(value), stored, computed, params);
 }

@@ -29,7 +29,7 @@ GradientTransformation hutchinson_estimator_diag_hessian(const Array& key) {
     }
     const Tree directions = params.unflatten(std::move(signs));
     const Tree products = hvp([&](const Tree& at) { return loss.function(at); }, params, directions);
-    return std::pair(map([](const Array& h, const Array& z) { return wide(h) * wide(z); }, products, directions),
+    return std::pair(map_pairs([](const Array& h, const Array& z) { return wide(h) * wide(z); }, products, directions),
                      Tree::dict({{"key", Tree(random::key_data(keys[0]))}}));
   };
   return needing_function(init, rule);
@@ -53,7 +53,7 @@ GradientTransformation scale_by_sophia(GradientTransformation diagonal, SophiaOp
       const Array d = times(mu_scale, m) / maximum(o.gamma * h, o.epsilon);
       return o.limit ? minimum(maximum(d, -*o.limit), *o.limit) : d;
     };
-    Tree updates = map(direction, mu, state.at("nu"));
+    Tree updates = map_pairs(direction, mu, state.at("nu"));
     const auto estimated = [&](const Tree& kept) {
       auto [found, after] = update(diagonal, gradients, kept.at("diagonal"), params, loss);
       return Tree::dict({{"diagonal", std::move(after)}, {"nu", next_averages(o.b2, kept.at("nu"), found)}});
