@@ -13,14 +13,12 @@
 // Tokens from a gpt with a cache, as generation.py asks for them; peers/jax_generation.py and torch_generation.py do the
 // same work.
 //
-//     bench_generation SIZE BATCH TOKENS      SIZE: 10m or 100m
+//     bench_generation SIZE BATCH TOKENS PROMPT      SIZE: 10m or 100m; PROMPT: its tokens
 //
 // Writes a line when the model has generated once, and for each line read generates again: how many seconds it took.
 namespace lockstep::benches {
 
 namespace {
-
-constexpr std::int64_t prompt_length = 64;
 
 models::GptOptions model_of(std::string_view size) {
   if (size == "10m") return {.vocabulary = 512, .positions = 1024, .blocks = {.width = 384, .depth = 6, .heads = 6}};
@@ -28,12 +26,12 @@ models::GptOptions model_of(std::string_view size) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 3) {
-    std::fprintf(stderr, "usage: bench_generation SIZE BATCH TOKENS\n");
+  if (arguments.size() != 4) {
+    std::fprintf(stderr, "usage: bench_generation SIZE BATCH TOKENS PROMPT\n");
     return 2;
   }
   const models::GptOptions options = model_of(arguments[0]);
-  const std::int64_t rows = std::atoll(arguments[1].c_str());
+  const std::int64_t rows = std::atoll(arguments[1].c_str()), prompt_length = std::atoll(arguments[3].c_str());
   const models::GenerateOptions how{.tokens = std::atoll(arguments[2].c_str())};
   const Model model([options](const Scope& scope, const Array& tokens) { return models::gpt(scope, tokens, options); });
   const Tree weights = model.init(random::key(0), zeros({1, 8}, int32)).first;

@@ -1,7 +1,7 @@
-"""usage: generation.py BINARIES [--sizes 10m,100m] [--batches 1,8] [--tokens 64] [--rounds 5] [--python PYTHON]
+"""usage: generation.py BINARIES [--sizes 10m,100m] [--batches 1,8] [--tokens 64] [--prompts 64] [--rounds 5] [--python PYTHON]
 
-Tokens a second of a gpt with a cache, in Lockstep, JAX and PyTorch: each in a process of its own, in turn, one at a time, 64
-tokens of prompt a row and so many new ones, float32, two threads each. Prints medians over the rounds and the ratio of
+Tokens a second of a gpt with a cache, in Lockstep, JAX and PyTorch: each in a process of its own, in turn, one at a time,
+so many tokens of prompt a row and so many new ones, float32, two threads each. Prints medians over the rounds and the ratio of
 Lockstep's time to the fastest peer's. Seconds are of a whole call: prompt, all tokens, and reading them on the host.
 """
 
@@ -45,10 +45,10 @@ class Running:
         self.process.wait()
 
 
-def measure(commands, size, batch, tokens, rounds):
+def measure(commands, size, batch, tokens, prompt, rounds):
     running = {}
     for name, (command, variant) in commands.items():
-        one = Running([*command, size, str(batch), str(tokens), *variant])
+        one = Running([*command, size, str(batch), str(tokens), str(prompt), *variant])
         if one.is_ready():
             running[name] = one
         else:
@@ -68,6 +68,7 @@ def main():
     parser.add_argument("--sizes", default="10m,100m")
     parser.add_argument("--batches", default="1,8")
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--prompts", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--systems", default="")
@@ -79,7 +80,7 @@ def main():
     print("|---" * (len(commands) + 3) + "|")
     for size in options.sizes.split(","):
         for batch in map(int, options.batches.split(",")):
-            times = measure(commands, size, batch, options.tokens, options.rounds)
+            times = measure(commands, size, batch, options.tokens, options.prompts, options.rounds)
             rates = [f"{batch * options.tokens / times[name]:.0f}" if name in times else "" for name in commands]
             peers = [time for name, time in times.items() if name != "lockstep"]
             ratio = f"{times['lockstep'] / min(peers):.2f}" if "lockstep" in times and peers else ""

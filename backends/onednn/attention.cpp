@@ -14,6 +14,9 @@
 #include "backends/cpu/attention/attention_geometry.h"
 #include "backends/cpu/attention/attention_rows.h"
 #include "backends/cpu/attention/one_query.h"
+#include "backends/cpu/blocks.h"
+#include "backends/cpu/cut_kernel.h"
+#include "backends/cpu/parts.h"
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
@@ -36,7 +39,11 @@ struct Products {
 /// Consecutive queries of a head, and the range of keys outside of which the window lets them see none.
 struct QueryBlock {
   std::int64_t first, rows, first_key, keys;
-  const Products* products = nullptr;  ///< Null where the range is empty.
+  std::int64_t grain = 0;                      ///< Of keys, where the mask can leave out the last ones.
+  std::vector<const Products*> products = {};  ///< Of one grain of keys, of two and so on; the last one of all.
+
+  /// Of the whole range. Null where it is empty.
+  const Products* of_all() const { return products.empty() ? nullptr : products.back(); }
 };
 
 /// The blocks of a head, those of the last queries first, and what is computed for them.
@@ -54,10 +61,11 @@ class Blocks {
     rows_ = rows;
     std::reverse(blocks_.begin(), blocks_.end());
     for (QueryBlock& block : blocks_) {
-      if (block.keys == 0) continue;
-      Products& products = products_[{block.rows, block.keys}];
-      if (products.scores == nullptr && !make(g, block, gradient, products)) return false;
-      block.products = &products;
+      if (!gradient && g.mask[3] > 1) block.grain = grain_of(g);
+      const std::int64_t step = block.grain > 0 ? block.grain : block.keys;
+      for (std::int64_t keys = step; keys < block.keys + step && block.keys > 0; keys += step) {
+        if (!add_products(g, block, std::min(keys, block.keys), gradient)) return false;
+      }
     }
     return true;
   }
@@ -80,15 +88,28 @@ class Blocks {
     return std::clamp<std::int64_t>(most_weights / g.keys / 8 * 8, 16, most);
   }
 
-  /// Ranges end on multiples of a grain, so that there are few sizes of products.
-  static QueryBlock block_of(const cpu::AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
+  /// Ranges end on multiples of it, so that there are few sizes of products.
+  static std::int64_t grain_of(const cpu::AttentionGeometry& g) {
     constexpr std::int64_t most_grains = 16;
-    const std::int64_t grain = std::max<std::int64_t>(64, round_up<std::int64_t>(ceil_div(g.keys, most_grains), 64));
+    return std::max<std::int64_t>(64, round_up<std::int64_t>(ceil_div(g.keys, most_grains), 64));
+  }
+
+  static QueryBlock block_of(const cpu::AttentionGeometry& g, std::int64_t first, std::int64_t rows) {
+    const std::int64_t grain = grain_of(g);
     const std::int64_t from = g.left < 0 ? 0 : std::max<std::int64_t>(first - g.left, 0) / grain * grain;
     const std::int64_t to =
         g.right < 0 ? g.keys
                     : std::min(g.keys, round_up<std::int64_t>(std::min(g.keys, first + rows + g.right), grain));
     return {first, rows, from, std::max<std::int64_t>(to - from, 0)};
+  }
+
+  bool add_products(const cpu::AttentionGeometry& g, QueryBlock& block, std::int64_t keys, bool gradient) {
+    Products& products = products_[{block.rows, keys}];
+    QueryBlock some = block;
+    some.keys = keys;
+    if (products.scores == nullptr && !make(g, some, gradient, products)) return false;
+    block.products.push_back(&products);
+    return true;
   }
 
   bool make(const cpu::AttentionGeometry& g, const QueryBlock& block, bool gradient, Products& products) {
@@ -129,15 +150,16 @@ class View {
         bias_(cpu::AttentionGeometry::broadcast_strides(g.bias)),
         mask_(cpu::AttentionGeometry::broadcast_strides(g.mask)) {}
 
-  /// Calls visit() for every block of every head; in between the functions below speak of that block.
+  /// Calls visit() for every block of these heads, those of all examples one after the other; in between the functions
+  /// below speak of that block.
   template <class Visit>
-  void for_each_block(Visit visit) {
-    for (batch_ = 0; batch_ < g_.batch; ++batch_) {
-      for (head_ = 0; head_ < g_.heads; ++head_) {
-        for (const QueryBlock& block : blocks_) {
-          block_ = &block;
-          visit();
-        }
+  void for_each_block(const cpu::Range& heads, Visit visit) {
+    for (std::int64_t i = heads.first; i < heads.last; ++i) {
+      batch_ = i / g_.heads;
+      head_ = i % g_.heads;
+      for (const QueryBlock& block : blocks_) {
+        block_ = &block;
+        visit();
       }
     }
   }
@@ -195,16 +217,25 @@ class View {
   const QueryBlock* block_ = nullptr;
 };
 
-void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
+/// Cuts the rows behind the last grain of keys that the mask shows any of them. Null where it shows none.
+const Products* cut_at_mask(const QueryBlock& block, cpu::AttentionRows& rows) {
+  if (block.grain == 0) return block.of_all();
+  const std::int64_t grains = ceil_div(cpu::keys_up_to_last_seen(rows), block.grain);
+  rows.keys = std::min(grains * block.grain, block.keys);
+  return grains == 0 ? nullptr : block.products[static_cast<std::size_t>(grains - 1)];
+}
+
+void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const cpu::Range& heads,
+             const KernelArguments& arguments) {
   View view(g, blocks, arguments);
   std::array<float, cpu::most_rows> inverse{};
-  view.for_each_block([&] {
+  view.for_each_block(heads, [&] {
     const QueryBlock& block = view.block();
-    const cpu::AttentionRows rows = view.rows();
+    cpu::AttentionRows rows = view.rows();
     float* out = view.out(0) + view.query();
     float* lse = view.out(1) + view.lse();
     inverse.fill(0);
-    if (const Products* products = block.products) {
+    if (const Products* products = cut_at_mask(block, rows)) {
       products->scores->run({view.in(0) + view.query(), view.in(1) + view.key(block.first_key), rows.weights},
                             view.temporary(1));
       cpu::soften(rows, inverse.data(), lse);
@@ -224,13 +255,14 @@ void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const Kernel
   });
 }
 
-void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments) {
+void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const cpu::Range& heads,
+              const KernelArguments& arguments) {
   View view(g, blocks, arguments);
   const bool stores = blocks.first_has_all_keys(g);
   for (std::size_t i = stores ? 3 : 1; i < 4; ++i) std::fill_n(view.out(i), arguments.outputs[i].shape.size(), 0.0F);
   std::array<float, cpu::most_rows> constants{};
   std::array<bool, cpu::most_rows> seen{};
-  view.for_each_block([&] {
+  view.for_each_block(heads, [&] {
     const QueryBlock& block = view.block();
     const cpu::AttentionRows rows = view.rows();
     const float* q = view.in(0) + view.query();
@@ -239,7 +271,7 @@ void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const Kerne
     float* ct_logits = view.matrix(1);
     void* temporary = view.temporary(2);
     seen.fill(false);
-    if (const Products* products = block.products) {
+    if (const Products* products = block.of_all()) {
       products->scores->run({q, view.in(1) + key, rows.weights}, temporary);
       cpu::weigh(rows, view.in(6) + view.lse(), seen.data());
       const auto& spread = stores && view.is_first() ? products->spread : products->spread_on;
@@ -256,7 +288,7 @@ void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const Kerne
     }
     for (std::int64_t i = 0; i < block.rows; ++i) {
       if (seen[static_cast<std::size_t>(i)]) continue;
-      if (block.products == nullptr) {
+      if (block.products.empty()) {
         std::fill_n(view.out(0) + view.query() + i * view.query_stride(), g.features, 0.0F);
       }
       cpu::add_to_rows(view.out(2) + view.key(0), g.keys, view.key_stride(), g.features, ct + i * view.query_stride(),
@@ -267,26 +299,45 @@ void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const Kerne
 
 class Attention final : public Kernel {
  public:
-  using Run = void (*)(const cpu::AttentionGeometry&, const Blocks&, const KernelArguments&);
+  using Run = void (*)(const cpu::AttentionGeometry&, const Blocks&, const cpu::Range&, const KernelArguments&);
 
-  Attention(const KernelRequest& request, Run run, std::int64_t matrices)
-      : geometry_(request), run_(run), matrices_(matrices) {}
+  Attention(std::shared_ptr<const cpu::AttentionGeometry> geometry, std::shared_ptr<const Blocks> blocks, Run run,
+            std::int64_t matrices)
+      : geometry_(std::move(geometry)),
+        blocks_(std::move(blocks)),
+        run_(run),
+        matrices_(matrices),
+        heads_{0, geometry_->batch * geometry_->heads} {}
 
-  /// False where oneDNN has nothing fast.
-  bool prepare(bool gradient) { return blocks_.prepare(geometry_, gradient); }
-
-  void run(const KernelArguments& arguments) const override { run_(geometry_, blocks_, arguments); }
+  void run(const KernelArguments& arguments) const override { run_(*geometry_, *blocks_, heads_, arguments); }
 
   std::size_t scratch_bytes() const override {
-    return cpu::whole_lines(static_cast<std::size_t>(matrices_ * blocks_.matrix()) * sizeof(float)) +
-           blocks_.scratch_bytes();
+    return cpu::whole_lines(static_cast<std::size_t>(matrices_ * blocks_->matrix()) * sizeof(float)) +
+           blocks_->scratch_bytes();
+  }
+
+  /// Some heads each. Empty where there is little to do, and for gradients, which heads add up.
+  std::vector<std::unique_ptr<Kernel>> parts() const {
+    const cpu::AttentionGeometry& g = *geometry_;
+    const std::int64_t size = 2 * heads_.size() * g.queries * g.keys * g.features;
+    const std::int64_t parts = std::min({cpu::most_parts, size / cpu::least_part, heads_.size()});
+    std::vector<std::unique_ptr<Kernel>> result;
+    if (run_ != forward || parts < 2) return result;
+    const std::int64_t most = ceil_div(heads_.size(), parts);
+    for (std::int64_t first = 0; first < heads_.size(); first += most) {
+      auto part = std::make_unique<Attention>(*this);
+      part->heads_ = {first, std::min(first + most, heads_.last)};
+      result.push_back(std::move(part));
+    }
+    return result;
   }
 
  private:
-  cpu::AttentionGeometry geometry_;
-  Blocks blocks_;
+  std::shared_ptr<const cpu::AttentionGeometry> geometry_;
+  std::shared_ptr<const Blocks> blocks_;
   Run run_;
   std::int64_t matrices_;
+  cpu::Range heads_;
 };
 
 }  // namespace
@@ -296,9 +347,16 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request) {
   if (request.inputs[0].size() == 0 || request.inputs[1].size() == 0) return nullptr;
   if (cpu::has_one_query(request)) return cpu::make_attention_of_one_query(request);
   const bool is_gradient = request.op == "attention_grad";
-  auto kernel = std::make_unique<Attention>(request, is_gradient ? gradient : forward, is_gradient ? 2 : 1);
-  if (!kernel->prepare(is_gradient)) return nullptr;
-  return kernel;
+  const auto geometry = std::make_shared<const cpu::AttentionGeometry>(request);
+  const auto blocks = std::make_shared<Blocks>();
+  if (!blocks->prepare(*geometry, is_gradient)) return nullptr;
+  return std::make_unique<Attention>(geometry, blocks, is_gradient ? gradient : forward, is_gradient ? 2 : 1);
+}
+
+std::vector<std::unique_ptr<Kernel>> make_attention_parts(const KernelRequest& request, const Kernel& whole) {
+  if (cpu::has_one_query(request)) return cpu::make_attention_of_one_query_parts(request);
+  const auto* attention = dynamic_cast<const Attention*>(&whole);
+  return attention == nullptr ? std::vector<std::unique_ptr<Kernel>>() : attention->parts();
 }
 
 }  // namespace lockstep::backend::onednn

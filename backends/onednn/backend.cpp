@@ -80,7 +80,7 @@ class OnednnBackend final : public Backend {
       if (request.op == "sum_of_products") return make_sum_of_products_parts(request);
       if (request.op == "sum_of_kernel_grads") return cpu::make_sum_of_kernel_grads_parts(request, bfloat16_products());
       if (request.op == "conv" || request.op == "conv_input_grad") return make_convolution_parts(request, whole);
-      if (cpu::has_one_query(request)) return cpu::make_attention_of_one_query_parts(request);
+      if (request.op == "attention") return make_attention_parts(request, whole);
       return {};
     });
   }

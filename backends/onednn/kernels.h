@@ -19,5 +19,7 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request);  ///< An
 /// Some images each, or some rows of one; empty for a kernel's gradient, which sums over both.
 std::vector<std::unique_ptr<Kernel>> make_convolution_parts(const KernelRequest& request, const Kernel& whole);
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request);  ///< And the gradient.
+/// Some heads of some examples each; empty for the gradient.
+std::vector<std::unique_ptr<Kernel>> make_attention_parts(const KernelRequest& request, const Kernel& whole);
 
 }  // namespace lockstep::backend::onednn

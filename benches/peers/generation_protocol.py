@@ -1,4 +1,4 @@
-"""What every system that generates tokens says and hears (benches/generation.py): arguments SIZE BATCH TOKENS, "ready"
+"""What every system that generates tokens says and hears (benches/generation.py): arguments SIZE BATCH TOKENS PROMPT, "ready"
 when it has generated once, and for each line read, how many seconds it took to do so again."""
 
 import sys
@@ -8,7 +8,6 @@ SIZES = {  # vocabulary, positions, width, depth, heads
     "10m": (512, 1024, 384, 6, 6),
     "100m": (16384, 1024, 768, 12, 12),
 }
-PROMPT = 64
 
 
 def arguments():
@@ -17,7 +16,8 @@ def arguments():
 
 
 def prompts(batch):
-    return [[(row * PROMPT + i) % 511 for i in range(PROMPT)] for row in range(batch)]
+    length = int(sys.argv[4])
+    return [[(row * length + i) % 511 for i in range(length)] for row in range(batch)]
 
 
 def serve(once):

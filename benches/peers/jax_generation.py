@@ -1,4 +1,4 @@
-"""usage: jax_generation.py SIZE BATCH TOKENS [loop]. The work of benches/generation.cpp in JAX: prefill and a step a token
+"""usage: jax_generation.py SIZE BATCH TOKENS PROMPT [loop]. The work of benches/generation.cpp in JAX: prefill and a step a token
 under jit, the cache donated; with "loop" all tokens in one jitted scan."""
 
 import sys
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from generation_protocol import arguments, prompts, serve
 
 (vocabulary, positions, width, depth, heads), batch, tokens = arguments()
-whole_loop = "loop" in sys.argv[4:]
+whole_loop = "loop" in sys.argv[5:]
 
 
 def weights():

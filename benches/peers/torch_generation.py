@@ -1,4 +1,4 @@
-"""usage: torch_generation.py SIZE BATCH TOKENS VARIANT. The work of benches/generation.cpp in PyTorch with a static cache.
+"""usage: torch_generation.py SIZE BATCH TOKENS PROMPT VARIANT. The work of benches/generation.cpp in PyTorch with a static cache.
 VARIANT: eager, compiled (torch.compile) or compiled-tuned (mode max-autotune)."""
 
 import os
@@ -15,7 +15,7 @@ from torch import nn
 from generation_protocol import arguments, prompts, serve
 
 (vocabulary, positions, width, depth, heads), batch, tokens = arguments()
-variant = sys.argv[4]
+variant = sys.argv[5]
 torch.set_num_threads(2)
 
 

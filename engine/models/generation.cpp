@@ -89,12 +89,12 @@ Generated generate(const Tree& weights, const Array& prompts, const Array& key, 
   const Array counts = lengths_of(prompts, lengths);
   using Part = std::pair<Prefilled, Array>;  // and how far it is
   const auto prefill_row = [&](const Array& row) {
-    const Array tokens = dynamic_slice_in_dim(all, row, 1, 0), count = dynamic_index_in_dim(counts, row, 0, false);
-    const auto more = [&](const Part& part) { return part.second < count; };
+    const Array tokens = dynamic_slice_in_dim(all, row, 1, 0), count = dynamic_slice_in_dim(counts, row, 1, 0);
+    const auto more = [&](const Part& part) { return part.second < count[0]; };
     const auto step = [&](const Part& part) {
       const Array from = minimum(part.second, static_cast<int>(length - chunk));
       const Array next = dynamic_slice_in_dim(tokens, from, chunk, 1);
-      return Part{prefill(weights, part.first, next, from, count, gpt), from + static_cast<int>(chunk)};
+      return Part{prefill(weights, part.first, next, expand_dims(from, 0), count, gpt), from + static_cast<int>(chunk)};
     };
     return while_loop(more, step,
                       Part{{empty_cache(1, gpt), zeros({1, gpt.vocabulary}, gpt.dtype)}, full({}, 0, int32)})
@@ -179,6 +179,50 @@ bool all_true(const Array& rows) {
   return std::ranges::find(values, false) == values.end();
 }
 
+/// What goes through the model at a time of prompts beside each other: enough for products to be fast.
+constexpr std::int64_t most_tokens_at_once = 512;
+
+/// Some rows of prompts, chunk by chunk. A row that has no more of them goes on with its last one.
+struct Chunks {
+  const std::vector<std::int32_t>& given;   ///< Of all rows, `stride` each.
+  const std::vector<std::int32_t>& counts;  ///< Of all rows.
+  std::int64_t stride, length, chunk;       ///< `length`: padded.
+  std::int64_t first, rows;
+
+  std::int64_t count(std::int64_t row) const { return counts[static_cast<std::size_t>(first + row)]; }
+
+  std::int64_t longest() const {
+    std::int64_t most = 0;
+    for (std::int64_t row = 0; row < rows; ++row) most = std::max(most, count(row));
+    return most;
+  }
+
+  std::int64_t start(std::int64_t row, std::int64_t next) const {
+    return std::min({next, (count(row) - 1) / chunk * chunk, length - chunk});
+  }
+
+  Array starts(std::int64_t next) const {
+    std::vector<std::int32_t> values;
+    for (std::int64_t row = 0; row < rows; ++row) values.push_back(static_cast<std::int32_t>(start(row, next)));
+    return array(values, {rows});
+  }
+
+  Array lengths() const {
+    const auto from = counts.begin() + first;
+    return array(std::vector<std::int32_t>(from, from + rows), {rows});
+  }
+
+  Array tokens(std::int64_t next) const {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(rows * chunk));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t from = start(row, next);
+      std::copy_n(given.begin() + (first + row) * stride + from, std::min(chunk, stride - from),
+                  values.begin() + row * chunk);
+    }
+    return array(values, {rows, chunk});
+  }
+};
+
 /// [N, count] of one [N] a token, the last of which is repeated.
 Array side_by_side(const std::vector<Array>& tokens, std::int64_t count) {
   const std::int64_t rows = tokens[0].dim(0);
@@ -203,22 +247,17 @@ Generated Generator::operator()(const Tree& weights, const Array& prompts, const
   const std::int64_t length = padded_length(prompts, c.gpt, chunk);
   const std::vector<std::int32_t> given = values_of(prompts), counts = values_of(lengths_of(prompts, lengths));
   check_counts(counts, prompts.dim(1));
+  const std::int64_t at_once = std::max<std::int64_t>(1, most_tokens_at_once / chunk);
   std::vector<Prefilled> parts;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto begin = given.begin() + row * prompts.dim(1);
-    std::vector<std::int32_t> tokens(begin, begin + prompts.dim(1));
-    tokens.resize(static_cast<std::size_t>(length));
-    const std::int64_t count = counts[static_cast<std::size_t>(row)];
-    Prefilled part{empty_cache(1, c.gpt), zeros({1, c.gpt.vocabulary}, c.gpt.dtype)};
-    for (std::int64_t next = 0; next < count; next += chunk) {
-      const std::int64_t from = std::min(next, length - chunk);
-      const auto first = tokens.begin() + from;
-      const Array some = array(std::vector<std::int32_t>(first, first + chunk), {1, chunk});
-      part = c.prefill_chunk(weights, std::move(part), some, full({}, from, int32), full({}, count, int32));
+  for (std::int64_t row = 0; row < rows; row += at_once) {
+    const Chunks chunks{given, counts, prompts.dim(1), length, chunk, row, std::min(at_once, rows - row)};
+    Prefilled part{empty_cache(chunks.rows, c.gpt), zeros({chunks.rows, c.gpt.vocabulary}, c.gpt.dtype)};
+    for (std::int64_t next = 0; next < chunks.longest(); next += chunk) {
+      part = c.prefill_chunk(weights, std::move(part), chunks.tokens(next), chunks.starts(next), chunks.lengths());
     }
     parts.push_back(std::move(part));
   }
-  Prefilled start = rows == 1 ? std::move(parts[0]) : c.join(std::move(parts));
+  Prefilled start = parts.size() == 1 ? std::move(parts[0]) : c.join(std::move(parts));
   const Array keys = row_keys(key, rows), stop = stop_token(options);
   Array logits = start.logits;
   Drawing drawing = c.draw_first(

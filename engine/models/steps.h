@@ -14,11 +14,12 @@ struct Prefilled {
   Array logits;  ///< [N, vocabulary], of the last token so far.
 };
 LOCKSTEP_TREE(Prefilled, cache, logits);
-/// A chunk int32[1, C] of a prompt of `count` tokens, the first of which has the position `start`.
+/// A chunk int32[N, C] of prompts of `count` int32[N] tokens, the first of which has the position `start` int32[N]. One that
+/// goes through again changes nothing.
 Prefilled prefill(const Tree& weights, const Prefilled& so_far, const Array& tokens, const Array& start,
                   const Array& count, const GptOptions& options);
-/// Rows of one each as one batch.
-Prefilled joined(const std::vector<Prefilled>& rows);
+/// Their rows as one batch.
+Prefilled joined(const std::vector<Prefilled>& parts);
 
 /// Rows between two tokens.
 struct Drawing {

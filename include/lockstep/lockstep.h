@@ -5,6 +5,7 @@
 #include <lockstep/array.h>
 #include <lockstep/array_view.h>
 #include <lockstep/attention.h>
+#include <lockstep/batch_invariant.h>
 #include <lockstep/bounding_boxes.h>
 #include <lockstep/callbacks.h>
 #include <lockstep/cell.h>

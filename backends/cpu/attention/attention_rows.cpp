@@ -284,6 +284,25 @@ void add_to_each_row(float* rows, std::int64_t number, std::int64_t stride, std:
 
 }  // namespace
 
+std::int64_t keys_up_to_last_seen(const AttentionRows& block) {
+  if (block.mask_key == 0) return block.keys;
+  constexpr std::int64_t some = 64;
+  std::int64_t seen = 0;
+  for (std::int64_t i = 0; i < (block.mask_row == 0 ? 1 : block.rows); ++i) {
+    const bool* row = block.mask + i * block.mask_row + block.first_key;
+    std::int64_t last = block.keys;
+    const auto any = [row](std::int64_t first, std::int64_t end) {
+      bool is_seen = false;
+      for (std::int64_t j = first; j < end; ++j) is_seen |= row[j];
+      return is_seen;
+    };
+    while (last - some >= seen && !any(last - some, last)) last -= some;
+    while (last > seen && !row[last - 1]) --last;
+    seen = std::max(seen, last);
+  }
+  return seen;
+}
+
 void soften(const AttentionRows& block, float* inverse, float* saved) {
   static const auto widest = VectorVariants<soften_rows>::chosen();
   widest(block, inverse, saved);

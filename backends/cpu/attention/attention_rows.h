@@ -23,6 +23,9 @@ struct AttentionRows {
   float* weights;          ///< The rows; products of queries with keys when a function below begins.
 };
 
+/// How many keys of the range there are up to the last one that the mask shows any of the rows.
+std::int64_t keys_up_to_last_seen(const AttentionRows& block);
+
 /// Products become weights e^(logit - largest logit), 0 for what is not seen. `inverse` gets 1 / their sum for each row;
 /// 0 where nothing of the range is seen, and `saved` is left alone there. Else it gets the log-sum-exps.
 void soften(const AttentionRows& block, float* inverse, float* saved);

@@ -1,5 +1,6 @@
 #include "backends/cpu/products/ordered_product.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -11,7 +12,10 @@
 #include <vector>
 
 #include <lockstep/backend/isa.h>
+#include <lockstep/backend/round_up.h>
 
+#include "backends/cpu/blocks.h"
+#include "backends/cpu/cut_kernel.h"
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/products/gemv_blocks.h"
 #include "backends/cpu/products/packed_products.h"
@@ -245,6 +249,73 @@ class OrderedProductKernel final : public Kernel {
   std::size_t reserved_ = 0;
 };
 
+bool is_packed_in_place(const ProductPlan& plan, std::int64_t blocks) {
+  const bool lies = plan.columns.operand[1] == 1 || plan.depth.operand[1] == 1;
+  return has_packed_loops() && plan.is_matrix() && plan.columns.extent > 1 && lies && blocks <= most_blocks;
+}
+
+/// A product of float32 matrices as they lie.
+class OrderedMatrices final : public Kernel {
+ public:
+  OrderedMatrices(const ProductPlan& plan, std::int64_t blocks) : plan_(plan), blocks_(blocks) {}
+
+  /// The same of some rows or columns alone.
+  std::unique_ptr<Kernel> part(Axis ProductPlan::*axis, Range range) const {
+    auto result = std::make_unique<OrderedMatrices>(plan_, blocks_);
+    const Axis& whole = plan_.*axis;
+    (result->plan_.*axis).extent = range.size();
+    for (const std::size_t side : {0U, 1U}) result->operands_[side] = range.first * whole.operand[side];
+    result->result_ = range.first * whole.result;
+    return result;
+  }
+
+  std::size_t scratch_bytes() const override {
+    return sizeof(float) *
+           static_cast<std::size_t>(packed_floats(blocks_, plan_.rows.extent, plan_.depth.extent / blocks_));
+  }
+
+  void run(const KernelArguments& arguments) const override {
+    const auto operand = [&](std::size_t side) {
+      const std::size_t input = plan_.swapped ? 1 - side : side;
+      return static_cast<const float*>(arguments.inputs[input].data) + operands_[side];
+    };
+    multiply_in_order(OrderedProduct<float>{.a = operand(0),
+                                            .b = operand(1),
+                                            .result = static_cast<float*>(arguments.outputs[0].data) + result_,
+                                            .scratch = at<float>(arguments, 0),
+                                            .blocks = blocks_,
+                                            .rows = plan_.rows.extent,
+                                            .columns = plan_.columns.extent,
+                                            .depth = plan_.depth.extent / blocks_,
+                                            .a_row = plan_.rows.operand[0],
+                                            .a_depth = plan_.depth.operand[0],
+                                            .b_depth = plan_.depth.operand[1],
+                                            .b_column = plan_.columns.operand[1],
+                                            .result_row = plan_.rows.result});
+  }
+
+ private:
+  ProductPlan plan_;
+  std::int64_t blocks_;
+  std::array<std::int64_t, 2> operands_{};  ///< Where the first elements lie.
+  std::int64_t result_ = 0;
+};
+
+/// In parts that devices share: of rows, where there are enough of them, else of columns.
+std::unique_ptr<Kernel> make_ordered_matrices(const ProductPlan& plan, std::int64_t blocks) {
+  constexpr std::int64_t least_elements = std::int64_t{1} << 17, many_rows = 32 * packed_rows, least_columns = 192;
+  const OrderedMatrices whole(plan, blocks);
+  const bool by_rows = plan.rows.extent >= many_rows && plan.rows.extent > plan.columns.extent / 8;
+  const auto axis = by_rows ? &ProductPlan::rows : &ProductPlan::columns;
+  const std::int64_t extent = (plan.*axis).extent;
+  const bool is_large = plan.depth.extent * plan.columns.extent >= least_elements;
+  const std::int64_t most = is_large ? extent / (by_rows ? many_rows / 2 : least_columns) : 1;
+  const std::int64_t parts = std::clamp<std::int64_t>(most, 1, most_parts);
+  const std::int64_t part =
+      round_up<std::int64_t>(ceil_div(extent, parts), by_rows ? packed_rows : most_packed_columns);
+  return std::make_unique<CutKernel>(Cut{extent, part}, [whole, axis](Range range) { return whole.part(axis, range); });
+}
+
 template <class Element>
 std::unique_ptr<Kernel> make_narrow(const KernelRequest& request) {
   if (request.outputs[0].dtype == DType::float32) {
@@ -256,6 +327,11 @@ std::unique_ptr<Kernel> make_narrow(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_ordered_product(const KernelRequest& request) {
+  if (request.inputs[0].dtype == DType::float32) {
+    const ProductPlan plan = plan_product(request);
+    const auto blocks = request.attrs.get<std::int64_t>("sum_blocks");
+    if (is_packed_in_place(plan, blocks)) return make_ordered_matrices(plan, blocks);
+  }
   switch (request.inputs[0].dtype) {
     case DType::float32:
       return std::make_unique<OrderedProductKernel<float, float, float>>(request);

@@ -39,8 +39,15 @@ inline std::int64_t waiting_floats(std::int64_t leaves, std::int64_t depth) {
   return at_once * packed_rows * most_packed_columns;
 }
 
+/// A single leaf goes through so many rows and so much depth at a time, as the second cache holds them.
+constexpr std::int64_t most_chained_rows = 80 * packed_rows, most_chained_depth = 256;
+
 inline std::int64_t packed_floats(std::int64_t leaves, std::int64_t rows, std::int64_t depth) {
   const std::int64_t blocks = ceil_div<std::int64_t>(rows, packed_rows);
+  if (leaves == 1) {
+    return (std::min(blocks * packed_rows, most_chained_rows) + most_packed_columns) *
+           std::min(depth, most_chained_depth);
+  }
   return (blocks * packed_rows + most_packed_columns) * leaves * depth + waiting_floats(leaves, depth);
 }
 
@@ -181,8 +188,83 @@ void sum_columns(const ProductsSum& p, const float* a, const float* b, float* wa
   }
 }
 
+/// Adds the products of p, a range of depth, to a block of the result, or begins it with them.
+template <class Lanes, std::int64_t vectors>
+void add_range(const ProductsSum& p, const PackedBlock& block, bool begins) {
+  Lanes sums[packed_rows][vectors];
+  const auto each = [](auto visit) __attribute__((always_inline)) {
+    unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) {
+      unrolled<vectors>([&](auto j) __attribute__((always_inline)) { visit(i, j); });
+    });
+  };
+  const auto is_whole = [&](auto j) __attribute__((always_inline)) { return j < vectors - 1 || block.last == lanes; };
+  each([&](auto i, auto j) __attribute__((always_inline)) {
+    const float* from = block.result + i * p.result_row + j * lanes;
+    sums[i][j] = begins || i >= block.rows ? Lanes::zero()
+                 : is_whole(j)             ? Lanes::load(from)
+                                           : Lanes::load(from, block.last);
+  });
+  const float* a = block.a;
+  const float* b = block.b;
+  for (std::int64_t k = 0; k < p.depth; ++k, a += packed_rows, b += vectors * lanes) {
+    Lanes row[vectors];
+    unrolled<vectors>([&](auto j) __attribute__((always_inline)) { row[j] = Lanes::load(b + j * lanes); });
+    unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) {
+      const Lanes factor = Lanes::all(a[i]);
+      unrolled<vectors>([&](auto j)
+                            __attribute__((always_inline)) { sums[i][j] = Lanes::fma(factor, row[j], sums[i][j]); });
+    });
+  }
+  each([&](auto i, auto j) __attribute__((always_inline)) {
+    if (i >= block.rows) return;
+    float* to = block.result + i * p.result_row + j * lanes;
+    if (is_whole(j)) {
+      sums[i][j].store(to);
+    } else {
+      sums[i][j].store(to, block.last);
+    }
+  });
+}
+
+/// A single leaf: some rows at a time, of these some depth after the other, so that what is packed stays in a cache.
+template <class Lanes>
+void chain_products(const ProductsSum& p) {
+  float* const b = p.scratch;
+  float* const a = b + most_packed_columns * std::min(p.depth, most_chained_depth);
+  for (std::int64_t row = 0; row < p.rows; row += most_chained_rows) {
+    for (std::int64_t k = 0; k < p.depth; k += most_chained_depth) {
+      const float* const from[] = {p.a[0] + row * p.a_row + k * p.a_depth, p.b[0] + k * p.b_depth};
+      ProductsSum range = p;
+      range.a = &from[0];
+      range.b = &from[1];
+      range.rows = std::min(most_chained_rows, p.rows - row);
+      range.depth = std::min(most_chained_depth, p.depth - k);
+      pack_rows(range, a);
+      std::int64_t vectors = 0;
+      for (std::int64_t j = 0; j < p.columns; j += vectors * lanes) {
+        vectors = std::min(Lanes::most_vectors, ceil_div<std::int64_t>(p.columns - j, lanes));
+        with_constant<Lanes::most_vectors>(vectors, [&]<std::int64_t count>() {
+          const std::int64_t last = std::min(p.columns - j - (count - 1) * lanes, lanes);
+          pack_columns<Lanes, count>(range, j, last, b);
+          for (std::int64_t i = 0; i < range.rows; i += packed_rows) {
+            const PackedBlock block{.a = a + i * range.depth,
+                                    .b = b,
+                                    .waiting = nullptr,
+                                    .waiting_step = 0,
+                                    .result = p.result + (row + i) * p.result_row + j,
+                                    .rows = range.rows - i,
+                                    .last = last};
+            add_range<Lanes, count>(range, block, k == 0);
+          }
+        });
+      }
+    }
+  }
+}
+
 template <class Lanes>
 void sum_products(const ProductsSum& p) {
+  if (p.leaves == 1) return chain_products<Lanes>(p);
   static_assert(Lanes::most_vectors * packed_rows <= Lanes::most_sums &&
                 Lanes::most_vectors * lanes <= most_packed_columns);
   const std::int64_t total_depth = p.leaves * p.depth;

@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <lockstep/backend/isa.h>
 
 #include "engine/core/fold_tree.h"
 #include "engine/ops/primitives.h"
@@ -39,6 +43,24 @@ Memory drawn(std::int64_t count, std::mt19937& random) {
   std::vector<T> values(static_cast<std::size_t>(count));
   for (T& value : values) value = normal(random);
   return Memory(std::as_bytes(std::span<const T>(values)));
+}
+
+/// Run in any order. There are some where b is large.
+void check_parts(const BackendOp& product, const std::vector<Memory>& operands, const std::vector<std::byte>& whole) {
+  std::vector<std::unique_ptr<backend::Kernel>> parts =
+      aten().make_parts({product.op, product.attrs, product.inputs, product.outputs, {}}, *product.kernel);
+  if (backend::usable_isa() != backend::Isa::none && product.inputs[1].size() >= 160000) CHECK(parts.size() > 1);
+  if (parts.empty()) return;
+  const std::vector<ArrayView> inputs = {contiguous_view(operands[0].data(), float32, product.inputs[0].shape),
+                                         contiguous_view(operands[1].data(), float32, product.inputs[1].shape)};
+  const Memory result(whole.size());
+  const ArrayView output = contiguous_view(result.data(), float32, product.outputs[0].shape);
+  std::ranges::reverse(parts);
+  for (const std::unique_ptr<backend::Kernel>& part : parts) {
+    const Memory scratch(part->scratch_bytes());
+    part->run({inputs, {&output, 1}, scratch.data()});
+  }
+  CHECK(result.bytes() == whole);
 }
 
 template <class T>
@@ -79,6 +101,7 @@ void check(const Case& c, DType dtype) {
   }
   REQUIRE(result.size() == expected.size() * sizeof(T));
   CHECK(std::memcmp(result.data(), expected.data(), result.size()) == 0);
+  if (dtype == float32) check_parts(product, operands, result);
 }
 
 }  // namespace
@@ -89,11 +112,11 @@ TEST_CASE("a product whose order is asked for has the bits of plain loops at eve
   const auto between = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
-  std::vector<Case> cases = {{1, 1, 1, 1, false, false},
-                             {64, 130, 100, 1, false, true},
-                             {1, 700, 64, 8, true, true},
-                             {97, 1, 48, 4, true, false},
-                             {5, 70, 256, 128, false, false}};
+  std::vector<Case> cases = {{1, 1, 1, 1, false, false},       {64, 130, 100, 1, false, true},
+                             {1, 700, 64, 8, true, true},      {97, 1, 48, 4, true, false},
+                             {5, 70, 256, 128, false, false},  {497, 77, 530, 1, false, false},
+                             {13, 70, 257, 1, true, true},     {8, 400, 400, 1, false, false},
+                             {400, 400, 400, 1, false, false}, {64, 400, 800, 2, false, true}};
   for (int i = 0; i < 60; ++i) {
     const std::int64_t blocks = std::int64_t{1} << between(0, 4);
     cases.push_back(

@@ -168,6 +168,60 @@ TEST_CASE("what lies beyond the range of keys that a window shows is not read") 
   CHECK(std::memcmp(result.data(), expected.data(), 64 * 2 * 16 * sizeof(float)) == 0);
 }
 
+TEST_CASE("what lies behind the last keys that a mask shows is not read, nor does it change bits") {
+  if (!offers()) return;
+  const ir::Primitive& op = ops::primitives::attention();
+  const Case c{"", {2, 70, 3, 16}, {2, 300, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 300}};
+  const Case cut{"", {2, 70, 3, 16}, {2, 128, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 128}};
+  const std::int64_t seen[] = {128, 66};
+  const ir::Sample sample = sample_of(c, op);
+  std::vector<Memory> operands = draw_memory(sample, 5), first = draw_memory(sample_of(cut, op), 5);
+  const auto copy = [](const Memory& from, std::int64_t step, Memory& to, std::int64_t bytes, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) std::memcpy(to.data() + i * bytes, from.data() + i * step, bytes);
+  };
+  auto* mask = reinterpret_cast<bool*>(operands[4].data());
+  for (std::int64_t i = 0; i < 2 * 70 * 300; ++i) mask[i] = i % 300 < std::min(seen[i / 21000], i / 300 % 70 + 60);
+  copy(operands[0], 0, first[0], 2 * 70 * 48 * 4, 1);
+  for (const std::size_t i : {1U, 2U}) copy(operands[i], 300 * 48 * 4, first[i], 128 * 48 * 4, 2);
+  copy(operands[3], 0, first[3], 4, 1);
+  copy(operands[4], 300, first[4], 128, 140);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    for (const std::size_t of : {1U, 2U}) {
+      std::fill_n(floats(operands[of]) + (300 * i + 128) * 48, 172 * 48, std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+  CHECK(BoundOp(op, sample).run(operands) == BoundOp(op, sample_of(cut, op)).run(first));
+}
+
+TEST_CASE("parts of attention, in any order, have the bits of the whole") {
+  if (!offers()) return;
+  const ir::Primitive& op = ops::primitives::attention();
+  const Case c{"", {3, 130, 4, 64}, {3, 260, 2, 64}, {1, 4, 130, 260}, {3, 1, 130, 260}, {200, 0}};
+  const ir::Sample sample = sample_of(c, op);
+  const BoundOp bound(op, sample);
+  const std::vector<Memory> operands = draw_memory(sample, 5);
+  std::vector<std::unique_ptr<backend::Kernel>> parts =
+      onednn().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}}, *bound.kernel);
+  CHECK(parts.size() > 1);
+  std::vector<ArrayView> inputs, outputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    inputs.push_back(contiguous_view(operands[i].data(), bound.inputs[i].dtype, bound.inputs[i].shape));
+  }
+  std::vector<Memory> results;
+  results.reserve(bound.outputs.size());
+  for (const ArrayType& type : bound.outputs) {
+    const Memory& result = results.emplace_back(static_cast<std::size_t>(type.nbytes()));
+    outputs.push_back(contiguous_view(result.data(), type.dtype, type.shape));
+  }
+  std::ranges::reverse(parts);
+  for (const std::unique_ptr<backend::Kernel>& part : parts) {
+    const Memory scratch(part->scratch_bytes());
+    part->run({inputs, outputs, scratch.data()});
+  }
+  const std::vector<std::vector<std::byte>> expected = bound.run(operands);
+  for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i].bytes() == expected[i]);
+}
+
 TEST_CASE("weights keep the bound of their exponential") {
   if (!offers()) return;
   constexpr std::int64_t count = std::int64_t{1} << 16;
