@@ -8,11 +8,11 @@
 
 #include <lockstep/lockstep.h>
 
+#include "engine/cli/argument_checks.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/experiment.h"
 #include "engine/cli/given_paths.h"
 #include "engine/cli/named_options.h"
-#include "engine/cli/number_checks.h"
 #include "engine/cli/run_folder.h"
 
 // Trainings made several times: a run for each seed, and steps that are timed.
