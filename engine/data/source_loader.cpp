@@ -71,11 +71,13 @@ class SourceLoader::Batches {
     if (is_elsewhere()) return made_now(false);
     if ((!reads_ahead() && !has_begun()) || !start()) return made_now(!prefetch_.threads && devices_ > 1);
     std::unique_lock lock(mutex_);
+    if (std::exchange(has_failed_, false)) work_.notify_all();
     ready_.wait(lock, [&] { return !queue_.empty() && queue_.front()->done; });
     const std::shared_ptr<Slot> slot = queue_.front();
     if (slot->error) {
-      lock.unlock();
-      restart();  // asked again, the same rows are read again
+      has_failed_ =
+          true;  // asked again, the same rows are read again, and not before: what they failed by may be mended
+      begin_anew();
       std::rethrow_exception(slot->error);
     }
     queue_.pop_front();
@@ -135,14 +137,18 @@ class SourceLoader::Batches {
   }
   void restart() {
     const std::lock_guard lock(mutex_);
+    has_failed_ = false;
+    begin_anew();
+    work_.notify_all();
+  }
+  void begin_anew() {
     queue_.clear();
     ahead_ = position_;
-    work_.notify_all();
   }
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
-      work_.wait(lock, [&] { return stopped_ || (!rests_ && std::ssize(queue_) < prefetch_.ahead); });
+      work_.wait(lock, [&] { return stopped_ || (!rests_ && !has_failed_ && std::ssize(queue_) < prefetch_.ahead); });
       if (stopped_) return;
       const Position at = ahead_;
       const BatchRows rows = batch_rows(options_, at, rows_);
@@ -214,6 +220,7 @@ class SourceLoader::Batches {
   Position ahead_;  ///< Of the next batch to be made.
   bool stopped_ = false;
   bool rests_ = false;
+  bool has_failed_ = false;  ///< The batch that was asked for last; until it is asked for again nothing is read.
   std::vector<std::thread> threads_;
 };
 

@@ -19,8 +19,8 @@ namespace api {
 
 void expect_integers(std::string_view op, const Array& x, std::string_view what) {
   if (is_integer(x.dtype())) return;
-  throw DtypeError(
-      fmt::format("{}: {} must be integers, got {}; convert them to int32", op, what, to_string(x.type())));
+  throw DtypeError(fmt::format("{}: {} must be integers, got {}; convert them by convert({}, int32)", op, what,
+                               to_string(x.type()), what == "indices" ? what : "x"));
 }
 
 void expect_indices(std::string_view op, const Array& indices) {

@@ -19,6 +19,9 @@
 namespace lockstep::compile {
 namespace {
 
+/// Of blocks that go together: what waits for the others of its bucket keeps all of the sum that it has a block of.
+constexpr std::int64_t most_blocks = std::int64_t{1} << 20;
+
 /// Of a window that the operands of a call lie in at once; more go in pieces.
 constexpr std::int64_t longest_window = std::int64_t{64} << 20;
 
@@ -33,7 +36,13 @@ class FoldJoiner {
     find_buckets();
     find_started();
     if (started_.buckets.empty()) find_largest();
-    for (const auto& [key, bucket] : buckets_) join(bucket);
+    for (const auto& [key, bucket] : buckets_) {
+      if (!bucket.empty() && unit(bucket[0]).to_blocks) {
+        join_some(bucket);
+      } else {
+        join(bucket);
+      }
+    }
     start();
     reorder();
   }
@@ -126,6 +135,19 @@ class FoldJoiner {
     for (auto& [key, bucket] : buckets_) {
       if (bucket == started_.buckets[0]) bucket.clear();
     }
+  }
+
+  /// In order, so many at a time as have few bytes.
+  void join_some(const Bucket& bucket) {
+    Bucket some;
+    for (const int u : bucket) {
+      some.push_back(u);
+      if (bytes(some) <= most_blocks) continue;
+      some.pop_back();
+      join(some);
+      some = {u};
+    }
+    join(some);
   }
 
   /// The last unit of a bucket becomes the fold of all.
