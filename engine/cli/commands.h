@@ -2,9 +2,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+namespace lockstep::data {
+struct Dataset;
+}  // namespace lockstep::data
 
 namespace lockstep::cli {
 
@@ -62,7 +67,8 @@ struct ReportArguments {
 /// What `train` is asked for by the words behind it, those of `--config` among them. Throws ValueError.
 TrainArguments parse_train(const std::vector<std::string>& words);
 
-int train(const TrainArguments& arguments);
+/// `check` throws for data that the training is not to be made on.
+int train(const TrainArguments& arguments, const std::function<void(const data::Dataset&)>& check = {});
 /// A run for each seed, one after the other, and a report of them all.
 int train_seeds(const TrainArguments& arguments);
 /// Loss and metrics of a run's model on the validation set.

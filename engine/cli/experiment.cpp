@@ -299,7 +299,7 @@ std::map<std::string, std::string> flags_of(const TrainArguments& a) {
   const auto if_set = [](bool value) { return value ? std::string("true") : std::string(); };
   return {{"model", a.model},
           {"data", a.data},
-          {"data-dir", a.data_dir.empty() ? std::string() : whole_path(a.data_dir).string()},
+          {"data-dir", a.data_dir.empty() ? std::string() : std::filesystem::absolute(a.data_dir).string()},
           {"seed", text(a.seed)},
           {"shards", unless_zero(a.shards)},
           {"devices", unless_zero(a.devices)},

@@ -60,8 +60,6 @@ std::string not_a_folder(const fs::path& path) {
   }
 }
 
-fs::path whole_path(const fs::path& path) { return fs::absolute(path); }
-
 void check_is_utf8(const fs::path& path, const std::string& flag) {
   if (is_utf8(path.string())) return;
   throw ValueError(fmt::format(

@@ -9,8 +9,6 @@ namespace lockstep::cli {
 /// Why that folder's rows, runs or files cannot be read, and what to write instead; "" where it is a folder.
 std::string not_a_folder(const std::filesystem::path& path);
 
-/// The path from the root, so that it leads to the same place from every folder.
-std::filesystem::path whole_path(const std::filesystem::path& path);
 /// Throws ValueError where a run's new folder cannot be made there: something is there, or what it would lie in is no folder.
 void check_new_run(const std::filesystem::path& run);
 /// Throws ValueError where a config file could not name the path.

@@ -112,11 +112,12 @@ void write_trace(const TrainArguments& a, const Profile& profile) {
 
 }  // namespace
 
-int train(const TrainArguments& a) {
+int train(const TrainArguments& a, const std::function<void(const Dataset&)>& check) {
   meet_others(a);
-  if (!a.data_dir.empty()) check_is_utf8(whole_path(a.data_dir), "--data-dir");
+  if (!a.data_dir.empty()) check_is_utf8(std::filesystem::absolute(a.data_dir), "--data-dir");
   DataSets sets = load(a);
   compare(sets);
+  if (check) check(sets.train);
   const Model<Array, Array> model = model_of(a, sets.train);
   DataParallelOptions options = parallel_options(a);
   if (!a.profile.empty()) {

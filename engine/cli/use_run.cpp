@@ -70,8 +70,7 @@ void check_fits(const fs::path& run, const TrainArguments& arguments, const data
   if (was == now.at("row_shape") && classes == now.at("classes")) return;
   throw DataError(
       fmt::format("{}: the run was trained on rows of {} of {} classes, and {} has rows of {} of {} classes; name the "
-                  "folder of the "
-                  "run's own data in --data-dir",
+                  "folder of the run's own data in --data-dir",
                   run.string(), was, classes,
                   arguments.data_dir.empty() ? "--data " + arguments.data : "--data-dir " + arguments.data_dir.string(),
                   now.at("row_shape"), now.at("classes")));
@@ -155,11 +154,12 @@ int print_other_entries(const RunRecord& recorded) {
 }
 
 /// What the run comes to when it is made again in that folder, which then goes; how it differs is printed.
-std::string made_again(const TrainArguments& arguments, const RunRecord& recorded, const std::string& fingerprint) {
+std::string made_again(const fs::path& run, const TrainArguments& arguments, const RunRecord& recorded,
+                       const std::string& fingerprint) {
   const auto remove = [&] { static_cast<void>(files::remove_tree(arguments.run)); };
   std::string made;
   try {
-    train(arguments);
+    train(arguments, [&](const data::Dataset& set) { check_fits(run, arguments, set); });
     world()->run_on_first("verifying a run", [&] {
       made = written_fingerprint(arguments.run).value_or("none");
       if (made == fingerprint) return;
@@ -189,10 +189,9 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   const bool speaks = world()->rank() == 0;
   const int differing = speaks ? print_other_entries(recorded) : 0;
   TrainArguments arguments = arguments_of(run, data_dir);
-  check_fits(run, arguments, load(arguments).train);
   const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
   arguments.run = world()->all_gather_text(anew.string()).front();  // the same in all processes
-  const std::string made = made_again(arguments, recorded, *fingerprint);
+  const std::string made = made_again(run, arguments, recorded, *fingerprint);
   const bool is_equal = made == *fingerprint;
   if (!speaks) return is_equal ? success : failure;
   fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", *fingerprint, made);

@@ -124,16 +124,16 @@ Mask both(const Mask& a, const Mask& b) {
 }  // namespace
 
 Tree apply_updates(const Tree& params, const Tree& updates) {
-  std::size_t next = 0;
-  const auto moved = [&](const Array& p, const Array& u) {
-    const std::size_t at = next++;
+  const auto fits = [](const Array& p, const Array& u) {
     const bool loses =
         (is_inexact(u.dtype()) && !is_inexact(p.dtype())) || (is_complex(u.dtype()) && !is_complex(p.dtype()));
-    if (loses || p.shape() != u.shape()) refuse_update(params.paths()[at], p, u);
+    return !loses && p.shape() == u.shape();
+  };
+  const auto moved = [](const Array& p, const Array& u) {
     const DType dtype = promote(p.dtype(), u.dtype());
     return convert(convert(p, dtype) + convert(u, dtype), p.dtype());
   };
-  return map(moved, params, updates);
+  return map_fitting(fits, refuse_update, moved, params, updates);
 }
 
 GradientTransformation identity() {

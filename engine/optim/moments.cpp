@@ -10,32 +10,23 @@ namespace lockstep::optim {
 
 namespace {
 
-/// `f` of leaves whose shapes `fit`.
-template <class Fits, class F>
-Tree map_fitting(const Fits& fit, const F& f, const Tree& a, const Tree& b) {
-  std::size_t next = 0;
-  return map(
-      [&](const Array& x, const Array& y) {
-        const std::size_t at = next++;
-        if (fit(x, y)) return f(x, y);
-        throw ShapeError(
-            fmt::format("[optim] leaf '{}' is {} in one tree and {} in the other; expected one shape: give "
-                        "gradients of the parameters, and the state that `init` made of them",
-                        a.paths()[at], to_string(x.type()), to_string(y.type())));
-      },
-      a, b);
+[[noreturn]] void refuse_shapes(const std::string& path, const Array& x, const Array& y) {
+  throw ShapeError(
+      fmt::format("[optim] leaf '{}' is {} in one tree and {} in the other; expected one shape: give "
+                  "gradients of the parameters, and the state that `init` made of them",
+                  path, to_string(x.type()), to_string(y.type())));
 }
 
 }  // namespace
 
 Tree map_pairs(const std::function<Array(const Array&, const Array&)>& f, const Tree& a, const Tree& b) {
-  return map_fitting([](const Array& x, const Array& y) { return x.shape() == y.shape(); }, f, a, b);
+  return map_fitting([](const Array& x, const Array& y) { return x.shape() == y.shape(); }, refuse_shapes, f, a, b);
 }
 
 void check_pairs(const Tree& tree, const Tree& other) {
   const auto fits = [](const Array& x, const Array& y) { return y.ndim() == 0 || x.shape() == y.shape(); };
   static_cast<void>(map_fitting(
-      fits, [](const Array& x, const Array&) { return x; }, tree, other));
+      fits, refuse_shapes, [](const Array& x, const Array&) { return x; }, tree, other));
 }
 
 Tree widened(const Tree& tree) { return map(wide, tree); }

@@ -47,6 +47,18 @@ inline Array times(const Array& factor, const Array& x) { return x * convert(fac
 Array leaf_norm(const Array& x);
 Array leaf_rms(const Array& x);
 
+/// `f` of corresponding leaves; `refuse(path, x, y)` throws for the first that do not fit.
+template <class Fits, class Refuse, class F>
+Tree map_fitting(const Fits& fits, const Refuse& refuse, const F& f, const Tree& a, const Tree& b) {
+  std::size_t next = 0;
+  const auto checked = [&](const Array& x, const Array& y) {
+    const std::size_t at = next++;
+    if (!fits(x, y)) refuse(a.paths()[at], x, y);
+    return f(x, y);
+  };
+  return map(checked, a, b);
+}
+
 /// `f` of corresponding leaves. Throws StateError where the trees differ in structure, ShapeError naming the first leaf
 /// by path that has not one shape in both: a broadcast would be another number of parameters.
 Tree map_pairs(const std::function<Array(const Array&, const Array&)>& f, const Tree& a, const Tree& b);

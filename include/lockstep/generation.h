@@ -59,7 +59,8 @@ LOCKSTEP_TREE(Generated, tokens, lengths, logits);
 /// Prompts, integers [N, T], of `lengths` int[N] tokens each (T, where they are left out; at least 1), continued by the
 /// gpt whose trainable variables `weights` has. Draw t of row i is made with fold_in(keys[i], t); a single key stands
 /// for fold_in(key, i) of each row. A row's bits depend neither on other rows and their number nor on padding
-/// (batch_invariant.h). Pure, one program: for jit, vmap, pmap, loops; else `Generator` is faster. Throws ShapeError where shapes do not fit, ValueError where prompt and tokens exceed positions.
+/// (batch_invariant.h). Pure, one program: for jit, vmap, pmap, loops; else `Generator` is faster. Throws ShapeError where
+/// shapes do not fit, ValueError where prompt and tokens exceed positions.
 LOCKSTEP_API Generated generate(const Tree& weights, const Array& prompts, const Array& key, const GptOptions& gpt,
                                 const GenerateOptions& options, const std::optional<Array>& lengths = {});
 

@@ -6,6 +6,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/array_values.h"
+
 // What nearly cancels in 16-bit floats is computed in float32 and rounded once, and so are its derivatives.
 
 using namespace lockstep;
@@ -14,38 +16,31 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-Doubles doubles(const Array& x) { return convert(x, float64).to_vector<double>(); }
-
-void check_is(const Array& x, DType dtype, const Doubles& elements) {
-  CHECK(x.dtype() == dtype);
-  CHECK(doubles(x) == elements);
-}
-
 }  // namespace
 
 TEST_CASE("a trend, a product of vectors and an image keep the digits that cancelling leaves") {
   const Array x = convert(array({1000, 1001, 1003, 1002, 1006, 1004, 1009}), float16);
   // scipy.signal.detrend in float64, rounded to float16
-  check_is(signal::detrend(x), float16,
-           {0.28564453125, 0.0, 0.71435546875, -1.5712890625, 1.142578125, -2.142578125, 1.5712890625});
-  check_is(signal::detrend(x, false), float16,
-           {-3.572265625, -2.572265625, -0.5712890625, -1.5712890625, 2.427734375, 0.428466796875, 5.4296875});
+  tests::check_is(signal::detrend(x), float16,
+                  {0.28564453125, 0.0, 0.71435546875, -1.5712890625, 1.142578125, -2.142578125, 1.5712890625});
+  tests::check_is(signal::detrend(x, false), float16,
+                  {-3.572265625, -2.572265625, -0.5712890625, -1.5712890625, 2.427734375, 0.428466796875, 5.4296875});
   // numpy.cross in float64, rounded to bfloat16; in bfloat16 all of it is 0
   const Array a = convert(array({1.0078125, 3.015625, 2.}), bfloat16), b = convert(array({3., 9., 5.96875}), bfloat16);
-  check_is(linalg::cross(a, b), bfloat16, {-0.00048828125, -0.015380859375, 0.0234375});
+  tests::check_is(linalg::cross(a, b), bfloat16, {-0.00048828125, -0.015380859375, 0.0234375});
   // jax.image.resize in float32, rounded to float16
   const Array y = convert(array({100., -100.25, 100.5, -99.75, 99.}), float16);
-  check_is(image::resize(y, {7}, image::ResizeMethod::linear), float16,
-           {100.0, -14.4296875, -42.90625, 100.5, -42.53125, -14.5703125, 99.0});
-  check_is(image::resize(y, {7}, image::ResizeMethod::cubic), float16,
-           {111.6875, -25.390625, -60.4375, 100.5, -59.9375, -25.53125, 110.5625});
+  tests::check_is(image::resize(y, {7}, image::ResizeMethod::linear), float16,
+                  {100.0, -14.4296875, -42.90625, 100.5, -42.53125, -14.5703125, 99.0});
+  tests::check_is(image::resize(y, {7}, image::ResizeMethod::cubic), float16,
+                  {111.6875, -25.390625, -60.4375, 100.5, -59.9375, -25.53125, 110.5625});
 }
 
 TEST_CASE("what lies between two elements, and a polynomial, are rounded once") {
   const Doubles given = {10.0625, -3.265625, 7.71875, 2.109375, -9.125, 0.5078125, 5.40625};
   const auto levels = [](const Array& x, auto function, double whole) {
     Doubles found;
-    for (const double level : {.07, .3, .62, .9}) found.push_back(doubles(function(x, level * whole)).front());
+    for (const double level : {.07, .3, .62, .9}) found.push_back(tests::values(function(x, level * whole)).front());
     return found;
   };
   const auto quantiles = [](const Array& x, double q) { return quantile(x, q); };
@@ -57,7 +52,7 @@ TEST_CASE("what lies between two elements, and a polynomial, are rounded once") 
   CHECK(levels(brain, quantiles, 1) == Doubles{-6.65625, -0.2470703125, 4.46875, 8.625});
   CHECK(levels(brain, of_numbers, 100) == Doubles{-6.65625, -0.2470703125, 4.46875, 8.625});
   // jnp.polyval in float32, rounded to float16
-  check_is(polyval(half, full({1}, 1.1015625, float16)), float16, {21.765625});
+  tests::check_is(polyval(half, full({1}, 1.1015625, float16)), float16, {21.765625});
 }
 
 TEST_CASE("second derivatives in 16 bits are those in float32, rounded once") {

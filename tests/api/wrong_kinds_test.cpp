@@ -5,6 +5,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
 // Masks, counts, indices and initial values of another kind than they are: refused, or what JAX 0.10.2 makes of them.
@@ -21,14 +22,6 @@ const double infinity = std::numeric_limits<double>::infinity();
 
 Array row(DType dtype) { return convert(array({1, 2, 3}), dtype); }
 Array held() { return array({1, 0, 1}) != 0; }
-
-Doubles doubles(const Array& x) { return convert(x, float64).to_vector<double>(); }
-
-/// One array of that dtype and those elements.
-void check_is(const Array& x, DType dtype, const Doubles& elements) {
-  CHECK(x.dtype() == dtype);
-  CHECK(doubles(x) == elements);
-}
 
 }  // namespace
 
@@ -49,10 +42,10 @@ TEST_CASE("masks are of bool and counts of integers, as jax.numpy has them") {
     expect_error<DtypeError>([&] { log_softmax(x, mask); }, "log_softmax: the mask must be of bool");
   }
   expect_error<DtypeError>([&] { repeat(x, floats, 2); }, "repeat: counts must be integers, got f32[3]");
-  CHECK(doubles(repeat(x, held(), 2)) == Doubles{1, 3});
-  CHECK(doubles(repeat(x, array({1, -2, 1}), 3)) == Doubles{1, 3, 3});
-  CHECK(doubles(where(floats, x, 0)) == Doubles{1, 0, 3});
-  CHECK(doubles(select(std::vector{floats}, std::vector{x})) == Doubles{1, 0, 3});
+  CHECK(tests::values(repeat(x, held(), 2)) == Doubles{1, 3});
+  CHECK(tests::values(repeat(x, array({1, -2, 1}), 3)) == Doubles{1, 3, 3});
+  CHECK(tests::values(where(floats, x, 0)) == Doubles{1, 0, 3});
+  CHECK(tests::values(select(std::vector{floats}, std::vector{x})) == Doubles{1, 0, 3});
   expect_error<DtypeError>([&] { ix_({x, held()}); }, "ix_: indices must be integers, got bool[3]");
 }
 
@@ -60,11 +53,11 @@ TEST_CASE("the largest of an initial value and what a mask holds has the array's
   // jnp.max(x, where=mask, initial=...) and jnp.min
   const Array half = full({}, 0.5, float32);
   for (const DType dtype : {int8, uint8, int16, int32, float16, bfloat16, float64}) {
-    check_is(max(row(dtype), Where(held()), 0.5), dtype, {3});
-    check_is(max(row(dtype), Where(held()), half), dtype, {3});
-    check_is(min(row(dtype), Where(held()), half), dtype, {is_float(dtype) ? 0.5 : 0});
+    tests::check_is(max(row(dtype), Where(held()), 0.5), dtype, {3});
+    tests::check_is(max(row(dtype), Where(held()), half), dtype, {3});
+    tests::check_is(min(row(dtype), Where(held()), half), dtype, {is_float(dtype) ? 0.5 : 0});
   }
-  check_is(max(held(), Where(held()), 0), bool_, {1});
+  tests::check_is(max(held(), Where(held()), 0), bool_, {1});
   expect_error<ValueError>([] { max(row(int8), Where(held()), 300); }, "max: the scalar 300 does not fit int8");
   expect_error<ShapeError>([] { max(row(float32), Where(held()), row(float32)); },
                            "max: the initial value is f32[3]; expected a scalar");
@@ -73,13 +66,13 @@ TEST_CASE("the largest of an initial value and what a mask holds has the array's
 
 TEST_CASE("weights of a histogram are added in floats, and a range goes upward") {
   const Array x = row(float32), edges = array({0.f, 2.f, 4.f});
-  check_is(histogram(x, edges, row(int16)), float32, {1, 5});  // jnp.histogram
-  check_is(histogram(x, edges, held()), float32, {1, 1});
-  check_is(histogram(x, edges, row(float16)), float32, {1, 5});
-  check_is(histogram(row(float16), edges, row(float64)), float64, {1, 5});
+  tests::check_is(histogram(x, edges, row(int16)), float32, {1, 5});  // jnp.histogram
+  tests::check_is(histogram(x, edges, held()), float32, {1, 1});
+  tests::check_is(histogram(x, edges, row(float16)), float32, {1, 5});
+  tests::check_is(histogram(row(float16), edges, row(float64)), float64, {1, 5});
   const auto [sums, own] = histogram(row(float16), 2, std::nullopt, x);
-  check_is(sums, float32, {1, 5});
-  check_is(own, float32, {1, 2, 3});
+  tests::check_is(sums, float32, {1, 5});
+  tests::check_is(own, float32, {1, 2, 3});
   // ValueError of numpy.histogram, too
   expect_error<ValueError>([&] { histogram(x, 2, std::pair(2., 1.)); }, "the range is from 2 to 1; expected finite");
   expect_error<ValueError>([&] { histogram(x, 2, std::pair(0., not_a_number)); }, "the range is from 0 to nan");
@@ -88,36 +81,36 @@ TEST_CASE("weights of a histogram are added in floats, and a range goes upward")
 
 TEST_CASE("polynomials, powers and angles have the dtypes of jax.numpy") {
   for (const DType dtype : {int8, uint8, int16, int32, float16, bfloat16, float32, float64}) {
-    check_is(polyval(row(dtype), row(dtype)), dtype, {6, 11, 18});
-    check_is(polyval(row(dtype), 2), dtype, {11});
-    check_is(polyval(row(dtype), 2.), is_float(dtype) ? dtype : float32, {11});
+    tests::check_is(polyval(row(dtype), row(dtype)), dtype, {6, 11, 18});
+    tests::check_is(polyval(row(dtype), 2), dtype, {11});
+    tests::check_is(polyval(row(dtype), 2.), is_float(dtype) ? dtype : float32, {11});
     CHECK(angle(row(dtype)).dtype() == (is_float(dtype) ? dtype : float32));
   }
-  check_is(polyval(held(), held()), bool_, {1, 1, 1});
-  check_is(polyval(held(), 2), int32, {5});
-  check_is(polyval(row(float32), row(float16)), float32, {6, 11, 18});
-  check_is(polyval(zeros({0}, float16), 2.), float16, {0});
-  check_is(polyval(zeros({0}), row(int32)), float32, {0, 0, 0});
-  check_is(polyval(zeros({0}), array({infinity})), float64, {0});
-  check_is(power(held(), array({0, 0, 1}) != 0), int32, {1, 1, 1});
-  check_is(power(array({0, 0, 1}) != 0, held()), int32, {0, 1, 1});
+  tests::check_is(polyval(held(), held()), bool_, {1, 1, 1});
+  tests::check_is(polyval(held(), 2), int32, {5});
+  tests::check_is(polyval(row(float32), row(float16)), float32, {6, 11, 18});
+  tests::check_is(polyval(zeros({0}, float16), 2.), float16, {0});
+  tests::check_is(polyval(zeros({0}), row(int32)), float32, {0, 0, 0});
+  tests::check_is(polyval(zeros({0}), array({infinity})), float64, {0});
+  tests::check_is(power(held(), array({0, 0, 1}) != 0), int32, {1, 1, 1});
+  tests::check_is(power(array({0, 0, 1}) != 0, held()), int32, {0, 1, 1});
 }
 
 TEST_CASE("flat indices have the dtype of what they are made of, and none is beyond it") {
   for (const DType dtype : {int8, uint8, int16, uint32, int32, int64}) {
     const Arrays places = unravel_index(row(dtype), {3, 4});  // jnp.unravel_index, jnp.ravel_multi_index
-    check_is(places[0], dtype, {0, 0, 0});
-    check_is(places[1], dtype, {1, 2, 3});
-    check_is(ravel_multi_index({row(dtype), row(dtype)}, {3, 4}), dtype, {5, 10, 11});
+    tests::check_is(places[0], dtype, {0, 0, 0});
+    tests::check_is(places[1], dtype, {1, 2, 3});
+    tests::check_is(ravel_multi_index({row(dtype), row(dtype)}, {3, 4}), dtype, {5, 10, 11});
   }
-  check_is(ravel_multi_index({row(int16), row(int8)}, {3, 4}), int16, {5, 10, 11});
+  tests::check_is(ravel_multi_index({row(int16), row(int8)}, {3, 4}), int16, {5, 10, 11});
   // What int8 does not hold wraps in JAX.
   const Arrays wide = unravel_index(-row(int8), {300, 400});
-  check_is(wide[0], int32, {299, 299, 299});
-  check_is(wide[1], int32, {399, 398, 397});
+  tests::check_is(wide[0], int32, {299, 299, 299});
+  tests::check_is(wide[1], int32, {399, 398, 397});
   const std::int64_t many = std::int64_t{1} << 31;
-  check_is(unravel_index(full({1}, 3 * many, int64), {many, 4})[0], int64, {1610612736});
-  check_is(unravel_index(array({2147483647}), {many, 4})[0], int32, {536870911});
+  tests::check_is(unravel_index(full({1}, 3 * many, int64), {many, 4})[0], int64, {1610612736});
+  tests::check_is(unravel_index(array({2147483647}), {many, 4})[0], int32, {536870911});
   expect_error<DtypeError>(
       [] {
         ravel_multi_index({row(int8), row(int8)}, {300, 4});
@@ -128,9 +121,9 @@ TEST_CASE("flat indices have the dtype of what they are made of, and none is bey
         ravel_multi_index({row(int32), row(int32)}, {4, std::int64_t{1} << 30});
       },
       "have indices up to 4294967295, which int32 does not hold", "to int64");
-  check_is(ravel_multi_index({full({1}, 1 << 30, int64), full({1}, 3, int64)}, {many, 4}), int64, {4294967299});
-  check_is(ravel_multi_index({full({1}, -1, int64), full({1}, 5, int64)}, {many, 4}, IndexMode::wrap), int64,
-           {8589934589});
+  tests::check_is(ravel_multi_index({full({1}, 1 << 30, int64), full({1}, 3, int64)}, {many, 4}), int64, {4294967299});
+  tests::check_is(ravel_multi_index({full({1}, -1, int64), full({1}, 5, int64)}, {many, 4}, IndexMode::wrap), int64,
+                  {8589934589});
 }
 
 TEST_CASE("axes named twice, numbers below 0 and updates of more than fits are refused") {
@@ -142,5 +135,5 @@ TEST_CASE("axes named twice, numbers below 0 and updates of more than fits are r
   expect_error<DtypeError>([&] { dynamic_update_slice(n, x, {at_0}); }, "x is i32[3], the update f32[3]", "convert");
   expect_error<DtypeError>([&] { dynamic_update_slice(held(), n, {at_0}); }, "of which bool holds a part alone");
   expect_error<DtypeError>([&] { dynamic_update_slice(x, complex(x, x), {at_0}); }, "the update c64[3]");
-  CHECK(doubles(dynamic_update_slice(x, n, {at_0})) == Doubles{1, 2, 3});
+  CHECK(tests::values(dynamic_update_slice(x, n, {at_0})) == Doubles{1, 2, 3});
 }

@@ -36,6 +36,12 @@ inline void check_equal(const Array& given, const Array& expected, double tolera
   check_close(given, expected.shape(), values(expected), tolerance);
 }
 
+/// Dtype and elements.
+inline void check_is(const Array& array, DType dtype, const std::vector<double>& elements) {
+  CHECK(array.dtype() == dtype);
+  CHECK(values(array) == elements);
+}
+
 /// Type and bits.
 inline void check_same_bits(const Array& a, const Array& b) {
   CHECK(to_string(a.type()) == to_string(b.type()));

@@ -38,6 +38,25 @@ struct OrderedProduct {
   std::int64_t a_row, a_depth, b_depth, b_column, result_row;
 };
 
+/// The plan's matrices as they lie, from these elements on.
+template <class T>
+OrderedProduct<T> product_of(const ProductPlan& plan, std::int64_t blocks, const T* a, const T* b, T* result,
+                             T* scratch) {
+  return {.a = a,
+          .b = b,
+          .result = result,
+          .scratch = scratch,
+          .blocks = blocks,
+          .rows = plan.rows.extent,
+          .columns = plan.columns.extent,
+          .depth = plan.depth.extent / blocks,
+          .a_row = plan.rows.operand[0],
+          .a_depth = plan.depth.operand[0],
+          .b_depth = plan.depth.operand[1],
+          .b_column = plan.columns.operand[1],
+          .result_row = plan.rows.result};
+}
+
 std::int64_t levels_of(std::int64_t blocks) { return std::bit_width(static_cast<std::uint64_t>(blocks)); }
 
 /// A row of the result after the other; what waits for its equal lies in scratch.
@@ -227,19 +246,10 @@ class OrderedProductKernel final : public Kernel {
       b_depth = plan_.columns.extent;
       b_column = 1;
     }
-    multiply_in_order(OrderedProduct<T>{.a = a,
-                                        .b = b,
-                                        .result = result,
-                                        .scratch = at<T>(arguments, loop_),
-                                        .blocks = blocks_,
-                                        .rows = plan_.rows.extent,
-                                        .columns = plan_.columns.extent,
-                                        .depth = plan_.depth.extent / blocks_,
-                                        .a_row = plan_.rows.operand[0],
-                                        .a_depth = plan_.depth.operand[0],
-                                        .b_depth = b_depth,
-                                        .b_column = b_column,
-                                        .result_row = plan_.rows.result});
+    OrderedProduct<T> product = product_of(plan_, blocks_, a, b, result, at<T>(arguments, loop_));
+    product.b_depth = b_depth;
+    product.b_column = b_column;
+    multiply_in_order(product);
   }
 
   ProductPlan plan_;
@@ -279,19 +289,8 @@ class OrderedMatrices final : public Kernel {
       const std::size_t input = plan_.swapped ? 1 - side : side;
       return static_cast<const float*>(arguments.inputs[input].data) + operands_[side];
     };
-    multiply_in_order(OrderedProduct<float>{.a = operand(0),
-                                            .b = operand(1),
-                                            .result = static_cast<float*>(arguments.outputs[0].data) + result_,
-                                            .scratch = at<float>(arguments, 0),
-                                            .blocks = blocks_,
-                                            .rows = plan_.rows.extent,
-                                            .columns = plan_.columns.extent,
-                                            .depth = plan_.depth.extent / blocks_,
-                                            .a_row = plan_.rows.operand[0],
-                                            .a_depth = plan_.depth.operand[0],
-                                            .b_depth = plan_.depth.operand[1],
-                                            .b_column = plan_.columns.operand[1],
-                                            .result_row = plan_.rows.result});
+    float* const result = static_cast<float*>(arguments.outputs[0].data) + result_;
+    multiply_in_order(product_of(plan_, blocks_, operand(0), operand(1), result, at<float>(arguments, 0)));
   }
 
  private:

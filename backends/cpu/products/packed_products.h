@@ -118,16 +118,22 @@ struct PackedBlock {
   std::int64_t rows, last;
 };
 
-/// Takes a block through a leaf: its product is joined with the sums that wait for it, and waits in turn or is the result.
+/// The sums of a block.
 template <class Lanes, std::int64_t vectors>
-void add_leaf(const ProductsSum& p, const PackedBlock& block, std::int64_t leaf) {
-  Lanes sums[packed_rows][vectors];
-  const auto each = [](auto visit) __attribute__((always_inline)) {
-    unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) {
-      unrolled<vectors>([&](auto j) __attribute__((always_inline)) { visit(i, j); });
-    });
-  };
-  each([&](auto i, auto j) __attribute__((always_inline)) { sums[i][j] = Lanes::zero(); });
+using PackedSums = Lanes[packed_rows][vectors];
+
+/// Calls visit(row, vector) for each of them.
+template <std::int64_t vectors>
+[[gnu::always_inline]] inline void for_each_sum(auto visit) {
+  unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) {
+    unrolled<vectors>([&](auto j) __attribute__((always_inline)) { visit(i, j); });
+  });
+}
+
+/// Adds the products of a block, over all of p's depth.
+template <class Lanes, std::int64_t vectors>
+[[gnu::always_inline]] inline void add_products(const ProductsSum& p, const PackedBlock& block,
+                                                PackedSums<Lanes, vectors>& sums) {
   const float* a = block.a;
   const float* b = block.b;
   for (std::int64_t k = 0; k < p.depth; ++k, a += packed_rows, b += vectors * lanes) {
@@ -139,27 +145,46 @@ void add_leaf(const ProductsSum& p, const PackedBlock& block, std::int64_t leaf)
                             __attribute__((always_inline)) { sums[i][j] = Lanes::fma(factor, row[j], sums[i][j]); });
     });
   }
-  std::int64_t depth = std::popcount(static_cast<std::uint64_t>(leaf));
-  for (std::int64_t digit = leaf; (digit & 1) != 0; digit >>= 1) {
-    const float* left = block.waiting + --depth * block.waiting_step;
-    each([&](auto i, auto j) __attribute__((always_inline)) {
-      sums[i][j] = Lanes::add(Lanes::load(left + (i * vectors + j) * lanes), sums[i][j]);
-    });
-  }
-  if (leaf + 1 < p.leaves) {
-    float* to = block.waiting + depth * block.waiting_step;
-    each([&](auto i, auto j) __attribute__((always_inline)) { sums[i][j].store(to + (i * vectors + j) * lanes); });
-    return;
-  }
-  each([&](auto i, auto j) __attribute__((always_inline)) {
+}
+
+/// Whether all columns of a block's vector are there.
+template <std::int64_t vectors>
+[[gnu::always_inline]] inline bool is_whole(const PackedBlock& block, std::int64_t vector) {
+  return vector < vectors - 1 || block.last == lanes;
+}
+
+/// Writes the sums into what of the result there is.
+template <class Lanes, std::int64_t vectors>
+[[gnu::always_inline]] inline void store_sums(const ProductsSum& p, const PackedBlock& block,
+                                              const PackedSums<Lanes, vectors>& sums) {
+  for_each_sum<vectors>([&](auto i, auto j) __attribute__((always_inline)) {
     if (i >= block.rows) return;
     float* to = block.result + i * p.result_row + j * lanes;
-    if (j < vectors - 1 || block.last == lanes) {
+    if (is_whole<vectors>(block, j)) {
       sums[i][j].store(to);
     } else {
       sums[i][j].store(to, block.last);
     }
   });
+}
+
+/// Takes a block through a leaf: its product is joined with the sums that wait for it, and waits in turn or is the result.
+template <class Lanes, std::int64_t vectors>
+void add_leaf(const ProductsSum& p, const PackedBlock& block, std::int64_t leaf) {
+  PackedSums<Lanes, vectors> sums;
+  for_each_sum<vectors>([&](auto i, auto j) __attribute__((always_inline)) { sums[i][j] = Lanes::zero(); });
+  add_products<Lanes, vectors>(p, block, sums);
+  std::int64_t depth = std::popcount(static_cast<std::uint64_t>(leaf));
+  for (std::int64_t digit = leaf; (digit & 1) != 0; digit >>= 1) {
+    const float* left = block.waiting + --depth * block.waiting_step;
+    for_each_sum<vectors>([&](auto i, auto j) __attribute__((always_inline)) {
+      sums[i][j] = Lanes::add(Lanes::load(left + (i * vectors + j) * lanes), sums[i][j]);
+    });
+  }
+  if (leaf + 1 == p.leaves) return store_sums<Lanes, vectors>(p, block, sums);
+  float* to = block.waiting + depth * block.waiting_step;
+  for_each_sum<vectors>([&](auto i, auto j)
+                            __attribute__((always_inline)) { sums[i][j].store(to + (i * vectors + j) * lanes); });
 }
 
 /// All rows of a few columns: a few blocks go through one leaf after the other, whose columns stay in the first cache.
@@ -191,39 +216,15 @@ void sum_columns(const ProductsSum& p, const float* a, const float* b, float* wa
 /// Adds the products of p, a range of depth, to a block of the result, or begins it with them.
 template <class Lanes, std::int64_t vectors>
 void add_range(const ProductsSum& p, const PackedBlock& block, bool begins) {
-  Lanes sums[packed_rows][vectors];
-  const auto each = [](auto visit) __attribute__((always_inline)) {
-    unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) {
-      unrolled<vectors>([&](auto j) __attribute__((always_inline)) { visit(i, j); });
-    });
-  };
-  const auto is_whole = [&](auto j) __attribute__((always_inline)) { return j < vectors - 1 || block.last == lanes; };
-  each([&](auto i, auto j) __attribute__((always_inline)) {
+  PackedSums<Lanes, vectors> sums;
+  for_each_sum<vectors>([&](auto i, auto j) __attribute__((always_inline)) {
     const float* from = block.result + i * p.result_row + j * lanes;
-    sums[i][j] = begins || i >= block.rows ? Lanes::zero()
-                 : is_whole(j)             ? Lanes::load(from)
-                                           : Lanes::load(from, block.last);
+    sums[i][j] = begins || i >= block.rows     ? Lanes::zero()
+                 : is_whole<vectors>(block, j) ? Lanes::load(from)
+                                               : Lanes::load(from, block.last);
   });
-  const float* a = block.a;
-  const float* b = block.b;
-  for (std::int64_t k = 0; k < p.depth; ++k, a += packed_rows, b += vectors * lanes) {
-    Lanes row[vectors];
-    unrolled<vectors>([&](auto j) __attribute__((always_inline)) { row[j] = Lanes::load(b + j * lanes); });
-    unrolled<packed_rows>([&](auto i) __attribute__((always_inline)) {
-      const Lanes factor = Lanes::all(a[i]);
-      unrolled<vectors>([&](auto j)
-                            __attribute__((always_inline)) { sums[i][j] = Lanes::fma(factor, row[j], sums[i][j]); });
-    });
-  }
-  each([&](auto i, auto j) __attribute__((always_inline)) {
-    if (i >= block.rows) return;
-    float* to = block.result + i * p.result_row + j * lanes;
-    if (is_whole(j)) {
-      sums[i][j].store(to);
-    } else {
-      sums[i][j].store(to, block.last);
-    }
-  });
+  add_products<Lanes, vectors>(p, block, sums);
+  store_sums<Lanes, vectors>(p, block, sums);
 }
 
 /// A single leaf: some rows at a time, of these some depth after the other, so that what is packed stays in a cache.

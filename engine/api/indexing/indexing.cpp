@@ -168,9 +168,7 @@ Array dynamic_update_slice(const ArrayOperand& x, const Operand& update, const A
     throw ShapeError("dynamic_update_slice: the update must be an array of x's rank; use full(shape, value)");
   }
   const DType of_update = update.array().dtype();
-  const bool loses = (is_inexact(of_update) && !is_inexact(x.dtype())) ||
-                     (is_complex(of_update) && !is_complex(x.dtype())) || (x.dtype() == bool_ && of_update != bool_);
-  if (loses) {
+  if (api::keeps_a_part(of_update, x.dtype()) || (x.dtype() == bool_ && of_update != bool_)) {
     throw DtypeError(fmt::format(
         "dynamic_update_slice: x is {}, the update {}, of which {} holds a part alone; convert the update, or x",
         to_string(x.type()), to_string(update.array().type()), name(x.dtype())));

@@ -119,6 +119,10 @@ DType common_dtype(std::initializer_list<Array> arrays) {
 
 DType numeric(DType dtype) { return is_integer(dtype) ? dtype : inexact(dtype); }
 
+bool keeps_a_part(DType from, DType to) {
+  return (is_inexact(from) && !is_inexact(to)) || (is_complex(from) && !is_complex(to));
+}
+
 DType inexact(DType dtype) { return is_inexact(dtype) ? dtype : promote(dtype, ScalarKind::real); }
 
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape) {

@@ -35,6 +35,9 @@ DType inexact(DType dtype);
 /// `dtype`, or the float that bool becomes.
 DType numeric(DType dtype);
 
+/// Whether `to` keeps a part alone of what `from` holds: of floats no fraction, of complex numbers one of two.
+bool keeps_a_part(DType from, DType to);
+
 /// Throws ValueError naming `op` for an integer that the dtype cannot hold.
 void check_fits(std::string_view op, std::int64_t value, DType dtype);
 void check_fits(std::string_view op, const Operand& scalar, DType dtype);  ///< Likewise, for an integer scalar.

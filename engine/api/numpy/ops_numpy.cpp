@@ -87,11 +87,8 @@ Array power(const Operand& x, const Operand& exponent) {
     return integer_pow(x.array(), exponent.integer());
   }
   if (is_inexact(dtype)) return pow(x, exponent);
-  if (dtype == DType::bool_) {
-    const auto [base, power] = common_pair("power", x, exponent);
-    return convert(logical_or(base, logical_not(power)), int32);
-  }
   const auto [base, power] = common_pair("power", x, exponent);
+  if (dtype == DType::bool_) return convert(logical_or(base, logical_not(power)), int32);
   return integer_power(base, power);
 }
 
@@ -252,7 +249,7 @@ Array polyval(const ArrayOperand& coefficients, const Operand& x) {
   const Array place = convert(value, wide);
   Array sum = zeros_like(place);
   for (std::int64_t i = 0; i < coefficients.dim(0); ++i) {
-    sum = add(mul(i == 0 ? zeros_like(place) : sum, place), convert(coefficient(i), wide));
+    sum = add(mul(sum, place), convert(coefficient(i), wide));
   }
   return convert(sum, dtype);
 }

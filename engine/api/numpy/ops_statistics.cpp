@@ -30,12 +30,11 @@ Array in_front(std::string_view op, const Array& x, MaybeAxis axis) {
 }
 
 /// What lies between two elements, `share` of the way, rounded once to their dtype.
-Array between(const Array& lower, const Array& upper, const Array& share, Quantile method) {
-  const DType dtype = api::widened(lower.dtype());
-  if (dtype != lower.dtype()) {
-    return convert(between(convert(lower, dtype), convert(upper, dtype), share, method), lower.dtype());
+Array between(const Array& below, const Array& above, const Array& share, Quantile method) {
+  const DType dtype = api::widened(below.dtype());
+  if (dtype != below.dtype()) {
+    return convert(between(convert(below, dtype), convert(above, dtype), share, method), below.dtype());
   }
-  const Array &below = lower, &above = upper;
   switch (method) {
     case Quantile::lower:
       return below;

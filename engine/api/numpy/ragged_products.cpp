@@ -22,9 +22,7 @@ namespace lockstep {
 namespace {
 
 void check_result(std::string_view op, DType given, DType result) {
-  const bool loses_fraction = is_inexact(given) && !is_inexact(result);
-  const bool loses_imaginary = is_complex(given) && !is_complex(result);
-  if (result != bool_ && result != DType::key && !loses_fraction && !loses_imaginary) return;
+  if (result != bool_ && result != DType::key && !api::keeps_a_part(given, result)) return;
   throw DtypeError(
       fmt::format("{}: a product of {} is asked for in {}; expected a number of the same kind or a wider "
                   "one; convert the operands first, or the result",
