@@ -45,9 +45,8 @@ class StoppedProcess {
 /// Messages by channel, sender and receiver, and windows, where there are such.
 class ThreadMail {
  public:
-  /// `bytes_per_second`: of each way from a process to another one; 0: messages take no time.
-  explicit ThreadMail(int size, bool has_windows = false, double bytes_per_second = 0)
-      : size_(size), has_windows_(has_windows), bytes_per_second_(bytes_per_second) {}
+  explicit ThreadMail(int size, bool has_windows = false)
+      : size_(size), has_windows_(has_windows), sent_bytes_(static_cast<std::size_t>(size)) {}
   int size() const { return size_; }
   /// How many processes did not wait for the others at their end.
   std::atomic<int> abandoned = 0;
@@ -63,11 +62,13 @@ class ThreadMail {
 
   void put(Channel channel, int from, int to, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    Clock::time_point& free = free_[{channel, from, to}];
-    const double seconds = bytes_per_second_ > 0 ? static_cast<double>(bytes.size()) / bytes_per_second_ : 0;
-    free = std::max(free, Clock::now()) +
-           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    messages_[{channel, from, to}].push_back({free, {bytes.begin(), bytes.end()}});
+    messages_[{channel, from, to}].emplace_back(bytes.begin(), bytes.end());
+    sent_bytes_[static_cast<std::size_t>(from)] += bytes.size();
+  }
+  /// What the process has sent, of all channels.
+  std::size_t sent_bytes(int from) const {
+    const std::lock_guard lock(mutex_);
+    return sent_bytes_[static_cast<std::size_t>(from)];
   }
   /// Who receives from there next: its place in the queue.
   std::uint64_t wait_in_line(Channel channel, int from, int to) {
@@ -84,8 +85,8 @@ class ThreadMail {
     const std::lock_guard lock(mutex_);
     auto& messages = messages_[{channel, from, to}];
     Line& line = lines_[{channel, from, to}];
-    if (messages.empty() || line.waiting.front() != place || Clock::now() < messages.front().arrives) return false;
-    const std::vector<std::byte>& bytes = messages.front().bytes;
+    if (messages.empty() || line.waiting.front() != place) return false;
+    const std::vector<std::byte>& bytes = messages.front();
     if (!bytes.empty()) std::memcpy(room.data(), bytes.data(), bytes.size());
     messages.pop_front();
     line.waiting.pop_front();
@@ -93,11 +94,6 @@ class ThreadMail {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Mail {
-    Clock::time_point arrives;
-    std::vector<std::byte> bytes;
-  };
   struct Line {
     std::uint64_t last = 0;
     std::deque<std::uint64_t> waiting;
@@ -105,12 +101,11 @@ class ThreadMail {
 
   int size_;
   bool has_windows_;
-  double bytes_per_second_;
-  std::mutex mutex_;
-  std::map<std::tuple<Channel, int, int>, Clock::time_point> free_;  ///< When the way is.
+  mutable std::mutex mutex_;
+  std::vector<std::size_t> sent_bytes_;
   std::map<std::tuple<Channel, int, int>, Line> lines_;
   std::map<std::pair<int, int>, std::list<std::vector<std::byte>>> windows_;
-  std::map<std::tuple<Channel, int, int>, std::deque<Mail>> messages_;
+  std::map<std::tuple<Channel, int, int>, std::deque<std::vector<std::byte>>> messages_;
 };
 
 class ThreadCommunicator : public backend::Communicator {
@@ -166,15 +161,13 @@ class ThreadCommunicator : public backend::Communicator {
   int rank_;
 };
 
-/// Runs `body` once for each process, all at the same time. `options` may depend on the process. Returns how many did not
-/// wait for the others at their end.
+/// Runs `body` once for each process of `mail`, all at the same time. `options` may depend on the process. Returns how
+/// many did not wait for the others at their end.
 inline int run_processes(
-    int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
-    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }, bool has_windows = false,
-    double bytes_per_second = 0) {
-  auto mail = std::make_shared<ThreadMail>(count, has_windows, bytes_per_second);
+    const std::shared_ptr<ThreadMail>& mail, const std::function<void(const std::shared_ptr<Processes>&)>& body,
+    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); }) {
   std::vector<std::thread> threads;
-  for (int p = 0; p < count; ++p) {
+  for (int p = 0; p < mail->size(); ++p) {
     threads.emplace_back([&, p] {
       const auto processes = std::make_shared<Processes>(std::make_shared<ThreadCommunicator>(mail, p), options(p));
       body(processes);
@@ -183,6 +176,12 @@ inline int run_processes(
   }
   for (std::thread& thread : threads) thread.join();
   return mail->abandoned;
+}
+inline int run_processes(
+    int count, const std::function<void(const std::shared_ptr<Processes>&)>& body,
+    const std::function<ProcessOptions(int)>& options = [](int) { return ProcessOptions(); },
+    bool has_windows = false) {
+  return run_processes(std::make_shared<ThreadMail>(count, has_windows), body, options);
 }
 
 /// The texts of what `body` throws in each process; empty where it throws nothing.
