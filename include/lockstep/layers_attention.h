@@ -40,7 +40,7 @@ struct AttentionContext {
 /// x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads' results joined
 /// by another, "out". Where keys are of another source or number, layers "query", "key" and "value" stand for the
 /// first. A query that sees no key takes the mean of all values. Throws ShapeError and ValueError where options do
-/// not fit, DtypeError for a mask that is not of bool. Vaswani et al. 2017.
+/// not fit, DtypeError for a mask that is not of bool and a bias that is of bool or complex. Vaswani et al. 2017.
 LOCKSTEP_API Array multi_head_attention(const Scope& scope, const ArrayOperand& x,
                                         const MultiHeadAttentionOptions& options, const AttentionContext& context = {});
 
@@ -73,7 +73,7 @@ struct AdditiveAttentionOptions {
 /// softmax over s of the sum of scale tanh(q_t + k_s). Keys are `keys` of the context, [N, S, features], or the values
 /// where there are none; `lengths` of it are those of queries, `key_lengths` those of keys and values, mask and bias
 /// broadcast to [N, T, S]. A query that sees no key takes the mean of all values. Variable scale [features]. Throws
-/// ShapeError where shapes do not fit, DtypeError for a mask that is not of bool, ValueError for a dropout outside [0,
+/// ShapeError where shapes do not fit, DtypeError for masks and biases as there, ValueError for a dropout outside [0,
 /// 1). Bahdanau, Cho and Bengio 2015. (Keras' AdditiveAttention)
 LOCKSTEP_API Array additive_attention(const Scope& scope, const ArrayOperand& queries, const ArrayOperand& values,
                                       const AdditiveAttentionOptions& options = {},
