@@ -204,6 +204,22 @@ TEST_CASE("masks are of bool, lengths are integers, and states and biases are re
       "the mask must broadcast to [B, N, T, S] = [2,1,3,3], got [1,1,1,2]");
 }
 
+TEST_CASE("noise on integers is no integer, and positions are floats") {
+  const Array x = ones({64}, int32);
+  for (const auto& layer : std::vector<std::function<Array(const Scope&, const Array&)>>{
+           [](const Scope&s, const Array&v) { return gaussian_noise(s, v, 0.1); },
+           [](const Scope&s, const Array&v) { return gaussian_dropout(s, v, 0.1); }}) {
+    const Array y = tests::run_layer(layer, x).y;
+    CHECK(y.dtype() == float32);
+    CHECK(fingerprint(y) == fingerprint(tests::run_layer(layer, convert(x, float32)).y));
+  }
+  tests::expect_error<DtypeError>([] { static_cast<void>(sinusoidal_positions(2, 4, 10000, int32)); },
+                                  "[sinusoidal_positions] the dtype is int32; give a float dtype");
+  tests::expect_error<DtypeError>([] { static_cast<void>(alibi_bias(1, 2, 2, 0, int32)); }, "[alibi_bias] the dtype");
+  tests::expect_error<ValueError>([] { static_cast<void>(sinusoidal_positions(2, 4, 0)); }, "base is 0");
+  tests::expect_error<ValueError>([] { static_cast<void>(rotary(ones({1, 2, 1, 4}), 0, -1)); }, "[rotary] base is -1");
+}
+
 TEST_CASE("spectral_norm finds the largest singular value over training calls, and keeps it in evaluation") {
   const auto layer = [](const Scope& s, const Array& v) {
     return dense(s, v, {.units = 3, .use_bias = false, .kernel_function = [](const Scope& own, const Array& k) {
