@@ -21,7 +21,8 @@ namespace lockstep {
 /// stride, rounded up; the odd element at the end) or "SAME_LOWER" (at the beginning).
 using ConvPadding = std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
-/// The pairs that a padding by name means. Throws ValueError for another name.
+/// The pairs that a padding by name means. Throws ValueError for another name, ShapeError for windows, strides and
+/// dilations that are not one number a dimension, the latter two of 1 or more.
 LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(const ConvPadding& padding,
                                                                                 const Axes& extents, const Axes& window,
                                                                                 const Axes& strides,

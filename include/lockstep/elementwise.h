@@ -73,7 +73,8 @@ LOCKSTEP_API Array nan_to_num(const ArrayOperand& x, double nan = 0, std::option
                               std::optional<double> neginf = std::nullopt);
 LOCKSTEP_API Array fmax(const Operand& a, const Operand& b);  ///< The larger one; the other where one is NaN.
 LOCKSTEP_API Array fmin(const Operand& a, const Operand& b);  ///< The smaller one; the other where one is NaN.
-/// jax.lax.clamp: `x` limited to [low, high]; unlike `clip`, its derivative is 0 where x meets a limit.
+/// jax.lax.clamp: `x` limited to [low, high], all of their common dtype; unlike `clip`, its derivative is 0 where x meets
+/// a limit.
 LOCKSTEP_API Array clamp(const Operand& low, const ArrayOperand& x, const Operand& high);
 
 // ---- truth -----------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ struct AttentionContext {
 /// x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads' results joined
 /// by another, "out". Where keys are of another source or number, layers "query", "key" and "value" stand for the
 /// first. A query that sees no key takes the mean of all values. Throws ShapeError and ValueError where options do
-/// not fit, DtypeError for a mask that is not of bool. Vaswani et al. 2017.
+/// not fit, DtypeError for a mask that is not of bool and a bias that is of bool or complex. Vaswani et al. 2017.
 LOCKSTEP_API Array multi_head_attention(const Scope& scope, const ArrayOperand& x,
                                         const MultiHeadAttentionOptions& options, const AttentionContext& context = {});
 
@@ -73,7 +73,7 @@ struct AdditiveAttentionOptions {
 /// softmax over s of the sum of scale tanh(q_t + k_s). Keys are `keys` of the context, [N, S, features], or the values
 /// where there are none; `lengths` of it are those of queries, `key_lengths` those of keys and values, mask and bias
 /// broadcast to [N, T, S]. A query that sees no key takes the mean of all values. Variable scale [features]. Throws
-/// ShapeError where shapes do not fit, DtypeError for a mask that is not of bool, ValueError for a dropout outside [0,
+/// ShapeError where shapes do not fit, DtypeError for masks and biases as there, ValueError for a dropout outside [0,
 /// 1). Bahdanau, Cho and Bengio 2015. (Keras' AdditiveAttention)
 LOCKSTEP_API Array additive_attention(const Scope& scope, const ArrayOperand& queries, const ArrayOperand& values,
                                       const AdditiveAttentionOptions& options = {},
@@ -81,14 +81,14 @@ LOCKSTEP_API Array additive_attention(const Scope& scope, const ArrayOperand& qu
 
 /// Pairs of features (i, i + H / 2) of x[N, T, heads, H] turned by the angle (t + offset) base^(-2 i / H) at position
 /// t, so that products of queries and keys depend on their distance. `offset` is a number or an integer scalar. Throws
-/// ShapeError for odd H. Su et al. 2021.
+/// ShapeError for odd H, ValueError for a base that is not above 0. Su et al. 2021.
 LOCKSTEP_API Array rotary(const ArrayOperand& x, const Operand& offset = 0, double base = 10000);
 /// [1, heads, T, S]: -slope times the distance of query t + offset and key s, slopes 2^(-8 (h + 1) / heads), between
-/// those of the powers of two below and above for other numbers of heads. Press, Smith and Lewis 2022.
+/// those of the powers of two below and above for other numbers of heads. Throws DtypeError unless the dtype is a float. Press, Smith and Lewis 2022.
 LOCKSTEP_API Array alibi_bias(std::int64_t heads, std::int64_t queries, std::int64_t keys, const Operand& offset = 0,
                               DType dtype = float32);
 /// [T, features]: sin(t base^(-2 i / features)) for i < features / 2, then the cosines. Throws ValueError for an odd
-/// number of features. Vaswani et al. 2017.
+/// number of features and a base that is not above 0, DtypeError unless the dtype is a float. Vaswani et al. 2017.
 LOCKSTEP_API Array sinusoidal_positions(std::int64_t positions, std::int64_t features, double base = 10000,
                                         DType dtype = float32);
 

@@ -73,7 +73,8 @@ struct SpectralNormOptions {
 };
 /// A kernel [..., out] divided by its largest singular value as a matrix [all but the last merged, out], which the
 /// power method finds over training calls: a layer's `kernel_function`. State u [out] (at least float32), of the kernel
-/// alone and so the same on all replicas. Throws ValueError for no iteration, ShapeError for a kernel below rank 2.
+/// alone and so the same on all replicas. Throws ValueError for no iteration and a negative epsilon, ShapeError for a
+/// kernel below rank 2.
 /// Miyato et al. 2018.
 LOCKSTEP_API Array spectral_norm(const Scope& scope, const ArrayOperand& kernel,
                                  const SpectralNormOptions& options = {});

@@ -15,7 +15,8 @@
 // Recurrent layers: one loop over T of sequences [N, T, features], or of images.
 namespace lockstep {
 
-/// How a recurrent layer goes over its sequences.
+/// How a recurrent layer goes over its sequences. Layers throw ShapeError for what does not fit, DtypeError for lengths
+/// that are no integers, a mask that is not of bool, and complex states.
 template <class State>
 struct SequenceOptions {
   std::optional<State> initial = std::nullopt;  ///< Zeros.

@@ -7,7 +7,8 @@
 #include <lockstep/export.h>
 #include <lockstep/weighted.h>
 
-// Losses of classes: logits or probabilities against integer labels or dense ones. Weights: `weighted` in weighted.h.
+// Losses of classes: logits or probabilities against integer labels or dense ones. Weights: `weighted` in weighted.h. All
+// throw DtypeError for complex numbers.
 namespace lockstep {
 
 /// What integer labels mean beside the classes 0 to C - 1. Whatever else is there has no meaning: its row's value is
@@ -76,14 +77,15 @@ LOCKSTEP_API Weighted softmax_focal(const ArrayOperand& logits, const ArrayOpera
                                     const FocalOptions& options = {}, const LabelOptions& label_options = {});
 
 /// max(margin - y s, 0) of scores s, where y is 1 for labels above 0 and else -1: labels are {-1, 1} or {0, 1}, both of
-/// one shape with the scores. Margin 0 makes it the perceptron's loss. Cortes and Vapnik 1995.
+/// one shape with the scores. Margin 0 makes it the perceptron's loss. Throws ValueError for a negative margin. Cortes and
+/// Vapnik 1995.
 LOCKSTEP_API Weighted hinge(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
                             double margin = 1.0);
 /// Its square, which has a derivative everywhere.
 LOCKSTEP_API Weighted squared_hinge(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
                                     double margin = 1.0);
 /// max(1 + the largest other score - the label's, 0) of scores [B, ..., C] and labels as of softmax_cross_entropy,
-/// dense ones by their argmax. Crammer and Singer 2001.
+/// dense ones by their argmax, NaN for a row of zeros. Crammer and Singer 2001.
 LOCKSTEP_API Weighted multiclass_hinge(const ArrayOperand& scores, const ArrayOperand& labels, const Array& weight = {},
                                        const LabelOptions& options = {});
 /// What sparsemax, the nearest point of the simplex to the scores, has in place of a softmax's cross entropy: 0, with
@@ -96,7 +98,7 @@ LOCKSTEP_API Weighted sparsemax_loss(const ArrayOperand& scores, const ArrayOper
 struct KlOptions {
   bool log_predictions = true;  ///< Whether predictions are logarithms, as log_softmax gives; else probabilities.
   bool log_targets = false;     ///< Whether targets are logarithms.
-  double epsilon = 1e-7;        ///< Probabilities of the predictions are at least that.
+  double epsilon = 1e-7;        ///< Probabilities of the predictions are at least that. Not negative.
 };
 /// sum over the last dimension of t log(t / p): [B, ..., C] each (else ShapeError). A target of 0 adds 0. Kullback and
 /// Leibler 1951.
@@ -106,7 +108,7 @@ LOCKSTEP_API Weighted kl_divergence(const ArrayOperand& predictions, const Array
 /// Options of tversky.
 struct TverskyOptions {
   double alpha = 0.5;     ///< Of what is predicted and not there,
-  double beta = 0.5;      ///< and of what is there and not predicted.
+  double beta = 0.5;      ///< and of what is there and not predicted. Neither is negative.
   double smoothing = 1;   ///< Added above and below: an empty row that is found empty costs 0. Above 0.
   bool per_class = true;  ///< Channels [B, ..., C] each alone, then averaged; false: all of a row together.
 };

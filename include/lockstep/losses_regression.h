@@ -6,7 +6,7 @@
 
 // Losses of numbers. Targets are converted to the predictions' dtype, at least float32 of floats; integers are numbers
 // too. Each is a mean over the elements of the rows that count; weights: `weighted` in weighted.h. All throw ShapeError
-// unless predictions and targets have one shape.
+// unless predictions and targets have one shape, and DtypeError for complex numbers, which mean_absolute_error alone takes.
 namespace lockstep {
 
 /// The mean of (predictions - targets)^2.
@@ -35,7 +35,7 @@ LOCKSTEP_API Weighted quantile_loss(const ArrayOperand& predictions, const Array
 /// Options of poisson.
 struct PoissonOptions {
   bool log_rate = false;  ///< Predictions are logarithms of rates: exp(x) - y x.
-  double epsilon = 1e-7;  ///< Added to rates under the logarithm.
+  double epsilon = 1e-7;  ///< Added to rates under the logarithm. Not negative.
 };
 /// rate - y log(rate + epsilon): the negative logarithm of Poisson's probability of counts y, without what predictions
 /// do not change.

@@ -5,7 +5,7 @@
 #include <lockstep/weighted.h>
 
 // Losses of embeddings, vectors along the last dimension. Weights: `weighted` in weighted.h. All throw ShapeError where
-// operands do not fit.
+// operands do not fit, DtypeError for complex numbers. A label that is NaN makes its pair NaN.
 namespace lockstep {
 
 /// 1 - cos of the angle between predictions and targets [B, ..., D]: one value for each pair of vectors. A vector
@@ -16,11 +16,11 @@ LOCKSTEP_API Weighted cosine_distance(const ArrayOperand& predictions, const Arr
 LOCKSTEP_API Weighted cosine_embedding(const ArrayOperand& a, const ArrayOperand& b, const ArrayOperand& labels,
                                        const Array& weight = {}, double margin = 0.0);
 /// Of distances d [B, ...] and labels: d^2 where a label is above 0 (the pair belongs together), else max(margin - d,
-/// 0)^2. Hadsell, Chopra and LeCun 2006.
+/// 0)^2. Throws ValueError for a negative margin. Hadsell, Chopra and LeCun 2006.
 LOCKSTEP_API Weighted contrastive(const ArrayOperand& distances, const ArrayOperand& labels, const Array& weight = {},
                                   double margin = 1.0);
 /// max(|anchor - positive| - |anchor - negative| + margin, 0) of vectors [B, ..., D], |x| = sqrt(sum x^2 + 1e-6).
-/// Schroff et al. 2015.
+/// Throws ValueError for a negative margin. Schroff et al. 2015.
 LOCKSTEP_API Weighted triplet_margin(const ArrayOperand& anchors, const ArrayOperand& positives,
                                      const ArrayOperand& negatives, const Array& weight = {}, double margin = 1.0);
 /// max(margin - y (a - b), 0), y = 1 where labels are above 0 (a should be the larger one), else -1.

@@ -20,7 +20,8 @@ enum class Curve : std::uint8_t {
   roc,              ///< The share of positives found over the share of negatives taken for positive.
   precision_recall  ///< Precision over recall, interpolated as Davis and Goadrich 2006 have it.
 };
-// Of threshold_counts, in float64. All throw ShapeError for other sums; 0 where no threshold is such.
+// Of threshold_counts, in float64. All throw ShapeError for other sums, ValueError for a share outside [0, 1]; 0 where no
+// threshold is such.
 /// By trapezoids between thresholds.
 LOCKSTEP_API Array auc(const Weighted& counts, Curve curve = Curve::roc);
 /// The best precision at a threshold whose recall is at least that.

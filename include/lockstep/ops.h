@@ -132,7 +132,7 @@ LOCKSTEP_API Array where(const ArrayOperand& predicate, const Operand& on_true, 
 /// minimum(maximum(x, low), high), promoted to one dtype: NaN stays, `high` where low is above it; x shares the
 /// derivative with a limit that it equals.
 LOCKSTEP_API Array clip(const ArrayOperand& x, const Operand& low, const Operand& high);
-LOCKSTEP_API Array square(const ArrayOperand& x);  ///< x x, integers wrapping.
+LOCKSTEP_API Array square(const ArrayOperand& x);  ///< x x, integers wrapping; of bool int32.
 
 // ---- shape; starts of a dynamic slice are clamped so that it fits, negative ones count from the end -----------------
 /// Elements in row-major order under other extents, one of which may be -1: what the others leave. Throws ShapeError

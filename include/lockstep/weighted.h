@@ -61,10 +61,11 @@ struct WithAux {
 /// least float32. Where a weight is 0, values are masked by select: a NaN there reaches neither the sum nor the
 /// derivative by the values. What made the values must not see it either (`fill_masked_rows`): 0 times an infinite
 /// derivative is NaN. The losses mask predictions and targets before they compute anything. Throws ShapeError for
-/// values of rank 0 and for weights of another shape.
+/// values of rank 0 and for weights of another shape, DtypeError for complex weights.
 LOCKSTEP_API Weighted weighted(const ArrayOperand& values, const Array& weight = {});
 
-// Penalties: rank-0 sums over the float leaves of a tree, in at least float32; 0 of a tree without one.
+// Penalties: rank-0 sums over the float leaves of a tree, in at least float32; 0 of a tree without one. Both throw
+// ValueError unless the factor is finite and not negative.
 /// factor * sum |w|, slope 0 at 0. Tibshirani 1996.
 LOCKSTEP_API Array l1_penalty(const Tree& parameters, double factor);
 LOCKSTEP_API Array l2_penalty(const Tree& parameters, double factor);  ///< factor * sum w^2, without a half.

@@ -137,3 +137,23 @@ TEST_CASE("axes named twice, numbers below 0 and updates of more than fits are r
   expect_error<DtypeError>([&] { dynamic_update_slice(x, complex(x, x), {at_0}); }, "the update c64[3]");
   CHECK(tests::values(dynamic_update_slice(x, n, {at_0})) == Doubles{1, 2, 3});
 }
+
+TEST_CASE("bools are squared as numbers and have no differences, limits are promoted, and only vectors are counted") {
+  // jnp.square of bool: int32. jnp.ediff1d of bool: TypeError. jnp.bincount of a matrix: ValueError.
+  const Array truths = array({0, 1, 1}) != 0;
+  CHECK(square(truths).dtype() == int32);
+  CHECK(square(truths).to_vector<int>() == std::vector<int>{0, 1, 1});
+  tests::expect_error<DtypeError>([&] { static_cast<void>(ediff1d(truths)); }, "ediff1d: x is bool[3]",
+                                  "convert(x, int32)");
+  tests::expect_error<ShapeError>(
+      [] {
+        static_cast<void>(bincount(zeros({2, 2}, int32), 3));
+      },
+      "bincount: x is i32[2,2]; give a vector", "ravel(x)");
+  // numpy.clip([0, 1, 2], 0.5, 1.5); jax.lax.clamp takes one dtype alone.
+  const std::vector<float> between = {0.5F, 1, 1.5F};
+  CHECK(clamp(0.5, array({0, 1, 2}), 1.5).to_vector<float>() == between);
+  CHECK(clamp(array(0.5F), array({0, 1, 2}), array(1.5F)).to_vector<float>() == between);
+  CHECK(clamp(0, array({-1, 1, 9}), 2).dtype() == int32);
+  CHECK(clamp(0, array({-1.0F}), 2).dtype() == float32);
+}

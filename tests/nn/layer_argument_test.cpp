@@ -100,6 +100,7 @@ TEST_CASE("convolutions and poolings refuse what does not fit") {
   tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_avg_pool(x, {2})); }, "[adaptive_avg_pool]",
                                   "give 2 extents of at least 1");
   tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_max_pool(x, {2, 0})); }, "[adaptive_max_pool]");
+  tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_avg_pool(x, {-1, 2})); }, "given are [-1,2]");
   tests::expect_error<ValueError>([&] { static_cast<void>(resize(x, {})); }, "[resize]");
   tests::expect_error<ValueError>([&] { static_cast<void>(upsample(x, {2, 0})); }, "[upsample]", "give 2 numbers");
   tests::expect_error<ShapeError>([&] { static_cast<void>(global_max_pool(zeros({2, 3}))); }, "[global_max_pool]");
@@ -114,8 +115,9 @@ TEST_CASE("recurrent layers and those that draw refuse what does not fit") {
   refuses<ShapeError>(
       [](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, {.lengths = array({1})}).first; }, x,
       "lengths are i32[1]; give lengths [2] or a mask [2,3]");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, {.mask = ones({2})}).first; },
-                      x, "the mask is f32[2]");
+  refuses<ShapeError>(
+      [](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, {.mask = full({2}, true, bool_)}).first; }, x,
+      "the mask is bool[2]");
   refuses<ShapeError>(
       [](const Scope& s, const Array& v) {
         return gru(s, v, {.units = 2}, {.initial = zeros({2, 3})}).first;
@@ -130,6 +132,92 @@ TEST_CASE("recurrent layers and those that draw refuse what does not fit") {
                       "[gaussian_dropout 'l']");
   refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_noise(s, v, -1); }, x,
                       "[gaussian_noise 'l'] stddev is -1");
+}
+
+TEST_CASE("strides, windows and kernels of no extent are refused before anything is divided by them") {
+  const Array x = zeros({2, 4, 4, 4});
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) {
+        return conv2d(s, v, {.filters = 1, .strides = {0, 1}});
+      },
+      x, "[conv2d 'l'] strides are [0,1]; give numbers of at least 1");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) {
+        return conv2d(s, v, {.filters = 1, .kernel = {-1, 3}});
+      },
+      x, "[conv2d 'l'] extents of the kernel are [-1,3]");
+  refuses<ValueError>(
+      [](const Scope& s, const Array& v) {
+        return conv2d(s, v, {.filters = 1, .dilation = {0, 1}});
+      },
+      x, "[conv2d 'l'] dilations are [0,1]");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, {.filters = 1, .kernel = {-1}}); }, x,
+                      "[conv 'l'] kernel are [-1]; give one number of at least 1, or 2");
+  for (const Padding padding : {Padding::same, Padding::valid}) {
+    const Pool2dOptions none{.window = {0, 2}, .padding = padding}, back{.strides = {-1, 1}, .padding = padding};
+    tests::expect_error<ValueError>([&] { static_cast<void>(max_pool2d(x, none)); },
+                                    "[max_pool2d] extents of the window are [0,2]; give numbers of at least 1");
+    tests::expect_error<ValueError>([&] { static_cast<void>(avg_pool2d(x, back)); }, "[avg_pool2d] strides are [-1,1]");
+  }
+  for (const Axes& strides : {Axes{0}, Axes{-1}, Axes{}}) {
+    tests::expect_error<ShapeError>([&] { static_cast<void>(resolve_padding("SAME", {4}, {2}, strides)); },
+                                    "padding \"SAME\": windows [2], strides [", "strides and dilations of 1 or more");
+  }
+  refuses<ValueError>([](const Scope& s, const Array& v) { return weight_norm(s, v, {.epsilon = -1}); }, eye(2),
+                      "[weight_norm 'l'] epsilon is -1; it must not be negative");
+  refuses<ValueError>([](const Scope& s, const Array& v) { return spectral_norm(s, v, {.epsilon = -1}); }, eye(2),
+                      "[spectral_norm 'l'] epsilon is -1");
+}
+
+TEST_CASE("masks are of bool, lengths are integers, and states and biases are real") {
+  const Array x = zeros({2, 3, 4}), q = zeros({2, 3, 1, 4});
+  const auto gru_with = [](const SequenceOptions<Array>& sequence) {
+    return [sequence](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, sequence).first; };
+  };
+  // 0.5, and the 0 and -inf of what is added to logits, would be true and false by chance.
+  for (const Array& mask : {ones({2, 3}), full({2, 3}, 0.5), ones({2, 3}, int32)}) {
+    refuses<DtypeError>(gru_with({.mask = mask}), x, "[gru 'l'] the mask is ", "give bool, true where a place is held");
+  }
+  refuses<DtypeError>(gru_with({.lengths = ones({2})}), x, "[gru 'l'] lengths are f32[2]; give integers");
+  refuses<DtypeError>(gru_with({.lengths = full({2}, true, bool_)}), x, "lengths are bool[2]; give integers");
+  refuses<DtypeError>(gru_with({.initial = complex(zeros({2, 2}), ones({2, 2}))}), x,
+                      "[gru 'l'] the initial state is c64[2,2]; give real numbers");
+  for (const Array& bias : {full({3, 3}, true, bool_), complex(zeros({3, 3}), ones({3, 3}))}) {
+    refuses<DtypeError>(
+        [&](const Scope& s, const Array& v) { return multi_head_attention(s, v, {.heads = 2}, {.bias = bias}); }, x,
+        "[multi_head_attention 'l'] the bias is ", "is the mask");
+    tests::expect_error<DtypeError>([&] { static_cast<void>(dot_product_attention(q, q, q, {.bias = bias})); },
+                                    "dot_product_attention: the bias must be of floats", "is the mask");
+  }
+  // As jax.nn.dot_product_attention.
+  for (const DType dtype : {float32, int32}) {
+    tests::expect_error<DtypeError>(
+        [&] {
+          static_cast<void>(dot_product_attention(q, q, q, {.mask = ones({1, 1, 1, 3}, dtype)}));
+        },
+        "dot_product_attention: the mask must be of bool", "is the bias");
+  }
+  tests::expect_error<ShapeError>(
+      [&] {
+        static_cast<void>(dot_product_attention(q, q, q, {.mask = full({1, 1, 1, 2}, true, bool_)}));
+      },
+      "the mask must broadcast to [B, N, T, S] = [2,1,3,3], got [1,1,1,2]");
+}
+
+TEST_CASE("noise on integers is no integer, and positions are floats") {
+  const Array x = ones({64}, int32);
+  for (const auto& layer : std::vector<std::function<Array(const Scope&, const Array&)>>{
+           [](const Scope&s, const Array&v) { return gaussian_noise(s, v, 0.1); },
+           [](const Scope&s, const Array&v) { return gaussian_dropout(s, v, 0.1); }}) {
+    const Array y = tests::run_layer(layer, x).y;
+    CHECK(y.dtype() == float32);
+    CHECK(fingerprint(y) == fingerprint(tests::run_layer(layer, convert(x, float32)).y));
+  }
+  tests::expect_error<DtypeError>([] { static_cast<void>(sinusoidal_positions(2, 4, 10000, int32)); },
+                                  "[sinusoidal_positions] the dtype is int32; give a float dtype");
+  tests::expect_error<DtypeError>([] { static_cast<void>(alibi_bias(1, 2, 2, 0, int32)); }, "[alibi_bias] the dtype");
+  tests::expect_error<ValueError>([] { static_cast<void>(sinusoidal_positions(2, 4, 0)); }, "base is 0");
+  tests::expect_error<ValueError>([] { static_cast<void>(rotary(ones({1, 2, 1, 4}), 0, -1)); }, "[rotary] base is -1");
 }
 
 TEST_CASE("spectral_norm finds the largest singular value over training calls, and keeps it in evaluation") {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/losses.h>
 #include <lockstep/metrics.h>
@@ -134,4 +135,128 @@ TEST_CASE("a label that is no class makes the row of every loss of classes NaN")
   const auto ignoring = softmax_focal(x, labels, {}, {}, {.ignore_index = 5});
   CHECK(ignoring.weight.item<double>() == 1);
   CHECK(std::isfinite(ignoring.sum.item<double>()));
+}
+
+TEST_CASE("metrics of classes refuse labels that would be repeated over the rows") {
+  // Of four rows, [4] floats were dense labels for all rows at once: top_k_accuracy was 1.
+  const Array x = array(Values{1, 2, 3, 0, 0, 1, 5, 1, 2, 0, 3, 1}, {4, 3}), labels = array({0, 2, 1, 2});
+  for (const auto& metric : std::vector<std::function<Weighted(const Array&)>>{
+           [&](const Array& y) { return accuracy(x, y); }, [&](const Array& y) { return top_k_accuracy(x, y, 2); },
+           [&](const Array& y) { return confusion_matrix(x, y); }}) {
+    for (const Array& y : {convert(labels, float32), labels != 0, reshape(labels, {4, 1}), labels[0], zeros({3})}) {
+      tests::expect_error<ShapeError>([&] { static_cast<void>(metric(y)); },
+                                      "give integer labels of shape [4] (convert, reshape)");
+    }
+    CHECK(fingerprint(metric(one_hot(labels, 3)).sum) == fingerprint(metric(labels).sum));
+    CHECK(fingerprint(metric(one_hot(labels, 3, int32)).sum) == fingerprint(metric(labels).sum));
+  }
+  refuses([&] { return top_k_accuracy(x, labels, 0); }, "[top_k_accuracy] k is 0; it must be 1 or more");
+  refuses([&] { return softmax_cross_entropy(x, convert(labels, float32)); },
+          "labels f32[4]; give integer labels of shape [4]");
+}
+
+TEST_CASE("a NaN that counts makes losses and metrics NaN, one of weight 0 neither value nor gradient") {
+  // keras.losses.MeanSquaredLogarithmicError, optax.hinge_loss, torch margin_ranking_loss: NaN.
+  const double nan = std::nan("");
+  const Array x = array(Values{1, 2, 3, 0.5, 0.2, 1}, {2, 3}), pair = array(Values{1, 0.5});
+  const Array label = array(Values{1, nan}), hole = array(Values{1, 0, 0, 0, nan, 1}, {2, 3});
+  const Array broken = where(isnan(hole), nan, x);
+  using Rows = std::function<Weighted(const Array& x, const Array& w)>;
+  for (const Rows& loss : std::vector<Rows>{
+           [&](const Array&v, const Array&w) { return hinge(v, hole, w); },
+           [&](const Array&v, const Array&w) { return squared_hinge(v, hole, w); },
+           [&](const Array&v, const Array&w) { return multiclass_hinge(v, hole, w); },
+           [&](const Array&v, const Array&w) { return sparsemax_loss(v, hole, w); },
+           [&](const Array&v, const Array&w) {
+             return multiclass_hinge(v, one_hot(array({1, -1}), 3), w);
+           },
+           [&](const Array&v, const Array&w) {
+             return sparsemax_loss(v, one_hot(array({1, -1}), 3), w);
+           },
+           [&](const Array&v, const Array&w) { return cosine_embedding(v, x * x, label, w); },
+           [&](const Array&v, const Array&w) { return contrastive(sum(v, Axes{1}), label, w); },
+           [&](const Array&v, const Array&w) { return margin_ranking(sum(v, Axes{1}), pair, label, w); },
+           [&](const Array&v, const Array&w) { return mean_squared_logarithmic_error(v, hole, w); },
+           [&](const Array&v, const Array&w) {
+             return gaussian_negative_log_likelihood(v, where(isnan(hole), nan, 1), x, w);
+           },
+           // A prediction of a class of which nothing is expected.
+           [&](const Array&v, const Array&w) { return kl_divergence(v + 0 * hole, where(isnan(hole), 0, x), w); }}) {
+    CHECK(std::isnan(loss(x, {}).sum.item<double>()));
+    const Array counted = array({1.0, 0.0});
+    const auto [v, g] = value_and_grad([&](const Array& at) { return loss(at, counted).sum; })(x);
+    CHECK(std::isfinite(v.item<double>()));
+    CHECK(all(is_finite(g)).item<bool>());
+    CHECK(all(g[1] == 0).item<bool>());
+  }
+  for (const auto& metric :
+       std::vector<std::function<Weighted(const Array&)>>{[&](const Array& w) {
+                                                            return accuracy(broken, array({2, 1}), w);
+                                                          },
+                                                          [&](const Array& w) { return accuracy(x, hole, w); },
+                                                          [&](const Array& w) {
+                                                            return top_k_accuracy(broken, array({2, 1}), 2, w);
+                                                          }}) {
+    CHECK(std::isnan(metric({}).sum.item<float>()));
+    CHECK(std::isfinite(metric(array({1.0, 0.0})).sum.item<float>()));
+  }
+}
+
+TEST_CASE("logits and distances of integers are numbers, whatever their dtype holds") {
+  // A difference of uint8 wrapped: the loss of [1, 3] against class 0 was not log(1 + exp(2)).
+  const Array x = array(Values{1, 3, 2, 200, 10, 190}, {2, 3}), labels = array({0, 2});
+  for (const DType dtype : {uint8, int16, uint32, int64}) {
+    CAPTURE(name(dtype));
+    const Array whole = convert(x, dtype), real = convert(x, float32);
+    CHECK(fingerprint(softmax_cross_entropy(whole, labels).sum) ==
+          fingerprint(softmax_cross_entropy(real, labels).sum));
+    CHECK(fingerprint(sparsemax_loss(whole, labels).sum) == fingerprint(sparsemax_loss(real, labels).sum));
+    CHECK(fingerprint(softmax_focal(whole, labels).sum) == fingerprint(softmax_focal(real, labels).sum));
+    CHECK(contrastive(convert(array({200}), dtype), array({1})).sum.item<float>() == 40000);
+  }
+}
+
+TEST_CASE("complex numbers lose no imaginary part on the way into losses, metrics and weights") {
+  // optax.squared_error: TypeError; torch: l1_loss alone takes them.
+  const Array x = ones({2, 3}), z = complex(x, x), labels = array({0, 1}), w = complex(ones({2}), ones({2}));
+  refuses([&] { return mean_squared_error(x, z); }, "[mean_squared_error] the targets are c64[2,3]; give real numbers");
+  refuses([&] { return huber(z, x); }, "[huber] the predictions are c64[2,3]");
+  refuses([&] { return softmax_cross_entropy(x, z); }, "[softmax_cross_entropy] the labels are c64[2,3]");
+  refuses([&] { return softmax_cross_entropy(z, labels); }, "[softmax_cross_entropy] the logits are c64[2,3]");
+  refuses([&] { return accuracy(z, labels); }, "[accuracy] the logits are c64[2,3]");
+  refuses([&] { return precision(x, z); }, "[precision] the targets are c64[2,3]");
+  refuses([&] { return regression_sums(z, x); }, "[regression_sums] the predictions are c64[2,3]");
+  refuses([&] { return softmax_cross_entropy(x, labels, w); }, "[weighted] the weights are c64[2]");
+  refuses([&] { return recall(x, x, w); }, "[recall] the weights are c64[2]");
+  refuses([&] { return ntxent(x, labels, w); }, "[ntxent] the weights are c64[2]");
+  refuses([&] { return contrastive(w, labels); }, "[contrastive] the distances are c64[2]");
+  refuses([&] { return fill_masked_rows(Tree(x), w); }, "[fill_masked_rows] the weights are c64[2]");
+  CHECK(mean_absolute_error(z, x).sum.item<float>() == 2);
+}
+
+TEST_CASE("options of losses and metrics that make no sense are refused") {
+  const Array x = zeros({2, 3}), y = zeros({2, 3}), d = zeros({2}), labels = array({0, 1});
+  const double infinite = std::numeric_limits<double>::infinity();
+  refuses([&] { return hinge(x, y, {}, -1); }, "[hinge] margin is -1; it must be 0 or more");
+  refuses([&] { return squared_hinge(x, y, {}, -1); }, "[squared_hinge] margin is -1");
+  refuses([&] { return contrastive(d, labels, {}, -1); }, "[contrastive] margin is -1");
+  refuses([&] { return triplet_margin(x, x, x, {}, -1); }, "[triplet_margin] margin is -1");
+  refuses([&] { return kl_divergence(x, y, {}, {.epsilon = -1}); }, "[kl_divergence] epsilon is -1");
+  refuses([&] { return poisson(x, y, {}, {.epsilon = -1}); }, "[poisson] epsilon is -1");
+  refuses([&] { return tversky(x, y, {}, {.alpha = -1, .per_class = false}); }, "[tversky] alpha is -1");
+  refuses([&] { return tversky(x, y, {}, {.beta = -1, .per_class = false}); }, "[tversky] beta is -1");
+  refuses([&] { return dice(x, y, {}, {.smoothing = infinite, .per_class = false}); }, "[dice] smoothing is inf");
+  refuses([&] { return binary_cross_entropy(x, y, {}, {.positive_weight = infinite}); }, "positive_weight is inf");
+  refuses([&] { return f_score(x, y, {}, 0.5, infinite); }, "[f_score] beta is inf");
+  refuses([&] { return precision(x, y, {}, std::nan("")); }, "[precision] threshold is nan");
+  refuses([&] { return regression_sums(zeros({}), zeros({})); }, "[regression_sums] predictions are f32[]");
+  // As keras.regularizers.L2 and keras.metrics.PrecisionAtRecall.
+  refuses([&] { return l1_penalty(Tree(x), -1); }, "[l1_penalty] factor is -1; it must be finite and 0 or more");
+  refuses([&] { return l2_penalty(Tree(x), -1); }, "[l2_penalty] factor is -1");
+  const Weighted counts = threshold_counts(x, y);
+  refuses([&] { return precision_at_recall(counts, 1.5); },
+          "[precision_at_recall] recall is 1.5; it must be in [0, 1]");
+  refuses([&] { return recall_at_precision(counts, -1); }, "[recall_at_precision] precision is -1");
+  refuses([&] { return sensitivity_at_specificity(counts, 2); }, "specificity is 2");
+  refuses([&] { return specificity_at_sensitivity(counts, 2); }, "sensitivity is 2");
 }

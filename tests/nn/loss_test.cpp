@@ -143,7 +143,7 @@ TEST_CASE("losses refuse what does not fit") {
       [&] {
         static_cast<void>(softmax_cross_entropy(logits, zeros({4, 2})));
       },
-      "give both one shape");
+      "give integer labels of shape [4], or dense ones of the logits' shape");
   tests::expect_error<ShapeError>([&] { static_cast<void>(mean_squared_error(logits, zeros({4}))); },
                                   "give both one shape");
   tests::expect_error<ShapeError>([&] { static_cast<void>(weighted(zeros({4}), zeros({3}))); }, "one weight per row");

@@ -24,15 +24,37 @@ Array with_batch(const Array& x, std::string_view what) {
                   what, to_string(x.shape())));
 }
 
-/// A bias or mask at rank 4.
-Array at_logits(const Array& x, std::string_view what) {
-  if (x.ndim() > 4) {
-    throw ShapeError(fmt::format("dot_product_attention: the {} must broadcast to [B, N, T, S], got {}", what,
-                                 to_string(x.shape())));
-  }
+/// A bias or mask at rank 4, as logits [B, N, T, S] take it.
+Array at_logits(const Array& x, std::string_view what, const Shape& logits) {
   Array result = x;
   while (result.ndim() < 4) result = expand_dims(result, 0);
-  return result;
+  bool fits = result.ndim() == 4;
+  for (int i = 0; fits && i < 4; ++i) fits = result.dim(i) == 1 || result.dim(i) == logits.dim(i);
+  if (fits) return result;
+  throw ShapeError(fmt::format("dot_product_attention: the {} must broadcast to [B, N, T, S] = {}, got {}", what,
+                               to_string(logits), to_string(x.shape())));
+}
+
+Array bias_of(const AttentionOptions& options, const Shape& logits, DType dtype) {
+  if (!options.bias) return zeros({1, 1, 1, 1}, dtype);
+  if (options.bias->dtype() == bool_ || is_complex(options.bias->dtype())) {
+    throw DtypeError(
+        fmt::format("dot_product_attention: the bias must be of floats, which are added to the logits, got "
+                    "{}; bool, true where a query sees a key, is the mask",
+                    to_string(options.bias->type())));
+  }
+  return convert(at_logits(*options.bias, "bias", logits), dtype);
+}
+
+Array mask_of(const AttentionOptions& options, const Shape& logits) {
+  if (!options.mask) return full({1, 1, 1, 1}, true, bool_);
+  if (options.mask->dtype() != bool_) {
+    throw DtypeError(
+        fmt::format("dot_product_attention: the mask must be of bool, true where a query sees a key, got "
+                    "{}; what is added to the logits is the bias",
+                    to_string(options.mask->type())));
+  }
+  return at_logits(*options.mask, "mask", logits);
 }
 
 /// Positions before each example's length, [B, extent].
@@ -79,8 +101,9 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
   Array k = convert(with_batch(key, "the key"), dtype);
   Array v = convert(with_batch(value, "the value"), dtype);
   const std::int64_t batch = q.dim(0), queries = q.dim(1), keys = k.dim(1);
-  const Array bias = options.bias ? convert(at_logits(*options.bias, "bias"), dtype) : zeros({1, 1, 1, 1}, dtype);
-  Array mask = options.mask ? at_logits(*options.mask, "mask") : full({1, 1, 1, 1}, true, bool_);
+  const Shape logits = {batch, q.dim(2), queries, keys};
+  const Array bias = bias_of(options, logits, dtype);
+  Array mask = mask_of(options, logits);
   const auto clean = [&](Array& x, const Array& seen) {
     if (!options.unseen_is_finite) x = without_unseen(x, seen);
   };
@@ -88,7 +111,7 @@ std::pair<Array, Array> dot_product_attention_with_residual(const ArrayOperand& 
     clean(k, seen);
     clean(v, seen);
   };
-  if (options.mask && is_of_keys(mask)) hide(reshape(mask != 0, {mask.dim(0), mask.dim(3)}));
+  if (options.mask && is_of_keys(mask)) hide(reshape(mask, {mask.dim(0), mask.dim(3)}));
   Array asked;  // queries that count
   if (options.key_value_seq_lengths) {
     const Array seen = before_length(*options.key_value_seq_lengths, batch, keys, "key_value_seq_lengths");

@@ -168,6 +168,15 @@ Pairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axe
   }
   Pairs pairs(extents.size(), {0, 0});
   if (name == "VALID") return pairs;
+  const auto fits = [&](const Axes& given) {
+    return given.size() == extents.size() && std::ranges::all_of(given, [](std::int64_t n) { return n >= 1; });
+  };
+  if (!fits(strides) || (!dilation.empty() && !fits(dilation)) || window.size() != extents.size()) {
+    throw ShapeError(fmt::format(
+        "padding \"{}\": windows [{}], strides [{}] and dilations [{}] for extents [{}]; give "
+        "one number of each a dimension, strides and dilations of 1 or more",
+        name, fmt::join(window, ","), fmt::join(strides, ","), fmt::join(dilation, ","), fmt::join(extents, ",")));
+  }
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const std::int64_t span = (window[d] - 1) * (dilation.empty() ? 1 : dilation[d]) + 1;
     const std::int64_t out = backend::ceil_div(extents[d], strides[d]);

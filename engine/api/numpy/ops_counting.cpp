@@ -55,6 +55,10 @@ Array first_places(const Array& mask, std::int64_t size, const Operand& fill) {
 Array bincount(const ArrayOperand& x, std::int64_t length, const std::optional<Array>& weights) {
   expect_size("bincount", length);
   api::expect_integers("bincount", x, "what is counted");
+  if (x.ndim() != 1) {
+    throw ShapeError(fmt::format("bincount: x is {}; give a vector, of all elements ravel(x) (vmap counts row by row)",
+                                 to_string(x.type())));
+  }
   const Array indices = api::in_at_least_32_bits(flat(x));
   const Array counted = weights_of("bincount", x, weights, int32);
   const Array held = where(less(indices, length), counted, zeros_like(counted));

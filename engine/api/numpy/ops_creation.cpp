@@ -57,6 +57,10 @@ Array where(const ArrayOperand& predicate, const Operand& on_true, const Operand
 
 Array clip(const ArrayOperand& x, const Operand& low, const Operand& high) { return minimum(maximum(x, low), high); }
 
-Array square(const ArrayOperand& x) { return mul(x, x); }
+Array square(const ArrayOperand& x) {
+  // A product of bools would be theirs; a power of them is a number.
+  const Array number = x.dtype() == bool_ ? convert(x, int32) : Array(x);
+  return mul(number, number);
+}
 
 }  // namespace lockstep

@@ -69,7 +69,15 @@ Array diff(const ArrayOperand& x, std::int64_t n, std::int64_t axis) {
   return result;
 }
 
-Array ediff1d(const ArrayOperand& x) { return diff(reshape(x, {-1})); }
+Array ediff1d(const ArrayOperand& x) {
+  if (x.dtype() == bool_) {
+    throw DtypeError(
+        fmt::format("ediff1d: x is {}; bools have no differences, convert(x, int32) has (diff of bools says "
+                    "which neighbours differ)",
+                    to_string(x.type())));
+  }
+  return diff(reshape(x, {-1}));
+}
 
 Array gradient(const ArrayOperand& x, std::int64_t axis, double spacing) {
   const std::int64_t dim = normalize_axis(axis, x.ndim(), "gradient");

@@ -109,7 +109,9 @@ Array fmin(const Operand& a, const Operand& b) { return where(logical_or(less(a,
 Array clamp(const Operand& low, const ArrayOperand& x, const Operand& high) {
   const Array value = where(logical_and(greater(x, low), less(x, high)), x, stop_gradient(x));
   const Array lifted = where(less(value, low), low, value);
-  return convert(where(greater(lifted, high), high, lifted), x.dtype());
+  // Limits are promoted like all operands: of integers, those of floats would be cut off.
+  const Operand value_of_x = x;
+  return convert(where(greater(lifted, high), high, lifted), api::common_dtype({&low, &value_of_x, &high}));
 }
 
 Array logical_and(const Operand& a, const Operand& b) {

@@ -25,6 +25,12 @@ void check_logit_operands(std::string_view name, const AttentionContext& context
                     "bias",
                     name, to_string(context.mask->type())));
   }
+  if (context.bias && !is_float(context.bias->dtype()) && !is_integer(context.bias->dtype())) {
+    throw DtypeError(
+        fmt::format("{} the bias is {}; give floats, which are added to the logits. bool, true where a "
+                    "query sees a key, is the mask",
+                    name, to_string(context.bias->type())));
+  }
   const auto check = [&](std::string_view what, const std::optional<Array>& given) {
     if (!given || broadcasts(given->shape(), logits)) return;
     throw ShapeError(fmt::format("{} the {} is {}; give what broadcasts to the logits, {}", name, what,

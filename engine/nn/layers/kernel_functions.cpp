@@ -19,6 +19,11 @@ Array as_matrix(std::string_view of, const Scope& scope, const Array& kernel) {
   return reshape(kernel, {-1, kernel.dim(-1)});
 }
 
+void check_epsilon(std::string_view of, const Scope& scope, double epsilon) {
+  if (epsilon >= 0) return;
+  throw ValueError(fmt::format("[{} '{}'] epsilon is {}; it must not be negative", of, scope.path(), epsilon));
+}
+
 std::vector<std::int64_t> extents_of(const Array& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
 
 Array unit(const Array& v, double epsilon) { return v / maximum(sqrt(sum(square(v))), epsilon); }
@@ -27,6 +32,7 @@ Array unit(const Array& v, double epsilon) { return v / maximum(sqrt(sum(square(
 
 Array spectral_norm(const Scope& scope, const ArrayOperand& kernel, const SpectralNormOptions& options) {
   const Array matrix = as_matrix("spectral_norm", scope, kernel);
+  check_epsilon("spectral_norm", scope, options.epsilon);
   if (options.iterations < 1) {
     throw ValueError(
         fmt::format("[spectral_norm '{}'] iterations is {}; it must be at least 1", scope.path(), options.iterations));
@@ -50,6 +56,7 @@ Array spectral_norm(const Scope& scope, const ArrayOperand& kernel, const Spectr
 
 Array weight_norm(const Scope& scope, const ArrayOperand& kernel, const WeightNormOptions& options) {
   const Array matrix = as_matrix("weight_norm", scope, kernel);
+  check_epsilon("weight_norm", scope, options.epsilon);
   const Array scale = scope.trainable("scale", {.shape = {kernel.dim(-1)},
                                                 .dtype = kernel.dtype(),
                                                 .initializer = initializers::ones(),

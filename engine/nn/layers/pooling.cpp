@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/ranges.h>
+
 #include <lockstep/error.h>
 #include <lockstep/layers_pooling.h>
 #include <lockstep/manipulation.h>
@@ -14,12 +16,12 @@ using Pair = std::pair<std::int64_t, std::int64_t>;
 
 WindowOptions window_options(std::string_view layer, const Array& x, const Pool2dOptions& options) {
   nn::check_image(layer, x);
-  const Pair strides = {options.strides.first == 0 ? options.window.first : options.strides.first,
-                        options.strides.second == 0 ? options.window.second : options.strides.second};
-  return {.window = {options.window.first, options.window.second},
-          .strides = {strides.first, strides.second},
-          .padding = nn::padding_of(options.padding, x, {options.window.first, options.window.second},
-                                    {strides.first, strides.second}, {1, 1})};
+  const Axes window = {options.window.first, options.window.second};
+  const Axes strides = {options.strides.first == 0 ? window[0] : options.strides.first,
+                        options.strides.second == 0 ? window[1] : options.strides.second};
+  nn::check_counts(layer, "extents of the window", window);
+  nn::check_counts(layer, "strides", strides);
+  return {.window = window, .strides = strides, .padding = nn::padding_of(options.padding, x, window, strides, {1, 1})};
 }
 
 /// Throws ShapeError where there are none.
@@ -31,8 +33,8 @@ Axes spatial_axes(std::string_view layer, const Array& x) {
 
 void check_extents(std::string_view layer, const Array& x, const Axes& axes, const Axes& given) {
   if (given.size() == axes.size() && std::ranges::all_of(given, [](std::int64_t v) { return v > 0; })) return;
-  throw ValueError("[" + std::string(layer) + "] the input is " + to_string(x.type()) + ", given are " +
-                   to_string(Shape(given)) + "; give " + std::to_string(axes.size()) + " numbers of at least 1");
+  throw ValueError(fmt::format("[{}] the input is {}, given are [{}]; give {} numbers of at least 1", layer,
+                               to_string(x.type()), fmt::join(given, ","), axes.size()));
 }
 
 }  // namespace

@@ -11,6 +11,16 @@ namespace {
 
 Array scalar(const Operand& x, DType dtype) { return full({}, x, dtype); }
 
+void check_floats(std::string_view function, DType dtype) {
+  if (is_float(dtype)) return;
+  throw DtypeError("[" + std::string(function) + "] the dtype is " + std::string(name(dtype)) + "; give a float dtype");
+}
+
+void check_base(std::string_view function, double base) {
+  if (base > 0) return;
+  throw ValueError("[" + std::string(function) + "] base is " + std::to_string(base) + "; it must be above 0");
+}
+
 /// Angles [T, half] of positions from `offset` on.
 Array angles(const Array& positions, std::int64_t half, double base) {
   std::vector<double> speeds(static_cast<std::size_t>(half));
@@ -40,6 +50,7 @@ Array rotary(const ArrayOperand& x, const Operand& offset, double base) {
   if (x.ndim() != 4 || x.dim(-1) % 2 != 0 || !is_float(x.dtype())) {
     throw ShapeError("[rotary] the input is " + to_string(x.type()) + "; give floats [N, T, heads, H] of even H");
   }
+  check_base("rotary", base);
   const DType dtype = promote(x.dtype(), float32);
   const Array turns = angles(convert(arange(x.dim(1)), dtype) + scalar(offset, dtype), x.dim(-1) / 2, base);
   const Array c = expand_dims(cos(turns), 1), s = expand_dims(sin(turns), 1);
@@ -48,6 +59,7 @@ Array rotary(const ArrayOperand& x, const Operand& offset, double base) {
 }
 
 Array alibi_bias(std::int64_t heads, std::int64_t queries, std::int64_t keys, const Operand& offset, DType dtype) {
+  check_floats("alibi_bias", dtype);
   if (heads < 1) throw ValueError("[alibi_bias] heads is " + std::to_string(heads) + "; it must be at least 1");
   const Array t = convert(arange(queries), dtype) + scalar(offset, dtype), s = convert(arange(keys), dtype);
   const Array distance = abs(expand_dims(t, 1) - expand_dims(s, 0));
@@ -59,6 +71,8 @@ Array sinusoidal_positions(std::int64_t positions, std::int64_t features, double
   if (features < 2 || features % 2 != 0) {
     throw ValueError("[sinusoidal_positions] features is " + std::to_string(features) + "; it must be even");
   }
+  check_floats("sinusoidal_positions", dtype);
+  check_base("sinusoidal_positions", base);
   const DType wide = promote(dtype, float32);
   const Array turns = angles(convert(arange(positions), wide), features / 2, base);
   return convert(concatenate({sin(turns), cos(turns)}, 1), dtype);

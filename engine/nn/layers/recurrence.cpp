@@ -38,10 +38,18 @@ Array held_places(std::string_view layer, const Scope& scope, const Array& x, co
                                  to_string(lengths_fit ? mask->type() : lengths->type()), to_string(rows),
                                  to_string(places)));
   }
+  if (lengths && !is_integer(lengths->dtype())) {
+    throw DtypeError(fmt::format("[{} '{}'] lengths are {}; give integers, or a mask {}", layer, scope.path(),
+                                 to_string(lengths->type()), to_string(places)));
+  }
+  if (mask && mask->dtype() != bool_) {
+    throw DtypeError(fmt::format("[{} '{}'] the mask is {}; give bool, true where a place is held (mask != 0)", layer,
+                                 scope.path(), to_string(mask->type())));
+  }
   Array held;
   if (lengths) held = swapaxes(within(*lengths, x.dim(1)), 0, 1);
   if (!mask) return held;
-  const Array given = swapaxes(*mask != 0, 0, 1);
+  const Array given = swapaxes(*mask, 0, 1);
   return held.has_value() ? held & given : given;
 }
 

@@ -22,7 +22,8 @@ struct Places {
   bool reverse = false;
 };
 
-/// bool[T, N] of lengths and mask; empty where there are neither. Throws ShapeError for others than [N] and [N, T].
+/// bool[T, N] of lengths and mask; empty where there are neither. Throws ShapeError for others than [N] and [N, T],
+/// DtypeError for lengths that are no integers and a mask that is not of bool.
 Array held_places(std::string_view layer, const Scope& scope, const Array& x, const std::optional<Array>& lengths,
                   const std::optional<Array>& mask);
 

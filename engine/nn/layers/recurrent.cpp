@@ -33,12 +33,14 @@ Array products_of_inputs(const Array& x, const Kernels& kernels, const nn::Place
   return dot_general(swapaxes(nn::held_inputs(x, places.held), 0, 1), kernels.input, {{2}, {0}}) + kernels.bias;
 }
 
-/// The given state, or zeros. Throws ShapeError for another shape.
-Array start_of(const Scope& scope, const Array& x, std::int64_t units, const Array& given) {
+/// The given state, or zeros. Throws ShapeError for another shape, DtypeError for complex numbers.
+Array start_of(std::string_view layer, const Scope& scope, const Array& x, std::int64_t units, const Array& given) {
   if (!given.has_value()) return zeros({x.dim(0), units}, x.dtype());
+  const std::string text =
+      "[" + std::string(layer) + " '" + scope.path() + "'] the initial state is " + to_string(given.type()) + "; give ";
+  if (is_complex(given.dtype())) throw DtypeError(text + "real numbers");
   if (given.shape() == Shape{x.dim(0), units}) return convert(given, x.dtype());
-  throw ShapeError("['" + scope.path() + "'] the initial state is " + to_string(given.type()) + "; give [" +
-                   std::to_string(x.dim(0)) + "," + std::to_string(units) + "]");
+  throw ShapeError(text + "[" + std::to_string(x.dim(0)) + "," + std::to_string(units) + "]");
 }
 
 template <class State>
@@ -62,9 +64,9 @@ std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& given, 
     return std::vector<Array>{sigmoid(gate(3)) * tanh(c), c};
   };
   const LstmState start = sequence.initial.value_or(LstmState{});
-  const auto places =
-      places_of("lstm", scope, x, sequence,
-                {start_of(scope, x, options.units, start.h), start_of(scope, x, options.units, start.c)});
+  const auto places = places_of(
+      "lstm", scope, x, sequence,
+      {start_of("lstm", scope, x, options.units, start.h), start_of("lstm", scope, x, options.units, start.c)});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, {last[0], last[1]}};
 }
@@ -88,7 +90,7 @@ std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& given, const
     const Array candidate = tanh(of_input[2] + reset * of_state[2]);
     return std::vector<Array>{update * h + (1 - update) * candidate};
   };
-  const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
+  const Array start = start_of("gru", scope, x, options.units, sequence.initial.value_or(Array()));
   const nn::Places places = places_of("gru", scope, x, sequence, {start});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
@@ -103,7 +105,7 @@ std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& given
   const auto step = [&](const std::vector<Array>& state, const Array& input) {
     return std::vector<Array>{tanh(input + matmul(state[0], kernels.recurrent))};
   };
-  const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
+  const Array start = start_of("simple_rnn", scope, x, options.units, sequence.initial.value_or(Array()));
   const nn::Places places = places_of("simple_rnn", scope, x, sequence, {start});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
@@ -127,7 +129,7 @@ std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand& given, const
     const Array candidate = tanh(of_input[1] + (options.reset_gate ? forget * (of_state[1] + bias) : of_state[1]));
     return std::vector<Array>{forget * h + (1 - forget) * candidate};
   };
-  const Array start = start_of(scope, x, options.units, sequence.initial.value_or(Array()));
+  const Array start = start_of("mgu", scope, x, options.units, sequence.initial.value_or(Array()));
   const nn::Places places = places_of("mgu", scope, x, sequence, {start});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};

@@ -19,6 +19,11 @@ Array normal_like(const Array& key, const Scope& scope, const Array& x) {
   return random::normal(key, x.shape(), promote(x.dtype(), float32), scope.over_batch(x));
 }
 
+/// Noisy values in the input's dtype; of integers, which would lose the noise, as floats.
+Array in_dtype_of(const Array& x, const Array& noisy) {
+  return is_inexact(x.dtype()) ? convert(noisy, x.dtype()) : noisy;
+}
+
 }  // namespace
 
 Array dropout(const Scope& scope, const ArrayOperand& x, double rate) {
@@ -64,7 +69,7 @@ Array gaussian_dropout(const Scope& scope, const ArrayOperand& x, double rate) {
   const Array key = scope.next_key(x);
   if (!scope.training() || rate == 0) return x;
   const Array factor = 1 + std::sqrt(rate / (1 - rate)) * normal_like(key, scope, x);
-  return convert(x * factor, x.dtype());
+  return in_dtype_of(x, x * factor);
 }
 
 Array gaussian_noise(const Scope& scope, const ArrayOperand& x, double stddev) {
@@ -74,7 +79,7 @@ Array gaussian_noise(const Scope& scope, const ArrayOperand& x, double stddev) {
   }
   const Array key = scope.next_key(x);
   if (!scope.training() || stddev == 0) return x;
-  return convert(x + stddev * normal_like(key, scope, x), x.dtype());
+  return in_dtype_of(x, x + stddev * normal_like(key, scope, x));
 }
 
 }  // namespace lockstep

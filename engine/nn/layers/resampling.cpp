@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include <lockstep/error.h>
 #include <lockstep/indexing.h>
 #include <lockstep/layers_pooling.h>
@@ -19,8 +21,8 @@ void check_call(std::string_view layer, const Array& x, const Axes& extents) {
   const bool fits = extents.size() == static_cast<std::size_t>(dimensions) &&
                     std::ranges::all_of(extents, [](std::int64_t v) { return v > 0; });
   if (fits) return;
-  throw ValueError("[" + std::string(layer) + "] the input is " + to_string(x.type()) + ", given are " +
-                   to_string(Shape(extents)) + "; give " + std::to_string(dimensions) + " extents of at least 1");
+  throw ValueError(fmt::format("[{}] the input is {}, given are [{}]; give {} extents of at least 1", layer,
+                               to_string(x.type()), fmt::join(extents, ","), dimensions));
 }
 
 struct Range {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 
@@ -34,11 +34,16 @@ int spatial_dimensions(std::string_view layer, const Array& x, int most) {
                    " spatial dimensions");
 }
 
+void check_counts(std::string_view layer, std::string_view what, const Axes& given) {
+  if (std::ranges::all_of(given, [](std::int64_t v) { return v >= 1; })) return;
+  throw ValueError(fmt::format("[{}] {} are [{}]; give numbers of at least 1", layer, what, fmt::join(given, ",")));
+}
+
 Axes for_each_dimension(std::string_view layer, std::string_view what, const Axes& given, int dimensions) {
   const bool fits = given.size() == 1 || given.size() == static_cast<std::size_t>(dimensions);
   if (!fits || std::ranges::any_of(given, [](std::int64_t v) { return v < 1; })) {
-    throw ValueError(fmt::format("[{}] {} are {}; give one number of at least 1, or {}", layer, what,
-                                 to_string(Shape(given)), dimensions));
+    throw ValueError(fmt::format("[{}] {} are [{}]; give one number of at least 1, or {}", layer, what,
+                                 fmt::join(given, ","), dimensions));
   }
   return given.size() == 1 ? Axes(static_cast<std::size_t>(dimensions), given[0]) : given;
 }

@@ -19,6 +19,9 @@ int spatial_dimensions(std::string_view layer, const Array& x, int most);
 /// lists and for numbers below 1.
 Axes for_each_dimension(std::string_view layer, std::string_view what, const Axes& given, int dimensions);
 
+/// Throws ValueError for entries below 1.
+void check_counts(std::string_view layer, std::string_view what, const Axes& given);
+
 /// (before, behind) for each spatial dimension of x.
 std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(Padding padding, const Array& x, const Axes& window,
                                                               const Axes& strides, const Axes& dilation);

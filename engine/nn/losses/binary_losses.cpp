@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <lockstep/elementwise.h>
 #include <lockstep/losses_classification.h>
 #include <lockstep/ops.h>
@@ -34,14 +36,10 @@ Array of_positives(const Array& x, const Array& y, bool from_logits) {
   return where(nothing, 0, y * softplus(-where(nothing, 0, x)));
 }
 
-/// 1 for labels above 0, else -1.
-Array signs_of(const Array& labels, DType dtype) {
-  return where(labels > 0, full({}, 1.0, dtype), full({}, -1.0, dtype));
-}
-
 Array hinge_of(const nn::LossCall& of, const Array& scores, const Array& labels, double margin) {
+  nn::check_option(margin >= 0, of.name, "margin", margin, "0 or more");
   const auto [s, y] = nn::number_operands(of, scores, labels);
-  return maximum(margin - signs_of(y, s.dtype()) * s, 0);
+  return maximum(margin - nn::by_label(y, s, -s), 0);
 }
 
 }  // namespace
@@ -51,7 +49,7 @@ Weighted binary_cross_entropy(const ArrayOperand& logits, const ArrayOperand& la
   constexpr std::string_view name = "binary_cross_entropy";
   const double smoothing = options.label_smoothing, positive = options.positive_weight;
   nn::check_option(smoothing >= 0 && smoothing < 1, name, "label_smoothing", smoothing, "in [0, 1)");
-  nn::check_option(positive > 0, name, "positive_weight", positive, "above 0");
+  nn::check_option(positive > 0 && std::isfinite(positive), name, "positive_weight", positive, "finite and above 0");
   auto [x, given] = nn::number_operands({name, weight}, logits, labels);
   const Array y = smoothed(given, smoothing);
   if (!options.from_logits) x = inside(x);

@@ -3,9 +3,12 @@
 #include <limits>
 #include <string>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+
+#include "engine/nn/losses/loss_operands.h"
 
 namespace lockstep::nn {
 namespace {
@@ -37,11 +40,21 @@ ClassLabels class_labels(std::string_view of, const Array& labels, std::int64_t 
 }
 
 ClassLabels labels_of(std::string_view of, const Array& labels, const Array& scores, const LabelOptions& options) {
-  if (is_integer(labels.dtype()) && labels.ndim() < scores.ndim()) {
-    return class_labels(of, labels, scores.dim(-1), options);
+  const Shape rows = scores.shape().erase(scores.ndim() - 1);
+  if (is_integer(labels.dtype()) && labels.shape() == rows) return class_labels(of, labels, scores.dim(-1), options);
+  check_real(of, "labels", labels);
+  if (labels.shape() != scores.shape()) {
+    throw ShapeError("[" + std::string(of) + "] logits are " + to_string(scores.type()) + ", labels " +
+                     to_string(labels.type()) + "; give integer labels of shape " + to_string(rows) +
+                     " (convert, reshape), or dense ones of the logits' shape");
   }
   check_dense(of, labels, options);
-  return {argmax(labels, -1), any(labels != 0, Axes{-1}), {}};
+  return classes_named_by(labels);
+}
+
+ClassLabels classes_named_by(const Array& dense) {
+  const Array some = any(dense != 0, Axes{-1});
+  return {argmax(dense, -1), is_float(dense.dtype()) ? some & ~any(isnan(dense), Axes{-1}) : some, {}};
 }
 
 Array with_unknown_as_nan(const Array& values, const ClassLabels& labels) {

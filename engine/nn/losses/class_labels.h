@@ -17,7 +17,11 @@ struct ClassLabels {
 /// Labels among `classes` of any integer dtype. Throws DtypeError for labels that are no integers.
 ClassLabels class_labels(std::string_view of, const Array& labels, std::int64_t classes, const LabelOptions& options);
 
-/// The classes that integer labels [B, ...] or dense ones [B, ..., C] name; a dense row of zeros names none.
+/// The largest of each row of dense labels [B, ..., C]; rows of zeros, and those with a NaN, name none.
+ClassLabels classes_named_by(const Array& dense);
+
+/// The classes that integer labels [B, ...] or dense ones [B, ..., C] name. Throws ShapeError for labels of another
+/// shape, which would be repeated over the scores' rows.
 ClassLabels labels_of(std::string_view of, const Array& labels, const Array& scores, const LabelOptions& options);
 
 /// Values of the labels, NaN where a label is unknown (so is the derivative by what the values are made of).

@@ -24,12 +24,13 @@ void check_scores(std::string_view loss, const Array& scores, const Array& label
     throw ShapeError("[" + std::string(loss) + "] logits are " + to_string(scores.type()) +
                      "; give rows of class scores, [B, ..., C], of at least one class");
   }
-  if (!is_integer(labels.dtype())) return nn::check_equal_shapes(loss, scores, labels);
+  nn::check_real(loss, "logits", scores);
+  nn::check_real(loss, "labels", labels);
   const Shape expected = scores.shape().erase(scores.ndim() - 1);
-  if (labels.shape() == expected) return;
-  throw ShapeError("[" + std::string(loss) + "] logits are " + to_string(scores.type()) + ", integer labels " +
-                   to_string(labels.type()) + "; give labels of shape " + to_string(expected) +
-                   ", or dense ones of the logits' shape and a float dtype");
+  if (labels.shape() == (is_integer(labels.dtype()) ? expected : scores.shape())) return;
+  throw ShapeError("[" + std::string(loss) + "] logits are " + to_string(scores.type()) + ", labels " +
+                   to_string(labels.type()) + "; give integer labels of shape " + to_string(expected) +
+                   ", or dense ones of the logits' shape and a float dtype (convert)");
 }
 
 void check_smoothing(std::string_view loss, double smoothing) {
@@ -45,7 +46,7 @@ Array log_probabilities(const Array& scores, bool from_logits) {
 
 /// sum of y times values over classes. A class of no probability that none was expected of adds nothing.
 Array expected_of(const Array& y, const Array& values) {
-  const Array nothing = (y == 0) & ~is_finite(values);
+  const Array nothing = (y == 0) & isinf(values);
   return sum(where(nothing, 0, y * where(nothing, 0, values)), Axes{-1});
 }
 
@@ -141,10 +142,12 @@ Weighted multiclass_hinge(const ArrayOperand& given, const ArrayOperand& labels,
                           const LabelOptions& options) {
   return of_dense_labels({"multiclass_hinge", weight}, given, labels, 0, options,
                          [](const Array& scores, const Array& y) {
-                           const Array own = one_hot(argmax(y, -1), y.dim(-1)) != 0;
+                           const nn::ClassLabels named = nn::classes_named_by(y);
+                           const Array own = one_hot(named.classes, y.dim(-1)) != 0;
                            const double none = -std::numeric_limits<double>::infinity();
                            const Array other = max(where(own, none, scores), Axes{-1});
-                           return maximum(1 + other - sum(where(own, scores, 0), Axes{-1}), 0);
+                           const Array losses = maximum(1 + other - sum(where(own, scores, 0), Axes{-1}), 0);
+                           return nn::with_unknown_as_nan(losses, named);
                          });
 }
 
@@ -154,17 +157,20 @@ Weighted sparsemax_loss(const ArrayOperand& given, const ArrayOperand& labels, c
                          [](const Array& scores, const Array& y) {
                            // Of differences to the largest one: what is in the support is then within 1 of it.
                            const Array z = scores - stop_gradient(max(scores, Axes{-1}, true));
-                           const Array is_own = one_hot(argmax(y, -1), y.dim(-1), y.dtype()) > 0;
+                           const nn::ClassLabels named = nn::classes_named_by(y);
+                           const Array is_own = one_hot(named.classes, y.dim(-1), y.dtype()) > 0;
                            const Array among = stop_gradient(sparsemax(z)) > 0, held = where(among, z, 0);
                            const Array count = sum(convert(among, z.dtype()), Axes{-1});
                            const Array threshold = (sum(held, Axes{-1}) - 1) / count;
                            const Array squares = sum(square(held), Axes{-1}) - count * square(threshold);
-                           return 0.5 * squares + 0.5 - sum(where(is_own, z, 0), Axes{-1});
+                           const Array losses = 0.5 * squares + 0.5 - sum(where(is_own, z, 0), Axes{-1});
+                           return nn::with_unknown_as_nan(losses, named);
                          });
 }
 
 Weighted kl_divergence(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight,
                        const KlOptions& options) {
+  nn::check_option(options.epsilon >= 0, "kl_divergence", "epsilon", options.epsilon, "0 or more");
   const auto [x, t] = nn::number_operands({"kl_divergence", weight}, predictions, targets);
   if (x.ndim() < 2) {
     throw ShapeError("[kl_divergence] predictions are " + to_string(predictions.type()) +

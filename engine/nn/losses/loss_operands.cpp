@@ -1,10 +1,12 @@
 #include "engine/nn/losses/loss_operands.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/parallel.h>
 
@@ -28,7 +30,16 @@ Array in_front_of(const Array& leading, const Array& x) {
 
 }  // namespace
 
-Array wide(const Array& x) { return is_float(x.dtype()) ? convert(x, promote(x.dtype(), float32)) : x; }
+Array wide(const Array& x) {
+  if (is_complex(x.dtype())) return x;
+  return convert(x, is_float(x.dtype()) ? promote(x.dtype(), float32) : float32);
+}
+
+void check_real(std::string_view of, std::string_view what, const Array& x) {
+  if (!is_complex(x.dtype())) return;
+  throw DtypeError("[" + std::string(of) + "] the " + std::string(what) + " are " + to_string(x.type()) +
+                   "; give real numbers, abs(x), real(x) or imag(x)");
+}
 
 Array counting(const Array& x, const Array& weight) {
   if (!leads(weight, x)) return {};
@@ -42,6 +53,7 @@ Array counted(const Array& x, const Array& weight) {
 
 Array element_weights(const LossCall& of, const Array& x) {
   const DType dtype = is_float(x.dtype()) ? promote(x.dtype(), float32) : float32;
+  if (of.weight.has_value()) check_real(of.name, "weights", of.weight);
   if (!of.weight.has_value()) return pvary(ones(x.shape(), dtype), x.type().varying);
   if (!leads(of.weight, x)) {
     throw ShapeError("[" + std::string(of.name) + "] the operands have shape " + to_string(x.shape()) +
@@ -59,11 +71,20 @@ void check_equal_shapes(std::string_view of, const Array& predictions, const Arr
 
 std::pair<Array, Array> number_operands(const LossCall& of, const Array& predictions, const Array& targets) {
   check_equal_shapes(of.name, predictions, targets);
-  const DType dtype = is_inexact(predictions.dtype()) ? predictions.dtype()
-                      : is_inexact(targets.dtype())   ? targets.dtype()
-                                                      : float32;
+  check_real(of.name, "predictions", predictions);
+  check_real(of.name, "targets", targets);
+  const DType dtype = is_float(predictions.dtype()) ? predictions.dtype()
+                      : is_float(targets.dtype())   ? targets.dtype()
+                                                    : float32;
   const Array x = wide(convert(predictions, dtype));
   return {counted(x, of.weight), counted(convert(targets, x.dtype()), of.weight)};
+}
+
+Array by_label(const Array& labels, const Array& above, const Array& others) {
+  const Array chosen = where(labels > 0, above, others);
+  if (!is_float(labels.dtype())) return chosen;
+  // A factor, not a choice: the derivative must be NaN as well.
+  return chosen * where(isnan(labels), full({}, std::numeric_limits<double>::quiet_NaN(), chosen.dtype()), 1);
 }
 
 void check_option(bool holds, std::string_view of, std::string_view what, double value, std::string_view expected) {

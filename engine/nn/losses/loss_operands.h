@@ -15,8 +15,12 @@ struct LossCall {
   Array weight;
 };
 
-/// Narrower dtypes hold neither a sum over many elements nor a square.
+/// In at least float32: narrower dtypes hold neither a sum over many elements nor a square, and of integers without a
+/// sign no difference. Complex numbers as they are.
 Array wide(const Array& x);
+
+/// Throws DtypeError for complex numbers: converted, they would lose their imaginary part.
+void check_real(std::string_view of, std::string_view what, const Array& x);
 
 /// Where weights of a leading shape of x are not 0, with that many dimensions of extent 1 behind; empty where there are
 /// no weights, or such of another shape, which are left for `weighted` to refuse.
@@ -33,8 +37,12 @@ Array element_weights(const LossCall& of, const Array& x);
 /// Throws ShapeError unless both have one shape.
 void check_equal_shapes(std::string_view of, const Array& predictions, const Array& targets);
 
-/// Predictions and targets of one shape in one wide float dtype, counted. Integer predictions are numbers too.
+/// Predictions and targets of one shape in one wide float dtype, counted. Integer predictions are numbers too, complex
+/// ones are refused.
 std::pair<Array, Array> number_operands(const LossCall& of, const Array& predictions, const Array& targets);
+
+/// `above` where labels are above 0, else `others`; NaN, value and derivative, where a label is NaN, which is neither.
+Array by_label(const Array& labels, const Array& above, const Array& others);
 
 /// Throws ValueError "[of] what is value; it must be `expected`" unless `holds`.
 void check_option(bool holds, std::string_view of, std::string_view what, double value, std::string_view expected);

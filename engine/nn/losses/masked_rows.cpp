@@ -7,6 +7,8 @@
 #include <lockstep/random.h>
 #include <lockstep/weighted.h>
 
+#include "engine/nn/losses/loss_operands.h"
+
 namespace lockstep {
 namespace {
 
@@ -37,6 +39,7 @@ Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight) {
   if (weight.ndim() != 1) {
     throw DataError("[fill_masked_rows] the weights are " + to_string(weight.type()) + "; give one for each row, [B]");
   }
+  nn::check_real("fill_masked_rows", "weights", weight);
   const Array counts = stop_gradient(weight) != 0;
   const CountedRows found{.counts = counts, .first = argmax(counts, 0), .any = any(counts)};
   return map_with_path(

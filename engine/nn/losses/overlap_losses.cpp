@@ -1,4 +1,6 @@
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include <lockstep/error.h>
 #include <lockstep/losses_classification.h>
@@ -33,7 +35,10 @@ Overlap overlap_of(const nn::LossCall& of, const Array& probabilities, const Arr
 Weighted tversky(const ArrayOperand& probabilities, const ArrayOperand& labels, const Array& weight,
                  const TverskyOptions& options) {
   const double s = options.smoothing;
-  nn::check_option(s > 0, "tversky", "smoothing", s, "above 0");
+  nn::check_option(s > 0 && std::isfinite(s), "tversky", "smoothing", s, "finite and above 0");
+  for (const auto& [what, share] : {std::pair("alpha", options.alpha), std::pair("beta", options.beta)}) {
+    nn::check_option(share >= 0 && std::isfinite(share), "tversky", what, share, "finite and 0 or more");
+  }
   const Overlap o = overlap_of({"tversky", weight}, probabilities, labels, options.per_class, false);
   const Array below = o.both + options.alpha * (o.predicted - o.both) + options.beta * (o.labelled - o.both) + s;
   return weighted(1 - (o.both + s) / below, weight);
@@ -42,7 +47,7 @@ Weighted tversky(const ArrayOperand& probabilities, const ArrayOperand& labels, 
 Weighted dice(const ArrayOperand& probabilities, const ArrayOperand& labels, const Array& weight,
               const DiceOptions& options) {
   const double s = options.smoothing;
-  nn::check_option(s > 0, "dice", "smoothing", s, "above 0");
+  nn::check_option(s > 0 && std::isfinite(s), "dice", "smoothing", s, "finite and above 0");
   const Overlap o = overlap_of({"dice", weight}, probabilities, labels, options.per_class, options.squared);
   return weighted(1 - (2 * o.both + s) / (o.predicted + o.labelled + s), weight);
 }

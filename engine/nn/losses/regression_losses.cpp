@@ -34,7 +34,10 @@ Weighted mean_squared_error(const ArrayOperand& predictions, const ArrayOperand&
 }
 
 Weighted mean_absolute_error(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight) {
-  return weighted(abs(error_of("mean_absolute_error", predictions, targets, weight)), weight);
+  constexpr std::string_view name = "mean_absolute_error";
+  if (!is_complex(predictions.dtype())) return weighted(abs(error_of(name, predictions, targets, weight)), weight);
+  nn::check_equal_shapes(name, predictions, targets);
+  return weighted(abs(nn::counted(predictions - convert(targets, predictions.dtype()), weight)), weight);
 }
 
 Weighted mean_absolute_percentage_error(const ArrayOperand& predictions, const ArrayOperand& targets,
@@ -46,7 +49,7 @@ Weighted mean_absolute_percentage_error(const ArrayOperand& predictions, const A
 Weighted mean_squared_logarithmic_error(const ArrayOperand& predictions, const ArrayOperand& targets,
                                         const Array& weight) {
   const auto [x, y] = nn::number_operands({"mean_squared_logarithmic_error", weight}, predictions, targets);
-  const auto logarithm = [](const Array& v) { return log1p(where(v > 0, v, 0)); };
+  const auto logarithm = [](const Array& v) { return log1p(where(v <= 0, 0, v)); };  // NaN stays
   return weighted(square(logarithm(x) - logarithm(y)), weight);
 }
 
@@ -71,6 +74,7 @@ Weighted quantile_loss(const ArrayOperand& predictions, const ArrayOperand& targ
 
 Weighted poisson(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight,
                  const PoissonOptions& options) {
+  nn::check_option(options.epsilon >= 0, "poisson", "epsilon", options.epsilon, "0 or more");
   const auto [x, y] = nn::number_operands({"poisson", weight}, predictions, targets);
   if (options.log_rate) return weighted(exp(x) - y * x, weight);
   return weighted(x - y * log(x + options.epsilon), weight);
@@ -82,7 +86,7 @@ Weighted gaussian_negative_log_likelihood(const ArrayOperand& mean, const ArrayO
   nn::check_option(epsilon > 0, name, "epsilon", epsilon, "above 0");
   const auto [x, y] = nn::number_operands({name, weight}, mean, targets);
   const auto [v, unused] = nn::number_operands({name, weight}, variance, targets);
-  const Array spread = where(v > epsilon, v, epsilon);
+  const Array spread = where(v <= epsilon, epsilon, v);  // NaN stays
   return weighted(0.5 * (log(spread) + square(x - y) / spread), weight);
 }
 

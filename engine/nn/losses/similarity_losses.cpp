@@ -14,13 +14,15 @@
 namespace lockstep {
 namespace {
 
-/// Whether labels say that a pair belongs together, of the shape of the pairs' values.
-Array together(const nn::LossCall& of, const Array& labels, const Array& values) {
+/// What pairs cost that belong together by their labels, and what others.
+Array by_pair(const nn::LossCall& of, const Array& labels, const Array& together, const Array& apart) {
+  const Array& values = together;
+  nn::check_real(of.name, "labels", labels);
   if (labels.shape() != values.shape()) {
     throw ShapeError("[" + std::string(of.name) + "] there are pairs of shape " + to_string(values.shape()) +
                      ", labels are " + to_string(labels.type()) + "; give one label for each pair");
   }
-  return nn::counted(labels, of.weight) > 0;
+  return nn::by_label(nn::counted(labels, of.weight), together, apart);
 }
 
 Array above_zero(const Array& x) { return maximum(x, 0); }
@@ -51,6 +53,8 @@ Array row_numbers(const Array& x) {
 }
 
 void check_rows(const nn::LossCall& of, const Array& embeddings, const Array& labels) {
+  nn::check_real(of.name, "embeddings", embeddings);
+  if (of.weight.has_value()) nn::check_real(of.name, "weights", of.weight);
   if (embeddings.ndim() != 2 || labels.ndim() != 1 || labels.dim(0) != embeddings.dim(0) ||
       !is_integer(labels.dtype())) {
     throw ShapeError("[" + std::string(of.name) + "] embeddings are " + to_string(embeddings.type()) + ", labels " +
@@ -100,17 +104,20 @@ Weighted cosine_embedding(const ArrayOperand& a, const ArrayOperand& b, const Ar
                           double margin) {
   const nn::LossCall of{"cosine_embedding", weight};
   const Array cosine = nn::cosine_of(of, a, b);
-  return weighted(where(together(of, labels, cosine), 1 - cosine, above_zero(cosine - margin)), weight);
+  return weighted(by_pair(of, labels, 1 - cosine, above_zero(cosine - margin)), weight);
 }
 
 Weighted contrastive(const ArrayOperand& distances, const ArrayOperand& labels, const Array& weight, double margin) {
   const nn::LossCall of{"contrastive", weight};
+  nn::check_real(of.name, "distances", distances);
+  nn::check_option(margin >= 0, of.name, "margin", margin, "0 or more");
   const Array d = nn::counted(nn::wide(distances), weight);
-  return weighted(where(together(of, labels, d), square(d), square(above_zero(margin - d))), weight);
+  return weighted(by_pair(of, labels, square(d), square(above_zero(margin - d))), weight);
 }
 
 Weighted triplet_margin(const ArrayOperand& anchors, const ArrayOperand& positives, const ArrayOperand& negatives,
                         const Array& weight, double margin) {
+  nn::check_option(margin >= 0, "triplet_margin", "margin", margin, "0 or more");
   const auto distance = [&](const Array& from) {
     const auto [a, b] = nn::number_operands({"triplet_margin", weight}, anchors, from);
     if (a.ndim() < 2) throw ShapeError("[triplet_margin] anchors are " + to_string(a.type()) + "; give [B, ..., D]");
@@ -124,7 +131,7 @@ Weighted margin_ranking(const ArrayOperand& a, const ArrayOperand& b, const Arra
   const nn::LossCall of{"margin_ranking", weight};
   const auto [x, y] = nn::number_operands(of, a, b);
   const Array ahead = x - y;
-  return weighted(above_zero(margin - where(together(of, labels, ahead), ahead, -ahead)), weight);
+  return weighted(above_zero(margin - by_pair(of, labels, ahead, -ahead)), weight);
 }
 
 Weighted ntxent(const ArrayOperand& embeddings, const ArrayOperand& labels, const Array& weight, double temperature) {

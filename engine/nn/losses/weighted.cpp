@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,7 @@ Weighted weighted(const ArrayOperand& values, const Array& weight) {
     const Array count = full({}, static_cast<double>(rows.dim(0)), rows.dtype());
     return {sum(rows), pvary(count, rows.type().varying)};
   }
+  nn::check_real("weighted", "weights", weight);
   if (!nn::counting(wide, weight).has_value()) {
     throw ShapeError("[weighted] the values have " + std::to_string(values.dim(0)) + " rows and shape " +
                      to_string(values.shape()) + ", the weights shape " + to_string(weight.shape()) +
@@ -59,6 +61,7 @@ Weighted weighted(const ArrayOperand& values, const Array& weight) {
 }
 
 Array l1_penalty(const Tree& parameters, double factor) {
+  nn::check_option(factor >= 0 && std::isfinite(factor), "l1_penalty", "factor", factor, "finite and 0 or more");
   Array total = full({}, 0.0, float32);
   for (const Array& leaf : parameters.leaves()) {
     if (is_float(leaf.dtype())) total = total + sum(abs(nn::wide(leaf)));
@@ -67,6 +70,7 @@ Array l1_penalty(const Tree& parameters, double factor) {
 }
 
 Array l2_penalty(const Tree& parameters, double factor) {
+  nn::check_option(factor >= 0 && std::isfinite(factor), "l2_penalty", "factor", factor, "finite and 0 or more");
   Array total = full({}, 0.0, float32);
   for (const Array& leaf : parameters.leaves()) {
     if (is_float(leaf.dtype())) total = total + sum(square(nn::wide(leaf)));

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -15,11 +16,18 @@
 namespace lockstep {
 namespace {
 
-Weighted rate_of(const Array& hit, const nn::ClassLabels& labels, const Array& weight) {
+/// Rows without a NaN among their scores, which is neither the largest nor below it.
+Array known_scores(const Array& scores, const Array& known) {
+  return is_float(scores.dtype()) ? known & ~any(isnan(scores), Axes{-1}) : known;
+}
+
+Weighted rate_of(const Array& hit, const Array& logits, nn::ClassLabels labels, const Array& weight) {
+  labels.known = known_scores(logits, labels.known);
   return nn::weighted_labels(nn::with_unknown_as_nan(convert(hit, float32), labels), labels, weight);
 }
 
 void check_logits(std::string_view metric, const Array& logits) {
+  nn::check_real(metric, "logits", logits);
   if (logits.ndim() >= 2) return;
   throw ShapeError("[" + std::string(metric) + "] logits are " + to_string(logits.type()) +
                    "; give rows of class scores, [B, ..., C]");
@@ -31,6 +39,7 @@ struct BinaryCounts {
 };
 
 BinaryCounts counts_of(const nn::LossCall& of, const Array& predictions, const Array& labels, double threshold) {
+  nn::check_option(!std::isnan(threshold), of.name, "threshold", threshold, "a number");
   const auto [p, y] = nn::number_operands(of, predictions, labels);
   // A factor: a NaN is neither above the threshold nor below.
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -56,15 +65,16 @@ Weighted accuracy(const ArrayOperand& logits, const ArrayOperand& labels, const 
                   const LabelOptions& options) {
   check_logits("accuracy", logits);
   const nn::ClassLabels named = nn::labels_of("accuracy", labels, logits, options);
-  return rate_of(argmax(logits, -1) == named.classes, named, weight);
+  return rate_of(argmax(logits, -1) == named.classes, logits, named, weight);
 }
 
 Weighted top_k_accuracy(const ArrayOperand& logits, const ArrayOperand& labels, std::int64_t k, const Array& weight,
                         const LabelOptions& options) {
   check_logits("top_k_accuracy", logits);
+  nn::check_option(k >= 1, "top_k_accuracy", "k", static_cast<double>(k), "1 or more");
   const Array best = top_k(logits, k).second;
   const nn::ClassLabels named = nn::labels_of("top_k_accuracy", labels, logits, options);
-  return rate_of(any(best == expand_dims(named.classes, -1), Axes{-1}), named, weight);
+  return rate_of(any(best == expand_dims(named.classes, -1), Axes{-1}), logits, named, weight);
 }
 
 Array perplexity(const Weighted& cross_entropy) { return exp(value(cross_entropy)); }
@@ -94,7 +104,7 @@ Weighted specificity(const ArrayOperand& predictions, const ArrayOperand& labels
 
 Weighted f_score(const ArrayOperand& predictions, const ArrayOperand& labels, const Array& weight, double threshold,
                  double beta) {
-  nn::check_option(beta > 0, "f_score", "beta", beta, "above 0");
+  nn::check_option(beta > 0 && std::isfinite(beta), "f_score", "beta", beta, "finite and above 0");
   const BinaryCounts n = counts_of({"f_score", weight}, predictions, labels, threshold);
   const double square = beta * beta;
   const Array right = (1 + square) * n.true_positive;
@@ -113,12 +123,12 @@ Weighted confusion_matrix(const ArrayOperand& logits, const ArrayOperand& labels
   check_logits(of.name, logits);
   const std::int64_t classes = logits.dim(-1);
   const nn::ClassLabels named = nn::labels_of(of.name, nn::counted(labels, weight), logits, options);
-  const Array scores = nn::counted(nn::wide(logits), weight);
+  const Array scores = nn::counted(logits, weight);
   Array w = nn::element_weights(of, named.classes);
   const Array counts = w != 0;
   if (named.counted.has_value()) w = where(named.counted, w, 0);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const Array known = named.known & ~any(isnan(scores), Axes{-1});
+  const Array known = known_scores(scores, named.known);
   w = where(counts & ~known & (w != 0), nan, w);
   const Array place = convert(named.classes, int32) * classes + argmax(scores, -1);
   const Array cells = bincount(reshape(place, {-1}), classes * classes, reshape(w, {-1}));

@@ -1,3 +1,4 @@
+#include <lockstep/error.h>
 #include <lockstep/metrics.h>
 #include <lockstep/ops.h>
 
@@ -36,6 +37,10 @@ Weighted cosine_similarity(const ArrayOperand& predictions, const ArrayOperand& 
 Weighted regression_sums(const ArrayOperand& predictions, const ArrayOperand& targets, const Array& weight) {
   const nn::LossCall of{"regression_sums", weight};
   const auto [narrow_p, narrow_y] = nn::number_operands(of, predictions, targets);
+  if (narrow_p.ndim() == 0) {
+    throw ShapeError("[regression_sums] predictions are " + to_string(predictions.type()) +
+                     "; give rows, [B] or [B, ..., D]");
+  }
   const std::int64_t outputs = narrow_p.ndim() == 1 ? 1 : narrow_p.dim(-1);
   // Squares less squared means: what float32 leaves of these is nothing.
   const auto rows = [&](const Array& x) { return reshape(convert(x, float64), {-1, outputs}); };

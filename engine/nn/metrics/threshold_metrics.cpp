@@ -61,8 +61,11 @@ Array area_of_precision(const CurvePoints& c) {
   return sum(nn::ratio(slope * (gained + start * log(growth)), labelled));
 }
 
-/// The largest of values where others are at least so large; NaN where one of the others is.
-Array best_where(const Array& values, const Array& others, double least) {
+/// The largest of values where others are at least so large; NaN where one of the others is. Throws ValueError, in the
+/// name of the metric, for a share of `what` outside [0, 1].
+Array best_where(const Array& values, const Array& others, std::string_view metric, std::string_view what,
+                 double least) {
+  nn::check_option(least >= 0 && least <= 1, metric, what, least, "in [0, 1]");
   return max(where(others >= least, values, 0 * others));
 }
 
@@ -89,22 +92,22 @@ Array auc(const Weighted& counts, Curve curve) {
 
 Array precision_at_recall(const Weighted& counts, double recall) {
   const CurvePoints c = points_of("precision_at_recall", counts);
-  return best_where(precisions(c), recalls(c), recall);
+  return best_where(precisions(c), recalls(c), "precision_at_recall", "recall", recall);
 }
 
 Array recall_at_precision(const Weighted& counts, double precision) {
   const CurvePoints c = points_of("recall_at_precision", counts);
-  return best_where(recalls(c), precisions(c), precision);
+  return best_where(recalls(c), precisions(c), "recall_at_precision", "precision", precision);
 }
 
 Array sensitivity_at_specificity(const Weighted& counts, double specificity) {
   const CurvePoints c = points_of("sensitivity_at_specificity", counts);
-  return best_where(recalls(c), specificities(c), specificity);
+  return best_where(recalls(c), specificities(c), "sensitivity_at_specificity", "specificity", specificity);
 }
 
 Array specificity_at_sensitivity(const Weighted& counts, double sensitivity) {
   const CurvePoints c = points_of("specificity_at_sensitivity", counts);
-  return best_where(specificities(c), recalls(c), sensitivity);
+  return best_where(specificities(c), recalls(c), "specificity_at_sensitivity", "sensitivity", sensitivity);
 }
 
 }  // namespace lockstep
