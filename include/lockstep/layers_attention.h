@@ -84,7 +84,8 @@ LOCKSTEP_API Array additive_attention(const Scope& scope, const ArrayOperand& qu
 /// ShapeError for odd H, ValueError for a base that is not above 0. Su et al. 2021.
 LOCKSTEP_API Array rotary(const ArrayOperand& x, const Operand& offset = 0, double base = 10000);
 /// [1, heads, T, S]: -slope times the distance of query t + offset and key s, slopes 2^(-8 (h + 1) / heads), between
-/// those of the powers of two below and above for other numbers of heads. Throws DtypeError unless the dtype is a float. Press, Smith and Lewis 2022.
+/// those of the powers of two below and above for other numbers of heads. Throws DtypeError unless the dtype is a float. Press,
+/// Smith and Lewis 2022.
 LOCKSTEP_API Array alibi_bias(std::int64_t heads, std::int64_t queries, std::int64_t keys, const Operand& offset = 0,
                               DType dtype = float32);
 /// [T, features]: sin(t base^(-2 i / features)) for i < features / 2, then the cosines. Throws ValueError for an odd

@@ -12,8 +12,8 @@ namespace lockstep {
 
 /// Share of rows whose largest logit is the label's (integer labels [B, ...], or dense ones by their argmax). Labels
 /// that are no class are NaN or ignored as in softmax_cross_entropy (`LabelOptions`), and so are dense rows of zeros
-/// NaN, as one_hot makes of such labels. Throws ShapeError for logits without rows and for labels of another shape, ValueError for
-/// an ignore_index with dense labels.
+/// NaN, as one_hot makes of such labels. Throws ShapeError for logits without rows and for labels of another
+/// shape, ValueError for an ignore_index with dense labels.
 LOCKSTEP_API Weighted accuracy(const ArrayOperand& logits, const ArrayOperand& labels, const Array& weight = {},
                                const LabelOptions& options = {});
 /// Share of rows whose label is among the k largest logits; labels and errors as of accuracy, ValueError for a k below 1.

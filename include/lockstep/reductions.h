@@ -174,8 +174,8 @@ LOCKSTEP_API Array searchsorted(const ArrayOperand& sorted, const ArrayOperand& 
 LOCKSTEP_API Array digitize(const ArrayOperand& x, const ArrayOperand& bins, bool right = false);
 
 // ---- counting and sets -----------------------------------------------------------------------------------------------
-/// How often each of 0, 1, ..., length - 1 is in x, a vector (else ShapeError); negative elements count as 0, those of `length` or more not at all.
-/// With weights, their sums.
+/// How often each of 0, 1, ..., length - 1 is in x, a vector (else ShapeError); negative elements count as 0, those
+/// of `length` or more not at all. With weights, their sums.
 LOCKSTEP_API Array bincount(const ArrayOperand& x, std::int64_t length,
                             const std::optional<Array>& weights = std::nullopt);
 /// Counts in bins of equal width and the bins + 1 edges. The last bin holds its right edge. No range: x's own. With
