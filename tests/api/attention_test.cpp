@@ -262,9 +262,17 @@ TEST_CASE("what attention refuses") {
         f(in.query, ones({2, 4, 3, 2}), ones({2, 4, 3, 2}));
       },
       "a multiple of those of the keys");
-  expect_error<ShapeError>([&] { in.attend({.bias = ones({2, 2, 2})}); }, "a bias with the extents of [B,N,T,S]");
+  expect_error<ShapeError>(
+      [&] {
+        in.attend({.bias = ones({2, 2, 2})});
+      },
+      "the bias must broadcast to [B, N, T, S]", "got [2,2,2]");
   expect_error<ShapeError>([&] { in.attend({.mask = ones({1, 1, 1, 1, 1}, bool_)}); }, "the mask must broadcast");
-  expect_error<DtypeError>([&] { in.attend({.mask = ones({1, 1, 1, 1})}); }, "a mask of bool");
+  expect_error<DtypeError>(
+      [&] {
+        in.attend({.mask = ones({1, 1, 1, 1})});
+      },
+      "the mask must be of bool", "got f32[1,1,1,1]", "is the bias");
   expect_error<ShapeError>([&] { in.attend({.key_value_seq_lengths = array({1})}); }, "key_value_seq_lengths", "[2]");
   expect_error<ShapeError>(
       [&] {
