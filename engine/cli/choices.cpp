@@ -1,6 +1,8 @@
 #include "engine/cli/choices.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -32,11 +34,18 @@ struct ScheduleEntry {
       warmup, decay, steps));
 }
 
+/// A rate of the schedule, or a share of one.
+double rate_in(NamedOptions& options, const std::string& name, double otherwise) {
+  const double value = options.number(name, otherwise);
+  if (std::isfinite(value) && value >= 0) return value;
+  throw ValueError(fmt::format("schedule.{} is {}; it must be finite and not negative", name, value));
+}
+
 constexpr ScheduleEntry schedule_entries[] = {
     {"constant", [](double rate, std::int64_t, NamedOptions&) { return optim::LearningRate(rate); }},
     {"cosine",
      [](double rate, std::int64_t steps, NamedOptions& o) {
-       return optim::LearningRate(schedules::cosine(rate, o.integer("steps", steps), o.number("alpha", 0)));
+       return optim::LearningRate(schedules::cosine(rate, o.integer("steps", steps), rate_in(o, "alpha", 0)));
      }},
     {"exponential",
      [](double rate, std::int64_t steps, NamedOptions& o) {
@@ -47,7 +56,7 @@ constexpr ScheduleEntry schedule_entries[] = {
     {"linear",
      [](double rate, std::int64_t steps, NamedOptions& o) {
        return optim::LearningRate(
-           schedules::linear(rate, o.number("end", 0), o.integer("steps", steps), o.integer("begin", 0)));
+           schedules::linear(rate, rate_in(o, "end", 0), o.integer("steps", steps), o.integer("begin", 0)));
      }},
     {"one_cycle",
      [](double rate, std::int64_t steps, NamedOptions& o) {
@@ -56,14 +65,14 @@ constexpr ScheduleEntry schedule_entries[] = {
      }},
     {"polynomial",
      [](double rate, std::int64_t steps, NamedOptions& o) {
-       return optim::LearningRate(schedules::polynomial(rate, o.number("end", 0), o.number("power", 2),
+       return optim::LearningRate(schedules::polynomial(rate, rate_in(o, "end", 0), o.number("power", 2),
                                                         o.integer("steps", steps), o.integer("begin", 0)));
      }},
     {"warmup_cosine",
      [](double rate, std::int64_t steps, NamedOptions& o) {
-       return optim::LearningRate(schedules::warmup_cosine(o.number("initial", 0), rate,
+       return optim::LearningRate(schedules::warmup_cosine(rate_in(o, "initial", 0), rate,
                                                            o.integer("warmup_steps", steps / 10),
-                                                           o.integer("steps", steps), o.number("end", 0)));
+                                                           o.integer("steps", steps), rate_in(o, "end", 0)));
      }},
     {"warmup_stable_decay",
      [](double rate, std::int64_t steps, NamedOptions& o) {
@@ -72,7 +81,7 @@ constexpr ScheduleEntry schedule_entries[] = {
        const std::int64_t rest = steps - warmup - decay;
        const std::int64_t stable = o.integer("stable_steps", std::max<std::int64_t>(rest, 0));
        if (rest < 0 && stable == 0) refuse_long_phases(warmup, decay, steps);
-       return optim::LearningRate(schedules::warmup_stable_decay(rate, warmup, stable, decay, 0, o.number("end", 0)));
+       return optim::LearningRate(schedules::warmup_stable_decay(rate, warmup, stable, decay, 0, rate_in(o, "end", 0)));
      }},
 };
 
@@ -133,8 +142,16 @@ constexpr OptimizerEntry optimizer_entries[] = {
        return optim::rmsprop(rate, {.decay = o.number("decay", 0.9), .epsilon = o.number("epsilon", 1e-8)},
                              o.number("momentum", 0));
      }},
-    {"sgd", [](const LearningRate& rate,
-               NamedOptions& o) { return optim::sgd(rate, o.number("momentum", 0), o.flag("nesterov", false)); }},
+    {"sgd",
+     [](const LearningRate& rate, NamedOptions& o) {
+       const double momentum = o.number("momentum", 0);
+       const bool is_nesterov = o.flag("nesterov", false);
+       if (is_nesterov && momentum == 0) {
+         throw ValueError(
+             "optimizer.nesterov has no effect without momentum; give --set optimizer.momentum=0.9, or leave it out");
+       }
+       return optim::sgd(rate, momentum, is_nesterov);
+     }},
     {"yogi",
      [](const LearningRate& rate, NamedOptions& o) {
        return optim::yogi(rate, o.number("b1", 0.9), o.number("b2", 0.999), o.number("epsilon", 1e-3));
@@ -152,6 +169,7 @@ Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, 
 
 GradientTransformation chosen_optimizer(const std::string& name, double rate, const std::string& schedule,
                                         std::int64_t steps, const GivenOptions& given) {
+  static_cast<void>(LearningRate(rate));  // a schedule's is none otherwise than a constant one's
   NamedOptions of_schedule("schedule", given), of_optimizer("optimizer", given);
   const LearningRate along = entry_of(schedule_entries, "schedule", schedule).make(rate, steps, of_schedule);
   of_schedule.check_all_taken("the schedule '" + schedule + "'");

@@ -14,6 +14,7 @@
 #include "engine/cli/given_paths.h"
 #include "engine/cli/named_options.h"
 #include "engine/cli/run_folder.h"
+#include "engine/files/folder_entries.h"
 
 // Trainings made several times: a run for each seed, and steps that are timed.
 namespace lockstep::cli {
@@ -36,17 +37,27 @@ std::pair<std::uint64_t, std::uint64_t> seeds_in(const std::string& text) {
   return {*first, *last};
 }
 
+/// Throws ValueError where no run of any seed is in the folder, which may be a run's own.
+void check_has_runs(const std::filesystem::path& folder) {
+  std::string why = not_a_folder(folder);
+  const auto is_run = [](const std::string& name) { return name.starts_with("seed-"); };
+  if (why.empty() && std::ranges::none_of(files::names_in(folder), is_run)) {
+    why = written_manifest(folder) ? "it is a run's own folder, which goes on with --seed"
+                                   : "there is no folder seed-...";
+  }
+  if (why.empty()) return;
+  throw ValueError(
+      fmt::format("[train] {} holds no runs to resume: {}; leave --resume out to start them", folder.string(), why));
+}
+
 }  // namespace
 
 int train_seeds(const TrainArguments& arguments) {
   const auto [first, last] = seeds_in(arguments.seeds);
   ReportArguments all{{}, arguments.run / "report.html"};
   std::string fingerprints;
-  if (const std::string why = not_a_folder(arguments.run); arguments.resume && !why.empty()) {
-    throw ValueError(fmt::format("[train] {} holds no runs to resume: {}; leave --resume out to start them",
-                                 arguments.run.string(), why));
-  }
   const auto run_of = [&](std::uint64_t seed) { return arguments.run / fmt::format("seed-{}", seed); };
+  if (arguments.resume) check_has_runs(arguments.run);
   if (!arguments.resume) {  // before hours have gone into the runs before it
     world()->run_on_first("looking for the runs' folders", [&] {
       for (std::uint64_t n = 0; n <= last - first; ++n) check_new_run(run_of(first + n));

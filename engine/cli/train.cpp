@@ -88,8 +88,41 @@ class Accepted final : public Callback {
   std::function<void()> then_;
 };
 
+/// Of a callback what takes back the logs behind the step that a run goes on from: of one that it writes no more.
+class TakesBack final : public Callback {
+ public:
+  explicit TakesBack(std::shared_ptr<Callback> logger) : logger_(std::move(logger)) {}
+  void on_begin(const StepReport& report, const Tree& state) override { logger_->on_begin(report, state); }
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override {
+    logger_->on_resume(report, state, requests);
+  }
+  void close() override { logger_->close(); }
+  std::int64_t every() const override { return logger_->every(); }
+
+ private:
+  std::shared_ptr<Callback> logger_;
+};
+
+/// Logs that a run writes where it is asked to, and has in its folder where it was asked before.
+detail::Callbacks optional_loggers(const TrainArguments& a, const RunFolder& folder) {
+  const std::filesystem::path bits = a.run / "bits.csv";
+  detail::Callbacks callbacks;
+  const auto add = [&](bool is_asked, const std::filesystem::path& file, std::shared_ptr<Callback> logger) {
+    std::error_code ignored;
+    if (is_asked) {
+      callbacks.push_back(std::move(logger));
+    } else if (a.resume && std::filesystem::exists(file, ignored)) {
+      callbacks.push_back(std::make_shared<TakesBack>(std::move(logger)));
+    }
+  };
+  if (world()->rank() == 0)
+    add(a.tensorboard, folder.events(), std::make_shared<callbacks::TensorBoard>(folder.events()));
+  add(a.trace_bits, bits, std::make_shared<callbacks::BitTrace>(bits));
+  return callbacks;
+}
+
 /// Speaks and writes: of process 0.
-detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder, const ReportOptions& report) {
+detail::Callbacks callbacks_of(const RunFolder& folder, const ReportOptions& report) {
   if (world()->rank() != 0) return {};
   detail::Callbacks callbacks = {std::make_shared<Reporter>(report)};
   callbacks.push_back(std::make_shared<callbacks::CsvLogger>(
@@ -97,7 +130,6 @@ detail::Callbacks callbacks_of(const TrainArguments& a, const RunFolder& folder,
   callbacks.push_back(std::make_shared<callbacks::CsvLogger>(
       folder.speed(),
       callbacks::CsvLoggerOptions{.columns = {"images_per_second", "step"}, .rate = "images_per_second"}));
-  if (a.tensorboard) callbacks.push_back(std::make_shared<callbacks::TensorBoard>(folder.events()));
   return callbacks;
 }
 
@@ -151,9 +183,9 @@ int train(const TrainArguments& a, const std::function<void(const Dataset&)>& ch
     print_placement(mesh);
   })};
   const detail::Callbacks reporting =
-      callbacks_of(a, folder, {.steps = steps, .shards = mesh.shards(), .terminal = isatty(STDOUT_FILENO) == 1});
+      callbacks_of(folder, {.steps = steps, .shards = mesh.shards(), .terminal = isatty(STDOUT_FILENO) == 1});
   callbacks.insert(callbacks.end(), reporting.begin(), reporting.end());
-  if (a.trace_bits) callbacks.push_back(std::make_shared<callbacks::BitTrace>(a.run / "bits.csv"));
+  for (const auto& logger : optional_loggers(a, folder)) callbacks.push_back(logger);
   const checkpoint::ManagerOptions keeping{.keep_last = a.keep_last};
   TrainState state = fit(step, std::move(begun), loader,
                          {.steps = steps,

@@ -88,10 +88,12 @@ AveragedWeights::AveragedWeights(AveragedWeightsOptions options) : options_(std:
 }
 AveragedWeights::~AveragedWeights() = default;
 
-void AveragedWeights::on_begin(const StepReport&, const Tree& state) {
-  const Tree& weights = state.at(options_.path);
-  if (average_.size() == 0) average_ = weights;
+void AveragedWeights::on_begin(const StepReport& report, const Tree& state) {
+  const bool goes_on = std::exchange(is_restored_, false) || (last_step_ > 0 && report.step == last_step_);
+  if (!goes_on || average_.size() == 0) average_ = state.at(options_.path);
 }
+
+void AveragedWeights::on_end(const StepReport& report, const Tree&, Requests&) { last_step_ = report.step; }
 
 void AveragedWeights::on_step(const StepReport& report, const Tree& state, Requests&) {
   if (report.step % options_.every != 0) return;  // an epoch's end
@@ -102,6 +104,9 @@ Tree AveragedWeights::saved_state(const Tree& state) const {
   return average_.size() == 0 ? state.at(options_.path) : average_;
 }
 
-void AveragedWeights::restore(const Tree& saved) { average_ = saved; }
+void AveragedWeights::restore(const Tree& saved) {
+  average_ = saved;
+  is_restored_ = true;
+}
 
 }  // namespace lockstep::callbacks

@@ -43,13 +43,15 @@ void skip_to(const std::function<bool()>& skip, const std::function<data::Positi
 }
 
 void for_one_epoch(const BatchSource& source, const std::function<void(const Tree& batch)>& visit) {
-  if (source.position() != data::Position{}) source.seek({});
+  const data::Position before = source.position();
+  if (before != data::Position{}) source.seek({});
   const std::int64_t epoch = source.position().epoch;
   while (source.position().epoch == epoch) {
     const std::optional<Tree> batch = source.next();
-    if (!batch) return;
+    if (!batch) break;
     visit(*batch);
   }
+  if (source.seeks_back) source.seek(before);
 }
 
 void Means::add(const std::map<std::string, Weighted>& sums) {

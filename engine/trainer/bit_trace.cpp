@@ -11,6 +11,7 @@
 #include <lockstep/processes.h>
 
 #include "engine/trainer/log_file.h"
+#include "engine/trainer/monitor.h"
 
 namespace lockstep::callbacks {
 namespace {
@@ -20,7 +21,9 @@ std::int64_t step_in(const std::string& row) { return std::strtoll(row.c_str(), 
 
 }  // namespace
 
-BitTrace::BitTrace(std::filesystem::path file, std::int64_t every) : path_(std::move(file)), every_(every) {}
+BitTrace::BitTrace(std::filesystem::path file, std::int64_t every) : path_(std::move(file)), every_(every) {
+  trainer::check_count("bit_trace", "every", every_);
+}
 BitTrace::~BitTrace() = default;
 
 void BitTrace::on_begin(const StepReport& report, const Tree&) {

@@ -10,6 +10,7 @@ void Requests::stop(std::string reason, bool save) {
 }
 
 Callback::~Callback() = default;
+void Callback::reset() {}
 void Callback::on_check(const std::vector<std::string>&) {}
 void Callback::on_begin(const StepReport&, const Tree&) {}
 void Callback::on_resume(const StepReport&, const Tree&, Requests&) {}

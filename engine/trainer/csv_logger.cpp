@@ -56,7 +56,9 @@ std::vector<std::string> all_as_cells(std::vector<std::string> names) {
 }  // namespace
 
 CsvLogger::CsvLogger(std::filesystem::path file, CsvLoggerOptions options)
-    : path_(std::move(file)), options_(std::move(options)) {}
+    : path_(std::move(file)), options_(std::move(options)) {
+  trainer::check_count("csv_logger", "every", options_.every);
+}
 CsvLogger::~CsvLogger() = default;
 
 void CsvLogger::on_begin(const StepReport& report, const Tree&) {
@@ -78,6 +80,13 @@ void CsvLogger::on_begin(const StepReport& report, const Tree&) {
     const auto step = step_column < cells.size() ? step_in(cells[step_column]) : std::nullopt;
     return step && *step <= report.step && *step > 0 && report.step > 0;
   });
+  begin_without_rows();
+}
+
+void CsvLogger::begin_without_rows() {
+  if (file_->lines().size() != 1) return;
+  file_->rewrite(std::vector<std::string>());
+  columns_ = all_as_cells(options_.columns);
 }
 
 void CsvLogger::on_resume(const StepReport& report, const Tree&, Requests&) {
@@ -103,6 +112,7 @@ void CsvLogger::on_resume(const StepReport& report, const Tree&, Requests&) {
   std::vector<std::string> lines;
   for (const std::vector<std::string>& cells : table) lines.push_back(fmt::format("{}", fmt::join(cells, ",")));
   file_->rewrite(lines);
+  begin_without_rows();
 }
 
 void CsvLogger::on_step(const StepReport& report, const Tree&, Requests&) {

@@ -30,6 +30,13 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(
   options_.min_delta = std::abs(options_.min_delta);
 }
 
+void EarlyStopping::reset() {
+  best_ = {};
+  wait_ = looks_ = best_step_ = stopped_step_ = 0;
+  best_weights_.clear();
+  last_weights_.clear();
+}
+
 void EarlyStopping::on_validation(const StepReport& report, const Tree& state, Requests& requests) {
   if (trainer::is_of_validation(options_.monitor)) look(report, state, requests);
 }

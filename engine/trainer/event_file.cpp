@@ -1,10 +1,13 @@
 #include "engine/trainer/event_file.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +15,8 @@
 
 #include <lockstep/error.h>
 #include <lockstep/processes.h>
+
+#include "engine/files/folder_entries.h"
 
 // The formats: tensorflow/core/util/event.proto and summary.proto, tensorflow/core/lib/io/record_writer.h.
 namespace lockstep::detail {
@@ -95,6 +100,23 @@ std::string host_name() {
   return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown";
 }
 
+constexpr std::string_view name_prefix = "events.out.tfevents.";
+
+/// Files of one folder are read in the order of their names: a new one's stands behind all that are there, whichever
+/// process wrote them and whatever its clock said.
+std::int64_t stamp_behind_all(const std::filesystem::path& folder) {
+  auto stamp = static_cast<std::int64_t>(wall_time());
+  std::error_code ignored;
+  for (const std::string& name : files::names_in(folder, ignored)) {
+    if (!name.starts_with(name_prefix)) continue;
+    std::int64_t there = 0;
+    const std::string digits = name.substr(name_prefix.size(), 10);
+    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), there);
+    if (error == std::errc()) stamp = std::max(stamp, there + 1);
+  }
+  return stamp;
+}
+
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
@@ -107,16 +129,19 @@ std::uint32_t crc32c(std::string_view bytes) {
 EventFile::EventFile(const std::filesystem::path& folder, std::int64_t step) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  // Files of one folder are read in the order of their names.
+  const std::int64_t stamp = stamp_behind_all(folder);
   for (int number = 0; descriptor_ < 0; ++number) {
-    path_ = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<std::int64_t>(wall_time()),
-                                 host_name(), getpid(), number);
+    path_ = folder / fmt::format("{}{:010}.{}.{}.{}", name_prefix, stamp, host_name(), getpid(), number);
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor_ < 0 && errno != EEXIST) fail(path_, errno);
   }
-  constexpr int status = 1, start = 1;
   event(0, bytes_field(event_fields::file_version, "brain.Event:2"));
-  event(step + 1, bytes_field(event_fields::session_log, varint_field(status, start)));
+  start(step + 1);
+}
+
+void EventFile::start(std::int64_t step) {
+  constexpr int status = 1, started = 1;
+  event(step, bytes_field(event_fields::session_log, varint_field(status, started)));
 }
 
 EventFile::~EventFile() {

@@ -21,6 +21,8 @@ class EventFile {
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
+  /// What was written of `step` and behind it, here and in earlier files, is left out by who reads.
+  void start(std::int64_t step);
   void scalar(const std::string& tag, double value, std::int64_t step);
   void text(const std::string& tag, const std::string& text, std::int64_t step);
   const std::filesystem::path& path() const { return path_; }

@@ -50,7 +50,11 @@ void check(const TrainerOptions& o, const Callbacks& callbacks) {
   }
   for (std::size_t i = 0; i < callbacks.size(); ++i) {
     if (callbacks[i] == nullptr) throw ValueError(fmt::format("[fit] callback {} is null; leave it out", i));
+    const auto same = static_cast<std::size_t>(std::ranges::find(callbacks, callbacks[i]) - callbacks.begin());
+    if (same == i) continue;
+    throw ValueError(fmt::format("[fit] callback {} is callback {} once more; leave one of them out", i, same));
   }
+  if (o.checkpoints != nullptr) trainer::check_names(callbacks);
 }
 
 double number_of(const std::string& name, const Tree& value) {
@@ -115,6 +119,7 @@ class Run {
  private:
   void begin() {
     if (counts_steps(state_)) report_.step = state_.at("step").array().item<std::int64_t>();
+    for (const auto& callback : callbacks_) callback->reset();
     if (options_.checkpoints != nullptr) options_.checkpoints->open();
     const bool is_resumed = options_.resume && resume();
     if (options_.checkpoints != nullptr && !is_resumed) check_is_latest();
@@ -133,9 +138,11 @@ class Run {
     for (const auto& callback : callbacks_) {
       report_.is_extra = is_mended && !is_due(steps_between(*callback));
       report_.has_extra_validation = is_mended && !is_due(options_.validate_every);
+      report_.logs = kept_logs_;
       callback->on_resume(report_, state_, requests_);
     }
     report_.is_extra = report_.has_extra_validation = false;
+    report_.logs.clear();
   }
 
   /// Whether there was a run to go on with.
@@ -222,6 +229,7 @@ class Run {
     if (!may_discard_) {
       throw StateError("[fit] a callback did not accept a step, but none of them said that it may_discard()");
     }
+    if (kept_logs_.empty()) kept_logs_ = std::move(judged.logs);  // there are none that could be told instead
     state_ = before;
     --report_.step;
     return false;
@@ -311,7 +319,8 @@ class Run {
   const TrainerOptions& options_;
   const Callbacks& callbacks_;
   StepReport report_ = {};
-  std::map<std::string, double> kept_logs_ = {};  ///< Of the latest step that was kept, where steps are judged.
+  /// Of the latest step that was kept, where steps are judged; of the first one where none was.
+  std::map<std::string, double> kept_logs_ = {};
   Requests requests_ = {};
   std::int64_t saved_step_ = -1;
   bool judges_ = false;

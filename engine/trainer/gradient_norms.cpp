@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -35,6 +36,12 @@ GradientNorms::GradientNorms(GradientNormsOptions options) : options_(std::move(
   trainer::check_count("gradient_norms", "window", static_cast<std::int64_t>(options_.window), 1);
 }
 
+void GradientNorms::reset() {
+  norms_.clear();
+  largest_ = 0;
+  spikes_.clear();
+}
+
 double GradientNorms::mean() const {
   if (norms_.empty()) return 0;
   return std::accumulate(norms_.begin(), norms_.end(), 0.0) / static_cast<double>(norms_.size());
@@ -44,12 +51,13 @@ void GradientNorms::on_step(const StepReport& report, const Tree&, Requests&) {
   if (report.step % options_.every != 0) return;  // an epoch's end
   const double norm = trainer::monitored("gradient_norms", "grad_norm", report);
   const double before = mean();
-  // Written so that a NaN is one.
-  if (norms_.size() == options_.window && !(norm <= options_.spike * before)) {
+  const bool is_finite = std::isfinite(norm);
+  if (!is_finite || (norms_.size() == options_.window && norm > options_.spike * before)) {
     spikes_.push_back(report.step);
     if (spikes_.size() > most_spikes) spikes_.erase(spikes_.begin());
     if (options_.on_spike) options_.on_spike(report, norm, before);
   }
+  if (!is_finite) return;  // in the window it would hide the spikes behind it, or make all norms one
   largest_ = std::max(largest_, norm);
   norms_.push_back(norm);
   if (norms_.size() > options_.window) norms_.pop_front();

@@ -55,11 +55,12 @@ void JsonLinesLogger::on_resume(const StepReport& report, const Tree&, Requests&
 void JsonLinesLogger::on_step(const StepReport& report, const Tree&, Requests&) {
   if (file_ == nullptr) return;
   json::Value row;
-  row["step"] = report.step;
-  row["epoch"] = report.epoch;
   for (const auto& [name, value] : report.logs) {
     row[name] = std::isfinite(value) ? json::Value(value) : json::Value(fmt::format("{}", value));
   }
+  // Behind the logs, so that none of them takes their place.
+  row["step"] = report.step;
+  row["epoch"] = report.epoch;
   file_->append(row.to_string(std::nullopt, json::Utf8::replaced));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <lockstep/error.h>
@@ -47,6 +48,7 @@ LogFile::LogFile(std::filesystem::path path, const std::function<bool(const std:
     : path_(std::move(path)) {
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
+  open();  // first of all: a file that another one writes is left alone
   std::vector<std::string> kept;
   std::uintmax_t bytes = 0;
   for (std::string& line : whole_lines(path_)) {
@@ -55,12 +57,8 @@ LogFile::LogFile(std::filesystem::path path, const std::function<bool(const std:
     kept.push_back(std::move(line));
   }
   const std::uintmax_t there = std::filesystem::file_size(path_, error);
-  if (!error && there != bytes) {
-    rewrite(kept);
-  } else {
-    is_empty_ = kept.empty();
-    open();
-  }
+  is_empty_ = kept.empty();
+  if (!error && there != bytes) rewrite(kept);
 }
 
 LogFile::~LogFile() { close(); }
@@ -68,6 +66,14 @@ LogFile::~LogFile() { close(); }
 void LogFile::open() {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(path_, "written", errno);
+  // Only who holds it is an error: not every system knows locks.
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK ||
+      !std::filesystem::is_regular_file(path_)) {
+    return;
+  }
+  close();
+  throw CheckpointError("[fit] " + path_.string() +
+                        " is written by another callback or process; give each of them a file of its own");
 }
 
 void LogFile::close() {

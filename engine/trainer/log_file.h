@@ -9,8 +9,8 @@
 namespace lockstep::detail {
 
 /// A text file of lines that grows, and of which a resumed run takes lines away. Each line is written by one call of the
-/// system, so that a killed process leaves whole lines but for the last one, which is then dropped. Throws CheckpointError
-/// naming file and system error.
+/// system, so that a killed process leaves whole lines but for the last one, which is then dropped. Two may not
+/// write one file. Throws CheckpointError naming file and system error.
 class LogFile {
  public:
   /// Keeps the whole lines that are there for which `keep` says so. Makes parents.

@@ -35,6 +35,11 @@ void ModelCheckpoint::look(const StepReport& report, Requests& requests) {
   requests.save();
 }
 
+std::string ModelCheckpoint::name() const {
+  return options_.save_best_only ? "model_checkpoint " + options_.monitor
+                                 : std::string();  // what it has to keep is the best
+}
+
 Tree ModelCheckpoint::saved_state(const Tree&) const { return trainer::saved(best_); }
 
 void ModelCheckpoint::restore(const Tree& saved) { best_ = trainer::restored(saved); }

@@ -8,6 +8,8 @@
 #include <lockstep/callbacks.h>
 #include <lockstep/processes.h>
 
+#include "engine/trainer/monitor.h"
+
 namespace lockstep::callbacks {
 namespace {
 
@@ -27,7 +29,9 @@ std::string clock(double seconds) {
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::ostream& out, ProgressBarOptions options) : out_(out), options_(options) {}
+ProgressBar::ProgressBar(std::ostream& out, ProgressBarOptions options) : out_(out), options_(options) {
+  trainer::check_count("progress_bar", "every", options_.every);
+}
 
 void ProgressBar::on_begin(const StepReport&, const Tree&) {
   seconds_ = 0;

@@ -20,6 +20,11 @@ ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options) : options
   trainer::check_count("reduce_lr_on_plateau", "cooldown", options_.cooldown);
 }
 
+void ReduceLROnPlateau::reset() {
+  best_ = {};
+  wait_ = cooldown_ = 0;
+}
+
 void ReduceLROnPlateau::on_validation(const StepReport& report, const Tree& state, Requests& requests) {
   if (trainer::is_of_validation(options_.monitor)) look(report, state, requests);
 }

@@ -1,6 +1,7 @@
 #include "engine/trainer/saved_run.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,18 +23,24 @@ Tree position_tree(const data::Position& position) {
 Tree saved_callbacks(const Tree& state, const detail::Callbacks& callbacks) {
   std::map<std::string, Tree> saved;
   for (const auto& callback : callbacks) {
-    const std::string name = callback->name();
-    if (name.empty()) continue;
-    if (saved.emplace(name, callback->saved_state(state)).second) continue;
-    throw ValueError(fmt::format(
-        "[fit] two callbacks are named '{}', under which their states are saved; leave one of them out, or give the "
-        "second another name()",
-        name));
+    if (const std::string name = callback->name(); !name.empty()) saved.emplace(name, callback->saved_state(state));
   }
   return saved.empty() ? Tree() : Tree::dict(std::move(saved));
 }
 
 }  // namespace
+
+void check_names(const detail::Callbacks& callbacks) {
+  std::set<std::string> names;
+  for (const auto& callback : callbacks) {
+    const std::string name = callback->name();
+    if (name.empty() || names.insert(name).second) continue;
+    throw ValueError(fmt::format(
+        "[fit] two callbacks are named '{}', under which their states are saved; leave one of them out, or give the "
+        "second another name in its options (of your own: another name())",
+        name));
+  }
+}
 
 Tree saved_run(const Tree& state, const data::Position& position, const detail::Callbacks& callbacks) {
   std::map<std::string, Tree> run = {{"state", state}, {"data", position_tree(position)}};

@@ -12,6 +12,9 @@
 // What of a run is in a checkpoint: {"state", "data": {"epoch", "row"}, "callbacks": {name: ...}}.
 namespace lockstep::trainer {
 
+/// Throws ValueError where two have one name.
+void check_names(const detail::Callbacks& callbacks);
+
 /// What a checkpoint of it holds now.
 Tree saved_run(const Tree& state, const data::Position& position, const detail::Callbacks& callbacks);
 

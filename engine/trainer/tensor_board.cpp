@@ -21,8 +21,17 @@ void TensorBoard::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() == 0) file_ = std::make_unique<detail::EventFile>(folder_, report.step);
 }
 
+void TensorBoard::on_resume(const StepReport& report, const Tree& state, Requests&) {
+  if (file_ == nullptr || !(report.is_extra || report.has_extra_validation)) return;
+  file_->start(report.step);
+  if (!report.is_extra) write(report, state);
+}
+
 void TensorBoard::on_step(const StepReport& report, const Tree& state, Requests&) {
-  if (file_ == nullptr) return;
+  if (file_ != nullptr) write(report, state);
+}
+
+void TensorBoard::write(const StepReport& report, const Tree& state) {
   for (const auto& [name, value] : report.logs) file_->scalar(name, value, report.step);
   for (const auto& [name, value] : hyperparameters(state)) file_->scalar(name, value, report.step);
   file_->scalar("epoch", static_cast<double>(report.epoch), report.step);

@@ -23,7 +23,8 @@ namespace lockstep {
 struct StepReport {
   std::int64_t step = 0;   ///< Steps made in all, those before this `fit` included.
   std::int64_t epoch = 0;  ///< That the step belongs to, from 0.
-  /// Of the step, by name; where a validation was made behind it, "val_<name>" too.
+  /// Of the step, by name; where a validation was made behind it, "val_<name>" too. Of on_resume: those that were saved,
+  /// without validation.
   std::map<std::string, double> logs = {};
   double seconds = 0;     ///< Spent on batches and steps since this `fit` began, without validation and callbacks.
   std::int64_t rows = 0;  ///< Of all batches since this `fit` began.
@@ -70,6 +71,9 @@ class LOCKSTEP_API Requests {
 class LOCKSTEP_API Callback {
  public:
   virtual ~Callback();
+  /// Before anything else of each `fit`, that of a resumed run too: what an earlier one has left of counts and bests is
+  /// forgotten. (What Keras' callbacks do in on_train_begin)
+  virtual void reset();
   /// Where the trainer was asked to check, before the first step: what `lint` found.
   virtual void on_check(const std::vector<std::string>& findings);
   /// Before the first step; of a resumed run, with the state and step that it goes on from.
@@ -134,6 +138,7 @@ struct EarlyStoppingOptions {
   std::optional<double> baseline = std::nullopt;  ///< Improvements count once they are better than that.
   bool restore_best_weights = false;  ///< In the end, trainable and non-trainable variables are the best look's.
   std::int64_t start_from_epoch = 0;
+  std::string name = {};  ///< Under which its state is saved; empty: "early_stopping <monitor>". Two need two names.
 };
 /// Ends the run where a metric gets no better. (Keras' EarlyStopping) One that it has ended is over when it is resumed, too,
 /// but with more patience: then it goes on from the weights that it had, whatever was restored, as if it had not ended. What
@@ -142,12 +147,15 @@ class LOCKSTEP_API EarlyStopping final : public Callback {
  public:
   /// Throws ValueError for counts below 0.
   explicit EarlyStopping(EarlyStoppingOptions options);
+  void reset() override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
   void close() override { last_weights_.clear(); }
-  std::string name() const override { return "early_stopping " + options_.monitor; }
+  std::string name() const override {
+    return options_.name.empty() ? "early_stopping " + options_.monitor : options_.name;
+  }
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
 
@@ -179,15 +187,20 @@ struct ReduceLROnPlateauOptions {
   std::int64_t cooldown = 0;
   double min_lr = 0;
   std::string hyperparameter = "learning_rate";  ///< Its name among those of optim::inject_hyperparams.
+  std::string name =
+      {};  ///< Under which its state is saved; empty: "reduce_lr_on_plateau <monitor>". Two need two names.
 };
 /// Makes a learning rate smaller where a metric gets no better. (Keras' ReduceLROnPlateau)
 class LOCKSTEP_API ReduceLROnPlateau final : public Callback {
  public:
   /// Throws ValueError for a factor that is not in (0, 1) and counts below 0.
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options);
+  void reset() override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
-  std::string name() const override { return "reduce_lr_on_plateau " + options_.monitor; }
+  std::string name() const override {
+    return options_.name.empty() ? "reduce_lr_on_plateau " + options_.monitor : options_.name;
+  }
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
 
@@ -212,11 +225,12 @@ class LOCKSTEP_API ModelCheckpoint final : public Callback {
  public:
   /// Throws ValueError for a save_freq below 0.
   explicit ModelCheckpoint(ModelCheckpointOptions options);
+  void reset() override { best_ = {}; }
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.save_freq; }
-  std::string name() const override { return "model_checkpoint " + options_.monitor; }
+  std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
 
@@ -236,8 +250,10 @@ enum class OnNan : std::uint8_t {
 /// What to look at, and what to do then.
 struct NanGuardOptions {
   OnNan action = OnNan::stop;
-  std::vector<std::string> watched = {"loss", "grad_norm"};  ///< Logs; those that a step does not have are passed over.
-  std::int64_t most_skips = 10;                              ///< More than so many in a row end the run.
+  /// Logs; those that a step does not have are passed over, and norms of gradients where a LossScale has answered them by
+  /// becoming smaller.
+  std::vector<std::string> watched = {"loss", "grad_norm"};
+  std::int64_t most_skips = 10;  ///< More than so many in a row end the run.
   std::function<void(const StepReport& report, const std::string& text)> on_found = {};
 };
 /// Looks at each step's logs for NaN and infinity. What it has counted is saved with checkpoints: a run that it has ended by
@@ -245,6 +261,7 @@ struct NanGuardOptions {
 class LOCKSTEP_API NanGuard final : public Callback {
  public:
   explicit NanGuard(NanGuardOptions options = {});
+  void reset() override;
   bool judges_steps() const override { return true; }
   bool may_discard() const override { return options_.action == OnNan::skip; }
   bool accepts(const StepReport& report, Requests& requests) override;
@@ -256,24 +273,29 @@ class LOCKSTEP_API NanGuard final : public Callback {
   std::int64_t found() const { return found_; }
 
  private:
+  std::string found_in(const StepReport& report, bool is_answered) const;
+
   NanGuardOptions options_;
   std::int64_t skipped_ = 0;
   std::int64_t in_a_row_ = 0;
   std::int64_t found_ = 0;
+  double overflowed_at_ = 0;  ///< The scale of the loss at the last accepted step, where that has overflowed; else 0.
 };
 
 /// Of the log "grad_norm".
 struct GradientNormsOptions {
   std::int64_t every = 1;    ///< Steps between looks.
   std::size_t window = 100;  ///< Of the latest norms.
-  double spike = 10;         ///< A norm so many times the window's mean is one, once the window is full.
+  double spike =
+      10;  ///< A norm so many times the window's mean is one, once the window is full; and what is not finite.
   std::function<void(const StepReport& report, double norm, double mean)> on_spike = {};
 };
-/// Watches the norm of the gradients. Its window is saved with checkpoints.
+/// Watches the norm of the gradients. Its window, of norms that are finite, is saved with checkpoints.
 class LOCKSTEP_API GradientNorms final : public Callback {
  public:
   /// Throws ValueError for a window or `every` below 1.
   explicit GradientNorms(GradientNormsOptions options = {});
+  void reset() override;
   /// Throws StateError where the step logs no "grad_norm".
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.every; }
@@ -296,10 +318,12 @@ struct AveragedWeightsOptions {
   double momentum = 0.99;
   std::int64_t every = 1;
   std::string path = "trainable";  ///< Of the state.
+  std::string name = {};           ///< Under which it is saved; empty: "averaged_weights <path>". Two need two names.
 };
 /// An exponential moving average of the weights, average = momentum * average + (1 - momentum) * weights behind every
 /// `every` steps, from the weights at the beginning on; of weights that lie cut it lies as they do, and nothing is sent. (Keras' use_ema;
-/// inside of a step, optim::average_parameters)
+/// inside of a step, optim::average_parameters) A `fit` that begins at the step where the last one ended goes on with its
+/// average, any other begins anew.
 class LOCKSTEP_API AveragedWeights final : public Callback {
  public:
   /// Throws ValueError for a momentum that is not in [0, 1) and `every` below 1.
@@ -307,8 +331,11 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
   ~AveragedWeights() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
+  void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.every; }
-  std::string name() const override { return "averaged_weights " + options_.path; }
+  std::string name() const override {
+    return options_.name.empty() ? "averaged_weights " + options_.path : options_.name;
+  }
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
   /// The average, in the structure of the weights.
@@ -319,6 +346,8 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
 
   AveragedWeightsOptions options_;
   Tree average_;
+  std::int64_t last_step_ = 0;  ///< Where the last fit has ended.
+  bool is_restored_ = false;    ///< By what comes before the fit's beginning.
   std::unique_ptr<Update> update_;
 };
 
@@ -359,6 +388,7 @@ struct CsvLoggerOptions {
 /// the shortest that read back as they were. Throws CheckpointError naming file and system error.
 class LOCKSTEP_API CsvLogger final : public Callback {
  public:
+  /// Throws ValueError for `every` below 0; here and below.
   explicit CsvLogger(std::filesystem::path file, CsvLoggerOptions options = {});
   ~CsvLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
@@ -369,6 +399,9 @@ class LOCKSTEP_API CsvLogger final : public Callback {
 
  private:
   std::filesystem::path path_;
+  /// A header comes with the first row.
+  void begin_without_rows();
+
   CsvLoggerOptions options_;
   std::vector<std::string> columns_;
   std::unique_ptr<detail::LogFile> file_;
@@ -414,12 +447,14 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
 };
 
 /// Writes event files that TensorBoard reads, a new one each run: logs, and hyper-parameters that stand in the state, as
-/// scalars. What a killed run has written behind the step that is gone on from, TensorBoard leaves out. Of process 0 alone.
+/// scalars. What a killed run has written behind the step that is gone on from, and what was written because a run ended within
+/// an epoch, TensorBoard leaves out. Of process 0 alone.
 class LOCKSTEP_API TensorBoard final : public Callback {
  public:
   explicit TensorBoard(std::filesystem::path folder, std::int64_t every = 0);
   ~TensorBoard() override;
   void on_begin(const StepReport& report, const Tree& state) override;
+  void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void close() override;
   std::int64_t every() const override { return every_; }
@@ -429,6 +464,7 @@ class LOCKSTEP_API TensorBoard final : public Callback {
 
  private:
   detail::EventFile* file(const char* what);
+  void write(const StepReport& report, const Tree& state);
 
   std::filesystem::path folder_;
   std::int64_t every_;

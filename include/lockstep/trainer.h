@@ -69,6 +69,7 @@ struct BatchSource {
   std::function<data::Position()> position;   ///< Behind what `next` gave.
   std::function<void(data::Position)> seek;
   std::function<std::int64_t()> batches_per_epoch = {};  ///< Where it is known.
+  bool seeks_back = false;                               ///< To any place, those before its own too.
 };
 
 namespace detail {
@@ -149,6 +150,7 @@ BatchSource source_of(B& batches) {
   source.position = [&batches]() -> data::Position { return batches.position(); };
   if constexpr (requires { batches.seek(data::Position{}); }) {
     source.seek = [&batches](data::Position at) { batches.seek(at); };
+    source.seeks_back = true;
   } else {
     source.seek = [next = source.next, position = source.position](data::Position at) {
       skip_to([&] { return next().has_value(); }, position, at);
@@ -288,11 +290,12 @@ TrainedStep step_on_trees(const Step& step) {
 }
 
 using Callbacks = std::vector<std::shared_ptr<Callback>>;
-/// Throws ValueError for counts below 0, log_every below 1, and a callback that is null.
+/// Throws ValueError for counts below 0, log_every below 1, and a callback that is null or stands there twice.
 LOCKSTEP_API Tree fit(const TrainedStep& step, Tree state, const BatchSource& source, const TrainerOptions& options,
                       const Callbacks& callbacks);
 
-/// One pass: to the end of the epoch that begins, or of all batches. A source that can is put to its beginning.
+/// One pass: to the end of the epoch that begins, or of all batches. A source that can is put to its beginning, and back to
+/// where it stood in the end.
 LOCKSTEP_API void for_one_epoch(const BatchSource& source, const std::function<void(const Tree& batch)>& visit);
 
 /// Means over batches, by name.
@@ -322,7 +325,8 @@ LOCKSTEP_API Tree without_padding(const Tree& result, const Tree& batch);
 ///    Logs are `Logs` or a map of numbers or of scalars by name.
 ///  - `batches` is a loader (data::Loader, data::TreeLoader, or anything whose `next()` is a batch and whose `position()` a
 ///    data::Position), a function that returns a std::optional of a batch, nothing at the end of each epoch and twice
-///    nothing at the end of all, or a range, each pass through which is an epoch. A batch is any tree.
+///    nothing at the end of all, or a range, each pass through which is an epoch. A batch is any tree. A function is asked
+///    one batch ahead, since only so it says whether an epoch is over: where a run ends within one, that batch is gone.
 /// What is thrown here, a callback's error too, ends the other processes with its text; all callbacks are closed, and a
 /// checkpoint that is being saved is finished. Throws ValueError for options and callbacks that make no sense, StateError for
 /// a request that the state cannot meet, CheckpointError for a resume that is refused.
@@ -336,7 +340,8 @@ S fit(const Step& step, S state, B&& batches, const TrainerOptions& options,
 
 /// Means of losses and metrics over one epoch of batches, by name. `step` is an EvaluateStep, or a callable (state, batch)
 /// -> map of Weighted, or of scalars, which then count by rows; the state may also be a TrainState's tree, as callbacks and
-/// TrainerOptions::validate are given it. A loader begins anew each time.
+/// TrainerOptions::validate are given it. A loader begins anew each time, and one with `seek` stands behind it where it stood
+/// before: that of the training may be given, too.
 template <class Step, class S, class B>
 std::map<std::string, double> evaluate(const Step& step, const S& state, B&& batches) {
   using Batches = std::remove_reference_t<B>;
@@ -361,7 +366,7 @@ std::map<std::string, double> evaluate(const Step& step, const S& state, B&& bat
 }
 
 /// What `function(batch)` gives for each batch of one epoch, as one tree of arrays with all rows, without those that a
-/// batch is padded with (rows of weight 0 at its end). A loader begins anew. Throws DataError where there is no batch.
+/// batch is padded with (rows of weight 0 at its end). A loader begins anew, as for `evaluate`. Throws DataError where there is no batch.
 template <class F, class B>
 auto predict(const F& function, B&& batches) {
   using Batches = std::remove_reference_t<B>;

@@ -243,3 +243,48 @@ TEST_CASE("what is done with a run in several processes is said and written once
   check_says(two("bench" + small + "--devices 1 --steps 2"), 0, "mlp batch 32: first call ");
   check_says(two("info"), 0, "processor");
 }
+
+TEST_CASE("what a resumed run writes no more is taken back to the step that it goes on from") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", whole = folder.path() / "whole";
+  const std::string options = "--checkpoint-every 2 --log-every 1 --steps ";
+  must_succeed(train(whole, options + "4 --trace-bits --tensorboard"));
+  must_succeed(train(run, options + "4 --trace-bits --tensorboard"));
+  fs::remove_all(run / "checkpoints" / "step-4");  // as a kill behind step 4 leaves it
+  must_succeed(train(run, options + "4 --resume --learning-rate 0.5 --accept-change learning_rate"));
+  const std::string bits = file_text(run / "bits.csv");
+  CHECK(bits.find("\n2,") != std::string::npos);
+  CHECK(bits.find("\n3,") == std::string::npos);
+  CHECK(std::distance(fs::directory_iterator(run / "events"), {}) == 2);  // the second one says from where on
+  check_says(run_program("compare " + whole.string() + " " + run.string()), 1, "the runs differ");
+}
+
+TEST_CASE("what has no meaning among the options of schedules and optimizers is refused by its name") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  struct Case {
+    const char *options, *part;
+  };
+  for (const Case& c : {Case{"--schedule cosine --set schedule.alpha=nan", "schedule.alpha is nan"},
+                        {"--schedule linear --set schedule.end=inf", "schedule.end is inf"},
+                        {"--schedule polynomial --set schedule.end=-1", "schedule.end is -1"},
+                        {"--schedule warmup_cosine --set schedule.initial=nan", "schedule.initial is nan"},
+                        {"--schedule one_cycle --learning-rate nan", "[learning rate] nan was given"},
+                        {"--schedule cosine --learning-rate=-1", "[learning rate] -1 was given"},
+                        {"--optimizer sgd --set optimizer.nesterov=true", "nesterov has no effect without momentum"}}) {
+    CAPTURE(c.options);
+    check_says(train(run, std::string("--steps 1 ") + c.options), 2, c.part);
+    CHECK_FALSE(fs::exists(run));
+  }
+}
+
+TEST_CASE("runs of seeds are resumed where one of them is, and not in the folder of a single run") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", runs = folder.path() / "runs";
+  must_succeed(train(run, "--steps 1"));
+  check_says(train(run, "--steps 1 --seeds 0-1 --resume"), 2, "it is a run's own folder");
+  CHECK_FALSE(fs::exists(run / "seed-0"));
+  fs::create_directory(runs);
+  check_says(train(runs, "--steps 1 --seeds 0-1 --resume"), 2, "there is no folder seed-");
+  CHECK(fs::is_empty(runs));
+}

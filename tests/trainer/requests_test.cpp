@@ -204,12 +204,19 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
   expect_error<ValueError>([] { callbacks::EarlyStopping({.patience = -1}); }, "patience is -1");
   expect_error<ValueError>([] { callbacks::ReduceLROnPlateau({.factor = 1}); }, "factor is 1");
   expect_error<ValueError>([] { callbacks::ModelCheckpoint({.save_freq = -2}); }, "save_freq is -2");
+  const auto fails = [](const StepReport&, const Tree&, Requests&) { FAIL("a step was made"); };
   expect_error<ValueError>(
       [&] {
         const auto others = std::make_shared<checkpoint::Manager>(folder.path() / "others");
-        run({.steps = 1, .checkpoints = others}, {}, {stopping, stopping});
+        run({.steps = 9, .checkpoints = others}, fails,
+            {stopping, std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.patience = 5})});
       },
-      "two callbacks are named");
+      "two callbacks are named 'early_stopping val_loss'", "another name in its options");
+  expect_error<ValueError>(
+      [&] {
+        run({.steps = 1}, fails, {stopping, best, stopping});
+      },
+      "callback 2 is callback 0 once more");
 }
 
 TEST_CASE("a run that early stopping has ended is over when it is resumed, and goes on with more patience") {
