@@ -91,7 +91,8 @@ void NanGuard::restore(const Tree& saved) {
   skipped_ = saved.at("skipped").array().item<std::int64_t>();
   in_a_row_ = saved.at("in_a_row").array().item<std::int64_t>();
   found_ = saved.at("found").array().item<std::int64_t>();
-  overflowed_at_ = saved.at("overflowed_at").array().item<double>();
+  overflowed_at_ =
+      saved.contains("overflowed_at") ? saved.at("overflowed_at").array().item<double>() : 0;  // earlier runs
 }
 
 }  // namespace lockstep::callbacks

@@ -187,8 +187,8 @@ struct ReduceLROnPlateauOptions {
   std::int64_t cooldown = 0;
   double min_lr = 0;
   std::string hyperparameter = "learning_rate";  ///< Its name among those of optim::inject_hyperparams.
-  std::string name =
-      {};  ///< Under which its state is saved; empty: "reduce_lr_on_plateau <monitor>". Two need two names.
+  /// Under which its state is saved; empty: "reduce_lr_on_plateau <monitor>". Two need two names.
+  std::string name = {};
 };
 /// Makes a learning rate smaller where a metric gets no better. (Keras' ReduceLROnPlateau)
 class LOCKSTEP_API ReduceLROnPlateau final : public Callback {
@@ -286,8 +286,8 @@ class LOCKSTEP_API NanGuard final : public Callback {
 struct GradientNormsOptions {
   std::int64_t every = 1;    ///< Steps between looks.
   std::size_t window = 100;  ///< Of the latest norms.
-  double spike =
-      10;  ///< A norm so many times the window's mean is one, once the window is full; and what is not finite.
+  /// A norm so many times the window's mean is one, once the window is full; and what is not finite.
+  double spike = 10;
   std::function<void(const StepReport& report, double norm, double mean)> on_spike = {};
 };
 /// Watches the norm of the gradients. Its window, of norms that are finite, is saved with checkpoints.
@@ -447,8 +447,8 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
 };
 
 /// Writes event files that TensorBoard reads, a new one each run: logs, and hyper-parameters that stand in the state, as
-/// scalars. What a killed run has written behind the step that is gone on from, and what was written because a run ended within
-/// an epoch, TensorBoard leaves out. Of process 0 alone.
+/// scalars. What a killed run has written behind the step that is gone on from, and what was written because a run
+/// ended within an epoch, TensorBoard leaves out. Of process 0 alone.
 class LOCKSTEP_API TensorBoard final : public Callback {
  public:
   explicit TensorBoard(std::filesystem::path folder, std::int64_t every = 0);

@@ -366,7 +366,8 @@ std::map<std::string, double> evaluate(const Step& step, const S& state, B&& bat
 }
 
 /// What `function(batch)` gives for each batch of one epoch, as one tree of arrays with all rows, without those that a
-/// batch is padded with (rows of weight 0 at its end). A loader begins anew, as for `evaluate`. Throws DataError where there is no batch.
+/// batch is padded with (rows of weight 0 at its end). A loader begins anew, as for `evaluate`. Throws DataError where
+/// there is no batch.
 template <class F, class B>
 auto predict(const F& function, B&& batches) {
   using Batches = std::remove_reference_t<B>;
