@@ -89,7 +89,9 @@ AveragedWeights::AveragedWeights(AveragedWeightsOptions options) : options_(std:
 AveragedWeights::~AveragedWeights() = default;
 
 void AveragedWeights::on_begin(const StepReport& report, const Tree& state) {
-  const bool goes_on = std::exchange(is_restored_, false) || (last_step_ > 0 && report.step == last_step_);
+  // Forgotten here: a fit that is ended by an error has added to the average, and ends at no step.
+  const std::int64_t last_step = std::exchange(last_step_, 0);
+  const bool goes_on = std::exchange(is_restored_, false) || (last_step > 0 && report.step == last_step);
   if (!goes_on || average_.size() == 0) average_ = state.at(options_.path);
 }
 

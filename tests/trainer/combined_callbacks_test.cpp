@@ -154,6 +154,26 @@ TEST_CASE("an average goes on in a fit that begins where the last one has ended"
   CHECK(fingerprint(parts->weights()) == fingerprint(whole->weights()));
 }
 
+TEST_CASE("an average that a fit ended by an error has added to begins anew") {
+  const TrainStep step = tests::line_step();
+  const auto average = std::make_shared<callbacks::AveragedWeights>(),
+             alone = std::make_shared<callbacks::AveragedWeights>();
+  const auto begun = [&](const detail::Callbacks& callbacks) {
+    auto loader = tests::line_loader();
+    return fit(step, tests::line_start(step), loader, {.steps = 4}, callbacks);
+  };
+  const auto go_on = [&](TrainState state, const std::shared_ptr<callbacks::AveragedWeights>& callback,
+                         std::vector<double> losses) {
+    auto loader = tests::line_loader();
+    fit(step, std::move(state), loader, {.steps = 8, .validate = losses_of(std::move(losses)), .validate_every = 2},
+        {callback});
+  };
+  CHECK_THROWS_AS(go_on(begun({average}), average, {1}), std::out_of_range);  // at its second validation, in step 8
+  go_on(begun({}), average, {2, 1});
+  go_on(begun({}), alone, {2, 1});
+  CHECK(fingerprint(average->weights()) == fingerprint(alone->weights()));
+}
+
 TEST_CASE("two callbacks of a kind have two names, and one that keeps nothing needs none") {
   const TemporaryFolder folder;
   const TrainStep step = tests::line_step();
