@@ -57,8 +57,9 @@ int train_seeds(const TrainArguments& arguments) {
   ReportArguments all{{}, arguments.run / "report.html"};
   std::string fingerprints;
   const auto run_of = [&](std::uint64_t seed) { return arguments.run / fmt::format("seed-{}", seed); };
-  if (arguments.resume) check_has_runs(arguments.run);
-  if (!arguments.resume) {  // before hours have gone into the runs before it
+  if (arguments.resume) {
+    check_has_runs(arguments.run);
+  } else {  // before hours have gone into the runs before it
     world()->run_on_first("looking for the runs' folders", [&] {
       for (std::uint64_t n = 0; n <= last - first; ++n) check_new_run(run_of(first + n));
     });

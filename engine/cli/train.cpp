@@ -115,8 +115,9 @@ detail::Callbacks optional_loggers(const TrainArguments& a, const RunFolder& fol
       callbacks.push_back(std::make_shared<TakesBack>(std::move(logger)));
     }
   };
-  if (world()->rank() == 0)
+  if (world()->rank() == 0) {
     add(a.tensorboard, folder.events(), std::make_shared<callbacks::TensorBoard>(folder.events()));
+  }
   add(a.trace_bits, bits, std::make_shared<callbacks::BitTrace>(bits));
   return callbacks;
 }

@@ -135,10 +135,10 @@ class Run {
   /// What a longer run would not have been told of the step is told to be so, where the run goes on.
   void tell_resume() {
     const bool is_mended = ended_within_ && !is_over();
+    report_.logs = kept_logs_;
+    report_.has_extra_validation = is_mended && !is_due(options_.validate_every);
     for (const auto& callback : callbacks_) {
       report_.is_extra = is_mended && !is_due(steps_between(*callback));
-      report_.has_extra_validation = is_mended && !is_due(options_.validate_every);
-      report_.logs = kept_logs_;
       callback->on_resume(report_, state_, requests_);
     }
     report_.is_extra = report_.has_extra_validation = false;
