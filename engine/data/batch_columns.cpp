@@ -103,12 +103,13 @@ std::string said(const Row& row) {
 
 }  // namespace
 
-BatchColumns::BatchColumns(Row first, std::int64_t row, std::int64_t size, const std::shared_ptr<BatchMemory>& memory)
-    : first_(std::move(first)), first_row_(row), size_(size) {
-  if (first_.empty()) {
+BatchColumns::BatchColumns(std::shared_ptr<const Row> like, std::int64_t row, std::int64_t size,
+                           const std::shared_ptr<BatchMemory>& memory)
+    : like_(std::move(like)), like_row_(row), size_(size) {
+  if (like_->empty()) {
     throw DataError("[loader] row " + std::to_string(row) + " has no field; give each row one at least");
   }
-  for (const auto& [name, table] : first_) {
+  for (const auto& [name, table] : *like_) {
     check_bytes(name, table, row);
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(table.bytes.size(), static_cast<std::size_t>(size), &bytes) || bytes > PTRDIFF_MAX) {
@@ -120,27 +121,41 @@ BatchColumns::BatchColumns(Row first, std::int64_t row, std::int64_t size, const
       refuse_rows(table.bytes.size(), size);
     }
   }
-  write(first_, 0);
+}
+
+bool BatchColumns::takes(const Row& row) const {
+  return std::ranges::equal(row, *like_, [](const auto& field, const auto& expected) {
+    return field.first == expected.first && field.second.type == expected.second.type &&
+           field.second.bytes.size() == expected.second.bytes.size();
+  });
 }
 
 void BatchColumns::add(const Row& row, std::int64_t number, std::size_t place) {
-  auto expected = first_.begin();
+  if (!takes(row)) refuse(row, number);
+  auto block = blocks_.begin();
   for (const auto& [name, table] : row) {
-    if (expected == first_.end() || expected->first != name || !(expected->second.type == table.type)) break;
-    if (expected->second.bytes.size() != table.bytes.size()) check_bytes(name, table, number);
+    if (!table.bytes.empty()) {
+      std::memcpy(block->data() + place * table.bytes.size(), table.bytes.data(), table.bytes.size());
+    }
+    ++block;
+  }
+}
+
+void BatchColumns::refuse(const Row& row, std::int64_t number) const {
+  auto expected = like_->begin();
+  for (const auto& [name, table] : row) {
+    if (expected == like_->end() || expected->first != name || !(expected->second.type == table.type)) break;
+    check_bytes(name, table, number);
     ++expected;
   }
-  if (expected != first_.end() || row.size() != first_.size()) {
-    throw DataError("[loader] row " + std::to_string(number) + " is " + said(row) + ", row " +
-                    std::to_string(first_row_) + " is " + said(first_) +
-                    "; give all rows the same fields, dtypes and shapes: map_rows can crop, resize or pad them");
-  }
-  write(row, place);
+  throw DataError("[loader] row " + std::to_string(number) + " is " + said(row) + ", row " + std::to_string(like_row_) +
+                  " is " + said(*like_) +
+                  "; give all rows the same fields, dtypes and shapes: map_rows can crop, resize or pad them");
 }
 
 void BatchColumns::repeat(std::size_t real) {
   auto block = blocks_.begin();
-  for (const auto& [name, table] : first_) {
+  for (const auto& [name, table] : *like_) {
     const std::size_t bytes = table.bytes.size();
     for (std::size_t at = real * bytes; bytes > 0 && at < block->bytes(); at += bytes) {
       std::memcpy(block->data() + at, block->data() + (real - 1) * bytes, bytes);
@@ -152,22 +167,12 @@ void BatchColumns::repeat(std::size_t real) {
 Tree BatchColumns::take() {
   auto block = blocks_.begin();
   Tree batch = Tree::dict({});
-  for (const auto& [name, table] : first_) {
+  for (const auto& [name, table] : *like_) {
     batch = batch.with(name, Tree(BatchMemory::array_over({table.type.dtype, table.type.shape.insert(0, size_), {}},
                                                           std::move(*block++))));
   }
   blocks_.clear();
   return batch;
-}
-
-void BatchColumns::write(const Row& row, std::size_t place) {
-  auto block = blocks_.begin();
-  for (const auto& [name, table] : row) {
-    if (!table.bytes.empty()) {
-      std::memcpy(block->data() + place * table.bytes.size(), table.bytes.data(), table.bytes.size());
-    }
-    ++block;
-  }
 }
 
 }  // namespace lockstep::data

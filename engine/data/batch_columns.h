@@ -66,10 +66,13 @@ class BatchMemory : public std::enable_shared_from_this<BatchMemory> {
 /// Rows of one form, each field's one behind the other where the batch will read them.
 class BatchColumns {
  public:
-  /// For `size` rows, the first of which is given with its number. Throws DataError for one without fields, without the
+  /// For `size` rows like this one, which is given with its number. Throws DataError for one without fields, without the
   /// bytes that its types need, and where there is no memory.
-  BatchColumns(Row first, std::int64_t row, std::int64_t size, const std::shared_ptr<BatchMemory>& memory);
+  BatchColumns(std::shared_ptr<const Row> like, std::int64_t row, std::int64_t size,
+               const std::shared_ptr<BatchMemory>& memory);
 
+  /// Whether it has the fields, dtypes, shapes and bytes of the first.
+  bool takes(const Row& row) const;
   /// Writes a row at a place below `size`. Throws DataError naming both rows where it has another form than the first.
   void add(const Row& row, std::int64_t number, std::size_t place);
   /// The last of `real` rows once more, up to the end.
@@ -78,10 +81,10 @@ class BatchColumns {
   Tree take();
 
  private:
-  void write(const Row& row, std::size_t place);
+  void refuse(const Row& row, std::int64_t number) const;
 
-  Row first_;
-  std::int64_t first_row_;
+  std::shared_ptr<const Row> like_;
+  std::int64_t like_row_;
   std::int64_t size_;
   std::vector<BatchMemory::Block> blocks_;  ///< In the order of the fields' names.
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -88,6 +89,11 @@ class SourceLoader::Batches {
   }
 
  private:
+  /// Of rows of a batch: one of them, with its number.
+  struct Form {
+    std::shared_ptr<const Row> row;
+    std::int64_t number = 0;
+  };
   struct Slot {
     Position next;
     Tree batch;
@@ -114,7 +120,7 @@ class SourceLoader::Batches {
   }
   Tree made_now(bool on_waiting_threads) {
     const BatchRows rows = batch_rows(options_, position_, rows_);
-    Tree batch = make(rows.rows, position_.epoch, on_waiting_threads);
+    Tree batch = make(rows.rows, position_.epoch, on_waiting_threads ? &last_ : nullptr);
     position_ = rows.next;
     if (threads_.empty() || is_elsewhere()) return batch;
     const std::lock_guard lock(mutex_);
@@ -160,7 +166,7 @@ class SourceLoader::Batches {
       Tree batch;
       std::exception_ptr error;
       try {
-        batch = make(rows.rows, at.epoch, false);
+        batch = make(rows.rows, at.epoch, nullptr);
       } catch (...) {
         error = std::current_exception();
       }
@@ -172,34 +178,55 @@ class SourceLoader::Batches {
     }
   }
 
-  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch, bool on_waiting_threads) const {
+  /// On this thread, or where the form that the last batch's rows had is given, on waiting ones as well.
+  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch, Form* last) const {
     const std::vector<RowKey> keys = RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(epoch), rows);
-    const auto expect = [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) source_->expect(rows[i]);
-    };
+    if (last != nullptr && last->row != nullptr) {
+      BatchColumns columns(last->row, last->number, options_.batch, memory_);
+      if (fill(columns, rows, keys, 0, true)) return batch_of(columns, rows.size());
+    }
+    source_->expect(rows[0]);
+    const Form first{std::make_shared<const Row>(source_->row(rows[0], keys[0])), rows[0]};
+    BatchColumns columns(first.row, first.number, options_.batch, memory_);
+    columns.add(*first.row, first.number, 0);
+    fill(columns, rows, keys, 1, last != nullptr);
+    if (last != nullptr) *last = first;
+    return batch_of(columns, rows.size());
+  }
+  /// The rows from `begin` on. Those in front of it are of this batch: others of another form are an error. Where there are
+  /// none, one of another form is a reason to begin with the batch's own: false.
+  bool fill(BatchColumns& columns, const std::vector<std::int64_t>& rows, const std::vector<RowKey>& keys,
+            std::size_t begin, bool on_waiting_threads) const {
     constexpr std::size_t ahead = 3;
-    expect(0, std::min(ahead, rows.size()));
-    BatchColumns columns(source_->row(rows[0], keys[0]), rows[0], options_.batch, memory_);
+    std::atomic<bool> are_like = true;
     const auto read = [&](std::size_t first, std::size_t last) {
-      expect(first, std::min(first + ahead, last));
-      for (std::size_t i = first; i < last; ++i) {
+      for (std::size_t i = first; i < std::min(first + ahead, last); ++i) source_->expect(rows[i]);
+      for (std::size_t i = first; i < last && are_like; ++i) {
         if (i + ahead < last) source_->expect(rows[i + ahead]);
-        columns.add(source_->row(rows[i], keys[i]), rows[i], i);
+        const Row row = source_->row(rows[i], keys[i]);
+        if (begin == 0 && !columns.takes(row)) {
+          are_like = false;
+        } else {
+          columns.add(row, rows[i], i);
+        }
       }
     };
-    const std::size_t left = rows.size() - 1;
+    const std::size_t left = rows.size() - begin;
     const std::size_t parts = on_waiting_threads ? std::min<std::size_t>(left, 16) : 1;
     backend::on_waiting_threads(static_cast<int>(parts), [&](int i) {
       const auto part = static_cast<std::size_t>(i);
-      read(1 + left * part / parts, 1 + left * (part + 1) / parts);
+      read(begin + left * part / parts, begin + left * (part + 1) / parts);
     });
-    columns.repeat(rows.size());
+    return are_like;
+  }
+  Tree batch_of(BatchColumns& columns, std::size_t real) const {
+    columns.repeat(real);
     Tree batch = columns.take();
     if (weight_.empty()) return batch;
-    const Array real = real_rows(rows.size(), options_.batch);
-    if (!batch.contains(weight_)) return batch.with(weight_, Tree(real));
-    if (std::ssize(rows) == options_.batch) return batch;
-    return batch.with(weight_, Tree(where(real != 0, batch.at(weight_).array(), 0)));
+    const Array flags = real_rows(real, options_.batch);
+    if (!batch.contains(weight_)) return batch.with(weight_, Tree(flags));
+    if (static_cast<std::int64_t>(real) == options_.batch) return batch;
+    return batch.with(weight_, Tree(where(flags != 0, batch.at(weight_).array(), 0)));
   }
 
   SourcePtr source_;
@@ -211,6 +238,7 @@ class SourceLoader::Batches {
   const pid_t process_ = ::getpid();
   int processes_ = 0;  ///< That share the cores; 0: not asked.
   int devices_ = 1;    ///< Of what is done with batches, as far as it was seen.
+  Form last_;          ///< Of the last batch that waiting threads made.
   const std::shared_ptr<BatchMemory> memory_ = std::make_shared<BatchMemory>();
 
   std::mutex mutex_;

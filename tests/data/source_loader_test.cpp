@@ -312,6 +312,33 @@ TEST_CASE("rows of other forms, and loaders that cannot work, are refused") {
   tests::expect_error<ValueError>([&] { static_cast<void>(loader.next()); }, "it holds nothing");
 }
 
+TEST_CASE("batches may differ in form, each of rows that are alike, also where devices that take all cores make them") {
+  const SourcePtr source = data::generated(12, [](std::int64_t i, const RowKey&) {
+    const std::int64_t batch = i / 4;
+    Row row{{"x", data::host_table(std::vector<float>(static_cast<std::size_t>(1 + batch), static_cast<float>(i)),
+                                   Shape{1 + batch})}};
+    if (batch == 1) row["a"] = row["weight"] = data::host_table(std::vector<float>{2}, Shape{});
+    return row;
+  });
+  const std::int64_t count = std::bit_ceil(std::thread::hardware_concurrency());
+  const Mesh mesh({{"batch", count}}, devices("cpu:0-" + std::to_string(count - 1)));
+  const auto step =
+      pmap([](const Array& x) { return x * 2.0; }, {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
+  for (const std::optional<int> threads : {std::optional<int>(), {0}, {1}, {3}}) {
+    SourceLoader loader(source, {.batch = 4, .shuffle = false}, {threads});
+    for (const int batch : {0, 1, 2, 0, 1}) {
+      static_cast<void>(step(ones({count})));
+      const Tree made = loader.next();
+      const auto first = static_cast<float>(batch * 4);
+      CHECK(made.at("x").array().shape() == Shape{4, 1 + batch});
+      CHECK(made.at("x").array().to_vector<float>().front() == first);
+      CHECK(made.at("x").array().to_vector<float>().back() == first + 3);
+      CHECK(made.contains("a") == (batch == 1));
+      CHECK(made.at("weight").array().to_vector<float>() == std::vector<float>(4, batch == 1 ? 2.0F : 1.0F));
+    }
+  }
+}
+
 TEST_CASE("a loader that is never read, or dropped while threads work, ends") {
   for (int i = 0; i < 20; ++i) {
     SourceLoader loader(counting(64), {.batch = 8}, {.threads = 3, .ahead = 5});
