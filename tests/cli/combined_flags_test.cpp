@@ -262,6 +262,15 @@ TEST_CASE("what a resumed run writes no more is taken back to the step that it g
   CHECK(bits.find("\n3,") == std::string::npos);
   CHECK(std::distance(fs::directory_iterator(run / "events"), {}) == 2);  // the second one says from where on
   check_says(run_program("compare " + whole.string() + " " + run.string()), 1, "the runs differ");
+  // What was accepted is why it is no run made again, until it goes on from before that.
+  const std::string verify = "verify " + run.string(), why = "it was resumed from step 2 with --accept-change ";
+  check_says(run_program(verify), 1, why + "learning_rate: 0.001 up to there, 0.5 since then; ");
+  must_succeed(train(run, options + "6 --resume --learning-rate 0.5"));
+  check_says(run_program(verify), 1, why + "learning_rate: ");
+  for (const char* step : {"step-4", "step-6"}) fs::remove_all(run / "checkpoints" / step);
+  must_succeed(train(run, options + "4 --resume"));
+  CHECK_FALSE(fs::exists(run / "accepted_changes.json"));
+  check_says(run_program(verify), 0, "verified: recorded ");
 }
 
 TEST_CASE("what has no meaning among the options of schedules and optimizers is refused by its name") {

@@ -148,7 +148,8 @@ TEST_CASE("a resume from a damaged checkpoint, or into a folder that cannot be w
   made_anew();
   fs::remove(run / "checkpoints" / "step-4" / "arrays.safetensors");
   must_refuse(run, resume(run, accepted), "arrays.safetensors");
-  for (const char* file : {"metrics.csv", "speed.csv", "bits.csv", "config.toml", "manifest.json", "result.json"}) {
+  for (const char* file : {"metrics.csv", "speed.csv", "bits.csv", "config.toml", "manifest.json", "result.json",
+                           "accepted_changes.json"}) {
     made_anew();
     fs::remove(run / file);
     fs::create_directory(run / file);
