@@ -249,11 +249,12 @@ bool has_cut_leaves(const Tree& tree) {
   return std::ranges::any_of(tree.leaves(), [](const Array& leaf) { return is_cut(leaf); });
 }
 
-BlockSave::BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics)
+BlockSave::BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics,
+                     Target target)
     : manifest_(std::move(manifest)), metrics_(std::move(metrics)) {
   const bool is_first = world()->rank() == 0;
   together([&] {
-    if (is_first) committed_.emplace(folder);
+    if (is_first) committed_.emplace(folder, target);
   });
   temporary_ = world()->all_gather_text(is_first ? committed_->temporary().string() : "").front();
 }
@@ -297,11 +298,6 @@ void BlockSave::write_alone(const Tree& tree, double seconds, Pace& pace) {
     std::filesystem::remove(written_file(temporary_, other), ignored);
   }
   commit(*committed_, arrays_of(tree), written, manifest_, metrics_);
-}
-
-void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics) {
-  BlockSave(folder, manifest, metrics).write_together(tree);
 }
 
 }  // namespace lockstep::checkpoint

@@ -21,7 +21,7 @@ bool has_cut_leaves(const Tree& tree);
 class BlockSave {
  public:
   /// Communicates: process 0 makes the folder that all write into. Throws everywhere where that fails.
-  BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics);
+  BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics, Target target);
 
   /// Communicates. Throws everywhere what one process throws.
   void write_together(const Tree& tree);
@@ -35,9 +35,5 @@ class BlockSave {
   Named<std::string> manifest_;
   Named<double> metrics_;
 };
-
-/// Saves a tree by blocks at once, every process together with the others.
-void save_blocks(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics);
 
 }  // namespace lockstep::checkpoint

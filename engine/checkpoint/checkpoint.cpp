@@ -17,7 +17,7 @@
 namespace lockstep::checkpoint {
 
 void write_whole(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics, Pace* pace) {
+                 const Named<double>& metrics, Target target, Pace* pace) {
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
   std::map<std::string, Array> named;
@@ -26,7 +26,7 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
     types.emplace(name_of(paths[i]), leaves[i].type());
     named.emplace(name_of(paths[i]), leaves[i]);
   }
-  CommittedFolder committed(folder);
+  CommittedFolder committed(folder, target);
   NewFile file(committed.temporary() / arrays_file, pace);
   Sha256 digest;
   const auto put = [&](std::span<const std::byte> bytes) {
@@ -61,10 +61,10 @@ double writing_seconds(const Tree& tree) {
 }
 
 void save_together(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                   const Named<double>& metrics) {
-  if (has_cut_leaves(tree)) return save_blocks(folder, tree, manifest, metrics);
+                   const Named<double>& metrics, Target target) {
+  if (has_cut_leaves(tree)) return BlockSave(folder, manifest, metrics, target).write_together(tree);
   world()->run_on_first(
-      "checkpoint::save of " + folder.string(), [&] { write_whole(folder, tree, manifest, metrics); },
+      "checkpoint::save of " + folder.string(), [&] { write_whole(folder, tree, manifest, metrics, target); },
       writing_seconds(tree));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -100,6 +101,24 @@ void remove_remains(const std::filesystem::path& folder, const std::string& targ
   }
 }
 
+/// Gives each the other's name, at once where the file system can.
+void exchange_folders(const std::filesystem::path& one, const std::filesystem::path& other) {
+#ifdef RENAME_EXCHANGE
+  if (renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (errno != EINVAL && errno != ENOSYS) fail(other, "replaced");
+#endif
+  const std::filesystem::path aside = hidden_beside(other, "remove");
+  remove_if_left(aside);
+  if (rename(other.c_str(), aside.c_str()) != 0) fail(other, "replaced");
+  if (rename(one.c_str(), other.c_str()) != 0) {
+    const int error = errno;
+    static_cast<void>(rename(aside.c_str(), other.c_str()));
+    errno = error;
+    fail(other, "replaced");
+  }
+  if (rename(aside.c_str(), one.c_str()) != 0) fail(aside, "renamed");
+}
+
 }  // namespace
 
 void make_folder(const std::filesystem::path& folder) {
@@ -126,10 +145,12 @@ void remove_folder(const std::filesystem::path& target) {
   }
 }
 
-CommittedFolder::CommittedFolder(std::filesystem::path target) : target_(std::move(target)) {
+CommittedFolder::CommittedFolder(std::filesystem::path target, Target is) : target_(std::move(target)), is_(is) {
   std::error_code ignored;
-  if (std::filesystem::exists(target_, ignored)) {
-    throw CheckpointError("[checkpoint] " + target_.string() + " exists already; save under another name");
+  if (std::filesystem::exists(target_, ignored) != (is == Target::taken)) {
+    throw CheckpointError("[checkpoint] " + target_.string() +
+                          (is == Target::free ? " exists already; save under another name"
+                                              : " is not there to be replaced; save it first"));
   }
   make_folder(parent_of(target_));
   remove_remains(parent_of(target_), target_.filename().string(), true);
@@ -155,6 +176,11 @@ void CommittedFolder::write(const std::string& name, std::span<const std::byte> 
 void CommittedFolder::commit() {
   if (chmod(temporary_.c_str(), 0755) != 0) fail(temporary_, "made readable");
   sync_folder(temporary_);
+  if (is_ == Target::taken) {
+    exchange_folders(temporary_, target_);  // what is temporary from here on goes with this
+    sync_folder(parent_of(target_));
+    return;
+  }
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
   const std::filesystem::path temporary = std::exchange(temporary_, {});
   try {

@@ -10,14 +10,18 @@ namespace lockstep::checkpoint {
 
 class Pace;
 
+/// What a folder's name must be before it is written.
+enum class Target : std::uint8_t { free, taken };
+
 /// A folder that appears whole or not at all: files are written and synced into a temporary folder beside it, which
 /// `commit` syncs, renames and makes durable in its parent. Without commit it vanishes. While it lives it is locked, so
 /// that a folder which a killed process has left is told from one that is being written.
 class CommittedFolder {
  public:
-  /// Makes parents, and removes what killed saves of this target have left. Throws CheckpointError where `target` exists
-  /// or its parent cannot be made or written.
-  explicit CommittedFolder(std::filesystem::path target);
+  /// Makes parents, and removes what killed saves of this target have left. Of one that is taken, `commit` puts the new
+  /// folder in the old one's place. Throws CheckpointError where `target` exists, or does not where it should, or its parent
+  /// cannot be made or written.
+  explicit CommittedFolder(std::filesystem::path target, Target is = Target::free);
   ~CommittedFolder();
   CommittedFolder(const CommittedFolder&) = delete;
   CommittedFolder& operator=(const CommittedFolder&) = delete;
@@ -29,6 +33,7 @@ class CommittedFolder {
 
  private:
   std::filesystem::path target_;
+  Target is_;
   std::filesystem::path temporary_;
   int lock_ = -1;
 };

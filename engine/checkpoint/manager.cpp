@@ -68,6 +68,12 @@ void check(const ManagerOptions& o) {
   }
 }
 
+void check_there(const std::vector<std::int64_t>& steps, std::int64_t step, const fs::path& folder) {
+  if (std::ranges::find(steps, step) != steps.end()) return;
+  throw CheckpointError(fmt::format("[checkpoint] {} holds no checkpoint of step {}; it has those of steps [{}]",
+                                    folder.string(), step, fmt::join(steps, ", ")));
+}
+
 }  // namespace
 
 struct Manager::Impl {
@@ -256,6 +262,30 @@ struct Manager::Impl {
     }
   }
 
+  void save(Target is, std::int64_t step, const Tree& tree, const Named<double>& metrics,
+            const Named<std::string>& manifest) {
+    if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
+    settle([&] {
+      prepare();
+      is == Target::free ? refuse_saved(step) : check_there(steps(), step, folder);
+    });
+    ranks.erase(step);
+    const fs::path target = path_of(step);
+    if (!options.background) {
+      save_together(target, tree, manifest, metrics, is);
+      settle([&] { remove_what_no_rule_keeps(); });
+      return;
+    }
+    seconds = writing_seconds(tree);
+    if (has_cut_leaves(tree)) {
+      seconds += world()->patience();
+      const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics, is);
+      start(tree, [this, blocks, wait = seconds](const Tree& snapshot) { blocks->write_alone(snapshot, wait, pace); });
+    } else if (world()->rank() == 0) {
+      start(tree, [=, this](const Tree& snapshot) { write_whole(target, snapshot, manifest, metrics, is, &pace); });
+    }
+  }
+
   fs::path folder;
   ManagerOptions options;
   std::optional<WriterLock> lock;
@@ -281,27 +311,12 @@ void Manager::open() {
 
 void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& metrics,
                    const Named<std::string>& manifest) {
-  if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
-  impl_->settle([&] {
-    impl_->prepare();
-    impl_->refuse_saved(step);
-  });
-  const fs::path target = impl_->path_of(step);
-  if (!impl_->options.background) {
-    save_together(target, tree, manifest, metrics);
-    impl_->settle([&] { impl_->remove_what_no_rule_keeps(); });
-    return;
-  }
-  impl_->seconds = writing_seconds(tree);
-  if (has_cut_leaves(tree)) {
-    impl_->seconds += world()->patience();
-    const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics);
-    impl_->start(tree, [this, blocks, seconds = impl_->seconds](const Tree& held) {
-      blocks->write_alone(held, seconds, impl_->pace);
-    });
-  } else if (world()->rank() == 0) {
-    impl_->start(tree, [=, this](const Tree& held) { write_whole(target, held, manifest, metrics, &impl_->pace); });
-  }
+  impl_->save(Target::free, step, tree, metrics, manifest);
+}
+
+void Manager::replace(std::int64_t step, const Tree& tree, const Named<double>& metrics,
+                      const Named<std::string>& manifest) {
+  impl_->save(Target::taken, step, tree, metrics, manifest);
 }
 
 bool Manager::is_saving() {
@@ -361,16 +376,6 @@ Tree Manager::restore(Choice choice, const Tree& like, const RestoreOptions& opt
   return restore(step_of(choice), like, options);
 }
 Saved Manager::restore(Choice choice) { return restore(step_of(choice)); }
-
-namespace {
-
-void check_there(const std::vector<std::int64_t>& steps, std::int64_t step, const fs::path& folder) {
-  if (std::ranges::find(steps, step) != steps.end()) return;
-  throw CheckpointError(fmt::format("[checkpoint] {} holds no checkpoint of step {}; it has those of steps [{}]",
-                                    folder.string(), step, fmt::join(steps, ", ")));
-}
-
-}  // namespace
 
 Tree Manager::restore(std::int64_t step, const Tree& like, const RestoreOptions& options) {
   wait();

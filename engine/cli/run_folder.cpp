@@ -11,6 +11,7 @@
 #include <lockstep/error.h>
 #include <lockstep/trainer.h>
 
+#include "engine/cli/accepted_changes.h"
 #include "engine/cli/given_paths.h"
 #include "engine/files/folder_entries.h"
 #include "engine/files/json_reader.h"
@@ -61,7 +62,8 @@ void check_writable(const fs::path& run) {
         fmt::format("[train] {} cannot be written: it is {}; take it away, or let it be written", path.string(), what));
   };
   if (::access(run.c_str(), W_OK | X_OK) != 0) refuse(run, "a folder that this user may not write");
-  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "speed.csv", "bits.csv", "result.json"}) {
+  for (const char* name : {"manifest.json", "config.toml", "metrics.csv", "speed.csv", "bits.csv", "result.json",
+                           "accepted_changes.json"}) {
     std::error_code error;
     const fs::path path = run / name;
     const fs::file_status status = fs::status(path, error);
@@ -110,7 +112,12 @@ bool write_text(const fs::path& path, const std::string& text) {
 }
 
 void RunFolder::write(const Manifest& manifest, const std::string& config) const {
-  replace_texts({{config_of(path_), config}, {manifest_of(path_), text_of(manifest)}});
+  std::vector<std::pair<fs::path, std::string>> texts = {{config_of(path_), config},
+                                                         {manifest_of(path_), text_of(manifest)}};
+  if (!changes_.empty()) texts.emplace_back(changes_file(path_), changes_);
+  replace_texts(texts);
+  std::error_code ignored;
+  if (changes_.empty()) fs::remove(changes_file(path_), ignored);
 }
 
 RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, const std::string& config) {
@@ -158,6 +165,10 @@ RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, cons
     }
     check_resumes(*begun, now, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_of(path)).string(),
                   "--accept-change");
+    if (latest) {
+      const std::vector<AcceptedChange> changes = changes_from(path, *latest, *begun, now);
+      if (!changes.empty()) folder.changes_ = text_of(changes);
+    }
   }
   return folder;
 }

@@ -35,7 +35,7 @@ class RunFolder {
   /// One that process 0 makes or opens, and writes.
   static RunFolder elsewhere(const std::filesystem::path& path) { return RunFolder(path); }
 
-  /// What bits depend on, and what was asked for: both or neither. Throws CheckpointError where the disk takes them not.
+  /// What bits depend on, what was asked for, and the changes that were accepted: all or none. Throws CheckpointError where the disk takes them not.
   void write(const Manifest& manifest, const std::string& config) const;
 
   std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
@@ -50,6 +50,7 @@ class RunFolder {
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;
+  std::string changes_;  ///< What stands in their file; empty: none were accepted, and there is none.
   std::optional<checkpoint::WriterLock> lock_ = std::nullopt;
 };
 

@@ -8,6 +8,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "engine/cli/accepted_changes.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/compare.h"
 #include "engine/cli/experiment.h"
@@ -153,6 +154,16 @@ int print_other_entries(const RunRecord& recorded) {
   return differing;
 }
 
+/// Which a run that is made again has from its first step on.
+void print_accepted_changes(const fs::path& run) {
+  for (const auto& [step, entry, was, now] : accepted_changes(run)) {
+    fmt::print(
+        "it was resumed from step {} with --accept-change {}: {} up to there, {} since then; made again it has one "
+        "of them in all of its steps, so other bits are to be expected\n",
+        step, entry, was, now);
+  }
+}
+
 /// What the run comes to when it is made again in that folder, which then goes; how it differs is printed.
 std::string made_again(const fs::path& run, const TrainArguments& arguments, const RunRecord& recorded,
                        const std::string& fingerprint) {
@@ -196,6 +207,7 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   if (!speaks) return is_equal ? success : failure;
   fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", *fingerprint, made);
   if (!is_equal && differing > 0) fmt::print("the entries above differ: other bits are to be expected there\n");
+  if (!is_equal) print_accepted_changes(run);
   return is_equal ? success : failure;
 }
 

@@ -14,6 +14,11 @@ void check_share(std::string_view function, std::string_view argument, double va
                                function, argument, value));
 }
 
+void check_finite(std::string_view function, std::string_view argument, double value) {
+  if (std::isfinite(value)) return;
+  throw ValueError(fmt::format("[{}] {} is {}; it must be finite", function, argument, value));
+}
+
 void check_not_negative(std::string_view function, std::string_view argument, double value) {
   if (std::isfinite(value) && value >= 0) return;
   throw ValueError(fmt::format("[{}] {} is {}; it must be finite and not negative", function, argument, value));

@@ -11,6 +11,7 @@ namespace lockstep::optim {
 
 /// The share of an old average in the new one: in [0, 1).
 void check_share(std::string_view function, std::string_view argument, double value);
+void check_finite(std::string_view function, std::string_view argument, double value);
 /// Finite, at least 0.
 void check_not_negative(std::string_view function, std::string_view argument, double value);
 /// Finite, above 0.

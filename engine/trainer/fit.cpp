@@ -122,7 +122,7 @@ class Run {
     for (const auto& callback : callbacks_) callback->reset();
     if (options_.checkpoints != nullptr) options_.checkpoints->open();
     const bool is_resumed = options_.resume && resume();
-    if (options_.checkpoints != nullptr && !is_resumed) check_is_latest();
+    if (options_.checkpoints != nullptr && !is_resumed) look_for_saved();
     report_.first_step = report_.step;
     report_.epoch = source_.position().epoch;
     report_.last_step = last_step();
@@ -152,6 +152,7 @@ class Run {
     state_ = std::move(resumed->state);
     report_.step = resumed->step;
     saved_step_ = resumed->step;
+    is_saved_by_run_ = true;
     ended_within_ = resumed->metrics.erase(ended_within) > 0;
     for (const auto& [name, value] : resumed->metrics) {
       if (!name.starts_with(of_validation)) kept_logs_.emplace(name, value);
@@ -161,14 +162,19 @@ class Run {
   }
 
   /// Throws CheckpointError where checkpoints of another run would pass for the latest ones of this.
-  void check_is_latest() const {
-    if (world()->rank() != 0) return;
-    const std::optional<std::int64_t> latest = options_.checkpoints->latest();
-    if (!latest || *latest <= report_.step) return;
-    throw CheckpointError(fmt::format(
-        "[fit] {} is there already, and the run begins at step {}; set TrainerOptions::resume to go on from "
-        "it, or give checkpoints another folder",
-        options_.checkpoints->folder_of(*latest).string(), report_.step));
+  void look_for_saved() {
+    std::string found;
+    if (world()->rank() == 0) {
+      const std::optional<std::int64_t> latest = options_.checkpoints->latest();
+      if (latest && *latest > report_.step) {
+        throw CheckpointError(fmt::format(
+            "[fit] {} is there already, and the run begins at step {}; set TrainerOptions::resume to go on from "
+            "it, or give checkpoints another folder",
+            options_.checkpoints->folder_of(*latest).string(), report_.step));
+      }
+      if (latest == report_.step) found = "some";
+    }
+    if (!world()->all_gather_text(found).front().empty()) saved_step_ = report_.step;
   }
 
   std::int64_t last_step() const {
@@ -204,6 +210,7 @@ class Run {
       state_ = std::move(next);
       return std::move(step_logs);
     });
+    is_ahead_of_saved_ = true;
     report_.rows += rows_in(batch);
     ++report_.step;
     const bool is_kept = accepted(logs, before);
@@ -284,6 +291,7 @@ class Run {
 
   /// What was asked for, but for the end of the run.
   void do_requests() {
+    is_changed_ = is_changed_ || !requests_.replaced().empty() || !requests_.hyperparameters().empty();
     state_ = trainer::changed(std::move(state_), requests_);
     wants_save_ = requests_.is_save();
     if (wants_save_ && options_.checkpoints == nullptr) {
@@ -294,14 +302,39 @@ class Run {
     requests_ = std::move(rest);
   }
 
+  /// In the middle of the run: what has come behind a step that is saved already comes again behind a resume.
   void save() {
     wants_save_ = false;
-    if (report_.step == saved_step_) return;
+    if (report_.step != saved_step_) write(&checkpoint::Manager::save, report_.logs);
+  }
+
+  /// At its end, so that a resume makes nothing again.
+  void save_last() {
+    if (report_.step != saved_step_) return write(&checkpoint::Manager::save, report_.logs);
+    if (is_saved_by_run_ && !is_ahead_of_saved_ && !is_changed_) return;
+    const bool is_same = trainer::is_saved(state_, *options_.checkpoints, report_.step);
+    if (!is_same && !is_saved_by_run_) {
+      throw CheckpointError(fmt::format(
+          "[fit] {} is there already, with another state than this run has at that step; set TrainerOptions::resume to "
+          "go on from it, or give checkpoints another folder",
+          options_.checkpoints->folder_of(report_.step).string()));
+    }
+    if (is_same && !is_ahead_of_saved_) return;
     std::map<std::string, double> metrics = report_.logs;
+    metrics.merge(options_.checkpoints->metrics(report_.step));
+    metrics.erase(ended_within);
+    write(&checkpoint::Manager::replace, std::move(metrics));
+  }
+
+  using Write = void (checkpoint::Manager::*)(std::int64_t, const Tree&, const Named<double>&,
+                                              const Named<std::string>&);
+  void write(Write by, std::map<std::string, double> metrics) {
     if (ended_within_) metrics.emplace(ended_within, 1);
-    options_.checkpoints->save(report_.step, trainer::saved_run(state_, source_.position(), callbacks_), metrics,
-                               options_.manifest);
+    ((*options_.checkpoints).*by)(report_.step, trainer::saved_run(state_, source_.position(), callbacks_), metrics,
+                                  options_.manifest);
     saved_step_ = report_.step;
+    is_saved_by_run_ = true;
+    is_ahead_of_saved_ = is_changed_ = false;
   }
 
   void end() {
@@ -309,7 +342,7 @@ class Run {
     tell(&Callback::on_end);
     const bool saves = options_.checkpoints != nullptr && requests_.saves_at_end();
     do_requests();
-    if (saves) save();
+    if (saves) save_last();
     if (options_.checkpoints != nullptr) options_.checkpoints->wait();
   }
 
@@ -323,6 +356,9 @@ class Run {
   std::map<std::string, double> kept_logs_ = {};
   Requests requests_ = {};
   std::int64_t saved_step_ = -1;
+  bool is_saved_by_run_ = false;    ///< Else it was there before, of whatever state.
+  bool is_ahead_of_saved_ = false;  ///< Batches have come since.
+  bool is_changed_ = false;         ///< By callbacks, since.
   bool judges_ = false;
   bool may_discard_ = false;
   bool is_checked_ = false;

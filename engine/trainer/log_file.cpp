@@ -66,6 +66,7 @@ LogFile::~LogFile() { close(); }
 void LogFile::open() {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(path_, "written", errno);
+  owner_ = ::getpid();
   // Only who holds it is an error: not every system knows locks.
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK ||
       !std::filesystem::is_regular_file(path_)) {
@@ -77,7 +78,10 @@ void LogFile::open() {
 }
 
 void LogFile::close() {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  if (descriptor_ < 0) return;
+  // A lock is held until all forked children have closed theirs, too; none of them gives it up for its parent.
+  if (owner_ == ::getpid()) static_cast<void>(::flock(descriptor_, LOCK_UN));
+  ::close(std::exchange(descriptor_, -1));
 }
 
 void LogFile::append(const std::string& line) {

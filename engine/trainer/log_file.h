@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -34,6 +35,7 @@ class LogFile {
   std::filesystem::path path_;
   bool is_empty_ = true;
   int descriptor_ = -1;
+  std::int64_t owner_ = 0;  // the process that has opened it
 };
 
 /// A text as a field of a CSV file (RFC 4180): in quotes where it needs them.

@@ -73,6 +73,18 @@ std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& op
       manager.metrics(step)};
 }
 
+bool is_saved(const Tree& state, checkpoint::Manager& manager, std::int64_t step) {
+  manager.wait();  // what a save before has thrown is not of this checkpoint
+  bool is_same = state.leaves().empty();
+  try {
+    const Tree saved = manager.restore(step, Tree::dict({{"state", state}}), {.ignore_surplus = true});
+    is_same = is_same || fingerprint(saved.at("state")) == fingerprint(state);
+  } catch (const CheckpointError&) {  // of other arrays, or damaged
+    is_same = false;
+  }
+  return world()->all_gather_text(is_same ? "same" : "").front() == "same";
+}
+
 }  // namespace trainer
 
 namespace {

@@ -29,4 +29,7 @@ struct ResumedRun {
 std::optional<ResumedRun> resumed_run(const Tree& like, const TrainerOptions& options,
                                       const detail::Callbacks& callbacks);
 
+/// Whether the checkpoint of a step holds this state, bit for bit; the same in all processes.
+bool is_saved(const Tree& state, checkpoint::Manager& manager, std::int64_t step);
+
 }  // namespace lockstep::trainer

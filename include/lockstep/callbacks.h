@@ -243,7 +243,7 @@ class LOCKSTEP_API ModelCheckpoint final : public Callback {
 
 /// What becomes of a step whose loss or gradients are infinite or NaN.
 enum class OnNan : std::uint8_t {
-  stop,    ///< The run ends, without a checkpoint of it. (Keras' TerminateOnNaN)
+  stop,    ///< The run ends, without a checkpoint: its state is spoilt. (Keras' TerminateOnNaN)
   skip,    ///< The step did not happen: the state stays, the next batch comes.
   report,  ///< Nothing but what `on_found` does.
 };
@@ -398,10 +398,10 @@ class LOCKSTEP_API CsvLogger final : public Callback {
   std::int64_t every() const override { return options_.every; }
 
  private:
-  std::filesystem::path path_;
   /// A header comes with the first row.
   void begin_without_rows();
 
+  std::filesystem::path path_;
   CsvLoggerOptions options_;
   std::vector<std::string> columns_;
   std::unique_ptr<detail::LogFile> file_;

@@ -66,6 +66,10 @@ class LOCKSTEP_API Manager {
             const Named<std::string>& manifest = {}) {
     save(step, to_tree(state), metrics, manifest);
   }
+  /// Saves likewise in the place of that step's checkpoint, which stands until the new one is whole. (Where the file system
+  /// cannot exchange two names, as NFS cannot, there is neither for a moment.) Throws CheckpointError where there is none.
+  void replace(std::int64_t step, const Tree& tree, const Named<double>& metrics = {},
+               const Named<std::string>& manifest = {});
   /// Until what was saved is durable. Throws what the save has thrown.
   void wait();
 

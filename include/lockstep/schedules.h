@@ -14,20 +14,24 @@ namespace lockstep {
 /// a float64 run keeps the constant that was written.
 using Schedule = std::function<Array(const Array& step)>;
 
+/// Throw ValueError naming schedule and argument for what can never be meant: values that are NaN; infinite ones but those of
+/// `constant` and `piecewise_constant`, as a limit that is none yet; counts of steps below 1, or below 0 of parts that may be
+/// left out. (Optax takes a line, a power or a decay over 0 steps or fewer for a constant, and says so in its log.) Values
+/// may be negative. Boundaries may lie beyond the last step: what comes behind them is not reached.
 namespace schedules {
 
 LOCKSTEP_API Schedule constant(double value);  ///< `value` at every step.
-/// From `initial` to alpha * initial over decay_steps along half a cosine. Loshchilov and Hutter 2017.
+/// From `initial` to alpha * initial over decay_steps >= 1 along half a cosine. Loshchilov and Hutter 2017.
 LOCKSTEP_API Schedule cosine(double initial, std::int64_t decay_steps, double alpha = 0.0);
-/// Linear from `initial` to `peak` over warmup_steps, then cosine to `end` at decay_steps (counted from step 0).
+/// Linear from `initial` to `peak` over warmup_steps >= 0, then cosine to `end` at decay_steps (counted from step 0).
 LOCKSTEP_API Schedule warmup_cosine(double initial, double peak, std::int64_t warmup_steps, std::int64_t decay_steps,
                                     double end = 0.0);
-/// values[i] up to and including boundaries[i], values.back() afterwards. Throws ValueError unless boundaries rise and
-/// there is one value more than boundaries.
+/// values[i] up to and including boundaries[i], values.back() afterwards. Throws ValueError unless boundaries rise from 0 or
+/// more and there is one value more than boundaries.
 LOCKSTEP_API Schedule piecewise_constant(std::vector<std::int64_t> boundaries, std::vector<double> values);
 
 /// From `initial` to `end` along a straight line over `steps`, from step `begin` on; `end` afterwards. Throws
-/// ValueError unless steps >= 1 and begin >= 0, as all below.
+/// ValueError unless steps >= 1 and begin >= 0.
 LOCKSTEP_API Schedule linear(double initial, double end, std::int64_t steps, std::int64_t begin = 0);
 /// end + (initial - end) (1 - progress)^power, progress going from 0 at step `begin` to 1 over `steps`.
 LOCKSTEP_API Schedule polynomial(double initial, double end, double power, std::int64_t steps, std::int64_t begin = 0);
@@ -69,7 +73,8 @@ LOCKSTEP_API Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleO
 /// ValueError unless 0 < rise < 1 and divisors are > 0.
 LOCKSTEP_API Schedule cosine_onecycle(std::int64_t steps, double peak, OnecycleOptions options = {});
 /// The first schedule up to the first boundary, from there on the next one, whose steps count from that boundary, and so
-/// on. Throws ValueError unless boundaries rise and there is one schedule more than boundaries.
+/// on; with a boundary of 0 it is left out. Throws ValueError unless boundaries rise from 0 or more and there is one
+/// schedule, none of them empty, more than boundaries.
 LOCKSTEP_API Schedule join(std::vector<Schedule> schedules, std::vector<std::int64_t> boundaries);
 
 }  // namespace schedules

@@ -46,7 +46,9 @@ struct TrainerOptions {
   /// Where checkpoints go: {"state", "data", "callbacks"}, beside them the step's logs as metrics, with "ended_within_epoch"
   /// where that is how the run ended; null: none.
   std::shared_ptr<checkpoint::Manager> checkpoints = nullptr;
-  std::int64_t save_every = 0;  ///< Steps; 0: at the end of each epoch. At the end of the run in any case.
+  /// Steps; 0: at the end of each epoch. At the end of the run in any case: where its last step is saved already, and batches
+  /// that were left out or requests of callbacks have come behind it, in that checkpoint's place.
+  std::int64_t save_every = 0;
   /// Goes on from the latest checkpoint where there is one: state, place in the data and callbacks are those of the run
   /// that was cut off, and so are the bits of what follows.
   bool resume = false;
@@ -327,6 +329,7 @@ LOCKSTEP_API Tree without_padding(const Tree& result, const Tree& batch);
 ///    data::Position), a function that returns a std::optional of a batch, nothing at the end of each epoch and twice
 ///    nothing at the end of all, or a range, each pass through which is an epoch. A batch is any tree. A function is asked
 ///    one batch ahead, since only so it says whether an epoch is over: where a run ends within one, that batch is gone.
+/// One that makes no step leaves a checkpoint of its step that is there as it is, and one of another state is an error.
 /// What is thrown here, a callback's error too, ends the other processes with its text; all callbacks are closed, and a
 /// checkpoint that is being saved is finished. Throws ValueError for options and callbacks that make no sense, StateError for
 /// a request that the state cannot meet, CheckpointError for a resume that is refused.

@@ -72,6 +72,11 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
+extern "C" int renameat2(int folder, const char* from, int other, const char* to, unsigned flags) noexcept {
+  if (fails(FaultyDisk::Call::exchange)) return -1;
+  return static_cast<int>(syscall(SYS_renameat2, folder, from, other, to, flags));
+}
+
 extern "C" int open(const char* path, int flags, ...) {
   mode_t mode = 0;
   if ((flags & O_CREAT) != 0) {

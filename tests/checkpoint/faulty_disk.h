@@ -5,10 +5,10 @@
 namespace lockstep::tests {
 
 /// While it lives, the nth call of a function of the system, from 0 on, fails with that error in this process. Calls of
-/// `open` are those that make a file, of `write` and `close` those of a file that is written.
+/// `exchange` are those of renameat2, of `open` those that make a file, of `write` and `close` those of a file that is written.
 class FaultyDisk {
  public:
-  enum class Call { fsync, rename, open, write, close, mkdtemp };
+  enum class Call { fsync, rename, exchange, open, write, close, mkdtemp };
   enum class Lasts { once, from_then_on };
   FaultyDisk(Call call, int nth, int error, Lasts lasts = Lasts::once);
   ~FaultyDisk();

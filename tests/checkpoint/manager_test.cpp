@@ -84,6 +84,55 @@ TEST_CASE("a manager saves, lists, restores the latest, the best and any, with w
   expect_error<CheckpointError>([&] { static_cast<void>(manager.restore(Choice::best)); }, "the metric 'accuracy'");
 }
 
+TEST_CASE("a checkpoint is replaced at once, and stands where that fails") {
+  const Mesh mesh({{"data", 4}}, {Device{}});
+  const auto cut = [&](std::int64_t step) {
+    return reshard(state_of(step), mesh, {{"w", sharded("data")}, {"step", replicated}});
+  };
+  for (const bool background : {false, true}) {
+    CAPTURE(background);
+    const TemporaryFolder folder;
+    Manager manager(folder.path(), {.best_metric = "m", .background = background});
+    expect_error<CheckpointError>([&] { manager.replace(1, state_of(1)); }, "no checkpoint of step 1");
+    manager.save(1, state_of(1), {{"m", 1}}, {{"seed", "7"}});
+    manager.save(2, state_of(2), {{"m", 2}});
+    CHECK(manager.best() == 1);
+    manager.replace(1, state_of(10), {{"m", 3}}, {{"seed", "8"}});
+    manager.wait();
+    CHECK(manager.best() == 2);
+    CHECK(manager.manifest(1).at("seed") == "8");
+    CHECK(fingerprint(manager.restore(1, state_of(0))) == fingerprint(state_of(10)));
+    CHECK(names_in(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
+    manager.replace(2, cut(20));
+    CHECK(fingerprint(manager.restore(2, state_of(0))) == fingerprint(state_of(20)));
+    {
+      const FaultyDisk faulty(FaultyDisk::Call::exchange, 0, EINVAL);  // a file system that cannot
+      manager.replace(1, state_of(11));
+      manager.wait();
+      CHECK(FaultyDisk::has_failed());
+    }
+    CHECK(fingerprint(manager.restore(1, state_of(0))) == fingerprint(state_of(11)));
+    const auto fails = [&] {
+      expect_error<CheckpointError>(
+          [&] {
+            manager.replace(1, state_of(12));
+            manager.wait();
+          },
+          "step-1");
+      CHECK(fingerprint(manager.restore(1, state_of(0))) == fingerprint(state_of(11)));
+    };
+    {
+      const FaultyDisk faulty(FaultyDisk::Call::exchange, 0, EIO);
+      fails();
+    }
+    {
+      const FaultyDisk faulty(FaultyDisk::Call::write, 1, ENOSPC);
+      fails();
+    }
+    CHECK(names_in(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
+  }
+}
+
 TEST_CASE("the last, the best and every nth stay") {
   struct Case {
     checkpoint::ManagerOptions options;

@@ -23,6 +23,11 @@ Outcome train(const fs::path& run, const std::string& options) {
   return run_program("train" + small + "--run " + run.string() + " " + options);
 }
 
+/// Of what makes no step.
+Outcome refused(const fs::path& run, const std::string& options) {
+  return run_in_child("train" + small + "--run " + run.string() + " " + options);
+}
+
 /// How many lines of it say that.
 std::int64_t lines_with(const Outcome& outcome, const std::string& text) {
   std::int64_t count = 0;
@@ -78,17 +83,17 @@ TEST_CASE("options without an effect are refused where the command line itself g
   for (const char* option : {"--profile p.json", "--seeds 0-3", "--epochs 2", "--tensorboard", "--run x", "--resume"}) {
     CAPTURE(option);
     const std::string name = std::string(option).substr(0, std::string(option).find(' '));
-    check_says(run_program("bench" + small + option), 2, "[bench] " + name + " has no effect here");
-    check_says(run_program("summary" + small + option), 2, "[summary] " + name + " has no effect here");
+    check_says(run_in_child("bench" + small + option), 2, "[bench] " + name + " has no effect here");
+    check_says(run_in_child("summary" + small + option), 2, "[summary] " + name + " has no effect here");
   }
-  check_says(run_program("summary" + small + "--optimizer=adan"), 2, "[summary] --optimizer has no effect here");
+  check_says(run_in_child("summary" + small + "--optimizer=adan"), 2, "[summary] --optimizer has no effect here");
   for (const char* option : {"--precision bfloat16", "--precision=bfloat16"}) {
-    check_says(run_program("summary" + small + option), 2, "[summary] --precision=bfloat16 has no effect here");
+    check_says(run_in_child("summary" + small + option), 2, "[summary] --precision=bfloat16 has no effect here");
   }
-  check_says(run_program("summary" + small + "--precision mixed_bfloat16 --dtype float64"), 2, "leave one of the two");
+  check_says(run_in_child("summary" + small + "--precision mixed_bfloat16 --dtype float64"), 2, "leave one of the two");
   check_says(run_program("summary" + small + "--precision mixed_bfloat16"), 0, "an evaluation call: ");
-  check_says(train(run, "--steps 1 --seeds 0-1 --profile " + (folder.path() / "p.json").string()), 2, "--profile");
-  check_says(train(run, "--steps 1 --seeds 0-1 --resume"), 2, "holds no runs to resume");
+  check_says(refused(run, "--steps 1 --seeds 0-1 --profile " + (folder.path() / "p.json").string()), 2, "--profile");
+  check_says(refused(run, "--steps 1 --seeds 0-1 --resume"), 2, "holds no runs to resume");
   CHECK_FALSE(fs::exists(run));
   must_succeed(train(run, "--steps 1"));
   check_says(run_program("summary --config " + (run / "config.toml").string()), 0, "an evaluation call: ");
@@ -98,12 +103,12 @@ TEST_CASE("a folder of files is refused for data that has none, and in a file it
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run", config = folder.path() / "npz.toml";
   const std::string nowhere = " --data-dir " + (folder.path() / "none").string();
-  check_says(train(run, "--steps 1" + nowhere), 2, "has no effect: --data synthetic has no files");
+  check_says(refused(run, "--steps 1" + nowhere), 2, "has no effect: --data synthetic has no files");
   CHECK_FALSE(fs::exists(run));
   must_succeed(train(run, "--steps 1"));
   for (const char* use : {"eval ", "predict ", "verify "}) {
     CAPTURE(use);
-    check_says(run_program(use + run.string() + nowhere), 2, "has no effect: --data synthetic has no files");
+    check_says(run_in_child(use + run.string() + nowhere), 2, "has no effect: --data synthetic has no files");
   }
   std::ofstream(config) << "data = \"npz\"\ndata-dir = \"nowhere\"\n";
   must_succeed(train(folder.path() / "other", "--steps 1 --config " + config.string()));
@@ -115,11 +120,11 @@ TEST_CASE("true and false in a file are those of what takes no value") {
   for (const char* line : {"shards = false", "shards = true", "frobnicate = false"}) {
     CAPTURE(line);
     std::ofstream(config) << line << "\n";
-    check_says(train(run, "--steps 1 --config " + config.string()), 2,
+    check_says(refused(run, "--steps 1 --config " + config.string()), 2,
                "which is no value of it; true or false are check");
   }
   std::ofstream(config) << "[optimizer]\nname = false\n";
-  check_says(train(run, "--steps 1 --config " + config.string()), 2,
+  check_says(refused(run, "--steps 1 --config " + config.string()), 2,
              "optimizer.name is false, which is no value of it");
   std::ofstream(config) << "tensorboard = false\ntrace-bits = true\n";
   must_succeed(train(run, "--steps 1 --config " + config.string()));
@@ -131,9 +136,9 @@ TEST_CASE("a seed whose folder is there is refused before the seeds before it ar
   const TemporaryFolder folder;
   const fs::path runs = folder.path() / "runs";
   fs::create_directories(runs / "seed-2");
-  check_says(train(runs, "--steps 1 --seeds 1-2"), 2, "seed-2 exists already");
+  check_says(refused(runs, "--steps 1 --seeds 1-2"), 2, "seed-2 exists already");
   CHECK_FALSE(fs::exists(runs / "seed-1"));
-  check_says(train(runs, "--steps 1 --seeds 0-1000"), 2, "the smaller first and at most 1000 in all");
+  check_says(refused(runs, "--steps 1 --seeds 0-1000"), 2, "the smaller first and at most 1000 in all");
 }
 
 TEST_CASE("a schedule's run is the same, however its steps were asked for") {
@@ -162,7 +167,7 @@ TEST_CASE("a table of a run that is damaged is named, with its line or column") 
     fs::remove_all(b);
     fs::copy(a, b, fs::copy_options::recursive);
     std::ofstream(b / c.file) << c.bytes;
-    check_says(run_program("compare " + a.string() + " " + b.string()), 2, c.part);
+    check_says(run_in_child("compare " + a.string() + " " + b.string()), 2, c.part);
   }
 }
 
@@ -174,7 +179,7 @@ TEST_CASE("a config.toml that is not the run's is named, with the entry") {
   const auto uses_refuse = [&](const std::string& text, const std::string& part) {
     CAPTURE(text);
     std::ofstream(run / "config.toml") << text;
-    for (const char* use : {"eval ", "predict ", "verify "}) check_says(run_program(use + run.string()), 2, part);
+    for (const char* use : {"eval ", "predict ", "verify "}) check_says(run_in_child(use + run.string()), 2, part);
   };
   uses_refuse("batch = 32\n",
               "config.toml is not what the run was made with: data is 'fashion-mnist' there and 'synthetic'");
@@ -257,6 +262,15 @@ TEST_CASE("what a resumed run writes no more is taken back to the step that it g
   CHECK(bits.find("\n3,") == std::string::npos);
   CHECK(std::distance(fs::directory_iterator(run / "events"), {}) == 2);  // the second one says from where on
   check_says(run_program("compare " + whole.string() + " " + run.string()), 1, "the runs differ");
+  // What was accepted is why it is no run made again, until it goes on from before that.
+  const std::string verify = "verify " + run.string(), why = "it was resumed from step 2 with --accept-change ";
+  check_says(run_program(verify), 1, why + "learning_rate: 0.001 up to there, 0.5 since then; ");
+  must_succeed(train(run, options + "6 --resume --learning-rate 0.5"));
+  check_says(run_program(verify), 1, why + "learning_rate: ");
+  for (const char* step : {"step-4", "step-6"}) fs::remove_all(run / "checkpoints" / step);
+  must_succeed(train(run, options + "4 --resume"));
+  CHECK_FALSE(fs::exists(run / "accepted_changes.json"));
+  check_says(run_program(verify), 0, "verified: recorded ");
 }
 
 TEST_CASE("what has no meaning among the options of schedules and optimizers is refused by its name") {
@@ -273,7 +287,7 @@ TEST_CASE("what has no meaning among the options of schedules and optimizers is 
                         {"--schedule cosine --learning-rate=-1", "[learning rate] -1 was given"},
                         {"--optimizer sgd --set optimizer.nesterov=true", "nesterov has no effect without momentum"}}) {
     CAPTURE(c.options);
-    check_says(train(run, std::string("--steps 1 ") + c.options), 2, c.part);
+    check_says(refused(run, std::string("--steps 1 ") + c.options), 2, c.part);
     CHECK_FALSE(fs::exists(run));
   }
 }
@@ -282,9 +296,9 @@ TEST_CASE("runs of seeds are resumed where one of them is, and not in the folder
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run", runs = folder.path() / "runs";
   must_succeed(train(run, "--steps 1"));
-  check_says(train(run, "--steps 1 --seeds 0-1 --resume"), 2, "it is a run's own folder");
+  check_says(refused(run, "--steps 1 --seeds 0-1 --resume"), 2, "it is a run's own folder");
   CHECK_FALSE(fs::exists(run / "seed-0"));
   fs::create_directory(runs);
-  check_says(train(runs, "--steps 1 --seeds 0-1 --resume"), 2, "there is no folder seed-");
+  check_says(refused(runs, "--steps 1 --seeds 0-1 --resume"), 2, "there is no folder seed-");
   CHECK(fs::is_empty(runs));
 }

@@ -21,7 +21,7 @@ const std::string what =
 
 void must_refuse(const std::string& arguments, const std::vector<std::string>& parts) {
   CAPTURE(arguments);
-  const Outcome outcome = run_program(arguments);
+  const Outcome outcome = run_in_child(arguments);
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());
   REQUIRE(outcome.err.size() == 1);

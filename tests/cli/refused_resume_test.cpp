@@ -52,7 +52,9 @@ void flip_last_byte(const fs::path& file) {
 void must_refuse(const fs::path& run, const std::string& command, const std::string& part) {
   CAPTURE(command);
   const std::map<std::string, std::string> before = contents_of(run);
-  const Outcome outcome = run_shell(command);
+  const std::string program = LOCKSTEP_PROGRAM " ";
+  const Outcome outcome =
+      command.starts_with(program) ? run_in_child(command.substr(program.size())) : run_shell(command);
   CHECK(outcome.code != 0);
   CHECK(outcome.out.empty());
   REQUIRE(!outcome.err.empty());
@@ -126,10 +128,12 @@ TEST_CASE("a resume that is refused leaves the run's folder byte for byte as it 
 
 TEST_CASE("a resume from a damaged checkpoint, or into a folder that cannot be written, changes nothing") {
   const TemporaryFolder folder;
-  const fs::path run = folder.path() / "run";
+  const fs::path run = folder.path() / "run", whole = folder.path() / "whole";
+  make_run(run);
+  fs::rename(run, whole);
   const auto made_anew = [&] {
     fs::remove_all(run);
-    make_run(run);
+    fs::copy(whole, run, fs::copy_options::recursive);
   };
   const std::string accepted = "--learning-rate 0.5 --accept-change learning_rate";
   made_anew();
@@ -144,7 +148,8 @@ TEST_CASE("a resume from a damaged checkpoint, or into a folder that cannot be w
   made_anew();
   fs::remove(run / "checkpoints" / "step-4" / "arrays.safetensors");
   must_refuse(run, resume(run, accepted), "arrays.safetensors");
-  for (const char* file : {"metrics.csv", "speed.csv", "bits.csv", "config.toml", "manifest.json", "result.json"}) {
+  for (const char* file : {"metrics.csv", "speed.csv", "bits.csv", "config.toml", "manifest.json", "result.json",
+                           "accepted_changes.json"}) {
     made_anew();
     fs::remove(run / file);
     fs::create_directory(run / file);

@@ -19,10 +19,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
+const std::string drawn =
+    "train --data synthetic --set data.rows=256 --set data.test_rows=64 --model mlp --batch 32 --run ";
+
 Outcome train(const fs::path& run, const std::string& options) {
-  return run_program(
-      "train --data synthetic --set data.rows=256 --set data.test_rows=64 --model mlp --batch 32 --run " +
-      run.string() + " " + options);
+  return run_program(drawn + run.string() + " " + options);
 }
 
 bool has(const Outcome& outcome, const std::string& text) {
@@ -180,8 +181,9 @@ TEST_CASE("arrays of NumPy that are no rows with their classes are refused befor
     lockstep::exchange::save_npz(folder.path() / name, {{"x", x}, {"y", lockstep::array(y)}});
   };
   const auto refused = [&](const std::string& part) {
-    const Outcome outcome = run_program("train --data npz --set data.classes=3 --model mlp --steps 1 --batch 2 --run " +
-                                        (folder.path() / "run").string() + " --data-dir " + folder.path().string());
+    const Outcome outcome =
+        run_in_child("train --data npz --set data.classes=3 --model mlp --steps 1 --batch 2 --run " +
+                     (folder.path() / "run").string() + " --data-dir " + folder.path().string());
     CAPTURE(outcome.err.empty() ? "" : outcome.err[0]);
     CHECK(outcome.code == 2);
     CHECK(has(outcome, part));
@@ -236,7 +238,7 @@ TEST_CASE("what cannot be meant is said") {
   const fs::path config = folder.path() / "config.toml";
   const auto refused = [&](const std::string& options, const std::string& text) {
     CAPTURE(options);
-    const Outcome outcome = train(run, "--steps 1 " + options);
+    const Outcome outcome = run_in_child(drawn + run + " --steps 1 " + options);
     CHECK(outcome.code == 2);
     CHECK(has(outcome, text));
     CHECK_FALSE(fs::exists(run));
@@ -272,8 +274,8 @@ TEST_CASE("what cannot be meant is said") {
     std::ofstream(config) << text << "\n";
     refused("--config " + config.string(), part);
   }
-  CHECK(has(run_program("compare " + folder.path().string() + " " + folder.path().string()), "is no run's folder"));
-  CHECK(has(run_program("eval " + run), "is no run's folder"));
+  CHECK(has(run_in_child("compare " + folder.path().string() + " " + folder.path().string()), "is no run's folder"));
+  CHECK(has(run_in_child("eval " + run), "is no run's folder"));
 }
 
 TEST_CASE("a run goes on, is evaluated and verified from another folder, and with other rows it says both") {
@@ -299,7 +301,7 @@ TEST_CASE("a run goes on, is evaluated and verified from another folder, and wit
   const std::string other = " --data-dir " + (folder.path() / "other").string();
   for (const char* use : {"eval ", "predict ", "verify "}) {
     CAPTURE(use);
-    const Outcome outcome = run_program(use + run + other);
+    const Outcome outcome = run_in_child(use + run + other);
     CHECK(outcome.code == 2);
     CHECK(
         has(outcome, "the run was trained on rows of [5] of 3 classes, and" + other + " has rows of [6] of 3 classes"));
@@ -322,7 +324,7 @@ TEST_CASE("a training of one step has each schedule, and phases that are longer 
   CHECK(has(outcome, "schedule.warmup_steps 4 and schedule.decay_steps 1 are more than the 4 steps of the training"));
   for (const char* seeds : {"01-02", "1-02", "00", "01"}) {
     CAPTURE(seeds);
-    CHECK(has(run_program(train + "1 --seeds " + seeds + " --run " + (folder.path() / "seeds").string()),
+    CHECK(has(run_in_child(train + "1 --seeds " + seeds + " --run " + (folder.path() / "seeds").string()),
               "without zeros before them, such as 0-4"));
   }
 }

@@ -10,6 +10,7 @@
 
 using lockstep::tests::contains;
 using lockstep::tests::Outcome;
+using lockstep::tests::run_in_child;
 using lockstep::tests::run_program;
 using lockstep::tests::SmallData;
 using lockstep::tests::TemporaryFolder;
@@ -84,7 +85,7 @@ TEST_CASE("what cannot be run is told in one line on stderr, with exit code 2") 
   };
   for (const Case& c : cases) {
     CAPTURE(c.arguments);
-    const Outcome outcome = run_program(c.arguments);
+    const Outcome outcome = run_in_child(c.arguments);
     CHECK(outcome.code == 2);
     CHECK(outcome.out.empty());
     REQUIRE(outcome.err.size() == 1);

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,91 @@ TEST_CASE("schedules say what they cannot be") {
   refused([] { return cosine_onecycle(5, 1, {.rise = 1}); }, "[cosine_onecycle] rise is 1; it must");
   refused([] { return join({constant(1)}, {3}); }, "[join] 1 boundaries and 1 schedules; give one schedule more");
   refused([] { return join({constant(1), constant(1), constant(1)}, {3, 3}); }, "[join] boundary 3 follows 3;");
+  refused(
+      [] {
+        return join({constant(1), constant(1)}, {-3});
+      },
+      "[join] boundary -3 is before the first step; steps count from 0");
+  refused([] { return join({constant(1), Schedule()}, {3}); }, "[join] schedule 1 is empty;");
+  refused(
+      [] {
+        return piecewise_constant({-1}, {1, 2});
+      },
+      "[piecewise_constant] boundary -1 is before the first step;");
+  refused(
+      [] {
+        return cosine_restarts({{}, {.decay_steps = 0}});
+      },
+      "[cosine_restarts] warmup_steps of cycle 1 is 0, decay_steps 0; decay_steps is the whole cycle's");
+}
+
+TEST_CASE("no schedule is made of NaN, nor of what makes NaN of infinity") {
+  using namespace schedules;
+  refused([] { return constant(NAN); }, "[constant] value is nan; give a number");
+  refused([] { return piecewise_constant({3}, {1, NAN}); }, "[piecewise_constant] values[1] is nan; give a number");
+  for (const double bad : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+    CAPTURE(bad);
+    const std::string is = " is " + std::string(std::isnan(bad) ? "nan" : bad > 0 ? "inf" : "-inf");
+    const std::string finite = is + "; it must be finite";
+    refused([&] { return cosine(bad, 5); }, "[cosine] initial" + finite);
+    refused([&] { return cosine(1, 5, bad); }, "[cosine] alpha" + finite);
+    refused([&] { return warmup_cosine(bad, 1, 2, 5); }, "[warmup_cosine] initial" + finite);
+    refused([&] { return warmup_cosine(0, bad, 2, 5); }, "[warmup_cosine] peak" + finite);
+    refused([&] { return warmup_cosine(0, 1, 2, 5, bad); }, "[warmup_cosine] end" + finite);
+    refused([&] { return linear(bad, 0, 5); }, "[linear] initial" + finite);
+    refused([&] { return linear(1, bad, 5); }, "[linear] end" + finite);
+    refused([&] { return polynomial(bad, 0, 2, 5); }, "[polynomial] initial" + finite);
+    refused([&] { return polynomial(1, bad, 2, 5); }, "[polynomial] end" + finite);
+    refused([&] { return polynomial(1, 0, bad, 5); }, "[polynomial] power" + finite);
+    refused([&] { return exponential_decay(bad, 5, 0.5); }, "[exponential_decay] initial" + finite);
+    refused([&] { return exponential_decay(1, 5, bad); }, "[exponential_decay] rate" + finite);
+    refused([&] { return exponential_decay(1, 5, 0.5, {.end = bad}); }, "[exponential_decay] end" + finite);
+    refused([&] { return cosine_restarts({{}, {.initial = bad}}); }, "[cosine_restarts] initial of cycle 1" + finite);
+    refused([&] { return cosine_restarts({{.peak = bad}}); }, "[cosine_restarts] peak of cycle 0" + finite);
+    refused([&] { return cosine_restarts({{.end = bad}}); }, "[cosine_restarts] end of cycle 0" + finite);
+    refused([&] { return warmup_stable_decay(bad, 1, 1, 1); }, "[warmup_stable_decay] peak" + finite);
+    refused([&] { return warmup_stable_decay(1, 1, 1, 1, bad); }, "[warmup_stable_decay] initial" + finite);
+    refused([&] { return warmup_stable_decay(1, 1, 1, 1, 0, bad); }, "[warmup_stable_decay] end" + finite);
+    for (const auto& [name, cycle] :
+         {std::pair{"linear_onecycle", &linear_onecycle}, {"cosine_onecycle", &cosine_onecycle}}) {
+      const std::string of = std::string("[") + name + "] ";
+      refused([&, make = cycle] { return make(5, bad, {}); }, of + "peak" + finite);
+      refused([&, make = cycle] { return make(5, 1, {.rise = bad}); }, of + "rise" + is);
+      refused([&, make = cycle] { return make(5, 1, {.start_divisor = bad}); }, of + "start_divisor" + finite);
+      refused([&, make = cycle] { return make(5, 1, {.final_divisor = bad}); }, of + "final_divisor" + finite);
+    }
+    refused([&] { return linear_onecycle(5, 1, {.fall = bad}); },
+            "[linear_onecycle] rise is 0.3 and fall" + is.substr(3));
+  }
+}
+
+TEST_CASE("schedules count as far as there are numbers, and pass over what no step reaches") {
+  using namespace schedules;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), wide = std::int64_t{1} << 40;
+  refused([] { return warmup_stable_decay(1, 1, most, 1); },
+          "[warmup_stable_decay] its steps are 1 + 9223372036854775807 + 1 in all, more than can be counted;");
+  refused(
+      [] {
+        return cosine_restarts({{.decay_steps = most}, {.decay_steps = 2}});
+      },
+      "[cosine_restarts] its steps are 9223372036854775807 + 2 in all");
+  const auto at = [](const Schedule& schedule, std::int32_t step) { return schedule(array(step)).item<double>(); };
+  constexpr std::int32_t last = std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t step : {5, last}) {
+    CAPTURE(step);
+    CHECK(at(warmup_stable_decay(3, 5, most - 6, 1), step) == 3);
+    CHECK(at(piecewise_constant({2, wide}, {1, 2, 3}), step) == 2);
+    CHECK(at(piecewise_constant({last}, {1, 2}), step) == 1);
+    CHECK(at(join({constant(1), constant(2)}, {most}), step) == 1);
+    CHECK(at(join({constant(1), constant(2)}, {last}), step) == (step == last ? 2 : 1));
+  }
+  CHECK(at(linear_onecycle(wide, 1, {.start_divisor = 4}), 0) == 0.25);
+  CHECK(at(cosine_onecycle(wide, 1, {.start_divisor = 4}), 0) == 0.25);
+  // What may be meant: no limit yet, a part that is left out, values below 0.
+  CHECK(at(piecewise_constant({3}, {INFINITY, 1}), 3) == INFINITY);
+  CHECK(at(join({constant(1), constant(2)}, {0}), 0) == 2);
+  CHECK(at(warmup_stable_decay(1, 0, 0, 4), 0) == 1);
+  CHECK(at(linear(-1, 1, 4), 1) == -0.5);
 }
 
 TEST_CASE("leaves that an optimizer cannot take are named") {

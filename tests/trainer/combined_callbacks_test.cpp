@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/forked.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/event_records.h"
 #include "tests/trainer/small_training.h"
@@ -219,6 +221,32 @@ TEST_CASE("one file has one logger, and a logger no steps below 0") {
   expect_error<ValueError>([&] { callbacks::CsvLogger(file, {.every = -1}); }, "[csv_logger] every is -1");
   expect_error<ValueError>([&] { callbacks::BitTrace(file, -1); }, "[bit_trace] every is -1");
   expect_error<ValueError>([&] { callbacks::ProgressBar(out, {.every = -1}); }, "[progress_bar] every is -1");
+}
+
+TEST_CASE("a child that lives on holds no file of a run that is over, and one that ends takes no lock away") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "metrics.csv";
+  const auto begun = [&] {
+    auto logger = std::make_unique<callbacks::CsvLogger>(file);
+    logger->on_begin({.step = 0}, Tree());
+    return logger;
+  };
+  auto logger = begun();
+  CHECK(tests::forked([&] {
+          logger->close();
+          return 0;
+        }) == 0);
+  expect_error<CheckpointError>(begun, "metrics.csv is written by another callback or process");
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  logger->close();
+  CHECK_NOTHROW(begun());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("logs named as a line's own entries do not take their place") {

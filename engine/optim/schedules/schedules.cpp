@@ -1,31 +1,33 @@
+#include <cmath>
 #include <numbers>
+
+#include <fmt/format.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/schedules.h>
+
+#include "engine/optim/arguments.h"
+#include "engine/optim/schedules/boundaries.h"
 
 namespace lockstep::schedules {
 namespace {
 
 Array as_float(const Array& step) { return convert(step, float64); }
 
-void check_steps(std::string_view schedule, std::int64_t steps) {
-  if (steps <= 0) {
-    throw ValueError("[" + std::string(schedule) + "] decay_steps is " + std::to_string(steps) +
-                     "; give the number of steps the decay takes, at least 1");
-  }
-}
-
 Array half_cosine(const Array& fraction) { return 0.5 * (1.0 + cos(std::numbers::pi * fraction)); }
 
 }  // namespace
 
 Schedule constant(double value) {
+  check_no_nan("constant", "value", value);
   return [value](const Array&) { return full({}, value, float64); };
 }
 
 Schedule cosine(double initial, std::int64_t decay_steps, double alpha) {
-  check_steps("cosine", decay_steps);
+  optim::check_finite("cosine", "initial", initial);
+  optim::check_count("cosine", "decay_steps", decay_steps);
+  optim::check_finite("cosine", "alpha", alpha);
   return [=](const Array& step) {
     const Array fraction = minimum(as_float(step) / static_cast<double>(decay_steps), 1.0);
     return initial * ((1.0 - alpha) * half_cosine(fraction) + alpha);
@@ -33,6 +35,9 @@ Schedule cosine(double initial, std::int64_t decay_steps, double alpha) {
 }
 
 Schedule warmup_cosine(double initial, double peak, std::int64_t warmup_steps, std::int64_t decay_steps, double end) {
+  for (const auto& [name, value] : {std::pair{"initial", initial}, {"peak", peak}, {"end", end}}) {
+    optim::check_finite("warmup_cosine", name, value);
+  }
   if (warmup_steps < 0 || decay_steps <= warmup_steps) {
     throw ValueError("[warmup_cosine] warmup_steps is " + std::to_string(warmup_steps) + ", decay_steps " +
                      std::to_string(decay_steps) +
@@ -54,16 +59,13 @@ Schedule piecewise_constant(std::vector<std::int64_t> boundaries, std::vector<do
     throw ValueError("[piecewise_constant] " + std::to_string(boundaries.size()) + " boundaries and " +
                      std::to_string(values.size()) + " values; give one value more than boundaries");
   }
-  for (std::size_t i = 1; i < boundaries.size(); ++i) {
-    if (boundaries[i] <= boundaries[i - 1]) {
-      throw ValueError("[piecewise_constant] boundary " + std::to_string(boundaries[i]) + " follows " +
-                       std::to_string(boundaries[i - 1]) + "; boundaries must rise");
-    }
-  }
+  check_boundaries("piecewise_constant", boundaries);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    check_no_nan("piecewise_constant", fmt::format("values[{}]", i), values[i]);
   return [boundaries = std::move(boundaries), values = std::move(values)](const Array& step) {
     Array value = full({}, values.back(), float64);
     for (std::size_t i = boundaries.size(); i-- > 0;) {
-      value = where(step <= boundaries[i], full({}, values[i], float64), value);
+      value = where(is_at_most(step, boundaries[i]), full({}, values[i], float64), value);
     }
     return value;
   };

@@ -1,31 +1,37 @@
-#include <cmath>
+#include <initializer_list>
 #include <numbers>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/schedules.h>
 
 #include "engine/optim/arguments.h"
+#include "engine/optim/schedules/boundaries.h"
 
 namespace lockstep::schedules {
 namespace {
 
 Array as_float(const Array& step) { return convert(step, float64); }
 
-void check_rising(std::string_view schedule, const std::vector<std::int64_t>& boundaries) {
-  for (std::size_t i = 1; i < boundaries.size(); ++i) {
-    if (boundaries[i] > boundaries[i - 1]) continue;
-    throw ValueError(
-        fmt::format("[{}] boundary {} follows {}; boundaries must rise", schedule, boundaries[i], boundaries[i - 1]));
+/// The sum of steps, which must be one that can be counted.
+std::int64_t sum_of(std::string_view schedule, std::initializer_list<std::int64_t> parts) {
+  std::int64_t sum = 0;
+  for (const std::int64_t part : parts) {
+    if (!__builtin_add_overflow(sum, part, &sum)) continue;
+    throw ValueError(fmt::format("[{}] its steps are {} in all, more than can be counted; give fewer", schedule,
+                                 fmt::join(parts, " + ")));
   }
+  return sum;
 }
 
-void check(std::string_view schedule, std::int64_t steps, const OnecycleOptions& o) {
+void check(std::string_view schedule, std::int64_t steps, double peak, const OnecycleOptions& o) {
   optim::check_count(schedule, "steps", steps);
+  optim::check_finite(schedule, "peak", peak);
   optim::check_positive(schedule, "start_divisor", o.start_divisor);
   optim::check_positive(schedule, "final_divisor", o.final_divisor);
 }
@@ -39,25 +45,43 @@ Schedule between(std::vector<std::int64_t> bounds, std::vector<double> values, B
     for (std::size_t i = bounds.size() - 1; i-- > 0;) {
       const auto begin = static_cast<double>(bounds[i]), length = static_cast<double>(bounds[i + 1] - bounds[i]);
       const Array piece = way(values[i], values[i + 1], (count - begin) / std::max(length, 1.0));
-      value = where(step < bounds[i + 1], piece, value);
+      value = where(is_before(step, bounds[i + 1]), piece, value);
     }
     return value;
   };
+}
+
+void check_ends(std::string_view schedule, double initial, double end) {
+  optim::check_finite(schedule, "initial", initial);
+  optim::check_finite(schedule, "end", end);
 }
 
 std::int64_t share_of(std::int64_t steps, double share) {
   return static_cast<std::int64_t>(share * static_cast<double>(steps));
 }
 
+void check_cycle(const CosineCycle& cycle, std::size_t index) {
+  for (const auto& [name, value] : {std::pair{"initial", cycle.initial}, {"peak", cycle.peak}, {"end", cycle.end}}) {
+    optim::check_finite("cosine_restarts", fmt::format("{} of cycle {}", name, index), value);
+  }
+  if (cycle.warmup_steps >= 0 && cycle.decay_steps > cycle.warmup_steps) return;
+  throw ValueError(fmt::format(
+      "[cosine_restarts] warmup_steps of cycle {} is {}, decay_steps {}; decay_steps is the whole cycle's and must be "
+      "above warmup_steps >= 0",
+      index, cycle.warmup_steps, cycle.decay_steps));
+}
+
 }  // namespace
 
 Schedule linear(double initial, double end, std::int64_t steps, std::int64_t begin) {
+  check_ends("linear", initial, end);
   optim::check_count("linear", "steps", steps);
   optim::check_count("linear", "begin", begin, 0);
   return polynomial(initial, end, 1, steps, begin);
 }
 
 Schedule polynomial(double initial, double end, double power, std::int64_t steps, std::int64_t begin) {
+  check_ends("polynomial", initial, end);
   optim::check_count("polynomial", "steps", steps);
   optim::check_count("polynomial", "begin", begin, 0);
   optim::check_positive("polynomial", "power", power);
@@ -70,9 +94,11 @@ Schedule polynomial(double initial, double end, double power, std::int64_t steps
 }
 
 Schedule exponential_decay(double initial, std::int64_t steps, double rate, ExponentialDecayOptions options) {
+  optim::check_finite("exponential_decay", "initial", initial);
   optim::check_count("exponential_decay", "steps", steps);
   optim::check_count("exponential_decay", "begin", options.begin, 0);
   optim::check_positive("exponential_decay", "rate", rate);
+  if (options.end) optim::check_finite("exponential_decay", "end", *options.end);
   return [=](const Array& step) {
     const Array since = as_float(step) - static_cast<double>(options.begin);
     const Array periods = since / static_cast<double>(steps);
@@ -89,8 +115,9 @@ Schedule cosine_restarts(const std::vector<CosineCycle>& cycles) {
   std::vector<std::int64_t> boundaries;
   std::int64_t begin = 0;
   for (const CosineCycle& c : cycles) {
+    check_cycle(c, each.size());
     each.push_back(warmup_cosine(c.initial, c.peak, c.warmup_steps, c.decay_steps, c.end));
-    begin += c.decay_steps;
+    begin = sum_of("cosine_restarts", {begin, c.decay_steps});
     boundaries.push_back(begin);
   }
   boundaries.pop_back();
@@ -102,13 +129,15 @@ Schedule warmup_stable_decay(double peak, std::int64_t warmup_steps, std::int64_
   optim::check_count("warmup_stable_decay", "warmup_steps", warmup_steps, 0);
   optim::check_count("warmup_stable_decay", "stable_steps", stable_steps, 0);
   optim::check_count("warmup_stable_decay", "decay_steps", decay_steps);
+  optim::check_finite("warmup_stable_decay", "peak", peak);
+  check_ends("warmup_stable_decay", initial, end);
+  const std::int64_t last = sum_of("warmup_stable_decay", {warmup_steps, stable_steps, decay_steps});
   const auto line = [](double a, double b, const Array& share) { return a + (b - a) * share; };
-  return between({0, warmup_steps, warmup_steps + stable_steps, warmup_steps + stable_steps + decay_steps},
-                 {initial, peak, peak, end}, line);
+  return between({0, warmup_steps, warmup_steps + stable_steps, last}, {initial, peak, peak, end}, line);
 }
 
 Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions options) {
-  check("linear_onecycle", steps, options);
+  check("linear_onecycle", steps, peak, options);
   if (!(options.rise > 0 && options.rise < options.fall && options.fall < 1)) {
     throw ValueError(fmt::format("[linear_onecycle] rise is {} and fall {}; they must be 0 < rise < fall < 1",
                                  options.rise, options.fall));
@@ -120,7 +149,7 @@ Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions option
 }
 
 Schedule cosine_onecycle(std::int64_t steps, double peak, OnecycleOptions options) {
-  check("cosine_onecycle", steps, options);
+  check("cosine_onecycle", steps, peak, options);
   if (!(options.rise > 0 && options.rise < 1)) {
     throw ValueError(fmt::format("[cosine_onecycle] rise is {}; it must be 0 < rise < 1", options.rise));
   }
@@ -136,11 +165,14 @@ Schedule join(std::vector<Schedule> schedules, std::vector<std::int64_t> boundar
     throw ValueError(fmt::format("[join] {} boundaries and {} schedules; give one schedule more than boundaries",
                                  boundaries.size(), schedules.size()));
   }
-  check_rising("join", boundaries);
+  check_boundaries("join", boundaries);
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    if (!schedules[i]) throw ValueError(fmt::format("[join] schedule {} is empty; give it a function of the step", i));
+  }
   return [schedules = std::move(schedules), boundaries = std::move(boundaries)](const Array& step) {
     Array value = schedules[0](step);
     for (std::size_t i = 0; i < boundaries.size(); ++i) {
-      value = where(step < boundaries[i], value, schedules[i + 1](step - boundaries[i]));
+      value = where(is_before(step, boundaries[i]), value, schedules[i + 1](step - countable(boundaries[i])));
     }
     return value;
   };
