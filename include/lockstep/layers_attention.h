@@ -39,8 +39,9 @@ struct AttentionContext {
 };
 /// x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads' results joined
 /// by another, "out". Where keys are of another source or number, layers "query", "key" and "value" stand for the
-/// first. A query that sees no key takes the mean of all values. Throws ShapeError and ValueError where options do
-/// not fit, DtypeError for a mask that is not of bool and a bias that is of bool or complex. Vaswani et al. 2017.
+/// first. A query that sees no key takes the mean of all values. What is NaN or infinite in keys that no query sees by
+/// lengths and mask, or in queries that see none, counts as 0. Throws ShapeError and ValueError where options do not fit,
+/// DtypeError for a mask that is not of bool and a bias that is of bool or complex. Vaswani et al. 2017.
 LOCKSTEP_API Array multi_head_attention(const Scope& scope, const ArrayOperand& x,
                                         const MultiHeadAttentionOptions& options, const AttentionContext& context = {});
 

@@ -15,7 +15,8 @@ namespace lockstep {
 /// NaN, and so is the gradient by its logits; it is never taken for class 0 or C - 1, and never counted from the end.
 struct LabelOptions {
   /// The label of what has none (often -1 or -100): it has weight 0, whatever its logits are. A row of several labels
-  /// then weighs as much as the part of them that counts, so that the mean is over the labels that count.
+  /// then weighs as much as the part of them that counts, so that the mean is over the labels that count. Weights of the
+  /// labels' shape may hold anything there: `take(class_weights, labels, 0)` does.
   std::optional<std::int64_t> ignore_index = {};
 };
 

@@ -182,3 +182,40 @@ TEST_CASE("lengths of a dtype that does not count all places are those of a wide
     CHECK_MESSAGE(distance(of_lengths(convert(lengths, dtype)), expected) == 0, name(dtype));
   }
 }
+
+TEST_CASE("a mask of each head's keys is that mask for all rows, and hides nothing that another head sees") {
+  const Array mask = reshape(array({1, 1, 0, 1, 0, 1, 1, 1}), {2, 1, 4}) != 0;
+  for (const std::int64_t rows : {2, 3}) {
+    CAPTURE(rows);
+    const Array x = tests::spread_values({rows, 4, 8});
+    const auto masked = [](const Array& m) {
+      return Model([m](Scope& s, const Array& v) { return multi_head_attention(s, v, {.heads = 2}, {.mask = m}); });
+    };
+    const auto short_form = masked(mask), long_form = masked(broadcast_to(mask, {rows, 2, 4, 4}));
+    const auto [w, state] = short_form.init(random::key(1), x);
+    const Array expected = long_form.stateless_call(w, state, x, false).first;
+    CHECK(short_form.stateless_call(w, state, x, false).first.to_bytes() == expected.to_bytes());
+    const Array broken = where(iota({rows, 4, 8}, 1) == 2, std::nan(""), x);
+    CHECK(all(isnan(short_form.stateless_call(w, state, broken, false).first)).item<bool>());
+  }
+}
+
+TEST_CASE("alibi in 16 bits tells positions apart that 16 bits do not") {
+  // As the same bias in float32, which is added to logits of float32: bfloat16 has no 257.
+  const std::int64_t positions = 300;
+  const Array x = convert(tests::spread_values({1, positions, 8}), bfloat16);
+  for (const double rate : {0.0, 1e-9}) {
+    const MultiHeadAttentionOptions options{.heads = 2, .is_causal = true, .dropout = rate};
+    const Model given([options, positions](Scope& s, const Array& v) {
+      return multi_head_attention(s, v, options, {.bias = alibi_bias(2, positions, positions)});
+    });
+    MultiHeadAttentionOptions own = options;
+    own.alibi = true;
+    const Model made([own](Scope& s, const Array& v) { return multi_head_attention(s, v, own); });
+    const auto [w, state] = made.init(random::key(1), x);
+    const auto call = [&, w = w, state = state](const auto& model) {
+      return model.stateless_call(w, state, x, true).first.to_bytes();
+    };
+    CHECK(call(made) == call(given));
+  }
+}

@@ -112,6 +112,33 @@ TEST_CASE("the label to ignore has weight 0, whatever its logits are") {
   CHECK(std::isnan(mean_of(softmax_cross_entropy(logits(), array({2, -1, 3}), {}, {.ignore_index = -1}))));
 }
 
+TEST_CASE("weights of classes are looked up by labels, and what is ignored has none") {
+  // torch.nn.functional.cross_entropy(x, y, weight=w, ignore_index=-100) and its gradient.
+  const Array x = array(Values{1, 2, 0.5, 0, -1, 2, 3, 3, 3, 0.2, 0.1, -0.4}, {4, 3});
+  const Array labels = array({0, 2, -100, 1});
+  const Array weight = take(array(Values{1, 2, 3}), labels, 0);
+  const CrossEntropyOptions options{.ignore_index = -100};
+  const auto loss = [&](const Array& l) { return value(softmax_cross_entropy(l, labels, weight, options)); };
+  CHECK(loss(x).item<double>() == doctest::Approx(0.6615099159077574).epsilon(1e-14));
+  const Values slopes = {-0.1281293503963085,
+                         0.10475528653529373,
+                         0.023374063861014746,
+                         0.05709759969229724,
+                         0.021005033067033024,
+                         -0.07810263275933027,
+                         0,
+                         0,
+                         0,
+                         0.13585208233926777,
+                         -0.21040928591466168,
+                         0.07455720357539393};
+  const Values found = grad(loss)(x).to_vector<double>();
+  for (std::size_t i = 0; i < slopes.size(); ++i) CHECK(found[i] == doctest::Approx(slopes[i]).epsilon(1e-13));
+  const Weighted hits = accuracy(x, labels, weight, {.ignore_index = -100});
+  CHECK(hits.sum.item<double>() == 3);
+  CHECK(hits.weight.item<double>() == 6);
+}
+
 TEST_CASE("of sequences, each label that counts counts alike") {
   // Two rows of three labels, of which four count; row weights 1 and 3.
   const Array x = array(Values{1, 2, 0, 0, 3, 1, 5, 2, -1, 0, 2, 2}, {2, 3, 2});

@@ -93,6 +93,7 @@ TEST_CASE("what lies behind lengths, in places masked out and behind frames, NaN
     return multi_head_attention(s, v, options, {.lengths = lengths});
   };
   const Array mask = reshape(held, {rows, 1, 1, steps});
+  const Array pairs = mask & reshape(held, {rows, 1, steps, 1});
   const auto counted = [&](const Array& y) { return where(expand_dims(held, 2), y, 0); };
   using Layer = std::function<Array(const Scope&, const Array&)>;
   const std::vector<std::pair<std::string, Layer>> layers = {
@@ -119,6 +120,18 @@ TEST_CASE("what lies behind lengths, in places masked out and behind frames, NaN
        [&](const Scope& s, const Array& v) {
          return counted(
              additive_attention(s, ones({rows, steps, 2}), v, {}, {.mask = reshape(held, {rows, 1, steps})}));
+       }},
+      {"attention with a mask of pairs",
+       [&](const Scope& s, const Array& v) {
+         return counted(multi_head_attention(s, v, {.heads = 2}, {.mask = pairs}));
+       }},
+      {"attention to keys with a mask of pairs",
+       [&](const Scope& s, const Array& v) {
+         return counted(multi_head_attention(s, v, {.heads = 1}, {.keys = v * 2, .mask = pairs}));
+       }},
+      {"additive attention with a mask of pairs",
+       [&](const Scope& s, const Array& v) {
+         return counted(additive_attention(s, v, v, {}, {.mask = reshape(pairs, {rows, steps, steps})}));
        }},
       {"attention without a layer",
        [&](const Scope& s, const Array& v) {

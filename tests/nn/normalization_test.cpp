@@ -214,6 +214,26 @@ TEST_CASE("layer_norm: each row by its own mean and biased variance") {
   CHECK(bare.trainable.size() == 0);
 }
 
+TEST_CASE("norms of 16 bits are those of float32, rounded once behind gamma and beta, as in PyTorch and Flax") {
+  using Norm = std::function<Array(Scope&, const Array&)>;
+  const std::vector<Norm> norms = {[](Scope& s, const Array& x) { return layer_norm(s, x); },
+                                   [](Scope& s, const Array& x) { return group_norm(s, x, {.groups = 4}); },
+                                   [](Scope& s, const Array& x) { return instance_norm(s, x); },
+                                   [](Scope& s, const Array& x) { return batch_norm(s, x); }};
+  for (const DType narrow : {float16, bfloat16}) {
+    const Array x = convert(random::normal(random::key(1), {2, 6, 8}) * 3 + 1, narrow);
+    for (const Norm& norm : norms) {
+      const Model<Array, Array> wide([norm](Scope& s, const Array& v) { return norm(s, v); });
+      const auto mixed = with_precision(wide, narrow == float16 ? "mixed_float16" : "mixed_bfloat16");
+      auto [w, state] = wide.init(random::key(2), convert(x, float32));
+      w = map([](const Array& leaf) { return 1.2345 * leaf + random::normal(random::key(3), leaf.shape()); }, w);
+      const Array expected = wide.stateless_call(w, state, convert(x, float32), true).first;
+      const Array given = mixed.stateless_call(w, state, convert(x, float32), true).first;
+      CHECK(given.to_bytes() == convert(convert(expected, narrow), float32).to_bytes());
+    }
+  }
+}
+
 namespace {
 
 bool all_zero(const Array& x) {

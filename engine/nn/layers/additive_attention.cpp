@@ -38,12 +38,12 @@ Array additive_attention(const Scope& scope, const ArrayOperand& queries, const 
   Array q = scope.in_compute_dtype(queries), v = scope.in_compute_dtype(values);
   Array k = scope.in_compute_dtype(context.keys.value_or(v));
   check_operands(scope, q, k, v, context);
-  nn::check_logit_operands(fmt::format("[additive_attention '{}']", scope.path()), context,
-                           {q.dim(0), q.dim(1), k.dim(1)});
-  const std::optional<Array> seen_alike = nn::seen_keys(context.key_lengths, context.mask, k.dim(1));
-  k = nn::without_unseen(k, seen_alike);
-  v = nn::without_unseen(v, seen_alike);
-  if (context.lengths) q = nn::without_unseen(q, nn::within(*context.lengths, q.dim(1)));
+  const Shape of_logits = {q.dim(0), q.dim(1), k.dim(1)};
+  nn::check_logit_operands(fmt::format("[additive_attention '{}']", scope.path()), context, of_logits);
+  const std::optional<Array> seen_at_all = nn::seen_keys(context.key_lengths, context.mask, of_logits);
+  k = nn::without_unseen(k, seen_at_all);
+  v = nn::without_unseen(v, seen_at_all);
+  q = nn::without_unseen(q, nn::seeing_queries(context.lengths, context.mask, of_logits));
   const std::int64_t t = q.dim(1), s = k.dim(1);
   Array sums = tanh(expand_dims(q, 2) + expand_dims(k, 1));
   if (options.use_scale) {

@@ -167,15 +167,16 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const 
   const std::int64_t features = x.dim(-1);
   const Heads heads = heads_of(named_layer(scope), features, options);
   Array source = scope.in_compute_dtype(context.keys.value_or(x));
-  nn::check_logit_operands(named_layer(scope), context, {x.dim(0), heads.queries, x.dim(1), source.dim(1)});
+  const Shape logits = {x.dim(0), heads.queries, x.dim(1), source.dim(1)};
+  nn::check_logit_operands(named_layer(scope), context, logits);
   const std::optional<Array> key_lengths = context.key_lengths ? context.key_lengths
                                            : context.keys      ? std::optional<Array>()
                                                                : context.lengths;
-  source = nn::without_unseen(source, nn::seen_keys(key_lengths, context.mask, source.dim(1)));
+  source = nn::without_unseen(source, nn::seen_keys(key_lengths, context.mask, logits));
   if (!context.keys) {
     x = source;  // one product makes queries, keys and values
-  } else if (context.lengths) {
-    x = nn::without_unseen(x, nn::within(*context.lengths, x.dim(1)));
+  } else {
+    x = nn::without_unseen(x, nn::seeing_queries(context.lengths, context.mask, logits));
   }
   Projected p = projected(scope, x, source, heads, options,
                           options.joint_projection && !context.keys && heads.keys == heads.queries);
@@ -183,7 +184,7 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const 
   AttentionOptions how{.bias = context.bias, .mask = context.mask, .is_causal = options.is_causal};
   if (options.alibi) {
     const Array slopes = alibi_bias(heads.queries, x.dim(1), source.dim(1), 0, promote(x.dtype(), float32));
-    how.bias = convert(how.bias ? *how.bias + slopes : slopes, x.dtype());
+    how.bias = how.bias ? *how.bias + slopes : slopes;
   }
   how.key_value_seq_lengths = key_lengths;
   if (options.dropout > 0) {
@@ -233,7 +234,7 @@ std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOp
   if (options.alibi) {
     const DType dtype = promote(x.dtype(), float32);
     const auto slopes = [&](const Array& at) { return alibi_bias(heads.queries, t, s, at, dtype); };
-    how.bias = convert(by_row ? squeeze(vmap(slopes)(start), Axes{1}) : slopes(start), x.dtype());
+    how.bias = by_row ? squeeze(vmap(slopes)(start), Axes{1}) : slopes(start);
   }
   const Array y = attended(p.queries, now.keys, now.values, how);
   const Array fits = (by_row ? reshape(now.length, {-1, 1, 1, 1}) : now.length) <= s;

@@ -149,13 +149,21 @@ Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
   return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation, .cast = false});
 }
 
-/// In at least float32, rounded once.
-Array normalized_over(const Array& x, const Axes& axes, double epsilon) {
-  const Array wide = convert(x, promote(x.dtype(), float32));
+/// Of x in at least float32, which the caller rounds once, behind scale and offset.
+Array normalized_over(const Array& wide, const Axes& axes, double epsilon) {
   const Array away = wide - near_mean(wide, axes);  // as in local_moments
   const Array lost = mean(away, axes, true);
   const Array variance = variance_around(mean(square(away), axes, true), lost);
-  return convert((away - lost) * rsqrt(variance + epsilon), x.dtype());
+  return (away - lost) * rsqrt(variance + epsilon);
+}
+
+/// Normalised values times gamma plus beta, in the dtype of x.
+template <class Options>
+Array scaled_and_offset(const Scope& scope, const Array& x, Array normalized, const Options& options) {
+  const DType wide = normalized.dtype();
+  if (options.scale) normalized = normalized * convert(gamma(scope, x, options.aggregation), wide);
+  if (options.center) normalized = normalized + convert(beta(scope, x, options.aggregation), wide);
+  return convert(normalized, x.dtype());
 }
 
 Array normalized_in_groups(const Scope& scope, const Array& x, const GroupNormOptions& options, std::int64_t groups) {
@@ -169,10 +177,9 @@ Array normalized_in_groups(const Scope& scope, const Array& x, const GroupNormOp
   parted.push_back(channels / groups);
   Axes axes = {x.ndim()};
   for (int i = 1; i + 1 < x.ndim(); ++i) axes.push_back(i);
-  Array y = reshape(normalized_over(reshape(x, parted), axes, options.epsilon), whole);
-  if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
-  if (options.center) y = y + convert(beta(scope, x, options.aggregation), x.dtype());
-  return y;
+  const Array wide = convert(x, promote(x.dtype(), float32));
+  const Array y = reshape(normalized_over(reshape(wide, parted), axes, options.epsilon), whole);
+  return scaled_and_offset(scope, x, y, options);
 }
 
 }  // namespace
@@ -228,10 +235,8 @@ Array layer_norm(const Scope& scope, const ArrayOperand& given, const LayerNormO
   const NamedScope named = scope.named();
   const Array x = scope.in_compute_dtype(given);
   check_normalized("layer_norm", scope, x, options.epsilon);
-  Array y = normalized_over(x, Axes{x.ndim() - 1}, options.epsilon);
-  if (options.scale) y = y * convert(gamma(scope, x, options.aggregation), x.dtype());
-  if (options.center) y = y + convert(beta(scope, x, options.aggregation), x.dtype());
-  return y;
+  const Array wide = convert(x, promote(x.dtype(), float32));
+  return scaled_and_offset(scope, x, normalized_over(wide, Axes{x.ndim() - 1}, options.epsilon), options);
 }
 
 Array group_norm(const Scope& scope, const ArrayOperand& given, const GroupNormOptions& options) {

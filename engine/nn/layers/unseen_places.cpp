@@ -1,5 +1,7 @@
 #include "engine/nn/layers/unseen_places.h"
 
+#include <vector>
+
 #include <lockstep/elementwise.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
@@ -7,14 +9,24 @@
 namespace lockstep::nn {
 namespace {
 
-/// A mask [N, ..., S] of one row for all queries and heads, as [N, S].
-std::optional<Array> mask_of_keys(const Array& mask, std::int64_t keys) {
-  const int rank = mask.ndim();
-  if (rank < 3 || mask.dim(-1) != keys) return std::nullopt;
-  for (int i = 1; i + 1 < rank; ++i) {
-    if (mask.dim(i) != 1) return std::nullopt;
+/// Whether a mask that broadcasts to logits [N, ..., T, S] is true anywhere along all but rows and that dimension: [N, T]
+/// or [N, S], of extent 1 where the mask is.
+Array any_but(const Array& mask, int kept, const Shape& logits) {
+  std::vector<std::int64_t> extents(static_cast<std::size_t>(logits.rank() - mask.ndim()), 1);
+  for (int i = 0; i < mask.ndim(); ++i) extents.push_back(mask.dim(i));
+  Axes others;
+  for (int i = 1; i < logits.rank(); ++i) {
+    if (i != kept) others.push_back(i);
   }
-  return reshape(mask != 0, {mask.dim(0), keys});
+  return any(reshape(mask, extents), others);
+}
+
+std::optional<Array> both(const std::optional<Array>& lengths, const std::optional<Array>& mask, int dim,
+                          const Shape& logits) {
+  const std::optional<Array> masked = mask ? std::optional(any_but(*mask, dim, logits)) : std::nullopt;
+  if (!lengths) return masked;
+  const Array held = within(*lengths, logits.dim(dim));
+  return masked ? held & *masked : held;
 }
 
 }  // namespace
@@ -30,11 +42,13 @@ Array without_unseen(const Array& x, const std::optional<Array>& seen) {
 }
 
 std::optional<Array> seen_keys(const std::optional<Array>& lengths, const std::optional<Array>& mask,
-                               std::int64_t keys) {
-  const std::optional<Array> masked = mask ? mask_of_keys(*mask, keys) : std::nullopt;
-  if (!lengths) return masked;
-  const Array held = within(*lengths, keys);
-  return masked ? held & *masked : held;
+                               const Shape& logits) {
+  return both(lengths, mask, logits.rank() - 1, logits);
+}
+
+std::optional<Array> seeing_queries(const std::optional<Array>& lengths, const std::optional<Array>& mask,
+                                    const Shape& logits) {
+  return both(lengths, mask, logits.rank() - 2, logits);
 }
 
 }  // namespace lockstep::nn

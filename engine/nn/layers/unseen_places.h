@@ -13,9 +13,13 @@ Array within(const Array& lengths, std::int64_t positions);
 /// gradients of the kernels that x is multiplied by. Nothing seen: x.
 Array without_unseen(const Array& x, const std::optional<Array>& seen);
 
-/// Keys that lengths and a mask say to be seen, bool [N or 1, S]; none where neither says so for all queries and heads
-/// alike.
+/// Keys that a query may see by lengths and a mask that broadcasts to logits [N, ..., T, S], bool [N or 1, S or 1]; none
+/// where neither is given.
 std::optional<Array> seen_keys(const std::optional<Array>& lengths, const std::optional<Array>& mask,
-                               std::int64_t keys);
+                               const Shape& logits);
+
+/// Queries that may see a key, [N or 1, T or 1], likewise: the others take a mean that does not depend on them.
+std::optional<Array> seeing_queries(const std::optional<Array>& lengths, const std::optional<Array>& mask,
+                                    const Shape& logits);
 
 }  // namespace lockstep::nn

@@ -65,8 +65,11 @@ Array with_unknown_as_nan(const Array& values, const ClassLabels& labels) {
 
 Weighted weighted_labels(const Array& values, const ClassLabels& labels, const Array& weight) {
   if (!labels.counted.has_value()) return weighted(values, weight);
-  const Array sum = weighted(where(labels.counted, values, 0), weight).sum;
-  const Array share = weighted(convert(labels.counted, sum.dtype()), weight).sum;
+  // A class's weight, looked up by its label, is anything where the label is none.
+  const bool of_labels = weight.has_value() && weight.shape() == labels.counted.shape();
+  const Array counting = of_labels ? where(labels.counted, weight, 0) : weight;
+  const Array sum = weighted(where(labels.counted, values, 0), counting).sum;
+  const Array share = weighted(convert(labels.counted, sum.dtype()), counting).sum;
   return {sum, pvary(share, sum.type().varying.without(share.type().varying))};
 }
 
