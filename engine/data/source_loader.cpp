@@ -94,6 +94,12 @@ class SourceLoader::Batches {
     std::shared_ptr<const Row> row;
     std::int64_t number = 0;
   };
+  /// What the batch at a position is made of.
+  struct Plan {
+    Position at{-1, 0};
+    BatchRows rows;
+    std::vector<RowKey> keys;
+  };
   struct Slot {
     Position next;
     Tree batch;
@@ -106,7 +112,9 @@ class SourceLoader::Batches {
     if (prefetch_.threads) return *prefetch_.threads > 0;
     if (processes_ == 0) processes_ = world()->size();
     if (const int devices = backend::devices_of_calls(); devices > 0) devices_ = devices;
-    const bool wanted = devices_ < backend::own_cores(processes_);
+    constexpr int batches_a_look = 16;  // the system is slow to tell of cores where a step has used the caches
+    if (looked_++ % batches_a_look == 0) cores_ = backend::own_cores(processes_);
+    const bool wanted = devices_ < cores_;
     if (wanted == !rests_) return wanted;
     const std::lock_guard lock(mutex_);
     rests_ = !wanted;
@@ -119,9 +127,11 @@ class SourceLoader::Batches {
     return !queue_.empty();
   }
   Tree made_now(bool on_waiting_threads) {
-    const BatchRows rows = batch_rows(options_, position_, rows_);
-    Tree batch = make(rows.rows, position_.epoch, on_waiting_threads ? &last_ : nullptr);
-    position_ = rows.next;
+    if (!(planned_.at == position_)) planned_ = plan(position_);
+    Tree batch = make(planned_, on_waiting_threads ? &last_ : nullptr);
+    const Position next = planned_.rows.next;
+    planned_ = plan(next);  // now, as what it takes is in the caches
+    position_ = next;
     if (threads_.empty() || is_elsewhere()) return batch;
     const std::lock_guard lock(mutex_);
     ahead_ = position_;
@@ -156,17 +166,16 @@ class SourceLoader::Batches {
     while (true) {
       work_.wait(lock, [&] { return stopped_ || (!rests_ && !has_failed_ && std::ssize(queue_) < prefetch_.ahead); });
       if (stopped_) return;
-      const Position at = ahead_;
-      const BatchRows rows = batch_rows(options_, at, rows_);
-      ahead_ = rows.next;
+      const Plan plan = this->plan(ahead_);
+      ahead_ = plan.rows.next;
       const auto slot = std::make_shared<Slot>();
-      slot->next = rows.next;
+      slot->next = plan.rows.next;
       queue_.push_back(slot);
       lock.unlock();
       Tree batch;
       std::exception_ptr error;
       try {
-        batch = make(rows.rows, at.epoch, nullptr);
+        batch = make(plan, nullptr);
       } catch (...) {
         error = std::current_exception();
       }
@@ -178,9 +187,15 @@ class SourceLoader::Batches {
     }
   }
 
+  Plan plan(Position at) const {
+    Plan plan{at, batch_rows(options_, at, rows_), {}};
+    plan.keys = RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(at.epoch), plan.rows.rows);
+    return plan;
+  }
   /// On this thread, or where the form that the last batch's rows had is given, on waiting ones as well.
-  Tree make(const std::vector<std::int64_t>& rows, std::int64_t epoch, Form* last) const {
-    const std::vector<RowKey> keys = RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(epoch), rows);
+  Tree make(const Plan& plan, Form* last) const {
+    const std::vector<std::int64_t>& rows = plan.rows.rows;
+    const std::vector<RowKey>& keys = plan.keys;
     if (last != nullptr && last->row != nullptr) {
       BatchColumns columns(last->row, last->number, options_.batch, memory_);
       if (fill(columns, rows, keys, 0, true)) return batch_of(columns, rows.size());
@@ -236,9 +251,12 @@ class SourceLoader::Batches {
   std::int64_t rows_ = 0;
   Position position_;
   const pid_t process_ = ::getpid();
-  int processes_ = 0;  ///< That share the cores; 0: not asked.
-  int devices_ = 1;    ///< Of what is done with batches, as far as it was seen.
-  Form last_;          ///< Of the last batch that waiting threads made.
+  int processes_ = 0;         ///< That share the cores; 0: not asked.
+  std::uint64_t looked_ = 0;  ///< How often it was asked whether threads are to read ahead.
+  int cores_ = 1;
+  int devices_ = 1;  ///< Of what is done with batches, as far as it was seen.
+  Plan planned_;     ///< Of the batch that this thread makes next.
+  Form last_;        ///< Of the last batch that waiting threads made.
   const std::shared_ptr<BatchMemory> memory_ = std::make_shared<BatchMemory>();
 
   std::mutex mutex_;
