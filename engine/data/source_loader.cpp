@@ -166,7 +166,7 @@ class SourceLoader::Batches {
     while (true) {
       work_.wait(lock, [&] { return stopped_ || (!rests_ && !has_failed_ && std::ssize(queue_) < prefetch_.ahead); });
       if (stopped_) return;
-      const Plan plan = this->plan(ahead_);
+      Plan plan{ahead_, batch_rows(options_, ahead_, rows_), {}};
       ahead_ = plan.rows.next;
       const auto slot = std::make_shared<Slot>();
       slot->next = plan.rows.next;
@@ -175,6 +175,7 @@ class SourceLoader::Batches {
       Tree batch;
       std::exception_ptr error;
       try {
+        plan.keys = keys_of(plan);
         batch = make(plan, nullptr);
       } catch (...) {
         error = std::current_exception();
@@ -187,9 +188,12 @@ class SourceLoader::Batches {
     }
   }
 
+  std::vector<RowKey> keys_of(const Plan& plan) const {
+    return RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(plan.at.epoch), plan.rows.rows);
+  }
   Plan plan(Position at) const {
     Plan plan{at, batch_rows(options_, at, rows_), {}};
-    plan.keys = RowKey::of_rows(options_.seed, static_cast<std::uint64_t>(at.epoch), plan.rows.rows);
+    plan.keys = keys_of(plan);
     return plan;
   }
   /// On this thread, or where the form that the last batch's rows had is given, on waiting ones as well.
