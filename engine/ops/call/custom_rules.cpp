@@ -1,10 +1,11 @@
 #include "engine/ops/call/custom_rules.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <lockstep/error.h>
 
@@ -117,7 +118,9 @@ bool gives_zeros(const ir::Equation& equation, const std::vector<bool>& absent, 
     case Kind::linear:
     case Kind::jvp:
       if (derivative.linear_in.empty()) {
-        return derivative.kind == Kind::linear && none_is_left(std::views::iota(std::size_t{0}, zero.size()));
+        std::vector<std::size_t> all(zero.size());
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        return derivative.kind == Kind::linear && none_is_left(all);
       }
       return none_is_left(derivative.linear_in);
     case Kind::zero:
