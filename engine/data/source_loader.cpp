@@ -199,30 +199,29 @@ class SourceLoader::Batches {
   /// On this thread, or where the form that the last batch's rows had is given, on waiting ones as well.
   Tree make(const Plan& plan, Form* last) const {
     const std::vector<std::int64_t>& rows = plan.rows.rows;
-    const std::vector<RowKey>& keys = plan.keys;
     if (last != nullptr && last->row != nullptr) {
       BatchColumns columns(last->row, last->number, options_.batch, memory_);
-      if (fill(columns, rows, keys, 0, true)) return batch_of(columns, rows.size());
+      if (fill(columns, plan, 0, true)) return batch_of(columns, rows.size());
     }
     source_->expect(rows[0]);
-    const Form first{std::make_shared<const Row>(source_->row(rows[0], keys[0])), rows[0]};
+    const Form first{std::make_shared<const Row>(source_->row(rows[0], plan.keys[0])), rows[0]};
     BatchColumns columns(first.row, first.number, options_.batch, memory_);
     columns.add(*first.row, first.number, 0);
-    fill(columns, rows, keys, 1, last != nullptr);
+    fill(columns, plan, 1, last != nullptr);
     if (last != nullptr) *last = first;
     return batch_of(columns, rows.size());
   }
   /// The rows from `begin` on. Those in front of it are of this batch: others of another form are an error. Where there are
   /// none, one of another form is a reason to begin with the batch's own: false.
-  bool fill(BatchColumns& columns, const std::vector<std::int64_t>& rows, const std::vector<RowKey>& keys,
-            std::size_t begin, bool on_waiting_threads) const {
+  bool fill(BatchColumns& columns, const Plan& plan, std::size_t begin, bool on_waiting_threads) const {
+    const std::vector<std::int64_t>& rows = plan.rows.rows;
     constexpr std::size_t ahead = 3;
     std::atomic<bool> are_like = true;
     const auto read = [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < std::min(first + ahead, last); ++i) source_->expect(rows[i]);
       for (std::size_t i = first; i < last && are_like; ++i) {
         if (i + ahead < last) source_->expect(rows[i + ahead]);
-        const Row row = source_->row(rows[i], keys[i]);
+        const Row row = source_->row(rows[i], plan.keys[i]);
         if (begin == 0 && !columns.takes(row)) {
           are_like = false;
         } else {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <lockstep/augmentation.h>
-#include <lockstep/backend/isa.h>
 #include <lockstep/error.h>
 
 #include "engine/data/images/drawn_geometry.h"
@@ -122,62 +121,20 @@ HostTable cutout(HostTable image, std::int64_t size, const RowKey& key) {
 
 namespace {
 
-/// What values are multiplied by first, what of each channel is subtracted then, and what the rest is multiplied by.
-struct Scales {
-  float unit;
-  std::vector<float> shift, scale;
-};
-
 /// By channels of a number that the compiler knows, so that it can do several pixels at a time.
 template <std::size_t channels, class T>
-[[gnu::always_inline]] inline void scale_channels(const T* __restrict from, std::size_t pixels, const Scales& by,
-                                                  float* __restrict to) {
+void normalize_channels(const T* from, std::size_t pixels, float unit, const std::vector<float>& mean,
+                        const std::vector<float>& deviation, float* to) {
   float shift[channels], scale[channels];
   for (std::size_t c = 0; c < channels; ++c) {
-    shift[c] = by.shift[c];
-    scale[c] = by.scale[c];
+    shift[c] = mean[c];
+    scale[c] = 1.0F / deviation[c];
   }
   for (std::size_t i = 0; i < pixels; ++i) {
     for (std::size_t c = 0; c < channels; ++c) {
-      to[i * channels + c] = (static_cast<float>(from[i * channels + c]) * by.unit - shift[c]) * scale[c];
+      to[i * channels + c] = (static_cast<float>(from[i * channels + c]) * unit - shift[c]) * scale[c];
     }
   }
-}
-
-template <class T>
-[[gnu::always_inline]] inline void scale_pixels(const T* from, std::size_t pixels, const Scales& by, float* to) {
-  if (by.scale.size() == 1) return scale_channels<1>(from, pixels, by, to);
-  if (by.scale.size() == 3) return scale_channels<3>(from, pixels, by, to);
-  for (std::size_t i = 0; i < pixels; ++i) {
-    for (std::size_t c = 0; c < by.scale.size(); ++c) {
-      *to++ = (static_cast<float>(*from++) * by.unit - by.shift[c]) * by.scale[c];
-    }
-  }
-}
-
-// Nothing is contracted, so that all have the same bits.
-#if defined(__x86_64__)
-template <class T>
-[[gnu::target("avx2")]] void scale_pixels_by_avx2(const T* from, std::size_t pixels, const Scales& by, float* to) {
-  scale_pixels(from, pixels, by, to);
-}
-template <class T>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void scale_pixels_by_avx512(const T* from, std::size_t pixels,
-                                                                                  const Scales& by, float* to) {
-  scale_pixels(from, pixels, by, to);
-}
-#endif
-
-template <class T>
-void scale_image(const HostTable& image, std::size_t pixels, const Scales& by, HostTable& result) {
-  const T* from = reinterpret_cast<const T*>(image.bytes.data());
-  auto* to = reinterpret_cast<float*>(result.bytes.data());
-#if defined(__x86_64__)
-  static const backend::Isa isa = backend::usable_isa();
-  if (isa == backend::Isa::avx512) return scale_pixels_by_avx512(from, pixels, by, to);
-  if (isa == backend::Isa::avx2) return scale_pixels_by_avx2(from, pixels, by, to);
-#endif
-  scale_pixels(from, pixels, by, to);
 }
 
 }  // namespace
@@ -188,21 +145,27 @@ HostTable normalize(const HostTable& image, const std::vector<float>& mean, cons
     throw ShapeError("[normalize] " + std::to_string(mean.size()) + " means and " + std::to_string(deviation.size()) +
                      " deviations for " + to_string(image.type) + "; give one a channel");
   }
-  Scales scales{1.0F, mean, deviation};
   for (std::size_t c = 0; c < deviation.size(); ++c) {
-    if (deviation[c] == 0) {
-      throw ValueError("[normalize] the deviation of channel " + std::to_string(c) + " is 0; divide by another number");
-    }
-    scales.scale[c] = 1.0F / deviation[c];
+    if (deviation[c] != 0) continue;
+    throw ValueError("[normalize] the deviation of channel " + std::to_string(c) + " is 0; divide by another number");
   }
   HostTable result{{DType::float32, image.type.shape, {}}, {}};
   result.bytes.resize(static_cast<std::size_t>(result.type.nbytes()));
+  auto* to = reinterpret_cast<float*>(result.bytes.data());
   const auto pixels = static_cast<std::size_t>(of.height * of.width);
+  const auto write = [&](const auto* from, float unit) {
+    if (of.channels == 1) return normalize_channels<1>(from, pixels, unit, mean, deviation, to);
+    if (of.channels == 3) return normalize_channels<3>(from, pixels, unit, mean, deviation, to);
+    for (std::size_t i = 0; i < pixels; ++i) {
+      for (std::size_t c = 0; c < mean.size(); ++c) {
+        *to++ = (static_cast<float>(*from++) * unit - mean[c]) * (1.0F / deviation[c]);
+      }
+    }
+  };
   if (image.type.dtype == DType::uint8) {
-    scales.unit = 1.0F / 255.0F;
-    scale_image<std::uint8_t>(image, pixels, scales, result);
+    write(reinterpret_cast<const std::uint8_t*>(image.bytes.data()), 1.0F / 255.0F);
   } else {
-    scale_image<float>(image, pixels, scales, result);
+    write(reinterpret_cast<const float*>(image.bytes.data()), 1.0F);
   }
   return result;
 }
