@@ -101,15 +101,21 @@ void remove_remains(const std::filesystem::path& folder, const std::string& targ
   }
 }
 
+/// Hides it under a name that the next save takes away; that name.
+std::filesystem::path moved_aside(const std::filesystem::path& target, const std::string& doing) {
+  std::filesystem::path hidden = hidden_beside(target, "remove");
+  remove_if_left(hidden);
+  if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, doing);
+  return hidden;
+}
+
 /// Gives each the other's name, at once where the file system can.
 void exchange_folders(const std::filesystem::path& one, const std::filesystem::path& other) {
 #ifdef RENAME_EXCHANGE
   if (renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL && errno != ENOSYS) fail(other, "replaced");
 #endif
-  const std::filesystem::path aside = hidden_beside(other, "remove");
-  remove_if_left(aside);
-  if (rename(other.c_str(), aside.c_str()) != 0) fail(other, "replaced");
+  const std::filesystem::path aside = moved_aside(other, "replaced");
   if (rename(one.c_str(), other.c_str()) != 0) {
     const int error = errno;
     static_cast<void>(rename(aside.c_str(), other.c_str()));
@@ -137,9 +143,7 @@ void remove_remains(const std::filesystem::path& folder, const std::string& begi
 }
 
 void remove_folder(const std::filesystem::path& target) {
-  const std::filesystem::path hidden = hidden_beside(target, "remove");
-  remove_if_left(hidden);
-  if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, "removed");
+  const std::filesystem::path hidden = moved_aside(target, "removed");
   if (const int error = files::remove_tree(hidden); error != 0) {
     throw CheckpointError("[checkpoint] " + hidden.string() + " cannot be removed: " + std::strerror(error));
   }

@@ -44,15 +44,8 @@ std::vector<AcceptedChange> changes_from(const std::filesystem::path& run, std::
   for (AcceptedChange& change : accepted_changes(run)) {
     if (change.step < step) changes.push_back(std::move(change));
   }
-  Manifest entries = saved;
-  entries.insert(now.begin(), now.end());
-  const auto shown = [](const Manifest& manifest, const std::string& name) {
-    const auto found = manifest.find(name);
-    return found == manifest.end() ? std::string("(none)") : found->second;
-  };
-  for (const auto& [name, unused] : entries) {
-    const std::string was = shown(saved, name), is = shown(now, name);
-    if (was != is) changes.push_back({step, name, was, is});
+  for (DifferentEntry& entry : different_entries(saved, now)) {
+    changes.push_back({step, std::move(entry.name), std::move(entry.left), std::move(entry.right)});
   }
   return changes;
 }

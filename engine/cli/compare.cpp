@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,17 +23,8 @@ namespace {
 bool is_of_time(const std::string& column) { return column == "images_per_second" || column == "seconds"; }
 
 void compare_manifests(const RunRecord& a, const RunRecord& b, Comparison& result) {
-  std::set<std::string> keys;
-  for (const RunRecord* run : {&a, &b}) {
-    for (const auto& [key, value] : run->manifest) keys.insert(key);
-  }
-  const auto value_in = [](const RunRecord& run, const std::string& key) {
-    const auto found = run.manifest.find(key);
-    return found == run.manifest.end() ? std::string("(none)") : found->second;
-  };
-  for (const std::string& key : keys) {
-    const std::string left = value_in(a, key), right = value_in(b, key);
-    if (left != right) result.lines.push_back(fmt::format("manifest: {}: {} | {}", key, left, right));
+  for (const auto& [name, left, right] : different_entries(a.manifest, b.manifest)) {
+    result.lines.push_back(fmt::format("manifest: {}: {} | {}", name, left, right));
   }
 }
 

@@ -104,6 +104,21 @@ std::optional<std::string> written_fingerprint(const fs::path& run) {
   return found == nullptr || found->text() == nullptr ? std::nullopt : std::optional(*found->text());
 }
 
+std::vector<DifferentEntry> different_entries(const Manifest& left, const Manifest& right) {
+  Manifest all = left;
+  all.insert(right.begin(), right.end());
+  const auto shown = [](const Manifest& manifest, const std::string& name) {
+    const auto found = manifest.find(name);
+    return found == manifest.end() ? std::string("(none)") : found->second;
+  };
+  std::vector<DifferentEntry> different;
+  for (const auto& [name, unused] : all) {
+    DifferentEntry entry{name, shown(left, name), shown(right, name)};
+    if (entry.left != entry.right) different.push_back(std::move(entry));
+  }
+  return different;
+}
+
 bool write_text(const fs::path& path, const std::string& text) {
   std::ofstream file(path);
   file << text;

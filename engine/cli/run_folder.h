@@ -13,6 +13,15 @@ namespace lockstep::cli {
 
 using Manifest = std::map<std::string, std::string>;
 
+/// An entry that two manifests have otherwise; "(none)" where one has none.
+struct DifferentEntry {
+  std::string name;
+  std::string left;
+  std::string right;
+};
+/// In the order of their names.
+std::vector<DifferentEntry> different_entries(const Manifest& left, const Manifest& right);
+
 /// What stands in a manifest.json; nothing where there is none or it is damaged.
 std::optional<Manifest> written_manifest(const std::filesystem::path& run);
 /// The fingerprint in a result.json; nothing where there is none: the run has not come to its end.

@@ -143,11 +143,10 @@ namespace {
 
 /// Prints the entries that were others when the run was made, and counts them.
 int print_other_entries(const RunRecord& recorded) {
+  const Manifest machine = machine_description();
   int differing = 0;
-  for (const auto& [name, here] : machine_description()) {
-    const auto found = recorded.manifest.find(name);
-    const std::string there = found == recorded.manifest.end() ? "(none)" : found->second;
-    if (there == here) continue;
+  for (const auto& [name, there, here] : different_entries(recorded.manifest, machine)) {
+    if (!machine.contains(name)) continue;  // not of the machine
     fmt::print("entry {}: {} when it was made, {} here\n", name, there, here);
     ++differing;
   }

@@ -161,7 +161,8 @@ class Run {
     return true;
   }
 
-  /// Throws CheckpointError where checkpoints of another run would pass for the latest ones of this.
+  /// Whether the step that the run begins at is saved, of whatever state. Throws CheckpointError where checkpoints of another
+  /// run would pass for the latest ones of this.
   void look_for_saved() {
     std::string found;
     if (world()->rank() == 0) {

@@ -1,7 +1,6 @@
 #include "engine/ops/call/custom_rules.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -108,21 +107,18 @@ namespace {
 bool gives_zeros(const ir::Equation& equation, const std::vector<bool>& absent, const std::vector<bool>& zero) {
   const ir::Derivative& derivative = equation.primitive->derivative;
   using Kind = ir::Derivative::Kind;
-  const auto none_is_left = [&](const auto& operands) {
-    return std::ranges::all_of(operands, [&](std::size_t i) { return bool(zero[i]); }) &&
-           std::ranges::any_of(operands, [&](std::size_t i) { return bool(absent[i]); });
-  };
+  const auto is_zero = [&](int i) { return bool(zero[static_cast<std::size_t>(i)]); };
+  const auto is_absent = [&](int i) { return bool(absent[static_cast<std::size_t>(i)]); };
   switch (derivative.kind) {
     case Kind::bilinear:
       return absent[0] || absent[1];
     case Kind::linear:
     case Kind::jvp:
       if (derivative.linear_in.empty()) {
-        std::vector<std::size_t> all(zero.size());
-        std::iota(all.begin(), all.end(), std::size_t{0});
-        return derivative.kind == Kind::linear && none_is_left(all);
+        return derivative.kind == Kind::linear && std::ranges::find(zero, false) == zero.end() &&
+               std::ranges::find(absent, true) != absent.end();
       }
-      return none_is_left(derivative.linear_in);
+      return std::ranges::all_of(derivative.linear_in, is_zero) && std::ranges::any_of(derivative.linear_in, is_absent);
     case Kind::zero:
     case Kind::joint:
       return false;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+
+#include "engine/optim/arguments.h"
 
 namespace lockstep::schedules {
 namespace {
@@ -31,6 +34,16 @@ void check_boundaries(std::string_view schedule, const std::vector<std::int64_t>
     throw ValueError(
         fmt::format("[{}] boundary {} follows {}; boundaries must rise", schedule, boundaries[i], boundaries[i - 1]));
   }
+}
+
+void check_cycle(std::string_view schedule, const CosineCycle& cycle, const std::string& of, std::string_view counted) {
+  for (const auto& [name, value] : {std::pair{"initial", cycle.initial}, {"peak", cycle.peak}, {"end", cycle.end}}) {
+    optim::check_finite(schedule, name + of, value);
+  }
+  if (cycle.warmup_steps >= 0 && cycle.decay_steps > cycle.warmup_steps) return;
+  throw ValueError(
+      fmt::format("[{}] warmup_steps{} is {}, decay_steps {}; decay_steps {} and must be above warmup_steps >= 0",
+                  schedule, of, cycle.warmup_steps, cycle.decay_steps, counted));
 }
 
 std::int64_t countable(std::int64_t boundary) { return std::min(boundary, largest_step); }

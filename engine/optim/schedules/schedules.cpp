@@ -35,14 +35,7 @@ Schedule cosine(double initial, std::int64_t decay_steps, double alpha) {
 }
 
 Schedule warmup_cosine(double initial, double peak, std::int64_t warmup_steps, std::int64_t decay_steps, double end) {
-  for (const auto& [name, value] : {std::pair{"initial", initial}, {"peak", peak}, {"end", end}}) {
-    optim::check_finite("warmup_cosine", name, value);
-  }
-  if (warmup_steps < 0 || decay_steps <= warmup_steps) {
-    throw ValueError("[warmup_cosine] warmup_steps is " + std::to_string(warmup_steps) + ", decay_steps " +
-                     std::to_string(decay_steps) +
-                     "; decay_steps counts from step 0 and must be above warmup_steps >= 0");
-  }
+  check_cycle("warmup_cosine", {initial, peak, warmup_steps, decay_steps, end}, "", "counts from step 0");
   return [=](const Array& step) {
     const Array count = maximum(as_float(step), 0.0);
     const double rise = warmup_steps == 0 ? 1.0 : static_cast<double>(warmup_steps);

@@ -60,17 +60,6 @@ std::int64_t share_of(std::int64_t steps, double share) {
   return static_cast<std::int64_t>(share * static_cast<double>(steps));
 }
 
-void check_cycle(const CosineCycle& cycle, std::size_t index) {
-  for (const auto& [name, value] : {std::pair{"initial", cycle.initial}, {"peak", cycle.peak}, {"end", cycle.end}}) {
-    optim::check_finite("cosine_restarts", fmt::format("{} of cycle {}", name, index), value);
-  }
-  if (cycle.warmup_steps >= 0 && cycle.decay_steps > cycle.warmup_steps) return;
-  throw ValueError(fmt::format(
-      "[cosine_restarts] warmup_steps of cycle {} is {}, decay_steps {}; decay_steps is the whole cycle's and must be "
-      "above warmup_steps >= 0",
-      index, cycle.warmup_steps, cycle.decay_steps));
-}
-
 }  // namespace
 
 Schedule linear(double initial, double end, std::int64_t steps, std::int64_t begin) {
@@ -115,7 +104,7 @@ Schedule cosine_restarts(const std::vector<CosineCycle>& cycles) {
   std::vector<std::int64_t> boundaries;
   std::int64_t begin = 0;
   for (const CosineCycle& c : cycles) {
-    check_cycle(c, each.size());
+    check_cycle("cosine_restarts", c, fmt::format(" of cycle {}", each.size()), "is the whole cycle's");
     each.push_back(warmup_cosine(c.initial, c.peak, c.warmup_steps, c.decay_steps, c.end));
     begin = sum_of("cosine_restarts", {begin, c.decay_steps});
     boundaries.push_back(begin);
