@@ -101,9 +101,13 @@ void remove_remains(const std::filesystem::path& folder, const std::string& targ
   }
 }
 
+// Of what is on its way out, and of what comes back unless another stands in its place by then.
+constexpr const char* removed = "remove";
+constexpr const char* replaced = "before";
+
 /// Hides it under a name that the next save takes away; that name.
-std::filesystem::path moved_aside(const std::filesystem::path& target, const std::string& doing) {
-  std::filesystem::path hidden = hidden_beside(target, "remove");
+std::filesystem::path moved_aside(const std::filesystem::path& target, const char* suffix, const std::string& doing) {
+  std::filesystem::path hidden = hidden_beside(target, suffix);
   remove_if_left(hidden);
   if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, doing);
   return hidden;
@@ -115,7 +119,7 @@ void exchange_folders(const std::filesystem::path& one, const std::filesystem::p
   if (renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL && errno != ENOSYS) fail(other, "replaced");
 #endif
-  const std::filesystem::path aside = moved_aside(other, "replaced");
+  const std::filesystem::path aside = moved_aside(other, replaced, "replaced");
   if (rename(one.c_str(), other.c_str()) != 0) {
     const int error = errno;
     static_cast<void>(rename(aside.c_str(), other.c_str()));
@@ -142,8 +146,19 @@ void remove_remains(const std::filesystem::path& folder, const std::string& begi
   remove_remains(folder, beginning, false);
 }
 
+void restore_replaced(const std::filesystem::path& folder, const std::string& beginning) {
+  const std::string suffix = std::string(".") + replaced;
+  for (const std::string& name : files::names_in(folder)) {
+    if (!is_hidden_name(name, beginning, false) || !name.ends_with(suffix)) continue;
+    const std::filesystem::path target = folder / name.substr(1, name.size() - 1 - suffix.size());
+    std::error_code ignored;
+    if (std::filesystem::exists(target, ignored)) continue;
+    if (rename((folder / name).c_str(), target.c_str()) != 0) fail(target, "restored");
+  }
+}
+
 void remove_folder(const std::filesystem::path& target) {
-  const std::filesystem::path hidden = moved_aside(target, "removed");
+  const std::filesystem::path hidden = moved_aside(target, removed, "removed");
   if (const int error = files::remove_tree(hidden); error != 0) {
     throw CheckpointError("[checkpoint] " + hidden.string() + " cannot be removed: " + std::strerror(error));
   }

@@ -45,6 +45,10 @@ void make_folder(const std::filesystem::path& folder);
 /// ".step-12.a1b2c3" of "step-". What somebody still writes stays.
 void remove_remains(const std::filesystem::path& folder, const std::string& beginning);
 
+/// Gives folders in `folder` whose name begins so their names again where a process was killed while it replaced them in a
+/// file system that cannot exchange two names. Throws CheckpointError naming folder and system error.
+void restore_replaced(const std::filesystem::path& folder, const std::string& beginning);
+
 /// Removes a folder so that no half of it is ever seen under its name.
 void remove_folder(const std::filesystem::path& target);
 

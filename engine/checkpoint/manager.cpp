@@ -174,17 +174,15 @@ struct Manager::Impl {
     }
   }
 
-  /// Of process 0, before its first save.
+  /// Of process 0, before its first save. What a save that was cut off has left goes then: who only reads changes nothing.
   void open() {
-    if (lock) return;
-    make_folder(folder);
-    lock.emplace(folder);
-  }
-  /// What a save that was cut off has left goes with the first one that follows: who only reads changes nothing.
-  void prepare() {
-    open();
+    if (!lock) {
+      make_folder(folder);
+      lock.emplace(folder);
+    }
     if (!std::exchange(has_remains, false)) return;
     try {
+      restore_replaced(folder, step_prefix);
       remove_remains(folder, step_prefix);
     } catch (...) {
       has_remains = true;
@@ -266,7 +264,7 @@ struct Manager::Impl {
             const Named<std::string>& manifest) {
     if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
     settle([&] {
-      prepare();
+      open();
       is == Target::free ? refuse_saved(step) : check_there(steps(), step, folder);
     });
     ranks.erase(step);

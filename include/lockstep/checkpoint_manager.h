@@ -41,9 +41,9 @@ enum class Choice : std::uint8_t { latest, best };
 /// A folder of checkpoints, "step-<number>" each (Orbax' CheckpointManager). Every process makes the same calls; process
 /// 0 writes. A snapshot is taken by holding the arrays: what is saved does not change, and costs no copy; the next step
 /// of a training writes its new state elsewhere while the old one is being saved. `open`, or the first save, makes the
-/// folder and takes its WriterLock; the first save removes what killed ones have left in it. A save in the background takes
-/// about a sixteenth of a core until somebody waits for it. An error of it is thrown by the next save, by `wait` or by a
-/// restore; the checkpoints before it are as they were.
+/// folder, takes its WriterLock, removes what killed saves have left in it and puts back what they had only moved aside. A
+/// save in the background takes about a sixteenth of a core until somebody waits for it. An error of it is thrown by the
+/// next save, by `wait` or by a restore; the checkpoints before it are as they were.
 class LOCKSTEP_API Manager {
  public:
   /// Throws ValueError for counts and seconds below 0, and for keep_best without a metric. Nothing is read or written yet.

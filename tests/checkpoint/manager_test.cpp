@@ -133,6 +133,27 @@ TEST_CASE("a checkpoint is replaced at once, and stands where that fails") {
   }
 }
 
+TEST_CASE("who is killed while it replaces a checkpoint gets the old one, where a file system cannot exchange names") {
+  const TemporaryFolder folder;
+  {
+    Manager manager(folder.path());
+    manager.save(3, state_of(3));
+    manager.wait();
+  }
+  const std::filesystem::path hidden = folder.path() / ".step-3.before";
+  std::filesystem::rename(folder.path() / "step-3", hidden);  // and then it was killed
+  {
+    Manager manager(folder.path());
+    manager.open();
+    CHECK(fingerprint(manager.restore(Choice::latest, state_of(0))) == fingerprint(state_of(3)));
+  }
+  std::filesystem::copy(folder.path() / "step-3", hidden, std::filesystem::copy_options::recursive);
+  Manager manager(folder.path());  // killed behind that, the new one in its place
+  manager.open();
+  CHECK(manager.steps() == Steps{3});
+  CHECK_FALSE(std::filesystem::exists(hidden));
+}
+
 TEST_CASE("the last, the best and every nth stay") {
   struct Case {
     checkpoint::ManagerOptions options;
@@ -182,11 +203,18 @@ TEST_CASE("checkpoints stay by when they were saved") {
   expect_error<ValueError>([] { Manager("x", {.keep_every_seconds = std::nan("")}); }, "keep_every_seconds is nan");
 }
 
-TEST_CASE("what killed saves have left goes with the first save; a live one's stays; one process alone saves") {
+TEST_CASE(
+    "what killed saves have left goes when a manager is opened or saves; a live one's stays; one process alone saves") {
+  const std::set<std::string> remains = {".step-3.aB1cD2", ".step-4.remove", ".notes.aB1cD2"};
+  const auto leave = [&](const TemporaryFolder& folder) {
+    for (const std::string& name : remains) std::filesystem::create_directories(folder.path() / name);
+  };
+  const TemporaryFolder opened;
+  leave(opened);
+  Manager(opened.path()).open();  // as a run does that has nothing left to do, and will not save
+  CHECK(names_in(opened.path()) == std::set<std::string>{".notes.aB1cD2"});
   const TemporaryFolder folder;
-  for (const char* name : {".step-3.aB1cD2", ".step-4.remove", ".notes.aB1cD2"}) {
-    std::filesystem::create_directories(folder.path() / name);
-  }
+  leave(folder);
   folder.write("step-x", "");
   Manager manager(folder.path());
   CHECK(manager.steps().empty());
