@@ -61,7 +61,7 @@ int locked(const std::filesystem::path& path) {
 }  // namespace
 
 WriterLock::WriterLock(const std::filesystem::path& folder)
-    : path_(folder / "writer.lock"), descriptor_(locked(path_)) {
+    : path_(folder / "writer.lock"), descriptor_(locked(path_)), owner_(getpid()) {
   std::string text;
   try {
     text = owner_text();
@@ -78,17 +78,21 @@ WriterLock::WriterLock(const std::filesystem::path& folder)
 }
 
 WriterLock::WriterLock(WriterLock&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), owner_(other.owner_) {}
 
 WriterLock& WriterLock::operator=(WriterLock&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(owner_, other.owner_);
   return *this;
 }
 
 WriterLock::~WriterLock() {
   if (descriptor_ < 0) return;
-  unlink(path_.c_str());
+  if (owner_ == getpid()) {
+    unlink(path_.c_str());
+    static_cast<void>(flock(descriptor_, LOCK_UN));  // forked children that still run have the file open, too
+  }
   close(descriptor_);
 }
 

@@ -42,7 +42,7 @@ struct RestoreOptions {
 };
 
 /// For the time of its life this process alone writes the folder: "writer.lock" in it says who does, and goes in the end.
-/// A process that was killed holds nothing.
+/// A process that was killed holds nothing, and one that was forked from it gives nothing up.
 class LOCKSTEP_API WriterLock {
  public:
   /// Throws CheckpointError naming the process that writes it already, or the system error.
@@ -54,6 +54,7 @@ class LOCKSTEP_API WriterLock {
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
+  int owner_ = -1;  // the process
 };
 
 /// Called by all processes at once: process 0 writes, the others wait for it and throw where it does. A process that does
