@@ -174,15 +174,17 @@ struct Manager::Impl {
     }
   }
 
-  /// Of process 0, before its first save. What a save that was cut off has left goes then: who only reads changes nothing.
+  /// Of process 0, before its first save.
   void open() {
-    if (!lock) {
-      make_folder(folder);
-      lock.emplace(folder);
-    }
+    if (lock) return;
+    make_folder(folder);
+    lock.emplace(folder);
+    restore_replaced(folder, step_prefix);
+  }
+  void clean() {
+    open();
     if (!std::exchange(has_remains, false)) return;
     try {
-      restore_replaced(folder, step_prefix);
       remove_remains(folder, step_prefix);
     } catch (...) {
       has_remains = true;
@@ -264,7 +266,7 @@ struct Manager::Impl {
             const Named<std::string>& manifest) {
     if (step < 0) throw ValueError(fmt::format("[checkpoint] step is {}; give 0 or more", step));
     settle([&] {
-      open();
+      clean();
       is == Target::free ? refuse_saved(step) : check_there(steps(), step, folder);
     });
     ranks.erase(step);
@@ -305,6 +307,10 @@ Manager::~Manager() = default;
 
 void Manager::open() {
   impl_->settle([&] { impl_->open(); });
+}
+
+void Manager::clean() {
+  impl_->settle([&] { impl_->clean(); });
 }
 
 void Manager::save(std::int64_t step, const Tree& tree, const Named<double>& metrics,

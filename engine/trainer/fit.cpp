@@ -127,6 +127,7 @@ class Run {
     report_.epoch = source_.position().epoch;
     report_.last_step = last_step();
     for (const auto& callback : callbacks_) callback->on_begin(report_, state_);
+    if (options_.checkpoints != nullptr) options_.checkpoints->clean();  // by now nobody refuses the run
     if (!is_resumed) return;
     tell_resume();
     do_requests();

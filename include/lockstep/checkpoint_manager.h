@@ -41,9 +41,9 @@ enum class Choice : std::uint8_t { latest, best };
 /// A folder of checkpoints, "step-<number>" each (Orbax' CheckpointManager). Every process makes the same calls; process
 /// 0 writes. A snapshot is taken by holding the arrays: what is saved does not change, and costs no copy; the next step
 /// of a training writes its new state elsewhere while the old one is being saved. `open`, or the first save, makes the
-/// folder, takes its WriterLock, removes what killed saves have left in it and puts back what they had only moved aside. A
-/// save in the background takes about a sixteenth of a core until somebody waits for it. An error of it is thrown by the
-/// next save, by `wait` or by a restore; the checkpoints before it are as they were.
+/// folder, takes its WriterLock and puts back what a killed process had only moved aside; `clean`, or the first save,
+/// removes what killed saves have left. A save in the background takes about a sixteenth of a core until somebody waits for
+/// it. An error of it is thrown by the next save, by `wait` or by a restore; the checkpoints before it are as they were.
 class LOCKSTEP_API Manager {
  public:
   /// Throws ValueError for counts and seconds below 0, and for keep_best without a metric. Nothing is read or written yet.
@@ -56,6 +56,9 @@ class LOCKSTEP_API Manager {
   /// To be written by this process from now on, so that what stands in the way is an error before a training and not in its
   /// middle. Throws CheckpointError naming folder and system error, or the process that writes it already.
   void open();
+  /// Opens it, and removes what killed saves have left in it, as the first save does: for a run that may not save. Throws
+  /// CheckpointError likewise.
+  void clean();
   /// Saves a tree, or a C++ type that is one (a TrainState), under a step >= 0, with numbers to choose the best by and words
   /// of what it depends on. Waits for the save before, and throws what that has thrown. Throws ValueError for a step below
   /// 0, CheckpointError for one that is saved already or a folder that another process writes.

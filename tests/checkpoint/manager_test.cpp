@@ -203,16 +203,20 @@ TEST_CASE("checkpoints stay by when they were saved") {
   expect_error<ValueError>([] { Manager("x", {.keep_every_seconds = std::nan("")}); }, "keep_every_seconds is nan");
 }
 
-TEST_CASE(
-    "what killed saves have left goes when a manager is opened or saves; a live one's stays; one process alone saves") {
+TEST_CASE("what killed saves have left goes with the first save, or when it is asked to; one process alone saves") {
   const std::set<std::string> remains = {".step-3.aB1cD2", ".step-4.remove", ".notes.aB1cD2"};
   const auto leave = [&](const TemporaryFolder& folder) {
     for (const std::string& name : remains) std::filesystem::create_directories(folder.path() / name);
   };
-  const TemporaryFolder opened;
-  leave(opened);
-  Manager(opened.path()).open();  // as a run does that has nothing left to do, and will not save
-  CHECK(names_in(opened.path()) == std::set<std::string>{".notes.aB1cD2"});
+  const TemporaryFolder cleaned;
+  leave(cleaned);
+  {
+    Manager manager(cleaned.path());
+    manager.open();
+    CHECK(names_in(cleaned.path()).size() == remains.size() + 1);  // and the lock
+    manager.clean();
+    CHECK(names_in(cleaned.path()) == std::set<std::string>{".notes.aB1cD2", "writer.lock"});
+  }
   const TemporaryFolder folder;
   leave(folder);
   folder.write("step-x", "");

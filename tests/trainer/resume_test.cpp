@@ -174,6 +174,15 @@ TEST_CASE("a full disk stops a run with a clear error, and it goes on from the c
   CHECK(results_of(folder.path()) == results_of(whole.path()));
 }
 
+TEST_CASE("a run that has nothing left to do takes away what killed ones have left") {
+  const TemporaryFolder folder;
+  line_run(folder.path(), 4, 1);
+  const fs::path remains = folder.path() / "checkpoints" / ".step-2.remove";
+  fs::create_directories(remains);
+  line_run(folder.path(), 4, 1);
+  CHECK_FALSE(fs::exists(remains));
+}
+
 // ---- killed at any moment
 
 namespace {
