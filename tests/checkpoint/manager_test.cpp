@@ -149,7 +149,7 @@ TEST_CASE("who is killed while it replaces a checkpoint gets the old one, where 
   }
   std::filesystem::copy(folder.path() / "step-3", hidden, std::filesystem::copy_options::recursive);
   Manager manager(folder.path());  // killed behind that, the new one in its place
-  manager.open();
+  manager.clean();
   CHECK(manager.steps() == Steps{3});
   CHECK_FALSE(std::filesystem::exists(hidden));
 }
