@@ -49,6 +49,12 @@ void meet_others(const TrainArguments& a) {
   Processes& others = *world();
   if (a.collective_timeout > 0) others.set_time_limit(a.collective_timeout);
   others.expect_same("lockstep train", entries_of(a));
+  if (a.check && others.size() > 1) {
+    throw ValueError(fmt::format(
+        "--check compares with 1 shard, which {} processes cannot divide; check in one process, where as many --shards "
+        "have the same bits, and leave it out here",
+        others.size()));
+  }
 }
 
 ProcessEntries contents_of(const Dataset& set, const std::string& name) {

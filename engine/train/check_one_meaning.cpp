@@ -9,6 +9,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 #include <lockstep/train.h>
 #include <lockstep/transforms.h>
 
@@ -99,6 +100,13 @@ std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
 }  // namespace
 
 void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch, double tolerance) {
+  if (const int processes = world()->size(); processes > 1) {
+    throw MeshError(
+        fmt::format("[check_one_meaning] a process of {}: it compares with 1 shard, which they cannot divide; check in "
+                    "one process, "
+                    "where as many shards mean the same",
+                    processes));
+  }
   const detail::StepParts& parts = step.parts();
   const RowWeights& weight = parts.options.weight;
   const Tree given = train::without_empty_weights(batch, weight);

@@ -196,7 +196,7 @@ class Run {
 
   void check_first(const Tree& batch) {
     if (std::exchange(is_checked_, true) || step_.one_meaning == nullptr) return;
-    if (!options_.check_one_meaning && !always_check) return;
+    if (!options_.check_one_meaning && (!always_check || world()->size() > 1)) return;
     const auto state = from_tree<TrainState>(state_);
     check_one_meaning(*step_.one_meaning, state, batch);
     if (!options_.check_one_meaning) return;

@@ -367,7 +367,7 @@ class LOCKSTEP_API EvaluateStep {
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws
 /// AggregationError naming the first leaf of loss, gradients, state and metrics that differs by more than `tolerance`
 /// relative (1e-5 where the loss has made it narrower), with both values. What types cannot see (a batch mean in a
-/// custom layer, a penalty added per shard) shows here.
+/// custom layer, a penalty added per shard) shows here. MeshError in one of several processes.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
 inline void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,

@@ -247,6 +247,13 @@ TEST_CASE("what is done with a run in several processes is said and written once
   check_says(two("summary" + small), 0, "an evaluation call: ");
   check_says(two("bench" + small + "--devices 1 --steps 2"), 0, "mlp batch 32: first call ");
   check_says(two("info"), 0, "processor");
+  const std::string checked = (folder.path() / "checked").string();
+  const std::string options = "--steps 2 --shards 2 --devices 1 --check";
+  check_says(two("train" + small + options + " --run " + checked), 2,
+             "--check compares with 1 shard, which 2 processes cannot divide; check in one process");
+  CHECK_FALSE(fs::exists(checked));
+  must_succeed(train(checked, options));
+  check_says(two("verify " + checked), 0, "verified: recorded ");
 }
 
 TEST_CASE("what a resumed run writes no more is taken back to the step that it goes on from") {
