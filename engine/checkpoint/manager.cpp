@@ -178,8 +178,9 @@ struct Manager::Impl {
   void open() {
     if (lock) return;
     make_folder(folder);
-    lock.emplace(folder);
-    restore_replaced(folder, step_prefix);
+    WriterLock taken(folder);
+    restore_replaced(folder, step_prefix);  // where that fails, it is not open
+    lock.emplace(std::move(taken));
   }
   void clean() {
     open();

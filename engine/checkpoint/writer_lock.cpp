@@ -13,6 +13,8 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 
+#include "engine/files/close_locked.h"
+
 namespace lockstep::checkpoint {
 namespace {
 
@@ -89,11 +91,8 @@ WriterLock& WriterLock::operator=(WriterLock&& other) noexcept {
 
 WriterLock::~WriterLock() {
   if (descriptor_ < 0) return;
-  if (owner_ == getpid()) {
-    unlink(path_.c_str());
-    static_cast<void>(flock(descriptor_, LOCK_UN));  // forked children that still run have the file open, too
-  }
-  close(descriptor_);
+  if (owner_ == getpid()) unlink(path_.c_str());
+  files::close_locked(descriptor_, owner_);
 }
 
 }  // namespace lockstep::checkpoint

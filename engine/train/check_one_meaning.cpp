@@ -101,11 +101,10 @@ std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
 
 void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch, double tolerance) {
   if (const int processes = world()->size(); processes > 1) {
-    throw MeshError(
-        fmt::format("[check_one_meaning] a process of {}: it compares with 1 shard, which they cannot divide; check in "
-                    "one process, "
-                    "where as many shards mean the same",
-                    processes));
+    throw MeshError(fmt::format(
+        "[check_one_meaning] a process of {}: it compares with 1 shard, which they cannot divide; check in one "
+        "process, where as many shards mean the same",
+        processes));
   }
   const detail::StepParts& parts = step.parts();
   const RowWeights& weight = parts.options.weight;

@@ -13,6 +13,8 @@
 #include <lockstep/error.h>
 #include <lockstep/processes.h>
 
+#include "engine/files/close_locked.h"
+
 namespace lockstep::detail {
 namespace {
 
@@ -79,9 +81,7 @@ void LogFile::open() {
 
 void LogFile::close() {
   if (descriptor_ < 0) return;
-  // A lock is held until all forked children have closed theirs, too; none of them gives it up for its parent.
-  if (owner_ == ::getpid()) static_cast<void>(::flock(descriptor_, LOCK_UN));
-  ::close(std::exchange(descriptor_, -1));
+  files::close_locked(std::exchange(descriptor_, -1), owner_);
 }
 
 void LogFile::append(const std::string& line) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -35,7 +34,7 @@ class LogFile {
   std::filesystem::path path_;
   bool is_empty_ = true;
   int descriptor_ = -1;
-  std::int64_t owner_ = 0;  // the process that has opened it
+  int owner_ = -1;  // the process that has opened it
 };
 
 /// A text as a field of a CSV file (RFC 4180): in quotes where it needs them.

@@ -76,7 +76,7 @@ void train_and_save(Manager& manager) {
   manager.wait();
 }
 
-/// At its nth sync of a file or folder of the asked-for process, which is killed some time behind that.
+/// Called at each sync of the process that is to be killed: the nth kills it, some time later.
 void kill_later() {
   static std::atomic<int> left{std::atoi(std::getenv("LOCKSTEP_TEST_MOMENT"))};
   if (left-- != 0) return;

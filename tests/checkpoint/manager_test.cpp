@@ -144,7 +144,11 @@ TEST_CASE("who is killed while it replaces a checkpoint gets the old one, where 
   std::filesystem::rename(folder.path() / "step-3", hidden);  // and then it was killed
   {
     Manager manager(folder.path());
-    manager.open();
+    {
+      const FaultyDisk faulty(FaultyDisk::Call::rename, 0, EIO);
+      expect_error<CheckpointError>([&] { manager.open(); }, "step-3 cannot be restored: Input/output error");
+    }
+    manager.open();  // which is tried again
     CHECK(fingerprint(manager.restore(Choice::latest, state_of(0))) == fingerprint(state_of(3)));
   }
   std::filesystem::copy(folder.path() / "step-3", hidden, std::filesystem::copy_options::recursive);

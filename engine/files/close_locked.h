@@ -1,0 +1,9 @@
+#pragma once
+
+namespace lockstep::files {
+
+/// Closes a file whose lock (flock) the process `owner` has taken. The lock goes where that process closes it: the system
+/// would keep it until all forked children have closed theirs, too, and none of them gives it up for its parent.
+void close_locked(int descriptor, int owner);
+
+}  // namespace lockstep::files
