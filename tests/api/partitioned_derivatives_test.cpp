@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/scientific.h>
 
 // Rules of derivatives that a program has itself, where it is partitioned first and differentiated then: what they give is
 // not what differentiating their bodies would.

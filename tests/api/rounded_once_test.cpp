@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/scientific.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/array_values.h"
 
