@@ -1,5 +1,5 @@
-# liblockstep: every built stage but cli, and every built backend, in one shared library; the `lockstep` program on top of
-# it; and how both are installed.
+# liblockstep: every built stage but cli, and every built backend, in one shared library; one more for each component;
+# the `lockstep` program; and how they are installed.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -14,7 +14,10 @@ set(backend_targets ${backends} ${communicators})
 list(TRANSFORM backend_targets PREPEND lockstep_backend_)
 
 # For tests that need more than their own stage: all of it, statically, so that hidden symbols are there too.
-set(static_targets ${stage_targets} ${backend_targets} lockstep_backends)
+set(core_targets ${stage_targets} ${backend_targets} lockstep_backends)
+get_property(components GLOBAL PROPERTY lockstep_components)
+list(TRANSFORM components PREPEND lockstep_ OUTPUT_VARIABLE component_targets)
+set(static_targets ${core_targets} ${component_targets})
 list(JOIN static_targets "," group)
 add_library(lockstep_everything INTERFACE)
 target_link_libraries(lockstep_everything INTERFACE lockstep_headers "$<LINK_GROUP:RESCAN,${group}>")
@@ -23,7 +26,7 @@ if(NOT stages)
   return()
 endif()
 set(objects "")
-foreach(target IN LISTS static_targets)
+foreach(target IN LISTS core_targets)
   list(APPEND objects "$<TARGET_OBJECTS:${target}>")
 endforeach()
 get_property(libraries GLOBAL PROPERTY lockstep_libraries)
@@ -49,6 +52,27 @@ set_target_properties(lockstep PROPERTIES
   INSTALL_RPATH "${rpath}")
 add_library(lockstep::lockstep ALIAS lockstep)
 
+# lockstep::<component>, liblockstep_<component>.so.
+set(component_libraries "")
+foreach(component IN LISTS components)
+  get_property(libraries GLOBAL PROPERTY lockstep_${component}_libraries)
+  set(library lockstep_${component}_library)
+  add_library(${library} SHARED $<TARGET_OBJECTS:lockstep_${component}>)
+  add_library(lockstep::${component} ALIAS ${library})
+  target_link_libraries(${library} PUBLIC lockstep PRIVATE ${libraries})
+  set_target_properties(${library} PROPERTIES
+    LINKER_LANGUAGE CXX
+    EXPORT_NAME ${component}
+    OUTPUT_NAME lockstep_${component}
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    INSTALL_RPATH "$ORIGIN;${rpath}")
+  # What the core exports for components only is not there for others: an undefined symbol shows here, not at run time.
+  target_link_options(${library} PRIVATE LINKER:--no-undefined)
+  list(APPEND component_libraries ${library})
+endforeach()
+set_property(GLOBAL PROPERTY lockstep_component_libraries ${component_libraries})
+
 # The public headers, read once for the programs of benches and docs, which users' programs are like.
 add_library(lockstep_precompiled_public OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
 target_link_libraries(lockstep_precompiled_public PRIVATE lockstep)
@@ -57,9 +81,10 @@ target_precompile_headers(lockstep_precompiled_public PRIVATE <lockstep/lockstep
 
 # lockstep_add_document_program(<target> <sources>): one that shows something, and need not be quick.
 function(lockstep_add_document_program target)
+  get_property(component_libraries GLOBAL PROPERTY lockstep_component_libraries)
   add_executable(${target} ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_link_libraries(${target} PRIVATE lockstep)
+  target_link_libraries(${target} PRIVATE lockstep ${component_libraries})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
   target_precompile_headers(${target} REUSE_FROM lockstep_precompiled_public)
 endfunction()
@@ -67,7 +92,8 @@ endfunction()
 if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
   add_executable(lockstep_program engine/cli/main.cpp)
   target_link_libraries(lockstep_program PRIVATE
-    lockstep_headers lockstep_cli lockstep lockstep_deps::fmt lockstep_deps::cli11)
+    lockstep_headers lockstep_cli lockstep lockstep::vision lockstep::optim_contrib lockstep_deps::fmt
+    lockstep_deps::cli11)
   target_compile_options(lockstep_program PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(lockstep_program PROPERTIES
     OUTPUT_NAME lockstep
@@ -79,7 +105,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
     USES_TERMINAL VERBATIM)
 endif()
 
-install(TARGETS lockstep EXPORT lockstep)
+install(TARGETS lockstep ${component_libraries} EXPORT lockstep)
 install(DIRECTORY include/lockstep DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES docs/notices.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 # What the package says of <lockstep/aten.h>: where ATen's headers and libraries are.

@@ -6,7 +6,7 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
+#include <lockstep/exchange/exported_function.h>
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/moved_from.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/error.h>
-#include <lockstep/key_map.h>
+#include <lockstep/exchange/key_map.h>
 #include <lockstep/ops.h>
 
 #include "engine/exchange/nearest_name.h"

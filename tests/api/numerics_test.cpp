@@ -13,16 +13,16 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
-#include <lockstep/image.h>
+#include <lockstep/vision/image.h>
 #include <lockstep/indexing.h>
 #include <lockstep/linalg.h>
 #include <lockstep/manipulation.h>
-#include <lockstep/polynomials.h>
+#include <lockstep/scientific/polynomials.h>
 #include <lockstep/products.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>
 #include <lockstep/reductions.h>
-#include <lockstep/signal.h>
+#include <lockstep/scientific/signal.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"

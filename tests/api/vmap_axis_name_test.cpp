@@ -13,7 +13,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
-#include <lockstep/solvers.h>
+#include <lockstep/scientific/solvers.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"

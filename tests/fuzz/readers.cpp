@@ -6,11 +6,11 @@
 
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
-#include <lockstep/vocabularies.h>
+#include <lockstep/text/vocabularies.h>
 
 #include "engine/data/files/npy.h"
 #include "engine/data/files/npz.h"
-#include "engine/data/vocabularies/vocabulary_form.h"
+#include "engine/text/vocabulary_form.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace lockstep::tests {

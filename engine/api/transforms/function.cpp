@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
 #include <lockstep/function.h>
 #include <lockstep/moved_from.h>
 #include <lockstep/ops.h>

@@ -11,9 +11,9 @@
 #include <fmt/ranges.h>
 
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
+#include <lockstep/exchange/exported_function.h>
 #include <lockstep/random.h>
-#include <lockstep/stablehlo.h>
+#include <lockstep/exchange/stablehlo.h>
 
 #include "engine/core/narrow_floats.h"
 #include "engine/exchange/stablehlo/mlir.h"

@@ -1,7 +1,7 @@
 #include <lockstep/arithmetic.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/grids.h>
-#include <lockstep/polynomials.h>
+#include <lockstep/scientific/polynomials.h>
 
 #include "tests/golden/functions/table.h"
 

@@ -1,6 +1,6 @@
-#include <lockstep/bounding_boxes.h>
-#include <lockstep/image.h>
-#include <lockstep/image_filters.h>
+#include <lockstep/vision/bounding_boxes.h>
+#include <lockstep/vision/image.h>
+#include <lockstep/vision/image_filters.h>
 #include <lockstep/ops.h>
 
 #include "tests/golden/functions/table.h"

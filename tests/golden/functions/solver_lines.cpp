@@ -1,8 +1,8 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/linalg.h>
-#include <lockstep/minimize.h>
-#include <lockstep/odeint.h>
-#include <lockstep/solvers.h>
+#include <lockstep/scientific/minimize.h>
+#include <lockstep/scientific/odeint.h>
+#include <lockstep/scientific/solvers.h>
 
 #include "tests/golden/functions/table.h"
 
