@@ -46,7 +46,8 @@ Grid grid_of(const Array& x, DType dtype) {
 }
 
 /// Images at places [H, W], or [N, H, W].
-Array sampled(std::string_view op, const Array& x, const Array& across, const Array& down, const MapOptions& options) {
+Array sampled_at(std::string_view op, const Array& x, const Array& across, const Array& down,
+                 const MapOptions& options) {
   if (x.ndim() == 3) return samples(op, x, {down, across}, false, options);
   const Shape places{x.dim(0), x.dim(1), x.dim(2)};
   return samples(op, x, {broadcast_to(down, places), broadcast_to(across, places)}, true, options);
@@ -58,9 +59,9 @@ Array projected(std::string_view op, const Array& x, const Array& transform, con
   const auto of = [&](std::int64_t i) { return transform.ndim() == 1 ? number(i) : expand_dims(number(i), 2); };
   const auto [column, row] = grid_of(x, transform.dtype());
   const auto line = [&](std::int64_t i) { return of(i) * column + of(i + 1) * row + of(i + 2); };
-  if (transform.dim(-1) == 6) return sampled(op, x, line(0), line(3), options);
+  if (transform.dim(-1) == 6) return sampled_at(op, x, line(0), line(3), options);
   const Array k = of(6) * column + of(7) * row + 1;
-  return sampled(op, x, line(0) / k, line(3) / k, options);
+  return sampled_at(op, x, line(0) / k, line(3) / k, options);
 }
 
 /// Rows of the equations for the eight numbers, of points and one of the coordinates that they come from.
@@ -119,7 +120,7 @@ Array elastic_transform(const ArrayOperand& key, const ArrayOperand& x, const Op
     return place + convert(alpha * squeeze(smooth, Axes{-1}), dtype);
   };
   const auto [column, row] = grid_of(x, dtype);
-  return sampled(op, x, moved(0, column), moved(1, row), options);
+  return sampled_at(op, x, moved(0, column), moved(1, row), options);
 }
 
 }  // namespace lockstep::image
