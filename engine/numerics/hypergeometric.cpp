@@ -171,7 +171,7 @@ Wide better(const Gauss& first, const Gauss& second, Wide x, Wide rest) {
 }
 
 /// 1 + r_0 x (1 + r_1 x (...)), the sum that ends with the power -a.
-Wide horner(const Gauss& gauss, Wide x) {
+Wide terminating_sum(const Gauss& gauss, Wide x) {
   if (-gauss.a > most_ratio_terms) return nan;
   Wide sum = 1;
   for (int k = static_cast<int>(-gauss.a) - 1; k >= 0; --k) sum = 1 + gauss.ratio(k) * x * sum;
@@ -188,7 +188,7 @@ Wide quotient_of_powers(Wide x, Wide y, Wide n) {
 
 /// F where it is a polynomial, for any x: a is 0 or a negative integer, and b none that is nearer to 0.
 Wide polynomial_sum(const Gauss& gauss, Wide x) {
-  if (x < 0 || x > 1) return gauss.factor * horner(gauss, x);
+  if (x < 0 || x > 1) return gauss.factor * terminating_sum(gauss, x);
   const Wide d = gauss.c - gauss.a - gauss.b, rest = 1 - x;
   if (x <= 0.5L || d > 0) return better(gauss, gauss, x, rest);
   // Another solution outgrows it towards 1, which follows from there.
