@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/audio.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 

@@ -7,6 +7,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/exchange.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/data.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 

@@ -6,6 +6,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 

@@ -8,6 +8,7 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"

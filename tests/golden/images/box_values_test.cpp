@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/data.h>
+#include <lockstep/vision.h>
 
 // Boxes that move with their image against Keras 3.15.1's layers. box_values.py says how to regenerate.
 namespace lockstep::tests {

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/data.h>
+#include <lockstep/vision.h>
 
 // Changes of images against Keras 3.15.1's layers. row_values.py says how to regenerate.
 namespace lockstep::tests {

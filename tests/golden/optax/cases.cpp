@@ -1,5 +1,7 @@
 #include "tests/golden/optax/cases.h"
 
+#include <lockstep/optim_contrib.h>
+
 namespace lockstep::tests::optax {
 namespace {
 

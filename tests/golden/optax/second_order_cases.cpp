@@ -1,5 +1,7 @@
 #include "tests/golden/optax/cases.h"
 
+#include <lockstep/optim_contrib.h>
+
 // Optimizers that look at more of the loss than its gradient.
 namespace lockstep::tests::optax {
 
