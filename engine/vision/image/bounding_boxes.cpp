@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/vision/bounding_boxes.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
+#include <lockstep/vision/bounding_boxes.h>
 
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
@@ -46,7 +46,7 @@ struct Sides {
   Array height() const { return bottom - top; }
 };
 
-Sides around(const Array& x, const Array& y, const Array& width, const Array& height) {
+Sides sides_around(const Array& x, const Array& y, const Array& width, const Array& height) {
   return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
 }
 
@@ -61,9 +61,9 @@ Sides sides_of(const Array& boxes, Format format) {
       return {n[0], n[1], n[0] + n[2], n[1] + n[3]};
     case Format::center_xywh:
     case Format::rel_center_xywh:
-      return around(n[0], n[1], n[2], n[3]);
+      return sides_around(n[0], n[1], n[2], n[3]);
     case Format::center_yxhw:
-      return around(n[1], n[0], n[3], n[2]);
+      return sides_around(n[1], n[0], n[3], n[2]);
     case Format::xyxy:
     case Format::rel_xyxy:
       break;
