@@ -5,8 +5,6 @@
 // Optimizers that look at more of the loss than its gradient.
 namespace lockstep::tests::optax {
 
-using namespace optim;
-
 Array valley(const Tree& params) {
   const Array z = ravel_tree(params).flat;
   const std::int64_t n = z.size();
@@ -16,6 +14,7 @@ Array valley(const Tree& params) {
 }
 
 std::vector<Case> second_order_cases() {
+  using namespace optim;
   return {
       {"backtracking",
        {"optim::scale_by_backtracking_linesearch"},
