@@ -26,7 +26,7 @@ target_link_libraries(lockstep_python PRIVATE
 target_compile_options(lockstep_python PRIVATE $<$<CONFIG:Release>:-O1>)
 set_target_properties(lockstep_python PROPERTIES
   OUTPUT_NAME lockstep PREFIX "" SUFFIX ".${Python_SOABI}.so"
-  LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/python"
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python"
   CXX_VISIBILITY_PRESET hidden
   INSTALL_RPATH "$ORIGIN/../..;$ORIGIN/../../lockstep")
 install(TARGETS lockstep_python

@@ -73,8 +73,8 @@ target_include_directories(lockstep_headers INTERFACE "${PROJECT_SOURCE_DIR}/inc
 
 # Reading the standard library and fmt is a third of what a file of the engine takes; one target does it for all. It has
 # no definitions: a file that lacks one of them could not use what was precompiled.
-file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/precompiled.cpp" CONTENT "")
-add_library(lockstep_precompiled OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "")
+add_library(lockstep_precompiled OBJECT "${PROJECT_BINARY_DIR}/precompiled.cpp")
 target_link_libraries(lockstep_precompiled PRIVATE lockstep_deps::fmt)
 target_precompile_headers(lockstep_precompiled PRIVATE
   <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional> <set> <span> <string>
