@@ -73,7 +73,7 @@ TEST_CASE("classifiers of images have as many weights as Keras', of 1000 classes
   for (const auto& [name, count] : published) {
     CAPTURE(name);
     // What is multiplied by places, in vgg alone, is counted of the published size.
-    CHECK(weight_count(models::find(name), name.starts_with("vgg") ? 224 : 76, "head/") == count);
+    CHECK(weight_count(models::find_image_classifier(name), name.starts_with("vgg") ? 224 : 76, "head/") == count);
   }
   const models::ResnetOptions large{.classes = 1000, .large_images = true};
   const auto trained = [&](auto model) {
