@@ -12,6 +12,26 @@
 
 namespace lockstep {
 
+DimensionAxes::DimensionAxes() = default;
+DimensionAxes::DimensionAxes(const DimensionAxes& other) = default;
+DimensionAxes::DimensionAxes(DimensionAxes&& other) noexcept = default;
+DimensionAxes& DimensionAxes::operator=(const DimensionAxes& other) = default;
+DimensionAxes& DimensionAxes::operator=(DimensionAxes&& other) noexcept = default;
+DimensionAxes::~DimensionAxes() = default;
+DimensionAxes::DimensionAxes(const char* axis) : names_{axis} {}
+DimensionAxes::DimensionAxes(std::string axis) : names_{std::move(axis)} {}
+DimensionAxes::DimensionAxes(std::initializer_list<std::string> axes) : names_(axes) {}
+DimensionAxes::DimensionAxes(std::vector<std::string> axes) : names_(std::move(axes)) {}
+bool DimensionAxes::empty() const { return names_.empty(); }
+
+Layout::Layout() = default;
+Layout::Layout(const Layout& other) = default;
+Layout::Layout(Layout&& other) noexcept = default;
+Layout& Layout::operator=(const Layout& other) = default;
+Layout& Layout::operator=(Layout&& other) noexcept = default;
+Layout::~Layout() = default;
+const Layout replicated;
+
 Layout::Layout(const std::map<std::int64_t, DimensionAxes>& cuts) {
   for (const auto& [dim, axes] : cuts) {
     if (!axes.empty()) cuts_.emplace(dim, axes);
@@ -85,6 +105,12 @@ std::string leaf_text(std::string_view what, std::string_view path) {
 
 }  // namespace
 
+LeafLayouts::LeafLayouts(const LeafLayouts& other) = default;
+LeafLayouts::LeafLayouts(LeafLayouts&& other) noexcept = default;
+LeafLayouts& LeafLayouts::operator=(const LeafLayouts& other) = default;
+LeafLayouts& LeafLayouts::operator=(LeafLayouts&& other) noexcept = default;
+LeafLayouts::~LeafLayouts() = default;
+LeafLayouts::LeafLayouts(Layout all) : all_(std::move(all)) {}
 LeafLayouts::LeafLayouts(std::initializer_list<std::pair<std::string, Layout>> by_path)
     : by_path_(each_once(by_path)) {}
 

@@ -35,9 +35,17 @@ void check_rules(const std::vector<LayoutMap::Rule>& rules) {
 
 }  // namespace
 
+LayoutMap::LayoutMap() = default;
+LayoutMap::LayoutMap(const LayoutMap& other) = default;
+LayoutMap::LayoutMap(LayoutMap&& other) noexcept = default;
+LayoutMap& LayoutMap::operator=(const LayoutMap& other) = default;
+LayoutMap& LayoutMap::operator=(LayoutMap&& other) noexcept = default;
+LayoutMap::~LayoutMap() = default;
 LayoutMap::LayoutMap(Layout all) : all_(std::move(all)) {}
 
 LayoutMap::LayoutMap(std::initializer_list<Rule> rules) : LayoutMap(std::vector<Rule>(rules)) {}
+
+bool LayoutMap::holds_for_all() const { return all_.has_value(); }
 
 LayoutMap::LayoutMap(std::vector<Rule> rules) : rules_(std::move(rules)) { check_rules(rules_); }
 

@@ -75,6 +75,13 @@ std::vector<Device> default_devices(std::int64_t shards) {
 
 }  // namespace
 
+Mesh::Mesh() = default;
+Mesh::Mesh(const Mesh& other) = default;
+Mesh::Mesh(Mesh&& other) noexcept = default;
+Mesh& Mesh::operator=(const Mesh& other) = default;
+Mesh& Mesh::operator=(Mesh&& other) noexcept = default;
+Mesh::~Mesh() = default;
+
 Mesh::Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices)
     : axes_(std::move(axes)), devices_(std::move(devices)) {
   check_axes(axes_);

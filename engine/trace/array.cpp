@@ -127,13 +127,22 @@ std::string why_empty(const Array& array) {
          "out std::move there to keep it";
 }
 
-void detail::check_rows(std::span<const std::size_t> lengths) {
-  for (std::size_t i = 1; i < lengths.size(); ++i) {
-    if (lengths[i] == lengths[0]) continue;
-    throw ShapeError("array: row " + std::to_string(i) + " has " + std::to_string(lengths[i]) +
-                     " elements, the rows before it have " + std::to_string(lengths[0]) + "; give rows of one length");
-  }
+Array detail::from_elements(DType dtype, const Shape& shape, const void* elements, std::size_t bytes) {
+  return from_bytes({dtype, shape, {}}, {static_cast<const std::byte*>(elements), bytes});
 }
+
+void detail::RowCount::add(std::size_t row_length) {
+  const auto given = static_cast<std::int64_t>(row_length);
+  if (rows == 0) length = given;
+  if (given != length) {
+    throw ShapeError("array: row " + std::to_string(rows) + " has " + std::to_string(given) +
+                     " elements, the rows before it have " + std::to_string(length) + "; give rows of one length");
+  }
+  ++rows;
+}
+
+ArrayOperands::ArrayOperands(const std::vector<Array>& arrays, const detail::SourceLocation& at)
+    : std::span<const Array>(arrays.data(), arrays.size()), site_(at) {}
 
 template <class T>
 T Array::item() const {

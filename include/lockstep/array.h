@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -37,7 +36,7 @@ class LOCKSTEP_API Array {
   explicit Array(std::shared_ptr<const ArrayState> state) : state_(std::move(state)) {}
   Array(const Array&) = default;
   Array(Array&& other) noexcept : state_(std::move(other.state_)) {
-    if (state_ != nullptr) other.state_ = {std::shared_ptr<void>(), detail::moved_away};
+    if (state_ != nullptr) other.state_ = {std::shared_ptr<const ArrayState>(), detail::moved_away};
   }
   Array& operator=(const Array&) = default;
   Array& operator=(Array&& other) noexcept {
@@ -124,19 +123,24 @@ Array array(T value);
 /// A row-major array of given shape and dtype from raw bytes. Throws ShapeError if the byte count differs.
 LOCKSTEP_API Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes);
 
+namespace detail {
+/// A row-major array of elements that lie there. Throws ShapeError if the byte count differs.
+LOCKSTEP_API Array from_elements(DType dtype, const Shape& shape, const void* elements, std::size_t bytes);
+}  // namespace detail
+
 /// A row-major array from a contiguous range. Throws ShapeError if the count differs from the shape's size.
 template <class T>
 Array array(std::span<const T> values, const Shape& shape) {
-  return from_bytes({dtype_of<T>(), shape, {}}, std::as_bytes(values));
+  return detail::from_elements(dtype_of<T>(), shape, values.data(), values.size_bytes());
 }
 template <class T>
 Array array(const std::vector<T>& values, const Shape& shape) {
   if constexpr (std::is_same_v<T, bool>) {  // packed, so its elements have no addresses
     const auto bytes = std::make_unique<bool[]>(values.size());
-    std::copy(values.begin(), values.end(), bytes.get());
-    return array(std::span<const bool>(bytes.get(), values.size()), shape);
+    for (std::size_t i = 0; i < values.size(); ++i) bytes[i] = values[i];
+    return detail::from_elements(DType::bool_, shape, bytes.get(), values.size());
   } else {
-    return array(std::span<const T>(values), shape);
+    return detail::from_elements(dtype_of<T>(), shape, values.data(), values.size() * sizeof(T));
   }
 }
 template <class T>
@@ -145,7 +149,8 @@ Array array(const std::vector<T>& values) {
 }
 template <class T>
 Array array(std::initializer_list<T> values) {
-  return array(std::span<const T>(values.begin(), values.size()), Shape{static_cast<std::int64_t>(values.size())});
+  return detail::from_elements(dtype_of<T>(), Shape{static_cast<std::int64_t>(values.size())}, values.begin(),
+                               values.size() * sizeof(T));
 }
 template <class T>
 Array array(std::span<const T> values) {
@@ -153,32 +158,35 @@ Array array(std::span<const T> values) {
 }
 template <class T, std::size_t N>
 Array array(const std::array<T, N>& values) {
-  return array(std::span<const T>(values));
+  return detail::from_elements(dtype_of<T>(), Shape{static_cast<std::int64_t>(N)}, values.data(), N * sizeof(T));
 }
 template <class T>
 Array array(std::initializer_list<T> values, const Shape& shape) {
-  return array(std::span<const T>(values.begin(), values.size()), shape);
+  return detail::from_elements(dtype_of<T>(), shape, values.begin(), values.size() * sizeof(T));
 }
 template <class T>
 Array array(T value) {
-  return array(std::span<const T>(&value, 1), Shape{});
+  return detail::from_elements(dtype_of<T>(), Shape{}, &value, sizeof(T));
 }
 
 namespace detail {
-/// Throws ShapeError naming the row whose length is not that of the first.
-LOCKSTEP_API void check_rows(std::span<const std::size_t> lengths);
+/// How many rows there are, and how long each is.
+struct LOCKSTEP_API RowCount {
+  std::int64_t rows = 0;
+  std::int64_t length = 0;
+  /// One more. Throws ShapeError naming it where its length is not that of the first.
+  void add(std::size_t row_length);
+};
 /// Rows of one length, one after the other: [rows..., the rest of the rows' shape].
 template <class T, class Rows>
 Array stacked_rows(const Rows& rows) {
   std::vector<T> values;
-  std::vector<std::size_t> lengths;
+  RowCount count;
   for (const auto& row : rows) {
-    lengths.push_back(row.size());
+    count.add(row.size());
     values.insert(values.end(), row.begin(), row.end());
   }
-  check_rows(lengths);
-  const auto count = static_cast<std::int64_t>(lengths.size());
-  return array(values, Shape{count, lengths.empty() ? 0 : static_cast<std::int64_t>(lengths[0])});
+  return array(values, Shape{count.rows, count.length});
 }
 }  // namespace detail
 
@@ -194,17 +202,16 @@ Array array(const std::vector<std::vector<T>>& rows) {
 /// Rank 3, `array({{{1}, {2}}, {{3}, {4}}})`. Throws ShapeError likewise.
 template <class T>
 Array array(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
-  std::vector<std::vector<T>> rows;
-  std::vector<std::size_t> lengths;
+  std::vector<T> values;
+  detail::RowCount in_all, in_planes;
+  for (const auto& plane : planes) in_planes.add(plane.size());
   for (const auto& plane : planes) {
-    lengths.push_back(plane.size());
-    rows.insert(rows.end(), plane.begin(), plane.end());
+    for (const auto& row : plane) {
+      in_all.add(row.size());
+      values.insert(values.end(), row.begin(), row.end());
+    }
   }
-  detail::check_rows(lengths);
-  const Array matrix = detail::stacked_rows<T>(rows);
-  const auto count = static_cast<std::int64_t>(lengths.size());
-  const std::int64_t extent = lengths.empty() ? 0 : static_cast<std::int64_t>(lengths[0]);
-  return from_bytes({matrix.dtype(), Shape{count, extent, matrix.dim(1)}, {}}, matrix.to_bytes());
+  return array(values, Shape{in_planes.rows, in_planes.length, in_all.length});
 }
 
 /// How arrays are printed; the defaults are numpy's.
@@ -286,6 +293,8 @@ class LOCKSTEP_API ArrayOperands : public std::span<const Array> {
   ArrayOperands(std::initializer_list<Array> arrays,
                 const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit by design
       : std::span<const Array>(arrays.begin(), arrays.size()), site_(at) {}
+  ArrayOperands(const std::vector<Array>& arrays,
+                const detail::SourceLocation& at = detail::SourceLocation::current());  // NOLINT: implicit by design
   template <class Range>
   requires std::is_convertible_v<const Range&, std::span<const Array>> ArrayOperands(
       const Range& arrays, const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit

@@ -21,7 +21,7 @@ LOCKSTEP_API Array indices(const Axes& extents, DType dtype = int32);
 LOCKSTEP_API Arrays sparse_indices(const Axes& extents, DType dtype = int32);
 
 /// One dimension of a grid: what arange(start, stop, step) gives.
-class GridRange {
+class LOCKSTEP_API GridRange {
  public:
   template <class Start, class Stop>
   GridRange(Start start, Stop stop) : points_(arange(start, stop)) {}
@@ -62,9 +62,14 @@ LOCKSTEP_API Array fill_diagonal(const ArrayOperand& x, const Operand& values);
 /// An array, or a list of blocks.
 class LOCKSTEP_API Blocks {
  public:
-  Blocks(Array array) : array_(std::move(array)) {}                                   // NOLINT: implicit by design
-  Blocks(std::initializer_list<Blocks> blocks) : blocks_(blocks), is_list_(true) {}   // NOLINT: implicit by design
-  Blocks(std::vector<Blocks> blocks) : blocks_(std::move(blocks)), is_list_(true) {}  // NOLINT: implicit by design
+  Blocks(const Blocks& other);
+  Blocks(Blocks&& other) noexcept;
+  Blocks& operator=(const Blocks& other);
+  Blocks& operator=(Blocks&& other) noexcept;
+  ~Blocks();
+  Blocks(Array array);                           // NOLINT: implicit by design
+  Blocks(std::initializer_list<Blocks> blocks);  // NOLINT: implicit by design
+  Blocks(std::vector<Blocks> blocks);            // NOLINT: implicit by design
 
   bool is_list() const { return is_list_; }
   const Array& array() const { return array_; }

@@ -129,17 +129,25 @@ inline constexpr Ellipsis ellipsis;  ///< As `...` in Python.
 /// Negative numbers count from the end.
 class LOCKSTEP_API Index {
  public:
+  Index(const Index& other);
+  Index(Index&& other) noexcept;
+  Index& operator=(const Index& other);
+  Index& operator=(Index&& other) noexcept;
+  ~Index();
   template <class T>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Index(T value)  // NOLINT: implicit by design
-      : value_(static_cast<std::int64_t>(value)) {}
-  Index(const Slice& slice) : value_(slice) {}      // NOLINT: implicit by design
-  Index(NewAxis axis) : value_(axis) {}             // NOLINT: implicit by design
-  Index(Ellipsis all) : value_(all) {}              // NOLINT: implicit by design
-  Index(const Array& indices) : value_(indices) {}  // NOLINT: implicit by design
+      : Index(static_cast<std::int64_t>(value), Integer()) {}
+  Index(const Slice& slice);    // NOLINT: implicit by design
+  Index(NewAxis axis);          // NOLINT: implicit by design
+  Index(Ellipsis all);          // NOLINT: implicit by design
+  Index(const Array& indices);  // NOLINT: implicit by design
 
   const std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array>& value() const { return value_; }
 
  private:
+  struct Integer {};
+  Index(std::int64_t value, Integer integer);
+
   std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> value_;
 };
 
@@ -152,7 +160,13 @@ LOCKSTEP_API Array index(const ArrayOperand& x, const std::vector<Index>& indice
 /// What x.at[indices] is in JAX: a place of x to read or to write. Each write gives a new array of x's shape and dtype.
 class LOCKSTEP_API Place {
  public:
-  Place(Array x, std::vector<Index> indices) : x_(std::move(x)), indices_(std::move(indices)) {}
+  Place(Array x, std::vector<Index> indices);
+  Place(const Array& x, std::initializer_list<Index> indices);
+  Place(const Place& other);
+  Place(Place&& other) noexcept;
+  Place& operator=(const Place& other);
+  Place& operator=(Place&& other) noexcept;
+  ~Place();
 
   /// As index(), with a mode for array indices.
   Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt) const;
@@ -176,7 +190,7 @@ class LOCKSTEP_API Place {
 /// at(x, 0, Slice{1, 3}).set(v)
 template <class... Indices>
 Place at(const ArrayOperand& x, const Indices&... indices) {
-  return Place(x, std::vector<Index>{Index(indices)...});
+  return Place(x, std::initializer_list<Index>{Index(indices)...});
 }
 
 // ---- segments --------------------------------------------------------------------------------------------------------

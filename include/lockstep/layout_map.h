@@ -24,7 +24,12 @@ class LOCKSTEP_API LayoutMap {
     Layout layout;
   };
 
-  LayoutMap() = default;
+  LayoutMap();
+  LayoutMap(const LayoutMap& other);
+  LayoutMap(LayoutMap&& other) noexcept;
+  LayoutMap& operator=(const LayoutMap& other);
+  LayoutMap& operator=(LayoutMap&& other) noexcept;
+  ~LayoutMap();
   /// One layout for every leaf; leaves of rank 0 are replicated.
   LayoutMap(Layout all);  // NOLINT: implicit by design
   /// Throws ValueError for a pattern that is no regular expression or stands there twice.
@@ -37,7 +42,7 @@ class LOCKSTEP_API LayoutMap {
   std::optional<std::size_t> find(std::string_view path) const;
   /// Its layout; replicated where there is no rule.
   Layout at(std::string_view path) const;
-  bool holds_for_all() const { return all_.has_value(); }
+  bool holds_for_all() const;
 
  private:
   std::vector<Rule> rules_;

@@ -147,15 +147,23 @@ LOCKSTEP_API Slogdet slogdet(const ArrayOperand& a);
 /// Which norm: nothing (2 of vectors, Frobenius of matrices), a number (infinities too), "fro" or "nuc".
 class LOCKSTEP_API NormOrder {
  public:
-  NormOrder() = default;
+  NormOrder();
+  NormOrder(const NormOrder& other);
+  NormOrder(NormOrder&& other) noexcept;
+  NormOrder& operator=(const NormOrder& other);
+  NormOrder& operator=(NormOrder&& other) noexcept;
+  ~NormOrder();
   template <class T>
-  requires std::is_arithmetic_v<T> NormOrder(T number) : number_(static_cast<double>(number)) {}  // NOLINT: implicit
-  NormOrder(const char* name) : name_(name) {}  // NOLINT: implicit by design
+  requires std::is_arithmetic_v<T> NormOrder(T number) : NormOrder(static_cast<double>(number), Number()) {}  // NOLINT: implicit
+  NormOrder(const char* name);  // NOLINT: implicit by design
 
   const std::optional<double>& number() const { return number_; }
   const std::string& name() const { return name_; }
 
  private:
+  struct Number {};
+  NormOrder(double number, Number tag);
+
   std::optional<double> number_;
   std::string name_;
 };

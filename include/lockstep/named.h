@@ -5,10 +5,15 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/error.h>
+#include <lockstep/export.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
+
+namespace detail {
+/// Throws ValueError: the name is given twice.
+[[noreturn]] LOCKSTEP_API void refuse_repeated_name(const std::string& name);
+}  // namespace detail
 
 /// Values by name, as options take them: a std::map, but where it is written out, `{{"a", x}, {"b", y}}`, a name that is
 /// given twice is a ValueError instead of a value lost.
@@ -17,15 +22,41 @@ class Named : public std::map<std::string, T> {
  public:
   using Map = std::map<std::string, T>;
 
-  Named() = default;
-  Named(Map values) : Map(std::move(values)) {}  // NOLINT: implicit by design
-  Named(std::initializer_list<std::pair<const std::string, T>> values) {
-    for (const auto& [name, value] : values) {
-      if (this->emplace(name, value).second) continue;
-      throw ValueError("the name \"" + name + "\" is given twice; give each name once, or one of its values is lost");
-    }
-  }
+  Named();
+  Named(const Named& other);
+  Named(Named&& other) noexcept;
+  Named& operator=(const Named& other);
+  Named& operator=(Named&& other) noexcept;
+  ~Named();
+  Named(Map values);  // NOLINT: implicit by design
+  Named(std::initializer_list<std::pair<const std::string, T>> values);
 };
+
+// Outside of the class, so that they are no inline functions: those of common values are made once, in the library.
+template <class T>
+Named<T>::Named() = default;
+template <class T>
+Named<T>::Named(const Named& other) = default;
+template <class T>
+Named<T>::Named(Named&& other) noexcept = default;
+template <class T>
+Named<T>& Named<T>::operator=(const Named& other) = default;
+template <class T>
+Named<T>& Named<T>::operator=(Named&& other) noexcept = default;
+template <class T>
+Named<T>::~Named() = default;
+template <class T>
+Named<T>::Named(Map values) : Map(std::move(values)) {}
+template <class T>
+Named<T>::Named(std::initializer_list<std::pair<const std::string, T>> values) {
+  for (const auto& value : values) {
+    if (!this->insert(value).second) detail::refuse_repeated_name(value.first);
+  }
+}
+
+extern template class LOCKSTEP_API Named<std::string>;
+extern template class LOCKSTEP_API Named<double>;
+extern template class LOCKSTEP_API Named<Array>;
 
 template <class T>
 struct TreeTraits<Named<T>> {

@@ -17,15 +17,23 @@ namespace lockstep {
 using Axes = std::vector<std::int64_t>;  ///< Dimensions, negative ones counted from the end; also extents.
 
 /// The axes that an op works along: one, as in sum(x, 1), several, as in sum(x, {0, 1}), or, where none are named, all.
-struct OptionalAxes : std::optional<Axes> {
-  OptionalAxes() = default;
-  OptionalAxes(std::nullopt_t) {}
-  OptionalAxes(std::optional<Axes> axes) : std::optional<Axes>(std::move(axes)) {}
-  OptionalAxes(Axes axes) : std::optional<Axes>(std::move(axes)) {}
-  OptionalAxes(std::initializer_list<std::int64_t> axes) : std::optional<Axes>(Axes(axes)) {}
+struct LOCKSTEP_API OptionalAxes : std::optional<Axes> {
+  OptionalAxes();
+  OptionalAxes(const OptionalAxes& other);
+  OptionalAxes(OptionalAxes&& other) noexcept;
+  OptionalAxes& operator=(const OptionalAxes& other);
+  OptionalAxes& operator=(OptionalAxes&& other) noexcept;
+  ~OptionalAxes();
+  OptionalAxes(std::nullopt_t);
+  OptionalAxes(std::optional<Axes> axes);
+  OptionalAxes(Axes axes);
+  OptionalAxes(std::initializer_list<std::int64_t> axes);
   template <std::integral Axis>
-  requires(!std::same_as<Axis, bool>) OptionalAxes(Axis axis)
-      : std::optional<Axes>(Axes{static_cast<std::int64_t>(axis)}) {}
+  requires(!std::same_as<Axis, bool>) OptionalAxes(Axis axis) : OptionalAxes(static_cast<std::int64_t>(axis), One()) {}
+
+ private:
+  struct One {};
+  OptionalAxes(std::int64_t axis, One one);
 };
 
 // ---- the element-wise ops of ops.def ---------------------------------------------------------------------------------

@@ -29,8 +29,13 @@ using ValueFunction = std::function<Array(const Tree& params)>;
 
 /// What an update may be told of the loss beside the gradients.
 struct KnownLoss {
-  KnownLoss() = default;
-  KnownLoss(Array at_params) : value(std::move(at_params)) {}  // NOLINT: implicit by design
+  KnownLoss();
+  KnownLoss(const KnownLoss& other);
+  KnownLoss(KnownLoss&& other) noexcept;
+  KnownLoss& operator=(const KnownLoss& other);
+  KnownLoss& operator=(KnownLoss&& other) noexcept;
+  ~KnownLoss();
+  KnownLoss(Array at_params);  // NOLINT: implicit by design
   KnownLoss(Array at_params, ValueFunction of_params) : value(std::move(at_params)), function(std::move(of_params)) {}
 
   Array value = {};             ///< At the parameters; nothing: not known.

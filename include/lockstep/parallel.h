@@ -43,7 +43,12 @@ struct MeshAxis {
 /// process's devices (times the number of processes) must divide it. Device d runs shards dV/D .. (d+1)V/D - 1.
 class LOCKSTEP_API Mesh {
  public:
-  Mesh() = default;
+  Mesh();
+  Mesh(const Mesh& other);
+  Mesh(Mesh&& other) noexcept;
+  Mesh& operator=(const Mesh& other);
+  Mesh& operator=(Mesh&& other) noexcept;
+  ~Mesh();
   /// Throws MeshError: no axes, an empty or repeated name or one with a comma, a size that is no power of two, devices
   /// that do not divide V, or a device named twice.
   Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices);
@@ -69,13 +74,18 @@ LOCKSTEP_API Mesh data_mesh(std::int64_t shards, std::vector<Device> devices, st
 /// the coordinates along "data" and "model". No axis: whole.
 class LOCKSTEP_API DimensionAxes {
  public:
-  DimensionAxes() = default;
-  DimensionAxes(const char* axis) : names_{axis} {}                          // NOLINT: implicit by design
-  DimensionAxes(std::string axis) : names_{std::move(axis)} {}               // NOLINT: implicit by design
-  DimensionAxes(std::initializer_list<std::string> axes) : names_(axes) {}   // NOLINT: implicit by design
-  DimensionAxes(std::vector<std::string> axes) : names_(std::move(axes)) {}  // NOLINT: implicit by design
+  DimensionAxes();
+  DimensionAxes(const DimensionAxes& other);
+  DimensionAxes(DimensionAxes&& other) noexcept;
+  DimensionAxes& operator=(const DimensionAxes& other);
+  DimensionAxes& operator=(DimensionAxes&& other) noexcept;
+  ~DimensionAxes();
+  DimensionAxes(const char* axis);                         // NOLINT: implicit by design
+  DimensionAxes(std::string axis);                         // NOLINT: implicit by design
+  DimensionAxes(std::initializer_list<std::string> axes);  // NOLINT: implicit by design
+  DimensionAxes(std::vector<std::string> axes);            // NOLINT: implicit by design
   const std::vector<std::string>& names() const { return names_; }
-  bool empty() const { return names_.empty(); }
+  bool empty() const;
   bool operator==(const DimensionAxes&) const = default;
 
  private:
@@ -85,7 +95,12 @@ class LOCKSTEP_API DimensionAxes {
 /// Which mesh axes cut which dimension; all other dimensions are whole on every shard.
 class LOCKSTEP_API Layout {
  public:
-  Layout() = default;
+  Layout();
+  Layout(const Layout& other);
+  Layout(Layout&& other) noexcept;
+  Layout& operator=(const Layout& other);
+  Layout& operator=(Layout&& other) noexcept;
+  ~Layout();
   explicit Layout(const std::map<std::int64_t, DimensionAxes>& cuts);
   /// `Layout({{0, "data"}, {1, {"model", "expert"}}})`. Throws MeshError for a dimension that is named twice.
   explicit Layout(std::initializer_list<std::pair<std::int64_t, DimensionAxes>> cuts);
@@ -98,7 +113,7 @@ class LOCKSTEP_API Layout {
  private:
   std::map<std::int64_t, DimensionAxes> cuts_;
 };
-inline const Layout replicated{};  ///< Whole on every shard.
+LOCKSTEP_API extern const Layout replicated;  ///< Whole on every shard.
 /// Dimension `dim` cut along one axis, or along several: `sharded({"data", "model"}, 1)`.
 LOCKSTEP_API Layout sharded(DimensionAxes axes, std::int64_t dim = 0);
 /// "replicated", or "dimension 0 along data,model, dimension 2 along expert".
@@ -109,7 +124,12 @@ LOCKSTEP_API std::string to_string(const Layout& layout);
 /// path "" for the whole tree. A rank-0 leaf is never cut.
 class LOCKSTEP_API LeafLayouts {
  public:
-  LeafLayouts(Layout all) : all_(std::move(all)) {}  // NOLINT: implicit by design
+  LeafLayouts(const LeafLayouts& other);
+  LeafLayouts(LeafLayouts&& other) noexcept;
+  LeafLayouts& operator=(const LeafLayouts& other);
+  LeafLayouts& operator=(LeafLayouts&& other) noexcept;
+  ~LeafLayouts();
+  LeafLayouts(Layout all);  // NOLINT: implicit by design
   /// Throws MeshError for a path that is named twice.
   LeafLayouts(std::initializer_list<std::pair<std::string, Layout>> by_path);  // NOLINT: implicit by design
   explicit LeafLayouts(std::vector<std::pair<std::string, Layout>> by_path);

@@ -20,6 +20,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/tree_struct.h>
 
 namespace lockstep {
 
@@ -120,6 +121,7 @@ class LOCKSTEP_API Tree {
   std::span<Tree> own_items();
   /// Of a dict.
   const detail::TreeKeys& keys() const;
+  bool is_dict_of(const detail::TreeKeys& keys) const;
   [[noreturn]] void refuse_as_leaf() const;
   void share() const noexcept;
   void release() noexcept;
@@ -145,9 +147,7 @@ class LOCKSTEP_API TreeBuilder {
   TreeBuilder& operator=(const TreeBuilder&) = delete;
   ~TreeBuilder();
 
-  void add(Tree item) {
-    add([&] { return std::move(item); });
-  }
+  void add(Tree item);
   /// What `make()` gives, made where it stays: a handle that is moved right after it was written stalls the processor.
   template <class Make>
   requires std::is_invocable_r_v<Tree, Make&>
@@ -180,7 +180,7 @@ class LOCKSTEP_API TreeEntries {
     /// Keeps the entry while `->` is evaluated.
     class pointer {
      public:
-      explicit pointer(Entry entry) : entry_(entry) {}
+      explicit pointer(Entry entry);
       const Entry* operator->() const { return &entry_; }
 
      private:
@@ -188,8 +188,8 @@ class LOCKSTEP_API TreeEntries {
     };
 
     Iterator(const std::string* key, const Tree* item) : key_(key), item_(item) {}
-    Entry operator*() const { return {*key_, *item_}; }
-    pointer operator->() const { return pointer(**this); }
+    Entry operator*() const;
+    pointer operator->() const;
     Iterator& operator++() {
       ++key_;
       ++item_;
@@ -238,11 +238,19 @@ LOCKSTEP_API std::string to_string(const Tree& tree);  ///< `{"b": f32[2], "w": 
 namespace detail {
 
 /// The members of a struct as keys of a dict, and where each stands among the sorted keys.
-struct LOCKSTEP_API MemberKeys {
-  explicit MemberKeys(const std::vector<std::string>& names);
+class LOCKSTEP_API MemberKeys {
+ public:
+  MemberKeys(const char* const* names, std::size_t count);
+  MemberKeys(const MemberKeys&) = delete;
+  MemberKeys& operator=(const MemberKeys&) = delete;
+  ~MemberKeys();
 
-  TreeKeys keys;
-  std::vector<std::size_t> place;
+  const TreeKeys& keys() const { return keys_; }
+  const std::size_t* places() const { return places_; }
+
+ private:
+  TreeKeys keys_;
+  std::size_t* places_;
 };
 
 /// Throws StateError unless there are at least as many items.
@@ -332,21 +340,17 @@ struct TreeTraits<T> {
     }
   }
   static T from_tree(const Tree& tree) {
-    return std::visit(
-        [](const auto& v) -> T {
-          if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
-            return T{};
-          } else {
-            return static_cast<T>(v);
-          }
-        },
-        tree.fixed());
+    const StaticValue& value = tree.fixed();
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<T>(*integer);
+    if (const auto* real = std::get_if<double>(&value)) return static_cast<T>(*real);
+    const auto* truth = std::get_if<bool>(&value);
+    return truth == nullptr ? T{} : static_cast<T>(*truth);
   }
 };
 template <>
 struct TreeTraits<std::string> {
-  static Tree to_tree(std::string value) { return Tree(StaticValue(std::move(value))); }
-  static std::string from_tree(const Tree& tree) { return std::get<std::string>(tree.fixed()); }
+  LOCKSTEP_API static Tree to_tree(std::string value);
+  LOCKSTEP_API static std::string from_tree(const Tree& tree);
 };
 template <class T>
 struct TreeTraits<std::vector<T>> {
@@ -431,45 +435,51 @@ concept TreeStruct = requires(T& value) {
 
 template <TreeStruct T>
 struct TreeTraits<T> {
-  static Tree to_tree(T value) {
-    const detail::MemberKeys& members = member_keys(value);
-    Tree tree = Tree::blank_dict(members.keys);
-    const std::span<Tree> items = tree.own_items();
-    std::size_t i = 0;
-    lockstep_visit_members(value, [&](const char*, auto& member) {
-      items[members.place[i++]] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
-    });
-    return tree;
-  }
-  static T from_tree(Tree tree) {
-    T value{};
-    const detail::MemberKeys& members = member_keys(value);
-    if (tree.kind() == Tree::Kind::dict && tree.keys() == members.keys) {
-      const std::span<Tree> items = tree.own_items();
-      std::size_t i = 0;
-      lockstep_visit_members(value, [&](const char*, auto& member) {
-        member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(std::move(items[members.place[i++]]));
-      });
-    } else {
-      lockstep_visit_members(value, [&](const char* name, auto& member) {
-        member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
-      });
-    }
-    return value;
-  }
+  static Tree to_tree(T value);
+  static T from_tree(Tree tree);
 
  private:
-  static const detail::MemberKeys& member_keys(T& value) {
-    static const detail::MemberKeys keys = [&] {
-      std::vector<std::string> names;
-      lockstep_visit_members(value, [&](const char* name, auto&) { names.emplace_back(name); });
-      return detail::MemberKeys(names);
-    }();
-    return keys;
-  }
+  static const detail::MemberKeys& member_keys(T& value);
 };
 
-}  // namespace lockstep
+// Outside of the class, so that they are no inline functions: those of the library's own structs are made once, in it.
+template <TreeStruct T>
+Tree TreeTraits<T>::to_tree(T value) {
+  const detail::MemberKeys& members = member_keys(value);
+  Tree tree = Tree::blank_dict(members.keys());
+  Tree* const items = tree.own_items().data();
+  const std::size_t* place = members.places();
+  lockstep_visit_members(value, [&](const char*, auto& member) {
+    items[*place++] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
+  });
+  return tree;
+}
+template <TreeStruct T>
+T TreeTraits<T>::from_tree(Tree tree) {
+  T value{};
+  const detail::MemberKeys& members = member_keys(value);
+  if (tree.is_dict_of(members.keys())) {
+    Tree* const items = tree.own_items().data();
+    const std::size_t* place = members.places();
+    lockstep_visit_members(value, [&](const char*, auto& member) {
+      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(std::move(items[*place++]));
+    });
+  } else {
+    lockstep_visit_members(value, [&](const char* name, auto& member) {
+      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
+    });
+  }
+  return value;
+}
+template <TreeStruct T>
+const detail::MemberKeys& TreeTraits<T>::member_keys(T& value) {
+  static const detail::MemberKeys keys = [&] {
+    const char* names[detail::most_members] = {};
+    std::size_t count = 0;
+    lockstep_visit_members(value, [&](const char* name, auto&) { names[count++] = name; });
+    return detail::MemberKeys(names, count);
+  }();
+  return keys;
+}
 
-// The macro LOCKSTEP_TREE.
-#include <lockstep/tree_struct.h>
+}  // namespace lockstep

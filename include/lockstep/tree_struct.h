@@ -6,6 +6,9 @@
 // How a struct says which members it has as a tree: see tree.h.
 namespace lockstep::detail {
 
+/// How many members LOCKSTEP_TREE takes.
+inline constexpr std::size_t most_members = 128;
+
 /// How many names "a, b, c" lists.
 constexpr std::size_t count_names(std::string_view list) {
   std::size_t count = list.empty() ? 0 : 1;
@@ -57,7 +60,7 @@ constexpr std::size_t count_names(std::string_view list) {
 /// namespace. At most 128 members.
 #define LOCKSTEP_TREE(Type, ...)                                                                                  \
   static_assert(                                                                                                  \
-      ::lockstep::detail::count_names(#__VA_ARGS__) <= 128,                                                       \
+      ::lockstep::detail::count_names(#__VA_ARGS__) <= ::lockstep::detail::most_members,                          \
       "LOCKSTEP_TREE lists at most 128 members: put some of them into a struct with a LOCKSTEP_TREE of its own"); \
   template <class Visitor>                                                                                        \
   void lockstep_visit_members([[maybe_unused]] Type& value, [[maybe_unused]] Visitor&& visit) {                   \

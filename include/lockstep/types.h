@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -75,14 +74,24 @@ enum class ScalarKind : std::uint8_t { boolean, integer, real };
 /// The type of an array met by a weak scalar: int32 + 1.5 is float32 (the default float), float16 + 2 is float16.
 LOCKSTEP_API DType promote(DType a, ScalarKind scalar);
 
+namespace detail {
+/// Whether a type is std::complex<Part>, by its form: who has no complex numbers needs no <complex>.
+template <class T, class Part>
+concept ComplexOf = std::is_same_v<typename T::value_type, Part> && sizeof(T) == 2 * sizeof(Part) &&
+                    requires(const T& z) {
+  z.real();
+  z.imag();
+};
+}  // namespace detail
+
 /// The DType of a C++ element type.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) {
     return DType::bool_;
-  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+  } else if constexpr (detail::ComplexOf<T, float>) {
     return DType::complex64;
-  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+  } else if constexpr (detail::ComplexOf<T, double>) {
     return DType::complex128;
   } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
     return sizeof(T) == 1 ? DType::int8 : sizeof(T) == 2 ? DType::int16 : sizeof(T) == 4 ? DType::int32 : DType::int64;
@@ -117,7 +126,7 @@ class LOCKSTEP_API Shape {
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
   std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
-  std::vector<std::int64_t> to_vector() const { return {begin(), end()}; }
+  std::vector<std::int64_t> to_vector() const;
 
   void append(std::int64_t extent);  ///< A dimension more, the innermost. Throws ShapeError beyond max_rank.
   Shape with(int i, std::int64_t extent) const;    ///< One extent replaced.
@@ -148,17 +157,19 @@ class LOCKSTEP_API AxisSet {
   explicit AxisSet(std::vector<std::string> names);
 
   bool empty() const { return names_ == nullptr; }
-  std::size_t size() const { return names().size(); }
+  std::size_t size() const;
   bool contains(std::string_view name) const;
   bool contains(const AxisSet& other) const;
   AxisSet joined(const AxisSet& other) const;   ///< Union.
   AxisSet without(const AxisSet& other) const;  ///< Difference.
   const std::vector<std::string>& names() const;
-  auto begin() const { return names().begin(); }
-  auto end() const { return names().end(); }
-  bool operator==(const AxisSet& other) const { return names_ == other.names_ || names() == other.names(); }
+  const std::string* begin() const;
+  const std::string* end() const;
+  bool operator==(const AxisSet& other) const { return names_ == other.names_ || has_same_names(other); }
 
  private:
+  bool has_same_names(const AxisSet& other) const;
+
   std::shared_ptr<const std::vector<std::string>> names_;  // null where there is none; copies share it
 };
 

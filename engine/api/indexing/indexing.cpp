@@ -211,6 +211,25 @@ Array written(std::string_view op, const Array& x, const std::vector<Index>& ind
 
 }  // namespace
 
+Index::Index(const Index& other) = default;
+Index::Index(Index&& other) noexcept = default;
+Index& Index::operator=(const Index& other) = default;
+Index& Index::operator=(Index&& other) noexcept = default;
+Index::~Index() = default;
+Index::Index(const Slice& slice) : value_(slice) {}
+Index::Index(NewAxis axis) : value_(axis) {}
+Index::Index(Ellipsis all) : value_(all) {}
+Index::Index(const Array& indices) : value_(indices) {}
+Index::Index(std::int64_t value, Integer /*integer*/) : value_(value) {}
+
+Place::Place(const Place& other) = default;
+Place::Place(Place&& other) noexcept = default;
+Place& Place::operator=(const Place& other) = default;
+Place& Place::operator=(Place&& other) noexcept = default;
+Place::~Place() = default;
+Place::Place(Array x, std::vector<Index> indices) : x_(std::move(x)), indices_(std::move(indices)) {}
+Place::Place(const Array& x, std::initializer_list<Index> indices) : x_(x), indices_(indices) {}
+
 Array index(const ArrayOperand& x, const std::vector<Index>& indices) { return Place(x, indices).get(); }
 
 Array Place::get(IndexMode mode, const std::optional<Operand>& fill) const {

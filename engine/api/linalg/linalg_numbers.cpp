@@ -104,6 +104,15 @@ Array norm(const ArrayOperand& x, const NormOptions& options) {
   return matrix_norm(numbers, options.order, axes, options.keep);
 }
 
+NormOrder::NormOrder() = default;
+NormOrder::NormOrder(const NormOrder& other) = default;
+NormOrder::NormOrder(NormOrder&& other) noexcept = default;
+NormOrder& NormOrder::operator=(const NormOrder& other) = default;
+NormOrder& NormOrder::operator=(NormOrder&& other) noexcept = default;
+NormOrder::~NormOrder() = default;
+NormOrder::NormOrder(const char* name) : name_(name) {}
+NormOrder::NormOrder(double number, Number /*tag*/) : number_(number) {}
+
 Array cond(const ArrayOperand& a, const NormOrder& order) {
   const Array matrix = api::matrices("linalg.cond", a);
   const bool spectral = order.number() ? std::abs(*order.number()) == 2 : order.name().empty();

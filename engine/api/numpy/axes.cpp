@@ -11,7 +11,21 @@
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
-namespace lockstep::api {
+namespace lockstep {
+
+OptionalAxes::OptionalAxes() = default;
+OptionalAxes::OptionalAxes(const OptionalAxes& other) = default;
+OptionalAxes::OptionalAxes(OptionalAxes&& other) noexcept = default;
+OptionalAxes& OptionalAxes::operator=(const OptionalAxes& other) = default;
+OptionalAxes& OptionalAxes::operator=(OptionalAxes&& other) noexcept = default;
+OptionalAxes::~OptionalAxes() = default;
+OptionalAxes::OptionalAxes(std::nullopt_t) {}
+OptionalAxes::OptionalAxes(std::optional<Axes> axes) : std::optional<Axes>(std::move(axes)) {}
+OptionalAxes::OptionalAxes(Axes axes) : std::optional<Axes>(std::move(axes)) {}
+OptionalAxes::OptionalAxes(std::initializer_list<std::int64_t> axes) : std::optional<Axes>(Axes(axes)) {}
+OptionalAxes::OptionalAxes(std::int64_t axis, One /*one*/) : std::optional<Axes>(Axes{axis}) {}
+
+namespace api {
 
 Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op) {
   Axes resolved;
@@ -76,4 +90,5 @@ std::int64_t count_along(const Array& x, const Axes& axes) {
   return n;
 }
 
-}  // namespace lockstep::api
+}  // namespace api
+}  // namespace lockstep

@@ -89,6 +89,15 @@ Joined joined_blocks(const Blocks& blocks) {
 
 }  // namespace
 
+Blocks::Blocks(const Blocks& other) = default;
+Blocks::Blocks(Blocks&& other) noexcept = default;
+Blocks& Blocks::operator=(const Blocks& other) = default;
+Blocks& Blocks::operator=(Blocks&& other) noexcept = default;
+Blocks::~Blocks() = default;
+Blocks::Blocks(Array array) : array_(std::move(array)) {}
+Blocks::Blocks(std::initializer_list<Blocks> blocks) : blocks_(blocks), is_list_(true) {}
+Blocks::Blocks(std::vector<Blocks> blocks) : blocks_(std::move(blocks)), is_list_(true) {}
+
 Array indices(const Axes& extents, DType dtype) {
   const Shape shape(extents);
   if (extents.empty()) return zeros({0}, dtype);

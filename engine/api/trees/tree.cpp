@@ -286,6 +286,10 @@ TreeEntries Tree::entries() const {
   return {*keys(), TreeAccess::items(*this)};
 }
 
+TreeEntries::Entry TreeEntries::Iterator::operator*() const { return {*key_, *item_}; }
+TreeEntries::Iterator::pointer TreeEntries::Iterator::operator->() const { return pointer(**this); }
+TreeEntries::Iterator::pointer::pointer(Entry entry) : entry_(entry) {}
+
 TreeEntries::Iterator TreeEntries::find(std::string_view key) const {
   const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
   if (found == keys_.end() || *found != key) return end();

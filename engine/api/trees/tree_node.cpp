@@ -41,14 +41,21 @@ Tree TreeBuilder::finish() {
   return tree;
 }
 
-MemberKeys::MemberKeys(const std::vector<std::string>& names) {
-  std::vector<std::string> sorted = names;
-  std::sort(sorted.begin(), sorted.end());
-  for (const std::string& name : names) {
-    place.push_back(static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), name) - sorted.begin()));
-  }
-  keys = std::make_shared<const std::vector<std::string>>(std::move(sorted));
+void TreeBuilder::add(Tree item) {
+  add([&] { return std::move(item); });
 }
+
+MemberKeys::MemberKeys(const char* const* names, std::size_t count) : places_(new std::size_t[count]) {
+  std::vector<std::string> sorted(names, names + count);
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto place = std::lower_bound(sorted.begin(), sorted.end(), names[i]);
+    places_[i] = static_cast<std::size_t>(place - sorted.begin());
+  }
+  keys_ = std::make_shared<const std::vector<std::string>>(std::move(sorted));
+}
+
+MemberKeys::~MemberKeys() { delete[] places_; }
 
 void check_items(std::size_t items, std::size_t expected) {
   if (items >= expected) return;
@@ -105,6 +112,11 @@ const detail::TreeKeys& Tree::keys() const {
   static const detail::TreeKeys none = std::make_shared<const std::vector<std::string>>();
   return node_ == nullptr ? none : node_->keys;
 }
+
+bool Tree::is_dict_of(const detail::TreeKeys& keys) const { return kind_ == Kind::dict && this->keys() == keys; }
+
+Tree TreeTraits<std::string>::to_tree(std::string value) { return Tree(StaticValue(std::move(value))); }
+std::string TreeTraits<std::string>::from_tree(const Tree& tree) { return std::get<std::string>(tree.fixed()); }
 
 void Tree::share() const noexcept { node_->add_owner(); }
 void Tree::release() noexcept { node_->drop_owner(); }

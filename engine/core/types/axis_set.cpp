@@ -20,6 +20,11 @@ const std::vector<std::string>& AxisSet::names() const {
   return names_ == nullptr ? none : *names_;
 }
 
+std::size_t AxisSet::size() const { return names().size(); }
+const std::string* AxisSet::begin() const { return names().data(); }
+const std::string* AxisSet::end() const { return names().data() + names().size(); }
+bool AxisSet::has_same_names(const AxisSet& other) const { return names() == other.names(); }
+
 bool AxisSet::contains(std::string_view name) const { return std::binary_search(begin(), end(), name); }
 
 bool AxisSet::contains(const AxisSet& other) const { return std::includes(begin(), end(), other.begin(), other.end()); }

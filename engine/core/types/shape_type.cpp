@@ -61,6 +61,8 @@ std::int64_t Shape::size() const {
   return product;
 }
 
+std::vector<std::int64_t> Shape::to_vector() const { return {begin(), end()}; }
+
 void Shape::append(std::int64_t extent) { *this = insert(rank_, extent); }
 
 Shape Shape::with(int i, std::int64_t extent) const {
