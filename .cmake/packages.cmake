@@ -8,8 +8,8 @@
 #     LINK  <link> <target> [...]                         links to make, which wheels cannot hold
 #
 # PyPI keeps every file as it is, so what is there comes from there, small libraries out of the sources of Python packages
-# that are built on them. Debian's archive replaces a version by the next one; then an error says what to do. A folder's
-# name has the version, so that checkouts of several versions may share build/deps.
+# that are built on them, compared with the library's own release. Debian's archive replaces a version by the next one; then
+# an error says what to do. A folder's name has the version, so that checkouts of several versions may share build/deps.
 
 lockstep_package(ninja-1.11.1 "Ninja 1.11.1, 0.4 MB"
   WHEEL ninja==1.11.1.4 manylinux2010_x86_64
@@ -65,11 +65,6 @@ lockstep_package(doctest-2.4.9 "doctest 2.4.9, out of ruckig's sources, 0.3 MB"
   SDIST ruckig==0.9.2 ddcb4e14758d063bc8aeca982c6e53ca1ad71f2e887e5467f7ea38a1adc0f483
           third_party/doctest=include/doctest)
 
-lockstep_package(cli11-2.5 "CLI11 2.5, out of HiGHS' sources, 1.8 MB"
-  SDIST highspy==1.16.0 83519368321b1ac0ed508b8562b335928b6fd249e2ab42ff0218491e1486d985
-          extern/cli11=include/CLI
-  LINK include/CLI/CLI.hpp CLI11.hpp)
-
 lockstep_package(tomlplusplus-3.3 "toml++ 3.3, out of pytomlpp's sources, 1.3 MB"
   SDIST pytomlpp==1.0.13 a0bd639a8f624d1bdf5b3ea94363ca23dbfef38ab7b5b9348881a84afab434ad
           "third_party/tomlplusplus/include=include third_party/tomlplusplus/LICENSE=LICENSE")
@@ -79,6 +74,9 @@ lockstep_package(xbyak-6.61 "Xbyak 6.61, out of pymcl's sources, 0.8 MB"
           "third_party/mcl/src/xbyak=include/xbyak third_party/mcl/COPYRIGHT=LICENSE")
 
 # libpng and libjpeg (Debian: libpng-dev libjpeg-dev), for images, are used where installed and never fetched.
+
+lockstep_package(cli11 "CLI11 2.1, 0.1 MB"
+  DEB libcli11-dev 2.1.2+ds-1 f1f6ee9ec053e0e0bcec47345e241b6a8ee006321248b4329e9ce88d2b4b64a8)
 
 lockstep_package(openssl "OpenSSL 3.0, 4.5 MB"
   DEB libssl-dev 3.0.22-1~deb12u2 c5f948bf6cd6e8e6e8539364bed3280ff67bc2e058de484a1f6cce8d5afcc90e
